@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the librpma developers */
+
+/*
+ * librpma.h -- Remote Persistent Memory Access: read, write and flush the memory of another
+ * machine over RDMA. librpma(7) explains the model, each function has a manual page.
+ *
+ * Conventions, unless a declaration says otherwise:
+ * - A function returns 0 or one of the RPMA_E_* codes; outputs are written on success only.
+ * - A NULL argument where an object or an output is needed is RPMA_E_INVAL.
+ * - Sizes, lengths and offsets are bytes; offsets count from the start of the memory region.
+ * - rpma_*_delete, rpma_mr_dereg and rpma_ep_shutdown take the address of the handle, set the
+ *   handle to NULL, and do nothing when it is NULL already.
+ * - Functions may be called from many threads at once as long as no two of them use the same
+ *   connection request or endpoint, and nobody uses an object while it is being deleted.
+ *   Peers, configurations, memory regions and connections may be shared.
+ */
+
+#ifndef LIBRPMA_H
+#define LIBRPMA_H 1
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdbool.h>
+#include <infiniband/verbs.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Marks what only releases before 1.0 had; define LIBRPMA_NO_DEPRECATED to silence it. */
+#if defined(LIBRPMA_NO_DEPRECATED) || !defined(__GNUC__)
+#define LIBRPMA_DEPRECATED(instead)
+#else
+#define LIBRPMA_DEPRECATED(instead) __attribute__((deprecated(instead)))
+#endif
+
+/* ---- return codes ---------------------------------------------------------------------- */
+
+#define RPMA_E_UNKNOWN (-100000)         /* a failure without a known cause */
+#define RPMA_E_NOSUPP (-100001)          /* not supported here */
+#define RPMA_E_PROVIDER (-100002)        /* libibverbs or librdmacm failed: see errno, log */
+#define RPMA_E_NOMEM (-100003)           /* out of memory */
+#define RPMA_E_INVAL (-100004)           /* an argument is not valid */
+#define RPMA_E_NO_COMPLETION (-100005)   /* no completion is available now */
+#define RPMA_E_NO_EVENT (-100006)        /* no event is available now */
+#define RPMA_E_AGAIN (-100007)           /* temporary; no function of this release returns it */
+#define RPMA_E_SHARED_CHANNEL (-100008)  /* the completion channel is shared */
+#define RPMA_E_NOT_SHARED_CHNL (-100009) /* the completion channel is not shared */
+
+/* Text of a return code (0 included); static storage, never NULL, cannot fail. */
+const char *rpma_err_2str(int ret);
+
+/* ---- devices --------------------------------------------------------------------------- */
+
+/* Milliseconds, each for resolving an address and for resolving a route. */
+#define RPMA_DEFAULT_TIMEOUT_MS 1000
+
+enum rpma_util_ibv_context_type {
+    RPMA_UTIL_IBV_CONTEXT_LOCAL, /* the address belongs to this machine */
+    RPMA_UTIL_IBV_CONTEXT_REMOTE /* the address is reachable from this machine */
+};
+
+/*
+ * Finds the RDMA device behind addr (host name or numeric address). The context stays the
+ * property of librdmacm: do not close it. May block for RPMA_DEFAULT_TIMEOUT_MS per address.
+ * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER (also when no device stands behind addr).
+ */
+int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type type,
+                               struct ibv_context **ibv_ctx_ptr);
+
+/*
+ * *is_odp_capable = 1 if the device serves RDMA reads and writes on reliable connections with
+ * on-demand paging, else 0. RPMA_E_INVAL, RPMA_E_PROVIDER.
+ */
+int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_odp_capable);
+
+/* ---- peer configuration: what the other side has to know of this one -------------------- */
+
+struct rpma_peer_cfg;
+
+/* Makes a configuration without direct write to PMem; the caller deletes it.
+ * RPMA_E_INVAL, RPMA_E_NOMEM. */
+int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr);
+
+/* RPMA_E_INVAL. */
+int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr);
+
+/* States whether RDMA writes to this side reach its PMem past all volatile caches.
+ * RPMA_E_INVAL. */
+int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported);
+
+/* RPMA_E_INVAL. */
+int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, bool *supported);
+
+/* Writes the network-transferable form to desc: rpma_peer_cfg_get_descriptor_size() bytes.
+ * RPMA_E_INVAL. */
+int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc);
+
+/* *desc_size = bytes that rpma_peer_cfg_get_descriptor() writes. RPMA_E_INVAL. */
+int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg, size_t *desc_size);
+
+/* Makes a configuration from desc_size bytes received; a longer desc is accepted.
+ * RPMA_E_INVAL (also: too short), RPMA_E_NOMEM. */
+int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
+                                  struct rpma_peer_cfg **pcfg_ptr);
+
+/* ---- peer: one RDMA device with a protection domain ------------------------------------- */
+
+struct rpma_peer;
+
+/*
+ * Makes a peer on ibv_ctx, which is borrowed and must outlive it.
+ * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
+ */
+int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
+
+/*
+ * Deletes the peer; its regions, shared receive queues and connections must be gone. When the
+ * provider refuses, the peer stays and the call may be repeated.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER.
+ */
+int rpma_peer_delete(struct rpma_peer **peer_ptr);
+
+/* ---- memory regions --------------------------------------------------------------------- */
+
+struct rpma_mr_local;  /* memory of this process, registered with a peer */
+struct rpma_mr_remote; /* memory of the other side, known by its descriptor */
+
+/* What a region may be used for; the flags may be combined. */
+#define RPMA_MR_USAGE_READ_SRC (1 << 0)              /* rpma_read() from it, remotely */
+#define RPMA_MR_USAGE_READ_DST (1 << 1)              /* rpma_read() into it, locally */
+#define RPMA_MR_USAGE_WRITE_SRC (1 << 2)             /* rpma_write() from it, locally */
+#define RPMA_MR_USAGE_WRITE_DST (1 << 3)             /* rpma_write() into it, remotely */
+#define RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY (1 << 4) /* rpma_flush(), visibility */
+#define RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT (1 << 5) /* rpma_flush(), persistence */
+#define RPMA_MR_USAGE_SEND (1 << 6)                  /* rpma_send() from it */
+#define RPMA_MR_USAGE_RECV (1 << 7)                  /* rpma_recv() into it */
+
+/*
+ * Registers size bytes at ptr for usage (RPMA_MR_USAGE_*). The memory stays the caller's and
+ * must outlive the region. RPMA_E_INVAL (also: size 0, usage 0 or unknown bits), RPMA_E_NOMEM,
+ * RPMA_E_PROVIDER.
+ */
+int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
+                struct rpma_mr_local **mr_ptr);
+
+/* Deregisters; when the provider refuses, the region stays and the call may be repeated.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_mr_dereg(struct rpma_mr_local **mr_ptr);
+
+/* *ptr = start of the registered memory. RPMA_E_INVAL. */
+int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr);
+
+/* *size = registered bytes. RPMA_E_INVAL. */
+int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size);
+
+/* Writes the network-transferable form to desc: rpma_mr_get_descriptor_size() bytes, of any
+ * alignment. RPMA_E_INVAL. */
+int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc);
+
+/* *desc_size = bytes that rpma_mr_get_descriptor() writes. RPMA_E_INVAL. */
+int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size);
+
+/*
+ * Advises the provider about len bytes at offset (advice and flags: ibv_advise_mr(3)).
+ * RPMA_E_INVAL (also: refused range, advice or flags; len above UINT32_MAX), RPMA_E_NOSUPP,
+ * RPMA_E_PROVIDER.
+ */
+int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
+                   uint32_t flags);
+
+/* Makes a remote region from desc_size bytes received; a longer desc is accepted. The caller
+ * deletes it. RPMA_E_INVAL (also: too short, no usage), RPMA_E_NOMEM. */
+int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
+                                   struct rpma_mr_remote **mr_ptr);
+
+/* Forgets the remote region; the memory there is not affected. RPMA_E_INVAL. */
+int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr);
+
+/* *size = bytes of the remote region. RPMA_E_INVAL. */
+int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size);
+
+/* *flush_type = the RPMA_MR_USAGE_FLUSH_TYPE_* bits of the remote region. RPMA_E_INVAL. */
+int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type);
+
+/* ---- shared receive queue ---------------------------------------------------------------- */
+
+struct rpma_srq_cfg;
+struct rpma_srq;
+struct rpma_cq;
+
+/* Makes a configuration: rq_size 100, rcq_size 100. RPMA_E_INVAL, RPMA_E_NOMEM. */
+int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr);
+
+/* RPMA_E_INVAL. */
+int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr);
+
+/* Receives that fit into the shared queue. RPMA_E_INVAL. */
+int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size);
+int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
+
+/* Entries of the receive CQ that the shared queue owns; 0: it has none. RPMA_E_INVAL. */
+int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size);
+int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size);
+
+/* Makes a shared receive queue; cfg NULL: defaults; cfg is only read during the call. The
+ * peer must outlive it. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER. */
+int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr);
+
+/* Deletes the queue; its connections must be gone. When the provider refuses, the queue stays
+ * and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_srq_delete(struct rpma_srq **srq_ptr);
+
+/* *rcq_ptr = the queue's receive CQ, owned by the queue, or NULL. RPMA_E_INVAL. */
+int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
+
+/* Posts a receive for any connection of the queue; dst NULL with offset 0 and len 0 takes an
+ * empty message. RPMA_E_INVAL (also: len above UINT32_MAX), RPMA_E_PROVIDER. */
+int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
+                  const void *op_context);
+
+/* ---- connection configuration ------------------------------------------------------------ */
+
+struct rpma_conn_cfg;
+
+/* Makes a configuration: timeout 1000 ms, CQ, SQ and RQ of 10, no receive CQ, no shared
+ * channel, no SRQ. RPMA_E_INVAL, RPMA_E_NOMEM. */
+int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
+
+/* RPMA_E_INVAL. */
+int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr);
+
+/* Milliseconds >= 0 that address and route resolution may take, each, on the connecting side;
+ * establishment itself is not bounded. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
+int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
+
+/* Entries of the main CQ; 0 is refused by providers later. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size);
+int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size);
+
+/* Entries of a separate receive CQ; 0: none. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg *cfg, uint32_t rcq_size);
+int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg *cfg, uint32_t *rcq_size);
+
+/* Operations that may be outstanding on the send queue. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg *cfg, uint32_t sq_size);
+int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size);
+
+/* Receives that may be outstanding on the receive queue. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
+int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size);
+
+/* Whether all CQs of a connection share one completion channel: then rpma_conn_wait() serves
+ * them, rpma_cq_wait() does not. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);
+int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *shared);
+
+/* The shared receive queue of a connection, borrowed: it must outlive the connection. NULL:
+ * none. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq);
+int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg, struct rpma_srq **srq_ptr);
+
+/* ---- endpoint and connection requests ---------------------------------------------------- */
+
+struct rpma_ep;
+struct rpma_conn_req;
+struct rpma_conn;
+
+struct rpma_conn_private_data {
+    void *ptr;   /* the bytes; received data belongs to the request or connection */
+    uint8_t len; /* bytes at ptr */
+};
+
+/* Listens on addr and port; the peer is borrowed and must outlive the endpoint.
+ * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER. */
+int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
+                   struct rpma_ep **ep_ptr);
+
+/* Stops listening; requests and connections live on. When the provider refuses, the endpoint
+ * stays and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_ep_shutdown(struct rpma_ep **ep_ptr);
+
+/* *fd = descriptor that is readable when a request waits; owned by the endpoint. Set
+ * O_NONBLOCK on it to make rpma_ep_next_conn_req() non-blocking. RPMA_E_INVAL. */
+int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
+
+/*
+ * Takes the next incoming request; blocks unless the descriptor is O_NONBLOCK. cfg NULL:
+ * defaults; cfg is only read during the call. The request is the caller's: connect or delete.
+ * RPMA_E_INVAL (also: an event that is no request; a shared channel together with an SRQ that
+ * owns a receive CQ), RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ */
+int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
+                          struct rpma_conn_req **req_ptr);
+
+/*
+ * Makes an outgoing request; resolves address and route, blocking up to the timeout for each.
+ * cfg NULL: defaults; cfg is only read during the call. The peer must outlive the request.
+ * RPMA_E_INVAL (also: a shared channel together with an SRQ that owns a receive CQ),
+ * RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ */
+int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
+                      const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
+
+/* Deletes the request; an incoming one is rejected. It is gone also when a step fails.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
+
+/* *pdata = private data of an incoming request, or {NULL, 0}; valid as long as the request and
+ * the connection made of it. RPMA_E_INVAL. */
+int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
+                                   struct rpma_conn_private_data *pdata);
+
+/* Posts a receive before the connection is up, so that no first message is lost.
+ * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX), RPMA_E_PROVIDER. */
+int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
+                       size_t len, const void *op_context);
+
+/*
+ * Connects (outgoing) or accepts (incoming) without waiting: rpma_conn_next_event() tells the
+ * outcome. pdata (copied; may be NULL) goes to the other side. The request is consumed and
+ * *req_ptr is NULL afterwards, on failure too, unless req_ptr or *req_ptr was NULL.
+ * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ */
+int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
+                          const struct rpma_conn_private_data *pdata,
+                          struct rpma_conn **conn_ptr);
+
+/* ---- connection -------------------------------------------------------------------------- */
+
+enum rpma_conn_event {
+    RPMA_CONN_UNDEFINED = -1, /* never delivered */
+    RPMA_CONN_ESTABLISHED,    /* up */
+    RPMA_CONN_CLOSED,         /* closed by either side */
+    RPMA_CONN_LOST,           /* failed, or the device went away */
+    RPMA_CONN_REJECTED,       /* the other side refused */
+    RPMA_CONN_UNREACHABLE     /* the other side did not answer */
+};
+
+/* Text of an event; static storage, never NULL, cannot fail. */
+const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event);
+
+/* Takes the next event; blocks unless the descriptor of rpma_conn_get_event_fd() is
+ * O_NONBLOCK. RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_PROVIDER, RPMA_E_UNKNOWN (an event
+ * without a meaning here; it is consumed). */
+int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
+
+/* *fd = descriptor that is readable when an event waits; owned by the connection.
+ * RPMA_E_INVAL. */
+int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
+
+/* *pdata = private data that came with the connection, or {NULL, 0}; valid until the
+ * connection is deleted. On the connecting side it is there once RPMA_CONN_ESTABLISHED was
+ * taken. RPMA_E_INVAL. */
+int rpma_conn_get_private_data(const struct rpma_conn *conn,
+                               struct rpma_conn_private_data *pdata);
+
+/* Takes over what the other side's configuration says (a copy); allows persistent flushes
+ * where it has direct write to PMem. RPMA_E_INVAL. */
+int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);
+
+/* Starts or finishes the disconnection; RPMA_CONN_CLOSED follows. RPMA_E_INVAL,
+ * RPMA_E_PROVIDER. */
+int rpma_conn_disconnect(struct rpma_conn *conn);
+
+/* Deletes the connection in any state, with its queues. It is gone also when a step fails.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_conn_delete(struct rpma_conn **conn_ptr);
+
+/* *qp_num = number of the queue pair, as in the qp_num of its completions. RPMA_E_INVAL. */
+int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
+
+/* *cq_ptr = main CQ, owned by the connection. RPMA_E_INVAL. */
+int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr);
+
+/* *rcq_ptr = the connection's receive CQ, owned by it, or NULL. RPMA_E_INVAL. */
+int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr);
+
+/* *fd = descriptor of the shared completion channel; owned by the connection.
+ * RPMA_E_INVAL, RPMA_E_NOT_SHARED_CHNL. */
+int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd);
+
+/*
+ * Waits on the shared channel until one of the CQs has a completion: *cq is that CQ, *is_rcq
+ * (may be NULL) tells whether it is the receive CQ. flags is not used. Drain the CQ with
+ * rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_NOT_SHARED_CHNL, RPMA_E_NO_COMPLETION
+ * (nothing to read, or interrupted), RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
+ */
+int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool *is_rcq);
+
+/* ---- remote memory access ---------------------------------------------------------------- */
+
+/* Completion of an operation: one of these must be given; failures complete always. */
+#define RPMA_F_COMPLETION_ON_ERROR (1 << 0)
+#define RPMA_F_COMPLETION_ALWAYS (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
+
+/* Not used by any function; kept for sources that name it. */
+#define RPMA_W_WAIT_FOR_COMPLETION (1)
+
+/* Bytes; also the size of an atomic write. */
+#define RPMA_ATOMIC_WRITE_ALIGNMENT 8
+
+enum rpma_flush_type {
+    RPMA_FLUSH_TYPE_PERSISTENT, /* earlier writes have reached the persistence domain */
+    RPMA_FLUSH_TYPE_VISIBILITY  /* earlier writes are visible to the other side */
+};
+
+/*
+ * The operations below are posted and return at once; op_context comes back as wr_id of the
+ * completion. len is at most UINT32_MAX. The regions must stay until the operation completed.
+ * Ranges are not checked here: an access outside the region completes with an error.
+ * All: RPMA_E_INVAL, RPMA_E_PROVIDER (for example: the send queue is full).
+ */
+
+/* Reads len bytes; both regions NULL with zero offsets and len: an empty read. */
+int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t dst_offset,
+              const struct rpma_mr_remote *src, size_t src_offset, size_t len, int flags,
+              const void *op_context);
+
+/* Writes len bytes; both regions NULL with zero offsets and len: an empty write. */
+int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+               const struct rpma_mr_local *src, size_t src_offset, size_t len, int flags,
+               const void *op_context);
+
+/* As rpma_write(), and completes a receive of the other side with imm (host byte order here,
+ * ntohl(ibv_wc.imm_data) there). */
+int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                        const struct rpma_mr_local *src, size_t src_offset, size_t len,
+                        int flags, uint32_t imm, const void *op_context);
+
+/* Writes the 8 bytes of src (copied) in one piece and after all earlier flushes and reads;
+ * dst_offset is a multiple of RPMA_ATOMIC_WRITE_ALIGNMENT. */
+int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                      const char src[8], int flags, const void *op_context);
+
+/*
+ * Flushes the effect of earlier writes to len bytes at dst_offset; native where the device has
+ * it, else by reading after the writes. Also RPMA_E_NOSUPP: dst was not registered for type,
+ * or type is persistent and the other side's direct write to PMem was not applied.
+ */
+int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+               size_t len, enum rpma_flush_type type, int flags, const void *op_context);
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+/* Sends len bytes as a message; src NULL with offset 0 and len 0: an empty message.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
+              size_t len, int flags, const void *op_context);
+
+/* As rpma_send(), with imm as in rpma_write_with_imm(). */
+int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
+                       size_t len, int flags, uint32_t imm, const void *op_context);
+
+/* Posts a receive; dst NULL with offset 0 and len 0 takes an empty message. Messages fill
+ * posted receives in no promised order. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
+              const void *op_context);
+
+/* ---- completions ------------------------------------------------------------------------- */
+
+/* *fd = descriptor that is readable when a completion may wait; owned by the CQ. RPMA_E_INVAL. */
+int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
+
+/* Waits until the CQ may have completions; blocks unless its descriptor is O_NONBLOCK. Drain
+ * with rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use
+ * rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to read, or interrupted), RPMA_E_PROVIDER. */
+int rpma_cq_wait(struct rpma_cq *cq);
+
+/* Takes up to num_entries (>= 1) completions into wc without blocking; *num_entries_got (may
+ * be NULL when num_entries is 1) = how many. RPMA_E_INVAL, RPMA_E_NO_COMPLETION,
+ * RPMA_E_PROVIDER, RPMA_E_UNKNOWN. */
+int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
+                   int *num_entries_got);
+
+/* ---- logging ----------------------------------------------------------------------------- */
+
+enum rpma_log_level {
+    RPMA_LOG_DISABLED = -1,
+    RPMA_LOG_LEVEL_FATAL,
+    RPMA_LOG_LEVEL_ERROR,
+    RPMA_LOG_LEVEL_WARNING,
+    RPMA_LOG_LEVEL_NOTICE,
+    RPMA_LOG_LEVEL_INFO,
+    RPMA_LOG_LEVEL_DEBUG
+};
+
+enum rpma_log_threshold {
+    RPMA_LOG_THRESHOLD,     /* what is logged at all; starts at RPMA_LOG_LEVEL_WARNING */
+    RPMA_LOG_THRESHOLD_AUX, /* what the default function copies to stderr; starts disabled */
+    RPMA_LOG_THRESHOLD_MAX
+};
+
+/* A log function of the application: called from any thread, so it must be thread-safe; the
+ * arguments are valid during the call only; message_format ends with a newline. */
+typedef void rpma_log_function(enum rpma_log_level level, const char *file_name,
+                               const int line_no, const char *function_name,
+                               const char *message_format, ...);
+
+/* The default function: syslog, and stderr as RPMA_LOG_THRESHOLD_AUX says. */
+#define RPMA_LOG_USE_DEFAULT_FUNCTION (NULL)
+
+/* Sets the log function of the process. Cannot fail; returns 0. */
+int rpma_log_set_function(rpma_log_function *log_function);
+
+/* Sets or gets a threshold of the process: messages up to this level pass. RPMA_E_INVAL. */
+int rpma_log_set_threshold(enum rpma_log_threshold threshold, enum rpma_log_level level);
+int rpma_log_get_threshold(enum rpma_log_threshold threshold, enum rpma_log_level *level);
+
+/* ---- what only releases before 1.0 had, for their sources -------------------------------- */
+
+enum rpma_op {
+    RPMA_OP_READ,
+    RPMA_OP_WRITE,
+    RPMA_OP_FLUSH,
+    RPMA_OP_SEND,
+    RPMA_OP_RECV,
+    RPMA_OP_RECV_RDMA_WITH_IMM
+};
+
+struct rpma_completion {
+    void *op_context;             /* as given to the operation */
+    enum rpma_op op;              /* kind of the operation */
+    uint32_t byte_len;            /* bytes received */
+    enum ibv_wc_status op_status; /* if not IBV_WC_SUCCESS, only op_context is valid besides */
+    unsigned flags;               /* IBV_WC_* flags */
+    uint32_t imm;                 /* host byte order; valid with IBV_WC_WITH_IMM in flags */
+};
+
+/* *fd = descriptor of the main CQ. RPMA_E_INVAL. */
+int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd)
+    LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_get_fd");
+
+/* rpma_cq_wait() on the main CQ. RPMA_E_INVAL, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
+ * RPMA_E_SHARED_CHANNEL. */
+int rpma_conn_completion_wait(struct rpma_conn *conn)
+    LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_wait");
+
+/* rpma_cq_get_completion() on the main CQ. */
+int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl)
+    LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_get_wc");
+
+/* Takes one completion. RPMA_E_INVAL, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_UNKNOWN,
+ * RPMA_E_NOSUPP (a kind without an RPMA_OP_*; the completion is lost). */
+int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
+    LIBRPMA_DEPRECATED("use rpma_cq_get_wc");
+
+/* As rpma_atomic_write(), from 8 bytes at src_offset of a region (RPMA_MR_USAGE_WRITE_SRC)
+ * that must stay until the operation completed; never native. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                      const struct rpma_mr_local *src, size_t src_offset, int flags,
+                      const void *op_context)
+    LIBRPMA_DEPRECATED("use rpma_atomic_write");
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBRPMA_H */
