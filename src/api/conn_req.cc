@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// conn_req.cc -- exports: connection requests
+
+#include "core/conn_req.hh"
+#include "api/export.hh"
+#include "core/conn.hh"
+
+namespace {
+
+const rpma_conn_cfg defaults;
+
+} // namespace
+
+RPMA_EXPORT int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
+                                  const struct rpma_conn_cfg *cfg,
+                                  struct rpma_conn_req **req_ptr) {
+    RPMA_REFUSE(peer == NULL);
+    RPMA_REFUSE(addr == NULL);
+    RPMA_REFUSE(port == NULL);
+    RPMA_REFUSE(req_ptr == NULL);
+    const rpma_conn_cfg &settings = cfg != nullptr ? *cfg : defaults;
+    RPMA_REFUSE(rpma::has_channel_conflict(settings));
+    int ret = rpma::api::deliver(__func__, rpma_conn_req::outgoing(*peer, addr, port, settings),
+                                 req_ptr);
+    if (ret == 0)
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "request for %s:%s", addr, port);
+    return ret;
+}
+RPMA_VERSIONS(rpma_conn_req_new)
+
+RPMA_EXPORT int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
+    RPMA_REFUSE(req_ptr == NULL);
+    return rpma::api::close_and_discard(__func__, req_ptr);
+}
+RPMA_VERSIONS(rpma_conn_req_delete)
+
+RPMA_EXPORT int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
+                                               struct rpma_conn_private_data *pdata) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE(pdata == NULL);
+    *pdata = req->private_data();
+    return 0;
+}
+RPMA_VERSIONS(rpma_conn_req_get_private_data)
+
+RPMA_EXPORT int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
+                                      const struct rpma_conn_private_data *pdata,
+                                      struct rpma_conn **conn_ptr) {
+    RPMA_REFUSE(req_ptr == NULL);
+    RPMA_REFUSE(*req_ptr == NULL);
+    // Whatever happens from here on, the request is used up.
+    std::unique_ptr<rpma_conn_req> req(std::exchange(*req_ptr, nullptr));
+    RPMA_REFUSE(conn_ptr == NULL);
+    RPMA_REFUSE(pdata != NULL && pdata->ptr == NULL);
+    RPMA_REFUSE(pdata != NULL && pdata->len == 0);
+    return rpma::api::deliver(__func__, req->connect(pdata), conn_ptr);
+}
+RPMA_VERSIONS(rpma_conn_req_connect)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// ep.cc -- exports: endpoints
+
+#include "core/ep.hh"
+#include "api/export.hh"
+#include "core/conn_req.hh"
+
+namespace {
+
+const rpma_conn_cfg defaults;
+
+} // namespace
+
+RPMA_EXPORT int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
+                               struct rpma_ep **ep_ptr) {
+    RPMA_REFUSE(peer == NULL);
+    RPMA_REFUSE(addr == NULL);
+    RPMA_REFUSE(port == NULL);
+    RPMA_REFUSE(ep_ptr == NULL);
+    int ret = rpma::api::deliver(__func__, rpma_ep::listen(*peer, addr, port), ep_ptr);
+    if (ret == 0)
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "listening on %s:%s", addr, port);
+    return ret;
+}
+RPMA_VERSIONS(rpma_ep_listen)
+
+RPMA_EXPORT int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
+    RPMA_REFUSE(ep_ptr == NULL);
+    return rpma::api::close_or_keep(__func__, ep_ptr);
+}
+RPMA_VERSIONS(rpma_ep_shutdown)
+
+RPMA_EXPORT int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd) {
+    RPMA_REFUSE(ep == NULL);
+    RPMA_REFUSE(fd == NULL);
+    *fd = ep->fd();
+    return 0;
+}
+RPMA_VERSIONS(rpma_ep_get_fd)
+
+RPMA_EXPORT int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
+                                      struct rpma_conn_req **req_ptr) {
+    RPMA_REFUSE(ep == NULL);
+    RPMA_REFUSE(req_ptr == NULL);
+    const rpma_conn_cfg &settings = cfg != nullptr ? *cfg : defaults;
+    RPMA_REFUSE(rpma::has_channel_conflict(settings));
+    int ret = rpma::api::deliver(__func__, ep->next_request(settings), req_ptr);
+    if (ret == 0)
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "a connection request came in");
+    return ret;
+}
+RPMA_VERSIONS(rpma_ep_next_conn_req)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// peer_cfg.cc -- exports: peer configurations and their descriptors
+
+#include "api/export.hh"
+#include "core/config.hh"
+#include "core/descriptor.hh"
+
+RPMA_EXPORT int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr) {
+    RPMA_REFUSE(pcfg_ptr == NULL);
+    return rpma::api::deliver(__func__, rpma::make<rpma_peer_cfg>(), pcfg_ptr);
+}
+RPMA_VERSIONS(rpma_peer_cfg_new)
+
+RPMA_EXPORT int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr) {
+    RPMA_REFUSE(pcfg_ptr == NULL);
+    return rpma::api::discard(pcfg_ptr);
+}
+RPMA_VERSIONS(rpma_peer_cfg_delete)
+
+RPMA_EXPORT int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg,
+                                                       bool supported) {
+    RPMA_REFUSE(pcfg == NULL);
+    pcfg->direct_write_to_pmem = supported;
+    return 0;
+}
+RPMA_VERSIONS(rpma_peer_cfg_set_direct_write_to_pmem)
+
+RPMA_EXPORT int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg,
+                                                       bool *supported) {
+    RPMA_REFUSE(pcfg == NULL);
+    RPMA_REFUSE(supported == NULL);
+    *supported = pcfg->direct_write_to_pmem;
+    return 0;
+}
+RPMA_VERSIONS(rpma_peer_cfg_get_direct_write_to_pmem)
+
+RPMA_EXPORT int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc) {
+    RPMA_REFUSE(pcfg == NULL);
+    RPMA_REFUSE(desc == NULL);
+    *static_cast<unsigned char *>(desc) = pcfg->direct_write_to_pmem ? 1 : 0;
+    return 0;
+}
+RPMA_VERSIONS(rpma_peer_cfg_get_descriptor)
+
+RPMA_EXPORT int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg,
+                                                  size_t *desc_size) {
+    RPMA_REFUSE(pcfg == NULL);
+    RPMA_REFUSE(desc_size == NULL);
+    *desc_size = rpma::PEER_CFG_DESCRIPTOR_SIZE;
+    return 0;
+}
+RPMA_VERSIONS(rpma_peer_cfg_get_descriptor_size)
+
+RPMA_EXPORT int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
+                                              struct rpma_peer_cfg **pcfg_ptr) {
+    RPMA_REFUSE(desc == NULL);
+    RPMA_REFUSE(pcfg_ptr == NULL);
+    RPMA_REFUSE(desc_size < rpma::PEER_CFG_DESCRIPTOR_SIZE);
+    auto pcfg = rpma::make<rpma_peer_cfg>();
+    if (pcfg) {
+        const bool supported = *static_cast<const unsigned char *>(desc) != 0;
+        (*pcfg)->direct_write_to_pmem = supported;
+        RPMA_LOG(RPMA_LOG_LEVEL_INFO, __func__, "direct write to PMem: %s",
+                 supported ? "yes" : "no");
+    }
+    return rpma::api::deliver(__func__, std::move(pcfg), pcfg_ptr);
+}
+RPMA_VERSIONS(rpma_peer_cfg_from_descriptor)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// utils.cc -- exports: devices and texts
+
+#include "api/export.hh"
+#include "core/peer.hh"
+#include "verbs/address.hh"
+
+namespace {
+
+// Binding (local) or resolving (remote) an address makes librdmacm choose a device.
+rpma::Result<ibv_context *> device_behind(rdma_addrinfo &address, rpma::verbs::Side side) {
+    auto id = rpma::verbs::CmId::create(nullptr);
+    if (!id)
+        return rpma::fail(id.error());
+    if (side == rpma::verbs::Side::LOCAL) {
+        if (rdma_bind_addr(id->get(), address.ai_src_addr) != 0)
+            return rpma::verbs::failed("rdma_bind_addr()");
+    } else if (rdma_resolve_addr(id->get(), nullptr, address.ai_dst_addr,
+                                 RPMA_DEFAULT_TIMEOUT_MS) != 0) {
+        return rpma::verbs::failed("rdma_resolve_addr()");
+    }
+    if ((*id)->verbs == nullptr)
+        return rpma::fail({RPMA_E_PROVIDER, "no device stands behind the address"});
+    return (*id)->verbs;
+}
+
+rpma::Result<ibv_context *> find_device(const char *addr, rpma::verbs::Side side) {
+    auto addresses = rpma::verbs::resolve_name(addr, nullptr, side);
+    if (!addresses)
+        return rpma::fail(addresses.error());
+    return try_each(*addresses,
+                    [side](rdma_addrinfo &address) { return device_behind(address, side); });
+}
+
+} // namespace
+
+RPMA_EXPORT int rpma_utils_get_ibv_context(const char *addr,
+                                           enum rpma_util_ibv_context_type type,
+                                           struct ibv_context **ibv_ctx_ptr) {
+    RPMA_REFUSE(addr == NULL);
+    RPMA_REFUSE(ibv_ctx_ptr == NULL);
+    RPMA_REFUSE(type != RPMA_UTIL_IBV_CONTEXT_LOCAL && type != RPMA_UTIL_IBV_CONTEXT_REMOTE);
+    const auto side = type == RPMA_UTIL_IBV_CONTEXT_LOCAL ? rpma::verbs::Side::LOCAL
+                                                          : rpma::verbs::Side::REMOTE;
+    return rpma::api::deliver(__func__, find_device(addr, side), ibv_ctx_ptr);
+}
+RPMA_VERSIONS(rpma_utils_get_ibv_context)
+
+RPMA_EXPORT int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx,
+                                                      int *is_odp_capable) {
+    RPMA_REFUSE(ibv_ctx == NULL);
+    RPMA_REFUSE(is_odp_capable == NULL);
+    auto attributes = rpma::verbs::query_device(*ibv_ctx);
+    if (!attributes)
+        return rpma::api::report(__func__, attributes.error());
+    *is_odp_capable = rpma_is_odp_capable(*attributes) ? 1 : 0;
+    return 0;
+}
+RPMA_VERSIONS(rpma_utils_ibv_context_is_odp_capable)
+
+RPMA_EXPORT const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event) {
+    switch (conn_event) {
+    case RPMA_CONN_UNDEFINED:
+        return "Undefined connection event";
+    case RPMA_CONN_ESTABLISHED:
+        return "Connection established";
+    case RPMA_CONN_CLOSED:
+        return "Connection closed";
+    case RPMA_CONN_LOST:
+        return "Connection lost";
+    case RPMA_CONN_REJECTED:
+        return "Connection rejected";
+    case RPMA_CONN_UNREACHABLE:
+        return "Connection unreachable";
+    }
+    return "Unsupported connection event";
+}
+RPMA_VERSIONS(rpma_utils_conn_event_2str)
+
+RPMA_EXPORT const char *rpma_err_2str(int ret) {
+    switch (ret) {
+    case 0:
+        return "Success";
+    case RPMA_E_NOSUPP:
+        return "Not supported";
+    case RPMA_E_PROVIDER:
+        return "Provider error occurred";
+    case RPMA_E_NOMEM:
+        return "Out of memory";
+    case RPMA_E_INVAL:
+        return "Invalid argument";
+    case RPMA_E_NO_COMPLETION:
+        return "No next completion available";
+    case RPMA_E_NO_EVENT:
+        return "No next event available";
+    case RPMA_E_AGAIN:
+        return "Temporary error, try again";
+    case RPMA_E_SHARED_CHANNEL:
+        return "Completion channel is shared";
+    case RPMA_E_NOT_SHARED_CHNL:
+        return "Completion channel is not shared";
+    default:
+        return "Unknown error";
+    }
+}
+RPMA_VERSIONS(rpma_err_2str)

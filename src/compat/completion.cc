@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// completion.cc -- exports: completions as the releases before 0.12 had them
+//
+// A program of 0.9.0 owns 24 bytes of struct rpma_completion, one of 0.10 and later 32: two
+// functions stand behind the name rpma_conn_completion_get, each at its version node.
+
+#include <arpa/inet.h>
+#include <optional>
+
+#include "api/export.hh"
+#include "core/conn.hh"
+
+namespace {
+
+// Younger than some headers that the library can be built with.
+constexpr int WC_FLUSH = 8;
+constexpr int WC_ATOMIC_WRITE = 9;
+
+std::optional<rpma_op> operation(int opcode) {
+    switch (opcode) {
+    case IBV_WC_RDMA_READ:
+        return RPMA_OP_READ;
+    case IBV_WC_RDMA_WRITE:
+    case WC_ATOMIC_WRITE:
+        return RPMA_OP_WRITE;
+    case WC_FLUSH:
+        return RPMA_OP_FLUSH;
+    case IBV_WC_SEND:
+        return RPMA_OP_SEND;
+    case IBV_WC_RECV:
+        return RPMA_OP_RECV;
+    case IBV_WC_RECV_RDMA_WITH_IMM:
+        return RPMA_OP_RECV_RDMA_WITH_IMM;
+    default:
+        return std::nullopt;
+    }
+}
+
+rpma::Status poll_one(const char *function, rpma_cq &cq, ibv_wc &wc) {
+    const int got = ibv_poll_cq(&cq.queue(), 1, &wc);
+    if (got != 1)
+        return rpma::fail(rpma::poll_failure(got));
+    if (wc.status != IBV_WC_SUCCESS)
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, function, "an operation failed: %s",
+                 ibv_wc_status_str(wc.status));
+    return {};
+}
+
+tl::unexpected<rpma::Failure> unmapped() {
+    return rpma::fail({RPMA_E_NOSUPP, "a completion of a kind without an RPMA_OP_*"});
+}
+
+rpma::Status get_completion(const char *function, rpma_cq &cq, rpma_completion &cmpl) {
+    ibv_wc wc = {};
+    rpma::Status polled = poll_one(function, cq, wc);
+    if (!polled)
+        return polled;
+    cmpl.op_context = reinterpret_cast<void *>(wc.wr_id);
+    cmpl.op_status = wc.status;
+    if (wc.status != IBV_WC_SUCCESS)
+        return {};
+
+    auto op = operation(wc.opcode);
+    if (!op)
+        return unmapped();
+    cmpl.op = *op;
+    cmpl.byte_len = wc.byte_len;
+    cmpl.flags = wc.wc_flags;
+    const bool received = *op == RPMA_OP_RECV || *op == RPMA_OP_RECV_RDMA_WITH_IMM;
+    if (received && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
+        cmpl.imm = ntohl(wc.imm_data);
+    return {};
+}
+
+// The kind is looked at first, failed or not, and flags and imm are left alone: they lie
+// behind what a program of 0.9.0 owns.
+rpma::Status get_completion_0_9(const char *function, rpma_cq &cq, rpma_completion &cmpl) {
+    ibv_wc wc = {};
+    rpma::Status polled = poll_one(function, cq, wc);
+    if (!polled)
+        return polled;
+    auto op = operation(wc.opcode);
+    if (!op || *op == RPMA_OP_RECV_RDMA_WITH_IMM)
+        return unmapped();
+    cmpl.op_context = reinterpret_cast<void *>(wc.wr_id);
+    cmpl.op = *op;
+    cmpl.byte_len = wc.byte_len;
+    cmpl.op_status = wc.status;
+    return {};
+}
+
+} // namespace
+
+RPMA_EXPORT int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl) {
+    RPMA_REFUSE(cq == NULL);
+    RPMA_REFUSE(cmpl == NULL);
+    return rpma::api::finish(__func__, get_completion(__func__, *cq, *cmpl));
+}
+RPMA_VERSIONS(rpma_cq_get_completion)
+
+RPMA_EXPORT int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(cmpl == NULL);
+    return rpma::api::finish(__func__, get_completion(__func__, *conn->cq(), *cmpl));
+}
+RPMA_VERSIONS(rpma_conn_completion_get)
+
+#ifdef RPMA_SYMBOL_VERSIONS
+extern "C" int rpma_conn_completion_get_0_9(struct rpma_conn *conn,
+                                            struct rpma_completion *cmpl);
+
+RPMA_EXPORT int rpma_conn_completion_get_0_9(struct rpma_conn *conn,
+                                             struct rpma_completion *cmpl) {
+    constexpr const char *FUNCTION = "rpma_conn_completion_get";
+    if (conn == nullptr || cmpl == nullptr)
+        return rpma::api::refuse(FUNCTION, conn == nullptr ? "conn == NULL" : "cmpl == NULL");
+    return rpma::api::finish(FUNCTION, get_completion_0_9(FUNCTION, *conn->cq(), *cmpl));
+}
+RPMA_VERSIONS(rpma_conn_completion_get_0_9)
+#endif
+
+RPMA_EXPORT int rpma_conn_completion_wait(struct rpma_conn *conn) {
+    RPMA_REFUSE(conn == NULL);
+    if (conn->cq()->shares_channel())
+        return rpma::api::report(__func__, rpma::SHARED);
+    return rpma::api::finish(__func__, conn->cq()->wait());
+}
+RPMA_VERSIONS(rpma_conn_completion_wait)
+
+RPMA_EXPORT int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(fd == NULL);
+    *fd = const_cast<rpma_conn *>(conn)->cq()->fd();
+    return 0;
+}
+RPMA_VERSIONS(rpma_conn_get_completion_fd)

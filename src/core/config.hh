@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// config.hh -- what a caller may set before it makes an object
+//
+// Thread-safety: each setting is read and written atomically, so that a configuration may be
+// shared; what is made of it sees each setting as it is at that moment.
+
+#pragma once
+
+#include <atomic>
+
+#include "base/memory.hh"
+
+struct rpma_peer_cfg : rpma::Allocated {
+    std::atomic<bool> direct_write_to_pmem = false;
+};
+
+struct rpma_srq_cfg : rpma::Allocated {
+    std::atomic<uint32_t> rq_size = 100;
+    std::atomic<uint32_t> rcq_size = 100; // 0: the queue has no receive CQ of its own
+};
+
+struct rpma_conn_cfg : rpma::Allocated {
+    std::atomic<int> timeout_ms = RPMA_DEFAULT_TIMEOUT_MS;
+    std::atomic<uint32_t> cq_size = 10;
+    std::atomic<uint32_t> rcq_size = 0; // 0: no receive CQ
+    std::atomic<uint32_t> sq_size = 10;
+    std::atomic<uint32_t> rq_size = 10;
+    std::atomic<bool> shared_channel = false;
+    std::atomic<rpma_srq *> srq = nullptr; // borrowed
+};

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// descriptor.hh -- what goes over the wire: no version, no padding, little-endian
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rpma {
+
+// Memory region: address (8 bytes), size (8), rkey (4), usage (1).
+inline constexpr std::size_t MR_DESCRIPTOR_SIZE = 21;
+// Peer configuration: direct write to PMem (1).
+inline constexpr std::size_t PEER_CFG_DESCRIPTOR_SIZE = 1;
+
+// Writes the low size bytes of value, returns the place behind them.
+inline unsigned char *put_le(unsigned char *out, uint64_t value, std::size_t size) {
+    for (std::size_t i = 0; i < size; i++)
+        *out++ = static_cast<unsigned char>(value >> (8 * i));
+    return out;
+}
+
+// Reads size bytes and moves in behind them.
+inline uint64_t get_le(const unsigned char *&in, std::size_t size) {
+    uint64_t value = 0;
+    for (std::size_t i = 0; i < size; i++)
+        value |= static_cast<uint64_t>(*in++) << (8 * i);
+    return value;
+}
+
+} // namespace rpma

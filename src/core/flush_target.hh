@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// flush_target.hh -- where the emulated flush reads to
+//
+// An emulated flush is an RDMA read after the writes. Nobody looks at the bytes it brings, so
+// all connections of a peer read into the same 8 bytes.
+//
+// Thread-safety: acquire, release and close may be called from any thread.
+
+#pragma once
+
+#include <memory>
+#include <pthread.h>
+
+#include "verbs/objects.hh"
+
+struct rpma_peer;
+struct rpma_mr_local;
+
+namespace rpma {
+
+inline constexpr uint32_t FLUSH_READ_SIZE = 8;
+
+class FlushTarget {
+  public:
+    FlushTarget() = default;
+    FlushTarget(const FlushTarget &) = delete;
+
+    // Registers the target unless it is there already, and counts one more user.
+    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    Result<const rpma_mr_local *> acquire(const rpma_peer &peer);
+    void release();
+
+    // Deregisters the target; refused (RPMA_E_PROVIDER) while it has users.
+    Status close();
+
+  private:
+    struct Unmap {
+        void operator()(void *page) const;
+    };
+
+    Status prepare(const rpma_peer &peer);
+
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    unsigned users_ = 0;
+    // A page of its own, shared with children: a fork must neither move it under the device nor
+    // take other memory of the child away.
+    std::unique_ptr<void, Unmap> page_;
+    std::unique_ptr<rpma_mr_local> mr_;
+};
+
+// A use of the target by one connection; the target must outlive it.
+class FlushTargetUse {
+  public:
+    FlushTargetUse(FlushTarget &target, const rpma_mr_local &mr) : target_(&target), mr_(&mr) {}
+    FlushTargetUse(FlushTargetUse &&other) noexcept
+        : target_(std::exchange(other.target_, nullptr)), mr_(other.mr_) {}
+    FlushTargetUse &operator=(FlushTargetUse &&) = delete;
+    ~FlushTargetUse() {
+        if (target_ != nullptr)
+            target_->release();
+    }
+
+    const rpma_mr_local &mr() const { return *mr_; }
+
+  private:
+    FlushTarget *target_;
+    const rpma_mr_local *mr_;
+};
+
+} // namespace rpma

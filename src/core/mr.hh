@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// mr.hh -- memory regions: local ones are registered, remote ones are known by descriptor
+//
+// Thread-safety: immutable once made, so any thread may use a region for operations.
+
+#pragma once
+
+#include "base/memory.hh"
+#include "verbs/objects.hh"
+
+struct rpma_mr_local : rpma::Allocated {
+    rpma_mr_local(rpma::verbs::Mr &&region, int usage);
+
+    // Writes MR_DESCRIPTOR_SIZE bytes.
+    void describe(unsigned char *descriptor) const;
+    // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
+    rpma::Status advise(std::size_t offset, uint32_t len, int advice, uint32_t flags) const;
+
+    // The region stays when the provider refuses. RPMA_E_PROVIDER.
+    rpma::Status close() { return region.try_close(); }
+
+    // What every operation needs stands first, copied from the region.
+    uint64_t addr;
+    uint32_t lkey;
+    int usage;
+    rpma::verbs::Mr region;
+};
+
+struct rpma_mr_remote : rpma::Allocated {
+    // descriptor has at least MR_DESCRIPTOR_SIZE bytes. RPMA_E_INVAL, RPMA_E_NOMEM.
+    static rpma::Result<std::unique_ptr<rpma_mr_remote>>
+    from_descriptor(const unsigned char *descriptor);
+
+    uint64_t addr;
+    uint32_t rkey;
+    uint32_t usage; // RPMA_MR_USAGE_*
+    uint64_t size;
+};

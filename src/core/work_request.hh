@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// work_request.hh -- work requests, filled with what their opcode reads and nothing else
+//
+// The rest of an ibv_send_wr stays as it is on the stack: clearing 128 bytes would cost more
+// than all that a post does besides.
+
+#pragma once
+
+#include "core/mr.hh"
+
+namespace rpma {
+
+// RPMA_F_COMPLETION_ALWAYS without the part that every operation has.
+inline unsigned signaled(int flags) {
+    static_assert(IBV_SEND_SIGNALED ==
+                  (RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR));
+    return static_cast<unsigned>(flags) & IBV_SEND_SIGNALED;
+}
+
+inline ibv_sge slice(const rpma_mr_local &mr, std::size_t offset, std::size_t len) {
+    return {mr.addr + offset, static_cast<uint32_t>(len), mr.lkey};
+}
+
+inline uint64_t context_id(const void *op_context) {
+    return reinterpret_cast<uint64_t>(op_context);
+}
+
+// buffer nullptr: no bytes.
+inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, ibv_sge *buffer, unsigned flags,
+                     const void *op_context) {
+    wr.wr_id = context_id(op_context);
+    wr.next = nullptr;
+    wr.sg_list = buffer;
+    wr.num_sge = buffer != nullptr ? 1 : 0;
+    wr.opcode = opcode;
+    wr.send_flags = flags;
+}
+
+inline void address(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offset) {
+    wr.wr.rdma.remote_addr = mr.addr + offset;
+    wr.wr.rdma.rkey = mr.rkey;
+}
+
+} // namespace rpma
