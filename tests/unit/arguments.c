@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// arguments.c -- every argument that is refused by its value alone. The cases are generated
+// from the conditions in contract/errors.tsv; the table below says how to make those that are
+// not "name == NULL".
+
+#include "arguments.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_CASES = 600, MAX_SETS = 4 };
+
+static const unsigned char desc_without_usage[21];
+
+// A way to make a term of a condition true; several rows may stand for one term.
+static const struct way {
+    const char *function; // NULL: any
+    const char *term;     // of the condition, or its beginning
+    struct {
+        const char *name;
+        uintptr_t value;
+    } set[MAX_SETS];
+    const char *logs; // NULL: the name of the first parameter
+} ways[] = {
+    {NULL, "flags == 0", {{"flags", 0}}, NULL},
+    {NULL, "size == 0", {{"size", 0}}, NULL},
+    {NULL, "usage == 0", {{"usage", 0}}, NULL},
+    {NULL, "(usage & ~0xff) != 0", {{"usage", 0x100}}, NULL},
+    {NULL, "(usage & ~0xff) != 0", {{"usage", 0x1ff}}, NULL},
+    {NULL, "(usage & ~0xff) != 0", {{"usage", (uintptr_t)INT_MIN}}, NULL},
+    {NULL, "len > UINT32_MAX", {{"len", (uintptr_t)UINT32_MAX + 1}}, NULL},
+    {NULL, "len > UINT32_MAX", {{"len", SIZE_MAX}}, NULL},
+    {NULL, "dst_offset % 8 != 0", {{"dst_offset", 1}}, NULL},
+    {NULL, "dst_offset % 8 != 0", {{"dst_offset", 4}}, NULL},
+    {NULL, "dst_offset % 8 != 0", {{"dst_offset", 15}}, NULL},
+    {NULL, "timeout_ms < 0", {{"timeout_ms", (uintptr_t)-1}}, NULL},
+    {NULL, "timeout_ms < 0", {{"timeout_ms", (uintptr_t)INT_MIN}}, NULL},
+    {NULL, "num_entries < 1", {{"num_entries", 0}}, NULL},
+    {NULL, "num_entries < 1", {{"num_entries", (uintptr_t)INT_MIN}}, NULL},
+    {NULL, "(num_entries > 1 &&", {{"num_entries", 2}, {"num_entries_got", 0}}, NULL},
+    {NULL, "(num_entries > 1 &&", {{"num_entries", INT_MAX}, {"num_entries_got", 0}}, NULL},
+    {NULL, "type not in", {{"type", 2}}, NULL},
+    {NULL, "type not in", {{"type", (uintptr_t)-1}}, NULL},
+    {NULL, "threshold not in", {{"threshold", RPMA_LOG_THRESHOLD_MAX}}, NULL},
+    {NULL, "threshold not in", {{"threshold", (uintptr_t)-1}}, NULL},
+    {NULL, "level < RPMA_LOG_DISABLED", {{"level", (uintptr_t)-2}}, NULL},
+    {NULL, "level > RPMA_LOG_LEVEL_DEBUG", {{"level", RPMA_LOG_LEVEL_DEBUG + 1}}, NULL},
+    {NULL, "desc_size < ", {{"desc_size", 0}}, NULL},
+    {"rpma_mr_remote_from_descriptor", "desc_size < 21", {{"desc_size", 20}}, NULL},
+    {NULL, "the usage byte", {{"desc", (uintptr_t)desc_without_usage}}, "usage"},
+    {NULL, "dst_offset >= size", {{"dst_offset", WORLD_REMOTE_SIZE}}, NULL},
+    {NULL, "dst_offset >= size", {{"dst_offset", SIZE_MAX}}, NULL},
+    {NULL, "dst == NULL && (src", {{"dst", 0}}, "dst == NULL"},
+    {NULL,
+     "dst == NULL && (src",
+     {{"dst", 0}, {"src", 0}, {"dst_offset", 1}, {"len", 0}},
+     "dst"},
+    {NULL,
+     "dst == NULL && (src",
+     {{"dst", 0}, {"src", 0}, {"src_offset", 1}, {"len", 0}},
+     "dst"},
+    {NULL, "dst == NULL && (src", {{"dst", 0}, {"src", 0}}, "dst == NULL"},
+    {NULL, "src == NULL && (dst", {{"src", 0}}, "src == NULL"},
+    {NULL,
+     "src == NULL && (dst",
+     {{"dst", 0}, {"src", 0}, {"dst_offset", 1}, {"len", 0}},
+     "src"},
+    {NULL,
+     "src == NULL && (dst",
+     {{"dst", 0}, {"src", 0}, {"src_offset", 1}, {"len", 0}},
+     "src"},
+    {NULL, "src == NULL && (dst", {{"dst", 0}, {"src", 0}}, "src == NULL"},
+    {NULL, "dst == NULL && (offset", {{"dst", 0}}, "dst == NULL"},
+    {NULL, "dst == NULL && (offset", {{"dst", 0}, {"offset", 1}, {"len", 0}}, "dst == NULL"},
+    {NULL, "src == NULL && (offset", {{"src", 0}}, "src == NULL"},
+    {NULL, "src == NULL && (offset", {{"src", 0}, {"offset", 1}, {"len", 0}}, "src == NULL"},
+};
+
+// Its bad arguments use the request up: conn_req.c has them.
+static const char *const left_out[] = {"rpma_conn_req_connect"};
+
+static struct bad {
+    const struct contract_row *row;
+    char term[128];
+    struct way way;
+    char null_name[32]; // storage behind way.set[0].name of a NULL term
+} bad[MAX_CASES];
+static struct CMUnitTest cases[MAX_CASES];
+static char names[MAX_CASES][192];
+static size_t count;
+
+static void is_refused(void **state) {
+    static struct world w;
+    static struct arguments a;
+    const struct bad *b = *state;
+    memset(&w, 0, sizeof(w));
+    const struct shape shape = {.name = "of arguments"};
+    world_conn(&w, &shape);
+    world_listen(&w);
+    STEP(&w, rpma_srq_cfg_new(&w.h.srq_cfg));
+    STEP(&w, rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    STEP(&w, rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+
+    arguments_good(&a, b->row->function, &w);
+    for (int i = 0; i < MAX_SETS && b->way.set[i].name; i++)
+        if (!arguments_set(&a, b->way.set[i].name, b->way.set[i].value))
+            fail_msg("%s has no parameter %s", b->row->function, b->way.set[i].name);
+    arguments_watch(&a);
+    unit_begin();
+    const int ret = arguments_call(&a);
+    const struct expected_error expected = {
+        .code = RPMA_E_INVAL,
+        .condition = b->row->condition,
+        .cause = b->term,
+        .logs = b->way.logs ? b->way.logs : b->way.set[0].name,
+    };
+    unit_expect_error(ret, b->row->function, &expected, __FILE__, __LINE__);
+    world_drop(&w);
+}
+
+static void add_case(const struct contract_row *row, const char *term, const struct way *way) {
+    struct bad *b = &bad[count];
+    if (count == MAX_CASES) {
+        fprintf(stderr, "arguments: more than %d cases: raise MAX_CASES\n", MAX_CASES);
+        exit(1);
+    }
+    b->row = row;
+    snprintf(b->term, sizeof(b->term), "%s", term);
+    snprintf(names[count], sizeof(names[count]), "%s: %s", row->function, term);
+    if (way) {
+        b->way = *way;
+    } else { // "name == NULL"
+        snprintf(b->null_name, sizeof(b->null_name), "%.*s", (int)strcspn(term, " "), term);
+        b->way.set[0].name = b->null_name;
+        b->way.logs = b->term;
+    }
+    cases[count] = (struct CMUnitTest){names[count], is_refused, unit_setup, unit_teardown, b};
+    count++;
+}
+
+static void add_term(const struct contract_row *row, const char *term) {
+    const size_t name = strspn(term, "abcdefghijklmnopqrstuvwxyz_");
+    if (name > 0 && strcmp(term + name, " == NULL") == 0) {
+        add_case(row, term, NULL);
+        return;
+    }
+    for (size_t i = 0; i < LENGTH(ways); i++)
+        if ((!ways[i].function || strcmp(ways[i].function, row->function) == 0) &&
+            strncmp(ways[i].term, term, strlen(ways[i].term)) == 0)
+            add_case(row, term, &ways[i]);
+}
+
+// Splits at "||" outside of brackets; what follows a semicolon is a remark.
+static void add_row(const struct contract_row *row) {
+    char text[512], *start = text;
+    int depth = 0;
+    snprintf(text, sizeof(text), "%.*s", (int)strcspn(row->condition, ";"), row->condition);
+    for (char *at = text;; at++) {
+        depth += (*at == '(') - (*at == ')');
+        const bool split = depth == 0 && strncmp(at, " || ", 4) == 0;
+        if (*at && !split)
+            continue;
+        const bool last = !*at;
+        *at = '\0';
+        add_term(row, start);
+        if (last)
+            return;
+        start = at + 4;
+        at += 3;
+    }
+}
+
+int main(void) {
+    size_t rows;
+    const struct contract_row *row = contract_rows(&rows);
+    for (; rows > 0; rows--, row++) {
+        bool skip = row->code != RPMA_E_INVAL || strcmp(row->decision, "never") == 0;
+        for (size_t i = 0; i < LENGTH(left_out); i++)
+            skip |= strcmp(row->function, left_out[i]) == 0;
+        if (!skip)
+            add_row(row);
+    }
+    return unit_run("arguments", cases, count);
+}

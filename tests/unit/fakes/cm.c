@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// cm.c -- event channels, CM IDs and events of librdmacm.
+
+#include "cm.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct fake_id *fake_find_id(struct rdma_cm_id *id, const char *call) {
+    return fake_find(FAKE_ID, id, call);
+}
+
+// librdmacm reports with -1 and errno.
+int fake_answer(struct fake_call *call) {
+    if (!call->failed)
+        return 0;
+    errno = call->error;
+    return -1;
+}
+
+static void close_all_channels(void) {
+    for (struct fake_object *o = fake_first(); o; o = o->next)
+        if (o->kind == FAKE_EVENT_CHANNEL)
+            fake_queue_close(&((struct fake_event_channel *)o)->queue);
+}
+
+struct fake_event_channel *fake_open_event_channel(bool internal) {
+    fake_cm_reset = close_all_channels;
+    struct fake_event_channel *made = fake_create(FAKE_EVENT_CHANNEL, sizeof(*made),
+                                                  offsetof(struct fake_event_channel, channel));
+    if (fake_queue_open(&made->queue) != 0)
+        fake_misuse("rdma_create_event_channel: no descriptor left");
+    made->object.internal = internal;
+    made->channel.fd = made->queue.fd;
+    return made;
+}
+
+void fake_close_event_channel(struct fake_event_channel *channel) {
+    fake_queue_close(&channel->queue);
+    fake_destroy(&channel->object);
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void) {
+    FAKE_LOCKED;
+    if (fake_answer(fake_enter("rdma_create_event_channel", NULL)) != 0)
+        return NULL;
+    return &fake_open_event_channel(false)->channel;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel) {
+    FAKE_LOCKED;
+    fake_note("rdma_destroy_event_channel", channel);
+    struct fake_event_channel *found =
+        fake_find(FAKE_EVENT_CHANNEL, channel, "rdma_destroy_event_channel");
+    if (!found)
+        return;
+    fake_busy(&found->object, "rdma_destroy_event_channel", true);
+    fake_close_event_channel(found);
+}
+
+struct fake_id *fake_new_id(struct fake_event_channel *channel) {
+    struct fake_id *made = fake_create(FAKE_ID, sizeof(*made), offsetof(struct fake_id, id));
+    made->channel = channel;
+    if (channel)
+        fake_adopt(&channel->object);
+    else
+        made->own = fake_open_event_channel(true);
+    made->id.channel = channel ? &channel->channel : &made->own->channel;
+    return made;
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+                   enum rdma_port_space ps) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("rdma_create_id", NULL);
+    call->channel = channel;
+    if (ps != RDMA_PS_TCP)
+        fake_misuse("rdma_create_id: port space %d", ps);
+    struct fake_event_channel *parent =
+        channel ? fake_find(FAKE_EVENT_CHANNEL, channel, "rdma_create_id") : NULL;
+    if (call->failed)
+        return fake_answer(call);
+    struct fake_id *made = fake_new_id(parent);
+    made->id.context = context;
+    made->id.ps = ps;
+    *id = &made->id;
+    return 0;
+}
+
+static bool belongs(void *what, void *with) {
+    const struct fake_cm_event *event = what;
+    return event->event.id == &((struct fake_id *)with)->id;
+}
+
+void fake_move_events(struct fake_event_channel *from, struct fake_event_channel *to,
+                      struct fake_id *id) {
+    struct fake_cm_event *event;
+    while ((event = fake_queue_remove(&from->queue, belongs, id)))
+        if (to)
+            fake_queue_push(&to->queue, event);
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("rdma_destroy_id", id);
+    struct fake_id *found = fake_find_id(id, "rdma_destroy_id");
+    if (!found)
+        return fake_answer(&(struct fake_call){.failed = true, .error = EINVAL});
+    if (found->unacked)
+        fake_misuse("rdma_destroy_id: %u events are not acknowledged, it would block for ever",
+                    found->unacked);
+    if (id->qp)
+        fake_misuse("rdma_destroy_id: its QP is still there");
+    if (call->failed) {
+        fake_refuse(&found->object, call->error,
+                    found->channel ? &found->channel->object : NULL);
+        return fake_answer(call);
+    }
+    if (found->incoming && !found->answered)
+        fake_misuse("rdma_destroy_id: an incoming request was neither accepted nor rejected");
+    fake_move_events(found->channel ? found->channel : found->own, NULL, found);
+    if (found->channel)
+        fake_release(&found->channel->object, &found->object);
+    else
+        fake_close_event_channel(found->own);
+    fake_destroy(&found->object);
+    return 0;
+}
+
+int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("rdma_migrate_id", id);
+    call->channel = channel;
+    struct fake_id *found = fake_find_id(id, "rdma_migrate_id");
+    struct fake_event_channel *to =
+        channel ? fake_find(FAKE_EVENT_CHANNEL, channel, "rdma_migrate_id") : NULL;
+    if (!found || call->failed)
+        return fake_answer(call);
+    if (found->unacked)
+        fake_misuse("rdma_migrate_id: %u events are not acknowledged, it would block for ever",
+                    found->unacked);
+    struct fake_event_channel *from = found->channel ? found->channel : found->own;
+    if (!to)
+        to = found->own = fake_open_event_channel(true);
+    fake_move_events(from, to, found);
+    if (found->channel)
+        fake_release(&from->object, &found->object);
+    else
+        fake_close_event_channel(from);
+    found->channel = channel ? to : NULL;
+    found->id.channel = &to->channel;
+    if (found->channel)
+        fake_adopt(&to->object);
+    return 0;
+}
+
+// ---- events --------------------------------------------------------------------------------
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
+    fake_lock();
+    struct fake_call call = *fake_enter("rdma_get_cm_event", channel);
+    struct fake_event_channel *found =
+        fake_find(FAKE_EVENT_CHANNEL, channel, "rdma_get_cm_event");
+    fake_unlock(NULL);
+    if (call.failed || !found)
+        return fake_answer(&call);
+    if (fake_queue_wait(&found->queue) != 0) // without the lock: it may block
+        return -1;
+    FAKE_LOCKED;
+    struct fake_cm_event *taken = fake_queue_take(&found->queue);
+    taken->object.internal = false; // from now on the library owes an acknowledgement
+    taken->counted_on->unacked++;
+    if (taken->event.event == RDMA_CM_EVENT_CONNECT_REQUEST && taken->counted_on->listening) {
+        struct fake_id *child = fake_new_id(found);
+        child->incoming = true;
+        child->id.verbs = fake_context(fake_device()->other_device);
+        child->id.ps = RDMA_PS_TCP;
+        taken->event.listen_id = &taken->counted_on->id;
+        taken->event.id = &child->id;
+    }
+    *event = &taken->event;
+    return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("rdma_ack_cm_event", event);
+    struct fake_cm_event *found = fake_find(FAKE_CM_EVENT, event, "rdma_ack_cm_event");
+    if (!found)
+        return fake_answer(&(struct fake_call){.failed = true, .error = EINVAL});
+    if (call->failed && !found->object.refused)
+        found->counted_on->unacked--; // nothing more can be asked for
+    if (call->failed) {
+        fake_refuse(&found->object, call->error, NULL);
+        return fake_answer(call);
+    }
+    if (!found->object.refused)
+        found->counted_on->unacked--;
+    fake_destroy(&found->object);
+    return 0;
+}
+
+static struct fake_event_channel *channel_on(int fd) {
+    for (struct fake_object *o = fake_first(); o; o = o->next)
+        if (o->kind == FAKE_EVENT_CHANNEL && !o->dead &&
+            ((struct fake_event_channel *)o)->queue.fd == fd)
+            return (struct fake_event_channel *)o;
+    return NULL;
+}
+
+const void *fake_event_channel_on(int fd) {
+    FAKE_LOCKED;
+    struct fake_event_channel *channel = channel_on(fd);
+    return channel ? &channel->channel : NULL;
+}
+
+static struct fake_id *newest_id_on(const struct fake_event_channel *channel, unsigned *count) {
+    struct fake_id *newest = NULL;
+    *count = 0;
+    for (struct fake_object *o = fake_first(); o; o = o->next)
+        if (o->kind == FAKE_ID && !o->dead && ((struct fake_id *)o)->channel == channel) {
+            newest = newest ? newest : (struct fake_id *)o;
+            ++*count;
+        }
+    return newest;
+}
+
+unsigned fake_ids_on(int fd) {
+    FAKE_LOCKED;
+    unsigned count;
+    newest_id_on(channel_on(fd), &count);
+    return count;
+}
+
+unsigned fake_pending_on(int fd) {
+    FAKE_LOCKED;
+    struct fake_event_channel *channel = channel_on(fd);
+    unsigned count = 0;
+    for (struct fake_node *node = channel ? channel->queue.first : NULL; node;
+         node = node->next)
+        count++;
+    return count;
+}
+
+void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
+    FAKE_LOCKED;
+    unsigned count;
+    struct fake_event_channel *channel = channel_on(fd);
+    struct fake_id *id = channel ? newest_id_on(channel, &count) : NULL;
+    if (!id) {
+        fake_misuse("fake_cm_event: no CM ID on that descriptor");
+        return;
+    }
+    struct fake_cm_event *made =
+        fake_create(FAKE_CM_EVENT, sizeof(*made), offsetof(struct fake_cm_event, event));
+    made->object.internal = true; // not yet the library's
+    made->event.id = &id->id;
+    made->event.event = type;
+    made->counted_on = id;
+    if (len)
+        memcpy(made->data, data, len);
+    made->event.param.conn.private_data = len ? made->data : NULL;
+    made->event.param.conn.private_data_len = len;
+    fake_queue_push(&channel->queue, made);
+}

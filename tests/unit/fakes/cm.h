@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// cm.h -- objects of the fake of librdmacm.
+
+#ifndef FAKE_CM_H
+#define FAKE_CM_H 1
+
+#include "internal.h"
+
+struct fake_event_channel {
+    struct fake_object object;
+    struct rdma_event_channel channel;
+    struct fake_queue queue; // of struct fake_cm_event
+};
+
+struct fake_id {
+    struct fake_object object;
+    struct rdma_cm_id id;
+    struct fake_event_channel *channel; // NULL: synchronous
+    struct fake_event_channel *own;     // of a synchronous ID
+    unsigned unacked;                   // events taken and not acknowledged
+    bool incoming, listening, answered; // answered: accepted or rejected
+};
+
+struct fake_cm_event {
+    struct fake_object object;
+    struct rdma_cm_event event;
+    struct fake_id *counted_on;
+    unsigned char data[256];
+};
+
+struct fake_id *fake_find_id(struct rdma_cm_id *id, const char *call);
+struct fake_event_channel *fake_open_event_channel(bool internal);
+void fake_close_event_channel(struct fake_event_channel *channel);
+struct fake_id *fake_new_id(struct fake_event_channel *channel);
+void fake_move_events(struct fake_event_channel *from, struct fake_event_channel *to,
+                      struct fake_id *id);
+int fake_answer(struct fake_call *call);
+
+#endif // FAKE_CM_H

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// core.c -- objects and misuse: what is alive, what depends on what, what was done wrong.
+
+#include "internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_device fake_device_state;
+void (*fake_cm_reset)(void);
+
+static pthread_mutex_t lock_of_all = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool quiet;
+static struct fake_object *objects;
+static char misuses[4096];
+static char left[1024];
+
+static const char *const kind_names[FAKE_KINDS] = {
+    "PD",           "MR",
+    "CQ",           "channel",
+    "QP",           "SRQ",
+    "CM id",        "event channel",
+    "address list", "unacknowledged CM event",
+    "allocation",   "mapping",
+};
+
+int fake_lock(void) {
+    pthread_mutex_lock(&lock_of_all);
+    return 0;
+}
+
+void fake_unlock(const int *unused) {
+    (void)unused;
+    pthread_mutex_unlock(&lock_of_all);
+}
+
+void fake_quiet(bool on) {
+    quiet = on;
+}
+
+bool fake_is_quiet(void) {
+    return quiet;
+}
+
+void fake_misuse(const char *format, ...) {
+    size_t used = strlen(misuses);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(misuses + used, sizeof(misuses) - used, format, args);
+    va_end(args);
+    used = strlen(misuses);
+    snprintf(misuses + used, sizeof(misuses) - used, "\n");
+}
+
+const char *fake_misuses(void) {
+    return misuses;
+}
+
+void fake_touch(const void *bytes, size_t len) {
+    unsigned sum = 0;
+    for (size_t i = 0; i < len; i++)
+        sum = sum * 31 + ((const unsigned char *)bytes)[i];
+    static volatile unsigned sink;
+    if (sum == 0x5eed5eedu) // a branch is what makes memcheck report an undefined byte
+        sink = sum;
+    (void)sink;
+}
+
+void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset) {
+    struct fake_object *object = calloc(1, size);
+    if (!object)
+        abort();
+    object->kind = kind;
+    object->outer = (char *)object + outer_offset;
+    object->next = objects;
+    objects = object;
+    return object;
+}
+
+struct fake_object *fake_first(void) {
+    return objects;
+}
+
+void *fake_find(enum fake_kind kind, const void *outer, const char *call) {
+    for (struct fake_object *o = objects; o; o = o->next) {
+        if (o->outer != outer || o->kind != kind)
+            continue;
+        if (!o->dead)
+            return o;
+        fake_misuse("%s: the %s was released before", call, kind_names[kind]);
+        return NULL;
+    }
+    fake_misuse("%s: %p is no %s", call, outer, kind_names[kind]);
+    return NULL;
+}
+
+void fake_destroy(struct fake_object *object) {
+    object->dead = true;
+}
+
+void fake_adopt(struct fake_object *parent) {
+    parent->children++;
+}
+
+void fake_release(struct fake_object *parent, struct fake_object *child) {
+    parent->children--;
+    if (child->refused)
+        parent->refused_children--;
+}
+
+int fake_refuse(struct fake_object *object, int error, struct fake_object *parent) {
+    if (!object->refused && parent)
+        parent->refused_children++;
+    object->refused = true;
+    return error;
+}
+
+int fake_busy(struct fake_object *object, const char *call, bool ours) {
+    if (object->children == 0)
+        return 0;
+    if (ours && object->children > object->refused_children)
+        fake_misuse("%s: %u objects still use the %s", call, object->children,
+                    kind_names[object->kind]);
+    return EBUSY;
+}
+
+const char *fake_left(void) {
+    FAKE_LOCKED;
+    unsigned count[FAKE_KINDS] = {0};
+    size_t bytes = 0;
+    unsigned unacked = 0;
+    for (struct fake_object *o = objects; o; o = o->next) {
+        if (o->dead || o->refused || o->internal)
+            continue;
+        count[o->kind]++;
+        bytes += o->bytes;
+        if (o->kind == FAKE_CQ)
+            unacked += ((struct fake_cq *)o)->unacked;
+    }
+    size_t used = 0;
+    left[0] = '\0';
+    for (int kind = 0; kind < FAKE_KINDS; kind++)
+        if (count[kind])
+            used += (size_t)snprintf(left + used, sizeof(left) - used, "%u %s left\n",
+                                     count[kind], kind_names[kind]);
+    if (bytes)
+        used += (size_t)snprintf(left + used, sizeof(left) - used, "%zu bytes left\n", bytes);
+    if (unacked)
+        snprintf(left + used, sizeof(left) - used, "%u unacknowledged CQ events left\n",
+                 unacked);
+    return left;
+}
+
+size_t fake_bytes_held(void) {
+    FAKE_LOCKED;
+    size_t bytes = 0;
+    for (struct fake_object *o = objects; o; o = o->next)
+        if (!o->dead)
+            bytes += o->bytes;
+    return bytes;
+}
+
+// Closes what hangs on descriptors and gives all memory of the fakes back.
+static void forget_objects(void) {
+    for (struct fake_object *o = objects; o; o = o->next)
+        if (o->kind == FAKE_COMP_CHANNEL)
+            fake_queue_close(&((struct fake_comp_channel *)o)->queue);
+    if (fake_cm_reset)
+        fake_cm_reset();
+    while (objects) {
+        struct fake_object *next = objects->next;
+        free(objects);
+        objects = next;
+    }
+}
+
+void fake_reset(void) {
+    FAKE_LOCKED;
+    forget_objects();
+    misuses[0] = '\0';
+    quiet = false;
+    fake_faults_reset();
+    fake_device_state = (struct fake_device){
+        .addresses = 1,
+        .pmem = true,
+        .transport = IBV_TRANSPORT_IB,
+    };
+}
+
+struct fake_device *fake_device(void) {
+    return &fake_device_state;
+}

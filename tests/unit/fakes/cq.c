@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// cq.c -- completion channels, completion queues and their events.
+
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_create_comp_channel", context);
+    if (call->failed) {
+        errno = call->error;
+        return NULL;
+    }
+    struct fake_comp_channel *made = fake_create(FAKE_COMP_CHANNEL, sizeof(*made),
+                                                 offsetof(struct fake_comp_channel, channel));
+    if (fake_queue_open(&made->queue) != 0)
+        fake_misuse("ibv_create_comp_channel: no descriptor left");
+    made->channel.context = context;
+    made->channel.fd = made->queue.fd;
+    return &made->channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_destroy_comp_channel", channel);
+    struct fake_comp_channel *found =
+        fake_find(FAKE_COMP_CHANNEL, channel, "ibv_destroy_comp_channel");
+    if (!found)
+        return EINVAL;
+    const int busy = fake_busy(&found->object, "ibv_destroy_comp_channel", true);
+    if (call->failed || busy) // a refused child keeps its channel: nothing else can be done
+        return fake_refuse(&found->object, call->failed ? call->error : busy, NULL);
+    fake_queue_close(&found->queue);
+    fake_destroy(&found->object);
+    return 0;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                             struct ibv_comp_channel *channel, int comp_vector) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_create_cq", context);
+    call->create_cq.cqe = cqe;
+    call->create_cq.comp_vector = comp_vector;
+    call->create_cq.channel = channel;
+    call->create_cq.cq_context = cq_context;
+    struct fake_comp_channel *parent = fake_find(FAKE_COMP_CHANNEL, channel, "ibv_create_cq");
+    if (call->failed || !parent || cqe < 1) {
+        errno = call->failed ? call->error : EINVAL;
+        return NULL;
+    }
+    struct fake_cq *made = fake_create(FAKE_CQ, sizeof(*made), offsetof(struct fake_cq, cq));
+    made->channel = parent;
+    made->cq.context = context;
+    made->cq.channel = channel;
+    made->cq.cq_context = cq_context;
+    made->cq.cqe = cqe;
+    fake_adopt(&parent->object);
+    return &made->cq;
+}
+
+static bool same(void *what, void *with) {
+    return what == with;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_destroy_cq", cq);
+    struct fake_cq *found = fake_find(FAKE_CQ, cq, "ibv_destroy_cq");
+    if (!found)
+        return EINVAL;
+    if (found->unacked)
+        fake_misuse("ibv_destroy_cq: %u events are not acknowledged, it would block for ever",
+                    found->unacked);
+    const int busy = fake_busy(&found->object, "ibv_destroy_cq", true);
+    if (call->failed || busy)
+        return fake_refuse(&found->object, call->failed ? call->error : busy,
+                           &found->channel->object);
+    while (fake_queue_remove(&found->channel->queue, same, found))
+        ;
+    fake_release(&found->channel->object, &found->object);
+    fake_destroy(&found->object);
+    return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context) {
+    fake_lock();
+    struct fake_call call = *fake_enter("ibv_get_cq_event", channel);
+    struct fake_comp_channel *found = fake_find(FAKE_COMP_CHANNEL, channel, "ibv_get_cq_event");
+    fake_unlock(NULL);
+    if (call.failed || !found) {
+        errno = call.failed ? call.error : EINVAL;
+        return -1;
+    }
+    if (fake_queue_wait(&found->queue) != 0) // without the lock: it may block
+        return -1;
+    FAKE_LOCKED;
+    struct fake_cq *fired = fake_queue_take(&found->queue);
+    fired->unacked++;
+    *cq = &fired->cq;
+    *cq_context = fired->cq.cq_context;
+    return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents) {
+    FAKE_LOCKED;
+    fake_note("ibv_ack_cq_events", cq)->number = nevents;
+    struct fake_cq *found = fake_find(FAKE_CQ, cq, "ibv_ack_cq_events");
+    if (!found)
+        return;
+    if (nevents > found->unacked)
+        fake_misuse("ibv_ack_cq_events: %u of %u", nevents, found->unacked);
+    found->unacked -= nevents > found->unacked ? found->unacked : nevents;
+}
+
+// ---- what tests ask ------------------------------------------------------------------------
+
+static struct fake_comp_channel *channel_on(int fd) {
+    for (struct fake_object *o = fake_first(); o; o = o->next)
+        if (o->kind == FAKE_COMP_CHANNEL && !o->dead &&
+            ((struct fake_comp_channel *)o)->queue.fd == fd)
+            return (struct fake_comp_channel *)o;
+    return NULL;
+}
+
+struct ibv_comp_channel *fake_comp_channel_on(int fd) {
+    FAKE_LOCKED;
+    struct fake_comp_channel *found = channel_on(fd);
+    return found ? &found->channel : NULL;
+}
+
+struct ibv_cq *fake_cq_on(int fd, unsigned nth) {
+    FAKE_LOCKED;
+    struct fake_comp_channel *channel = channel_on(fd);
+    struct fake_cq *on_it[16];
+    unsigned count = 0;
+    for (struct fake_object *o = fake_first(); o && count < 16; o = o->next)
+        if (o->kind == FAKE_CQ && !o->dead && ((struct fake_cq *)o)->channel == channel)
+            on_it[count++] = (struct fake_cq *)o;
+    return nth < count ? &on_it[count - 1 - nth]->cq : NULL; // newest first in the list
+}
+
+static struct fake_cq *inside(const struct ibv_cq *cq) {
+    return (struct fake_cq *)((const char *)cq - offsetof(struct fake_cq, cq));
+}
+
+void fake_notify(struct ibv_cq *cq) {
+    FAKE_LOCKED;
+    fake_queue_push(&inside(cq)->channel->queue, inside(cq));
+}
+
+void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc) {
+    FAKE_LOCKED;
+    struct fake_cq *found = inside(cq);
+    const unsigned room = sizeof(found->wc) / sizeof(found->wc[0]);
+    if (found->wc_count == room)
+        fake_misuse("fake_complete: the test overflows the CQ");
+    else
+        found->wc[(found->wc_first + found->wc_count++) % room] = *wc;
+    if (found->armed)
+        fake_queue_push(&found->channel->queue, found);
+    found->armed = false;
+}
+
+bool fake_armed(const struct ibv_cq *cq) {
+    return inside(cq)->armed;
+}
+
+unsigned fake_unacked(const struct ibv_cq *cq) {
+    return inside(cq)->unacked;
+}
+
+struct ibv_cq *fake_foreign_event(int fd) {
+    FAKE_LOCKED;
+    struct fake_comp_channel *channel = channel_on(fd);
+    struct fake_cq *made = fake_create(FAKE_CQ, sizeof(*made), offsetof(struct fake_cq, cq));
+    made->object.internal = true;
+    made->channel = channel;
+    made->cq.channel = &channel->channel;
+    made->cq.context = channel->channel.context;
+    fake_queue_push(&channel->queue, made);
+    return &made->cq;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// device.c -- two devices with their contexts: the tables behind the inline verbs.
+
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+// Bits of device_cap_flags_ex, by value: older kernel headers lack the names.
+#define CAP_FLUSH_GLOBAL (1ULL << 38)
+#define CAP_FLUSH_PERSISTENT (1ULL << 39)
+#define CAP_ATOMIC_WRITE (1ULL << 40)
+
+static void fill(struct ibv_device_attr_ex *attr) {
+    const struct fake_device *device = fake_device();
+    attr->orig_attr.max_qp_wr = 1024;
+    attr->orig_attr.max_cqe = 4096;
+    if (device->odp) {
+        attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
+        attr->odp_caps.per_transport_caps.rc_odp_caps =
+            IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+    }
+    if (device->odp_general || device->odp_rc) {
+        attr->odp_caps.general_caps = device->odp_general;
+        attr->odp_caps.per_transport_caps.rc_odp_caps = (uint32_t)device->odp_rc;
+    }
+    if (device->native_flush)
+        attr->device_cap_flags_ex |= CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT;
+    if (device->native_atomic_write)
+        attr->device_cap_flags_ex |= CAP_ATOMIC_WRITE;
+}
+
+static int query_device_ex(struct ibv_context *context,
+                           const struct ibv_query_device_ex_input *input,
+                           struct ibv_device_attr_ex *attr, size_t attr_size) {
+    (void)input;
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_query_device_ex", context);
+    if (call->failed)
+        return call->error;
+    struct ibv_device_attr_ex full;
+    memset(&full, 0, sizeof(full));
+    fill(&full);
+    memset(attr, 0, attr_size);
+    memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
+    return 0;
+}
+
+// ibv_query_device_ex() asks here when the extended call says EOPNOTSUPP.
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_query_device", context);
+    if (call->failed) {
+        errno = call->error;
+        return call->error;
+    }
+    memset(attr, 0, sizeof(*attr));
+    return 0;
+}
+
+static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+                     struct ibv_sge *sg_list, uint32_t num_sge) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_advise_mr", pd);
+    call->advise.advice = (int)advice;
+    call->advise.flags = flags;
+    call->advise.sge = sg_list[0];
+    fake_touch(&call->advise.sge, sizeof(call->advise.sge));
+    if (num_sge != 1)
+        fake_misuse("ibv_advise_mr: %u ranges", num_sge);
+    return call->failed ? call->error : 0;
+}
+
+struct ibv_context *fake_context(int number) {
+    static struct ibv_device devices[2];
+    static struct verbs_context contexts[2];
+    struct verbs_context *verbs = &contexts[number];
+    devices[number].transport_type = fake_device()->transport;
+    devices[number].node_type = IBV_NODE_CA;
+    strcpy(devices[number].name, number ? "fake1" : "fake0");
+    verbs->sz = sizeof(*verbs);
+    verbs->query_device_ex = query_device_ex;
+    verbs->advise_mr = advise_mr;
+    verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+    verbs->context.device = &devices[number];
+    verbs->context.ops.poll_cq = fake_poll_cq;
+    verbs->context.ops.req_notify_cq = fake_req_notify_cq;
+    verbs->context.ops.post_send = fake_post_send;
+    verbs->context.ops.post_recv = fake_post_recv;
+    verbs->context.ops.post_srq_recv = fake_post_srq_recv;
+    verbs->context.cmd_fd = -1;
+    verbs->context.async_fd = -1;
+    return &verbs->context;
+}
+
+const char *ibv_wc_status_str(enum ibv_wc_status status) {
+    return status == IBV_WC_SUCCESS ? "success" : "failure";
+}

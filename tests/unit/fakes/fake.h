@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// fake.h -- what a test may ask of the fakes of libibverbs, librdmacm and the allocator.
+//
+// The fakes carry the SONAMEs and version nodes of the real libraries, so the same test runs
+// over any librpma.so.0. They record and never fail a test themselves: an assertion inside a
+// fake would leap over C++ frames. A test looks at the record after the call.
+
+#ifndef FAKE_H
+#define FAKE_H 1
+
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// ---- life of the fakes ---------------------------------------------------------------------
+
+// Back to the start: no object, no record, no fault, default device. Before every test.
+void fake_reset(void);
+
+// What the library still holds, one line per kind; "" when everything was returned.
+// Objects whose release was refused by a fault do not count: there is nothing more to call.
+const char *fake_left(void);
+
+// What the library did wrong (double release, unacknowledged events, use after release …).
+const char *fake_misuses(void);
+
+// For tests with threads: nothing is recorded, no fault is injected, and the data path takes no
+// lock that would hide a race from ThreadSanitizer.
+void fake_quiet(bool quiet);
+
+// ---- what was called -----------------------------------------------------------------------
+
+struct fake_post { // ibv_post_send(), and what the ibv_wr_*() builders posted
+    uint64_t wr_id;
+    int opcode; // enum ibv_wr_opcode; FAKE_WR_* for the native operations
+    unsigned flags;
+    uint32_t imm;
+    uint64_t remote_addr;
+    uint32_t rkey;
+    int num_sge;
+    struct ibv_sge sge;
+    unsigned char inlined[8]; // the bytes themselves: with IBV_SEND_INLINE, or atomic write
+    uint64_t flush_len;
+    unsigned flush_type, flush_level;
+};
+
+#define FAKE_WR_ATOMIC_WRITE 1000
+#define FAKE_WR_FLUSH 1001
+
+struct fake_call {
+    const char *name;   // of the function as the program names it
+    const void *object; // the verbs or CM object it acts on, if any
+    bool failed;        // made to fail by a fault
+    int error;          // errno of that fault
+    bool allocator;     // malloc() and its like, not libibverbs or librdmacm
+    union {
+        size_t bytes; // malloc, calloc, mmap
+        struct {
+            void *addr;
+            size_t length;
+            unsigned access;
+        } reg_mr;
+        struct {
+            int cqe, comp_vector;
+            const void *channel, *cq_context;
+        } create_cq;
+        struct ibv_srq_init_attr srq;
+        struct ibv_qp_init_attr_ex qp;
+        struct fake_post send;
+        struct {
+            uint64_t wr_id;
+            int num_sge;
+            struct ibv_sge sge;
+        } recv;
+        struct {
+            struct rdma_conn_param param;
+            unsigned char data[256];
+        } connect; // also accept; for reject only private_data_len and data
+        struct {
+            char node[64], service[32];
+            int flags, qp_type, port_space;
+        } getaddrinfo;
+        struct {
+            const struct sockaddr *addr;
+            int timeout_ms;
+        } resolve;
+        struct {
+            int advice;
+            uint32_t flags;
+            struct ibv_sge sge;
+        } advise;
+        const void *channel; // create_id, migrate_id
+        unsigned number;     // ack_cq_events, poll_cq
+        int backlog;         // listen
+    };
+};
+
+// Names of the provider calls since fake_forget(), separated by blanks, without the allocator.
+const char *fake_calls(void);
+// How often name was called; the last such call (NULL when none).
+unsigned fake_count(const char *name);
+const struct fake_call *fake_last(const char *name);
+// The nth call of that name, from 1.
+const struct fake_call *fake_nth(const char *name, unsigned nth);
+// Starts the record anew; faults keep their count.
+void fake_forget(void);
+
+// ---- faults --------------------------------------------------------------------------------
+
+// Lets the nth call of the name fail (from now, counted from 1); name NULL: any call that can
+// fail, allocations included. Several faults may be set. error 0: errno is 0.
+void fake_fail(const char *name, unsigned nth, int error);
+// The same, and every later one.
+void fake_fail_from(const char *name, unsigned nth, int error);
+void fake_faults_off(void);
+// How many calls were made to fail since fake_reset(), and the first of them.
+unsigned fake_faults_fired(void);
+const char *fake_first_fault(void);
+
+// ---- the device ----------------------------------------------------------------------------
+
+struct fake_device {
+    bool odp;                     // on-demand paging for reads and writes on RC
+    bool native_flush;            // the device reports FLUSH_GLOBAL and FLUSH_PERSISTENT
+    bool native_atomic_write;     // the device reports ATOMIC_WRITE
+    bool plain_qp;                // it cannot create extended QPs (D7)
+    bool dax;                     // registers memory only with IBV_ACCESS_ON_DEMAND
+    bool pmem;                    // accepts IBV_ACCESS_FLUSH_PERSISTENT
+    bool no_device;               // addresses lead to no device (wildcard bind)
+    int addresses;                // results of rdma_getaddrinfo()
+    int gai_error;                // if not 0: what rdma_getaddrinfo() returns, errno untouched
+    int other_device;             // CONNECT_REQUESTs come in on the second device
+    uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0
+    enum ibv_transport_type transport;
+};
+
+struct fake_device *fake_device(void);
+// The context of the first (0) or second (1) device.
+struct ibv_context *fake_context(int number);
+bool fake_addr_is(const struct sockaddr *addr, int number);
+
+// ---- completions ---------------------------------------------------------------------------
+
+// The QP of that number and, through it, its CQs (send_cq, recv_cq); NULL: no live one.
+struct ibv_qp *fake_qp(uint32_t qp_num);
+// The nth live CQ (from 0) whose events come on that descriptor.
+struct ibv_cq *fake_cq_on(int fd, unsigned nth);
+struct ibv_comp_channel *fake_comp_channel_on(int fd);
+// Adds a completion, and an event when the CQ is armed.
+void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc);
+// Adds an event without a completion.
+void fake_notify(struct ibv_cq *cq);
+bool fake_armed(const struct ibv_cq *cq);
+unsigned fake_unacked(const struct ibv_cq *cq);
+// An event of a CQ that the library does not know, on that descriptor; returns that CQ.
+struct ibv_cq *fake_foreign_event(int fd);
+// The next ibv_poll_cq() returns this and takes nothing.
+void fake_poll_returns(int number);
+
+// ---- connection manager --------------------------------------------------------------------
+
+// Adds an event for the ID that lives on the event channel of that descriptor.
+void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len);
+// Live CM IDs on the event channel of that descriptor.
+unsigned fake_ids_on(int fd);
+// Events that wait there.
+unsigned fake_pending_on(int fd);
+// The event channel, as an identity to compare with records.
+const void *fake_event_channel_on(int fd);
+
+// ---- the allocator of librpma --------------------------------------------------------------
+
+// Redirects the allocator calls of librpma.so.0 (and only those) to the fake; returns NULL or
+// what went wrong. Once per process, before the first call.
+const char *fake_hook_allocator(void);
+// Bytes the library holds now.
+size_t fake_bytes_held(void);
+// Whether librpma.so.0 imports a symbol.
+bool fake_library_imports(const char *symbol);
+
+#endif // FAKE_H

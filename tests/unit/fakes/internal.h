@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// internal.h -- what the fakes share among themselves: objects, the record, the lock.
+
+#ifndef FAKE_INTERNAL_H
+#define FAKE_INTERNAL_H 1
+
+#include "fake.h"
+
+enum fake_kind {
+    FAKE_PD,
+    FAKE_MR,
+    FAKE_CQ,
+    FAKE_COMP_CHANNEL,
+    FAKE_QP,
+    FAKE_SRQ,
+    FAKE_ID,
+    FAKE_EVENT_CHANNEL,
+    FAKE_ADDRINFO,
+    FAKE_CM_EVENT,
+    FAKE_BLOCK,
+    FAKE_MAPPING,
+    FAKE_KINDS
+};
+
+// Head of every object. Dead objects stay in memory until fake_reset(), so that a use after
+// release is seen and named instead of being undefined.
+struct fake_object {
+    struct fake_object *next;
+    enum fake_kind kind;
+    bool dead;
+    bool refused;      // a fault refused its release
+    bool internal;     // made by the fakes for themselves
+    const void *outer; // the structure that the library sees
+    size_t bytes;
+    unsigned children;         // live objects that depend on this one
+    unsigned refused_children; // those of them whose release was refused
+};
+
+struct fake_queue { // events that wait behind a descriptor
+    int fd;
+    struct fake_node {
+        struct fake_node *next;
+        void *what;
+    } * first, **end;
+};
+
+struct fake_mr {
+    struct fake_object object;
+    struct ibv_mr mr;
+    struct fake_object *pd;
+};
+
+struct fake_comp_channel {
+    struct fake_object object;
+    struct ibv_comp_channel channel;
+    struct fake_queue queue; // of struct fake_cq
+};
+
+struct fake_cq {
+    struct fake_object object;
+    struct ibv_cq cq;
+    struct fake_comp_channel *channel;
+    bool armed;
+    unsigned unacked;
+    struct ibv_wc wc[64];
+    unsigned wc_first, wc_count;
+};
+
+struct fake_srq {
+    struct fake_object object;
+    struct ibv_srq srq;
+    struct fake_object *pd;
+};
+
+// Laid out as rdma-core >= 45 has it, also where the headers end before wr_flush.
+struct fake_qp_ex {
+    struct ibv_qp_ex ex;
+#ifndef FAKE_HEADERS_KNOW_FLUSH
+    void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t len,
+                     uint8_t type, uint8_t level);
+#endif
+};
+
+struct fake_qp {
+    struct fake_object object;
+    struct fake_qp_ex qp; // its base is what the library sees
+    bool extended;
+    bool building; // between ibv_wr_start() and ibv_wr_complete()
+    struct fake_post pending;
+    struct fake_object *pd, *srq;
+    struct fake_cq *send_cq, *recv_cq;
+};
+
+extern struct fake_device fake_device_state;
+
+// One lock for the state of all fakes, released at the end of the scope.
+int fake_lock(void);
+void fake_unlock(const int *unused);
+#define FAKE_LOCKED \
+    __attribute__((cleanup(fake_unlock), unused)) const int fake_guard = fake_lock()
+bool fake_is_quiet(void);
+
+// Notes the call and asks for a fault; the caller fills in the arguments.
+struct fake_call *fake_enter(const char *name, const void *object);
+// The same for calls that cannot fail.
+struct fake_call *fake_note(const char *name, const void *object);
+void fake_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Reads every byte, so that memcheck sees the ones nobody wrote.
+void fake_touch(const void *bytes, size_t len);
+
+void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset);
+// The live object behind what the library handed over; NULL and a misuse when there is none.
+void *fake_find(enum fake_kind kind, const void *outer, const char *call);
+struct fake_object *fake_first(void);
+void fake_destroy(struct fake_object *object);
+void fake_adopt(struct fake_object *parent);
+void fake_release(struct fake_object *parent, struct fake_object *child);
+// Notes that a fault refused the release of object; parents may be NULL.
+int fake_refuse(struct fake_object *object, int error, struct fake_object *parent);
+// 0, or EBUSY when children are alive; ours: the order of release is the library's business.
+int fake_busy(struct fake_object *object, const char *call, bool ours);
+
+int fake_queue_open(struct fake_queue *queue);
+void fake_queue_close(struct fake_queue *queue);
+void fake_queue_push(struct fake_queue *queue, void *what);
+void *fake_queue_take(struct fake_queue *queue); // the descriptor has been read already
+void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
+                        void *with);
+int fake_queue_wait(const struct fake_queue *queue); // blocks as the descriptor says
+
+struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
+int fake_qp_destroy(struct ibv_qp *qp, const char *call);
+void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags);
+void fake_faults_reset(void);
+bool fake_fault_asked(const char *name, int *error);
+void fake_alloc_reset(void);
+extern void (*fake_cm_reset)(void);
+
+int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
+int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+#endif // FAKE_INTERNAL_H

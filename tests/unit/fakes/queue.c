@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// queue.c -- events behind a real descriptor, so that O_NONBLOCK, poll() and signals are real.
+
+#include "internal.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int fake_queue_open(struct fake_queue *queue) {
+    queue->first = NULL;
+    queue->end = &queue->first;
+    queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+    return queue->fd < 0 ? -1 : 0;
+}
+
+void fake_queue_close(struct fake_queue *queue) {
+    while (queue->first)
+        fake_queue_take(queue);
+    if (queue->fd >= 0)
+        close(queue->fd);
+    queue->fd = -1;
+}
+
+void fake_queue_push(struct fake_queue *queue, void *what) {
+    struct fake_node *node = calloc(1, sizeof(*node));
+    const uint64_t one = 1;
+    if (!node || write(queue->fd, &one, sizeof(one)) != sizeof(one))
+        abort();
+    node->what = what;
+    *queue->end = node;
+    queue->end = &node->next;
+}
+
+int fake_queue_wait(const struct fake_queue *queue) {
+    uint64_t value;
+    return read(queue->fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
+}
+
+void *fake_queue_take(struct fake_queue *queue) {
+    struct fake_node *node = queue->first;
+    if (!node)
+        return NULL;
+    void *what = node->what;
+    queue->first = node->next;
+    if (!queue->first)
+        queue->end = &queue->first;
+    free(node);
+    return what;
+}
+
+void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
+                        void *with) {
+    for (struct fake_node **at = &queue->first; *at; at = &(*at)->next) {
+        struct fake_node *node = *at;
+        if (!match(node->what, with))
+            continue;
+        void *what = node->what;
+        *at = node->next;
+        if (!node->next)
+            queue->end = at;
+        free(node);
+        fake_queue_wait(queue); // never blocks: the node stood for one count
+        return what;
+    }
+    return NULL;
+}

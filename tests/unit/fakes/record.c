@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// record.c -- the record of calls, and the switch that makes some of them fail.
+
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CALLS = 2048, MAX_FAULTS = 8 };
+
+struct fault {
+    const char *name;
+    unsigned nth, seen;
+    bool later;
+    int error;
+};
+
+static struct fake_call *calls; // on the heap: TSan and valgrind like small images
+static unsigned call_count;
+static struct fake_call overflow;
+static struct fault faults[MAX_FAULTS];
+static unsigned fault_count, faults_fired;
+static const char *first_fault = "";
+static char text[16384];
+
+void fake_faults_reset(void) {
+    call_count = 0;
+    fault_count = 0;
+    faults_fired = 0;
+    first_fault = "";
+    free(calls);
+    calls = NULL;
+}
+
+void fake_forget(void) {
+    FAKE_LOCKED;
+    call_count = 0;
+}
+
+static void add_fault(const char *name, unsigned nth, bool later, int error) {
+    FAKE_LOCKED;
+    if (fault_count == MAX_FAULTS)
+        abort();
+    faults[fault_count++] = (struct fault){name, nth, 0, later, error};
+}
+
+void fake_fail(const char *name, unsigned nth, int error) {
+    add_fault(name, nth, false, error);
+}
+
+void fake_fail_from(const char *name, unsigned nth, int error) {
+    add_fault(name, nth, true, error);
+}
+
+void fake_faults_off(void) {
+    FAKE_LOCKED;
+    fault_count = 0;
+}
+
+unsigned fake_faults_fired(void) {
+    FAKE_LOCKED;
+    return faults_fired;
+}
+
+const char *fake_first_fault(void) {
+    FAKE_LOCKED;
+    return first_fault;
+}
+
+bool fake_fault_asked(const char *name, int *error) {
+    bool fails = false;
+    for (unsigned i = 0; i < fault_count; i++) {
+        struct fault *f = &faults[i];
+        if (f->name && strcmp(f->name, name) != 0)
+            continue;
+        f->seen++;
+        if (f->seen == f->nth || (f->later && f->seen > f->nth)) {
+            fails = true;
+            *error = f->error;
+        }
+    }
+    if (fails && faults_fired++ == 0)
+        first_fault = name;
+    return fails;
+}
+
+struct fake_call *fake_note(const char *name, const void *object) {
+    if (!calls)
+        calls = calloc(MAX_CALLS, sizeof(*calls));
+    struct fake_call *call = &overflow;
+    if (calls && !fake_is_quiet()) {
+        if (call_count == MAX_CALLS)
+            call_count = 0; // a soak: only the newest matter
+        call = &calls[call_count++];
+    }
+    memset(call, 0, sizeof(*call));
+    call->name = name;
+    call->object = object;
+    return call;
+}
+
+struct fake_call *fake_enter(const char *name, const void *object) {
+    struct fake_call *call = fake_note(name, object);
+    call->failed = !fake_is_quiet() && fake_fault_asked(name, &call->error);
+    return call;
+}
+
+const char *fake_calls(void) {
+    FAKE_LOCKED;
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < call_count && used < sizeof(text); i++)
+        if (!calls[i].allocator)
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "",
+                                     calls[i].name);
+    return text;
+}
+
+unsigned fake_count(const char *name) {
+    FAKE_LOCKED;
+    unsigned count = 0;
+    for (unsigned i = 0; i < call_count; i++)
+        count += strcmp(calls[i].name, name) == 0;
+    return count;
+}
+
+const struct fake_call *fake_nth(const char *name, unsigned nth) {
+    FAKE_LOCKED;
+    for (unsigned i = 0; i < call_count; i++)
+        if (strcmp(calls[i].name, name) == 0 && --nth == 0)
+            return &calls[i];
+    return NULL;
+}
+
+const struct fake_call *fake_last(const char *name) {
+    unsigned count = fake_count(name);
+    return count ? fake_nth(name, count) : NULL;
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// verbs.c -- protection domains, regions, shared receive queues and QPs of libibverbs.
+
+#include "internal.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#undef ibv_reg_mr
+
+enum { FLUSH_GLOBAL = 1 << 8, FLUSH_PERSISTENT = 1 << 9 }; // access bits of rdma-core >= 45
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_alloc_pd", context);
+    if (call->failed) {
+        errno = call->error;
+        return NULL;
+    }
+    struct {
+        struct fake_object object;
+        struct ibv_pd pd;
+    } *made = fake_create(FAKE_PD, sizeof(*made), sizeof(struct fake_object));
+    made->pd.context = context;
+    return &made->pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_dealloc_pd", pd);
+    struct fake_object *object = fake_find(FAKE_PD, pd, "ibv_dealloc_pd");
+    if (!object)
+        return EINVAL;
+    if (call->failed)
+        return fake_refuse(object, call->error, NULL);
+    const int busy = fake_busy(object, "ibv_dealloc_pd", false);
+    if (busy)
+        return object->children == object->refused_children ? fake_refuse(object, busy, NULL)
+                                                            : busy;
+    fake_destroy(object);
+    return 0;
+}
+
+// Why the device would refuse this registration; 0 if it would not.
+static int access_error(const struct ibv_context *context, unsigned access) {
+    const struct fake_device *device = fake_device();
+    (void)context;
+    if ((access & (FLUSH_GLOBAL | FLUSH_PERSISTENT)) && !device->native_flush)
+        return EINVAL;
+    if ((access & FLUSH_PERSISTENT) && !device->pmem)
+        return EINVAL;
+    if ((access & IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
+        return EINVAL;
+    if (device->dax && !(access & IBV_ACCESS_ON_DEMAND))
+        return EOPNOTSUPP;
+    if ((access & IBV_ACCESS_ON_DEMAND) && !device->odp)
+        return EOPNOTSUPP;
+    return 0;
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, unsigned access) {
+    static uint32_t key = 100;
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_reg_mr", pd);
+    call->reg_mr.addr = addr;
+    call->reg_mr.length = length;
+    call->reg_mr.access = access;
+    struct fake_object *parent = fake_find(FAKE_PD, pd, "ibv_reg_mr");
+    if (!parent)
+        return NULL;
+    const int error = access_error(pd->context, access);
+    if (call->failed || error) {
+        errno = call->failed ? call->error : error;
+        return NULL;
+    }
+    struct fake_mr *made = fake_create(FAKE_MR, sizeof(*made), offsetof(struct fake_mr, mr));
+    made->pd = parent;
+    made->mr =
+        (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length};
+    made->mr.lkey = ++key;
+    made->mr.rkey = ++key;
+    fake_adopt(parent);
+    return &made->mr;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access) {
+    return reg_mr(pd, addr, length, (unsigned)access);
+}
+
+// What the macro ibv_reg_mr() calls when the compiler does not know the access flags.
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                                unsigned int access) {
+    if (iova != (uintptr_t)addr)
+        fake_misuse("ibv_reg_mr_iova2: the address is not kept");
+    return reg_mr(pd, addr, length, access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_dereg_mr", mr);
+    struct fake_mr *found = fake_find(FAKE_MR, mr, "ibv_dereg_mr");
+    if (!found)
+        return EINVAL;
+    if (call->failed)
+        return fake_refuse(&found->object, call->error, found->pd);
+    fake_release(found->pd, &found->object);
+    fake_destroy(&found->object);
+    return 0;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_create_srq", pd);
+    fake_touch(&attr->attr, sizeof(attr->attr));
+    fake_touch(&attr->srq_context, sizeof(attr->srq_context));
+    call->srq = *attr;
+    struct fake_object *parent = fake_find(FAKE_PD, pd, "ibv_create_srq");
+    if (call->failed || !parent || attr->attr.max_wr == 0) {
+        errno = call->failed ? call->error : EINVAL;
+        return NULL;
+    }
+    struct fake_srq *made =
+        fake_create(FAKE_SRQ, sizeof(*made), offsetof(struct fake_srq, srq));
+    made->pd = parent;
+    made->srq.context = pd->context;
+    made->srq.pd = pd;
+    fake_adopt(parent);
+    return &made->srq;
+}
+
+int ibv_destroy_srq(struct ibv_srq *srq) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_destroy_srq", srq);
+    struct fake_srq *found = fake_find(FAKE_SRQ, srq, "ibv_destroy_srq");
+    if (!found)
+        return EINVAL;
+    const int busy = fake_busy(&found->object, "ibv_destroy_srq", false);
+    if (call->failed)
+        return fake_refuse(&found->object, call->error, found->pd);
+    if (busy)
+        return busy;
+    fake_release(found->pd, &found->object);
+    fake_destroy(&found->object);
+    return 0;
+}
+
+// What rdma_create_qp_ex() does in the end; NULL and errno on a refusal.
+struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context) {
+    static uint32_t number = 0x400;
+    const bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    struct fake_object *pd = fake_find(FAKE_PD, attr->pd, "rdma_create_qp_ex");
+    struct fake_cq *send = fake_find(FAKE_CQ, attr->send_cq, "rdma_create_qp_ex");
+    struct fake_cq *recv = fake_find(FAKE_CQ, attr->recv_cq, "rdma_create_qp_ex");
+    struct fake_object *srq =
+        attr->srq ? fake_find(FAKE_SRQ, attr->srq, "rdma_create_qp_ex") : NULL;
+    errno = EINVAL;
+    if (!pd || !send || !recv || attr->pd->context != context)
+        return NULL;
+    if (extended && fake_device()->plain_qp) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    struct fake_qp *qp = fake_create(FAKE_QP, sizeof(*qp), offsetof(struct fake_qp, qp));
+    struct ibv_qp *base = &qp->qp.ex.qp_base;
+    *base = (struct ibv_qp){.context = context,
+                            .qp_context = attr->qp_context,
+                            .pd = attr->pd,
+                            .send_cq = attr->send_cq,
+                            .recv_cq = attr->recv_cq,
+                            .srq = attr->srq,
+                            .qp_num = ++number,
+                            .qp_type = attr->qp_type};
+    qp->extended = extended;
+    qp->pd = pd;
+    qp->srq = srq;
+    qp->send_cq = send;
+    qp->recv_cq = recv;
+    fake_adopt(pd);
+    fake_adopt(&send->object);
+    fake_adopt(&recv->object);
+    if (srq)
+        fake_adopt(srq);
+    if (extended)
+        fake_qp_set_native(qp, attr->send_ops_flags);
+    return base;
+}
+
+int fake_qp_destroy(struct ibv_qp *qp, const char *call) {
+    struct fake_qp *found = fake_find(FAKE_QP, qp, call);
+    if (!found)
+        return EINVAL;
+    fake_release(found->pd, &found->object);
+    fake_release(&found->send_cq->object, &found->object);
+    fake_release(&found->recv_cq->object, &found->object);
+    if (found->srq)
+        fake_release(found->srq, &found->object);
+    fake_destroy(&found->object);
+    return 0;
+}
+
+struct ibv_qp *fake_qp(uint32_t qp_num) {
+    FAKE_LOCKED;
+    for (struct fake_object *o = fake_first(); o; o = o->next) {
+        struct fake_qp *qp = (struct fake_qp *)o;
+        if (o->kind == FAKE_QP && !o->dead && qp->qp.ex.qp_base.qp_num == qp_num)
+            return &qp->qp.ex.qp_base;
+    }
+    return NULL;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
+    FAKE_LOCKED;
+    struct fake_qp *found = fake_find(FAKE_QP, qp, "ibv_qp_to_qp_ex");
+    return found && found->extended ? &found->qp.ex : NULL;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// arguments.c -- chooses arguments by type and name.
+
+#include "arguments.h"
+
+const struct call_by_name *call_named(const char *name) {
+    for (const struct call_by_name *call = calls_by_name; call->name; call++)
+        if (strcmp(call->name, name) == 0)
+            return call;
+    return NULL;
+}
+
+static const struct {
+    const char *name;
+    uintptr_t value;
+} good_numbers[] = {
+    {"type", 0},
+    {"threshold", 0},
+    {"level", 0},
+    {"advice", 0},
+    {"offset", 0},
+    {"dst_offset", 0},
+    {"src_offset", 0},
+    {"len", 8},
+    {"size", 64},
+    {"usage", RPMA_MR_USAGE_READ_SRC},
+    {"desc_size", 21},
+    {"num_entries", 1},
+    {"timeout_ms", 5},
+    {"imm", 7},
+    {"supported", 1},
+    {"shared", 1},
+    {"flags", RPMA_F_COMPLETION_ALWAYS},
+    {"op_context", 0x55},
+    {"rq_size", 5},
+    {"rcq_size", 5},
+    {"cq_size", 5},
+    {"sq_size", 5},
+};
+
+static const char *without_const(const char *type) {
+    return strncmp(type, "const ", 6) == 0 ? type + 6 : type;
+}
+
+// An object of the world; 0 when the type is none of its handles.
+static uintptr_t handle(const char *type, const struct world *w) {
+    const struct {
+        const char *type;
+        const void *object;
+    } handles[] = {
+        {"struct ibv_context *", fake_context(0)},
+        {"struct rpma_peer_cfg *", w->h.pcfg},
+        {"struct rpma_peer *", w->h.peer},
+        {"struct rpma_mr_local *", w->h.mr},
+        {"struct rpma_mr_remote *", w->h.remote},
+        {"struct rpma_srq_cfg *", w->h.srq_cfg},
+        {"struct rpma_srq *", w->h.srq},
+        {"struct rpma_conn_cfg *", w->h.cfg},
+        {"struct rpma_ep *", w->h.ep},
+        {"struct rpma_conn_req *", w->h.req},
+        {"struct rpma_conn *", w->h.conn},
+        {"struct rpma_cq *", w->h.conn ? world_cq(w) : NULL},
+    };
+    for (size_t i = 0; i < LENGTH(handles); i++)
+        if (strcmp(handles[i].type, without_const(type)) == 0)
+            return (uintptr_t)handles[i].object;
+    return 0;
+}
+
+static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
+    static unsigned char desc[21];
+    const char *type = a->call->param[i].type, *name = a->call->param[i].name;
+    for (size_t n = 0; n < LENGTH(good_numbers); n++)
+        if (strcmp(good_numbers[n].name, name) == 0 && type[strlen(type) - 1] != '*')
+            return good_numbers[n].value;
+    if (strcmp(name, "op_context") == 0)
+        return 0x55;
+    if (strcmp(type, "const char *") == 0)
+        return (uintptr_t)(strcmp(name, "port") == 0 ? WORLD_PORT : WORLD_ADDRESS);
+    if (strcmp(type, "const void *") == 0) { // a descriptor
+        world_descriptor(desc, 0x1000, 64, 1, WORLD_EVERY_USAGE);
+        return (uintptr_t)desc;
+    }
+    const uintptr_t object = handle(type, w);
+    if (object == 0 && type[strlen(type) - 1] != '*')
+        fail_msg("%s: no good value for %s %s: add one", a->call->name, type, name);
+    return object ? object : (uintptr_t)a->scratch[i];
+}
+
+void arguments_good(struct arguments *a, const char *function, const struct world *w) {
+    a->call = call_named(function);
+    if (!a->call)
+        fail_msg("librpma.h declares no %s", function);
+    memset(a->scratch, 0x5a, sizeof(a->scratch));
+    for (unsigned i = 0; i < a->call->params; i++)
+        a->word[i] = good(a, i, w);
+}
+
+bool arguments_set(struct arguments *a, const char *name, uintptr_t value) {
+    for (unsigned i = 0; i < a->call->params; i++)
+        if (strcmp(a->call->param[i].name, name) == 0) {
+            a->word[i] = value;
+            return true;
+        }
+    return false;
+}
+
+void arguments_watch(struct arguments *a) {
+    for (unsigned i = 0; i < a->call->params; i++)
+        if (a->word[i] == (uintptr_t)a->scratch[i])
+            unit_watch(a->scratch[i], ARGUMENTS_SCRATCH, a->call->param[i].name);
+}
+
+int arguments_call(const struct arguments *a) {
+    return a->call->call(a->word);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// arguments.h -- good arguments for every function of the header, found by type and name.
+
+#ifndef ARGUMENTS_H
+#define ARGUMENTS_H 1
+
+#include "calls.h"
+#include "world.h"
+
+#define ARGUMENTS_SCRATCH 256
+
+struct arguments {
+    const struct call_by_name *call;
+    uintptr_t word[CALLS_MAX_PARAMS];
+    unsigned char scratch[CALLS_MAX_PARAMS][ARGUMENTS_SCRATCH]; // behind output parameters
+};
+
+const struct call_by_name *call_named(const char *name);
+// Fills in arguments with which the call would succeed, from a world with a connection, an
+// endpoint and a second request. Fails the test when a parameter is of no known type.
+void arguments_good(struct arguments *a, const char *function, const struct world *w);
+// Replaces the argument of that name; false when the function has none.
+bool arguments_set(struct arguments *a, const char *name, uintptr_t value);
+// Remembers all outputs for the next EXPECT_ERROR().
+void arguments_watch(struct arguments *a);
+int arguments_call(const struct arguments *a);
+
+#endif // ARGUMENTS_H

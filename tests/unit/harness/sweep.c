@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// sweep.c -- every failure of every call, one after the other.
+
+#include "sweep.h"
+
+#include <stdio.h>
+
+enum { MORE_THAN_ANY_SCENARIO = 500 };
+
+// Where the code looks at errno: retries, "nothing to read", out of memory, not supported.
+static const int errors[] = {EIO, ENOMEM, EAGAIN, EINVAL, EOPNOTSUPP, EINTR, ENODATA};
+
+static const char *describe(const struct sweep *s, const char *what) {
+    static char text[512];
+    snprintf(text, sizeof(text), "%s: call %u%s fails with %s (%s first): %s", s->name, s->nth,
+             s->later ? " and all later" : "", strerrorname_np(s->error), fake_first_fault(),
+             what);
+    return text;
+}
+
+void sweep_begin(struct sweep *s, const struct world *w) {
+    s->before = w->h;
+}
+
+// A failed call consumes nothing and writes nothing, but for those that say so.
+static void check_handles(struct sweep *s, const struct world *w, const char *function) {
+    struct handles expected = s->before;
+    if (strcmp(function, "rpma_conn_req_connect") == 0 ||
+        strcmp(function, "rpma_conn_req_delete") == 0)
+        expected.req = NULL;
+    if (strcmp(function, "rpma_conn_delete") == 0)
+        expected.conn = NULL;
+    if (memcmp(&expected, &w->h, sizeof(expected)) != 0)
+        fail_msg("%s", describe(s, "a handle was changed"));
+}
+
+static void check_log(struct sweep *s, const char *function, int ret) {
+    const bool empty = ret == RPMA_E_NO_EVENT || ret == RPMA_E_NO_COMPLETION;
+    const enum rpma_log_level level = empty                   ? RPMA_LOG_LEVEL_DEBUG
+                                      : ret == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING
+                                                              : RPMA_LOG_LEVEL_ERROR;
+    const struct logged_line *line = logged_line(level, 0);
+    if (!line || strcmp(line->function, function) != 0 ||
+        logged_count(RPMA_LOG_LEVEL_ERROR) != (level == RPMA_LOG_LEVEL_ERROR))
+        fail_msg("%s\n%s", describe(s, "not one log line of the function"), logged_text());
+}
+
+bool sweep_step(struct sweep *s, const struct world *w, int ret, const char *text) {
+    if (ret == 0)
+        return true;
+    const char *function = unit_function(text);
+    s->failed++;
+    if (s->cleaning)
+        fail_msg("%s: %s", describe(s, function), "still fails when the provider works again");
+    if (!contract_documents(function, ret))
+        fail_msg("%s = %s, which is not documented", describe(s, function),
+                 contract_code_name(ret));
+    check_handles(s, w, function);
+    check_log(s, function, ret);
+    return false;
+}
+
+// True when the fault was never reached: the scenario has no such call.
+static bool run_once(struct sweep *s, scenario *run, const void *argument,
+                     void (*prepare)(void)) {
+    static struct world w;
+    memset(&w.h, 0, sizeof(w.h));
+    w.sweep = s;
+    s->failed = 0;
+    s->cleaning = false;
+    fake_reset();
+    if (prepare)
+        prepare();
+    const unsigned descriptors = unit_descriptors();
+    if (s->later)
+        fake_fail_from(NULL, s->nth, s->error);
+    else
+        fake_fail(NULL, s->nth, s->error);
+
+    const bool passed = run(&w, argument);
+    const bool dropped = world_drop(&w);
+    const bool reached = fake_faults_fired() > 0;
+    if (!reached && !(passed && dropped))
+        fail_msg("%s", describe(s, "failed without a fault"));
+    s->cleaning = true;
+    fake_faults_off();
+    world_drop(&w); // what the provider refused to release is still there, and goes now
+
+    unit_nothing_left(describe(s, "afterwards"));
+    fake_reset();
+    if (unit_descriptors() != descriptors)
+        fail_msg("%s", describe(s, "a descriptor is left"));
+    return !reached;
+}
+
+static unsigned sweep_error(struct sweep *s, scenario *run, const void *argument,
+                            void (*prepare)(void)) {
+    for (s->nth = 1; s->nth < MORE_THAN_ANY_SCENARIO; s->nth++)
+        if (run_once(s, run, argument, prepare))
+            return s->nth - 1;
+    fail_msg("%s", describe(s, "the scenario never passes"));
+    return 0;
+}
+
+void sweep(const char *name, scenario *run, const void *argument, void (*prepare)(void)) {
+    unsigned calls = 0, runs = 0;
+    for (int later = 0; later < 2; later++)
+        for (size_t i = 0; i < LENGTH(errors); i++) {
+            // A blocking wait is repeated as long as signals interrupt it.
+            if (later && errors[i] == EINTR)
+                continue;
+            struct sweep s = {.name = name, .later = later, .error = errors[i]};
+            calls = sweep_error(&s, run, argument, prepare);
+            runs += calls + 1;
+        }
+    if (calls == 0)
+        fail_msg("%s: no call that could fail", name);
+    print_message("%-32s %3u calls, %4u runs\n", name, calls, runs);
+}

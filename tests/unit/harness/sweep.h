@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// sweep.h -- lets the 1st, 2nd, 3rd … provider call or allocation of a scenario fail, until the
+// scenario passes, and proves after each run that nothing is left.
+
+#ifndef SWEEP_H
+#define SWEEP_H 1
+
+#include "world.h"
+
+struct sweep {
+    const char *name;
+    unsigned nth;    // the call that fails
+    bool later;      // and all calls after it
+    int error;       // with that errno
+    unsigned failed; // steps that failed in this run
+    bool cleaning;   // faults are off: nothing may fail any more
+    struct handles before;
+};
+
+// A life of objects: makes STEPs and returns false at the first that fails. What it leaves in
+// the world is dropped by the sweep.
+typedef bool scenario(struct world *w, const void *argument);
+
+// Runs all of it: every errno, with and without later calls failing. prepare, if any, sets up
+// the fake device before each run.
+void sweep(const char *name, scenario *run, const void *argument, void (*prepare)(void));
+
+// For STEP().
+void sweep_begin(struct sweep *s, const struct world *w);
+bool sweep_step(struct sweep *s, const struct world *w, int ret, const char *text);
+
+#endif // SWEEP_H

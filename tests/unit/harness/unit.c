@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// unit.c -- the frame of every unit test.
+
+#include "unit.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_WATCHED = 8 };
+
+static struct {
+    const unsigned char *output;
+    unsigned char before[256];
+    size_t size;
+    const char *name;
+} watched[MAX_WATCHED];
+static unsigned watched_count;
+static unsigned descriptors_before;
+
+unsigned unit_descriptors(void) {
+    unsigned count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    while (directory && readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+int unit_setup(void **state) {
+    (void)state;
+    fake_reset();
+    logged_start();
+    watched_count = 0;
+    descriptors_before = unit_descriptors();
+    return 0;
+}
+
+void unit_nothing_left(const char *where) {
+    if (*fake_misuses())
+        fail_msg("%s: misuse:\n%s", where, fake_misuses());
+    if (*fake_left())
+        fail_msg("%s:\n%s", where, fake_left());
+}
+
+int unit_teardown(void **state) {
+    (void)state;
+    unit_nothing_left("after the test");
+    fake_reset();
+    if (unit_descriptors() != descriptors_before)
+        fail_msg("%u descriptors before the test, %u after it", descriptors_before,
+                 unit_descriptors());
+    return 0;
+}
+
+int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
+    const char *trouble = fake_hook_allocator();
+    if (trouble) {
+        fprintf(stderr, "%s: %s\n", name, trouble);
+        return 1;
+    }
+    contract_open_notes(name);
+    return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+}
+
+void unit_begin(void) {
+    fake_forget();
+    logged_forget();
+}
+
+void unit_must(int ret, const char *text, const char *file, int line) {
+    watched_count = 0;
+    if (ret != 0) {
+        print_error("%s = %s\n%s", text, contract_code_name(ret), logged_text());
+        _fail(file, line);
+    }
+    if (logged_count(RPMA_LOG_LEVEL_ERROR) != 0) {
+        print_error("%s succeeds and logs a failure:\n%s", text, logged_text());
+        _fail(file, line);
+    }
+}
+
+void unit_expect_calls(const char *calls, const char *file, int line) {
+    if (strcmp(fake_calls(), calls) == 0)
+        return;
+    print_error("provider calls: \"%s\"\n      expected: \"%s\"\n", fake_calls(), calls);
+    _fail(file, line);
+}
+
+const char *unit_function(const char *text) {
+    static char name[64];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, "("), text);
+    return name;
+}
+
+void unit_watch(const void *output, size_t size, const char *name) {
+    if (watched_count == MAX_WATCHED || size > sizeof(watched[0].before))
+        fail_msg("too much to watch: %s", name);
+    watched[watched_count].output = output;
+    watched[watched_count].size = size;
+    watched[watched_count].name = name;
+    memcpy(watched[watched_count++].before, output, size);
+}
+
+static void check_outputs(const char *text, const char *file, int line) {
+    for (unsigned i = 0; i < watched_count; i++) {
+        if (memcmp(watched[i].output, watched[i].before, watched[i].size) == 0)
+            continue;
+        print_error("%s failed and wrote %s\n", text, watched[i].name);
+        _fail(file, line);
+    }
+    watched_count = 0;
+}
+
+// Nothing to read is no error, and what is not understood may still be harmless.
+static enum rpma_log_level level_of(int code) {
+    if (code == RPMA_E_NO_EVENT || code == RPMA_E_NO_COMPLETION)
+        return RPMA_LOG_LEVEL_DEBUG;
+    return code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_LEVEL_ERROR;
+}
+
+// One line that names the function and the cause.
+static void check_log(const char *function, const struct expected_error *expected,
+                      const char *file, int line) {
+    const enum rpma_log_level level = level_of(expected->code);
+    char wanted[256];
+    if (expected->error)
+        snprintf(wanted, sizeof(wanted), "%s failed: %s (%d)", expected->cause,
+                 strerror(expected->error), expected->error);
+    else
+        snprintf(wanted, sizeof(wanted), "%s",
+                 expected->logs ? expected->logs : expected->cause);
+    const struct logged_line *logged = logged_line(level, 0);
+    const unsigned errors = logged_count(RPMA_LOG_LEVEL_ERROR);
+    const char *wrong = NULL;
+    if (errors != (level == RPMA_LOG_LEVEL_ERROR) || logged_count(level) != 1)
+        wrong = "not one line";
+    else if (strcmp(logged->function, function) != 0)
+        wrong = "another function";
+    else if (!strstr(logged->message, wanted))
+        wrong = "another cause";
+    else if (logged->format[strlen(logged->format) - 1] != '\n')
+        wrong = "no newline";
+    if (!wrong)
+        return;
+    print_error("log of %s: %s, wanted one line with \"%s\":\n%s", function, wrong, wanted,
+                logged_text());
+    _fail(file, line);
+}
+
+void unit_expect_error(int ret, const char *text, const struct expected_error *expected,
+                       const char *file, int line) {
+    const char *function = unit_function(text);
+    const char *why;
+    const struct contract_row *row =
+        contract_find(function, expected->code, expected->condition, &why);
+    if (!row) {
+        print_error("%s, %s, \"%s\": %s\n", function, contract_code_name(expected->code),
+                    expected->condition, why);
+        _fail(file, line);
+    }
+    if (ret != expected->code) {
+        print_error("%s = %s instead of %s\n%s", text, contract_code_name(ret),
+                    contract_code_name(expected->code), logged_text());
+        _fail(file, line);
+    }
+    check_outputs(text, file, line);
+    if (!expected->any_calls)
+        unit_expect_calls(expected->calls ? expected->calls : "", file, line);
+    check_log(function, expected, file, line);
+    contract_exercised(row, expected->cause, expected->error);
+}

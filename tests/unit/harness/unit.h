@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// unit.h -- what every unit test starts from: CMocka, the public header, the fakes, and the few
+// questions that all tests ask.
+
+#ifndef UNIT_H
+#define UNIT_H 1
+
+// CMocka wants the others before it.
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+// clang-format on
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define LIBRPMA_NO_DEPRECATED
+#include "../fakes/fake.h"
+#include "contract.h"
+#include "librpma.h"
+#include "logged.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+// ---- running -------------------------------------------------------------------------------
+
+// A test between a fresh world and the proof that nothing is left of it.
+#define TEST(function) cmocka_unit_test_setup_teardown(function, unit_setup, unit_teardown)
+int unit_setup(void **state);
+int unit_teardown(void **state);
+
+// The body of main(): name is the executable's, the record of exercised rows is called so.
+#define UNIT_RUN(name, tests) unit_run(name, tests, LENGTH(tests))
+int unit_run(const char *name, const struct CMUnitTest *tests, size_t count);
+
+// Every provider object, event, descriptor and byte was returned, and nothing was misused.
+// Fails the test otherwise; where says what came before.
+void unit_nothing_left(const char *where);
+
+// ---- expecting success ---------------------------------------------------------------------
+
+// The call returns 0 and logs no failure.
+#define MUST(call) unit_must((unit_begin(), (call)), #call, __FILE__, __LINE__)
+void unit_must(int ret, const char *text, const char *file, int line);
+
+// The provider calls since the last MUST() or EXPECT_ERROR() began.
+#define EXPECT_CALLS(calls) unit_expect_calls(calls, __FILE__, __LINE__)
+void unit_expect_calls(const char *calls, const char *file, int line);
+
+// ---- expecting an error --------------------------------------------------------------------
+
+// How a call fails. A row of contract/errors.tsv is named by the function, the code and a part
+// of its condition that no other row of that function and code contains.
+struct expected_error {
+    int code;
+    const char *condition; // part of the row's condition
+    const char *cause;     // which of the row's causes: a term, or a provider call as "name()"
+    int error;             // errno of the provider: "cause failed: text (number)" is logged
+    const char *calls;     // provider calls made, separated by blanks; NULL: none
+    const char *logs;      // text in the log line, when it is not the cause
+    bool any_calls;        // the provider calls are of no interest here
+};
+
+// The call fails as said: this code, watched outputs untouched, these provider calls, one log
+// line that names the function and the cause. Notes the row as exercised.
+#define EXPECT_ERROR(call, ...)                                                             \
+    unit_expect_error((unit_begin(), (call)), #call, &(struct expected_error){__VA_ARGS__}, \
+                      __FILE__, __LINE__)
+void unit_expect_error(int ret, const char *text, const struct expected_error *expected,
+                       const char *file, int line);
+
+// Remembers the bytes: the next EXPECT_ERROR() wants them unchanged.
+#define WATCH(output) unit_watch(&(output), sizeof(output), #output)
+void unit_watch(const void *output, size_t size, const char *name);
+
+// Forgets calls and log lines; part of MUST and EXPECT_ERROR.
+void unit_begin(void);
+
+// Name of the called function in the text of a call.
+const char *unit_function(const char *text);
+
+// Open descriptors of this process.
+unsigned unit_descriptors(void);
+
+#endif // UNIT_H

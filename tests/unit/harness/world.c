@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// world.c -- builds and takes down what tests stand on.
+
+#include "world.h"
+
+#include <fcntl.h>
+
+#include "sweep.h"
+
+static unsigned char private_data[255] = "from here to there";
+
+void world_begin(struct world *w) {
+    unit_begin();
+    if (w->sweep)
+        sweep_begin(w->sweep, w);
+}
+
+bool world_step(struct world *w, int ret, const char *text, const char *file, int line) {
+    if (w->sweep)
+        return sweep_step(w->sweep, w, ret, text);
+    unit_must(ret, text, file, line);
+    return true;
+}
+
+void world_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
+                      uint8_t usage) {
+    for (int i = 0; i < 8; i++) {
+        desc[i] = (unsigned char)(addr >> 8 * i);
+        desc[8 + i] = (unsigned char)(size >> 8 * i);
+    }
+    for (int i = 0; i < 4; i++)
+        desc[16 + i] = (unsigned char)(rkey >> 8 * i);
+    desc[20] = usage;
+}
+
+bool world_peer(struct world *w) {
+    unsigned char desc[21];
+    world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
+                     WORLD_EVERY_USAGE);
+    return STEP(w, rpma_peer_new(fake_context(0), &w->h.peer)) &&
+           STEP(w, rpma_mr_reg(w->h.peer, w->memory, sizeof(w->memory), WORLD_EVERY_USAGE,
+                               &w->h.mr)) &&
+           STEP(w, rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w->h.remote)) &&
+           STEP(w, rpma_peer_cfg_new(&w->h.pcfg)) &&
+           STEP(w, rpma_peer_cfg_set_direct_write_to_pmem(w->h.pcfg, true));
+}
+
+static bool make_srq(struct world *w, const struct shape *shape) {
+    return STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg)) &&
+           STEP(w, rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, shape->srq_rcq_size)) &&
+           STEP(w, rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq)) &&
+           STEP(w, rpma_conn_cfg_set_srq(w->h.cfg, w->h.srq));
+}
+
+bool world_cfg(struct world *w, const struct shape *shape) {
+    return STEP(w, rpma_conn_cfg_new(&w->h.cfg)) &&
+           STEP(w, rpma_conn_cfg_set_compl_channel(w->h.cfg, shape->shared)) &&
+           STEP(w, rpma_conn_cfg_set_rcq_size(w->h.cfg, shape->rcq_size)) &&
+           (!shape->srq || make_srq(w, shape));
+}
+
+bool world_listen(struct world *w) {
+    return STEP(w, rpma_ep_listen(w->h.peer, WORLD_ADDRESS, WORLD_PORT, &w->h.ep));
+}
+
+bool world_request(struct world *w, const struct shape *shape) {
+    if (!world_cfg(w, shape))
+        return false;
+    if (!shape->incoming)
+        return STEP(
+            w, rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &w->h.req));
+    if (!world_listen(w))
+        return false;
+    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, private_data,
+                  shape->private_data);
+    return STEP(w, rpma_ep_next_conn_req(w->h.ep, w->h.cfg, &w->h.req));
+}
+
+bool world_connect(struct world *w, const struct shape *shape) {
+    const struct rpma_conn_private_data pdata = {private_data, shape->private_data};
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    if (!STEP(w, rpma_conn_req_connect(&w->h.req, pdata.len ? &pdata : NULL, &w->h.conn)))
+        return false;
+    fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, private_data,
+                  shape->incoming ? 0 : shape->private_data);
+    return STEP(w, rpma_conn_next_event(w->h.conn, &event)) &&
+           STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
+}
+
+bool world_conn(struct world *w, const struct shape *shape) {
+    return world_peer(w) && world_request(w, shape) && world_connect(w, shape);
+}
+
+#define DROP(w, member, function) \
+    (!(w)->h.member || (STEP(w, function(&(w)->h.member)) && !(w)->h.member))
+
+bool world_drop(struct world *w) {
+    bool ok = DROP(w, conn, rpma_conn_delete);
+    ok &= DROP(w, req, rpma_conn_req_delete);
+    ok &= DROP(w, ep, rpma_ep_shutdown);
+    ok &= DROP(w, cfg, rpma_conn_cfg_delete);
+    ok &= DROP(w, srq, rpma_srq_delete);
+    ok &= DROP(w, srq_cfg, rpma_srq_cfg_delete);
+    ok &= DROP(w, pcfg, rpma_peer_cfg_delete);
+    ok &= DROP(w, remote, rpma_mr_remote_delete);
+    ok &= DROP(w, mr, rpma_mr_dereg);
+    ok &= DROP(w, peer, rpma_peer_delete);
+    return ok;
+}
+
+int world_event_fd(const struct world *w) {
+    int fd = -1;
+    (void)rpma_conn_get_event_fd(w->h.conn, &fd);
+    return fd;
+}
+
+int world_ep_fd(const struct world *w) {
+    int fd = -1;
+    (void)rpma_ep_get_fd(w->h.ep, &fd);
+    return fd;
+}
+
+struct rpma_cq *world_cq(const struct world *w) {
+    struct rpma_cq *cq = NULL;
+    (void)rpma_conn_get_cq(w->h.conn, &cq);
+    return cq;
+}
+
+struct rpma_cq *world_rcq(const struct world *w) {
+    struct rpma_cq *cq = NULL;
+    (void)rpma_conn_get_rcq(w->h.conn, &cq);
+    return cq;
+}
+
+int world_cq_fd(struct rpma_cq *cq) {
+    int fd = -1;
+    (void)rpma_cq_get_fd(cq, &fd);
+    return fd;
+}
+
+struct ibv_qp *world_qp(const struct world *w) {
+    uint32_t number = 0;
+    (void)rpma_conn_get_qp_num(w->h.conn, &number);
+    return fake_qp(number);
+}
+
+void world_nonblocking(int fd) {
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
