@@ -170,7 +170,7 @@ RPMA_EXPORT int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE(flags == 0);
-    RPMA_REFUSE(type > RPMA_FLUSH_TYPE_VISIBILITY);
+    RPMA_REFUSE(type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
     RPMA_REFUSE(len > UINT32_MAX);
     const unsigned wanted = type == RPMA_FLUSH_TYPE_PERSISTENT
                                 ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
