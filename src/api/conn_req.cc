@@ -7,12 +7,6 @@
 #include "api/export.hh"
 #include "core/conn.hh"
 
-namespace {
-
-const rpma_conn_cfg defaults;
-
-} // namespace
-
 RPMA_EXPORT int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                                   const struct rpma_conn_cfg *cfg,
                                   struct rpma_conn_req **req_ptr) {
@@ -20,7 +14,7 @@ RPMA_EXPORT int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, cons
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE(port == NULL);
     RPMA_REFUSE(req_ptr == NULL);
-    const rpma_conn_cfg &settings = cfg != nullptr ? *cfg : defaults;
+    const rpma_conn_cfg &settings = rpma::or_default(cfg);
     RPMA_REFUSE(rpma::has_channel_conflict(settings));
     int ret = rpma::api::deliver(__func__, rpma_conn_req::outgoing(*peer, addr, port, settings),
                                  req_ptr);
@@ -55,6 +49,8 @@ RPMA_EXPORT int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     RPMA_REFUSE(conn_ptr == NULL);
     RPMA_REFUSE(pdata != NULL && pdata->ptr == NULL);
     RPMA_REFUSE(pdata != NULL && pdata->len == 0);
-    return rpma::api::deliver(__func__, req->connect(pdata), conn_ptr);
+    auto conn = req->connect(pdata);
+    req.reset(); // before the report, which leaves the provider's errno behind
+    return rpma::api::deliver(__func__, std::move(conn), conn_ptr);
 }
 RPMA_VERSIONS(rpma_conn_req_connect)

@@ -7,12 +7,6 @@
 #include "api/export.hh"
 #include "core/conn_req.hh"
 
-namespace {
-
-const rpma_conn_cfg defaults;
-
-} // namespace
-
 RPMA_EXPORT int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
                                struct rpma_ep **ep_ptr) {
     RPMA_REFUSE(peer == NULL);
@@ -44,7 +38,7 @@ RPMA_EXPORT int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn
                                       struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(ep == NULL);
     RPMA_REFUSE(req_ptr == NULL);
-    const rpma_conn_cfg &settings = cfg != nullptr ? *cfg : defaults;
+    const rpma_conn_cfg &settings = rpma::or_default(cfg);
     RPMA_REFUSE(rpma::has_channel_conflict(settings));
     int ret = rpma::api::deliver(__func__, ep->next_request(settings), req_ptr);
     if (ret == 0)

@@ -6,18 +6,12 @@
 #include "core/srq.hh"
 #include "api/export.hh"
 
-namespace {
-
-const rpma_srq_cfg defaults;
-
-} // namespace
-
 RPMA_EXPORT int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
                              struct rpma_srq **srq_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(srq_ptr == NULL);
-    return rpma::api::deliver(
-        __func__, rpma_srq::create(*peer, cfg != nullptr ? *cfg : defaults), srq_ptr);
+    return rpma::api::deliver(__func__, rpma_srq::create(*peer, rpma::or_default(cfg)),
+                              srq_ptr);
 }
 RPMA_VERSIONS(rpma_srq_new)
 

@@ -30,3 +30,18 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<bool> shared_channel = false;
     std::atomic<rpma_srq *> srq = nullptr; // borrowed
 };
+
+namespace rpma {
+
+inline constinit const rpma_conn_cfg default_conn_cfg;
+inline constinit const rpma_srq_cfg default_srq_cfg;
+
+// A caller's NULL means the defaults.
+inline const rpma_conn_cfg &or_default(const rpma_conn_cfg *cfg) {
+    return cfg != nullptr ? *cfg : default_conn_cfg;
+}
+inline const rpma_srq_cfg &or_default(const rpma_srq_cfg *cfg) {
+    return cfg != nullptr ? *cfg : default_srq_cfg;
+}
+
+} // namespace rpma
