@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+#
+# prepare.sh -- what tools/lab keeps in its cache: root, kernel, initramfs, formatted persistent memory
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # cache and lab_dir come from common.sh and tools/lab
+
+# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16; without the
+# last one FS-DAX memory does not register. Hence the backports kernel.
+suite=trixie
+kernel_suite=trixie-backports
+kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
+predecessor_suites=(bookworm trixie)
+pmem_size=256M
+
+# Modules that the initramfs loads, then those that the guest loads by name.
+boot_modules=(9pnet_virtio 9p overlay virtio_pci virtio_console)
+guest_module_dirs=(drivers/infiniband drivers/nvdimm drivers/dax drivers/acpi/nfit
+    drivers/net/veth.ko net/bridge net/802 net/llc net/sched fs/ext4 fs/jbd2 fs/mbcache.ko lib)
+
+prepare() {
+    [[ $(uname -m) == x86_64 ]] || die "the lab's packages and kernel are amd64; this machine is $(uname -m)"
+    mkdir -p -- "$cache"
+    name_parts
+    "$lab_dir/../setup" lab
+    parts_present || {
+        need_root "preparing the lab"
+        with_lock prepare prepare_parts
+    }
+}
+
+# Each part's name carries a digest of all that it is made from.
+name_parts() {
+    local packages
+    packages=$(root_packages)
+    root=$cache/root-$(digest "$suite" "$packages" "$(declare -f fill_root unpack_predecessor)")
+    kernel=$cache/kernel-$(digest "$kernel_suite" "$kernel_pattern" "$(declare -f fill_kernel)" \
+        "${guest_module_dirs[*]}" "${root##*-}")
+    initramfs=$cache/initramfs-$(digest "$(<"$lab_dir/guest/init")" "${kernel##*-}" \
+        "$(declare -f fill_initramfs)" "${boot_modules[*]}")
+    pmem=$cache/pmem-$(digest "$(declare -f fill_pmem)" "$(<"$lab_dir/guest/pmem.sh")" "${kernel##*-}")
+}
+
+parts_present() { [[ -d $root && -d $kernel && -d $initramfs && -d $pmem ]]; }
+
+prepare_parts() {
+    step "the Debian $suite root" "$root" fill_root
+    step "the kernel from $kernel_suite" "$kernel" fill_kernel
+    step "the initramfs" "$initramfs" fill_initramfs
+    step "the persistent memory" "$pmem" fill_pmem
+}
+
+root_packages() { sed -e 's/#.*//' -e '/^ *$/d' "$lab_dir/root-packages" | sort; }
+
+# The archive that this machine's own apt uses for its release; a fresh machine has no lists yet.
+mirror() {
+    local release uri
+    if [[ -n ${LIBRPMA_LAB_MIRROR:-} ]]; then
+        printf '%s\n' "$LIBRPMA_LAB_MIRROR"
+        return
+    fi
+    # shellcheck disable=SC1091 # exists on every Debian
+    release=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+    uri=$(apt-get indextargets --format "\$(RELEASE) \$(COMPONENT) \$(REPO_URI)" 'Created-By: Packages' |
+        awk -v release="$release" '$1 == release && $2 == "main" && !n++ { print $3 }')
+    [[ -n $uri ]] || die "apt names no Debian archive: set LIBRPMA_LAB_MIRROR to one that has $kernel_suite"
+    printf '%s\n' "$uri"
+}
+
+# How this machine's apt reaches the network (proxies, time-outs, certificates) holds for the lab too.
+network_options() { apt-config dump | grep -E '^Acquire::(https?|Retries|Check-)' || true; }
+
+fill_root() {
+    local uri
+    uri=$(mirror)
+    network_options >"$1.apt.conf"
+    mmdebstrap --variant=minbase --mode=root --format=directory --aptopt="$1.apt.conf" \
+        --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
+        --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
+        --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --include="$(root_packages | paste -sd,)" "$suite" "$1" "$uri"
+    rm -f -- "$1.apt.conf"
+    unpack_predecessor "$1" "$uri"
+    # Mount points, so that the root itself can stay read-only.
+    mkdir -p "$1"/mnt/fsdax "$1"/run/lab
+}
+
+# The predecessor's packages stand beside the system's libraries, where no program finds them by chance.
+unpack_predecessor() {
+    local release debs=$1/tmp/debs deb version
+    for release in "${predecessor_suites[@]}"; do
+        open_archive "$debs" "$2" "$release"
+        fetch "$debs" librpma0 librpma-dev
+        for deb in "$debs"/*.deb; do
+            version=$(dpkg-deb --field "$deb" Version)
+            dpkg-deb --extract "$deb" "$1/opt/librpma-${version%%-*}"
+        done
+        rm -r "$debs"
+    done
+}
+
+# open_archive DIR URI SUITE: apt lists of its own in DIR/apt, verified with this machine's Debian keys
+open_archive() {
+    local keys
+    keys=$(find /usr/share/keyrings -name 'debian-archive-*.gpg' ! -name '*removed*' | paste -sd,)
+    mkdir -p "$1/apt/lists/partial" "$1/apt/archives/partial"
+    printf 'deb [signed-by=%s] %s %s main\n' "$keys" "$2" "$3" >"$1/apt/sources.list"
+    archive_apt apt-get "$1" update
+}
+
+archive_apt() {
+    local tool=$1 apt
+    apt=$(realpath "$2")/apt
+    shift 2
+    "$tool" -q -o Dir::State="$apt" -o Dir::State::lists="$apt/lists" -o Dir::State::status=/dev/null \
+        -o Dir::Cache="$apt" -o Dir::Cache::archives="$apt/archives" -o Dir::Etc::sourceparts=- \
+        -o Dir::Etc::sourcelist="$apt/sources.list" -o Acquire::Languages=none \
+        -o APT::Sandbox::User=root "$@"
+}
+
+fetch() {
+    local dir=$1
+    shift
+    (cd "$dir" && archive_apt apt-get . download "$@")
+}
+
+# Newer image packages hold nothing but depend on those that have the image, the modules and their list.
+fill_kernel() {
+    local uri debs=$1/debs image deb
+    uri=$(mirror)
+    open_archive "$debs" "$uri" "$kernel_suite"
+    image=$(archive_apt apt-cache "$debs" pkgnames | grep -E "$kernel_pattern" | sort -V | tail -n 1)
+    [[ -n $image ]] || die "$kernel_suite has no package like $kernel_pattern"
+    # shellcheck disable=SC2046 # a list of package names
+    fetch "$debs" "$image" $(archive_apt apt-cache "$debs" depends "$image" |
+        sed -n 's/^ *Depends: \(linux-\(base\|binary\|modules\)-[0-9].*\)/\1/p')
+    for deb in "$debs"/*.deb; do
+        dpkg-deb --extract "$deb" "$1/unpacked"
+    done
+    rm -r "$debs"
+    take_kernel "$1"
+}
+
+# Keeps the image and the modules; those that a guest needs are unpacked once here instead of at each boot.
+take_kernel() {
+    local version modules dir
+    modules=$(dirname "$(find "$1/unpacked" -name modules.builtin)")
+    version=${modules##*/}
+    find "$1/unpacked" -name "vmlinuz*" -exec mv {} "$1/vmlinuz" \;
+    [[ -f $1/vmlinuz ]] || die "the kernel's packages hold no image"
+    mkdir -p "$1/usr/lib/modules"
+    mv "$modules" "$1/usr/lib/modules/"
+    rm -r "$1/unpacked"
+    modules=$1/usr/lib/modules/$version
+    for dir in "${guest_module_dirs[@]}" fs/9p fs/netfs fs/overlayfs net/9p drivers/virtio drivers/char; do
+        dir=$modules/kernel/$dir
+        [[ -d $dir ]] || dir=$dir.xz
+        [[ ! -e $dir ]] || find "$dir" -name '*.ko.xz' -exec xz -d {} +
+    done
+    in_root "$1" depmod -b /mnt/usr "$version"
+    printf '%s\n' "$version" >"$1/version"
+}
+
+# in_root DIR COMMAND…: with the root's own tools, on DIR as /mnt; the mount ends with the command
+in_root() {
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare --mount -- bash -c 'mount --bind "$1" "$2/mnt" && shift && exec chroot "$@"' - "$1" "$root" "${@:2}"
+}
+
+fill_initramfs() {
+    local version tree=$1/tree modules=$kernel/usr/lib/modules module
+    version=$(<"$kernel/version")
+    mkdir -p "$tree"/{bin,proc,sys,dev,job,cache,rw,new,modules}
+    cp "$root/usr/bin/busybox" "$tree/bin/"
+    install -m 755 "$lab_dir/guest/init" "$tree/init"
+    # In the order that their dependencies ask for; what is built into the kernel has no file.
+    for module in "${boot_modules[@]}"; do
+        in_root "$kernel" modprobe -S "$version" -d /mnt/usr --show-depends "$module"
+    done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$1/order"
+    while read -r module; do
+        cp "$modules/${module#*/lib/modules/}" "$tree/modules/"
+        printf '%s\n' "${module##*/}"
+    done <"$1/order" >"$tree/modules/order"
+    in_root "$tree" sh -c 'cd /mnt && find . | cpio --quiet -o -H newc' >"$1/image"
+    rm -r "$tree"
+}
+
+# Blank NVDIMMs, which the guest formats; every run without --pmem begins with a copy-on-write view.
+fill_pmem() {
+    truncate -s "$pmem_size" "$1/fsdax"
+    truncate -s "$pmem_size" "$1/devdax"
+    opt_hosts=1 opt_terminal=no opt_shares=() opt_env=() opt_timeout=120
+    run_in_vm "$1/fsdax" "$1/devdax" both true
+}

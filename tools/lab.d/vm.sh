@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+#
+# vm.sh -- runs one command in a virtual machine of its own
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # cache, checkout, root … come from the other files
+
+job='' # directory that carries the command in and the guest's files out
+vm_pid=''
+
+# run_in_vm FSDAX-FILE DEVDAX-FILE KEEP COMMAND…: KEEP says which of the two files are to take what the
+# guest writes to its persistent memory: none, fsdax or both. Returns the command's exit status.
+run_in_vm() {
+    local fsdax=$1 devdax=$2 keep=$3 status=0
+    shift 3
+    job=$(mktemp -d "${TMPDIR:-/tmp}/librpma-lab-XXXXXX")
+    trap end_job EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    write_job "$keep" "$@"
+    start_vm "$fsdax" "$devdax" "$keep"
+    follow_vm || status=$?
+    return "$status"
+}
+
+end_job() {
+    [[ -z $vm_pid ]] || kill -KILL "$vm_pid" 2>/dev/null || true
+    [[ -z $job ]] || rm -rf -- "$job"
+}
+
+write_job() {
+    local keep=$1 pair
+    shift
+    {
+        printf 'LAB_ROOT=%q\nLAB_KERNEL=%q\n' "${root##*/}" "${kernel##*/}"
+        printf 'LAB_CHECKOUT=%q\n' "$checkout"
+    } >"$job/guest.env"
+    {
+        printf 'lab_hosts=%q\nlab_keep=%q\nlab_terminal=%q\n' "$opt_hosts" "$keep" "$opt_terminal"
+        printf 'lab_shares=(%s)\n' "$(quote "${opt_shares[@]}")"
+        printf 'lab_command=(%s)\n' "$(quote "$@")"
+        for pair in "${opt_env[@]}"; do
+            printf 'export %s=%q\n' "${pair%%=*}" "${pair#*=}"
+        done
+    } >"$job/job.sh"
+}
+
+quote() { [[ $# -eq 0 ]] || printf '%q ' "$@"; }
+
+# The guest's serial console goes to a file; the command's output, its errors and what the guest has to
+# say to us travel on three virtio ports, so that no kernel message gets in between. The output passes
+# through cat because QEMU makes its end non-blocking and the caller's must stay as it is.
+start_vm() {
+    local arguments=() fd out err terminal_in terminal_out
+    vm_arguments "$@"
+    exec {out}> >(exec cat)
+    cats=("$!")
+    exec {err}> >(exec cat >&2)
+    cats+=("$!")
+    if [[ $opt_terminal == yes ]]; then
+        exec {terminal_in}<&0 {terminal_out}>&1
+    else
+        exec {terminal_in}</dev/null {terminal_out}>/dev/null
+    fi
+    # The coprocess' standard output becomes the control channel; no guest outlives its lab.
+    coproc VM {
+        exec 3>&1 4>&"$out" 5>&"$err" <&"$terminal_in" >&"$terminal_out" 2>"$job/qemu.log"
+        exec {out}>&- {err}>&-
+        exec setpriv --pdeathsig KILL qemu-system-x86_64 "${arguments[@]}"
+    }
+    vm_pid=$VM_PID
+    fd=${VM[0]:-}
+    [[ -n $fd ]] || die "QEMU did not start: $(tail -n 1 "$job/qemu.log")"
+    exec {control}<&"$fd" {out}>&- {err}>&- {terminal_in}<&- {terminal_out}>&-
+}
+
+# Fills start_vm's list of QEMU's arguments.
+vm_arguments() {
+    local fsdax=$1 devdax=$2 keep=$3 share number=0
+    arguments=(-accel "${LIBRPMA_LAB_ACCEL:-tcg,thread=multi}" -cpu max -smp "$opt_cpus"
+        -machine 'pc,nvdimm=on' -m "$opt_memory,slots=2,maxmem=$((opt_memory + 8192))M"
+        -nodefaults -no-user-config -no-reboot -display none -serial "file:$job/console.log"
+        -kernel "$kernel/vmlinuz" -initrd "$initramfs/image"
+        -append 'console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on')
+    add_pmem 0 "$fsdax" "$([[ $keep == none ]] && printf off || printf on)"
+    add_pmem 1 "$devdax" "$([[ $keep == both ]] && printf on || printf off)"
+    arguments+=(-device virtio-serial-pci)
+    [[ $opt_terminal == no ]] ||
+        arguments+=(-chardev stdio,id=terminal,signal=off -device virtconsole,chardev=terminal,nr=0)
+    add_port 1 3
+    add_port 2 4
+    add_port 3 5
+    add_share cache "$cache" on
+    add_share job "$job" off
+    add_share checkout "$checkout" off
+    for share in "${opt_shares[@]}"; do
+        add_share "share$((number++))" "$share" off
+    done
+}
+
+add_pmem() {
+    arguments+=(-device "nvdimm,memdev=pmem$1" -object
+        "memory-backend-file,id=pmem$1,mem-path=${2//,/,,},size=$(stat -L -c %s "$2"),share=$3")
+}
+
+add_port() {
+    arguments+=(-add-fd "fd=$2,set=$1" -chardev "file,id=port$1,path=/dev/fdset/$1,append=on"
+        -device "virtserialport,chardev=port$1,nr=$1")
+}
+
+add_share() {
+    arguments+=(-virtfs
+        "local,path=${2//,/,,},mount_tag=$1,security_model=none,multidevs=remap,readonly=$3")
+}
+
+# Listens to the guest until it is gone: "ready", "status N" and "kill-power" are all it says.
+follow_vm() {
+    local deadline=$((SECONDS + opt_timeout)) word value ready=no verdict=0
+    while ((SECONDS < deadline)); do
+        word=''
+        read -r -t $((deadline - SECONDS)) -u "$control" word value || verdict=$?
+        case $word in
+            ready) ready=yes ;;
+            status) judge_end "$value"; return ;;
+            kill-power) cut_power; return ;;
+            *) ((verdict == 0 || verdict > 128)) || { judge_end ''; return; } ;;
+        esac
+        verdict=0
+    done
+    stop_vm
+    say "stopped after $opt_timeout s, the time limit$([[ $ready == yes ]] || printf ', before the guest was up')"
+    return 124
+}
+
+cut_power() {
+    stop_vm
+    say 'power cut: the virtual machine was killed because the command asked for it'
+    return 137
+}
+
+# The command's last output is on its way until the two cats are done.
+stop_vm() {
+    kill -KILL "$vm_pid" 2>/dev/null || true
+    wait "$vm_pid" 2>/dev/null || true
+    vm_pid=''
+    wait "${cats[@]}" 2>/dev/null || true
+}
+
+# judge_end STATUS: with a status all is well and nothing is left to do in the machine; without one it died
+judge_end() {
+    local log panic
+    stop_vm
+    panic=$(grep -E 'Kernel panic|Oops|BUG:|lab-guest:' "$job/console.log" | tail -n 1 | tr -d '\r') || true
+    if [[ -n $1 && -z $panic ]]; then
+        return "$1"
+    fi
+    log=$cache/last-console.log
+    cp "$job/console.log" "$log" 2>/dev/null || cp "$job/qemu.log" "$log"
+    if [[ -n $1 ]]; then
+        say "the guest's kernel complained: $panic (console: $log)"
+        return "$1"
+    fi
+    say "the virtual machine died: ${panic:-$(tail -n 1 "$job/qemu.log")} (console: $log)"
+    return 125
+}
