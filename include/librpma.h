@@ -19,11 +19,11 @@
 #ifndef LIBRPMA_H
 #define LIBRPMA_H 1
 
+#include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdbool.h>
-#include <infiniband/verbs.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -462,12 +462,14 @@ int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, 
 
 /* ---- completions ------------------------------------------------------------------------- */
 
-/* *fd = descriptor that is readable when a completion may wait; owned by the CQ. RPMA_E_INVAL. */
+/* *fd = descriptor that is readable when a completion may wait; owned by the CQ. RPMA_E_INVAL.
+ */
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
 
 /* Waits until the CQ may have completions; blocks unless its descriptor is O_NONBLOCK. Drain
  * with rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use
- * rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to read, or interrupted), RPMA_E_PROVIDER. */
+ * rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to read, or interrupted), RPMA_E_PROVIDER.
+ */
 int rpma_cq_wait(struct rpma_cq *cq);
 
 /* Takes up to num_entries (>= 1) completions into wc without blocking; *num_entries_got (may
@@ -552,8 +554,7 @@ int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
  * that must stay until the operation completed; never native. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                       const struct rpma_mr_local *src, size_t src_offset, int flags,
-                      const void *op_context)
-    LIBRPMA_DEPRECATED("use rpma_atomic_write");
+                      const void *op_context) LIBRPMA_DEPRECATED("use rpma_atomic_write");
 
 #ifdef __cplusplus
 }
