@@ -79,23 +79,20 @@ rpma::Result<rpma_conn_event> rpma_conn::next_event() {
     const rdma_cm_event_type type = (*event)->event;
     const char *name = rdma_event_str(type);
 
-    rpma::PrivateData received;
-    if (type == RDMA_CM_EVENT_ESTABLISHED && transport_.received.empty()) {
-        const rdma_conn_param &param = (*event)->param.conn;
-        auto copy = rpma::PrivateData::copy(param.private_data, param.private_data_len);
-        // An event that was taken cannot come again: it counts more than the data.
-        if (copy)
-            received = std::move(*copy);
-        else
-            RPMA_LOG(RPMA_LOG_LEVEL_ERROR, "rpma_conn_next_event",
-                     "out of memory: the connection is established without the private data");
-    }
+    const rdma_conn_param &param = (*event)->param.conn;
+    const bool brings_data = type == RDMA_CM_EVENT_ESTABLISHED && transport_.received.empty();
+    auto received = rpma::PrivateData::copy(param.private_data,
+                                            brings_data ? param.private_data_len : uint8_t{0});
 
     rpma::Status acknowledged = event->close();
     if (!acknowledged)
         return rpma::fail(acknowledged.error());
-    if (!received.empty())
-        transport_.received = std::move(received);
+    // An event that was taken cannot come again: it counts more than the data.
+    if (!received)
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, "rpma_conn_next_event",
+                 "out of memory: the connection is established without the private data");
+    else if (brings_data)
+        transport_.received = std::move(*received);
 
     const rpma_conn_event result = meaning(type);
     if (result == RPMA_CONN_UNDEFINED)
