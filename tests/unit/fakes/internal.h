@@ -119,7 +119,8 @@ void fake_adopt(struct fake_object *parent);
 void fake_release(struct fake_object *parent, struct fake_object *child);
 // Notes that a fault refused the release of object; parents may be NULL.
 int fake_refuse(struct fake_object *object, int error, struct fake_object *parent);
-// 0, or EBUSY when children are alive; ours: the order of release is the library's business.
+// 0, or EBUSY when children are alive. ours: the order of release is the library's business, so
+// a child that nobody tried to release is a misuse.
 int fake_busy(struct fake_object *object, const char *call, bool ours);
 
 int fake_queue_open(struct fake_queue *queue);

@@ -37,11 +37,9 @@ int ibv_dealloc_pd(struct ibv_pd *pd) {
     if (call->failed)
         return fake_refuse(object, call->error, NULL);
     const int busy = fake_busy(object, "ibv_dealloc_pd", false);
-    if (busy)
-        return object->children == object->refused_children ? fake_refuse(object, busy, NULL)
-                                                            : busy;
-    fake_destroy(object);
-    return 0;
+    if (!busy)
+        fake_destroy(object);
+    return busy;
 }
 
 // Why the device would refuse this registration; 0 if it would not.

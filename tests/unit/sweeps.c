@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// sweeps.c -- lives of objects in which every provider call and every allocation fails once,
+// alone and with all that come later.
+
+#include "sweep.h"
+
+static const struct shape shapes[] = {
+    {.name = "outgoing"},
+    {.name = "outgoing, data", .private_data = 255},
+    {.name = "outgoing, rcq", .rcq_size = 4},
+    {.name = "outgoing, shared", .shared = true},
+    {.name = "outgoing, shared, rcq", .shared = true, .rcq_size = 4, .private_data = 1},
+    {.name = "outgoing, srq", .srq = true},
+    {.name = "outgoing, srq, shared, rcq", .srq = true, .shared = true, .rcq_size = 4},
+    {.name = "outgoing, srq with rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4},
+    {.name = "incoming", .incoming = true},
+    {.name = "incoming, data", .incoming = true, .private_data = 255},
+    {.name = "incoming, rcq", .incoming = true, .rcq_size = 4},
+    {.name = "incoming, shared", .incoming = true, .shared = true},
+    {.name = "incoming, shared, rcq",
+     .incoming = true,
+     .shared = true,
+     .rcq_size = 4,
+     .private_data = 1},
+    {.name = "incoming, srq", .incoming = true, .srq = true},
+    {.name = "incoming, srq with rcq", .incoming = true, .srq = true, .srq_rcq_size = 4},
+};
+
+// ---- parts of a life -----------------------------------------------------------------------
+
+static bool receive_early(struct world *w, const struct shape *shape) {
+    return shape->srq ? STEP(w, rpma_srq_recv(w->h.srq, w->h.mr, 0, 8, NULL))
+                      : STEP(w, rpma_conn_req_recv(w->h.req, w->h.mr, 0, 8, NULL));
+}
+
+static bool transfer(struct world *w, const struct shape *shape) {
+    const int flags = RPMA_F_COMPLETION_ALWAYS;
+    struct rpma_conn *conn = w->h.conn;
+    struct rpma_mr_local *mr = w->h.mr;
+    struct rpma_mr_remote *remote = w->h.remote;
+    const char bytes[8] = "8 bytes";
+    return (shape->srq || STEP(w, rpma_recv(conn, mr, 0, 8, NULL))) &&
+           STEP(w, rpma_read(conn, mr, 0, remote, 0, 8, flags, NULL)) &&
+           STEP(w, rpma_write(conn, remote, 0, mr, 0, 8, flags, NULL)) &&
+           STEP(w, rpma_write_with_imm(conn, remote, 0, mr, 0, 8, flags, 1, NULL)) &&
+           STEP(w, rpma_atomic_write(conn, remote, 8, bytes, flags, NULL)) &&
+           STEP(w, rpma_write_atomic(conn, remote, 8, mr, 0, flags, NULL)) &&
+           STEP(w, rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, flags, NULL)) &&
+           STEP(w, rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, flags, NULL)) &&
+           STEP(w, rpma_send(conn, mr, 0, 8, flags, NULL)) &&
+           STEP(w, rpma_send_with_imm(conn, mr, 0, 8, flags, 1, NULL));
+}
+
+static bool complete(struct world *w, const struct shape *shape, struct rpma_cq *cq,
+                     struct ibv_cq *queue) {
+    const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
+    struct rpma_cq *fired = NULL;
+    struct ibv_wc wc;
+    struct rpma_completion completion;
+    fake_complete(queue, &sent);
+    fake_complete(queue, &sent);
+    if (shape->shared ? !STEP(w, rpma_conn_wait(w->h.conn, 0, &fired, NULL))
+                      : !STEP(w, rpma_cq_wait(cq)))
+        return false;
+    return STEP(w, rpma_cq_get_wc(cq, 1, &wc, NULL)) &&
+           STEP(w, rpma_cq_get_completion(cq, &completion));
+}
+
+static bool complete_all(struct world *w, const struct shape *shape) {
+    struct rpma_cq *rcq = world_rcq(w);
+    struct ibv_qp *qp = world_qp(w);
+    return complete(w, shape, world_cq(w), qp->send_cq) &&
+           (!rcq || complete(w, shape, rcq, qp->recv_cq));
+}
+
+static bool leave(struct world *w) {
+    enum rpma_conn_event event;
+    if (!STEP(w, rpma_conn_disconnect(w->h.conn)))
+        return false;
+    fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
+    return STEP(w, rpma_conn_next_event(w->h.conn, &event));
+}
+
+// ---- lives ---------------------------------------------------------------------------------
+
+static bool connection(struct world *w, const void *argument) {
+    const struct shape *shape = argument;
+    return world_peer(w) && world_request(w, shape) && receive_early(w, shape) &&
+           world_connect(w, shape) && transfer(w, shape) && complete_all(w, shape) && leave(w);
+}
+
+static bool peer_and_regions(struct world *w, const void *argument) {
+    (void)argument;
+    unsigned char desc[21];
+    return world_peer(w) && STEP(w, rpma_mr_get_descriptor(w->h.mr, desc)) &&
+           STEP(w, rpma_mr_advise(w->h.mr, 0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, 0));
+}
+
+static bool configurations(struct world *w, const void *argument) {
+    (void)argument;
+    const unsigned char desc[1] = {1};
+    return STEP(w, rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &w->h.pcfg)) &&
+           STEP(w, rpma_conn_cfg_new(&w->h.cfg)) && STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg));
+}
+
+static bool rejection(struct world *w, const void *argument) {
+    const struct shape *shape = argument;
+    return world_peer(w) && world_request(w, shape) && STEP(w, rpma_ep_shutdown(&w->h.ep)) &&
+           STEP(w, rpma_conn_req_delete(&w->h.req));
+}
+
+static bool devices(struct world *w, const void *argument) {
+    (void)argument;
+    struct ibv_context *context;
+    int odp;
+    return STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_LOCAL,
+                                              &context)) &&
+           STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE,
+                                              &context)) &&
+           STEP(w, rpma_utils_ibv_context_is_odp_capable(context, &odp));
+}
+
+// ---- devices to live on --------------------------------------------------------------------
+
+static void on_dax(void) {
+    fake_device()->odp = true;
+    fake_device()->dax = true;
+}
+
+static void with_native_operations(void) {
+    fake_device()->native_flush = true;
+    fake_device()->native_atomic_write = true;
+}
+
+static void with_native_flush_and_dram(void) {
+    with_native_operations();
+    fake_device()->pmem = false;
+}
+
+static void with_two_addresses(void) {
+    fake_device()->addresses = 2;
+}
+
+// ---- sweeps --------------------------------------------------------------------------------
+
+static void connections(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LENGTH(shapes); i++)
+        sweep(shapes[i].name, connection, &shapes[i], NULL);
+}
+
+static void connections_on_dax(void **state) {
+    (void)state;
+    sweep("outgoing on DAX memory", connection, &shapes[0], on_dax);
+    sweep("incoming on DAX memory", connection, &shapes[8], on_dax);
+}
+
+// Where the build has no native operations, the device has them in vain.
+static void connections_with_native_operations(void **state) {
+    (void)state;
+    sweep("outgoing, native", connection, &shapes[0], with_native_operations);
+    sweep("outgoing, native flush on DRAM", connection, &shapes[0], with_native_flush_and_dram);
+    sweep("incoming, native", connection, &shapes[9], with_native_operations);
+}
+
+static void connections_to_two_addresses(void **state) {
+    (void)state;
+    sweep("outgoing, two addresses", connection, &shapes[0], with_two_addresses);
+    sweep("incoming, two addresses", connection, &shapes[8], with_two_addresses);
+    sweep("devices, two addresses", devices, NULL, with_two_addresses);
+}
+
+static void rejections(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LENGTH(shapes); i++)
+        if (shapes[i].incoming)
+            sweep(shapes[i].name, rejection, &shapes[i], NULL);
+}
+
+static void objects(void **state) {
+    (void)state;
+    sweep("peer and regions", peer_and_regions, NULL, NULL);
+    sweep("peer and regions, DAX", peer_and_regions, NULL, on_dax);
+    sweep("peer and regions, DRAM", peer_and_regions, NULL, with_native_flush_and_dram);
+    sweep("configurations", configurations, NULL, NULL);
+    sweep("devices", devices, NULL, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(objects),
+        TEST(connections),
+        TEST(connections_on_dax),
+        TEST(connections_with_native_operations),
+        TEST(connections_to_two_addresses),
+        TEST(rejections),
+    };
+    return UNIT_RUN("sweeps", tests);
+}
