@@ -28,8 +28,11 @@ rpma::Result<std::unique_ptr<rpma_srq>> rpma_srq::create(const rpma_peer &peer,
 }
 
 rpma::Status rpma_srq::close() {
-    rpma::Status status;
-    if (rcq_)
-        status = rcq_->try_close();
-    return status ? queue_.try_close() : status;
+    if (rcq_) {
+        rpma::Status status = rcq_->try_close();
+        if (!status)
+            return status;
+        rcq_.reset();
+    }
+    return queue_.try_close();
 }
