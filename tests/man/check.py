@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Checks the manual. Run as: check.py [--source DIR] all, or one or more names of checks.
+
+Ends with 0, 1 (one line per fault) or 77 (a tool is missing, so nothing was checked).
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+
+import mdoc
+import text_checks
+import tool_checks
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+CHECKS = {
+    "pages": text_checks.check_pages,
+    "head": text_checks.check_head,
+    "synopsis": text_checks.check_synopsis,
+    "errors": text_checks.check_errors,
+    "references": text_checks.check_references,
+    "mandoc": tool_checks.check_mandoc,
+    "groff": tool_checks.check_groff,
+    "width": tool_checks.check_width,
+    "whatis": tool_checks.check_whatis,
+    "examples": tool_checks.check_examples,
+}
+
+
+class Book:
+    """The pages with what they are compared to."""
+
+    def __init__(self, source):
+        self.source, self.foreign = source, HERE / "foreign-pages.txt"
+        self.pages = mdoc.read_pages(source / "man")
+
+
+def run_check(name, book):
+    """One check: prints its faults or that it is fine, returns its exit status."""
+    try:
+        faults = list(CHECKS[name](book))
+    except tool_checks.Missing as missing:
+        print(f"man {name}: SKIPPED, {missing}: nothing was checked")
+        return SKIPPED
+    for fault in faults:
+        print(f"man {name}: {fault}")
+    if not faults:
+        print(f"man {name}: {len(book.pages)} pages, no fault")
+    return 1 if faults else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="check the manual of librpma")
+    parser.add_argument("--source", type=pathlib.Path, default=HERE.parent.parent)
+    parser.add_argument("checks", nargs="+", choices=[*CHECKS, "all"], metavar="CHECK",
+                        help=f"all, or of: {', '.join(CHECKS)}")
+    options = parser.parse_args()
+    names = list(CHECKS) if "all" in options.checks else options.checks
+    if not (options.source / "man").is_dir():
+        print(f"{options.source} has no folder man: name the checkout with --source")
+        return 1
+    book = Book(options.source)
+    results = [run_check(name, book) for name in names]
+    if 1 in results:
+        return 1
+    return SKIPPED if SKIPPED in results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""What the manual has to agree with: the header, the exported symbols, the table of errors."""
+
+import csv
+import re
+
+
+def read_table(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def exported_functions(source):
+    """Names of all exported functions, old releases included."""
+    return sorted({row["symbol"] for row in read_table(source / "contract/symbols.tsv")})
+
+
+def documented_errors(source):
+    """For each function with an error that can happen: the set of its codes."""
+    codes = {}
+    for row in read_table(source / "contract/errors.tsv"):
+        if row["decision"] != "never":
+            codes.setdefault(row["function"], set()).add(row["code"])
+    return codes
+
+
+def normalise(text):
+    """One spelling for one type: no space but between words."""
+    text = " ".join(text.split())
+    return re.sub(r" ?([*\[\](),]) ?", r"\1", text)
+
+
+def prototypes(source):
+    """For each function of the header: (return type, list of parameters), normalised."""
+    text = (source / "include/librpma.h").read_text(encoding="utf-8")
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    text = re.sub(r"^\s*#.*(\\\n.*)*$", "", text, flags=re.M)
+    text = re.sub(r"LIBRPMA_DEPRECATED\(\"[^\"]*\"\)", "", text)
+    found = {}
+    pattern = r"([A-Za-z_][\w\s*]*?)\b(rpma_\w+)\s*\(([^()]*)\)\s*;"
+    for result, name, parameters in re.findall(pattern, text):
+        parameters = [] if parameters.strip() == "void" else parameters.split(",")
+        found[name] = (normalise(result), [normalise(each) for each in parameters])
+    return found

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Reads the mdoc(7) sources of the manual: as much of the language as the pages use."""
+
+import re
+import shlex
+
+PUNCTUATION = {".", ",", ":", ";", "(", ")", "[", "]", "?", "!"}
+ESCAPES = {r"\e": "\\", r"\&": "", r"\-": "-", r"\(aq": "'", r"\(dq": '"', r"\(rs": "\\",
+           r"\ ": " ", r"\(ha": "^", r"\(ti": "~"}
+
+
+def unescape(text):
+    """Replaces the roff escapes that the pages may use by what a reader sees."""
+    return re.sub(r"\\(\(..|.)", lambda m: ESCAPES.get(m.group(0), m.group(0)), text)
+
+
+def words(text):
+    """Splits the arguments of a macro as roff does: double quotes group."""
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split, lexer.quotes = True, '"'
+    lexer.commenters = lexer.escape = ""
+    return [unescape(word) for word in lexer]
+
+
+class Line:
+    """One source line: a macro with arguments, or text (macro is empty then)."""
+
+    def __init__(self, number, raw):
+        self.number, self.raw, self.macro, self.args = number, raw, "", []
+        if raw.startswith("."):
+            parts = words(raw[1:])
+            self.macro, self.args = (parts[0], parts[1:]) if parts else ("", [])
+
+
+class Page:
+    """A page: its lines, by section; or, for an alias, the page that it stands for."""
+
+    def __init__(self, path):
+        self.path, self.name = path, path.name
+        self.lines = [Line(number, raw) for number, raw
+                      in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+                      if not raw.startswith('.\\"')]
+        self.target = None
+        if len(self.lines) == 1 and self.lines[0].macro == "so":
+            self.target = self.lines[0].args[0]
+        self.sections, current = {}, []
+        for line in self.lines:
+            if line.macro == "Sh":
+                current = self.sections.setdefault(" ".join(line.args), [])
+            else:
+                current.append(line)
+
+    def section(self, title):
+        return self.sections.get(title, [])
+
+    def names(self):
+        return [line.args[0] for line in self.section("NAME") if line.macro == "Nm"]
+
+    def head(self, macro):
+        for line in self.lines:
+            if line.macro == macro:
+                return " ".join(line.args)
+        return None
+
+    def prototypes(self):
+        """Functions of SYNOPSIS in their order: (name, return type, list of parameters)."""
+        found, result, name, args = [], "", None, []
+        for line in self.section("SYNOPSIS"):
+            if line.macro == "Ft":
+                result = " ".join(line.args)
+            elif line.macro == "Fo":
+                name, args = line.args[0], []
+            elif line.macro == "Fa":
+                args += line.args
+            elif line.macro == "Fc":
+                found.append((name, result, args))
+            elif line.macro == "Fn":
+                found.append((line.args[0], result, line.args[1:]))
+        return found
+
+    def error_lists(self):
+        """(functions named before a list, codes of the list) for each list of ERRORS."""
+        depth, functions, codes, found = 0, [], [], []
+        for line in self.section("ERRORS"):
+            if line.macro == "Bl":
+                depth += 1
+            elif line.macro == "El":
+                depth -= 1
+                if depth == 0:
+                    found.append((functions, codes))
+                    functions, codes = [], []
+            elif line.macro == "Pp" and depth == 0:
+                functions = []
+            elif line.macro == "Fn" and depth == 0:
+                functions.append(line.args[0])
+            elif line.macro == "It" and depth == 1 and line.args[:1] == ["Er"]:
+                codes += [arg for arg in line.args[1:] if arg not in PUNCTUATION]
+        return found
+
+    def error_mentions(self):
+        return {line.args[0] for line in self.section("ERRORS") if line.macro == "Fn"}
+
+    def references(self):
+        """(line, name, section) of each cross reference, those inside other macros too."""
+        found = []
+        for line in self.lines:
+            parts = [line.macro] + line.args
+            for at, part in enumerate(parts):
+                if part == "Xr":
+                    name, section = (parts[at + 1:at + 3] + ["", ""])[:2]
+                    found.append((line.number, name, section))
+        return found
+
+    def literal_blocks(self):
+        """(first line, text) of each literal display."""
+        found, inside = [], None
+        for line in self.lines:
+            if line.macro == "Bd" and "-literal" in line.args:
+                inside = (line.number + 1, [])
+            elif line.macro == "Ed" and inside:
+                found.append((inside[0], "\n".join(inside[1]) + "\n"))
+                inside = None
+            elif inside:
+                inside[1].append(unescape(line.raw))
+        return found
+
+
+def read_pages(directory):
+    """All pages of a directory, in the order of their names."""
+    return [Page(path) for path in sorted(directory.iterdir())
+            if re.fullmatch(r"\.[0-9]", path.suffix)]

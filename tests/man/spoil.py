@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Shows that each check of the manual can fail: spoils a copy, the check has to notice.
+
+Ends with 0, 1 (a fault was not noticed) or 77 (a tool is missing, some were not tried).
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parent.parent
+PAGE, ALIAS, OVERVIEW = "man/rpma_ep_listen.3", "man/rpma_ep_shutdown.3", "man/librpma.7"
+
+
+def remove(path):
+    return path, None
+
+
+def edit(path, pattern, replacement):
+    def change(text):
+        spoiled, times = re.subn(pattern, replacement, text, count=1, flags=re.M)
+        if not times:
+            raise ValueError(f"{path} has nothing like {pattern!r} to spoil")
+        return spoiled
+    return path, change
+
+
+def append(path, text):
+    return path, lambda old: old + text
+
+
+CODE = ".Sh BUGS\n.Bd -literal\n%s\n.Ed\n"
+# check, what is wrong with the copy, how it comes about
+FAULTS = [
+    ("pages", "a page is missing", remove(ALIAS)),
+    ("pages", "the overview is missing", remove(OVERVIEW)),
+    ("pages", "a page of nothing", append("man/rpma_nothing.3", ".so man3/rpma_ep_listen.3\n")),
+    ("pages", "an alias leads nowhere", edit(ALIAS, r"^\.so .*", ".so man3/rpma_nothing.3")),
+    ("pages", "an alias leads to a stranger", edit(ALIAS, r"^\.so .*", ".so man3/rpma_flush.3")),
+    ("pages", "NAME lacks an alias", edit(PAGE, r"^\.Nm rpma_ep_shutdown.*\n", "")),
+    ("pages", "a new export", append("contract/symbols.tsv", "rpma_new\tLIBRPMA_1.0\tyes\t9\n")),
+    ("head", "a wrong title", edit(PAGE, r"^\.Dt \S+", ".Dt RPMA_OTHER")),
+    ("head", "a wrong version", edit(PAGE, r"^\.Os .*", '.Os "librpma 9.9.9"')),
+    ("head", "a lost section", edit(PAGE, r"^\.Sh ATTRIBUTES", ".Sh ATTRIBUTE")),
+    ("synopsis", "another type", edit(PAGE, r'"const char \*addr"', '"char *addr"')),
+    ("synopsis", "a lost parameter", edit(PAGE, r'^\.Fa "const char \*port"\n', "")),
+    ("synopsis", "another result", edit(PAGE, r"^\.Ft int", ".Ft long")),
+    ("synopsis", "another header", edit(PAGE, r"^\.In librpma.h", ".In rpma.h")),
+    ("synopsis", "a header that changed",
+     edit("include/librpma.h", r"int rpma_ep_shutdown\(struct", "int rpma_ep_shutdown(const struct")),
+    ("errors", "a lost code", edit(PAGE, r"^\.It Er RPMA_E_NOMEM.*", ".It Er RPMA_E_INVAL")),
+    ("errors", "a code too many",
+     edit(PAGE, r"^\.It Er RPMA_E_NOMEM", ".It Er RPMA_E_AGAIN\nspoiled\n.It Er RPMA_E_NOMEM")),
+    ("errors", "a table that changed",
+     append("contract/errors.tsv", "rpma_ep_listen\tRPMA_E_NOSUPP\tspoiled\tkept\t\n")),
+    ("errors", "a failure of what cannot fail",
+     append("contract/errors.tsv", "rpma_utils_conn_event_2str\tRPMA_E_INVAL\tspoiled\tkept\t\n")),
+    ("references", "a page that does not exist", append(OVERVIEW, ".Xr rpma_nothing 3\n")),
+    ("references", "the wrong section", append(OVERVIEW, ".Xr rpma_ep_listen 2\n")),
+    ("references", "an unknown foreign page", append(OVERVIEW, ".Xr ibv_nothing 3\n")),
+    ("mandoc", "an unknown macro", append(OVERVIEW, ".Zz nothing\n")),
+    ("mandoc", "an open list", append(PAGE, ".Bl -tag -width Ds\n.It Er RPMA_E_INVAL\n")),
+    ("groff", "an undefined macro", append(OVERVIEW, ".Zz nothing\n")),
+    ("groff", "an undefined string", append(PAGE, "\\*[nothing]\n")),
+    ("width", "a line that is too wide", append(OVERVIEW, ".Bd -literal\n" + "x" * 90 + "\n.Ed\n")),
+    ("whatis", "a name without a page", remove(ALIAS)),
+    ("whatis", "NAME lacks a name", edit(PAGE, r"^\.Nm rpma_ep_shutdown.*\n", "")),
+    ("whatis", "NAME lacks a description", edit(PAGE, r"^\.Nd .*\n", "")),
+    ("examples", "a warning",
+     append(OVERVIEW, CODE % "#include <librpma.h>\nint f(void);\nint f(void) { int unused; return 0; }")),
+    ("examples", "an undeclared call",
+     append(OVERVIEW, CODE % "#include <librpma.h>\nint f(void);\nint f(void) { return rpma_no(); }")),
+    ("examples", "a fragment", append(OVERVIEW, CODE % "ret = rpma_ep_shutdown(&ep);")),
+]
+
+
+def spoiled_copy(root, path, change):
+    for part in ("man", "include", "contract"):
+        shutil.copytree(SOURCE / part, root / part)
+    if (SOURCE / "meson.build").exists():
+        shutil.copy(SOURCE / "meson.build", root)
+    file = root / path
+    if change is None:
+        file.unlink()
+    else:
+        file.write_text(change(file.read_text() if file.exists() else ""))
+
+
+def try_fault(check, story, spoil):
+    """0 when the check notices the fault, 77 when it could not run, 1 otherwise."""
+    with tempfile.TemporaryDirectory(prefix="librpma-spoiled-") as folder:
+        root = pathlib.Path(folder)
+        try:
+            spoiled_copy(root, *spoil)
+        except (OSError, ValueError) as error:
+            print(f"man {check}: {story}: cannot be tried: {error}")
+            return 1
+        command = [sys.executable, str(HERE / "check.py"), "--source", folder, check]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        print(f"{story}: SKIPPED: {done.stdout.strip()}")
+        return 77
+    said = [line for line in done.stdout.splitlines() if line.startswith(f"man {check}: ")]
+    noticed = done.returncode == 1 and said
+    print(f"{story}: {'noticed: ' + said[0] if noticed else 'NOT NOTICED by ' + check}")
+    return 0 if noticed else 1
+
+
+def main():
+    checks = sorted({check for check, _, _ in FAULTS})
+    command = [sys.executable, str(HERE / "check.py"), *checks]
+    clean = subprocess.run(command, capture_output=True, text=True, check=False)
+    if clean.returncode == 1:
+        print("the manual itself has faults: mend what tests/man/check.py all says first")
+        return 1
+    results = [try_fault(*fault) for fault in FAULTS]
+    print(f"{results.count(0)} of {len(results)} faults noticed, {results.count(77)} skipped")
+    return 1 if 1 in results else 77 if 77 in results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

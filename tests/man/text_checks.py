@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Checks that need the sources alone. Each yields one line per fault."""
+
+import re
+import shutil
+import subprocess
+
+import contract
+
+SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "ATTRIBUTES", "RETURN VALUES",
+            "ERRORS", "HISTORY", "SEE ALSO"]
+OVERVIEW = "librpma.7"
+
+
+def functions_pages(book):
+    return [page for page in book.pages if page.name != OVERVIEW and not page.target]
+
+
+def check_pages(book):
+    """Every exported function has a page, every page an exported function."""
+    exported = contract.exported_functions(book.source)
+    present = {page.name: page for page in book.pages}
+    if OVERVIEW not in present:
+        yield f"man/{OVERVIEW} is missing"
+    for name in exported:
+        if f"{name}.3" not in present:
+            yield f"{name} is exported, man/{name}.3 is missing"
+    for page in book.pages:
+        stem = page.name.rsplit(".", 1)[0]
+        if page.name != OVERVIEW and (page.name != f"{stem}.3" or stem not in exported):
+            yield f"man/{page.name} describes nothing that is exported"
+        elif page.target:
+            yield from check_alias(page, stem, present)
+        elif page.names()[:1] != [stem]:
+            yield f"man/{page.name}: the first .Nm of NAME must be {stem}"
+        else:
+            yield from check_names(page, present)
+
+
+def check_alias(page, stem, present):
+    target = present.get(page.target.split("/")[-1])
+    if target is None or target.target or page.target != f"man3/{target.name}":
+        yield f"man/{page.name}: .so {page.target} names no page of man3"
+    elif stem not in target.names():
+        yield f"man/{page.name}: NAME of {target.name} does not list {stem}"
+
+
+def check_names(page, present):
+    for name in page.names()[1:]:
+        alias = present.get(f"{name}.3")
+        if alias is None or alias.target != f"man3/{page.name}":
+            yield f"man/{page.name} lists {name}: man/{name}.3 must be '.so man3/{page.name}'"
+    for name in page.names():
+        if page.names().count(name) > 1:
+            yield f"man/{page.name}: NAME lists {name} twice"
+
+
+def check_head(book):
+    """Title, version and the sections that a reader expects."""
+    build = book.source / "meson.build"
+    version = re.search(r"\bversion\s*:\s*'([^']+)'", build.read_text()) if build.exists() else None
+    for page in book.pages:
+        if page.target:
+            continue
+        stem, section = page.name.rsplit(".", 1)
+        if page.head("Dt") != f"{stem.upper()} {section}":
+            yield f"man/{page.name}: .Dt must be {stem.upper()} {section}"
+        if version and page.head("Os") != f"librpma {version.group(1)}":
+            yield f"man/{page.name}: .Os must be \"librpma {version.group(1)}\""
+        for title in SECTIONS if section == "3" else ["NAME", "DESCRIPTION", "SEE ALSO"]:
+            if not page.section(title):
+                yield f"man/{page.name}: section {title} is missing or empty"
+
+
+def check_synopsis(book):
+    """SYNOPSIS shows the functions of NAME as the header declares them."""
+    declared = contract.prototypes(book.source)
+    for page in functions_pages(book):
+        includes = [line.args for line in page.section("SYNOPSIS") if line.macro == "In"]
+        if includes != [["librpma.h"]]:
+            yield f"man/{page.name}: SYNOPSIS must include librpma.h, and nothing else"
+        shown = page.prototypes()
+        if [name for name, _, _ in shown] != page.names():
+            yield f"man/{page.name}: SYNOPSIS must show the functions of NAME in that order"
+        for name, result, parameters in shown:
+            text = (contract.normalise(result), [contract.normalise(p) for p in parameters])
+            if text != declared.get(name):
+                yield f"man/{page.name}: prototype of {name} differs from include/librpma.h"
+
+
+def check_errors(book):
+    """ERRORS lists for each function the codes of contract/errors.tsv."""
+    expected = contract.documented_errors(book.source)
+    for page in functions_pages(book):
+        shown = {}
+        for functions, codes in page.error_lists():
+            if not functions:
+                yield f"man/{page.name}: ERRORS has a list that no .Fn introduces"
+            for name in functions:
+                if name in shown:
+                    yield f"man/{page.name}: ERRORS has two lists for {name}"
+                shown[name] = set(codes)
+        for name in sorted(set(shown) - set(page.names())):
+            yield f"man/{page.name}: ERRORS has a list for {name}, NAME does not"
+        for name in page.names():
+            yield from compare_codes(page, name, shown, expected.get(name, set()))
+
+
+def compare_codes(page, name, shown, expected):
+    if not expected and name not in shown and name not in page.error_mentions():
+        yield f"man/{page.name}: ERRORS must say that {name} cannot fail"
+    for code in sorted(expected - shown.get(name, set())):
+        yield f"man/{page.name}: ERRORS of {name} lacks {code}"
+    for code in sorted(shown.get(name, set()) - expected):
+        yield f"man/{page.name}: ERRORS of {name} has {code}, contract/errors.tsv has not"
+
+
+def check_references(book):
+    """Each cross reference leads to a page of ours or to a known page of others."""
+    known = {tuple(line.split()) for line in book.foreign.read_text().splitlines()
+             if line and not line.startswith("#")}
+    ours, used = {page.name for page in book.pages}, set()
+    for page in book.pages:
+        for number, name, section in page.references():
+            if f"{name}.{section}" in ours:
+                continue
+            if (name, section) not in known:
+                yield f"man/{page.name}:{number}: there is no page {name}({section})"
+            used.add((name, section))
+    yield from ask_man(sorted(used & known))
+
+
+def ask_man(pages):
+    """Where the manuals of the RDMA libraries are installed, man(1) must find each page."""
+    families = {"ibv_": ("ibv_reg_mr", "3"), "rdma_": ("rdma_connect", "3")}
+    for prefix, witness in families.items():
+        if not shutil.which("man") or not in_manual(witness):
+            print(f"note: {prefix}* pages are not installed, compared with the list only")
+            continue
+        for page in pages:
+            if page[0].startswith(prefix) and not in_manual(page):
+                yield f"man(1) knows no page {page[0]}({page[1]})"
+
+
+def in_manual(page):
+    command = ["man", "-w", page[1], page[0]]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0

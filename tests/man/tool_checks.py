@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Checks that run the tools of a reader: mandoc, groff, man-db and a C compiler."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import contract
+
+WIDTH = 80
+
+
+class Missing(Exception):
+    """A tool that the check cannot do without."""
+
+
+def need(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            raise Missing(f"{tool} is not installed")
+
+
+def run(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+class Installed:
+    """The pages as they are installed, in a temporary directory: an alias is a link there."""
+
+    def __init__(self, book):
+        self.pages = book.pages
+
+    def __enter__(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="librpma-man-")
+        self.root = pathlib.Path(self.directory.name)
+        for page in self.pages:
+            folder = self.root / f"man{page.path.suffix[1:]}"
+            folder.mkdir(exist_ok=True)
+            if page.target:
+                (folder / page.name).symlink_to(pathlib.Path(page.target).name)
+            else:
+                shutil.copy(page.path, folder)
+        return self
+
+    def __exit__(self, *_):
+        self.directory.cleanup()
+
+    def files(self):
+        return [f"man{page.path.suffix[1:]}/{page.name}" for page in self.pages
+                if not page.target]
+
+
+def complaints(command, place):
+    """What a tool that is expected to stay silent says on the standard error or output."""
+    done = run(command, cwd=place.root)
+    for line in (done.stderr + done.stdout).splitlines():
+        yield line
+    if done.returncode and not done.stderr + done.stdout:
+        yield f"{' '.join(command)} ended with {done.returncode}"
+
+
+def check_mandoc(book):
+    """mandoc's linter finds nothing to warn about."""
+    need("mandoc")
+    with Installed(book) as place:
+        for file in place.files():
+            yield from complaints(["mandoc", "-T", "lint", "-W", "warning", file], place)
+
+
+def check_groff(book):
+    """groff formats each page with all warnings enabled and gives none."""
+    need("groff")
+    with Installed(book) as place:
+        for file in place.files():
+            done = run(["groff", "-ww", "-mandoc", "-Tutf8", file], cwd=place.root)
+            yield from done.stderr.splitlines()
+
+
+def check_width(book):
+    """No line of a rendered page is wider than a terminal."""
+    need("mandoc", "groff")
+    with Installed(book) as place:
+        for file in place.files():
+            for tool in (["mandoc", "-T", "utf8", file],
+                         ["groff", "-mandoc", "-Tutf8", "-P-cbou", file]):
+                text = run(tool, cwd=place.root).stdout
+                text = re.sub(".\b", "", text)  # overstrikes: bold and underlined
+                if len(text.splitlines()) < 10:
+                    yield f"{file}: {tool[0]} renders next to nothing"
+                for line in text.splitlines():
+                    if len(line) > WIDTH:
+                        yield f"{file}: {tool[0]} renders {len(line)} columns: {line.strip()}"
+
+
+def check_whatis(book):
+    """man-db opens each name and finds it in NAME, so that apropos lists it."""
+    need("man", "lexgrog")
+    with Installed(book) as place:
+        listed = set()
+        for file in place.files():
+            done = run(["lexgrog", file], cwd=place.root)
+            listed |= set(re.findall(r': "(\S+) - .+"$', done.stdout, flags=re.M))
+        for name in contract.exported_functions(book.source) + ["librpma"]:
+            section = "7" if name == "librpma" else "3"
+            if name not in listed:
+                yield f"whatis would not know {name}: no page has it in NAME"
+            opened = run(["man", "-M", str(place.root), "-w", section, name])
+            page = pathlib.Path(opened.stdout.strip())
+            if opened.returncode or f".Nm {name}" not in page.read_text(encoding="utf-8"):
+                yield f"man {section} {name} does not open a page about it"
+
+
+def compilers():
+    named = os.environ.get("CC")
+    found = [named.split()] if named else []
+    found += [[each] for each in ("gcc", "clang") if shutil.which(each)]
+    if not found:
+        raise Missing("no C compiler (gcc or clang) is installed")
+    return found
+
+
+def check_examples(book):
+    """Code that the pages show is complete and compiles without a warning."""
+    flags = ["-x", "c", "-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+             f"-I{book.source / 'include'}", "-c", "-o", os.devnull, "-"]
+    tools = compilers()
+    probe = run(tools[0] + flags, input="#include <infiniband/verbs.h>\n")
+    if probe.returncode:
+        raise Missing("infiniband/verbs.h (libibverbs-dev) is not installed")
+    shown = 0
+    for page in book.pages:
+        for number, code in page.literal_blocks():
+            if code.startswith(("#include", "#define")):
+                shown += 1
+                yield from compile_block(tools, flags, page, number, code)
+            elif re.search(r";$|\brpma_\w+\(", code, flags=re.M):
+                yield (f"man/{page.name}:{number}: code that is no complete unit: "
+                       "it must begin with #include or #define")
+    print(f"{shown} examples compiled with {', '.join(' '.join(each) for each in tools)}")
+    if shown == 0:
+        yield "no page shows code"
+
+
+def compile_block(tools, flags, page, number, code):
+    for tool in tools:
+        text = f'#line {number} "man/{page.name}"\n{code}'
+        done = run(tool + flags, input=text)
+        if done.returncode:
+            fault = [line for line in done.stderr.splitlines() if "error:" in line]
+            yield f"{tool[0]}: {(fault or [done.stderr])[0]}"
