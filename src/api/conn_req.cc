@@ -15,7 +15,8 @@ RPMA_EXPORT int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, cons
     RPMA_REFUSE(port == NULL);
     RPMA_REFUSE(req_ptr == NULL);
     const rpma_conn_cfg &settings = rpma::or_default(cfg);
-    RPMA_REFUSE(rpma::has_channel_conflict(settings));
+    if (rpma::has_channel_conflict(settings))
+        return rpma::api::report(__func__, rpma::CHANNEL_CONFLICT);
     int ret = rpma::api::deliver(__func__, rpma_conn_req::outgoing(*peer, addr, port, settings),
                                  req_ptr);
     if (ret == 0)

@@ -21,6 +21,8 @@ namespace rpma {
 // Whether cfg asks for a shared completion channel and for an SRQ with a receive CQ, which has
 // a channel of its own: the two cannot be combined.
 bool has_channel_conflict(const rpma_conn_cfg &cfg);
+inline constexpr Failure CHANNEL_CONFLICT = {
+    RPMA_E_INVAL, "the completion channel is shared, but the SRQ owns a receive CQ"};
 
 struct Transport {
     // Queues and queue pair of peer for id. RPMA_E_PROVIDER.
