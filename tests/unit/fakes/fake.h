@@ -142,6 +142,10 @@ struct fake_device *fake_device(void);
 struct ibv_context *fake_context(int number);
 bool fake_addr_is(const struct sockaddr *addr, int number);
 
+// Keys of the newest live region at that address; 0: none.
+uint32_t fake_lkey(const void *addr);
+uint32_t fake_rkey(const void *addr);
+
 // ---- completions ---------------------------------------------------------------------------
 
 // The QP of that number and, through it, its CQs (send_cq, recv_cq); NULL: no live one.

@@ -109,6 +109,24 @@ int ibv_dereg_mr(struct ibv_mr *mr) {
     return 0;
 }
 
+static const struct ibv_mr *region_at(const void *addr) {
+    FAKE_LOCKED;
+    for (struct fake_object *o = fake_first(); o; o = o->next)
+        if (o->kind == FAKE_MR && !o->dead && ((struct fake_mr *)o)->mr.addr == addr)
+            return &((struct fake_mr *)o)->mr;
+    return NULL;
+}
+
+uint32_t fake_lkey(const void *addr) {
+    const struct ibv_mr *mr = region_at(addr);
+    return mr ? mr->lkey : 0;
+}
+
+uint32_t fake_rkey(const void *addr) {
+    const struct ibv_mr *mr = region_at(addr);
+    return mr ? mr->rkey : 0;
+}
+
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_create_srq", pd);

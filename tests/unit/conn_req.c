@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// conn_req.c -- outgoing connection requests, and their way to a connection
+
+#include "world.h"
+
+#include <netdb.h>
+#include <stdio.h>
+
+#define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
+#define QUEUES "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq "
+#define DROP_QUEUES "ibv_destroy_cq ibv_destroy_comp_channel "
+#define ALL_OF_NEW RESOLVED QUEUES "rdma_create_qp_ex "
+
+static struct world w;
+
+static void new_world(void) {
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+}
+
+static void new_request(const struct rpma_conn_cfg *cfg) {
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
+}
+
+// ---- rpma_conn_req_new() -------------------------------------------------------------------
+
+static void new_resolves_and_makes_the_queues(void **state) {
+    (void)state;
+    new_world();
+    new_request(NULL);
+    EXPECT_CALLS(ALL_OF_NEW "rdma_freeaddrinfo");
+    const struct fake_call *name = fake_last("rdma_getaddrinfo");
+    assert_string_equal(name->getaddrinfo.node, WORLD_ADDRESS);
+    assert_string_equal(name->getaddrinfo.service, WORLD_PORT);
+    assert_int_equal(name->getaddrinfo.flags, 0);
+    assert_int_equal(name->getaddrinfo.qp_type, IBV_QPT_RC);
+    assert_int_equal(name->getaddrinfo.port_space, RDMA_PS_TCP);
+    assert_null(fake_last("rdma_create_id")->channel);
+    assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 1000);
+    assert_int_equal(fake_last("rdma_resolve_route")->resolve.timeout_ms, 1000);
+    const struct fake_call *cq = fake_last("ibv_create_cq");
+    assert_int_equal(cq->create_cq.cqe, 10);
+    assert_int_equal(cq->create_cq.comp_vector, 0);
+    assert_null(cq->create_cq.cq_context);
+    world_drop(&w);
+}
+
+static void new_describes_the_queue_pair(void **state) {
+    (void)state;
+    new_world();
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_timeout(w.h.cfg, 7));
+    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, UINT32_MAX));
+    MUST(rpma_conn_cfg_set_rcq_size(w.h.cfg, 12));
+    MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, 13));
+    MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, 14));
+    new_request(w.h.cfg);
+    EXPECT_CALLS(RESOLVED QUEUES QUEUES "rdma_create_qp_ex rdma_freeaddrinfo");
+    assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 7);
+    assert_int_equal(fake_last("rdma_resolve_route")->resolve.timeout_ms, 7);
+    assert_int_equal(fake_nth("ibv_create_cq", 1)->create_cq.cqe, INT32_MAX);
+    assert_int_equal(fake_nth("ibv_create_cq", 2)->create_cq.cqe, 12);
+    const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
+    assert_int_equal(qp->cap.max_send_wr, 13);
+    assert_int_equal(qp->cap.max_recv_wr, 14);
+    assert_int_equal(qp->cap.max_send_sge, 1);
+    assert_int_equal(qp->cap.max_recv_sge, 1);
+    assert_int_equal(qp->cap.max_inline_data, 8);
+    assert_int_equal(qp->qp_type, IBV_QPT_RC);
+    assert_int_equal(qp->sq_sig_all, 0);
+    assert_int_equal(qp->comp_mask, IBV_QP_INIT_ATTR_PD);
+    assert_null(qp->srq);
+    assert_ptr_not_equal(qp->send_cq, qp->recv_cq);
+    assert_ptr_equal(qp->send_cq->channel, fake_nth("ibv_create_cq", 1)->create_cq.channel);
+    assert_ptr_equal(qp->recv_cq->channel, fake_nth("ibv_create_cq", 2)->create_cq.channel);
+    world_drop(&w);
+}
+
+// Each call that can fail, and what is undone.
+static void new_fails_with_each_call(void **state) {
+    (void)state;
+    static const struct {
+        const char *call;
+        const char *calls;
+    } cases[] = {
+        {"rdma_getaddrinfo", "rdma_getaddrinfo"},
+        {"rdma_create_id", "rdma_getaddrinfo rdma_create_id rdma_freeaddrinfo"},
+        {"rdma_resolve_addr", "rdma_getaddrinfo rdma_create_id rdma_resolve_addr "
+                              "rdma_destroy_id rdma_freeaddrinfo"},
+        {"rdma_resolve_route", RESOLVED "rdma_destroy_id rdma_freeaddrinfo"},
+        {"ibv_create_comp_channel",
+         RESOLVED "ibv_create_comp_channel rdma_destroy_id rdma_freeaddrinfo"},
+        {"ibv_create_cq", RESOLVED "ibv_create_comp_channel ibv_create_cq "
+                                   "ibv_destroy_comp_channel rdma_destroy_id "
+                                   "rdma_freeaddrinfo"},
+        {"ibv_req_notify_cq", RESOLVED QUEUES DROP_QUEUES "rdma_destroy_id rdma_freeaddrinfo"},
+        {"rdma_create_qp_ex", ALL_OF_NEW DROP_QUEUES "rdma_destroy_id rdma_freeaddrinfo"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char cause[64];
+        fake_reset();
+        new_world();
+        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
+        fake_fail(cases[i].call, 1, ENODEV);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
+                     RPMA_E_PROVIDER, "every address was tried", cause, ENODEV, cases[i].calls);
+        world_drop(&w);
+    }
+}
+
+// getaddrinfo() codes are not errno values.
+static void new_explains_a_name_that_is_not_known(void **state) {
+    (void)state;
+    new_world();
+    fake_device()->gai_error = EAI_NONAME;
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, "nowhere", WORLD_PORT, NULL, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_getaddrinfo()",
+                 .calls = "rdma_getaddrinfo", .logs = gai_strerror(EAI_NONAME));
+    world_drop(&w);
+}
+
+static void new_returns_all_when_memory_is_out(void **state) {
+    (void)state;
+    new_world();
+    fake_fail("malloc", 1, ENOMEM);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
+                 RPMA_E_NOMEM, "allocation failed", "out of memory",
+                 .calls = ALL_OF_NEW "rdma_destroy_qp " DROP_QUEUES
+                                     "rdma_destroy_id rdma_freeaddrinfo");
+    world_drop(&w);
+}
+
+static void new_tries_every_address(void **state) {
+    (void)state;
+    static const char *const steps[] = {"rdma_create_id", "rdma_resolve_addr",
+                                        "rdma_resolve_route", "rdma_create_qp_ex"};
+    for (size_t i = 0; i < LENGTH(steps); i++) {
+        fake_reset();
+        fake_device()->addresses = 3;
+        new_world();
+        fake_fail(steps[i], 1, ENETUNREACH);
+        fake_fail(steps[i], 2, EHOSTUNREACH);
+        new_request(NULL);
+        assert_int_equal(fake_count(steps[i]), 3);
+        assert_true(fake_addr_is(fake_last("rdma_resolve_addr")->resolve.addr, 2));
+        world_drop(&w);
+    }
+    fake_reset();
+    fake_device()->addresses = 2;
+    new_world();
+    fake_fail_from("rdma_resolve_route", 1, ETIMEDOUT);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_resolve_route()", ETIMEDOUT,
+                 "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
+                 "rdma_destroy_id rdma_create_id rdma_resolve_addr rdma_resolve_route "
+                 "rdma_destroy_id rdma_freeaddrinfo");
+    world_drop(&w);
+}
+
+// A peer of one device cannot serve a route that leads over another.
+static void new_fails_when_a_size_or_the_device_is_refused(void **state) {
+    (void)state;
+    new_world();
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, 0));
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "ibv_create_cq()", EINVAL,
+                 .any_calls = true);
+    world_drop(&w);
+    memset(&w.h, 0, sizeof(w.h));
+    MUST(rpma_peer_new(fake_context(1), &w.h.peer));
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EINVAL,
+                 .any_calls = true);
+    world_drop(&w);
+}
+
+static void new_refuses_a_shared_channel_with_an_srq_that_has_its_own(void **state) {
+    (void)state;
+    const struct shape conflict = {.shared = true, .srq = true, .srq_rcq_size = 1};
+    new_world();
+    world_cfg(&w, &conflict);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_INVAL, "shared completion channel",
+                 "cfg has a shared completion channel && cfg has an SRQ that owns a receive CQ",
+                 .logs = "shared");
+    world_drop(&w);
+}
+
+// ---- queues in all shapes ------------------------------------------------------------------
+
+static void queues_follow_the_configuration(void **state) {
+    (void)state;
+    static const struct {
+        struct shape shape;
+        unsigned cqs, channels;
+        bool own_receive_cq;
+    } cases[] = {
+        {{.name = "plain"}, 1, 1, false},
+        {{.name = "rcq", .rcq_size = 4}, 2, 2, true},
+        {{.name = "shared", .shared = true}, 1, 1, false},
+        {{.name = "shared, rcq", .shared = true, .rcq_size = 4}, 2, 1, true},
+        {{.name = "srq", .srq = true}, 1, 1, false},
+        {{.name = "srq, rcq", .srq = true, .rcq_size = 4}, 2, 2, true},
+        {{.name = "srq with rcq", .srq = true, .srq_rcq_size = 4}, 1, 1, false},
+        {{.name = "srq with rcq, rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4},
+         1,
+         1,
+         false},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const struct shape *shape = &cases[i].shape;
+        new_world();
+        world_request(&w, shape);
+        assert_int_equal(fake_count("ibv_create_cq"), cases[i].cqs);
+        assert_int_equal(fake_count("ibv_create_comp_channel"), cases[i].channels);
+        assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, cases[i].cqs == 2 ? 4 : 10);
+        const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
+        assert_int_equal(qp->srq != NULL, shape->srq);
+        struct rpma_cq *srq_rcq = NULL;
+        if (shape->srq)
+            (void)rpma_srq_get_rcq(w.h.srq, &srq_rcq);
+        assert_int_equal(qp->recv_cq != qp->send_cq, cases[i].own_receive_cq || srq_rcq);
+        if (srq_rcq)
+            assert_ptr_equal(qp->recv_cq, fake_cq_on(world_cq_fd(srq_rcq), 0));
+        assert_true(fake_armed(qp->send_cq) && fake_armed(qp->recv_cq));
+        world_connect(&w, shape);
+        assert_int_equal(world_rcq(&w) != NULL, cases[i].own_receive_cq);
+        world_drop(&w);
+    }
+}
+
+// ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
+
+static void delete_undoes_new(void **state) {
+    (void)state;
+    new_world();
+    new_request(NULL);
+    MUST(rpma_conn_req_delete(&w.h.req));
+    EXPECT_CALLS("rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id");
+    assert_null(w.h.req);
+    world_drop(&w);
+}
+
+static void delete_takes_all_steps_and_reports_the_first_failure(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *condition;
+    } cases[] = {
+        {"ibv_destroy_cq", "ibv_destroy_cq() or"},
+        {"ibv_destroy_comp_channel", "ibv_destroy_cq() or"},
+        {"rdma_destroy_id", "outgoing: rdma_destroy_id() failed"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++)
+        for (int more = 0; more < 2; more++) {
+            char cause[64];
+            fake_reset();
+            new_world();
+            new_request(NULL);
+            snprintf(cause, sizeof(cause), "%s()", cases[i].call);
+            fake_fail(cases[i].call, 1, EIO);
+            if (more)
+                fake_fail("rdma_destroy_id", 1, i == 2 ? EIO : ENXIO);
+            EXPECT_ERROR(rpma_conn_req_delete(&w.h.req), RPMA_E_PROVIDER, cases[i].condition,
+                         cause, EIO, "rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id");
+            assert_null(w.h.req);
+            world_drop(&w);
+        }
+}
+
+static void recv_posts_before_the_connection(void **state) {
+    (void)state;
+    new_world();
+    new_request(NULL);
+    MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 16, UINT32_MAX, NULL));
+    EXPECT_CALLS("ibv_post_recv");
+    const struct fake_call *call = fake_last("ibv_post_recv");
+    assert_int_equal(call->recv.wr_id, 0);
+    assert_int_equal(call->recv.num_sge, 1);
+    assert_int_equal(call->recv.sge.addr, (uintptr_t)w.memory + 16);
+    assert_int_equal(call->recv.sge.length, UINT32_MAX);
+    fake_fail("ibv_post_recv", 1, ENOMEM);
+    EXPECT_ERROR(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, &w), RPMA_E_PROVIDER,
+                 "ibv_post_recv() failed", "ibv_post_recv()", ENOMEM, "ibv_post_recv");
+    world_drop(&w);
+}
+
+static void outgoing_request_has_no_private_data(void **state) {
+    (void)state;
+    struct rpma_conn_private_data pdata = {&w, 1};
+    new_world();
+    new_request(NULL);
+    MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
+    assert_null(pdata.ptr);
+    assert_int_equal(pdata.len, 0);
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(new_resolves_and_makes_the_queues),
+        TEST(new_describes_the_queue_pair),
+        TEST(new_fails_with_each_call),
+        TEST(new_explains_a_name_that_is_not_known),
+        TEST(new_returns_all_when_memory_is_out),
+        TEST(new_tries_every_address),
+        TEST(new_fails_when_a_size_or_the_device_is_refused),
+        TEST(new_refuses_a_shared_channel_with_an_srq_that_has_its_own),
+        TEST(queues_follow_the_configuration),
+        TEST(delete_undoes_new),
+        TEST(delete_takes_all_steps_and_reports_the_first_failure),
+        TEST(recv_posts_before_the_connection),
+        TEST(outgoing_request_has_no_private_data),
+    };
+    return UNIT_RUN("conn_req", tests);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// settings.c -- what is alike: setters and getters, configurations without memory, and the
+// deletion of what is not there; each by a table over the calls of the header.
+
+#include "arguments.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+// ---- setters and getters -------------------------------------------------------------------
+
+static const struct setting {
+    const char *object; // rpma_<object>_cfg
+    const char *name;   // _set_<name>, _get_<name>
+    size_t size;        // of the value
+    uint64_t start;     // the documented default
+    uint64_t values[4];
+} settings[] = {
+    {"conn_cfg", "timeout", sizeof(int), 1000, {0, 1, 1000, INT_MAX}},
+    {"conn_cfg", "cq_size", sizeof(uint32_t), 10, {0, 1, 10, UINT32_MAX}},
+    {"conn_cfg", "rcq_size", sizeof(uint32_t), 0, {0, 1, 10, UINT32_MAX}},
+    {"conn_cfg", "sq_size", sizeof(uint32_t), 10, {0, 1, 10, UINT32_MAX}},
+    {"conn_cfg", "rq_size", sizeof(uint32_t), 10, {0, 1, 10, UINT32_MAX}},
+    {"conn_cfg", "compl_channel", sizeof(bool), false, {true, false, true, false}},
+    {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
+    {"srq_cfg", "rq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
+    {"srq_cfg", "rcq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
+    {"peer_cfg", "direct_write_to_pmem", sizeof(bool), false, {true, false, true, false}},
+};
+
+static const struct call_by_name *call_of(const struct setting *s, const char *verb) {
+    char name[96];
+    snprintf(name, sizeof(name), "rpma_%s_%s_%s", s->object, verb, s->name);
+    const struct call_by_name *call = call_named(name);
+    if (!call)
+        fail_msg("librpma.h declares no %s", name);
+    return call;
+}
+
+static uintptr_t new_cfg(const char *object) {
+    uintptr_t cfg = 0;
+    char name[96];
+    snprintf(name, sizeof(name), "rpma_%s_new", object);
+    const uintptr_t words[] = {(uintptr_t)&cfg};
+    MUST(call_named(name)->call(words));
+    return cfg;
+}
+
+static void delete_cfg(const char *object, uintptr_t cfg) {
+    char name[96];
+    snprintf(name, sizeof(name), "rpma_%s_delete", object);
+    const uintptr_t words[] = {(uintptr_t)&cfg};
+    MUST(call_named(name)->call(words));
+    assert_int_equal(cfg, 0);
+}
+
+static void expect_setting(const struct setting *s, uintptr_t cfg, uint64_t value) {
+    unsigned char got[16], expected[16]; // little or big endian: compared as bytes
+    memset(got, 0x5a, sizeof(got));
+    memset(expected, 0x5a, sizeof(expected));
+    const int as_int = (int)value;
+    const uint32_t as_u32 = (uint32_t)value;
+    const bool as_bool = value;
+    const void *as_pointer = (const void *)(uintptr_t)value;
+    memcpy(expected,
+           s->size == sizeof(bool)           ? (const void *)&as_bool
+           : s->size == sizeof(void *)       ? (const void *)&as_pointer
+           : strcmp(s->name, "timeout") == 0 ? (const void *)&as_int
+                                             : (const void *)&as_u32,
+           s->size);
+    const uintptr_t words[] = {cfg, (uintptr_t)got};
+    MUST(call_of(s, "get")->call(words));
+    assert_memory_equal(got, expected, sizeof(got));
+}
+
+static void what_is_set_is_got(void **state) {
+    (void)state;
+    for (const struct setting *s = settings; s < settings + LENGTH(settings); s++) {
+        const uintptr_t cfg = new_cfg(s->object);
+        expect_setting(s, cfg, s->start);
+        for (size_t i = 0; i < LENGTH(s->values); i++) {
+            const uintptr_t words[] = {cfg, (uintptr_t)s->values[i]};
+            MUST(call_of(s, "set")->call(words));
+            EXPECT_CALLS("");
+            expect_setting(s, cfg, s->values[i]);
+        }
+        delete_cfg(s->object, cfg);
+    }
+}
+
+// Each setting is one of its own: setting one leaves the others as they start.
+static void settings_are_independent(void **state) {
+    (void)state;
+    for (const struct setting *one = settings; one < settings + LENGTH(settings); one++) {
+        const uintptr_t cfg = new_cfg(one->object);
+        const uintptr_t words[] = {cfg, (uintptr_t)one->values[0] + 1};
+        MUST(call_of(one, "set")->call(words));
+        for (const struct setting *s = settings; s < settings + LENGTH(settings); s++)
+            if (s != one && strcmp(s->object, one->object) == 0)
+                expect_setting(s, cfg, s->start);
+        delete_cfg(one->object, cfg);
+    }
+}
+
+// ---- memory, and nothing to delete ---------------------------------------------------------
+
+static void configurations_need_memory(void **state) {
+    (void)state;
+    struct rpma_conn_cfg *conn_cfg = NULL;
+    struct rpma_srq_cfg *srq_cfg = NULL;
+    struct rpma_peer_cfg *peer_cfg = NULL;
+    const unsigned char desc[1] = {1};
+    fake_fail_from("malloc", 1, ENOMEM);
+    WATCH(conn_cfg);
+    EXPECT_ERROR(rpma_conn_cfg_new(&conn_cfg), RPMA_E_NOMEM, "allocation failed",
+                 "out of memory");
+    WATCH(srq_cfg);
+    EXPECT_ERROR(rpma_srq_cfg_new(&srq_cfg), RPMA_E_NOMEM, "allocation failed",
+                 "out of memory");
+    WATCH(peer_cfg);
+    EXPECT_ERROR(rpma_peer_cfg_new(&peer_cfg), RPMA_E_NOMEM, "allocation failed",
+                 "out of memory");
+    WATCH(peer_cfg);
+    EXPECT_ERROR(rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &peer_cfg), RPMA_E_NOMEM,
+                 "allocation failed", "out of memory");
+}
+
+static void nothing_is_deleted_quietly(void **state) {
+    (void)state;
+    static const char *const ends[] = {"_delete", "_dereg", "_shutdown"};
+    unsigned found = 0;
+    for (const struct call_by_name *call = calls_by_name; call->name; call++)
+        for (size_t i = 0; i < LENGTH(ends); i++) {
+            const size_t length = strlen(call->name), end = strlen(ends[i]);
+            if (length < end || strcmp(call->name + length - end, ends[i]) != 0)
+                continue;
+            void *handle = NULL;
+            const uintptr_t words[] = {(uintptr_t)&handle};
+            MUST(call->call(words));
+            EXPECT_CALLS("");
+            assert_null(handle);
+            assert_string_equal(logged_text(), "");
+            found++;
+        }
+    assert_int_equal(found, 10);
+}
+
+// ---- the descriptor of a peer configuration ------------------------------------------------
+
+static void peer_cfg_survives_its_descriptor(void **state) {
+    (void)state;
+    for (unsigned byte = 0; byte <= UINT8_MAX; byte++) {
+        const unsigned char received[3] = {(unsigned char)byte, 0xff, 0xff};
+        unsigned char desc[2] = {0x5a, 0x5a};
+        struct rpma_peer_cfg *pcfg = NULL;
+        size_t size = 0;
+        bool supported = byte == 0;
+        MUST(rpma_peer_cfg_from_descriptor(received, 1 + byte % 3, &pcfg));
+        MUST(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &supported));
+        assert_int_equal(supported, byte != 0);
+        MUST(rpma_peer_cfg_get_descriptor_size(pcfg, &size));
+        assert_int_equal(size, 1);
+        MUST(rpma_peer_cfg_get_descriptor(pcfg, desc));
+        assert_int_equal(desc[0], byte != 0);
+        assert_int_equal(desc[1], 0x5a);
+        MUST(rpma_peer_cfg_delete(&pcfg));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_set_is_got),
+        TEST(settings_are_independent),
+        TEST(configurations_need_memory),
+        TEST(nothing_is_deleted_quietly),
+        TEST(peer_cfg_survives_its_descriptor),
+    };
+    return UNIT_RUN("settings", tests);
+}
