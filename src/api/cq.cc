@@ -22,6 +22,14 @@ RPMA_EXPORT int rpma_cq_wait(struct rpma_cq *cq) {
 }
 RPMA_VERSIONS(rpma_cq_wait)
 
+namespace {
+
+[[gnu::cold, gnu::noinline]] int poll_failed(const char *function, int got) {
+    return rpma::api::report(function, rpma::poll_failure(got));
+}
+
+} // namespace
+
 RPMA_EXPORT int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
                                int *num_entries_got) {
     RPMA_REFUSE(cq == NULL);
@@ -29,8 +37,9 @@ RPMA_EXPORT int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_w
     RPMA_REFUSE(wc == NULL);
     RPMA_REFUSE(num_entries > 1 && num_entries_got == NULL);
     const int got = ibv_poll_cq(&cq->queue(), num_entries, wc);
-    if (got < 1 || got > num_entries) [[unlikely]]
-        return rpma::api::report(__func__, rpma::poll_failure(got));
+    // One comparison for both ends: 0 and what is below become large.
+    if (static_cast<unsigned>(got) - 1 >= static_cast<unsigned>(num_entries)) [[unlikely]]
+        return poll_failed(__func__, got);
     if (num_entries_got != nullptr)
         *num_entries_got = got;
     return 0;

@@ -38,8 +38,11 @@ struct Caller {
 // afterwards.
 [[gnu::cold, gnu::noinline]] int report(const Caller &caller, const Failure &failure);
 
-// The same for an argument that is not valid.
-[[gnu::cold, gnu::noinline]] int refuse(const Caller &caller, const char *condition);
+// The same for an argument that is not valid. Takes scalars: the compiler puts a Caller
+// together before the checks, in each call that passes them.
+[[gnu::cold, gnu::noinline]] int refuse(const char *function, const char *condition,
+                                        const char *file = __builtin_FILE(),
+                                        int line = __builtin_LINE());
 
 inline int finish(const Caller &caller, const Status &status) {
     return status ? 0 : report(caller, status.error());

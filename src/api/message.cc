@@ -17,15 +17,12 @@ namespace {
                                        rpma_conn *conn, const rpma_mr_local *src, size_t offset,
                                        size_t len, int flags, uint32_t imm,
                                        const void *op_context) {
-    ibv_sge sge;
-    ibv_send_wr wr;
     const unsigned send_flags = rpma::signaled(flags);
-    if (src != nullptr) [[likely]] {
-        sge = rpma::slice(*src, offset, len);
-        rpma::describe(wr, opcode, &sge, send_flags, op_context);
-    } else {
-        rpma::describe(wr, opcode, nullptr, send_flags, op_context);
-    }
+    if (src == nullptr) [[unlikely]]
+        return rpma::api::post_empty(function, conn->qp, opcode, send_flags, imm, op_context);
+    ibv_sge sge = rpma::slice(*src, offset, len);
+    ibv_send_wr wr;
+    rpma::describe(wr, opcode, &sge, send_flags, op_context);
     if (opcode == IBV_WR_SEND_WITH_IMM)
         wr.imm_data = htonl(imm);
     return rpma::api::post_send(function, conn->qp, wr);

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <arpa/inet.h>
+
 #include "api/export.hh"
 #include "core/work_request.hh"
 
@@ -19,6 +21,18 @@ inline int post_send(const char *function, ibv_qp *qp, ibv_send_wr &wr) {
     ibv_send_wr *bad;
     const int error = ibv_post_send(qp, &wr, &bad);
     return error == 0 ? 0 : post_failed(function, "ibv_post_send()", error);
+}
+
+// An operation without a region: the other side may notice, no memory is touched. Out of line:
+// rare, and the usual way needs no register for what is constant there.
+[[gnu::noinline]] inline int post_empty(const char *function, ibv_qp *qp, ibv_wr_opcode opcode,
+                                        unsigned send_flags, uint32_t imm,
+                                        const void *op_context) {
+    ibv_send_wr wr;
+    describe(wr, opcode, nullptr, send_flags, op_context);
+    wr.wr.rdma = {0, 0};
+    wr.imm_data = htonl(imm);
+    return post_send(function, qp, wr);
 }
 
 } // namespace rpma::api

@@ -45,8 +45,8 @@ int report(const Caller &caller, const Failure &failure) {
     return failure.code;
 }
 
-int refuse(const Caller &caller, const char *condition) {
-    return report(caller, {RPMA_E_INVAL, condition});
+int refuse(const char *function, const char *condition, const char *file, int line) {
+    return report(Caller(function, file, line), {RPMA_E_INVAL, condition});
 }
 
 } // namespace rpma::api

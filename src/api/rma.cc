@@ -3,7 +3,6 @@
 
 // rma.cc -- exports: remote memory access
 
-#include <algorithm>
 #include <arpa/inet.h>
 
 #include "api/post.hh"
@@ -11,6 +10,7 @@
 
 namespace {
 
+using rpma::api::post_empty;
 using rpma::api::post_send;
 using rpma::api::refuse;
 
@@ -32,21 +32,18 @@ using rpma::api::refuse;
                                            size_t local_offset, const rpma_mr_remote *remote,
                                            size_t remote_offset, size_t len, int flags,
                                            uint32_t imm, const void *op_context) {
-    ibv_sge sge;
-    ibv_send_wr wr;
     const unsigned send_flags = rpma::signaled(flags);
-    if (local != nullptr && remote != nullptr) [[likely]] {
-        if (len > UINT32_MAX) [[unlikely]]
-            return refuse(function, "len > UINT32_MAX");
-        sge = rpma::slice(*local, local_offset, len);
-        rpma::describe(wr, opcode, &sge, send_flags, op_context);
-        rpma::address(wr, *remote, remote_offset);
-    } else {
+    if (local == nullptr || remote == nullptr) [[unlikely]] {
         if (local != nullptr || remote != nullptr || (local_offset | remote_offset | len) != 0)
             return refuse_regions(function, opcode == IBV_WR_RDMA_READ, local, remote);
-        rpma::describe(wr, opcode, nullptr, send_flags, op_context);
-        wr.wr.rdma = {0, 0};
+        return post_empty(function, conn->qp, opcode, send_flags, imm, op_context);
     }
+    if (len > UINT32_MAX) [[unlikely]]
+        return refuse(function, "len > UINT32_MAX");
+    ibv_sge sge = rpma::slice(*local, local_offset, len);
+    ibv_send_wr wr;
+    rpma::describe(wr, opcode, &sge, send_flags, op_context);
+    rpma::address(wr, *remote, remote_offset);
     if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
         wr.imm_data = htonl(imm);
     return post_send(function, conn->qp, wr);
@@ -151,15 +148,19 @@ RPMA_VERSIONS(rpma_write_atomic)
 
 namespace {
 
+// Whether usage has the bit for flushes of type.
+bool can_flush(unsigned usage, rpma_flush_type type) {
+    static_assert(RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT == 1 << (5 - RPMA_FLUSH_TYPE_PERSISTENT));
+    static_assert(RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY == 1 << (5 - RPMA_FLUSH_TYPE_VISIBILITY));
+    return (usage >> (5 - type) & 1) != 0;
+}
+
 // A flush that the connection or the region does not allow.
-[[gnu::cold, gnu::noinline]] int refuse_flush(const char *function, unsigned allowed,
-                                              unsigned wanted) {
-    if ((allowed & wanted) == 0)
-        return rpma::api::report(function, {RPMA_E_NOSUPP,
-                                            "the other side did not say that it has direct "
-                                            "write to PMem"});
+[[gnu::cold, gnu::noinline]] int refuse_flush(const char *function, bool allowed) {
     return rpma::api::report(
-        function, {RPMA_E_NOSUPP, "the remote region was not registered for this flush type"});
+        function, {RPMA_E_NOSUPP,
+                   allowed ? "the remote region was not registered for this flush type"
+                           : "the other side did not say that it has direct write to PMem"});
 }
 
 } // namespace
@@ -172,12 +173,9 @@ RPMA_EXPORT int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
     RPMA_REFUSE(len > UINT32_MAX);
-    const unsigned wanted = type == RPMA_FLUSH_TYPE_PERSISTENT
-                                ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
-                                : RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     const unsigned allowed = conn->flush_types.load(std::memory_order_relaxed);
-    if ((allowed & dst->usage & wanted) == 0) [[unlikely]]
-        return refuse_flush(__func__, allowed, wanted);
+    if (!can_flush(allowed & dst->usage, type)) [[unlikely]]
+        return refuse_flush(__func__, can_flush(allowed, type));
 
 #ifdef RPMA_NATIVE_FLUSH
     if (ibv_qp_ex *qpx = conn->native_flush; qpx != nullptr) {
@@ -195,8 +193,9 @@ RPMA_EXPORT int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
 
     RPMA_REFUSE(dst_offset >= dst->size);
     ibv_sge sge = conn->flush_read;
-    sge.length = static_cast<uint32_t>(
-        std::min<uint64_t>(dst->size - dst_offset, rpma::FLUSH_READ_SIZE));
+    const uint64_t rest = dst->size - dst_offset;
+    if (rest < rpma::FLUSH_READ_SIZE) [[unlikely]]
+        sge.length = static_cast<uint32_t>(rest);
     ibv_send_wr wr;
     rpma::describe(wr, IBV_WR_RDMA_READ, &sge, rpma::signaled(flags), op_context);
     rpma::address(wr, *dst, dst_offset);

@@ -63,7 +63,7 @@ rpma::Result<std::unique_ptr<rpma_conn>> rpma_conn::create(rpma_peer &peer,
     auto target = peer.use_flush_target();
     if (!target)
         return rpma::fail(target.error());
-    (*conn)->flush_read = {target->mr().addr, 0, target->mr().lkey};
+    (*conn)->flush_read = {target->mr().addr, rpma::FLUSH_READ_SIZE, target->mr().lkey};
     (*conn)->flush_target_.emplace(std::move(*target));
     return conn;
 }
