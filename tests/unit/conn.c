@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// conn.c -- connections: events, private data, disconnection, deletion
+
+#include "world.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define DROP_QP_AND_CQ "rdma_destroy_qp ibv_destroy_cq ibv_destroy_comp_channel "
+
+static struct world w;
+static const struct shape outgoing = {.name = "outgoing"};
+
+static void new_conn(const struct shape *shape) {
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, shape);
+}
+
+// Connected as far as rpma_conn_req_connect() goes: no event was taken yet.
+static void new_unestablished(const struct shape *shape) {
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+    world_request(&w, shape);
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+}
+
+static void happen(enum rdma_cm_event_type type) {
+    fake_cm_event(world_event_fd(&w), type, NULL, 0);
+}
+
+// ---- events --------------------------------------------------------------------------------
+
+static void events_have_meanings(void **state) {
+    (void)state;
+    static const struct {
+        enum rdma_cm_event_type type;
+        enum rpma_conn_event event;
+    } cases[] = {
+        {RDMA_CM_EVENT_ESTABLISHED, RPMA_CONN_ESTABLISHED},
+        {RDMA_CM_EVENT_DISCONNECTED, RPMA_CONN_CLOSED},
+        {RDMA_CM_EVENT_TIMEWAIT_EXIT, RPMA_CONN_CLOSED},
+        {RDMA_CM_EVENT_CONNECT_ERROR, RPMA_CONN_LOST},
+        {RDMA_CM_EVENT_DEVICE_REMOVAL, RPMA_CONN_LOST},
+        {RDMA_CM_EVENT_REJECTED, RPMA_CONN_REJECTED},
+        {RDMA_CM_EVENT_UNREACHABLE, RPMA_CONN_UNREACHABLE},
+    };
+    new_conn(&outgoing);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+        happen(cases[i].type);
+        MUST(rpma_conn_next_event(w.h.conn, &event));
+        EXPECT_CALLS("rdma_get_cm_event rdma_ack_cm_event");
+        assert_int_equal(event, cases[i].event);
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+    }
+    world_drop(&w);
+}
+
+static void events_without_meaning_are_consumed(void **state) {
+    (void)state;
+    static const enum rdma_cm_event_type types[] = {
+        RDMA_CM_EVENT_ADDR_RESOLVED,   RDMA_CM_EVENT_ADDR_ERROR,
+        RDMA_CM_EVENT_ROUTE_RESOLVED,  RDMA_CM_EVENT_ROUTE_ERROR,
+        RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_CONNECT_RESPONSE,
+        RDMA_CM_EVENT_MULTICAST_JOIN,  RDMA_CM_EVENT_MULTICAST_ERROR,
+        RDMA_CM_EVENT_ADDR_CHANGE,     (enum rdma_cm_event_type)99,
+    };
+    new_conn(&outgoing);
+    for (size_t i = 0; i < LENGTH(types); i++) {
+        enum rpma_conn_event event;
+        memset(&event, 0x5a, sizeof(event)); // never read: only the name of the CM event counts
+        happen(types[i]);
+        WATCH(event);
+        EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_UNKNOWN,
+                     "no rpma_conn_event", rdma_event_str(types[i]),
+                     .calls = "rdma_get_cm_event rdma_ack_cm_event");
+        assert_int_equal(fake_pending_on(world_event_fd(&w)), 0);
+    }
+    world_drop(&w);
+}
+
+static void no_event_is_no_failure(void **state) {
+    (void)state;
+    static const int errors[] = {EAGAIN, ENODATA};
+    enum rpma_conn_event event = RPMA_CONN_LOST;
+    new_conn(&outgoing);
+    world_nonblocking(world_event_fd(&w));
+    WATCH(event);
+    EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_NO_EVENT, "nothing to read",
+                 "rdma_get_cm_event()", EAGAIN, "rdma_get_cm_event");
+    for (size_t i = 0; i < LENGTH(errors); i++) {
+        fake_fail("rdma_get_cm_event", 1, errors[i]);
+        WATCH(event);
+        EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_NO_EVENT, "nothing to read",
+                     "rdma_get_cm_event()", errors[i], "rdma_get_cm_event");
+        fake_faults_off();
+    }
+    world_drop(&w);
+}
+
+static void event_failures_are_the_providers(void **state) {
+    (void)state;
+    enum rpma_conn_event event = RPMA_CONN_LOST;
+    new_conn(&outgoing);
+    fake_fail("rdma_get_cm_event", 1, EBADF);
+    WATCH(event);
+    EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
+                 "rdma_get_cm_event() failed", "rdma_get_cm_event()", EBADF,
+                 "rdma_get_cm_event");
+    happen(RDMA_CM_EVENT_DISCONNECTED);
+    fake_faults_off();
+    fake_fail("rdma_ack_cm_event", 1, EIO);
+    WATCH(event);
+    EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
+                 "rdma_get_cm_event() failed", "rdma_ack_cm_event()", EIO,
+                 "rdma_get_cm_event rdma_ack_cm_event");
+    world_drop(&w);
+}
+
+static void *interrupt_then_close(void *main_thread) {
+    usleep(20000); // the main thread is in its blocking read by now
+    pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
+    usleep(20000);
+    happen(RDMA_CM_EVENT_DISCONNECTED);
+    return NULL;
+}
+
+static void ignore(int signal) {
+    (void)signal;
+}
+
+static void signals_do_not_end_the_wait(void **state) {
+    (void)state;
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    struct sigaction action = {.sa_handler = ignore}, before; // without SA_RESTART
+    pthread_t thread, self = pthread_self();
+    new_conn(&outgoing);
+    sigaction(SIGUSR1, &action, &before);
+    pthread_create(&thread, NULL, interrupt_then_close, &self);
+    unit_begin();
+    const int ret = rpma_conn_next_event(w.h.conn, &event);
+    pthread_join(thread, NULL);
+    sigaction(SIGUSR1, &before, NULL);
+    assert_int_equal(ret, 0);
+    assert_int_equal(event, RPMA_CONN_CLOSED);
+    assert_int_equal(fake_count("rdma_get_cm_event"), 2);
+    world_drop(&w);
+}
+
+// ---- private data --------------------------------------------------------------------------
+
+static void expect_data(const void *data, uint8_t len) {
+    struct rpma_conn_private_data pdata = {&w, 99};
+    MUST(rpma_conn_get_private_data(w.h.conn, &pdata));
+    assert_int_equal(pdata.len, len);
+    if (len)
+        assert_memory_equal(pdata.ptr, data, len);
+    else
+        assert_null(pdata.ptr);
+}
+
+static void private_data_comes_with_establishment(void **state) {
+    (void)state;
+    static const uint8_t lengths[] = {0, 1, 56, UINT8_MAX};
+    unsigned char data[UINT8_MAX];
+    for (size_t i = 0; i < LENGTH(lengths); i++) {
+        enum rpma_conn_event event;
+        memset(data, 0x31 + (int)i, sizeof(data));
+        new_unestablished(&outgoing);
+        expect_data(NULL, 0);
+        fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, data, lengths[i]);
+        MUST(rpma_conn_next_event(w.h.conn, &event));
+        expect_data(data, lengths[i]);
+        fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, "later", 5);
+        MUST(rpma_conn_next_event(w.h.conn, &event));
+        expect_data(data, lengths[i]); // other events bring none
+        world_drop(&w);
+    }
+}
+
+static void private_data_of_the_request_stays(void **state) {
+    (void)state;
+    enum rpma_conn_event event;
+    const struct shape shape = {.incoming = true, .private_data = 20};
+    new_unestablished(&shape);
+    expect_data("from here to there\0", 20);
+    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "other", 5);
+    MUST(rpma_conn_next_event(w.h.conn, &event));
+    expect_data("from here to there\0", 20);
+    world_drop(&w);
+}
+
+static void establishment_counts_more_than_its_data(void **state) {
+    (void)state;
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    new_unestablished(&outgoing);
+    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
+    fake_fail("malloc", 1, ENOMEM);
+    MUST(rpma_conn_next_event(w.h.conn, &event));
+    assert_int_equal(event, RPMA_CONN_ESTABLISHED);
+    assert_int_equal(fake_faults_fired(), 1);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function,
+                        "rpma_conn_next_event");
+    expect_data(NULL, 0);
+    world_drop(&w);
+}
+
+// ---- disconnection and deletion ------------------------------------------------------------
+
+static void disconnect_asks_the_provider(void **state) {
+    (void)state;
+    new_conn(&outgoing);
+    MUST(rpma_conn_disconnect(w.h.conn));
+    EXPECT_CALLS("rdma_disconnect");
+    fake_fail("rdma_disconnect", 1, EINVAL);
+    EXPECT_ERROR(rpma_conn_disconnect(w.h.conn), RPMA_E_PROVIDER, "rdma_disconnect() failed",
+                 "rdma_disconnect()", EINVAL, "rdma_disconnect");
+    world_drop(&w);
+}
+
+static void delete_releases_in_order(void **state) {
+    (void)state;
+    static const struct {
+        struct shape shape;
+        const char *calls;
+    } cases[] = {
+        {{.name = "plain"}, DROP_QP_AND_CQ "rdma_destroy_id rdma_destroy_event_channel"},
+        {{.name = "incoming", .incoming = true},
+         DROP_QP_AND_CQ "rdma_destroy_id rdma_destroy_event_channel"},
+        {{.name = "rcq", .rcq_size = 1},
+         DROP_QP_AND_CQ "ibv_destroy_cq ibv_destroy_comp_channel "
+                        "rdma_destroy_id rdma_destroy_event_channel"},
+        {{.name = "shared", .shared = true},
+         "rdma_destroy_qp ibv_destroy_cq rdma_destroy_id ibv_destroy_comp_channel "
+         "rdma_destroy_event_channel"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        new_conn(&cases[i].shape);
+        MUST(rpma_conn_delete(&w.h.conn));
+        EXPECT_CALLS(cases[i].calls);
+        assert_null(w.h.conn);
+        world_drop(&w);
+    }
+}
+
+static void delete_takes_all_steps_and_reports_the_first_failure(void **state) {
+    (void)state;
+    static const char *const steps[] = {"ibv_destroy_cq", "rdma_destroy_id",
+                                        "ibv_destroy_comp_channel"};
+    const struct shape shared = {.name = "shared", .shared = true};
+    for (size_t i = 0; i < LENGTH(steps); i++)
+        for (int more = 0; more < 2; more++) {
+            char cause[64];
+            fake_reset();
+            new_conn(&shared);
+            snprintf(cause, sizeof(cause), "%s()", steps[i]);
+            fake_fail(steps[i], 1, EIO);
+            for (size_t later = i + 1; more && later < LENGTH(steps); later++)
+                fake_fail(steps[later], 1, ENXIO);
+            EXPECT_ERROR(rpma_conn_delete(&w.h.conn), RPMA_E_PROVIDER,
+                         "the first failure counts", cause, EIO,
+                         "rdma_destroy_qp ibv_destroy_cq rdma_destroy_id "
+                         "ibv_destroy_comp_channel rdma_destroy_event_channel");
+            assert_null(w.h.conn);
+            world_drop(&w);
+        }
+}
+
+// In any state, with an event nobody took and completions nobody polled.
+static void delete_does_not_mind_what_waits(void **state) {
+    (void)state;
+    const struct ibv_wc wc = {.wr_id = 1};
+    new_unestablished(&outgoing);
+    happen(RDMA_CM_EVENT_ESTABLISHED);
+    fake_complete(world_qp(&w)->send_cq, &wc);
+    MUST(rpma_conn_delete(&w.h.conn));
+    world_drop(&w);
+}
+
+static void getters_tell_queue_pair_and_queues(void **state) {
+    (void)state;
+    uint32_t number = 0;
+    new_conn(&outgoing);
+    MUST(rpma_conn_get_qp_num(w.h.conn, &number));
+    assert_non_null(fake_qp(number));
+    assert_ptr_equal(fake_cq_on(world_cq_fd(world_cq(&w)), 0), fake_qp(number)->send_cq);
+    assert_null(world_rcq(&w));
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(events_have_meanings),
+        TEST(events_without_meaning_are_consumed),
+        TEST(no_event_is_no_failure),
+        TEST(event_failures_are_the_providers),
+        TEST(signals_do_not_end_the_wait),
+        TEST(private_data_comes_with_establishment),
+        TEST(private_data_of_the_request_stays),
+        TEST(establishment_counts_more_than_its_data),
+        TEST(disconnect_asks_the_provider),
+        TEST(delete_releases_in_order),
+        TEST(delete_takes_all_steps_and_reports_the_first_failure),
+        TEST(delete_does_not_mind_what_waits),
+        TEST(getters_tell_queue_pair_and_queues),
+    };
+    return UNIT_RUN("conn", tests);
+}
