@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""What the ABI checks share: the tables of the contract, commands, and how a check ends."""
+
+import csv
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SKIPPED = 77
+SONAME = "librpma.so.0"
+
+
+class Fault(Exception):
+    """The check found that something is wrong; the text says what."""
+
+
+class Missing(Exception):
+    """The check cannot run here; the text says what is missing."""
+
+
+def read_table(path):
+    with open(path, encoding="utf-8") as table:
+        return list(csv.DictReader(table, delimiter="\t"))
+
+
+def read_symbols(source=ROOT):
+    return read_table(source / "contract" / "symbols.tsv")
+
+
+def read_types(source=ROOT):
+    return read_table(source / "contract" / "types.tsv")
+
+
+def version(release):
+    return tuple(int(part) for part in release.split("."))
+
+
+def all_releases(symbols):
+    return sorted({release for row in symbols for release in row["releases"].split()},
+                  key=version)
+
+
+def symbols_of(release, symbols):
+    """The functions of a release and the version node that all of them stand at."""
+    rows = [row for row in symbols if release in row["releases"].split()]
+    nodes = {row["node"] for row in rows}
+    if len(nodes) != 1:
+        raise Fault(f"release {release}: {len(nodes)} version nodes in symbols.tsv, wanted one")
+    return sorted(row["symbol"] for row in rows), nodes.pop()
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+
+
+def read_prototypes(path=HERE / "prototypes.h"):
+    """Name to prototype, each on one line."""
+    text = " ".join(without_comments(path.read_text(encoding="utf-8")).split())
+    prototypes = {}
+    for statement in filter(None, (part.strip() for part in text.split(";"))):
+        prototypes[re.search(r"(rpma_\w+)\s*\(", statement).group(1)] = statement + ";"
+    return prototypes
+
+
+def some(faults, limit=12):
+    """The first faults of many, one per line."""
+    rest = [f"… and {len(faults) - limit} more"] if len(faults) > limit else []
+    return "\n  ".join(sorted(faults)[:limit] + rest)
+
+
+def run(command, env=None, cwd=None, check=True):
+    """The output of a command; a failure is a fault that shows its first lines of complaint."""
+    command = [str(word) for word in command]
+    try:
+        done = subprocess.run(command, env=env, cwd=cwd, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300,
+                              check=False)
+    except FileNotFoundError:
+        raise Missing(f"{command[0]} is not installed") from None
+    except subprocess.TimeoutExpired:
+        raise Fault(f"no end after 300 s: {shlex.join(command)}") from None
+    if check and done.returncode != 0:
+        text = "\n  ".join(done.stdout.strip().splitlines()[:12])
+        raise Fault(f"status {done.returncode}: {shlex.join(command)}\n  {text}")
+    return done if not check else done.stdout
+
+
+def finish(name, checks):
+    """Runs the checks, prints each fault, and ends the program with the status of all.
+
+    A check is a function that returns what it did, raises Fault or raises Missing.
+    """
+    status = 0
+    for check in checks:
+        try:
+            print(f"{name}: {check()}", flush=True)
+        except Fault as fault:
+            print(f"{name}: FAULT: {fault}", flush=True)
+            status = 1
+        except Missing as missing:
+            print(f"{name}: SKIPPED: {missing}: this was not checked", flush=True)
+            status = status or SKIPPED
+    sys.exit(status)

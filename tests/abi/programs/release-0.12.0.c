@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// release-0.12.0.c -- a program of release 0.12.0: completions are ibv_wc only.
+
+#include "wc.h"
+#include "write_atomic.h"
+
+int main(int argc, char *argv[]) {
+    struct life life;
+    life_open(&life, argc, argv);
+    life_connect(&life, NULL, &life);
+    life_exchange(&life, take_wc, &life);
+    life_write_8(&life, write_atomic, take_wc);
+    life_close(&life);
+    return 0;
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Builds the programs of a release as of its time, and runs them on the library of today.
+
+With --fakes they run over the fakes of libibverbs and librdmacm; without, on the RDMA device that
+--address belongs to. RELEASE may be "today": the same sources with include/librpma.h, linked to
+the library itself.
+"""
+
+import argparse
+import functools
+import os
+import pathlib
+import re
+import shlex
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+
+import common
+import view
+
+PROGRAMS = common.HERE / "programs"
+PARTS = [PROGRAMS / "life.c", PROGRAMS / "loopback.c"]
+FAKE_HEADERS = common.ROOT / "tests" / "unit" / "fakes"
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
+BINDING = re.compile(r"binding file .* to (\S+) \[0\]: normal symbol `(rpma_\w+)'(?: \[(\S+)\])?")
+# What the compiled programs may use besides what every release had.
+OPTIONAL = ["rpma_conn_completion_get", "rpma_cq_get_completion", "rpma_write_atomic"]
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", type=pathlib.Path, required=True,
+                        help="directory of librpma.so.0")
+    parser.add_argument("--fakes", type=pathlib.Path, help="directory of the fakes")
+    parser.add_argument("--address", help="address of the RDMA device, without --fakes")
+    parser.add_argument("--cc", default="cc", help="compiler with its options")
+    parser.add_argument("--symbols", type=pathlib.Path, help="instead of contract/symbols.tsv")
+    parser.add_argument("releases", nargs="+", metavar="RELEASE", help='"all" means each')
+    options = parser.parse_args()
+    if not options.fakes and not options.address:
+        parser.error("--fakes or --address is needed")
+    options.table = (common.read_table(options.symbols) if options.symbols
+                     else common.read_symbols())
+    if options.releases == ["all"]:
+        options.releases = common.all_releases(options.table) + ["today"]
+    return options
+
+
+def source_of(release):
+    """The release's own program; the releases since 1.0.0 share one, as they share a header."""
+    own = PROGRAMS / f"release-{release}.c"
+    return own if own.exists() else PROGRAMS / "release-1.0.0.c"
+
+
+def table_source(functions):
+    """Takes the address of every function of a release, so that the loader has to find each."""
+    names = "".join(f"    (void (*)(void)){name},\n" for name in functions)
+    return ("#include <librpma.h>\n"
+            "extern void (*const every_function[])(void);\n"
+            f"void (*const every_function[])(void) = {{\n{names}}};\n")
+
+
+class Build:
+    """Where programs of one release find their header and what they are linked to."""
+
+    def __init__(self, release, options, directory):
+        self.options, self.directory, self.release = options, directory, release
+        self.today = release == "today"
+        self.functions, self.node = self.symbols()
+        self.cc = shlex.split(options.cc)
+        if self.today:
+            self.include = common.ROOT / "include"
+            self.link = [options.library / common.SONAME]
+        else:
+            view.write(release, directory, options.table)
+            self.include = directory / "include"
+            self.link = [directory / common.SONAME]
+            common.run([self.cc[0], "-shared", "-fPIC", "-nostdlib", directory / "stub.c",
+                        f"-Wl,-soname,{common.SONAME}",
+                        f"-Wl,--version-script,{directory / 'stub.map'}", "-o", self.link[0]])
+        (directory / "table.c").write_text(table_source(self.functions), encoding="utf-8")
+        self.parts = [self.compile(part) for part in [*PARTS, directory / "table.c"]]
+
+    def symbols(self):
+        """Function to version node."""
+        if self.today:
+            rows = [row for row in self.options.table if row["default"] == "yes"]
+            return {row["symbol"]: row["node"] for row in rows}, None
+        names, node = common.symbols_of(self.release, self.options.table)
+        return dict.fromkeys(names, node), node
+
+    def compile(self, source):
+        """As a user of that release did."""
+        target = self.directory / f"{source.stem}.o"
+        have = [f"-DHAVE_{name[5:].upper()}" for name in OPTIONAL if name in self.functions]
+        common.run([*self.cc, "-std=gnu11", "-O1", "-fPIE", *WARNINGS, *have,
+                    "-DLIBRPMA_NO_DEPRECATED", "-I", self.include, "-I", FAKE_HEADERS,
+                    "-I", PROGRAMS, "-c", source, "-o", target])
+        return target
+
+    def program(self, source):
+        """Linked to the library of that release; the fakes, if any, come along."""
+        target = self.directory / source.stem
+        fakes = ([self.options.fakes / "libibverbs.so.1", self.options.fakes / "librdmacm.so.1"]
+                 if self.options.fakes else [])
+        common.run([*self.cc, "-pie", self.compile(source), *self.parts, "-Wl,--no-as-needed",
+                    *self.link, *fakes, "-Wl,-z,now", "-o", target])
+        return target
+
+    def environment(self):
+        paths = [self.options.library] + ([self.options.fakes] if self.options.fakes else [])
+        return {**os.environ, "LD_LIBRARY_PATH": ":".join(str(path) for path in paths),
+                "ASAN_OPTIONS": "detect_leaks=0"}
+
+
+def run_program(build, source):
+    """The program must end well, and what the loader bound must be what the release promised."""
+    target = build.program(source)
+    trace = build.directory / "bindings"
+    environment = {**build.environment(), "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": str(trace)}
+    address = [] if build.options.fakes else [build.options.address]
+    common.run([target, *address], env=environment)
+    bound, library = {}, str(build.options.library / common.SONAME)
+    for part in sorted(build.directory.glob("bindings.*")):
+        for path, name, node in BINDING.findall(part.read_text(errors="replace")):
+            if os.path.realpath(path) == os.path.realpath(library):
+                bound[name] = node
+        part.unlink()
+    compare_bindings(bound, build.functions)
+
+
+def compare_bindings(bound, wanted):
+    for name, node in wanted.items():
+        if bound.get(name) != node:
+            raise common.Fault(f"{name}@{node}: the loader bound "
+                               f"{bound[name] if name in bound else 'nothing of this library'}")
+    for name in bound.keys() - wanted.keys():
+        raise common.Fault(f"{name}: bound, but the release did not have it")
+
+
+def sources_for(build):
+    """Over the fakes also what a device cannot be made to do."""
+    if build.today:
+        sources = sorted(PROGRAMS.glob("release-*.c"))
+    else:
+        sources = [source_of(build.release)]
+    if build.options.fakes:
+        sources.append(PROGRAMS / "differences.c")
+        if build.functions.keys() & set(OPTIONAL[:2]):
+            sources.append(PROGRAMS / "completions.c")
+    return sources
+
+
+def check_release(release, options):
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        build = Build(release, options, pathlib.Path(directory))
+        sources = sources_for(build)
+        for source in sources:
+            run_program(build, source)
+        return (f"{release}: {', '.join(source.stem for source in sources)} ran, {len(build.functions)} "
+                f"functions bound at {build.node or 'their default nodes'}")
+
+
+def main():
+    options = parse()
+    options.library = options.library.resolve()
+    options.fakes = options.fakes and options.fakes.resolve()
+    common.finish("programs", [functools.partial(check_release, release, options)
+                               for release in options.releases])
+
+
+if __name__ == "__main__":
+    main()

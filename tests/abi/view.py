@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Makes what a release gave to programs: its header, and a library that only has its symbols.
+
+usage: view.py RELEASE DIRECTORY    writes DIRECTORY/include/librpma.h and DIRECTORY/stub.{c,map}
+
+The header is made of contract/types.tsv, contract/symbols.tsv and prototypes.h, not of the header
+of today: a mistake there must not reach the programs of old releases.
+"""
+
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+
+import common
+
+
+def lives_in(row, release):
+    at = common.version(release)
+    return (common.version(row["first_release"]) <= at and
+            (not row["last_release"] or at <= common.version(row["last_release"])))
+
+
+def block(rows, head, kind, name, line):
+    """An enum or a struct with those of its members that the release had."""
+    body = "".join(f"    {line(row)}\n" for row in rows
+                   if row["kind"] == kind and row["name"] == name)
+    return f"{head} {{\n{body}}};\n"
+
+
+def enumeration(rows, row):
+    return block(rows, f"enum {row['name']}", "enumerator", row["name"],
+                 lambda member: f"{member['member']} = {member['value']},")
+
+
+def structure(rows, row):
+    return block(rows, f"struct {row['name']}", "member", row["name"],
+                 lambda member: f"{member['type_or_expression']} {member['member']};")
+
+
+def declaration(rows, row):
+    """One row of the table as C; members stand where their structure does."""
+    name, text = row["name"], row["type_or_expression"]
+    if row["kind"] == "macro" and text != "include guard":
+        return f"#define {name} {text}\n"
+    if row["kind"] == "typedef":
+        return "typedef " + text.replace("(", f"{name}(", 1) + ";\n"
+    if row["kind"] == "opaque struct":
+        return f"struct {name};\n"
+    return {"enum": enumeration, "struct": structure}.get(row["kind"], lambda *_: "")(rows, row)
+
+
+def header(release, types, symbols, prototypes):
+    rows = [row for row in types if lives_in(row, release)]
+    functions, _ = common.symbols_of(release, symbols)
+    includes = [row["name"] for row in rows if row["kind"] == "include"]
+    guarded = any(row["kind"] == "linkage" for row in rows)
+    parts = [f"/* librpma.h as release {release} had it */\n",
+             "#ifndef LIBRPMA_H\n#define LIBRPMA_H 1\n",
+             *(f"#include {name}\n" for name in includes)]
+    if guarded:
+        parts.append('#ifdef __cplusplus\nextern "C" {\n#endif\n')
+    parts += [declaration(rows, row) for row in rows]
+    parts += [prototypes[name] + "\n" for name in functions]
+    if guarded:
+        parts.append("#ifdef __cplusplus\n}\n#endif\n")
+    return "".join(parts) + "#endif\n"
+
+
+def stub(release, symbols):
+    """Source and version script of a library that can be linked to, and must never be called."""
+    functions, node = common.symbols_of(release, symbols)
+    source = "".join(f"void {name}(void) {{\n    __builtin_trap();\n}}\n" for name in functions)
+    names = "".join(f"        {name};\n" for name in functions)
+    return source, f"{node} {{\n    global:\n{names}    local:\n        *;\n}};\n"
+
+
+def write(release, directory, symbols=None, types=None):
+    symbols, types = symbols or common.read_symbols(), types or common.read_types()
+    include = pathlib.Path(directory) / "include"
+    include.mkdir(parents=True, exist_ok=True)
+    (include / "librpma.h").write_text(
+        header(release, types, symbols, common.read_prototypes()), encoding="utf-8")
+    source, script = stub(release, symbols)
+    (include.parent / "stub.c").write_text(source, encoding="utf-8")
+    (include.parent / "stub.map").write_text(script, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    write(sys.argv[1], sys.argv[2])
