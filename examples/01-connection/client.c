@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// client.c -- connects, exchanges a greeting through the private data, disconnects
+
+#include "common.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct program program = {
+    .does = "Connects to the server and disconnects again.",
+};
+
+// All calls of a connection's life stand here; the other examples use common/connection.c.
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    char greeting[] = "Hello, server!";
+    struct rpma_conn_private_data pdata = {.ptr = greeting, .len = sizeof(greeting)};
+    enum rpma_conn_event event;
+    struct ibv_context *context;
+    struct rpma_peer *peer;
+    struct rpma_conn_req *req;
+    struct rpma_conn *conn;
+
+    CALL(rpma_utils_get_ibv_context(args.addr, RPMA_UTIL_IBV_CONTEXT_REMOTE, &context));
+    CALL(rpma_peer_new(context, &peer));
+
+    CALL(rpma_conn_req_new(peer, args.addr, args.port, NULL, &req));
+    CALL(rpma_conn_req_connect(&req, &pdata, &conn));
+    CALL(rpma_conn_next_event(conn, &event));
+    if (event != RPMA_CONN_ESTABLISHED)
+        fail("%s: is the server listening?", rpma_utils_conn_event_2str(event));
+
+    // The server answers with the same words. More bytes may arrive than it sent.
+    CALL(rpma_conn_get_private_data(conn, &pdata));
+    if (pdata.len < sizeof(greeting) || memcmp(pdata.ptr, greeting, sizeof(greeting)))
+        fail("the server's private data is not the greeting");
+    printf("client: connected, the server says '%s'\n", (const char *)pdata.ptr);
+
+    CALL(rpma_conn_disconnect(conn));
+    CALL(rpma_conn_next_event(conn, &event));
+    if (event != RPMA_CONN_CLOSED)
+        fail("%s", rpma_utils_conn_event_2str(event));
+    CALL(rpma_conn_delete(&conn));
+    CALL(rpma_peer_delete(&peer));
+    printf("client: disconnected\n");
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- accepts one connection, answers the greeting, waits for the end
+
+#include "common.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct program program = {
+    .does = "Accepts one connection and waits until the client ends it.",
+};
+
+// All calls of a connection's life stand here; the other examples use common/connection.c.
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct rpma_conn_private_data pdata;
+    enum rpma_conn_event event;
+    struct ibv_context *context;
+    struct rpma_peer *peer;
+    struct rpma_ep *ep;
+    struct rpma_conn_req *req;
+    struct rpma_conn *conn;
+
+    CALL(rpma_utils_get_ibv_context(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, &context));
+    CALL(rpma_peer_new(context, &peer));
+    CALL(rpma_ep_listen(peer, args.addr, args.port, &ep));
+    printf("server: listening on %s port %s\n", args.addr, args.port);
+
+    CALL(rpma_ep_next_conn_req(ep, NULL, &req));
+    CALL(rpma_conn_req_get_private_data(req, &pdata));
+    const char *greeting = pdata.ptr;
+    if (!pdata.len || !*greeting || !memchr(greeting, '\0', pdata.len))
+        fail("the client's private data is no greeting");
+    printf("server: the client says '%s'\n", greeting);
+
+    // Received private data is the request's: it goes back as the answer.
+    CALL(rpma_conn_req_connect(&req, &pdata, &conn));
+    CALL(rpma_conn_next_event(conn, &event));
+    if (event != RPMA_CONN_ESTABLISHED)
+        fail("%s", rpma_utils_conn_event_2str(event));
+
+    CALL(rpma_conn_next_event(conn, &event));
+    if (event != RPMA_CONN_CLOSED)
+        fail("%s", rpma_utils_conn_event_2str(event));
+    CALL(rpma_conn_disconnect(conn));
+    CALL(rpma_conn_delete(&conn));
+    CALL(rpma_ep_shutdown(&ep));
+    CALL(rpma_peer_delete(&peer));
+    printf("server: the client has disconnected\n");
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- offers persistent memory that the client writes and flushes by itself
+
+#include "common.h"
+
+#include <stdlib.h>
+
+#define USAGE                                                        \
+    (RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | \
+     RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
+
+static const struct program program = {
+    .does = "Offers the persistent memory FILE, which one client writes and flushes.",
+    .takes_file = true,
+    .states_direct_write = true,
+};
+
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct side side = open_server_side(&args, BLOCK_SIZE, USAGE);
+    struct offer offer = make_offer(side.mr, side.memory.is_pmem && args.direct_write);
+
+    fill_block(side.memory.ptr, BLOCK_SIZE, 0);
+    struct rpma_ep *ep = start_listening(side.peer, &args);
+    struct rpma_conn *conn = accept_client(ep, NULL, &offer);
+    await_disconnect(&conn);
+
+    // Nothing is persisted here: that was the client's flush.
+    check_block(side.memory.ptr, BLOCK_SIZE, 5);
+    printf("server: %zu bytes arrived in %s, all right\n", BLOCK_SIZE,
+           memory_kind(&side.memory));
+
+    CALL(rpma_ep_shutdown(&ep));
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- serves several clients at once with one epoll loop and without blocking calls
+
+#include "messages.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+static const struct program program = {
+    .does = "Serves CLIENTS clients at once: reads a block of each.",
+    .variant = "--shared-channel",
+    .number = "CLIENTS",
+};
+
+struct client;
+
+// What epoll gives back: a descriptor is ready, this is to be done.
+struct source {
+    void (*handle)(struct client *client);
+    struct client *client;
+};
+
+struct slot { // of the server's registered memory, one for each client
+    char block[BLOCK_SIZE];
+    struct message request, answer;
+};
+
+struct client {
+    struct rpma_conn *conn;
+    struct rpma_cq *cq;
+    struct rpma_mr_remote *source;
+    unsigned number;
+    struct slot *slot;
+    size_t offset; // of the slot
+    struct source events, completions;
+};
+
+static struct arguments args;
+static struct side side;
+static struct rpma_ep *ep;
+static struct rpma_conn_cfg *cfg;
+static struct client *clients;
+static unsigned accepted, served;
+static int epoll_fd;
+
+static void watch(int fd, struct source *source) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) ||
+        epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event))
+        fail("cannot watch a descriptor: %s", strerror(errno));
+}
+
+// The client has asked: read its block. Has it been read: answer. Was the answer sent: no more.
+static void handle_completion(struct client *client, const struct ibv_wc *wc) {
+    if (wc->opcode == IBV_WC_RECV) {
+        CALL(rpma_read(client->conn, side.mr, client->offset, client->source, 0, BLOCK_SIZE,
+                       RPMA_F_COMPLETION_ALWAYS, NULL));
+    } else if (wc->opcode == IBV_WC_RDMA_READ) {
+        check_block(client->slot->block, BLOCK_SIZE, client->number);
+        client->slot->answer.checksum = htonl(checksum(client->slot->block, BLOCK_SIZE));
+        if (client->slot->answer.checksum != client->slot->request.checksum)
+            fail("client %u asked for something else", client->number);
+        CALL(rpma_send(client->conn, side.mr, client->offset + offsetof(struct slot, answer),
+                       sizeof(struct message), RPMA_F_COMPLETION_ALWAYS, NULL));
+    }
+}
+
+static void handle_completions(struct client *client) {
+    struct rpma_cq *cq = client->cq;
+    struct ibv_wc wc;
+    // With a shared channel one descriptor stands for both CQs: the call tells which it is.
+    int ret = args.variant ? rpma_conn_wait(client->conn, 0, &cq, NULL) : rpma_cq_wait(cq);
+    if (ret == RPMA_E_NO_COMPLETION)
+        return;
+    check_call(ret, "waiting for a completion");
+    while (take_completion(cq, &wc))
+        handle_completion(client, &wc);
+}
+
+static void handle_event(struct client *client) {
+    enum rpma_conn_event event;
+    int ret = rpma_conn_next_event(client->conn, &event);
+    if (ret == RPMA_E_NO_EVENT)
+        return;
+    check_call(ret, "rpma_conn_next_event");
+    if (event == RPMA_CONN_ESTABLISHED)
+        return;
+    if (event != RPMA_CONN_CLOSED)
+        fail("client %u: %s", client->number, rpma_utils_conn_event_2str(event));
+    printf("server: client %u is served\n", client->number);
+    served++;
+    CALL(rpma_conn_disconnect(client->conn));
+    CALL(rpma_mr_remote_delete(&client->source));
+    CALL(rpma_conn_delete(&client->conn)); // its descriptors leave epoll by being closed
+}
+
+static void handle_request(struct client *unused) {
+    struct client *client = &clients[accepted];
+    struct rpma_conn_req *req;
+    int fd, ret = rpma_ep_next_conn_req(ep, cfg, &req);
+    (void)unused;
+    if (ret == RPMA_E_NO_EVENT)
+        return;
+    check_call(ret, "rpma_ep_next_conn_req");
+
+    client->slot = (struct slot *)(void *)side.memory.ptr + accepted;
+    client->offset = accepted * sizeof(struct slot);
+    CALL(rpma_conn_req_recv(req, side.mr, client->offset + offsetof(struct slot, request),
+                            sizeof(struct message), NULL));
+    CALL(rpma_conn_req_connect(&req, NULL, &client->conn));
+    client->number = received_offer(client->conn).number;
+    client->source = offered_memory(client->conn, NULL);
+
+    client->events = (struct source){handle_event, client};
+    CALL(rpma_conn_get_event_fd(client->conn, &fd));
+    watch(fd, &client->events);
+    client->completions = (struct source){handle_completions, client};
+    CALL(rpma_conn_get_cq(client->conn, &client->cq));
+    CALL(args.variant ? rpma_conn_get_compl_fd(client->conn, &fd)
+                      : rpma_cq_get_fd(client->cq, &fd));
+    watch(fd, &client->completions);
+    if (++accepted == args.number)
+        CALL(rpma_ep_shutdown(&ep));
+}
+
+int main(int argc, char *argv[]) {
+    struct source requests = {handle_request, NULL};
+    struct epoll_event event;
+    int fd;
+
+    args = read_arguments(argc, argv, &program);
+    side = open_server_side(&args, args.number * sizeof(struct slot),
+                            RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
+    clients = calloc(args.number, sizeof(*clients));
+    epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (!clients || epoll_fd < 0)
+        fail("cannot begin: %s", strerror(errno));
+    cfg = args.variant ? make_conn_cfg(1, true) : NULL;
+
+    ep = start_listening(side.peer, &args);
+    CALL(rpma_ep_get_fd(ep, &fd));
+    watch(fd, &requests);
+
+    // One event at a time: handling it may end a client that others of a batch would speak of.
+    while (served < args.number) {
+        int ready = epoll_wait(epoll_fd, &event, 1, -1);
+        if (ready < 0 && errno != EINTR)
+            fail("epoll_wait: %s", strerror(errno));
+        struct source *source = event.data.ptr;
+        if (ready == 1)
+            source->handle(source->client);
+    }
+    printf("server: served %u clients, all data right\n", served);
+
+    CALL(cfg ? rpma_conn_cfg_delete(&cfg) : 0);
+    free(clients);
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

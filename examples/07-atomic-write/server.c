@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- keeps a log that a client appends to, and checks it afterwards
+
+#include "log.h"
+
+#include <stdlib.h>
+
+#define USAGE                                                                                 \
+    (RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | \
+     RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)
+
+static const struct program program = {
+    .does = "Keeps a log in the persistent memory FILE, to which one client appends.",
+    .takes_file = true,
+    .states_direct_write = true,
+};
+
+// A log that is there already goes on. The signature is the last thing that a new one gets.
+static size_t open_log(const struct memory *memory) {
+    struct log_header *header = (void *)memory->ptr;
+    if (!log_is_valid(header)) {
+        memset(memory->ptr, 0, LOG_SIZE);
+        memory->persist(memory->ptr, LOG_SIZE);
+        memcpy(header->signature, LOG_SIGNATURE, sizeof(header->signature));
+        memory->persist(header, sizeof(*header));
+    }
+    return (size_t)(le64toh(header->tail) / ENTRY_SIZE);
+}
+
+static size_t check_log(const struct memory *memory) {
+    const struct log_header *header = (const void *)memory->ptr;
+    const char *entries = memory->ptr + sizeof(*header);
+    char expected[ENTRY_SIZE];
+    if (!log_is_valid(header))
+        fail("the log is damaged");
+    size_t count = (size_t)(le64toh(header->tail) / ENTRY_SIZE);
+    for (size_t i = 0; i < count; i++) {
+        make_entry(expected, i + 1);
+        if (memcmp(entries + i * ENTRY_SIZE, expected, ENTRY_SIZE))
+            fail("entry %zu of the log is wrong", i + 1);
+    }
+    return count;
+}
+
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct side side = open_server_side(&args, LOG_SIZE, USAGE);
+    struct offer offer = make_offer(side.mr, side.memory.is_pmem && args.direct_write);
+    size_t before = open_log(&side.memory);
+
+    struct rpma_ep *ep = start_listening(side.peer, &args);
+    struct rpma_conn *conn = accept_client(ep, NULL, &offer);
+    await_disconnect(&conn);
+
+    size_t after = check_log(&side.memory);
+    if (after <= before)
+        fail("the client has appended nothing");
+    printf("server: the log in %s had %zu entries and has %zu, all right\n",
+           memory_kind(&side.memory), before, after);
+
+    CALL(rpma_ep_shutdown(&ep));
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- answers each number that the client sends with the next one
+
+#include "ping-pong.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+static const struct program program = {
+    .does = "Plays ping-pong with one client: answers each number with the next one.",
+    .variant = "--shared-receive-queue",
+};
+
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct side side = open_server_side(&args, sizeof(struct messages), USAGE);
+    struct messages *messages = (void *)side.memory.ptr;
+    struct rpma_conn_cfg *cfg = make_conn_cfg(0, false);
+    struct rpma_srq *srq = open_srq(&side, cfg, args.variant);
+    struct rpma_conn_req *req;
+
+    struct rpma_ep *ep = start_listening(side.peer, &args);
+    CALL(rpma_ep_next_conn_req(ep, cfg, &req));
+    post_receive(&side, srq, req, NULL);
+    struct rpma_conn *conn = establish(&req, NULL);
+    struct completions completions = completions_of(conn, srq, false);
+
+    for (int round = 0; round < ROUNDS; round++) {
+        struct ibv_wc wc = await_receive(&completions);
+        if (wc.byte_len != sizeof(uint64_t))
+            fail("a message of %u bytes came", wc.byte_len);
+        messages->outgoing = htobe64(be64toh(messages->incoming) + 1);
+        // The client sends again when it has the answer: first the receive, then the answer.
+        if (round < ROUNDS - 1)
+            post_receive(&side, srq, NULL, conn);
+        send_message(&side, &completions);
+    }
+    await_disconnect(&conn);
+    printf("server: answered %d messages, the last with %d\n", ROUNDS,
+           (int)be64toh(messages->outgoing));
+
+    CALL(rpma_ep_shutdown(&ep));
+    CALL(srq ? rpma_srq_delete(&srq) : 0);
+    CALL(rpma_conn_cfg_delete(&cfg));
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

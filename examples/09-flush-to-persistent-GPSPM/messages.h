@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the librpma developers */
+
+/* messages.h -- how the client asks the server to make data persistent */
+
+#ifndef MESSAGES_H
+#define MESSAGES_H 1
+
+#include "common.h"
+
+#define BLOCKS 4
+
+/* All numbers are big-endian. */
+struct request {
+    uint64_t offset, size; /* of the data in the memory that the server offers */
+};
+
+struct answer {
+    uint64_t persisted; /* bytes */
+};
+
+#endif

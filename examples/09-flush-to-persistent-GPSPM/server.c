@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- persists what the client wrote when the client asks for it
+
+#include "messages.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+static const struct program program = {
+    .does = "Offers the persistent memory FILE and persists what one client asks for.",
+    .variant = "--shared-channel",
+    .takes_file = true,
+};
+
+struct content {
+    struct request request;
+    struct answer answer;
+};
+
+static void serve_request(struct content *content, const struct memory *data) {
+    uint64_t offset = be64toh(content->request.offset);
+    uint64_t size = be64toh(content->request.size);
+    if (size > BLOCKS * BLOCK_SIZE || offset > BLOCKS * BLOCK_SIZE - size)
+        fail("the client asks for what it was not offered");
+    data->persist(data->ptr + offset, size);
+    content->answer.persisted = htobe64(size);
+}
+
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct side side = open_server_side(&args, BLOCKS * BLOCK_SIZE, RPMA_MR_USAGE_WRITE_DST);
+    struct memory messages = open_memory(NULL, sizeof(struct content));
+    struct content *content = (void *)messages.ptr;
+    struct offer offer = make_offer(side.mr, false);
+    struct rpma_conn_cfg *cfg = make_conn_cfg(args.variant ? BLOCKS : 0, args.variant);
+    struct rpma_mr_local *mr;
+    struct rpma_conn_req *req;
+
+    fill_block(side.memory.ptr, BLOCKS * BLOCK_SIZE, 0);
+    CALL(rpma_mr_reg(side.peer, content, sizeof(*content),
+                     RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &mr));
+
+    struct rpma_ep *ep = start_listening(side.peer, &args);
+    CALL(rpma_ep_next_conn_req(ep, cfg, &req));
+    CALL(rpma_conn_req_recv(req, mr, 0, sizeof(struct request), NULL));
+    struct rpma_conn *conn = establish(&req, &offer);
+    struct completions completions = completions_of(conn, NULL, args.variant);
+
+    for (int i = 0; i < BLOCKS; i++) {
+        await_receive(&completions);
+        serve_request(content, &side.memory);
+        // The answer lets the client send again: the receive has to be there by then.
+        if (i < BLOCKS - 1)
+            CALL(rpma_recv(conn, mr, 0, sizeof(struct request), NULL));
+        CALL(rpma_send(conn, mr, offsetof(struct content, answer), sizeof(struct answer),
+                       RPMA_F_COMPLETION_ALWAYS, NULL));
+        await_operation(&completions);
+    }
+    await_disconnect(&conn);
+    check_block(side.memory.ptr, BLOCKS * BLOCK_SIZE, 9);
+    printf("server: persisted %d blocks in %s, all right\n", BLOCKS, memory_kind(&side.memory));
+
+    CALL(rpma_ep_shutdown(&ep));
+    CALL(rpma_conn_cfg_delete(&cfg));
+    CALL(rpma_mr_dereg(&mr));
+    close_memory(&messages);
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// client.c -- sends several messages at once; the answer arrives in a CQ of its own
+
+#include "sum.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+static const struct program program = {
+    .does = "Sends eight numbers to the server, which answers with their sum.",
+    .variant = "--shared-channel",
+};
+
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct side side = open_client_side(&args, sizeof(struct content), USAGE);
+    struct content *content = (void *)side.memory.ptr;
+    struct rpma_conn_cfg *cfg = make_conn_cfg(1, args.variant);
+    struct rpma_conn_req *req;
+    uint64_t sum = 0;
+
+    CALL(rpma_conn_req_new(side.peer, args.addr, args.port, cfg, &req));
+    CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, sum), sizeof(uint64_t),
+                            NULL));
+    struct rpma_conn *conn = establish(&req, NULL);
+    struct completions completions = completions_of(conn, NULL, args.variant);
+
+    for (size_t i = 0; i < NUMBERS; i++) {
+        uint64_t number = (i + 1) * (i + 1);
+        sum += number;
+        content->numbers[i] = htobe64(number);
+        // Only the last send says when it is done; the others are done by then.
+        CALL(rpma_send(conn, side.mr, i * sizeof(uint64_t), sizeof(uint64_t),
+                       i < NUMBERS - 1 ? RPMA_F_COMPLETION_ON_ERROR : RPMA_F_COMPLETION_ALWAYS,
+                       NULL));
+    }
+    await_operation(&completions);
+    await_receive(&completions);
+    if (be64toh(content->sum) != sum)
+        fail("the server's sum is wrong");
+    printf("client: the server says that the sum is %d, all right\n", (int)sum);
+
+    disconnect(&conn);
+    CALL(rpma_conn_cfg_delete(&cfg));
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

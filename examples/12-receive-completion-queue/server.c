@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- takes receives from a CQ of their own, its sends complete in the main CQ
+
+#include "sum.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+static const struct program program = {
+    .does = "Adds eight numbers of one client, whose receives complete in a CQ of their own.",
+    .variant = "--shared-channel",
+};
+
+/*
+ * Both CQs wake the program through one channel; rpma_conn_wait() tells which of them it was. A
+ * wake-up without a completion is possible.
+ */
+static struct ibv_wc await_on_shared_channel(struct rpma_conn *conn, bool receive) {
+    struct rpma_cq *wanted, *cq;
+    struct ibv_wc wc;
+    bool is_rcq;
+    CALL(receive ? rpma_conn_get_rcq(conn, &wanted) : rpma_conn_get_cq(conn, &wanted));
+    while (!take_completion(wanted, &wc)) {
+        CALL(rpma_conn_wait(conn, 0, &cq, &is_rcq));
+        if ((cq == wanted) != (is_rcq == receive))
+            fail("the library does not know its own CQs");
+    }
+    return wc;
+}
+
+static struct ibv_wc await_on_own_channel(struct rpma_conn *conn, bool receive) {
+    struct rpma_cq *cq;
+    CALL(receive ? rpma_conn_get_rcq(conn, &cq) : rpma_conn_get_cq(conn, &cq));
+    return await_completion(cq);
+}
+
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct side side = open_server_side(&args, sizeof(struct content), USAGE);
+    struct content *content = (void *)side.memory.ptr;
+    struct ibv_wc (*await)(struct rpma_conn *, bool) =
+        args.variant ? await_on_shared_channel : await_on_own_channel;
+    struct rpma_conn_cfg *cfg = make_conn_cfg(NUMBERS, args.variant);
+    struct rpma_conn_req *req;
+    uint64_t sum = 0;
+
+    struct rpma_ep *ep = start_listening(side.peer, &args);
+    CALL(rpma_ep_next_conn_req(ep, cfg, &req));
+    for (size_t i = 0; i < NUMBERS; i++)
+        CALL(rpma_conn_req_recv(req, side.mr, i * sizeof(uint64_t), sizeof(uint64_t), NULL));
+    struct rpma_conn *conn = establish(&req, NULL);
+
+    for (int i = 0; i < NUMBERS; i++)
+        if (await(conn, true).byte_len != sizeof(uint64_t))
+            fail("a message is not a number");
+    for (size_t i = 0; i < NUMBERS; i++)
+        sum += be64toh(content->numbers[i]);
+    content->sum = htobe64(sum);
+    CALL(rpma_send(conn, side.mr, offsetof(struct content, sum), sizeof(uint64_t),
+                   RPMA_F_COMPLETION_ALWAYS, NULL));
+    if (await(conn, false).opcode != IBV_WC_SEND)
+        fail("the main CQ holds something else than the send");
+    await_disconnect(&conn);
+    printf("server: received %d numbers, answered with their sum %d\n", NUMBERS, (int)sum);
+
+    CALL(rpma_ep_shutdown(&ep));
+    CALL(rpma_conn_cfg_delete(&cfg));
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

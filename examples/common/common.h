@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the librpma developers */
+
+/*
+ * common.h -- what the examples share, so that each of them shows only its own subject.
+ *
+ * An example gives up at the first failure: it says what failed and exits with EXIT_FAILURE;
+ * the kernel takes back what it held. A program that lives longer handles the codes instead.
+ */
+
+#ifndef EXAMPLES_COMMON_H
+#define EXAMPLES_COMMON_H 1
+
+#include <librpma.h>
+
+/* ---- program.c: arguments, and the way out when something fails -------------------------- */
+
+struct program {
+    const char *does;         /* one line for the usage */
+    const char *variant;      /* name of the option that chooses the variant, or NULL */
+    const char *number;       /* what its number means, or NULL when it takes none */
+    bool takes_file;          /* can work on persistent memory */
+    bool states_direct_write; /* tells the other side about direct write to PMem */
+};
+
+struct arguments {
+    const char *addr;
+    const char *port;
+    const char *file; /* persistent memory; NULL: plain memory */
+    unsigned number;
+    bool variant;
+    bool direct_write;
+};
+
+/* Reads the arguments; bad ones print the usage and end the program with status 2. */
+struct arguments read_arguments(int argc, char *argv[], const struct program *program);
+
+/* Prints one line, "client: …", and ends the program with EXIT_FAILURE. */
+void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* Fails unless the call of librpma returned 0. */
+#define CALL(call) check_call((call), #call)
+void check_call(int ret, const char *call);
+
+/* ---- memory.c: memory to work on, and data that can be checked --------------------------- */
+
+#define BLOCK_SIZE ((size_t)4096)
+
+struct memory {
+    char *ptr;
+    size_t size; /* may be more than asked for */
+    bool is_pmem;
+    void (*persist)(const void *ptr, size_t size); /* does nothing for plain memory */
+    void *map;
+};
+
+/* Maps a file on FS-DAX (made, and enlarged to size, when needed) or a DAX device; plain
+ * memory, zeroed, when file is NULL. */
+struct memory open_memory(const char *file, size_t size);
+void close_memory(struct memory *memory);
+
+/* "persistent memory" or "plain memory" */
+const char *memory_kind(const struct memory *memory);
+
+/* Readable lines that differ from each other and from those of another number. */
+void fill_block(void *ptr, size_t size, unsigned number);
+void check_block(const void *ptr, size_t size, unsigned number);
+
+/* FNV-1a: small enough for the immediate data of an operation. */
+uint32_t checksum(const void *ptr, size_t size);
+
+/* ---- connection.c: devices, connections, and what goes through their private data -----------
+ */
+
+/* What each side begins with: its device, and memory of it that is registered there. */
+struct side {
+    struct rpma_peer *peer;
+    struct memory memory;
+    struct rpma_mr_local *mr;
+};
+
+/* The device is the one of the address (server) or the one that leads there (client). */
+struct side open_server_side(const struct arguments *args, size_t size, int usage);
+struct side open_client_side(const struct arguments *args, size_t size, int usage);
+void close_side(struct side *side);
+
+/* What one side tells the other about itself: at most 56 bytes reach a server. */
+struct offer {
+    uint8_t number;
+    uint8_t mr_size; /* 0: no memory is offered */
+    uint8_t pcfg_size;
+    uint8_t descriptors[48]; /* of the memory region, then of the peer configuration */
+};
+
+struct offer make_offer(const struct rpma_mr_local *mr, bool direct_write);
+
+/* The other side's offer, empty or not; fails when something else came. */
+struct offer received_offer(const struct rpma_conn *conn);
+
+/* The memory that the other side offers. What it says about direct write to PMem is applied to
+ * the connection; *direct_write (may be NULL) tells what that is. */
+struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write);
+
+/* With a receive CQ of that size (0: none), with or without a shared completion channel. */
+struct rpma_conn_cfg *make_conn_cfg(uint32_t rcq_size, bool shared_channel);
+
+/* Listens, and says so in a line that scripts can wait for. */
+struct rpma_ep *start_listening(struct rpma_peer *peer, const struct arguments *args);
+
+/* Takes one request, for connections of cfg (NULL: defaults), and makes a connection of it. */
+struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
+                                const struct offer *offer);
+
+/* Requests and makes a connection to the server. */
+struct rpma_conn *connect_to_server(struct rpma_peer *peer, const struct arguments *args,
+                                    const struct rpma_conn_cfg *cfg, const struct offer *offer);
+
+/* Connects or accepts, and waits until the connection is up. offer may be NULL. */
+struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer);
+
+/* Waits for the next event of the connection and fails if it is not the expected one. */
+void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected);
+
+/* Ends a connection: the side that wants to end it, and the side that waits for that. */
+void disconnect(struct rpma_conn **conn);
+void await_disconnect(struct rpma_conn **conn);
+
+/* ---- completion.c: waiting for completions ------------------------------------------------
+ */
+
+enum completion_kind { OPERATION, RECEIVE };
+
+/*
+ * Where the completions of a connection arrive. Operations and receives share the main CQ
+ * unless there is a receive CQ; in a shared CQ one of each kind may wait here until it is asked
+ * for.
+ */
+struct completions {
+    struct rpma_conn *conn;
+    struct rpma_cq *cq[2]; /* by kind */
+    bool shared_channel;
+    bool waiting[2]; /* by kind: taken from the CQ, not asked for yet */
+    struct ibv_wc wc[2];
+};
+
+/* srq: the connection's shared receive queue, or NULL. */
+struct completions completions_of(struct rpma_conn *conn, struct rpma_srq *srq,
+                                  bool shared_channel);
+
+/* Waits for the next completion of that kind and fails unless it was a success. */
+struct ibv_wc await_operation(struct completions *completions);
+struct ibv_wc await_receive(struct completions *completions);
+
+/* Takes one completion without waiting: false when there is none. Fails unless a success. */
+bool take_completion(struct rpma_cq *cq, struct ibv_wc *wc);
+
+/* Waits for one completion of a CQ that has its own completion channel. */
+struct ibv_wc await_completion(struct rpma_cq *cq);
+
+#endif /* EXAMPLES_COMMON_H */

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// connection.c -- devices, connections, and what goes through their private data
+
+#include "common.h"
+
+#include <string.h>
+
+static struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type type) {
+    struct ibv_context *context;
+    struct rpma_peer *peer;
+    int ret = rpma_utils_get_ibv_context(addr, type, &context);
+    if (ret)
+        fail("no RDMA device for the address %s: %s", addr, rpma_err_2str(ret));
+    CALL(rpma_peer_new(context, &peer));
+    return peer;
+}
+
+// Native flush makes a device refuse plain memory for persistent flushes: it is not asked for.
+static struct side open_side(struct rpma_peer *peer, const char *file, size_t size, int usage) {
+    struct side side = {.peer = peer, .memory = open_memory(file, size)};
+    if (!side.memory.is_pmem)
+        usage &= ~RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+    CALL(rpma_mr_reg(peer, side.memory.ptr, size, usage, &side.mr));
+    return side;
+}
+
+struct side open_server_side(const struct arguments *args, size_t size, int usage) {
+    return open_side(open_peer(args->addr, RPMA_UTIL_IBV_CONTEXT_LOCAL), args->file, size,
+                     usage);
+}
+
+struct side open_client_side(const struct arguments *args, size_t size, int usage) {
+    return open_side(open_peer(args->addr, RPMA_UTIL_IBV_CONTEXT_REMOTE), args->file, size,
+                     usage);
+}
+
+void close_side(struct side *side) {
+    CALL(rpma_mr_dereg(&side->mr));
+    CALL(rpma_peer_delete(&side->peer));
+    close_memory(&side->memory);
+}
+
+struct rpma_conn_cfg *make_conn_cfg(uint32_t rcq_size, bool shared_channel) {
+    struct rpma_conn_cfg *cfg;
+    CALL(rpma_conn_cfg_new(&cfg));
+    CALL(rpma_conn_cfg_set_rcq_size(cfg, rcq_size));
+    CALL(rpma_conn_cfg_set_compl_channel(cfg, shared_channel));
+    return cfg;
+}
+
+struct rpma_ep *start_listening(struct rpma_peer *peer, const struct arguments *args) {
+    struct rpma_ep *ep;
+    CALL(rpma_ep_listen(peer, args->addr, args->port, &ep));
+    printf("server: listening on %s port %s\n", args->addr, args->port);
+    return ep;
+}
+
+struct offer make_offer(const struct rpma_mr_local *mr, bool direct_write) {
+    struct offer offer = {0};
+    struct rpma_peer_cfg *pcfg;
+    size_t mr_size, pcfg_size;
+
+    CALL(rpma_peer_cfg_new(&pcfg));
+    CALL(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write));
+    CALL(rpma_mr_get_descriptor_size(mr, &mr_size));
+    CALL(rpma_peer_cfg_get_descriptor_size(pcfg, &pcfg_size));
+    if (mr_size + pcfg_size > sizeof(offer.descriptors))
+        fail("the descriptors have %zu bytes, too many to offer", mr_size + pcfg_size);
+    CALL(rpma_mr_get_descriptor(mr, offer.descriptors));
+    CALL(rpma_peer_cfg_get_descriptor(pcfg, offer.descriptors + mr_size));
+    CALL(rpma_peer_cfg_delete(&pcfg));
+    offer.mr_size = (uint8_t)mr_size;
+    offer.pcfg_size = (uint8_t)pcfg_size;
+    return offer;
+}
+
+// The private data may arrive longer than it was sent: its end is padding.
+struct offer received_offer(const struct rpma_conn *conn) {
+    struct rpma_conn_private_data pdata;
+    struct offer offer;
+    CALL(rpma_conn_get_private_data(conn, &pdata));
+    if (pdata.len < sizeof(offer))
+        fail("the other side sent %d bytes of private data, not an offer", pdata.len);
+    memcpy(&offer, pdata.ptr, sizeof(offer));
+    if ((size_t)offer.mr_size + offer.pcfg_size > sizeof(offer.descriptors))
+        fail("the other side sent private data that is not an offer");
+    return offer;
+}
+
+struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write) {
+    struct offer offer = received_offer(conn);
+    struct rpma_mr_remote *mr;
+    struct rpma_peer_cfg *pcfg;
+    if (!offer.mr_size)
+        fail("the other side offers no memory");
+    CALL(rpma_mr_remote_from_descriptor(offer.descriptors, offer.mr_size, &mr));
+    CALL(rpma_peer_cfg_from_descriptor(offer.descriptors + offer.mr_size, offer.pcfg_size,
+                                       &pcfg));
+    CALL(rpma_conn_apply_remote_peer_cfg(conn, pcfg));
+    if (direct_write)
+        CALL(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, direct_write));
+    CALL(rpma_peer_cfg_delete(&pcfg));
+    return mr;
+}
+
+struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer) {
+    struct offer copy = offer ? *offer : (struct offer){0};
+    struct rpma_conn_private_data pdata = {.ptr = &copy, .len = sizeof(copy)};
+    struct rpma_conn *conn;
+    CALL(rpma_conn_req_connect(req, &pdata, &conn));
+    expect_event(conn, RPMA_CONN_ESTABLISHED);
+    return conn;
+}
+
+struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
+                                const struct offer *offer) {
+    struct rpma_conn_req *req;
+    CALL(rpma_ep_next_conn_req(ep, cfg, &req));
+    return establish(&req, offer);
+}
+
+struct rpma_conn *connect_to_server(struct rpma_peer *peer, const struct arguments *args,
+                                    const struct rpma_conn_cfg *cfg,
+                                    const struct offer *offer) {
+    struct rpma_conn_req *req;
+    CALL(rpma_conn_req_new(peer, args->addr, args->port, cfg, &req));
+    return establish(&req, offer);
+}
+
+void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected) {
+    enum rpma_conn_event event;
+    CALL(rpma_conn_next_event(conn, &event));
+    if (event != expected)
+        fail("'%s' instead of '%s'%s", rpma_utils_conn_event_2str(event),
+             rpma_utils_conn_event_2str(expected),
+             event == RPMA_CONN_REJECTED ? ": is the server listening?" : "");
+}
+
+void disconnect(struct rpma_conn **conn) {
+    CALL(rpma_conn_disconnect(*conn));
+    expect_event(*conn, RPMA_CONN_CLOSED);
+    CALL(rpma_conn_delete(conn));
+}
+
+// The answer lets the other side see the end at once instead of after a timeout.
+void await_disconnect(struct rpma_conn **conn) {
+    expect_event(*conn, RPMA_CONN_CLOSED);
+    CALL(rpma_conn_disconnect(*conn));
+    CALL(rpma_conn_delete(conn));
+}

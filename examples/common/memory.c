@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.c -- persistent or plain memory to work on, and data that can be checked
+
+#include "common.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define LINE_SIZE ((size_t)32)
+#define LINE_FORMAT "librpma example %02u, line %06zu\n"
+
+static void persist_nothing(const void *ptr, size_t size) {
+    (void)ptr;
+    (void)size;
+}
+
+static struct memory open_plain_memory(size_t size) {
+    void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ptr == MAP_FAILED)
+        fail("no %zu bytes of memory: %s", size, strerror(errno));
+    return (struct memory){.ptr = ptr, .size = size, .persist = persist_nothing};
+}
+
+#ifdef USE_LIBPMEM2
+#include <fcntl.h>
+#include <libpmem2.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int open_file(const char *file, size_t size) {
+    struct stat status;
+    int fd = open(file, O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || fstat(fd, &status))
+        fail("cannot open %s: %s", file, strerror(errno));
+    if (S_ISREG(status.st_mode) && (size_t)status.st_size < size) {
+        int error = posix_fallocate(fd, 0, (off_t)size);
+        if (error)
+            fail("cannot make %s %zu bytes large: %s", file, size, strerror(error));
+    }
+    return fd;
+}
+
+// Granularity is how much must be flushed at once to be persistent: a page means no PMem.
+static struct pmem2_map *map_file(int fd, const char *file) {
+    struct pmem2_source *source;
+    struct pmem2_config *config;
+    struct pmem2_map *map;
+    if (pmem2_source_from_fd(&source, fd) || pmem2_config_new(&config) ||
+        pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_CACHE_LINE) ||
+        pmem2_map_new(&map, config, source))
+        fail("cannot map %s as persistent memory: %s", file, pmem2_errormsg());
+    pmem2_config_delete(&config);
+    pmem2_source_delete(&source);
+    return map;
+}
+
+static struct memory open_persistent_memory(const char *file, size_t size) {
+    int fd = open_file(file, size);
+    struct pmem2_map *map = map_file(fd, file);
+    struct memory memory = {.ptr = pmem2_map_get_address(map),
+                            .size = pmem2_map_get_size(map),
+                            .is_pmem = true,
+                            .persist = pmem2_get_persist_fn(map),
+                            .map = map};
+    close(fd);
+    if (memory.size < size)
+        fail("%s has %zu bytes, %zu are needed", file, memory.size, size);
+    return memory;
+}
+
+static void close_persistent_memory(void *map) {
+    struct pmem2_map *pmem2_map = map;
+    if (pmem2_map_delete(&pmem2_map))
+        fail("cannot unmap the persistent memory: %s", pmem2_errormsg());
+}
+#else
+static struct memory open_persistent_memory(const char *file, size_t size) {
+    (void)size;
+    fail("cannot map %s: this program was built without libpmem2", file);
+}
+
+static void close_persistent_memory(void *map) {
+    (void)map;
+}
+#endif
+
+struct memory open_memory(const char *file, size_t size) {
+    return file ? open_persistent_memory(file, size) : open_plain_memory(size);
+}
+
+void close_memory(struct memory *memory) {
+    if (memory->map)
+        close_persistent_memory(memory->map);
+    else
+        munmap(memory->ptr, memory->size);
+    memory->ptr = NULL;
+}
+
+const char *memory_kind(const struct memory *memory) {
+    return memory->is_pmem ? "persistent memory" : "plain memory";
+}
+
+static size_t make_line(char line[LINE_SIZE + 1], size_t number_of_line, size_t room,
+                        unsigned number) {
+    snprintf(line, LINE_SIZE + 1, LINE_FORMAT, number % 100, number_of_line % 1000000);
+    return room < LINE_SIZE ? room : LINE_SIZE;
+}
+
+void fill_block(void *ptr, size_t size, unsigned number) {
+    char line[LINE_SIZE + 1];
+    for (size_t done = 0; done < size; done += LINE_SIZE)
+        memcpy((char *)ptr + done, line,
+               make_line(line, done / LINE_SIZE + 1, size - done, number));
+}
+
+void check_block(const void *ptr, size_t size, unsigned number) {
+    char line[LINE_SIZE + 1];
+    for (size_t done = 0; done < size; done += LINE_SIZE) {
+        size_t part = make_line(line, done / LINE_SIZE + 1, size - done, number);
+        if (memcmp((const char *)ptr + done, line, part))
+            fail("the data is wrong in the %zu bytes at offset %zu", part, done);
+    }
+}
+
+uint32_t checksum(const void *ptr, size_t size) {
+    const unsigned char *bytes = ptr;
+    uint32_t sum = 2166136261U;
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ bytes[i]) * 16777619U;
+    return sum;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// program.c -- arguments of the examples, and the way out when something fails
+
+#include "common.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define USAGE_STATUS 2
+#define NUMBER_MAX 255 // of clients: travels as one byte of the private data
+
+static const char *name = "example";
+
+static void print_usage(FILE *stream, const struct program *program) {
+    fprintf(stream, "usage: %s", name);
+    if (program->variant)
+        fprintf(stream, " [%s]", program->variant);
+    if (program->states_direct_write)
+        fprintf(stream, " [--no-direct-write]");
+    fprintf(stream, " ADDRESS PORT");
+    if (program->number)
+        fprintf(stream, " %s", program->number);
+    if (program->takes_file)
+        fprintf(stream, " [FILE]");
+    fprintf(stream, "\n%s\n", program->does);
+    if (program->takes_file)
+        fprintf(stream, "FILE: persistent memory, a file on FS-DAX or a DAX device; "
+                        "its beginning is overwritten\n");
+    if (program->states_direct_write)
+        fprintf(stream,
+                "--no-direct-write: here the RDMA device writes into volatile caches\n");
+}
+
+static void refuse(const struct program *program, const char *problem, const char *value) {
+    fprintf(stderr, "%s: %s%s\n", name, problem, value);
+    print_usage(stderr, program);
+    exit(USAGE_STATUS);
+}
+
+static unsigned read_number(const char *text, unsigned max, const struct program *program,
+                            const char *problem) {
+    char *end;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value < 1 || value > max)
+        refuse(program, problem, text);
+    return (unsigned)value;
+}
+
+static void read_option(const char *option, const struct program *program,
+                        struct arguments *args) {
+    if (!strcmp(option, "--help")) {
+        print_usage(stdout, program);
+        exit(EXIT_SUCCESS);
+    }
+    if (program->variant && !strcmp(option, program->variant))
+        args->variant = true;
+    else if (program->states_direct_write && !strcmp(option, "--no-direct-write"))
+        args->direct_write = false;
+    else
+        refuse(program, "there is no option ", option);
+}
+
+struct arguments read_arguments(int argc, char *argv[], const struct program *program) {
+    struct arguments args = {.direct_write = true};
+    int next = 1;
+
+    if (argc > 0)
+        name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    // What librpma has to say goes to syslog; here it is wanted on stderr too.
+    CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_WARNING));
+
+    while (next < argc && argv[next][0] == '-')
+        read_option(argv[next++], program, &args);
+    if (argc - next < (program->number ? 3 : 2))
+        refuse(program, "too few arguments", "");
+    args.addr = argv[next++];
+    args.port = argv[next++];
+    read_number(args.port, 65535, program, "PORT must be 1 to 65535, not ");
+    if (program->number)
+        args.number =
+            read_number(argv[next++], NUMBER_MAX, program, "the number must be 1 to 255, not ");
+    if (program->takes_file && next < argc)
+        args.file = argv[next++];
+    if (next < argc)
+        refuse(program, "unexpected argument ", argv[next]);
+    return args;
+}
+
+void fail(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    fprintf(stderr, "%s: ", name);
+    vfprintf(stderr, format, values);
+    fputc('\n', stderr);
+    va_end(values);
+    exit(EXIT_FAILURE);
+}
+
+void check_call(int ret, const char *call) {
+    if (ret)
+        fail("%s: %s", call, rpma_err_2str(ret));
+}
