@@ -13,10 +13,11 @@ kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
 predecessor_suites=(bookworm trixie)
 pmem_size=256M
 
-# Modules that the initramfs loads, then those that the guest loads by name.
-boot_modules=(9pnet_virtio 9p overlay virtio_pci virtio_console)
-guest_module_dirs=(drivers/infiniband drivers/nvdimm drivers/dax drivers/acpi/nfit
-    drivers/net/veth.ko net/bridge net/802 net/llc net/sched fs/ext4 fs/jbd2 fs/mbcache.ko lib)
+# Modules that the initramfs loads: to get at the root first, then the other two lists at the same time.
+# What else a command asks for (a traffic shaper, say) the guest loads from the root.
+boot_modules=(virtio_pci 9pnet_virtio 9p overlay virtio_console)
+rdma_modules=(rdma_rxe rdma_ucm veth)
+pmem_modules=(nfit nd_pmem dax_pmem device_dax ext4)
 
 prepare() {
     [[ $(uname -m) == x86_64 ]] || die "the lab's packages and kernel are amd64; this machine is $(uname -m)"
@@ -34,10 +35,11 @@ name_parts() {
     local packages
     packages=$(root_packages)
     root=$cache/root-$(digest "$suite" "$packages" "$(declare -f fill_root unpack_predecessor)")
-    kernel=$cache/kernel-$(digest "$kernel_suite" "$kernel_pattern" "$(declare -f fill_kernel)" \
-        "${guest_module_dirs[*]}" "${root##*-}")
+    kernel=$cache/kernel-$(digest "$kernel_suite" "$kernel_pattern" "$(declare -f fill_kernel take_kernel)" \
+        "${root##*-}")
     initramfs=$cache/initramfs-$(digest "$(<"$lab_dir/guest/init")" "${kernel##*-}" \
-        "$(declare -f fill_initramfs)" "${boot_modules[*]}")
+        "$(declare -f fill_initramfs add_modules)" \
+        "${boot_modules[*]}" "${rdma_modules[*]}" "${pmem_modules[*]}")
     pmem=$cache/pmem-$(digest "$(declare -f fill_pmem)" "$(<"$lab_dir/guest/pmem.sh")" "${kernel##*-}")
 }
 
@@ -141,22 +143,16 @@ fill_kernel() {
     take_kernel "$1"
 }
 
-# Keeps the image and the modules; those that a guest needs are unpacked once here instead of at each boot.
+# Keeps the image and the modules, the latter as they are: few of them are ever loaded.
 take_kernel() {
-    local version modules dir
+    local version modules
     modules=$(dirname "$(find "$1/unpacked" -name modules.builtin)")
     version=${modules##*/}
-    find "$1/unpacked" -name "vmlinuz*" -exec mv {} "$1/vmlinuz" \;
+    find "$1/unpacked" -name 'vmlinuz*' -exec mv {} "$1/vmlinuz" \;
     [[ -f $1/vmlinuz ]] || die "the kernel's packages hold no image"
     mkdir -p "$1/usr/lib/modules"
     mv "$modules" "$1/usr/lib/modules/"
     rm -r "$1/unpacked"
-    modules=$1/usr/lib/modules/$version
-    for dir in "${guest_module_dirs[@]}" fs/9p fs/netfs fs/overlayfs net/9p drivers/virtio drivers/char; do
-        dir=$modules/kernel/$dir
-        [[ -d $dir ]] || dir=$dir.xz
-        [[ ! -e $dir ]] || find "$dir" -name '*.ko.xz' -exec xz -d {} +
-    done
     in_root "$1" depmod -b /mnt/usr "$version"
     printf '%s\n' "$version" >"$1/version"
 }
@@ -168,21 +164,39 @@ in_root() {
 }
 
 fill_initramfs() {
-    local version tree=$1/tree modules=$kernel/usr/lib/modules module
-    version=$(<"$kernel/version")
+    local tree=$1/tree
     mkdir -p "$tree"/{bin,proc,sys,dev,job,cache,rw,new,modules}
     cp "$root/usr/bin/busybox" "$tree/bin/"
     install -m 755 "$lab_dir/guest/init" "$tree/init"
-    # In the order that their dependencies ask for; what is built into the kernel has no file.
-    for module in "${boot_modules[@]}"; do
-        in_root "$kernel" modprobe -S "$version" -d /mnt/usr --show-depends "$module"
-    done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$1/order"
-    while read -r module; do
-        cp "$modules/${module#*/lib/modules/}" "$tree/modules/"
-        printf '%s\n' "${module##*/}"
-    done <"$1/order" >"$tree/modules/order"
+    add_modules "$tree/modules" boot "${boot_modules[@]}"
+    add_modules "$tree/modules" rdma "${rdma_modules[@]}"
+    add_modules "$tree/modules" pmem "${pmem_modules[@]}"
     in_root "$tree" sh -c 'cd /mnt && find . | cpio --quiet -o -H newc' >"$1/image"
     rm -r "$tree"
+}
+
+# add_modules DIR LIST MODULE…: copies modules and what they depend on, and writes them to DIR/LIST in the
+# order to load them. Checking signatures and unpacking costs an emulated machine more than the loading.
+add_modules() {
+    local dir=$1 list=$2 version module file
+    version=$(<"$kernel/version")
+    shift 2
+    for module; do
+        # What is built into the kernel has no file and no line that begins with insmod.
+        in_root "$kernel" modprobe -C /dev/null -S "$version" -d /mnt/usr --show-depends "$module"
+    done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$dir/$list.paths"
+    while read -r file; do
+        module=$(basename "${file%.xz}")
+        printf '%s\n' "$module"
+        [[ ! -e $dir/$module ]] || continue
+        file=$kernel/usr/lib/modules/${file#*/lib/modules/}
+        case $file in
+            *.xz) xz -dc "$file" ;;
+            *) cat "$file" ;;
+        esac >"$dir/$module"
+    done <"$dir/$list.paths" >"$dir/$list"
+    rm "$dir/$list.paths"
+    in_root "$dir" sh -c 'cd /mnt && strip --strip-debug ./*.ko'
 }
 
 # Blank NVDIMMs, which the guest formats; every run without --pmem begins with a copy-on-write view.

@@ -7,6 +7,8 @@
 
 job='' # directory that carries the command in and the guest's files out
 vm_pid=''
+console='' # where the console of a failed machine is kept
+boot_limit=180
 
 # run_in_vm FSDAX-FILE DEVDAX-FILE KEEP COMMAND…: KEEP says which of the two files are to take what the
 # guest writes to its persistent memory: none, fsdax or both. Returns the command's exit status.
@@ -113,22 +115,28 @@ add_share() {
         "local,path=${2//,/,,},mount_tag=$1,security_model=none,multidevs=remap,readonly=$3")
 }
 
-# Listens to the guest until it is gone: "ready", "status N" and "kill-power" are all it says.
+# Listens to the guest until it is gone. The time limit is the command's: it begins when the guest is up.
 follow_vm() {
-    local deadline=$((SECONDS + opt_timeout)) word value ready=no verdict=0
+    local deadline=$((SECONDS + boot_limit)) word value ready=no verdict
     while ((SECONDS < deadline)); do
-        word=''
+        word='' verdict=0
         read -r -t $((deadline - SECONDS)) -u "$control" word value || verdict=$?
         case $word in
-            ready) ready=yes ;;
+            ready) ready=yes deadline=$((SECONDS + opt_timeout)) ;;
+            left-running) say 'the command left processes running; their output ends here' ;;
             status) judge_end "$value"; return ;;
             kill-power) cut_power; return ;;
+            # read's statuses: above 128 the time is over, otherwise the other end is gone
             *) ((verdict == 0 || verdict > 128)) || { judge_end ''; return; } ;;
         esac
-        verdict=0
     done
     stop_vm
-    say "stopped after $opt_timeout s, the time limit$([[ $ready == yes ]] || printf ', before the guest was up')"
+    if [[ $ready == no ]]; then
+        keep_console
+        say "the virtual machine was not up after $boot_limit s and was killed (console: $console)"
+        return 125
+    fi
+    say "the command was stopped at its time limit, $opt_timeout s"
     return 124
 }
 
@@ -148,18 +156,22 @@ stop_vm() {
 
 # judge_end STATUS: with a status all is well and nothing is left to do in the machine; without one it died
 judge_end() {
-    local log panic
+    local trouble
     stop_vm
-    panic=$(grep -E 'Kernel panic|Oops|BUG:|lab-guest:' "$job/console.log" | tail -n 1 | tr -d '\r') || true
-    if [[ -n $1 && -z $panic ]]; then
+    trouble=$(grep -aE 'Kernel panic|Oops|BUG:|WARNING:|lab-guest:' "$job/console.log" | tail -n 1 | tr -d '\r') || true
+    if [[ -n $1 && -z $trouble ]]; then
         return "$1"
     fi
-    log=$cache/last-console.log
-    cp "$job/console.log" "$log" 2>/dev/null || cp "$job/qemu.log" "$log"
+    keep_console
     if [[ -n $1 ]]; then
-        say "the guest's kernel complained: $panic (console: $log)"
+        say "the guest's kernel complained: $trouble (console: $console)"
         return "$1"
     fi
-    say "the virtual machine died: ${panic:-$(tail -n 1 "$job/qemu.log")} (console: $log)"
+    say "the virtual machine died: ${trouble:-$(tail -n 1 "$job/qemu.log")} (console: $console)"
     return 125
+}
+
+keep_console() {
+    console=$cache/console-$(date +%Y%m%d-%H%M%S)-$$.log
+    cat "$job/console.log" "$job/qemu.log" >"$console" 2>/dev/null || true
 }

@@ -9,7 +9,6 @@
 # a process use only addresses of its own namespace. Hence hosts meet nowhere but on the bridge.
 bring_up_network() {
     local number
-    modprobe -a rdma_rxe rdma_ucm veth || return
     LAB_HOSTS=
     if ((lab_hosts == 1)); then
         ip link add veth0 type veth peer name port1 || return
@@ -50,10 +49,11 @@ give_device() {
 wait_for_addresses() {
     local number tries
     for ((number = 1; number <= lab_hosts; number++)); do
-        for tries in {1..50}; do
-            grep -qi ffff: /sys/class/infiniband/"rxe$number"/ports/1/gids/* 2>/dev/null && continue 2
-            sleep 0.1
+        for tries in {1..100}; do
+            grep -qi ffff: "/sys/class/infiniband/rxe$number/ports/1/gids/"[0-3] 2>/dev/null && continue 2
+            sleep 0.05
         done
+        printf 'lab-guest: rxe%s has no IPv4 address after %s looks\n' "$number" "$tries"
         return 1
     done
 }
