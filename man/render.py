@@ -82,8 +82,9 @@ class Manual:
                 self.aliases[path.name] = alias.group(1)
                 continue
             self.pages.append(path)
-            self.names[path.name] = re.findall(r"^\.Nm (\w+)", text.split(".Nd ")[0], flags=re.M)
-            self.about[path.name] = re.search(r"^\.Nd (.*)$", text, flags=re.M).group(1)
+            head, _, about = text.partition("\n.Nd ")
+            self.names[path.name] = re.findall(r"^\.Nm (\w+)", head, flags=re.M)
+            self.about[path.name] = about.split("\n")[0]
         if not self.pages:
             stop(f"{source} holds no manual pages")
 
@@ -121,7 +122,8 @@ def frame_prototypes(body):
             parameters = "<br>" + parameters.replace("</var>, ", "</var>,<br>")
         return (f'<p class="proto" id="{name}">{result} <code class="Fn">{name}</code>'
                 f'(<span class="parameters">{parameters}</span>);</p>')
-    head, synopsis, rest = re.split(r'(id="SYNOPSIS".*?</section>)', body, maxsplit=1, flags=re.S)
+    head, synopsis, rest = re.split(r'(id="SYNOPSIS".*?</section>)', body, maxsplit=1,
+                                    flags=re.S)
     synopsis = re.sub(r'<p class="Pp">(<var class="Ft">[^<]*</var>)\s*<br/>\s*'
                       r'<code class="Fn"[^>]*>(\w+)</code>\((.*?)\);</p>', box, synopsis,
                       flags=re.S)
@@ -132,13 +134,16 @@ def frame_prototypes(body):
 
 def add_contents(body):
     """A page with subsections begins with a list of them."""
-    found = re.findall(r'<h([12]) class="S[hs]" id="([^"]+)"><a[^>]*>(.*?)</a>', body, flags=re.S)
+    found = re.findall(r'<h([12]) class="S[hs]" id="([^"]+)"><a[^>]*>(.*?)</a>', body,
+                       flags=re.S)
     if sum(level == "2" for level, _, _ in found) < LONG_PAGE:
         return body
     items = "".join(f'<li class="level{level}"><a href="#{anchor}">{title}</a></li>'
                     for level, anchor, title in found)
-    contents = f'<details class="toc" open><summary>Contents</summary><ul>{items}</ul></details>'
-    return body.replace('<div class="manual-text">', contents + '<div class="manual-text">', 1)
+    contents = ('<details class="toc" open><summary>Contents</summary>'
+                f"<ul>{items}</ul></details>")
+    text = '<div class="manual-text">'
+    return body.replace(text, contents + text, 1)
 
 
 def link_functions(body, page, manual):
@@ -164,8 +169,8 @@ def index(manual, version):
         if page.suffix == ".3":
             groups[group_of(page.stem)].append(page.name)
     parts = ['<h1>librpma</h1>',
-             '<p class="lead">Remote Persistent Memory Access: read, write and flush the memory '
-             f'of another machine over RDMA. This is the manual of release {version}.</p>',
+             '<p class="lead">Remote Persistent Memory Access: read, write and flush the '
+             f'memory of another machine over RDMA. This is the manual of release {version}.</p>',
              '<p><a class="start" href="librpma.7.html">Start with the overview, '
              'librpma(7)</a></p>', '<h2 id="functions">Functions</h2>', '<div class="groups">']
     for title, pages in groups.items():

@@ -30,6 +30,7 @@ CHECKS = {
     "width": tool_checks.check_width,
     "whatis": tool_checks.check_whatis,
     "examples": tool_checks.check_examples,
+    "html": tool_checks.check_html,
 }
 
 

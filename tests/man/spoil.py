@@ -36,16 +36,20 @@ def append(path, text):
     return path, lambda old: old + text
 
 
+HEADER = "#include <librpma.h>\nint f(void);\n"
 CODE = ".Sh BUGS\n.Bd -literal\n%s\n.Ed\n"
 # check, what is wrong with the copy, how it comes about
 FAULTS = [
     ("pages", "a page is missing", remove(ALIAS)),
     ("pages", "the overview is missing", remove(OVERVIEW)),
-    ("pages", "a page of nothing", append("man/rpma_nothing.3", ".so man3/rpma_ep_listen.3\n")),
+    ("pages", "a page of nothing",
+     append("man/rpma_nothing.3", ".so man3/rpma_ep_listen.3\n")),
     ("pages", "an alias leads nowhere", edit(ALIAS, r"^\.so .*", ".so man3/rpma_nothing.3")),
-    ("pages", "an alias leads to a stranger", edit(ALIAS, r"^\.so .*", ".so man3/rpma_flush.3")),
+    ("pages", "an alias leads to a stranger",
+     edit(ALIAS, r"^\.so .*", ".so man3/rpma_flush.3")),
     ("pages", "NAME lacks an alias", edit(PAGE, r"^\.Nm rpma_ep_shutdown.*\n", "")),
-    ("pages", "a new export", append("contract/symbols.tsv", "rpma_new\tLIBRPMA_1.0\tyes\t9\n")),
+    ("pages", "a new export",
+     append("contract/symbols.tsv", "rpma_new\tLIBRPMA_1.0\tyes\t9\n")),
     ("head", "a wrong title", edit(PAGE, r"^\.Dt \S+", ".Dt RPMA_OTHER")),
     ("head", "a wrong version", edit(PAGE, r"^\.Os .*", '.Os "librpma 9.9.9"')),
     ("head", "a lost section", edit(PAGE, r"^\.Sh ATTRIBUTES", ".Sh ATTRIBUTE")),
@@ -54,14 +58,15 @@ FAULTS = [
     ("synopsis", "another result", edit(PAGE, r"^\.Ft int", ".Ft long")),
     ("synopsis", "another header", edit(PAGE, r"^\.In librpma.h", ".In rpma.h")),
     ("synopsis", "a header that changed",
-     edit("include/librpma.h", r"int rpma_ep_shutdown\(struct", "int rpma_ep_shutdown(const struct")),
+     edit("include/librpma.h", r"rpma_ep_shutdown\(struct", "rpma_ep_shutdown(const struct")),
     ("errors", "a lost code", edit(PAGE, r"^\.It Er RPMA_E_NOMEM.*", ".It Er RPMA_E_INVAL")),
     ("errors", "a code too many",
      edit(PAGE, r"^\.It Er RPMA_E_NOMEM", ".It Er RPMA_E_AGAIN\nspoiled\n.It Er RPMA_E_NOMEM")),
     ("errors", "a table that changed",
      append("contract/errors.tsv", "rpma_ep_listen\tRPMA_E_NOSUPP\tspoiled\tkept\t\n")),
     ("errors", "a failure of what cannot fail",
-     append("contract/errors.tsv", "rpma_utils_conn_event_2str\tRPMA_E_INVAL\tspoiled\tkept\t\n")),
+     append("contract/errors.tsv",
+            "rpma_utils_conn_event_2str\tRPMA_E_INVAL\tspoiled\tkept\t\n")),
     ("references", "a page that does not exist", append(OVERVIEW, ".Xr rpma_nothing 3\n")),
     ("references", "the wrong section", append(OVERVIEW, ".Xr rpma_ep_listen 2\n")),
     ("references", "an unknown foreign page", append(OVERVIEW, ".Xr ibv_nothing 3\n")),
@@ -69,14 +74,21 @@ FAULTS = [
     ("mandoc", "an open list", append(PAGE, ".Bl -tag -width Ds\n.It Er RPMA_E_INVAL\n")),
     ("groff", "an undefined macro", append(OVERVIEW, ".Zz nothing\n")),
     ("groff", "an undefined string", append(PAGE, "\\*[nothing]\n")),
-    ("width", "a line that is too wide", append(OVERVIEW, ".Bd -literal\n" + "x" * 90 + "\n.Ed\n")),
+    ("width", "a line that is too wide",
+     append(OVERVIEW, ".Bd -literal\n" + "x" * 90 + "\n.Ed\n")),
     ("whatis", "a name without a page", remove(ALIAS)),
     ("whatis", "NAME lacks a name", edit(PAGE, r"^\.Nm rpma_ep_shutdown.*\n", "")),
     ("whatis", "NAME lacks a description", edit(PAGE, r"^\.Nd .*\n", "")),
     ("examples", "a warning",
-     append(OVERVIEW, CODE % "#include <librpma.h>\nint f(void);\nint f(void) { int unused; return 0; }")),
+     append(OVERVIEW, CODE % (HEADER + "int f(void) { int unused; return 0; }"))),
     ("examples", "an undeclared call",
-     append(OVERVIEW, CODE % "#include <librpma.h>\nint f(void);\nint f(void) { return rpma_no(); }")),
+     append(OVERVIEW, CODE % (HEADER + "int f(void) { return rpma_no(); }"))),
+    ("html", "a renderer that forgets aliases",
+     edit("man/render.py", r"for alias in manual.aliases:", "for alias in []:")),
+    ("html", "a renderer that leads astray",
+     edit("man/render.py", r"href=\"librpma.7.html\"", 'href="librpma.html"')),
+    ("html", "a reference within the page that leads nowhere",
+     append(OVERVIEW, ".Sx Nothing\n")),
     ("examples", "a fragment", append(OVERVIEW, CODE % "ret = rpma_ep_shutdown(&ep);")),
 ]
 
@@ -84,8 +96,7 @@ FAULTS = [
 def spoiled_copy(root, path, change):
     for part in ("man", "include", "contract"):
         shutil.copytree(SOURCE / part, root / part)
-    if (SOURCE / "meson.build").exists():
-        shutil.copy(SOURCE / "meson.build", root)
+    shutil.copy(SOURCE / "meson.build", root)
     file = root / path
     if change is None:
         file.unlink()

@@ -59,8 +59,8 @@ def check_names(page, present):
 
 def check_head(book):
     """Title, version and the sections that a reader expects."""
-    build = book.source / "meson.build"
-    version = re.search(r"\bversion\s*:\s*'([^']+)'", build.read_text()) if build.exists() else None
+    build = (book.source / "meson.build").read_text(encoding="utf-8")
+    version = re.search(r"\bversion\s*:\s*'([^']+)'", build)
     for page in book.pages:
         if page.target:
             continue
