@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// loops.c -- runs the loops of a variant: for callgrind, or against the clock
+//
+//   PROGRAM count TIMES       each loop three times, TIMES, 2 * TIMES and 3 * TIMES long;
+//   mark()
+//                             is called around each, for callgrind --dump-before=mark
+//   PROGRAM time TIMES        prints for each loop the nanoseconds per call
+
+#include "loops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WARM_UP = 1000, LENGTHS = 3 };
+
+void give_up(const char *call) {
+    fprintf(stderr, "bench: %s did not return what it has to\n", call);
+    exit(EXIT_FAILURE);
+}
+
+// Has a name and a call of its own, so that callgrind can divide its counts here.
+__attribute__((noinline)) void mark(void);
+void mark(void) {
+    __asm__ volatile("");
+}
+
+static void count(const struct loop *loop, unsigned long times) {
+    loop->run(1); // whatever happens once
+    // volatile: each length has the same instructions around the loop itself.
+    for (volatile unsigned long length = 0; length <= LENGTHS; length++) {
+        loop->run(length * times);
+        mark();
+    }
+    puts(loop->name);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static void take_time(const struct loop *loop, unsigned long times) {
+    loop->run(WARM_UP);
+    const double start = now();
+    loop->run(times);
+    printf("%s\t%.4f\n", loop->name, (now() - start) / (double)times);
+}
+
+int main(int argc, char *argv[]) {
+    const unsigned long times = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+    const int counts = argc == 3 && strcmp(argv[1], "count") == 0;
+    if (times == 0 || (!counts && strcmp(argv[1], "time") != 0)) {
+        fprintf(stderr, "usage: %s count|time TIMES\n", argv[0]);
+        return 2;
+    }
+    connect_side();
+    for (const struct loop *loop = loops; loop->name != NULL; loop++)
+        (counts ? count : take_time)(loop, times);
+    return 0;
+}

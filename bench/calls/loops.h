@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// loops.h -- one loop for each data call, to be counted and timed alike in all variants
+
+#ifndef LOOPS_H
+#define LOOPS_H 1
+
+enum { TRANSFER_BYTES = 64, ATOMIC_BYTES = 8 };
+
+struct loop {
+    const char *name;
+    void (*run)(unsigned long times);
+};
+
+// Given by the variant; ends with name NULL.
+extern const struct loop loops[];
+void connect_side(void);
+
+_Noreturn void give_up(const char *call);
+
+// Ends the program when a call did not return what it has to.
+static inline void must(int is_so, const char *call) {
+    if (!is_so)
+        give_up(call);
+}
+
+#endif /* LOOPS_H */

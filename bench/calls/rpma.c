@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// rpma.c -- the loops as a user of librpma writes them; runs on any librpma.so.0
+
+#include <librpma.h>
+
+#include "loops.h"
+
+#include <stdlib.h>
+
+static struct rpma_peer *peer;
+static struct rpma_conn *conn;
+static struct rpma_cq *cq;
+static struct rpma_mr_local *local;
+static struct rpma_mr_remote *remote;
+
+static void register_memory(void) {
+    static char memory[4096];
+    const int everything = 0xff; // RPMA_MR_USAGE_*
+    must(rpma_mr_reg(peer, memory, sizeof(memory), everything, &local) == 0, "rpma_mr_reg");
+    char descriptor[64];
+    size_t size;
+    must(rpma_mr_get_descriptor_size(local, &size) == 0 && size <= sizeof(descriptor),
+         "rpma_mr_get_descriptor_size");
+    must(rpma_mr_get_descriptor(local, descriptor) == 0, "rpma_mr_get_descriptor");
+    must(rpma_mr_remote_from_descriptor(descriptor, size, &remote) == 0,
+         "rpma_mr_remote_from_descriptor");
+}
+
+static void allow_persistent_flush(void) {
+    struct rpma_peer_cfg *pcfg;
+    must(rpma_peer_cfg_new(&pcfg) == 0, "rpma_peer_cfg_new");
+    must(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true) == 0,
+         "rpma_peer_cfg_set_direct_write_to_pmem");
+    must(rpma_conn_apply_remote_peer_cfg(conn, pcfg) == 0, "rpma_conn_apply_remote_peer_cfg");
+    rpma_peer_cfg_delete(&pcfg);
+}
+
+void connect_side(void) {
+    struct ibv_context *device;
+    must(rpma_utils_get_ibv_context("127.0.0.1", RPMA_UTIL_IBV_CONTEXT_REMOTE, &device) == 0,
+         "rpma_utils_get_ibv_context");
+    must(rpma_peer_new(device, &peer) == 0, "rpma_peer_new");
+    register_memory();
+
+    struct rpma_conn_req *req;
+    must(rpma_conn_req_new(peer, "127.0.0.1", "7204", NULL, &req) == 0, "rpma_conn_req_new");
+    must(rpma_conn_req_connect(&req, NULL, &conn) == 0, "rpma_conn_req_connect");
+    enum rpma_conn_event event;
+    must(rpma_conn_next_event(conn, &event) == 0 && event == RPMA_CONN_ESTABLISHED,
+         "rpma_conn_next_event");
+    must(rpma_conn_get_cq(conn, &cq) == 0, "rpma_conn_get_cq");
+    allow_persistent_flush();
+}
+
+static void write_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_write(conn, remote, 0, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS,
+                        NULL) == 0,
+             "rpma_write");
+}
+
+static void read_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_read(conn, local, 0, remote, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS,
+                       NULL) == 0,
+             "rpma_read");
+}
+
+static void flush_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_flush(conn, remote, 0, TRANSFER_BYTES, RPMA_FLUSH_TYPE_PERSISTENT,
+                        RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
+             "rpma_flush");
+}
+
+static void atomic_write_loop(unsigned long times) {
+    static const char bytes[ATOMIC_BYTES];
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_atomic_write(conn, remote, 0, bytes, RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
+             "rpma_atomic_write");
+}
+
+static void send_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_send(conn, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
+             "rpma_send");
+}
+
+static void recv_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_recv(conn, local, 0, TRANSFER_BYTES, NULL) == 0, "rpma_recv");
+}
+
+static void poll_loop(unsigned long times) {
+    struct ibv_wc wc;
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_cq_get_wc(cq, 1, &wc, NULL) == 0, "rpma_cq_get_wc");
+}
+
+const struct loop loops[] = {
+    {"write", write_loop}, {"read", read_loop},
+    {"flush", flush_loop}, {"atomic_write", atomic_write_loop},
+    {"send", send_loop},   {"recv", recv_loop},
+    {"poll", poll_loop},   {0},
+};

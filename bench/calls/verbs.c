@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// verbs.c -- the loops written by hand in verbs, with what their opcode needs and no more
+
+#include <rdma/rdma_cma.h>
+#include <stddef.h>
+
+#include "loops.h"
+
+static struct ibv_qp *qp;
+static struct ibv_cq *cq;
+static struct ibv_mr *local;
+static uint64_t remote_addr;
+static uint32_t rkey;
+
+void connect_side(void) {
+    static char memory[4096];
+    struct rdma_cm_id *id;
+    must(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0, "rdma_create_id");
+    must(rdma_resolve_addr(id, NULL, NULL, 0) == 0, "rdma_resolve_addr");
+    struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
+    cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
+    struct ibv_qp_init_attr_ex attributes = {.send_cq = cq, .recv_cq = cq, .pd = pd};
+    must(rdma_create_qp_ex(id, &attributes) == 0, "rdma_create_qp_ex");
+    qp = id->qp;
+    local = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+    remote_addr = (uint64_t)(uintptr_t)memory;
+    rkey = local->rkey;
+}
+
+static inline struct ibv_sge buffer(void) {
+    return (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES, local->lkey};
+}
+
+static inline void post(struct ibv_sge *sge, enum ibv_wr_opcode opcode, unsigned flags) {
+    struct ibv_send_wr wr, *bad;
+    wr.wr_id = 0;
+    wr.next = NULL;
+    wr.sg_list = sge;
+    wr.num_sge = 1;
+    wr.opcode = opcode;
+    wr.send_flags = flags;
+    if (opcode != IBV_WR_SEND) {
+        wr.wr.rdma.remote_addr = remote_addr;
+        wr.wr.rdma.rkey = rkey;
+    }
+    must(ibv_post_send(qp, &wr, &bad) == 0, "ibv_post_send");
+}
+
+static void write_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_sge sge = buffer();
+        post(&sge, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED);
+    }
+}
+
+// An emulated flush is a read after the writes.
+static void read_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_sge sge = buffer();
+        post(&sge, IBV_WR_RDMA_READ, IBV_SEND_SIGNALED);
+    }
+}
+
+static void atomic_write_loop(unsigned long times) {
+    static const char bytes[ATOMIC_BYTES];
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_sge sge = {(uint64_t)(uintptr_t)bytes, ATOMIC_BYTES, 0};
+        post(&sge, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE);
+    }
+}
+
+static void send_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_sge sge = buffer();
+        post(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED);
+    }
+}
+
+static void recv_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_sge sge = buffer();
+        struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+        must(ibv_post_recv(qp, &wr, &bad) == 0, "ibv_post_recv");
+    }
+}
+
+static void poll_loop(unsigned long times) {
+    struct ibv_wc wc;
+    for (unsigned long i = 0; i < times; i++)
+        must(ibv_poll_cq(cq, 1, &wc) == 1, "ibv_poll_cq");
+}
+
+const struct loop loops[] = {
+    {"write", write_loop}, {"read", read_loop},
+    {"flush", read_loop},  {"atomic_write", atomic_write_loop},
+    {"send", send_loop},   {"recv", recv_loop},
+    {"poll", poll_loop},   {0},
+};

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Holds the library to its budgets: bench/budget.tsv and bench/connection.tsv.
+
+Counts instructions, calls and bytes, so that it may run on a busy machine. Ends with 0, 1 (one
+line per fault) or 77 (skipped: the line says why).
+"""
+
+import argparse
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+
+import measure
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+
+
+def check_calls(build):
+    """Instructions per call within the budget, and the share above verbs within the goal."""
+    library = build / "src"
+    ours = measure.Subject("librpma", build, "calls-rpma", library).instructions()
+    verbs = measure.Subject("verbs", build, "calls-verbs", library).instructions()
+    rows = measure.read_table(HERE / "budget.tsv")
+    if {row["call"] for row in rows} != set(ours):
+        yield f"budget.tsv has other calls than calls-rpma: {' '.join(ours)}"
+        return
+    for row in rows:
+        call, budget = row["call"], int(row["budget"])
+        share = measure.share(ours[call], int(row["predecessor"]), verbs[call])
+        print(f"{call}: {ours[call]} instructions, budget {budget}; above verbs {share:.0f} % "
+              f"of the predecessor, goal {row['goal']} %")
+        if ours[call] > budget:
+            yield f"{call} takes {ours[call]} instructions, the budget is {budget}"
+        if share > float(row["goal"]):
+            yield f"{call} is {share:.1f} % above verbs, the goal is {row['goal']} %"
+
+
+def check_connection(build):
+    """What a connection costs within the budget."""
+    ours = measure.Subject("librpma", build, "connection", build / "src").connection()
+    for row in measure.read_table(HERE / "connection.tsv"):
+        figure, budget = row["figure"], int(row["budget"])
+        if figure not in ours:
+            yield f"the program prints no '{figure}'"
+            continue
+        print(f"{figure}: {ours[figure]}, budget {budget}, predecessor {row['predecessor']}")
+        if ours[figure] > budget:
+            yield f"{figure} is {ours[figure]}, the budget is {budget}"
+
+
+CHECKS = {"calls": check_calls, "connection": check_connection}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="hold librpma to its budgets")
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="a build directory")
+    parser.add_argument("--skip", metavar="WHY", help="do not check, say why")
+    parser.add_argument("what", choices=CHECKS)
+    arguments = parser.parse_args()
+    try:
+        if arguments.skip:
+            raise measure.Missing(arguments.skip)
+        faults = list(CHECKS[arguments.what](arguments.build.resolve()))
+    except measure.Missing as missing:
+        print(f"bench {arguments.what}: SKIPPED, {missing}: nothing was checked")
+        return SKIPPED
+    except measure.Failed as failed:
+        faults = [str(failed)]
+    for fault in faults:
+        print(f"bench {arguments.what}: {fault}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.c -- stands in front of the allocator of libc and of mmap()
+
+// mmap() is to be mmap() here, not another name of mmap64().
+#undef _FILE_OFFSET_BITS
+
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LIVE_BLOCKS = 256 };
+
+static struct {
+    void *block;
+    size_t size;
+} live[LIVE_BLOCKS];
+static unsigned allocations;
+static unsigned mappings;
+
+// The allocator of libc under the names that stay when it is replaced.
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void __libc_free(void *block);
+
+void memory_reset(void) {
+    memset(live, 0, sizeof(live));
+    allocations = 0;
+    mappings = 0;
+}
+
+size_t memory_bytes(void) {
+    size_t bytes = 0;
+    for (unsigned i = 0; i < LIVE_BLOCKS; i++)
+        bytes += live[i].size;
+    return bytes;
+}
+
+unsigned memory_allocations(void) {
+    return allocations;
+}
+
+unsigned memory_mappings(void) {
+    return mappings;
+}
+
+static void *note(void *block, size_t size) {
+    allocations++;
+    for (unsigned i = 0; block != NULL && i < LIVE_BLOCKS; i++) {
+        if (live[i].block != NULL)
+            continue;
+        live[i].block = block;
+        live[i].size = size;
+        return block;
+    }
+    if (block != NULL)
+        abort(); // more blocks than a connection can have
+    return NULL;
+}
+
+static void forget(const void *block) {
+    for (unsigned i = 0; i < LIVE_BLOCKS; i++) {
+        if (live[i].block != block)
+            continue;
+        live[i].block = NULL;
+        live[i].size = 0;
+    }
+}
+
+void *malloc(size_t size) {
+    return note(__libc_malloc(size), size);
+}
+
+void *calloc(size_t count, size_t size) {
+    return note(__libc_calloc(count, size), count * size);
+}
+
+void *realloc(void *block, size_t size) {
+    forget(block);
+    return note(__libc_realloc(block, size), size);
+}
+
+void free(void *block) {
+    forget(block);
+    __libc_free(block);
+}
+
+void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
+    mappings++;
+    const long mapped = syscall(SYS_mmap, address, size, protection, flags, fd, offset);
+    return mapped == -1 ? MAP_FAILED : (void *)mapped; // NOLINT(performance-no-int-to-ptr)
+}
+
+// What it is called in a library that is built for large files.
+void *mmap64(void *address, size_t size, int protection, int flags, int fd, off64_t offset) {
+    return mmap(address, size, protection, flags, fd, offset);
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Runs the programs of bench/ on a library and reads what they print."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+COUNTED_CALLS = 1000
+LENGTHS = 3  # each loop is counted 0, 1, 2 and 3 times COUNTED_CALLS long
+MARKS = LENGTHS + 1
+
+
+class Missing(Exception):
+    """A tool that a measurement cannot do without."""
+
+
+class Failed(Exception):
+    """A measurement that did not work; its text says what to do."""
+
+
+def read_table(path):
+    """The rows of a table: names in the first line that is no comment, values by tabs."""
+    lines = [line.split("\t") for line in path.read_text().splitlines()
+             if line and not line.startswith("#")]
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+
+
+def run(command, environment=None, directory=None):
+    """Standard output of a command that has to succeed."""
+    done = subprocess.run(command, env=environment, cwd=directory, check=False,
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+        raise Failed(f"{pathlib.Path(command[0]).name} ended with {done.returncode}: {last}")
+    return done.stdout
+
+
+def over_provider(build, library):
+    """The environment in which a program of build loads library and the do-nothing provider."""
+    path = f"{build / 'bench' / 'provider'}:{library}"
+    return {**os.environ, "LD_LIBRARY_PATH": path, "LD_BIND_NOW": "1"}
+
+
+class Subject:
+    """One of what is compared: a program of the build on a library."""
+
+    def __init__(self, name, build, program, library):
+        self.name = name
+        self.program = build / "bench" / program
+        self.environment = over_provider(build, library)
+
+    def instructions(self):
+        """Instructions of one call for each loop, the loop and the provider included."""
+        if not shutil.which("valgrind"):
+            raise Missing("valgrind is not installed: apt-get install valgrind")
+        with tempfile.TemporaryDirectory(prefix="librpma-bench-") as directory:
+            output = pathlib.Path(directory) / "callgrind"
+            names = run(["valgrind", "--tool=callgrind", "--dump-before=mark",
+                         f"--callgrind-out-file={output}", self.program, "count",
+                         str(COUNTED_CALLS)], self.environment, directory).split()
+            parts = [read_total(pathlib.Path(f"{output}.{number + 1}"))
+                     for number in range(MARKS * len(names))]
+        return {name: per_call(name, parts[MARKS * number + 1:MARKS * (number + 1)])
+                for number, name in enumerate(names)}
+
+    def nanoseconds(self, calls):
+        """Nanoseconds of one call for each loop, in one run of the program."""
+        return {name: float(value) for name, value in
+                (line.split("\t") for line in
+                 run([self.program, "time", str(calls)], self.environment).splitlines())}
+
+    def connection(self):
+        """What one more connection costs: "side figure" -> number, or the list of calls."""
+        figures = {}
+        for line in run([self.program], self.environment).splitlines():
+            side, figure, value = line.split("\t")
+            is_list = figure.endswith("list")
+            figures[f"{side} {figure}"] = value.split() if is_list else int(value)
+        return figures
+
+
+def read_total(part):
+    """The instructions of one part of callgrind's output."""
+    found = re.search(r"^totals: (\d+)$", part.read_text(), re.MULTILINE)
+    if not found:
+        raise Failed(f"callgrind wrote no total into {part.name}: is this valgrind too old?")
+    return int(found.group(1))
+
+
+def per_call(name, lengths):
+    """Each length adds the same number of calls, so it must add the same instructions."""
+    first, second = (after - before for before, after in zip(lengths, lengths[1:]))
+    if first != second or first % COUNTED_CALLS:
+        raise Failed(f"{name}: {COUNTED_CALLS} calls took {first} instructions, then {second}: "
+                     "the count is disturbed")
+    return first // COUNTED_CALLS
+
+
+def share(ours, predecessor, verbs):
+    """What is above the raw call, in percent of what the predecessor has above it."""
+    return 100 * (ours - verbs) / (predecessor - verbs)

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// cm.c -- librdmacm that does nothing: who listens has a request, who connects is connected
+
+#include "provider.h"
+
+#include <rdma/rdma_cma.h>
+
+// The endpoint's channel is the only one with a listener: its events are requests.
+static struct rdma_cm_id *listener;
+
+struct rdma_event_channel *rdma_create_event_channel(void) {
+    provider_count(__func__);
+    return provider_object(sizeof(struct rdma_event_channel));
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel) {
+    (void)channel;
+    provider_count(__func__);
+}
+
+static struct rdma_cm_id *new_id(struct rdma_event_channel *channel) {
+    struct rdma_cm_id *id = provider_object(sizeof(*id));
+    id->channel = channel;
+    id->verbs = provider_device();
+    return id;
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+                   enum rdma_port_space ps) {
+    (void)context, (void)ps;
+    provider_count(__func__);
+    *id = new_id(channel);
+    return 0;
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id) {
+    provider_count(__func__);
+    if (listener == id)
+        listener = NULL;
+    return 0;
+}
+
+int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+                     struct rdma_addrinfo **result) {
+    (void)node, (void)service, (void)hints;
+    provider_count(__func__);
+    *result = provider_object(sizeof(**result));
+    return 0;
+}
+
+void rdma_freeaddrinfo(struct rdma_addrinfo *result) {
+    (void)result;
+    provider_count(__func__);
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
+    (void)id, (void)addr;
+    provider_count(__func__);
+    return 0;
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst,
+                      int timeout_ms) {
+    (void)id, (void)src, (void)dst, (void)timeout_ms;
+    provider_count(__func__);
+    return 0;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
+    (void)id, (void)timeout_ms;
+    provider_count(__func__);
+    return 0;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog) {
+    (void)backlog;
+    provider_count(__func__);
+    listener = id;
+    return 0;
+}
+
+int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attributes) {
+    provider_count(__func__);
+    id->qp = provider_object(sizeof(*id->qp));
+    id->qp->context = id->verbs;
+    id->qp->send_cq = attributes->send_cq;
+    id->qp->recv_cq = attributes->recv_cq;
+    return 0;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *id) {
+    provider_count(__func__);
+    id->qp = NULL;
+}
+
+int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
+    provider_count(__func__);
+    id->channel = channel;
+    return 0;
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param) {
+    (void)id, (void)param;
+    provider_count(__func__);
+    return 0;
+}
+
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param) {
+    (void)id, (void)param;
+    provider_count(__func__);
+    return 0;
+}
+
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len) {
+    (void)id, (void)private_data, (void)private_data_len;
+    provider_count(__func__);
+    return 0;
+}
+
+int rdma_disconnect(struct rdma_cm_id *id) {
+    (void)id;
+    provider_count(__func__);
+    return 0;
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
+    provider_count(__func__);
+    *event = provider_object(sizeof(**event));
+    if (listener != NULL && listener->channel == channel) {
+        (*event)->event = RDMA_CM_EVENT_CONNECT_REQUEST;
+        (*event)->listen_id = listener;
+        (*event)->id = new_id(channel);
+    } else {
+        (*event)->event = RDMA_CM_EVENT_ESTABLISHED;
+    }
+    return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event) {
+    (void)event;
+    provider_count(__func__);
+    return 0;
+}
+
+const char *rdma_event_str(enum rdma_cm_event_type event) {
+    (void)event;
+    return "event";
+}

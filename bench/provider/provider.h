@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// provider.h -- libibverbs and librdmacm that do nothing, and count who called them
+//
+// Posting and polling are not counted: they return at once, so that what is measured is the
+// way to them. Every other call succeeds and leaves one count behind.
+
+#ifndef PROVIDER_H
+#define PROVIDER_H 1
+
+#include <stddef.h>
+
+struct provider_count {
+    const char *call;
+    unsigned times;
+};
+
+// The calls since the last reset, in the order in which they came first; ends with call NULL.
+const struct provider_count *provider_counts(void);
+void provider_reset(void);
+
+// For the provider itself: counts a call, makes an object of zeros that is never freed.
+void provider_count(const char *call);
+void *provider_object(size_t size);
+struct ibv_context *provider_device(void);
+
+#endif /* PROVIDER_H */

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// verbs.c -- libibverbs that does nothing
+
+#include "provider.h"
+
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#undef ibv_reg_mr
+
+enum { ARENA_BYTES = 1 << 20, DIFFERENT_CALLS = 64, KEY = 7 };
+
+static struct provider_count counts[DIFFERENT_CALLS + 1];
+
+const struct provider_count *provider_counts(void) {
+    return counts;
+}
+
+void provider_reset(void) {
+    for (unsigned i = 0; i < DIFFERENT_CALLS; i++)
+        counts[i] = (struct provider_count){0};
+}
+
+// Names are compared by address: each call passes its own __func__.
+void provider_count(const char *call) {
+    unsigned i = 0;
+    while (counts[i].call != NULL && counts[i].call != call)
+        i++;
+    if (i == DIFFERENT_CALLS)
+        abort();
+    counts[i].call = call;
+    counts[i].times++;
+}
+
+// Not from malloc: the allocations of the library are counted elsewhere.
+void *provider_object(size_t size) {
+    static _Alignas(64) unsigned char arena[ARENA_BYTES];
+    static size_t used;
+    unsigned char *object = arena + used;
+    used += (size + 63) & ~(size_t)63;
+    if (used > sizeof(arena)) {
+        fputs("provider: more objects than the arena holds\n", stderr);
+        abort();
+    }
+    return object;
+}
+
+static int poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc) {
+    (void)cq, (void)num_entries, (void)wc;
+    return 1;
+}
+
+static int req_notify_cq(struct ibv_cq *cq, int solicited_only) {
+    (void)cq, (void)solicited_only;
+    provider_count("ibv_req_notify_cq");
+    return 0;
+}
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {
+    (void)qp, (void)wr, (void)bad;
+    return 0;
+}
+
+static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad) {
+    (void)qp, (void)wr, (void)bad;
+    return 0;
+}
+
+static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                         struct ibv_recv_wr **bad) {
+    (void)srq, (void)wr, (void)bad;
+    return 0;
+}
+
+struct ibv_context *provider_device(void) {
+    static struct ibv_device device = {.transport_type = IBV_TRANSPORT_IB};
+    static struct ibv_context context = {
+        .device = &device,
+        .ops = {.poll_cq = poll_cq,
+                .req_notify_cq = req_notify_cq,
+                .post_send = post_send,
+                .post_recv = post_recv,
+                .post_srq_recv = post_srq_recv},
+    };
+    return &context;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attributes) {
+    (void)context;
+    provider_count(__func__);
+    *attributes = (struct ibv_device_attr){0};
+    return 0;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context) {
+    provider_count(__func__);
+    struct ibv_pd *pd = provider_object(sizeof(*pd));
+    pd->context = context;
+    return pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd) {
+    (void)pd;
+    provider_count(__func__);
+    return 0;
+}
+
+static struct ibv_mr *region(struct ibv_pd *pd, void *addr, size_t length) {
+    struct ibv_mr *mr = provider_object(sizeof(*mr));
+    *mr = (struct ibv_mr){.context = pd->context,
+                          .pd = pd,
+                          .addr = addr,
+                          .length = length,
+                          .lkey = KEY,
+                          .rkey = KEY};
+    return mr;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access) {
+    (void)access;
+    provider_count(__func__);
+    return region(pd, addr, length);
+}
+
+// What the ibv_reg_mr() of the headers becomes when the access flags are not constant.
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+                                unsigned access) {
+    (void)iova, (void)access;
+    provider_count("ibv_reg_mr");
+    return region(pd, addr, length);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr) {
+    (void)mr;
+    provider_count(__func__);
+    return 0;
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context) {
+    provider_count(__func__);
+    struct ibv_comp_channel *channel = provider_object(sizeof(*channel));
+    channel->context = context;
+    return channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel) {
+    (void)channel;
+    provider_count(__func__);
+    return 0;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                             struct ibv_comp_channel *channel, int comp_vector) {
+    (void)comp_vector;
+    provider_count(__func__);
+    struct ibv_cq *cq = provider_object(sizeof(*cq));
+    cq->context = context;
+    cq->channel = channel;
+    cq->cq_context = cq_context;
+    cq->cqe = cqe;
+    return cq;
+}
+
+int ibv_destroy_cq(struct ibv_cq *cq) {
+    (void)cq;
+    provider_count(__func__);
+    return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context) {
+    (void)channel;
+    provider_count(__func__);
+    *cq = NULL;
+    *cq_context = NULL;
+    return -1;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned events) {
+    (void)cq, (void)events;
+    provider_count(__func__);
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attributes) {
+    (void)attributes;
+    provider_count(__func__);
+    struct ibv_srq *srq = provider_object(sizeof(*srq));
+    srq->context = pd->context;
+    srq->pd = pd;
+    return srq;
+}
+
+int ibv_destroy_srq(struct ibv_srq *srq) {
+    (void)srq;
+    provider_count(__func__);
+    return 0;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
+    (void)qp;
+    return NULL;
+}
+
+const char *ibv_wc_status_str(enum ibv_wc_status status) {
+    (void)status;
+    return "status";
+}
