@@ -13,7 +13,8 @@
  *   handle to NULL, and do nothing when it is NULL already.
  * - Functions may be called from many threads at once as long as no two of them use the same
  *   connection request or endpoint, and nobody uses an object while it is being deleted.
- *   Peers, configurations, memory regions and connections may be shared.
+ *   Peers, configurations, memory regions and connections may be shared; the events of a
+ *   connection are for one thread at a time.
  */
 
 #ifndef LIBRPMA_H
