@@ -14,8 +14,8 @@ static const struct program program = {
 };
 
 struct content {
+    char entry[BLOCK_SIZE];
     struct log_header header;
-    char entry[ENTRY_SIZE];
 };
 
 static struct rpma_conn *conn;
@@ -24,25 +24,24 @@ static struct rpma_mr_remote *remote;
 static enum rpma_flush_type flush_type;
 
 /*
- * The entry must be persistent before the tail says that it is there. Nothing waits in between:
- * the atomic write comes after the flush that was posted before it.
+ * The entry must be persistent before the tail says that it is there. Nothing has to wait for
+ * that: the atomic write comes after the flush that was posted before it.
  */
 static void append(struct side *side, uint64_t tail) {
-    struct content *content = (void *)side->memory.ptr;
-    size_t position = sizeof(struct log_header) + tail;
-    size_t tail_position = offsetof(struct log_header, tail);
-    uint64_t new_tail = htole64(tail + ENTRY_SIZE);
+    size_t offset = entry_offset(tail);
+    size_t tail_offset = offsetof(struct log_header, tail);
+    uint64_t new_tail = htole64(tail + 1);
 
-    if (position + ENTRY_SIZE > LOG_SIZE)
+    if (tail >= LOG_ENTRIES)
         fail("the log is full: let the server begin with another file");
-    make_entry(content->entry, tail / ENTRY_SIZE + 1);
-    CALL(rpma_write(conn, remote, position, side->mr, offsetof(struct content, entry),
-                    ENTRY_SIZE, RPMA_F_COMPLETION_ON_ERROR, NULL));
-    CALL(rpma_flush(conn, remote, position, ENTRY_SIZE, flush_type, RPMA_F_COMPLETION_ON_ERROR,
+    fill_block(side->memory.ptr, BLOCK_SIZE, entry_content(tail));
+    CALL(rpma_write(conn, remote, offset, side->mr, 0, BLOCK_SIZE, RPMA_F_COMPLETION_ON_ERROR,
                     NULL));
-    CALL(rpma_atomic_write(conn, remote, tail_position, (const char *)&new_tail,
+    CALL(rpma_flush(conn, remote, offset, BLOCK_SIZE, flush_type, RPMA_F_COMPLETION_ON_ERROR,
+                    NULL));
+    CALL(rpma_atomic_write(conn, remote, tail_offset, (const char *)&new_tail,
                            RPMA_F_COMPLETION_ON_ERROR, NULL));
-    CALL(rpma_flush(conn, remote, tail_position, sizeof(new_tail), flush_type,
+    CALL(rpma_flush(conn, remote, tail_offset, sizeof(new_tail), flush_type,
                     RPMA_F_COMPLETION_ALWAYS, NULL));
     await_completion(cq);
 }
@@ -59,16 +58,15 @@ int main(int argc, char *argv[]) {
     flush_type = direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
     CALL(rpma_conn_get_cq(conn, &cq));
 
-    CALL(rpma_read(conn, side.mr, 0, remote, 0, sizeof(struct log_header),
-                   RPMA_F_COMPLETION_ALWAYS, NULL));
+    CALL(rpma_read(conn, side.mr, offsetof(struct content, header), remote, 0,
+                   sizeof(struct log_header), RPMA_F_COMPLETION_ALWAYS, NULL));
     await_completion(cq);
     if (!log_is_valid(&content->header))
         fail("the server's memory holds no log");
     uint64_t tail = le64toh(content->header.tail);
-    for (int i = 0; i < ENTRIES; i++, tail += ENTRY_SIZE)
-        append(&side, tail);
-    printf("client: appended %d entries, the log has %zu now\n", ENTRIES,
-           (size_t)(tail / ENTRY_SIZE));
+    for (int i = 0; i < ENTRIES; i++)
+        append(&side, tail++);
+    printf("client: appended %d entries, the log has %zu now\n", ENTRIES, (size_t)tail);
 
     CALL(rpma_mr_remote_delete(&remote));
     disconnect(&conn);

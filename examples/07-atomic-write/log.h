@@ -11,25 +11,32 @@
 #include <endian.h>
 #include <string.h>
 
-#define LOG_SIZE (16 * BLOCK_SIZE)
+#define LOG_ENTRIES ((size_t)64)
+#define LOG_SIZE ((LOG_ENTRIES + 1) * BLOCK_SIZE)
 #define LOG_SIGNATURE "RPMALOG1"
-#define ENTRY_SIZE ((size_t)64)
 
-/* Entries follow the header. Those before the tail are valid, whatever stands behind it. */
+/*
+ * The first block of the log; one block for each entry follows. Those before the tail are
+ * valid, whatever stands behind it.
+ */
 struct log_header {
+    uint64_t tail; /* entries, little-endian; changes by atomic writes only */
     char signature[8];
-    uint64_t tail; /* bytes of entries, little-endian; changes by atomic writes only */
 };
 
 static inline bool log_is_valid(const struct log_header *header) {
-    uint64_t tail = le64toh(header->tail);
     return !memcmp(header->signature, LOG_SIGNATURE, sizeof(header->signature)) &&
-           tail <= LOG_SIZE - sizeof(*header) && tail % ENTRY_SIZE == 0;
+           le64toh(header->tail) <= LOG_ENTRIES;
 }
 
-static inline void make_entry(char entry[ENTRY_SIZE], size_t number) {
-    memset(entry, 0, ENTRY_SIZE);
-    snprintf(entry, ENTRY_SIZE, "entry %zu, appended by a client\n", number);
+/* Where the entry stands; the first is number 0. */
+static inline size_t entry_offset(uint64_t number) {
+    return (size_t)(number + 1) * BLOCK_SIZE;
+}
+
+/* What stands in it. */
+static inline unsigned entry_content(uint64_t number) {
+    return (unsigned)(number % 100);
 }
 
 #endif
