@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""The table of cases, and what a case works with."""
+
+import contextlib
+import os
+import re
+import tempfile
+import time
+
+from . import lab
+from .side import ALL_USAGES, Failed, Side, expect
+
+TABLE = []
+PORT = "7204"
+
+
+class Case:
+    def __init__(self, group, title, function, values, limit, builds):
+        self.group, self.title, self.function = group, title, function
+        self.values, self.limit, self.builds = values, limit, builds
+
+    @property
+    def name(self):
+        return f"{self.group}: {self.title.format(**self.values)}"
+
+    @property
+    def file_name(self):
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") + ".log"
+
+
+def case(group, title, table=({},), limit=60, builds=("native", "plain")):
+    """
+    Enters a function into the table, once per row of values. limit: seconds until it counts as
+    failed. builds: those it runs on; others would show nothing more.
+    """
+    def enter(function):
+        TABLE.extend(Case(group, title, function, values, limit, builds) for values in table)
+        return function
+    return enter
+
+
+class Test:
+    """
+    Starts sides, and at the end has them give everything back: descriptors and kernel objects
+    are counted against what there was before.
+    """
+
+    def __init__(self, build):
+        self.build = build
+        self.transcript = []
+        self.sides = []
+        self.errors = []
+        self.undo = contextlib.ExitStack()
+        self.before = lab.resources()
+
+    def side(self, number, name=None, **values):
+        """A process on host 1 or 2, with the device's context but no peer."""
+        return self.prepare(self.start(number, name, **values))
+
+    def start(self, number, name=None, wrapper=(), environment=None, checked=True):
+        host = lab.host(number)
+        name = name or f"host{number}"
+        errors = tempfile.TemporaryFile()
+        self.errors.append((name, errors))
+        side = Side(name, lab.on(host, *wrapper, lab.PEER), self.transcript,
+                    {**os.environ, **(environment or {})}, errors)
+        side.address = lab.address(host)
+        side.checked = checked
+        self.sides.append(side)
+        return side
+
+    def prepare(self, side):
+        side.wait_for_line()
+        side.device = side("context", addr=side.address)["device"]
+        side.baseline = side.descriptors()
+        return side
+
+    def peers(self, **values):
+        """A server on host 1 and a client on host 2, with their peers."""
+        pair = self.start(1, "server", **values), self.start(2, "client", **values)
+        for side in pair:
+            self.prepare(side)("peer")
+        return pair
+
+    @property
+    def is_native(self):
+        """Whether flush and atomic write are operations of their own here."""
+        if self.build != "native":
+            return False
+        return lab.IS_VIRTUAL or "native flush: yes" in self.said()
+
+    def said(self):
+        """What the sides wrote to their standard error so far."""
+        text = []
+        for name, errors in self.errors:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace")
+            text.append(f"==== {name}\n{said}")
+        return "\n".join(text)
+
+    def finish(self):
+        """Everything is given back while the processes live; then they end."""
+        living = [side for side in self.sides if side.is_alive]
+        for side in living:
+            side.begin("release")
+        for side in living:
+            side.end()
+        checked = [side for side in living if side.checked]
+        for side in checked:
+            self.wait_until_equal(side.descriptors, side.baseline, f"{side.name}: descriptors")
+        foreign = {side.device for side in living if not side.checked}
+        wanted = {side.device: self.before[side.device] for side in checked
+                  if side.device not in foreign}
+        self.wait_until_equal(lambda: {device: lab.resources()[device] for device in wanted},
+                              wanted, "kernel objects that stay")
+        for side in living:
+            side.begin("quit")
+        for side in living:
+            side.wait_for_end()
+
+    def wait_until_equal(self, measure, wanted, what, seconds=5):
+        deadline = time.monotonic() + seconds
+        while (found := measure()) != wanted:
+            if time.monotonic() > deadline:
+                self.transcript.append(lab.owners())
+                expect(found, wanted, what)
+            time.sleep(0.1)
+
+    def abandon(self):
+        """Leaves nothing behind, whatever happened."""
+        for side in self.sides:
+            if side.is_alive:
+                side.kill()
+        self.undo.close()
+
+    def log(self):
+        return "\n".join(self.transcript) + "\n" + self.said()
+
+
+def listen(server):
+    server("listen", addr=server.address, port=PORT)
+
+
+def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_data="",
+            client_data="", before_connect=None):
+    """Connection number on both sides; the server listens already."""
+    client("req-new", req=number, addr=server.address, port=PORT, **with_cfg(client_cfg))
+    client("connect", req=number, conn=number, **with_data(client_data))
+    server("next-req", req=number, **with_cfg(server_cfg))
+    if before_connect:
+        before_connect()
+    server("connect", req=number, conn=number, **with_data(server_data))
+    client.event("ESTABLISHED", conn=number)
+    server.event("ESTABLISHED", conn=number)
+
+
+def with_cfg(cfg):
+    return {} if cfg is None else {"cfg": cfg}
+
+
+def with_data(data):
+    return {"pdata": data} if data else {}
+
+
+def connected(test, size=65536, usage=ALL_USAGES, **values):
+    """Server and client with a connection; each has region 0, the client knows the server's."""
+    server, client = test.peers()
+    share_region(server, client, size, usage)
+    listen(server)
+    connect(server, client, **values)
+    return server, client
+
+
+def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=None):
+    where = {"file": file} if file else {}
+    server("memory", mr=number, size=size, **where)
+    client("memory", mr=number, size=size)
+    client("reg", mr=number, usage=ALL_USAGES)
+    descriptor = server("reg", mr=number, usage=usage)["desc"]
+    client("remote", rmr=number, desc=descriptor)
+    return descriptor
+
+
+def disconnect(first, second, number=0):
+    """One side begins, the other finishes; both see the end within ten seconds."""
+    first("disconnect", conn=number)
+    second.event("CLOSED", conn=number)
+    second("disconnect", conn=number)
+    first.event("CLOSED", conn=number)
+
+
+def fail(message):
+    raise Failed(message)

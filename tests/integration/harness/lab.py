@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""What the tests run on: hosts, devices, persistent memory, and what the kernel counts."""
+
+import json
+import os
+import subprocess
+
+HOSTS = os.environ.get("LAB_HOSTS", "").split()
+FSDAX = os.environ.get("LAB_FSDAX", "")
+DEVDAX = os.environ.get("LAB_DEVDAX", "")
+BUILD_DIR = os.environ.get("LIBRPMA_BUILD_DIR", "")
+IS_VIRTUAL = os.environ.get("LAB_RDMA") == "rxe"
+COUNTED = ("pd", "cq", "qp", "cm_id", "mr", "srq")
+PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
+
+
+class Skipped(Exception):
+    """The case cannot run here; the text says why."""
+
+
+def host(number):
+    """The name of host 1 or 2; on a machine with one host both are the same."""
+    return HOSTS[min(number, len(HOSTS)) - 1]
+
+
+def address(name):
+    return os.environ["LAB_ADDR_" + name]
+
+
+def on(name, *command):
+    return ["on", name, *command]
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def resources():
+    """What the kernel counts per device: {device: {"qp": 1, …}}."""
+    shown = json.loads(run("rdma", "-j", "resource", "show"))
+    return {row["ifname"]: {kind: row.get(kind, 0) for kind in COUNTED} for row in shown}
+
+
+def owners():
+    """Who holds what, for a message about a leak."""
+    return "".join(run("rdma", "resource", "show", kind) for kind in ("cm_id", "qp", "mr"))
+
+
+def need_virtual(what):
+    if not IS_VIRTUAL:
+        raise Skipped(f"{what} is possible in the virtual machine only")
+
+
+def need(path, what):
+    if not path:
+        raise Skipped(f"no {what} here")
+    return path

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""One side of a test: a process of the program `peer`, driven over its standard input."""
+
+import collections
+import os
+import select
+import signal
+import subprocess
+import time
+
+READ_SRC, READ_DST, WRITE_SRC, WRITE_DST = 1, 2, 4, 8
+FLUSH_VISIBILITY, FLUSH_PERSISTENT, SEND, RECV = 16, 32, 64, 128
+ALL_USAGES = 255
+ON_ERROR, ALWAYS = 1, 3
+
+OPCODES = {0: "SEND", 1: "WRITE", 2: "READ", 8: "FLUSH", 9: "ATOMIC_WRITE", 128: "RECV",
+           129: "RECV_WITH_IMM"}
+STATUSES = {0: "SUCCESS", 1: "LOC_LEN_ERR", 2: "LOC_QP_OP_ERR", 4: "LOC_PROT_ERR",
+            5: "WR_FLUSH_ERR", 9: "REM_INV_REQ_ERR", 10: "REM_ACCESS_ERR", 11: "REM_OP_ERR",
+            12: "RETRY_EXC_ERR", 13: "RNR_RETRY_EXC_ERR"}
+
+# status is SUCCESS or a failure's name; the opcode of a failed operation is None.
+Completion = collections.namedtuple("Completion", "status opcode ctx len imm qp")
+
+
+class Failed(Exception):
+    """What was tested is not as it has to be."""
+
+
+class Died(Failed):
+    """The process of a side ended although nobody asked it to."""
+
+
+def expect(actual, wanted, what):
+    if actual != wanted:
+        raise Failed(f"{what}: {actual!r} instead of {wanted!r}")
+
+
+def completion(text):
+    status, opcode, ctx, length, imm, qp = text.split(":")
+    return Completion(STATUSES.get(int(status), status),
+                      None if opcode == "-" else OPCODES.get(int(opcode), opcode),
+                      int(ctx), int(length), int(imm), int(qp))
+
+
+class Side:
+    """
+    side("verb", key=value, …) performs a command and returns its answer; a command that fails
+    raises Failed. side.code(…) returns the error's name instead, "ok" without one. side.begin(…)
+    only sends the command, side.end() takes its answer.
+    """
+
+    def __init__(self, name, command, transcript, environment, errors):
+        self.name = name
+        self.transcript = transcript
+        self.running = None
+        self.buffer = b""
+        self.baseline = None
+        self.device = None
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=errors, env=environment)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def note(self, text):
+        self.transcript.append(f"{time.monotonic():10.3f} {self.name} {text}")
+
+    def wait_for_line(self, timeout=900):
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self.buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                raise Failed(f"{self.name}: no answer within {timeout} s")
+            chunk = os.read(self.process.stdout.fileno(), 65536)
+            if not chunk:
+                status = self.process.wait()
+                raise Died(f"{self.name} ended with status {status}" +
+                           (f" in {self.running}" if self.running else ""))
+            self.buffer += chunk
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        self.note("< " + line.decode())
+        return line.decode()
+
+    def begin(self, verb, **values):
+        line = " ".join([verb] + [f"{key}={value}" for key, value in values.items()])
+        self.note("> " + line)
+        self.running = line
+        try:
+            self.process.stdin.write(line.encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Died(f"{self.name} ended before {line}") from None
+
+    def take(self, timeout=900):
+        """(code, answer) of the command that was begun."""
+        words = self.wait_for_line(timeout).split()
+        if words[0] == "bad":
+            raise Failed(f"{self.name}: {' '.join(words[1:])}")
+        code = "ok" if words[0] == "ok" else words[1]
+        pairs = words[1:] if code == "ok" else words[2:]
+        return code, dict(pair.split("=", 1) for pair in pairs)
+
+    def end(self, timeout=900):
+        code, answer = self.take(timeout)
+        if code != "ok":
+            raise Failed(f"{self.name}: {self.running}: {code} {answer or ''}")
+        return answer
+
+    def __call__(self, verb, **values):
+        self.begin(verb, **values)
+        return self.end()
+
+    def code(self, verb, **values):
+        self.begin(verb, **values)
+        return self.take()[0]
+
+    def refuses(self, wanted, verb, **values):
+        self.begin(verb, **values)
+        expect(self.take()[0], wanted, f"{self.name}: {verb}")
+
+    def completions(self, count=1, **values):
+        """The next count completions; fewer are a failure."""
+        answer = self("wc", count=count, **values)
+        return [completion(answer[f"wc{i}"]) for i in range(count)]
+
+    def completion(self, status="SUCCESS", opcode=None, **values):
+        """The next completion, which must have this status and opcode."""
+        found = self.completions(1, **values)[0]
+        expect(found.status, status, f"{self.name}: completion status")
+        if opcode is not None:
+            expect(found.opcode, opcode, f"{self.name}: completion opcode")
+        return found
+
+    def event(self, wanted, within=10, **values):
+        """The connection's next event must be this one and come within so many seconds."""
+        answer = self("event", timeout=int(within * 1000), **values)
+        expect(answer["event"], wanted, f"{self.name}: event")
+
+    def descriptors(self):
+        return sorted(os.readlink(f"/proc/{self.pid}/fd/{fd}")
+                      for fd in os.listdir(f"/proc/{self.pid}/fd") if self.has_descriptor(fd))
+
+    def has_descriptor(self, fd):
+        return os.path.lexists(f"/proc/{self.pid}/fd/{fd}")
+
+    @property
+    def is_alive(self):
+        return self.process.poll() is None
+
+    def kill(self):
+        self.note("killed")
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def wait_for_end(self, timeout=60):
+        try:
+            expect(self.process.wait(timeout), 0, f"{self.name}: exit status")
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.name} does not end") from None

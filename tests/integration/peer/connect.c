@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// connect.c -- commands for endpoints, requests and the life of connections
+
+#include <string.h>
+#include <unistd.h>
+
+#include "peer.h"
+
+struct rpma_conn *the_conn(const struct args *args) {
+    struct rpma_conn *conn = world.conn[arg_slot(args, "conn", MAX_CONNS)];
+    if (conn == NULL)
+        bad_script("%s: no such connection", args->verb);
+    return conn;
+}
+
+static struct rpma_conn_req **the_req(const struct args *args) {
+    return &world.req[arg_slot(args, "req", MAX_CONNS)];
+}
+
+static const struct rpma_conn_cfg *the_cfg(const struct args *args) {
+    if (arg_text_or(args, "cfg", NULL) == NULL)
+        return NULL;
+    return world.cfg[arg_slot(args, "cfg", MAX_OTHERS)];
+}
+
+static int do_listen(const struct args *args) {
+    return rpma_ep_listen(world.peer, arg_text(args, "addr"), arg_text(args, "port"),
+                          &world.ep);
+}
+
+static int do_ep_shutdown(const struct args *args) {
+    (void)args;
+    return rpma_ep_shutdown(&world.ep);
+}
+
+static void reply_private_data(const struct rpma_conn_private_data *pdata) {
+    reply_bytes("pdata", pdata->ptr, pdata->len);
+}
+
+/* timeout=0 leaves the waiting to librpma. */
+static int do_next_req(const struct args *args) {
+    int timeout = (int)arg_number_or(args, "timeout", 10000);
+    struct rpma_conn_private_data pdata = {NULL, 0};
+    int fd = -1;
+    int ret = rpma_ep_get_fd(world.ep, &fd);
+    if (ret == 0 && timeout > 0)
+        ret = wait_readable(fd, timeout);
+    if (ret == 0)
+        ret = rpma_ep_next_conn_req(world.ep, the_cfg(args), the_req(args));
+    if (ret == 0)
+        ret = rpma_conn_req_get_private_data(*the_req(args), &pdata);
+    if (ret == 0)
+        reply_private_data(&pdata);
+    return ret;
+}
+
+static int do_req_new(const struct args *args) {
+    return rpma_conn_req_new(world.peer, arg_text(args, "addr"), arg_text(args, "port"),
+                             the_cfg(args), the_req(args));
+}
+
+static int do_req_recv(const struct args *args) {
+    return rpma_conn_req_recv(*the_req(args), world.mr[arg_slot(args, "mr", MAX_REGIONS)],
+                              arg_number_or(args, "off", 0), arg_number(args, "len"),
+                              (const void *)(uintptr_t)arg_number_or(args, "ctx", 0));
+}
+
+static int do_req_delete(const struct args *args) {
+    return rpma_conn_req_delete(the_req(args));
+}
+
+static int do_connect(const struct args *args) {
+    unsigned char data[255];
+    size_t len = arg_bytes(args, "pdata", data, sizeof(data));
+    struct rpma_conn_private_data pdata = {data, (uint8_t)len};
+    return rpma_conn_req_connect(the_req(args), len > 0 ? &pdata : NULL,
+                                 &world.conn[arg_slot(args, "conn", MAX_CONNS)]);
+}
+
+/* timeout=0 leaves the waiting to librpma. */
+static int do_event(const struct args *args) {
+    static const char *const names[] = {"ESTABLISHED", "CLOSED", "LOST", "REJECTED",
+                                        "UNREACHABLE"};
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    struct rpma_conn *conn = the_conn(args);
+    int timeout = (int)arg_number_or(args, "timeout", 10000);
+    int64_t began = now_ms();
+    int fd = -1;
+    int ret = rpma_conn_get_event_fd(conn, &fd);
+    if (ret == 0 && timeout > 0)
+        ret = wait_readable(fd, timeout);
+    if (ret == 0)
+        ret = rpma_conn_next_event(conn, &event);
+    if (ret == 0)
+        reply("event=%s", names[event]);
+    reply("ms=%lld", (long long)(now_ms() - began));
+    return ret;
+}
+
+static int do_pdata(const struct args *args) {
+    struct rpma_conn_private_data pdata = {NULL, 0};
+    int ret = rpma_conn_get_private_data(the_conn(args), &pdata);
+    if (ret == 0)
+        reply_private_data(&pdata);
+    return ret;
+}
+
+static int do_qp(const struct args *args) {
+    uint32_t qp_num = 0;
+    int ret = rpma_conn_get_qp_num(the_conn(args), &qp_num);
+    if (ret == 0)
+        reply("qp=%u", qp_num);
+    return ret;
+}
+
+static int do_disconnect(const struct args *args) {
+    return rpma_conn_disconnect(the_conn(args));
+}
+
+static int do_conn_delete(const struct args *args) {
+    return rpma_conn_delete(&world.conn[arg_slot(args, "conn", MAX_CONNS)]);
+}
+
+/* Many clients that are turned away, one after the other. */
+static int do_be_refused(const struct args *args) {
+    uint64_t count = arg_number(args, "count");
+    for (uint64_t i = 0; i < count; i++) {
+        struct rpma_conn_req *req = NULL;
+        struct rpma_conn *conn = NULL;
+        enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+        int ret = rpma_conn_req_new(world.peer, arg_text(args, "addr"), arg_text(args, "port"),
+                                    NULL, &req);
+        if (ret == 0)
+            ret = rpma_conn_req_connect(&req, NULL, &conn);
+        if (ret == 0)
+            ret = rpma_conn_next_event(conn, &event);
+        rpma_conn_delete(&conn);
+        if (ret != 0 || event != RPMA_CONN_REJECTED) {
+            reply("client=%llu event=%d", (unsigned long long)i, event);
+            return ret != 0 ? ret : ERR_MISMATCH;
+        }
+    }
+    return 0;
+}
+
+static int do_refuse(const struct args *args) {
+    uint64_t count = arg_number(args, "count");
+    int ret = 0;
+    for (uint64_t i = 0; i < count && ret == 0; i++) {
+        struct rpma_conn_req *req = NULL;
+        ret = rpma_ep_next_conn_req(world.ep, NULL, &req);
+        if (ret == 0)
+            ret = rpma_conn_req_delete(&req);
+        if (ret != 0)
+            reply("client=%llu", (unsigned long long)i);
+    }
+    return ret;
+}
+
+const struct command connect_commands[] = {
+    {"listen", do_listen},
+    {"ep-shutdown", do_ep_shutdown},
+    {"next-req", do_next_req},
+    {"req-new", do_req_new},
+    {"req-recv", do_req_recv},
+    {"req-delete", do_req_delete},
+    {"connect", do_connect},
+    {"event", do_event},
+    {"pdata", do_pdata},
+    {"qp", do_qp},
+    {"disconnect", do_disconnect},
+    {"conn-delete", do_conn_delete},
+    {"be-refused", do_be_refused},
+    {"refuse", do_refuse},
+    {NULL, NULL},
+};

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// load.c -- commands that work on many connections or with many operations at once
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "await.h"
+#include "peer.h"
+
+/* The layout of a worker's local region; its remote region is REMOTE bytes. */
+#define REMOTE 8192
+#define BACK REMOTE          /* what is read back */
+#define SEND_AT (2 * REMOTE) /* a message */
+#define RECV_AT (SEND_AT + MESSAGE)
+#define MESSAGE 1024
+
+struct worker {
+    pthread_t thread;
+    struct rpma_conn *conn;
+    struct rpma_cq *cq;
+    struct rpma_mr_local *mr;
+    struct rpma_mr_remote *remote;
+    char *base;
+    int64_t deadline;
+    unsigned random;
+    uint64_t rounds;
+    uint64_t seed;
+    const char *failed_in;
+    int ret;
+};
+
+static int pick(struct worker *w, int below) {
+    return rand_r(&w->random) % below;
+}
+
+static int finish(struct worker *w) {
+    struct ibv_wc wc;
+    return await_completion(w->cq, &wc);
+}
+
+/* Reads len bytes at roff back and compares them with what was written. */
+static int read_back(struct worker *w, size_t roff, const char *wanted, size_t len) {
+    memset(w->base + BACK, 0, len);
+    int ret =
+        rpma_read(w->conn, w->mr, BACK, w->remote, roff, len, RPMA_F_COMPLETION_ALWAYS, NULL);
+    if (ret == 0)
+        ret = finish(w);
+    if (ret == 0 && memcmp(w->base + BACK, wanted, len) != 0)
+        ret = ERR_MISMATCH;
+    return ret;
+}
+
+static int write_and_flush(struct worker *w) {
+    size_t len = (size_t)pick(w, REMOTE) + 1;
+    size_t roff = (size_t)pick(w, REMOTE - (int)len + 1);
+    pattern_fill(w->base, len, ++w->seed);
+    int ret =
+        rpma_write(w->conn, w->remote, roff, w->mr, 0, len, RPMA_F_COMPLETION_ON_ERROR, NULL);
+    if (ret == 0)
+        ret = rpma_flush(w->conn, w->remote, roff, len, RPMA_FLUSH_TYPE_VISIBILITY,
+                         RPMA_F_COMPLETION_ALWAYS, NULL);
+    if (ret == 0)
+        ret = finish(w);
+    return ret == 0 ? read_back(w, roff, w->base, len) : ret;
+}
+
+static int write_atomically(struct worker *w) {
+    char word[RPMA_ATOMIC_WRITE_ALIGNMENT];
+    size_t roff = (size_t)pick(w, REMOTE / RPMA_ATOMIC_WRITE_ALIGNMENT) * sizeof(word);
+    pattern_fill(word, sizeof(word), ++w->seed);
+    int ret = rpma_atomic_write(w->conn, w->remote, roff, word, RPMA_F_COMPLETION_ALWAYS, NULL);
+    if (ret == 0)
+        ret = finish(w);
+    return ret == 0 ? read_back(w, roff, word, sizeof(word)) : ret;
+}
+
+/* The message, or the immediate data, comes back from the other side's echo. */
+static int exchange(struct worker *w) {
+    struct ibv_wc wc[2];
+    size_t len = (size_t)pick(w, MESSAGE) + 1;
+    bool with_imm = pick(w, 2) != 0;
+    pattern_fill(w->base + SEND_AT, len, ++w->seed);
+    memset(w->base + RECV_AT, 0, len);
+    int ret = rpma_recv(w->conn, w->mr, RECV_AT, MESSAGE, NULL);
+    if (ret == 0 && with_imm)
+        ret = rpma_send_with_imm(w->conn, w->mr, SEND_AT, len, RPMA_F_COMPLETION_ALWAYS,
+                                 (uint32_t)w->seed, NULL);
+    else if (ret == 0)
+        ret = rpma_send(w->conn, w->mr, SEND_AT, len, RPMA_F_COMPLETION_ALWAYS, NULL);
+    for (int i = 0; ret == 0 && i < 2; i++)
+        ret = await_completion(w->cq, &wc[i]);
+    if (ret != 0)
+        return ret;
+    const struct ibv_wc *received = wc[0].opcode == IBV_WC_RECV ? &wc[0] : &wc[1];
+    bool same = received->byte_len == len &&
+                memcmp(w->base + SEND_AT, w->base + RECV_AT, len) == 0 &&
+                ((received->wc_flags & IBV_WC_WITH_IMM) != 0) == with_imm &&
+                (!with_imm || ntohl(received->imm_data) == (uint32_t)w->seed);
+    return same ? 0 : ERR_MISMATCH;
+}
+
+static void *work(void *argument) {
+    static const struct {
+        const char *name;
+        int (*run)(struct worker *);
+    } steps[] = {
+        {"write-and-flush", write_and_flush},
+        {"atomic-write", write_atomically},
+        {"exchange", exchange},
+    };
+    struct worker *w = argument;
+    while (w->ret == 0 && now_ms() < w->deadline) {
+        int step = pick(w, 3);
+        w->ret = steps[step].run(w);
+        if (w->ret != 0)
+            w->failed_in = steps[step].name;
+        else
+            w->rounds++;
+    }
+    return NULL;
+}
+
+/* Sends back what arrives, until the connection breaks or is closed. */
+static void *echo(void *argument) {
+    struct worker *w = argument;
+    struct ibv_wc wc;
+    while (w->ret == 0) {
+        w->ret = rpma_recv(w->conn, w->mr, REMOTE, MESSAGE, NULL);
+        if (w->ret == 0)
+            w->ret = await_completion(w->cq, &wc);
+        if (w->ret == 0 && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
+            w->ret = rpma_send_with_imm(w->conn, w->mr, REMOTE, wc.byte_len,
+                                        RPMA_F_COMPLETION_ALWAYS, ntohl(wc.imm_data), NULL);
+        else if (w->ret == 0)
+            w->ret =
+                rpma_send(w->conn, w->mr, REMOTE, wc.byte_len, RPMA_F_COMPLETION_ALWAYS, NULL);
+        if (w->ret == 0)
+            w->ret = finish(w);
+        if (w->ret == 0)
+            w->rounds++;
+    }
+    if (wc.status == IBV_WC_WR_FLUSH_ERR)
+        w->ret = 0; // the receive that waited when the connection was closed
+    return NULL;
+}
+
+static int start(struct worker *w, size_t number, void *(*function)(void *), int64_t seconds) {
+    w->conn = world.conn[number];
+    w->mr = world.mr[number];
+    w->remote = world.remote[number];
+    w->base = world.memory[number].base;
+    w->deadline = now_ms() + 1000 * seconds;
+    w->random = (unsigned)number + 1;
+    w->seed = number << 24;
+    int ret = rpma_conn_get_cq(w->conn, &w->cq);
+    if (ret == 0 && pthread_create(&w->thread, NULL, function, w) != 0)
+        ret = ERR_SYSTEM;
+    return ret;
+}
+
+/* Connection, local and remote region n belong to thread n. */
+static int run_threads(const struct args *args, void *(*function)(void *)) {
+    static struct worker workers[MAX_OTHERS];
+    size_t count = arg_slot(args, "threads", MAX_OTHERS + 1);
+    int64_t seconds = (int64_t)arg_number_or(args, "seconds", 0);
+    int ret = 0;
+    memset(workers, 0, sizeof(workers));
+    for (size_t i = 0; i < count; i++)
+        if (start(&workers[i], i, function, seconds) != 0)
+            bad_script("thread %zu does not start", i);
+    for (size_t i = 0; i < count; i++) {
+        pthread_join(workers[i].thread, NULL);
+        reply("rounds%zu=%llu", i, (unsigned long long)workers[i].rounds);
+        if (workers[i].ret != 0 && ret == 0) {
+            ret = workers[i].ret;
+            reply("thread=%zu in=%s", i, workers[i].failed_in ? workers[i].failed_in : "echo");
+        }
+    }
+    return ret;
+}
+
+static int do_load(const struct args *args) {
+    return run_threads(args, work);
+}
+
+static int do_echo(const struct args *args) {
+    return run_threads(args, echo);
+}
+
+/* Writes count blocks, each to its own place, with at most window of them under way. */
+static int do_write_blocks(const struct args *args) {
+    struct rpma_conn *conn = the_conn(args);
+    struct rpma_mr_local *mr = world.mr[arg_slot(args, "mr", MAX_REGIONS)];
+    struct rpma_mr_remote *remote = world.remote[arg_slot(args, "rmr", MAX_REGIONS)];
+    uint64_t count = arg_number(args, "count");
+    uint64_t window = arg_number(args, "window");
+    size_t len = arg_number(args, "len");
+    int64_t began = now_ms();
+    struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+    struct rpma_cq *cq = NULL;
+    uint64_t posted = 0;
+    uint64_t done = 0;
+    int ret = rpma_conn_get_cq(conn, &cq);
+    while (ret == 0 && done < count) {
+        if (posted < count && posted - done < window) {
+            ret = rpma_write(conn, remote, posted * len, mr, posted * len, len,
+                             RPMA_F_COMPLETION_ALWAYS, (const void *)(uintptr_t)posted);
+            posted += ret == 0;
+        } else {
+            ret = await_completion(cq, &wc);
+            if (ret == 0 && wc.wr_id != done)
+                ret = ERR_MISMATCH;
+            done += ret == 0;
+        }
+    }
+    reply("done=%llu ms=%lld status=%d", (unsigned long long)done,
+          (long long)(now_ms() - began), wc.status);
+    return ret;
+}
+
+const struct command load_commands[] = {
+    {"load", do_load},
+    {"echo", do_echo},
+    {"write-blocks", do_write_blocks},
+    {NULL, NULL},
+};
