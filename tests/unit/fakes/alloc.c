@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,38 @@ static int hooked_munmap(void *addr, size_t bytes) {
     return munmap(addr, bytes);
 }
 
+// ---- syslog, which nobody could read back ---------------------------------------------------
+
+static char syslog_text[2048];
+static int syslog_priority;
+
+static void hooked_syslog(int priority, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    syslog_priority = priority;
+    vsnprintf(syslog_text, sizeof(syslog_text), format, args);
+    va_end(args);
+}
+
+static void hooked_syslog_chk(int priority, int flag, const char *format, ...) {
+    (void)flag;
+    va_list args;
+    va_start(args, format);
+    syslog_priority = priority;
+    vsnprintf(syslog_text, sizeof(syslog_text), format, args);
+    va_end(args);
+}
+
+const char *fake_syslog(int *priority) {
+    *priority = syslog_priority;
+    return syslog_text;
+}
+
+void fake_syslog_forget(void) {
+    syslog_priority = -1;
+    syslog_text[0] = '\0';
+}
+
 static const struct {
     const char *name;
     void *hook;
@@ -131,6 +164,8 @@ static const struct {
     {"mmap", hooked_mmap},
     {"mmap64", hooked_mmap},
     {"munmap", hooked_munmap},
+    {"syslog", hooked_syslog},
+    {"__syslog_chk", hooked_syslog_chk},
 };
 
 // What would go past the hooks: nothing in librpma needs them, so their arrival is an error.

@@ -182,6 +182,10 @@ const void *fake_event_channel_on(int fd);
 const char *fake_hook_allocator(void);
 // Bytes the library holds now.
 size_t fake_bytes_held(void);
+// What librpma.so.0 gave to syslog() last, hooked in the same way; nothing reaches the
+// system's.
+const char *fake_syslog(int *priority);
+void fake_syslog_forget(void);
 // Whether librpma.so.0 imports a symbol.
 bool fake_library_imports(const char *symbol);
 

@@ -124,6 +124,12 @@ void contract_open_notes(const char *name) {
     }
 }
 
+void contract_close_notes(void) {
+    fprintf(notes, "complete\n");
+    fclose(notes);
+    notes = NULL;
+}
+
 void contract_exercised(const struct contract_row *row, const char *cause, int error) {
     if (!notes)
         return;

@@ -31,7 +31,8 @@ const char *contract_code_name(int code);
 // Notes that the row happened, by that cause and errno (0: none). The check that runs after all
 // tests reads the notes.
 void contract_exercised(const struct contract_row *row, const char *cause, int error);
-// Opens the file of the notes of this executable.
+// Opens and closes the file of the notes of this executable; an open end tells of a crash.
 void contract_open_notes(const char *name);
+void contract_close_notes(void);
 
 #endif // CONTRACT_H

@@ -62,7 +62,9 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
         return 1;
     }
     contract_open_notes(name);
-    return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+    const int failed = _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+    contract_close_notes();
+    return failed;
 }
 
 void unit_begin(void) {

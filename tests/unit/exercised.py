@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Fail for each row of contract/errors.tsv, and each cause that it names, that no test exercised.
+
+usage: exercised.py [--native WHAT]... errors.tsv NOTES_DIRECTORY EXECUTABLE...
+
+The unit tests note at run time which row they made happen, by which cause and errno. WHAT is
+"flush" or "atomic_write": operations that this build has natively.
+"""
+import argparse
+import csv
+import os
+import re
+import sys
+
+PROVIDER_CALL = re.compile(r"\b(?:ibv|rdma)_\w+\(\)")
+ERRNO_SET = re.compile(r"\b(not )?in \{([A-Z0-9, ]+)\}")
+SAME_ERRNO = {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP"}
+
+
+def terms(condition):
+    """The alternatives of a condition: split at || outside of brackets."""
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(condition):
+        depth += (char == "(") - (char == ")")
+        if depth == 0 and condition.startswith(" || ", i):
+            parts.append(condition[start:i])
+            start = i + 4
+    return parts + [condition[start:]]
+
+
+def errnos(text):
+    return {SAME_ERRNO.get(name.strip(), name.strip()) for name in text.split(",")}
+
+
+def wanted(row, native):
+    """What must have happened: causes, errno values; and what only a native build can show."""
+    condition, causes, values, elsewhere = row["condition"], set(), set(), set()
+    for part in condition.split("; "):
+        calls = set(PROVIDER_CALL.findall(part))
+        if part.startswith("native:") and not native:
+            elsewhere |= calls
+        else:
+            causes |= calls
+    for negated, names in ERRNO_SET.findall(condition):
+        if not negated and "E" in names:
+            values |= errnos(names)
+    if row["code"] == "RPMA_E_INVAL" and not causes:
+        causes = set(terms(condition.split(";")[0]))
+    return causes, values, elsewhere
+
+
+def missing(row, notes, native):
+    causes, values, elsewhere = wanted(row, native)
+    if not notes:
+        return ["no test made it happen"], elsewhere
+    seen = {cause for cause, _ in notes}
+    errors = {error for _, error in notes}
+    lacking = [f"not by {cause}" for cause in sorted(causes - seen)]
+    lacking += [f"not with errno {value}" for value in sorted(values - errors)]
+    for negated, names in ERRNO_SET.findall(row["condition"]):
+        if negated and not errors - errnos(names) - {""}:
+            lacking.append(f"not with an errno other than {names}")
+    return lacking, elsewhere
+
+
+def read_notes(directory, executables):
+    """(function, code, condition) -> set of (cause, errno)."""
+    notes = {}
+    for executable in executables:
+        name = os.path.basename(executable).removeprefix("unit-")
+        path = os.path.join(directory, name + ".tsv")
+        if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(executable):
+            sys.exit(f"{name} has not run since it was built: run the whole suite, "
+                     "meson test --suite unit")
+        with open(path, encoding="utf-8") as lines:
+            rows = lines.read().splitlines()
+        if not rows or rows.pop() != "complete":
+            sys.exit(f"{name} did not come to its end: run it alone and repair it")
+        for line in rows:
+            function, code, condition, cause, error = line.split("\t")
+            notes.setdefault((function, code, condition), set()).add((cause, error))
+    return notes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--native", action="append", default=[])
+    parser.add_argument("errors")
+    parser.add_argument("notes")
+    parser.add_argument("executable", nargs="+")
+    args = parser.parse_args()
+    notes = read_notes(args.notes, args.executable)
+    with open(args.errors, encoding="utf-8") as table:
+        rows = list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
+    failures, elsewhere = 0, []
+    for row in rows:
+        if row["decision"] == "never":
+            continue
+        key = (row["function"], row["code"], row["condition"])
+        native = row["function"].removeprefix("rpma_") in args.native
+        lacking, native_only = missing(row, notes.get(key, set()), native)
+        elsewhere += [f"{row['function']} {row['code']}: {call}" for call in sorted(native_only)]
+        for what in lacking:
+            failures += 1
+            print(f"not exercised: {' | '.join(key)}: {what}")
+    never = sum(row["decision"] == "never" for row in rows)
+    print(f"{len(rows)} rows, {never} that cannot happen, {failures} gaps; "
+          f"{sum(len(causes) for causes in notes.values())} different causes were exercised")
+    for what in elsewhere:
+        print(f"NOT SHOWN BY THIS BUILD, only by one with native operations: {what}")
+    if failures:
+        sys.exit(f"{failures} gaps: add a test for each to tests/unit")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// message.c -- send, send with immediate, and the receives of connections and shared queues
+
+#include "world.h"
+
+#include <arpa/inet.h>
+
+static struct world w;
+static void *const context = (void *)0x1234567890;
+
+static void new_conn(bool with_srq) {
+    const struct shape shape = {.srq = with_srq};
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &shape);
+}
+
+static void expect_sge(const struct ibv_sge *sge, uint64_t offset, uint32_t len) {
+    assert_int_equal(sge->addr, (uintptr_t)w.memory + offset);
+    assert_int_equal(sge->length, len);
+    assert_int_equal(sge->lkey, fake_lkey(w.memory));
+}
+
+// ---- send ----------------------------------------------------------------------------------
+
+static int send_(const struct rpma_mr_local *mr, size_t offset, size_t len, int flags) {
+    return rpma_send(w.h.conn, mr, offset, len, flags, context);
+}
+static int send_with_imm(const struct rpma_mr_local *mr, size_t offset, size_t len, int flags) {
+    return rpma_send_with_imm(w.h.conn, mr, offset, len, flags, 0x12345678, context);
+}
+
+static const struct {
+    int (*run)(const struct rpma_mr_local *mr, size_t offset, size_t len, int flags);
+    const char *name;
+    int opcode;
+    uint32_t imm;
+} sends[] = {
+    {send_, "rpma_send", IBV_WR_SEND, 0},
+    {send_with_imm, "rpma_send_with_imm", IBV_WR_SEND_WITH_IMM, 0x12345678},
+};
+
+static void send_posts_a_slice(void **state) {
+    (void)state;
+    static const size_t lengths[] = {0, 1, 4096, UINT32_MAX};
+    new_conn(false);
+    for (size_t s = 0; s < LENGTH(sends); s++)
+        for (size_t i = 0; i < LENGTH(lengths); i++) {
+            MUST(sends[s].run(w.h.mr, 24, lengths[i], RPMA_F_COMPLETION_ALWAYS));
+            EXPECT_CALLS("ibv_post_send");
+            const struct fake_post *post = &fake_last("ibv_post_send")->send;
+            assert_int_equal(post->opcode, sends[s].opcode);
+            assert_int_equal(post->flags, IBV_SEND_SIGNALED);
+            assert_int_equal(post->wr_id, (uintptr_t)context);
+            assert_int_equal(ntohl(post->imm), sends[s].imm);
+            assert_int_equal(post->num_sge, 1);
+            expect_sge(&post->sge, 24, (uint32_t)lengths[i]);
+        }
+    world_drop(&w);
+}
+
+static void send_without_region_sends_nothing(void **state) {
+    (void)state;
+    new_conn(false);
+    for (size_t s = 0; s < LENGTH(sends); s++) {
+        MUST(sends[s].run(NULL, 0, 0, RPMA_F_COMPLETION_ON_ERROR));
+        const struct fake_post *post = &fake_last("ibv_post_send")->send;
+        assert_int_equal(post->opcode, sends[s].opcode);
+        assert_int_equal(post->flags, 0);
+        assert_int_equal(post->num_sge, 0);
+        assert_int_equal(ntohl(post->imm), sends[s].imm);
+    }
+    world_drop(&w);
+}
+
+static void send_failures_are_reported(void **state) {
+    (void)state;
+    new_conn(false);
+    for (size_t s = 0; s < LENGTH(sends); s++) {
+        fake_fail("ibv_post_send", 1, ENOMEM);
+        unit_begin();
+        unit_expect_error(sends[s].run(w.h.mr, 0, 8, 1), sends[s].name,
+                          &(struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
+                                                   "ibv_post_send()", ENOMEM, "ibv_post_send"},
+                          __FILE__, __LINE__);
+        fake_faults_off();
+    }
+    world_drop(&w);
+}
+
+// ---- receive -------------------------------------------------------------------------------
+
+static int recv_(struct rpma_mr_local *mr, size_t offset, size_t len) {
+    return rpma_recv(w.h.conn, mr, offset, len, context);
+}
+static int srq_recv(struct rpma_mr_local *mr, size_t offset, size_t len) {
+    return rpma_srq_recv(w.h.srq, mr, offset, len, context);
+}
+
+static const struct {
+    int (*run)(struct rpma_mr_local *mr, size_t offset, size_t len);
+    const char *name, *call, *cause;
+    bool srq;
+} receives[] = {
+    {recv_, "rpma_recv", "ibv_post_recv", "ibv_post_recv()", false},
+    {srq_recv, "rpma_srq_recv", "ibv_post_srq_recv", "ibv_post_srq_recv()", true},
+};
+
+static void recv_posts_a_slice_or_nothing(void **state) {
+    (void)state;
+    static const size_t lengths[] = {0, 1, 4096, UINT32_MAX};
+    for (size_t r = 0; r < LENGTH(receives); r++) {
+        new_conn(receives[r].srq);
+        for (size_t i = 0; i < LENGTH(lengths); i++) {
+            MUST(receives[r].run(w.h.mr, 24, lengths[i]));
+            EXPECT_CALLS(receives[r].call);
+            const struct fake_call *call = fake_last(receives[r].call);
+            assert_int_equal(call->recv.wr_id, (uintptr_t)context);
+            assert_int_equal(call->recv.num_sge, 1);
+            expect_sge(&call->recv.sge, 24, (uint32_t)lengths[i]);
+        }
+        MUST(receives[r].run(NULL, 0, 0));
+        assert_int_equal(fake_last(receives[r].call)->recv.num_sge, 0);
+        world_drop(&w);
+    }
+}
+
+static void recv_failures_are_reported(void **state) {
+    (void)state;
+    for (size_t r = 0; r < LENGTH(receives); r++) {
+        new_conn(receives[r].srq);
+        fake_fail(receives[r].call, 1, ENOMEM);
+        unit_begin();
+        const struct expected_error expected = {RPMA_E_PROVIDER, receives[r].cause,
+                                                receives[r].cause, ENOMEM, receives[r].call};
+        unit_expect_error(receives[r].run(w.h.mr, 0, 8), receives[r].name, &expected, __FILE__,
+                          __LINE__);
+        fake_faults_off();
+        world_drop(&w);
+    }
+}
+
+// The provider decides: a queue pair with a shared queue takes no receive of its own.
+static void recv_is_refused_with_a_shared_queue(void **state) {
+    (void)state;
+    new_conn(true);
+    EXPECT_ERROR(rpma_recv(w.h.conn, w.h.mr, 0, 8, context), RPMA_E_PROVIDER,
+                 "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv");
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(send_posts_a_slice),         TEST(send_without_region_sends_nothing),
+        TEST(send_failures_are_reported), TEST(recv_posts_a_slice_or_nothing),
+        TEST(recv_failures_are_reported), TEST(recv_is_refused_with_a_shared_queue),
+    };
+    return UNIT_RUN("message", tests);
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// native.c -- devices that flush and write atomically by themselves: used where the build knows
+// these operations, and done without where it does not. Each test expects one or the other.
+
+#include "world.h"
+
+#include <stdlib.h>
+
+#ifdef TEST_NATIVE_FLUSH
+enum { BUILD_FLUSHES = true };
+#else
+enum { BUILD_FLUSHES = false };
+#endif
+#ifdef TEST_NATIVE_ATOMIC_WRITE
+enum { BUILD_WRITES_ATOMICALLY = true };
+#else
+enum { BUILD_WRITES_ATOMICALLY = false };
+#endif
+
+enum { // by value: older headers lack the names
+    WITH_FLUSH = 1 << 11,
+    WITH_ATOMIC_WRITE = 1 << 12,
+    ACCESS_GLOBAL = 1 << 8,
+    ACCESS_PERSISTENT = 1 << 9,
+    FLUSH_GLOBAL = 1,
+    FLUSH_PERSISTENT = 2,
+    FLUSH_RANGE = 0,
+};
+
+static struct world w;
+static const struct shape outgoing = {.name = "outgoing"};
+static void *const context = (void *)0x1234567890;
+static const char eight[9] = "8 bytes!";
+
+static void new_conn(bool flush, bool atomic_write) {
+    fake_device()->native_flush = flush;
+    fake_device()->native_atomic_write = atomic_write;
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &outgoing);
+}
+
+// ---- queue pairs ---------------------------------------------------------------------------
+
+// A device without extended queue pairs refuses the mask, whatever the flags behind it are.
+static void queue_pair_asks_for_what_the_device_has(void **state) {
+    (void)state;
+    for (int device = 0; device < 4; device++) {
+        const bool flush = device & 1, atomic_write = device & 2;
+        fake_reset();
+        fake_device()->native_flush = flush;
+        fake_device()->native_atomic_write = atomic_write;
+        const unsigned expected =
+            (flush && BUILD_FLUSHES ? WITH_FLUSH : 0) |
+            (atomic_write && BUILD_WRITES_ATOMICALLY ? WITH_ATOMIC_WRITE : 0);
+        fake_device()->plain_qp = expected == 0;
+        memset(&w.h, 0, sizeof(w.h));
+        world_peer(&w);
+        world_request(&w, &outgoing);
+        const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
+        assert_int_equal(qp->comp_mask,
+                         IBV_QP_INIT_ATTR_PD |
+                             (expected ? (unsigned)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0));
+        if (expected)
+            assert_int_equal(qp->send_ops_flags, expected);
+        world_drop(&w);
+    }
+}
+
+static void flush_target_is_for_emulation(void **state) {
+    (void)state;
+    new_conn(true, true);
+    assert_int_equal(fake_bytes_held() > 0, true);
+    MUST(rpma_conn_delete(&w.h.conn));
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    MUST(rpma_mr_dereg(&w.h.mr));
+    MUST(rpma_conn_delete(&w.h.conn));
+    MUST(rpma_peer_delete(&w.h.peer));
+    EXPECT_CALLS(BUILD_FLUSHES ? "ibv_dealloc_pd" : "ibv_dereg_mr ibv_dealloc_pd");
+    world_drop(&w);
+}
+
+// ---- regions -------------------------------------------------------------------------------
+
+enum {
+    BOTH = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
+};
+
+static void peer_on(bool pmem, bool dax) {
+    fake_device()->native_flush = true;
+    fake_device()->pmem = pmem;
+    fake_device()->dax = dax;
+    fake_device()->odp = dax;
+    memset(&w.h, 0, sizeof(w.h));
+    MUST(rpma_peer_new(fake_context(0), &w.h.peer));
+}
+
+// Targets serve initiators of both kinds: readable in any case.
+static void regions_serve_both_kinds_of_initiators(void **state) {
+    (void)state;
+    static const struct {
+        int usage;
+        unsigned native;
+    } cases[] = {
+        {RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, ACCESS_GLOBAL},
+        {RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, ACCESS_PERSISTENT},
+        {BOTH, ACCESS_GLOBAL | ACCESS_PERSISTENT},
+    };
+    peer_on(true, false);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        MUST(rpma_mr_reg(w.h.peer, w.memory, 64, cases[i].usage, &w.h.mr));
+        EXPECT_CALLS("ibv_reg_mr");
+        assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access,
+                         IBV_ACCESS_REMOTE_READ | (BUILD_FLUSHES ? cases[i].native : 0));
+        MUST(rpma_mr_dereg(&w.h.mr));
+    }
+    world_drop(&w);
+}
+
+// Programs that flushed ordinary memory persistently keep working on devices that refuse that.
+static void regions_of_ordinary_memory_are_registered_too(void **state) {
+    (void)state;
+    for (int dax = 0; dax < 2; dax++) {
+        peer_on(false, dax);
+        MUST(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr));
+        const unsigned tries = (BUILD_FLUSHES ? 2 : 1) + (unsigned)dax;
+        assert_int_equal(fake_count("ibv_reg_mr"), tries);
+        assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access,
+                         IBV_ACCESS_REMOTE_READ |
+                             (BUILD_FLUSHES ? (unsigned)ACCESS_GLOBAL : 0) |
+                             (dax ? (unsigned)IBV_ACCESS_ON_DEMAND : 0));
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO), BUILD_FLUSHES);
+        world_drop(&w);
+    }
+}
+
+static void other_refusals_are_final(void **state) {
+    (void)state;
+    peer_on(false, false);
+    WATCH(w.h);
+    fake_fail("ibv_reg_mr", 1, EACCES);
+    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr), RPMA_E_PROVIDER,
+                 "ibv_reg_mr() failed", "ibv_reg_mr()", EACCES, "ibv_reg_mr");
+    fake_faults_off();
+    WATCH(w.h);
+    fake_fail_from("ibv_reg_mr", 1, EINVAL);
+    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr), RPMA_E_PROVIDER,
+                 "ibv_reg_mr() failed", "ibv_reg_mr()", EINVAL,
+                 BUILD_FLUSHES ? "ibv_reg_mr ibv_reg_mr" : "ibv_reg_mr");
+    world_drop(&w);
+}
+
+// ---- atomic write --------------------------------------------------------------------------
+
+static const struct fake_post *posted(bool native) {
+    return &fake_last(native ? "ibv_wr_complete" : "ibv_post_send")->send;
+}
+
+static void atomic_write_is_fenced(void **state) {
+    (void)state;
+    for (int flags = 1; flags <= RPMA_F_COMPLETION_ALWAYS; flags += 2) {
+        new_conn(false, true);
+        MUST(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, flags, context));
+        EXPECT_CALLS(BUILD_WRITES_ATOMICALLY
+                         ? "ibv_wr_start ibv_wr_atomic_write ibv_wr_complete"
+                         : "ibv_post_send");
+        const struct fake_post *post = posted(BUILD_WRITES_ATOMICALLY);
+        assert_int_equal(post->opcode,
+                         BUILD_WRITES_ATOMICALLY ? FAKE_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
+        assert_int_equal(post->flags, IBV_SEND_FENCE | (flags & IBV_SEND_SIGNALED) |
+                                          (BUILD_WRITES_ATOMICALLY ? 0 : IBV_SEND_INLINE));
+        assert_int_equal(post->wr_id, (uintptr_t)context);
+        assert_int_equal(post->remote_addr, WORLD_REMOTE_ADDR + 8);
+        assert_int_equal(post->rkey, WORLD_REMOTE_RKEY);
+        assert_memory_equal(post->inlined, eight, 8);
+        world_drop(&w);
+    }
+}
+
+static void misaligned_atomic_write_is_plain(void **state) {
+    (void)state;
+    unsigned char desc[21];
+    new_conn(true, true);
+    MUST(rpma_mr_remote_delete(&w.h.remote));
+    world_descriptor(desc, WORLD_REMOTE_ADDR + 1, 64, 1, WORLD_EVERY_USAGE);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
+    MUST(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context));
+    EXPECT_CALLS("ibv_post_send");
+    assert_int_equal(posted(false)->flags, IBV_SEND_FENCE | IBV_SEND_INLINE);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
+    world_drop(&w);
+}
+
+static void atomic_write_failures_are_reported(void **state) {
+    (void)state;
+    new_conn(false, true);
+    fake_fail(BUILD_WRITES_ATOMICALLY ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);
+    EXPECT_ERROR(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context), RPMA_E_PROVIDER,
+                 "ibv_post_send() failed",
+                 BUILD_WRITES_ATOMICALLY ? "ibv_wr_complete()" : "ibv_post_send()", ENOMEM,
+                 .any_calls = true);
+    world_drop(&w);
+}
+
+// ---- flush ---------------------------------------------------------------------------------
+
+static int flush(enum rpma_flush_type type, size_t offset, size_t len, int flags) {
+    return rpma_flush(w.h.conn, w.h.remote, offset, len, type, flags, context);
+}
+
+static void flush_hands_its_range_on(void **state) {
+    (void)state;
+    static const struct {
+        enum rpma_flush_type type;
+        unsigned native;
+    } types[] = {
+        {RPMA_FLUSH_TYPE_VISIBILITY, FLUSH_GLOBAL},
+        {RPMA_FLUSH_TYPE_PERSISTENT, FLUSH_PERSISTENT},
+    };
+    for (size_t i = 0; i < LENGTH(types); i++) {
+        new_conn(true, false);
+        MUST(flush(types[i].type, 16, 48, RPMA_F_COMPLETION_ALWAYS));
+        EXPECT_CALLS(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_flush ibv_wr_complete"
+                                   : "ibv_post_send");
+        const struct fake_post *post = posted(BUILD_FLUSHES);
+        assert_int_equal(post->opcode, BUILD_FLUSHES ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
+        assert_int_equal(post->flags, IBV_SEND_SIGNALED);
+        assert_int_equal(post->wr_id, (uintptr_t)context);
+        assert_int_equal(post->remote_addr, WORLD_REMOTE_ADDR + 16);
+        assert_int_equal(post->rkey, WORLD_REMOTE_RKEY);
+        if (BUILD_FLUSHES) {
+            assert_int_equal(post->flush_len, 48);
+            assert_int_equal(post->flush_type, types[i].native);
+            assert_int_equal(post->flush_level, FLUSH_RANGE);
+        }
+        MUST(flush(types[i].type, 16, 48, RPMA_F_COMPLETION_ON_ERROR));
+        assert_int_equal(posted(BUILD_FLUSHES)->flags, 0);
+        world_drop(&w);
+    }
+}
+
+// The device knows the bounds better than the descriptor: a native flush leaves them to it.
+static void native_flush_leaves_bounds_to_the_device(void **state) {
+    (void)state;
+    new_conn(true, false);
+    if (BUILD_FLUSHES)
+        MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY, WORLD_REMOTE_SIZE, 8, 1));
+    else
+        EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, WORLD_REMOTE_SIZE, 8,
+                                RPMA_FLUSH_TYPE_VISIBILITY, 1, context),
+                     RPMA_E_INVAL, "(emulated flush)",
+                     "dst_offset >= size of the remote region (emulated flush)",
+                     .logs = "dst_offset");
+    world_drop(&w);
+}
+
+static void flush_failures_are_reported(void **state) {
+    (void)state;
+    new_conn(true, false);
+    fake_fail(BUILD_FLUSHES ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);
+    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1, context),
+                 RPMA_E_PROVIDER, "ibv_post_send() failed",
+                 BUILD_FLUSHES ? "ibv_wr_complete()" : "ibv_post_send()", ENOMEM,
+                 .any_calls = true);
+    world_drop(&w);
+}
+
+// ---- RPMA_FLUSH ----------------------------------------------------------------------------
+
+// The operator of unlike peers overrides the choice; read once for each peer.
+static void operator_chooses_the_flush(void **state) {
+    (void)state;
+    static const struct {
+        const char *value;
+        bool device, native, warned;
+    } cases[] = {
+        {NULL, true, true, false},        {NULL, false, false, false},
+        {"auto", true, true, false},      {"auto", false, false, false},
+        {"emulated", true, false, false}, {"emulated", false, false, false},
+        {"native", true, true, false},    {"native", false, false, true},
+        {"nonsense", true, true, true},   {"", false, false, true},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const bool native = cases[i].native && BUILD_FLUSHES;
+        // A build without the operation cannot do what "native" wants on any device.
+        const bool cannot = cases[i].value && strcmp(cases[i].value, "native") == 0 && !native;
+        fake_reset();
+        fake_device()->native_flush = cases[i].device;
+        memset(&w.h, 0, sizeof(w.h));
+        if (cases[i].value)
+            setenv("RPMA_FLUSH", cases[i].value, 1);
+        MUST(rpma_peer_new(fake_context(0), &w.h.peer));
+        unsetenv("RPMA_FLUSH");
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), cases[i].warned || cannot);
+        world_request(&w, &outgoing);
+        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+        unsigned char desc[21];
+        world_descriptor(desc, WORLD_REMOTE_ADDR, 64, 1, WORLD_EVERY_USAGE);
+        MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
+        MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY, 0, 8, 1));
+        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
+        world_drop(&w);
+    }
+}
+
+int main(void) {
+    unsetenv("RPMA_FLUSH");
+    const struct CMUnitTest tests[] = {
+        TEST(queue_pair_asks_for_what_the_device_has),
+        TEST(flush_target_is_for_emulation),
+        TEST(regions_serve_both_kinds_of_initiators),
+        TEST(regions_of_ordinary_memory_are_registered_too),
+        TEST(other_refusals_are_final),
+        TEST(atomic_write_is_fenced),
+        TEST(misaligned_atomic_write_is_plain),
+        TEST(atomic_write_failures_are_reported),
+        TEST(flush_hands_its_range_on),
+        TEST(native_flush_leaves_bounds_to_the_device),
+        TEST(flush_failures_are_reported),
+        TEST(operator_chooses_the_flush),
+    };
+    return UNIT_RUN("native", tests);
+}

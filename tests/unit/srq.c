@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// srq.c -- shared receive queues
+
+#include "world.h"
+
+#include <stdio.h>
+
+#define WITH_RCQ "ibv_create_srq ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq"
+
+static struct world w;
+
+static void new_peer(void) {
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+}
+
+static void new_makes_queue_and_receive_cq(void **state) {
+    (void)state;
+    struct rpma_cq *rcq = NULL;
+    new_peer();
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    EXPECT_CALLS(WITH_RCQ);
+    const struct fake_call *srq = fake_last("ibv_create_srq");
+    assert_int_equal(srq->srq.attr.max_wr, 100);
+    assert_int_equal(srq->srq.attr.max_sge, 1);
+    assert_int_equal(srq->srq.attr.srq_limit, 0);
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
+    MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
+    assert_true(fake_armed(fake_cq_on(world_cq_fd(rcq), 0)));
+    MUST(rpma_srq_delete(&w.h.srq));
+    EXPECT_CALLS("ibv_destroy_cq ibv_destroy_comp_channel ibv_destroy_srq");
+    assert_null(w.h.srq);
+    world_drop(&w);
+}
+
+static void new_follows_the_configuration(void **state) {
+    (void)state;
+    struct rpma_cq *rcq = (struct rpma_cq *)&w;
+    new_peer();
+    MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
+    MUST(rpma_srq_cfg_set_rq_size(w.h.srq_cfg, 7));
+    MUST(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, 0));
+    MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
+    EXPECT_CALLS("ibv_create_srq");
+    assert_int_equal(fake_last("ibv_create_srq")->srq.attr.max_wr, 7);
+    MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
+    assert_null(rcq);
+    MUST(rpma_srq_delete(&w.h.srq));
+    EXPECT_CALLS("ibv_destroy_srq");
+    MUST(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, UINT32_MAX));
+    MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, INT32_MAX);
+    world_drop(&w);
+}
+
+static void receive_cq_waits_on_its_own(void **state) {
+    (void)state;
+    struct rpma_cq *rcq = NULL;
+    struct ibv_wc wc = {.wr_id = 42}, got = {0};
+    new_peer();
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
+    fake_complete(fake_cq_on(world_cq_fd(rcq), 0), &wc);
+    MUST(rpma_cq_wait(rcq));
+    MUST(rpma_cq_get_wc(rcq, 1, &got, NULL));
+    assert_int_equal(got.wr_id, 42);
+    world_drop(&w); // with the event of the wait acknowledged
+}
+
+static void new_fails_with_each_call(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *calls;
+    } cases[] = {
+        {"ibv_create_srq", "ibv_create_srq"},
+        {"ibv_create_comp_channel", "ibv_create_srq ibv_create_comp_channel ibv_destroy_srq"},
+        {"ibv_create_cq", "ibv_create_srq ibv_create_comp_channel ibv_create_cq "
+                          "ibv_destroy_comp_channel ibv_destroy_srq"},
+        {"ibv_req_notify_cq",
+         WITH_RCQ " ibv_destroy_cq ibv_destroy_comp_channel ibv_destroy_srq"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char cause[64];
+        fake_reset();
+        new_peer();
+        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
+        fake_fail(cases[i].call, 1, ENOSYS);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_srq_new(w.h.peer, NULL, &w.h.srq), RPMA_E_PROVIDER,
+                     "ibv_create_srq() or", cause, ENOSYS, cases[i].calls);
+        world_drop(&w);
+    }
+}
+
+static void new_returns_all_when_memory_is_out(void **state) {
+    (void)state;
+    new_peer();
+    fake_fail("malloc", 1, ENOMEM);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_srq_new(w.h.peer, NULL, &w.h.srq), RPMA_E_NOMEM, "allocation failed",
+                 "out of memory", .calls = "ibv_create_srq ibv_destroy_srq");
+    world_drop(&w);
+}
+
+// Each step is retried where it was refused; what is gone already is not touched again.
+static void delete_keeps_the_queue_when_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *calls, *rest;
+    } cases[] = {
+        {"ibv_destroy_cq", "ibv_destroy_cq",
+         "ibv_destroy_cq ibv_destroy_comp_channel ibv_destroy_srq"},
+        {"ibv_destroy_comp_channel", "ibv_destroy_cq ibv_destroy_comp_channel",
+         "ibv_destroy_comp_channel ibv_destroy_srq"},
+        {"ibv_destroy_srq", "ibv_destroy_cq ibv_destroy_comp_channel ibv_destroy_srq",
+         "ibv_destroy_srq"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char cause[64];
+        fake_reset();
+        new_peer();
+        MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
+        fake_fail(cases[i].call, 1, EBUSY);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays", cause,
+                     EBUSY, cases[i].calls);
+        MUST(rpma_srq_delete(&w.h.srq));
+        EXPECT_CALLS(cases[i].rest);
+        assert_null(w.h.srq);
+        world_drop(&w);
+    }
+}
+
+static void delete_is_refused_under_a_connection(void **state) {
+    (void)state;
+    const struct shape shape = {.srq = true};
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &shape);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
+                 "ibv_destroy_srq()", EBUSY, "ibv_destroy_srq");
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(new_makes_queue_and_receive_cq),       TEST(new_follows_the_configuration),
+        TEST(receive_cq_waits_on_its_own),          TEST(new_fails_with_each_call),
+        TEST(new_returns_all_when_memory_is_out),   TEST(delete_keeps_the_queue_when_refused),
+        TEST(delete_is_refused_under_a_connection),
+    };
+    return UNIT_RUN("srq", tests);
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// utils.c -- devices behind addresses, on-demand paging, texts
+
+#include "world.h"
+
+#include <limits.h>
+#include <netdb.h>
+#include <stdio.h>
+
+static const struct {
+    enum rpma_util_ibv_context_type type;
+    const char *step;
+    int flags, timeout_ms;
+} sides[] = {
+    {RPMA_UTIL_IBV_CONTEXT_LOCAL, "rdma_bind_addr", RAI_PASSIVE, 0},
+    {RPMA_UTIL_IBV_CONTEXT_REMOTE, "rdma_resolve_addr", 0, RPMA_DEFAULT_TIMEOUT_MS},
+};
+
+static char calls[256];
+
+static const char *calls_with(const char *step) {
+    snprintf(calls, sizeof(calls),
+             "rdma_getaddrinfo rdma_create_id %s rdma_destroy_id rdma_freeaddrinfo", step);
+    return calls;
+}
+
+static void address_leads_to_a_device(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LENGTH(sides); i++) {
+        struct ibv_context *context = NULL;
+        MUST(rpma_utils_get_ibv_context("fe80::1", sides[i].type, &context));
+        EXPECT_CALLS(calls_with(sides[i].step));
+        assert_ptr_equal(context, fake_context(0));
+        const struct fake_call *name = fake_last("rdma_getaddrinfo");
+        assert_string_equal(name->getaddrinfo.node, "fe80::1");
+        assert_string_equal(name->getaddrinfo.service, "");
+        assert_int_equal(name->getaddrinfo.flags, sides[i].flags);
+        assert_null(fake_last("rdma_create_id")->channel);
+        assert_int_equal(fake_last(sides[i].step)->resolve.timeout_ms, sides[i].timeout_ms);
+    }
+}
+
+static void get_ibv_context_fails_with_each_call(void **state) {
+    (void)state;
+    static const char *const steps[] = {"rdma_getaddrinfo", "rdma_create_id", NULL};
+    static const char *const made[] = {"rdma_getaddrinfo",
+                                       "rdma_getaddrinfo rdma_create_id rdma_freeaddrinfo"};
+    for (size_t i = 0; i < LENGTH(sides); i++)
+        for (size_t s = 0; s < LENGTH(steps); s++) {
+            char cause[64];
+            struct ibv_context *context = fake_context(1);
+            const char *step = steps[s] ? steps[s] : sides[i].step;
+            fake_reset();
+            snprintf(cause, sizeof(cause), "%s()", step);
+            fake_fail(step, 1, ENETUNREACH);
+            WATCH(context);
+            EXPECT_ERROR(rpma_utils_get_ibv_context("::1", sides[i].type, &context),
+                         RPMA_E_PROVIDER, "every address was tried", cause, ENETUNREACH,
+                         steps[s] ? made[s] : calls_with(step));
+        }
+}
+
+static void unknown_name_is_explained(void **state) {
+    (void)state;
+    struct ibv_context *context = fake_context(1);
+    fake_device()->gai_error = EAI_FAMILY;
+    WATCH(context);
+    EXPECT_ERROR(rpma_utils_get_ibv_context("?", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_getaddrinfo()",
+                 .logs = gai_strerror(EAI_FAMILY), .calls = "rdma_getaddrinfo");
+}
+
+static void every_address_is_tried(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LENGTH(sides); i++) {
+        struct ibv_context *context = NULL;
+        fake_reset();
+        fake_device()->addresses = 2;
+        fake_fail(sides[i].step, 1, EADDRNOTAVAIL);
+        MUST(rpma_utils_get_ibv_context("host", sides[i].type, &context));
+        assert_int_equal(fake_count(sides[i].step), 2);
+        assert_true(fake_addr_is(fake_last(sides[i].step)->resolve.addr, 1));
+        assert_ptr_equal(context, fake_context(0));
+    }
+}
+
+static void address_without_device_is_an_error(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LENGTH(sides); i++) {
+        struct ibv_context *context = fake_context(1);
+        fake_device()->no_device = true;
+        WATCH(context);
+        EXPECT_ERROR(rpma_utils_get_ibv_context("0.0.0.0", sides[i].type, &context),
+                     RPMA_E_PROVIDER, "no device stands behind the address",
+                     "no device stands behind the address", .calls = calls_with(sides[i].step));
+    }
+}
+
+// ---- on-demand paging ----------------------------------------------------------------------
+
+static void odp_needs_reads_and_writes_on_connections(void **state) {
+    (void)state;
+    enum { READ = IBV_ODP_SUPPORT_READ, WRITE = IBV_ODP_SUPPORT_WRITE };
+    static const struct {
+        uint64_t general, rc;
+        int capable;
+    } cases[] = {
+        {IBV_ODP_SUPPORT, READ | WRITE, 1},
+        {IBV_ODP_SUPPORT, READ | WRITE | IBV_ODP_SUPPORT_SEND, 1},
+        {IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT, READ | WRITE, 1},
+        {IBV_ODP_SUPPORT, READ, 0},
+        {IBV_ODP_SUPPORT, WRITE, 0},
+        {IBV_ODP_SUPPORT, 0, 0},
+        {IBV_ODP_SUPPORT_IMPLICIT, READ | WRITE, 0},
+        {0, 0, 0},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        int capable = -1;
+        fake_device()->odp_general = cases[i].general;
+        fake_device()->odp_rc = cases[i].rc;
+        MUST(rpma_utils_ibv_context_is_odp_capable(fake_context(0), &capable));
+        EXPECT_CALLS("ibv_query_device_ex");
+        assert_int_equal(capable, cases[i].capable);
+    }
+}
+
+static void odp_is_unknown_when_the_device_says_nothing(void **state) {
+    (void)state;
+    int capable = -1;
+    fake_fail("ibv_query_device_ex", 1, EIO);
+    WATCH(capable);
+    EXPECT_ERROR(rpma_utils_ibv_context_is_odp_capable(fake_context(0), &capable),
+                 RPMA_E_PROVIDER, "ibv_query_device_ex() failed", "ibv_query_device_ex()", EIO,
+                 "ibv_query_device_ex");
+}
+
+// ---- texts ---------------------------------------------------------------------------------
+
+static void codes_have_texts(void **state) {
+    (void)state;
+    static const struct {
+        int code;
+        const char *text;
+    } cases[] = {
+        {0, "Success"},
+        {RPMA_E_UNKNOWN, "Unknown error"},
+        {RPMA_E_NOSUPP, "Not supported"},
+        {RPMA_E_PROVIDER, "Provider error occurred"},
+        {RPMA_E_NOMEM, "Out of memory"},
+        {RPMA_E_INVAL, "Invalid argument"},
+        {RPMA_E_NO_COMPLETION, "No next completion available"},
+        {RPMA_E_NO_EVENT, "No next event available"},
+        {RPMA_E_AGAIN, "Temporary error, try again"},
+        {RPMA_E_SHARED_CHANNEL, "Completion channel is shared"},
+        {RPMA_E_NOT_SHARED_CHNL, "Completion channel is not shared"},
+        {1, "Unknown error"},
+        {-1, "Unknown error"},
+        {INT_MIN, "Unknown error"},
+        {RPMA_E_NOT_SHARED_CHNL - 1, "Unknown error"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++)
+        assert_string_equal(rpma_err_2str(cases[i].code), cases[i].text);
+}
+
+static void events_have_texts(void **state) {
+    (void)state;
+    static const struct {
+        int event;
+        const char *text;
+    } cases[] = {
+        {RPMA_CONN_UNDEFINED, "Undefined connection event"},
+        {RPMA_CONN_ESTABLISHED, "Connection established"},
+        {RPMA_CONN_CLOSED, "Connection closed"},
+        {RPMA_CONN_LOST, "Connection lost"},
+        {RPMA_CONN_REJECTED, "Connection rejected"},
+        {RPMA_CONN_UNREACHABLE, "Connection unreachable"},
+        {RPMA_CONN_UNREACHABLE + 1, "Unsupported connection event"},
+        {RPMA_CONN_UNDEFINED - 1, "Unsupported connection event"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++)
+        assert_string_equal(rpma_utils_conn_event_2str((enum rpma_conn_event)cases[i].event),
+                            cases[i].text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(address_leads_to_a_device),
+        TEST(get_ibv_context_fails_with_each_call),
+        TEST(unknown_name_is_explained),
+        TEST(every_address_is_tried),
+        TEST(address_without_device_is_an_error),
+        TEST(odp_needs_reads_and_writes_on_connections),
+        TEST(odp_is_unknown_when_the_device_says_nothing),
+        TEST(codes_have_texts),
+        TEST(events_have_texts),
+    };
+    return UNIT_RUN("utils", tests);
+}
