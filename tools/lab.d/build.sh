@@ -5,27 +5,37 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # checkout, root … come from the other files
 
-build_dir() { printf '%s\n' "$checkout/build/lab-$1"; }
+# Builds stand in the checkout, where the guest finds them under the same name.
+build_dir() { printf '%s\n' "$checkout/build/$2-$1"; }
 
-# Quiet when there is nothing to do; otherwise one line, and the compiler's words when it fails.
+# build native|plain WHERE: WHERE is lab, the lab's root, or machine, this machine as it is. Says nothing
+# when there is nothing to do; otherwise one line, and the compiler's words when it fails.
 build() {
-    need_root 'building in the lab'
-    with_lock "build-$(digest "$checkout")-$1" build_locked "$1"
+    local within=in_chroot switch=disabled
+    [[ $1 == plain ]] || switch=enabled
+    if [[ $2 == machine ]]; then
+        "$lab_dir/../setup" build
+        within=on_machine
+        # A machine of its own may be too old for the native operations.
+        [[ $1 == plain ]] || switch=auto
+    fi
+    with_lock "build-$(digest "$checkout")-$2-$1" build_locked "$1" "$(build_dir "$1" "$2")"
 }
 
 build_locked() {
-    local flavour=$1 dir switch=enabled began=$SECONDS log=$cache/build-$1-$$.log
-    dir=$(build_dir "$flavour")
-    [[ $flavour == native ]] || switch=disabled
+    local flavour=$1 dir=$2 began=$SECONDS log=$cache/build-$$.log
     if [[ ! -e $dir/build.ninja ]]; then
         say "building librpma ($flavour) in $dir …"
-        in_chroot meson setup "$dir" "$checkout" -Dnative_flush="$switch" -Dnative_atomic_write="$switch" \
+        rm -rf -- "$dir"
+        "$within" meson setup "$dir" "$checkout" "-Dnative_flush=$switch" "-Dnative_atomic_write=$switch" \
             >"$log" 2>&1 || build_failed "$flavour" "$log"
     fi
-    in_chroot ninja -C "$dir" >"$log" 2>&1 || build_failed "$flavour" "$log"
+    "$within" ninja -C "$dir" >"$log" 2>&1 || build_failed "$flavour" "$log"
     grep -q 'no work to do' "$log" || say "built librpma ($flavour) in $((SECONDS - began)) s"
     rm -f -- "$log"
 }
+
+on_machine() { "$@"; }
 
 build_failed() {
     cat -- "$2" >&2
@@ -36,7 +46,7 @@ build_failed() {
 # in_chroot COMMAND…: in the lab's root, in the checkout. The mounts are those of a mount namespace and
 # go with it; the root itself stays as it is beneath an overlay.
 in_chroot() {
-    need_root 'the lab root'
+    need_root "the lab's root"
     # shellcheck disable=SC2016 # for the inner shell
     CHECKOUT=$checkout ROOT=$root SHARES=$(printf '%s\n' "${opt_shares[@]}") \
         unshare --mount --propagation private -- bash -euc "$chroot_script" - "$@"

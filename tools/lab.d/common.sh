@@ -51,11 +51,19 @@ with_lock() {
 step() {
     local what=$1 dir=$2 fill=$3 began=$SECONDS
     [[ -e $dir ]] && return
-    rm -rf -- "$dir.part"
+    rm -rf --one-file-system -- "$dir.part"
     mkdir -p -- "$dir.part"
     say "preparing $what …"
-    (set -e; "$fill" "$dir.part") >"$dir.log" 2>&1 &
-    wait_with_progress "$what" "$!" "$began" || die "$(why_failed "$what" "$dir.log")"
+    # A process group of its own, so that an interrupt can end all of it.
+    set -m
+    (set -e; "$fill" "$dir.part") >"$dir.log" 2>&1 </dev/null &
+    step_group=$!
+    set +m
+    trap 'kill -TERM -- "-$step_group" 2>/dev/null' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    wait_with_progress "$what" "$step_group" "$began" || die "$(why_failed "$what" "$dir.log")"
+    trap - EXIT INT TERM HUP
     mv -T -- "$dir.part" "$dir"
     rm -f -- "$dir.log"
     say "prepared $what in $((SECONDS - began)) s"

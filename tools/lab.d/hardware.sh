@@ -1,9 +1,53 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# hardware.sh -- runs a command on this machine's own RDMA device
+# hardware.sh -- runs a command on this machine's own RDMA device, in the environment it has in the lab
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # lab_dir and the options come from tools/lab
 
-has_rdma_device() { [[ -n $(ls -A /sys/class/infiniband 2>/dev/null) ]]; }
+device='' address='' # the RDMA device and the address of its network device
 
-run_on_hardware() { die "not yet"; }
+has_rdma_device() { compgen -G '/sys/class/infiniband/*' >/dev/null; }
+
+run_on_hardware() {
+    local number status=0
+    [[ -z $opt_pmem ]] || usage_error '--pmem needs the virtual machine: add --vm'
+    choose_device
+    say "using this machine's RDMA device $device at $address (--vm for the virtual machine)"
+    [[ $opt_no_build == yes ]] || build "$opt_build" machine
+    export LAB_RDMA=$device LAB_HOSTS=''
+    for ((number = 1; number <= opt_hosts; number++)); do
+        LAB_HOSTS+="${LAB_HOSTS:+ }host$number"
+        export "LAB_ADDR_host$number=$address"
+    done
+    export PATH=$lab_dir/guest/bin:$PATH
+    export LIBRPMA_BUILD_DIR
+    LIBRPMA_BUILD_DIR=$(build_dir "$opt_build" machine)
+    export LD_LIBRARY_PATH=$LIBRPMA_BUILD_DIR/src
+    [[ ${#opt_env[@]} -eq 0 ]] || export "${opt_env[@]}"
+    cd "$checkout" || die "no directory $checkout"
+    timeout --kill-after=10 "$opt_timeout" "$@" </dev/null || status=$?
+    [[ $status -ne 124 ]] || say "the command was stopped at its time limit, $opt_timeout s"
+    return "$status"
+}
+
+# The device that LIBRPMA_LAB_DEVICE names, or the first whose network device has an IPv4 address.
+choose_device() {
+    local candidate
+    command -v ip >/dev/null || die "no 'ip' to ask for addresses: install iproute2"
+    for candidate in ${LIBRPMA_LAB_DEVICE:-$(ls /sys/class/infiniband)}; do
+        address=$(device_address "$candidate")
+        device=$candidate
+        [[ -z $address ]] || return 0
+    done
+    die "no IPv4 address on the network device of ${LIBRPMA_LAB_DEVICE:-$(ls -m /sys/class/infiniband)}: set one, or use --vm"
+}
+
+# RoCE devices name their network device beside each GID, InfiniBand's is a child of the PCI device.
+device_address() {
+    local files network
+    files=/sys/class/infiniband/$1
+    for network in $(cat "$files"/ports/1/gid_attrs/ndevs/* 2>/dev/null) $(ls "$files/device/net" 2>/dev/null); do
+        ip -4 -oneline address show dev "$network" up 2>/dev/null
+    done | awk '!n++ { sub("/.*", "", $4); print $4 }'
+}

@@ -3,7 +3,7 @@
 #
 # prepare.sh -- what tools/lab keeps in its cache: root, kernel, initramfs, formatted persistent memory
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # cache and lab_dir come from common.sh and tools/lab
+# shellcheck disable=SC2034,SC2154 # the parts share their variables
 
 # rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16; without the
 # last one FS-DAX memory does not register. Hence the backports kernel.

@@ -3,7 +3,7 @@
 #
 # vm.sh -- runs one command in a virtual machine of its own
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # cache, checkout, root … come from the other files
+# shellcheck disable=SC2153,SC2154 # the parts share their variables; bash sets VM_PID
 
 job='' # directory that carries the command in and the guest's files out
 vm_pid=''
@@ -88,7 +88,7 @@ vm_arguments() {
     add_pmem 1 "$devdax" "$([[ $keep == both ]] && printf on || printf off)"
     arguments+=(-device virtio-serial-pci)
     [[ $opt_terminal == no ]] ||
-        arguments+=(-chardev stdio,id=terminal,signal=off -device virtconsole,chardev=terminal,nr=0)
+        arguments+=(-chardev 'stdio,id=terminal,signal=off' -device 'virtconsole,chardev=terminal,nr=0')
     add_port 1 3
     add_port 2 4
     add_port 3 5

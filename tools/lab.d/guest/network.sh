@@ -2,7 +2,7 @@
 # Copyright 2026, the librpma developers
 #
 # network.sh -- soft-RoCE for one host, or for several in network namespaces of their own
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_keep
 
 # rdma_rxe cannot move a device to another namespace, so the RDMA devices stay visible to all ("shared"
 # mode); but each belongs to a network device, its packets leave there, and the connection manager lets

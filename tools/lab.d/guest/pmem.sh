@@ -2,7 +2,7 @@
 # Copyright 2026, the librpma developers
 #
 # pmem.sh -- the first NVDIMM holds an FS-DAX file system, the second is a device DAX
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_keep
 
 # Namespaces and file system come formatted with the memory; only the lab's preparation, whose NVDIMMs
 # are blank, makes them. So a memory file of an earlier run is used as that run left it.
