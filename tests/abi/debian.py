@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Compares with Debian's librpma0 and librpma-dev 1.2.0, which are fetched and never installed.
+
+usage: debian.py abidiff BUILD           no incompatible change, by symbols and by types
+       debian.py program BUILD [FAKES]   programs linked to Debian's library run on this one
+       debian.py build DIRECTORY         leaves such a program as DIRECTORY/debian-1.2.0
+
+The packages are kept in $XDG_CACHE_HOME/librpma, or ~/.cache/librpma. The program takes the
+address of an RDMA device; without one it runs over the fakes, if they are loaded.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+
+import common
+import library as elf
+import releases
+
+VERSION = "1.2.0"
+PACKAGES = ["librpma0", "librpma-dev"]
+
+
+def cache():
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return pathlib.Path(home) / "librpma" / f"debian-{VERSION}"
+
+
+def cached(name):
+    return sorted(cache().glob(f"{name}_{VERSION}-*.deb"))
+
+
+def fetch(name):
+    """Downloads aside, so that a broken download never counts as a package."""
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        os.chmod(directory, 0o755)
+        done = common.run(["apt-get", "download", "-q", f"{name}={VERSION}-*"], cwd=directory,
+                          check=False)
+        found = list(pathlib.Path(directory).glob("*.deb"))
+        if done.returncode != 0 or not found:
+            lines = [line for line in done.stdout.splitlines() if line.startswith("E:")]
+            raise common.Missing(f"Debian's {name} {VERSION} could not be fetched "
+                                 f"({lines[0] if lines else 'apt-get download failed'})")
+        cache().mkdir(parents=True, exist_ok=True)
+        partial = cache() / f".{os.getpid()}.{found[0].name}"
+        shutil.copy(found[0], partial)
+        partial.rename(cache() / found[0].name)
+
+
+class Debian:
+    """The unpacked packages."""
+
+    def __init__(self, directory):
+        for name in PACKAGES:
+            if not cached(name):
+                fetch(name)
+            common.run(["dpkg-deb", "--extract", cached(name)[-1], directory])
+        self.root = pathlib.Path(directory)
+        self.include = self.root / "usr" / "include"
+        found = sorted(self.root.glob(f"usr/lib/*/{common.SONAME}"))
+        if not found:
+            raise common.Fault(f"Debian's packages hold no {common.SONAME}")
+        self.library = found[0]
+
+
+# ---- abidiff -------------------------------------------------------------------------------
+
+
+def abidiff(before, after, *options):
+    done = common.run(["abidiff", "--no-added-syms", *options, before, after], check=False)
+    # Bit 8 is an incompatible change, 4 a change; additions alone are 4 without a report.
+    report = [line for line in done.stdout.splitlines() if line.strip()]
+    summary = [line for line in report if "summary:" in line]
+    changes = [line for line in report if "summary:" not in line]
+    if done.returncode & ~4 or changes:
+        raise common.Fault(f"abidiff ends with {done.returncode}:\n  "
+                           + "\n  ".join((changes or report)[:30]))
+    if not summary:
+        raise common.Fault("abidiff compared nothing")
+    return done
+
+
+def witness(debian, directory, text):
+    """A library of Debian's header and Debian's symbols, with the debug information that Debian's
+    own has not: the types as programs see them."""
+    (directory / "librpma.h").write_text(text, encoding="utf-8")
+    functions = {name for name, _, _ in elf.exports(debian.library) if name.startswith("rpma_")}
+    prototypes = common.read_prototypes()
+    bodies = "".join(f"{prototypes[name][:-1]} {{\n    __builtin_trap();\n}}\n"
+                     for name in sorted(functions))
+    source = directory / "witness.c"
+    source.write_text(f"#include \"librpma.h\"\n{bodies}", encoding="utf-8")
+    script = directory / "witness.map"
+    script.write_text(f"LIBRPMA_1.0 {{\n global:\n  {';'.join(sorted(functions))};\n local: *;\n}};"
+                      "\n", encoding="utf-8")
+    target = directory / "before.so"
+    common.run(["cc", "-std=gnu11", "-g", "-shared", "-fPIC", source, f"-Wl,-soname,{common.SONAME}",
+                f"-Wl,--version-script,{script}", "-o", target])
+    return target, len(functions)
+
+
+def with_debug_information(build, directory):
+    """The exported functions of this library once more, with debug information. All at one node:
+    abidiff takes any name of a function that has several, and then compares it to nothing."""
+    objects = []
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    for entry in commands:
+        parts = pathlib.PurePath(entry["file"]).parts
+        if "src" not in parts or parts[-2] not in ("api", "compat"):
+            continue
+        if not entry["output"].startswith(f"src/{common.SONAME}.p/"):
+            continue
+        target = directory / f"{len(objects)}.o"
+        words = [word for word in shlex.split(entry["command"])
+                 if word != "-DRPMA_SYMBOL_VERSIONS"]
+        words[words.index("-o") + 1] = str(target)
+        common.run([*words, "-g", "-O0", "-fno-sanitize=all"], cwd=entry["directory"])
+        objects.append(target)
+    if not objects:
+        raise common.Fault("compile_commands.json names no source of the library's exports")
+    target, script = directory / "after.so", directory / "after.map"
+    script.write_text("LIBRPMA_1.0 {\n global: rpma_*;\n local: *;\n};\n", encoding="utf-8")
+    common.run(["cc", "-shared", *objects, f"-Wl,-soname,{common.SONAME}",
+                f"-Wl,--version-script,{script}", "-o", target])
+    return target
+
+
+def check_symbols(debian, build):
+    abidiff(debian.library, build / "src" / common.SONAME)
+    return f"abidiff: no symbol of Debian's librpma0 {VERSION} was removed or changed"
+
+
+def check_types(debian, build):
+    """The second comparison, with a wider field, shows that the first one would have noticed."""
+    text = (debian.include / "librpma.h").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
+        directory = pathlib.Path(name)
+        after = with_debug_information(build, directory)
+        before, count = witness(debian, directory, text)
+        abidiff(before, after, "--fail-no-debug-info")
+        before, _ = witness(debian, directory, re.sub(r"\buint8_t len;", "uint16_t len;", text))
+        try:
+            abidiff(before, after, "--fail-no-debug-info")
+        except common.Fault:
+            return f"abidiff: no type of the {count} functions of {VERSION} was changed"
+        raise common.Fault("abidiff does not notice a field of another size")
+
+
+# ---- a program -----------------------------------------------------------------------------
+
+
+def build_program(debian, target, cc=("cc",)):
+    """As a user of Debian's librpma-dev does: its header, its library, nothing of ours."""
+    common.run([*cc, "-std=gnu11", "-O1", "-I", debian.include, "-I", releases.FAKE_HEADERS,
+                "-I", releases.PROGRAMS, releases.source_of(VERSION), *releases.PARTS,
+                "-Wl,--no-as-needed", debian.library, "-Wl,-z,now", "-o", target])
+
+
+def check_program(debian, build, fakes, cc):
+    target = debian.root / f"debian-{VERSION}"
+    build_program(debian, target, cc)
+    paths = {"ours": build / "src", "Debian's": debian.library.parent}
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    found = {}
+    for whose, path in paths.items():
+        environment["LD_LIBRARY_PATH"] = f"{path}:{fakes}"
+        loaded = common.run(["ldd", target], env=environment)
+        found[whose] = str(path / common.SONAME) in loaded
+    if not all(found.values()):
+        raise common.Fault("the program does not load the library that it should")
+    environment["LD_LIBRARY_PATH"] = f"{paths['ours']}:{fakes}"
+    common.run([target], env=environment)
+    return f"a program linked to Debian's {VERSION} runs here without relinking"
+
+
+def check_counterexample(debian, build, fakes, cc):
+    """Debian's library cannot start a program of 0.10.0: that is what the nodes are for."""
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        options = type("Options", (), {"library": build / "src", "fakes": fakes,
+                                       "cc": shlex.join(cc), "table": common.read_symbols()})
+        made = releases.Build("0.10.0", options, pathlib.Path(directory))
+        target = made.program(releases.source_of("0.10.0"))
+        done = common.run([target], check=False, env={
+            **os.environ, "LD_LIBRARY_PATH": f"{debian.library.parent}:{fakes}"})
+        if done.returncode == 0 or "LIBRPMA_0.10" not in done.stdout:
+            raise common.Fault("a program of 0.10.0 starts with Debian's library: "
+                               "the tests of old releases prove nothing")
+        common.run([target], env=made.environment())
+    return f"a program of 0.10.0 starts here, and not with Debian's {VERSION}"
+
+
+def checks_of(argv, directory):
+    debian = Debian(directory)
+    where = pathlib.Path(argv[2]).resolve()
+    if argv[1] == "build":
+        build_program(debian, where / f"debian-{VERSION}")
+        return [lambda: f"{where}/debian-{VERSION} is ready; arguments: an address"]
+    if argv[1] == "abidiff":
+        return [lambda: check_symbols(debian, where), lambda: check_types(debian, where)]
+    fakes = pathlib.Path(argv[3]).resolve()
+    cc = shlex.split(argv[4]) if len(argv) > 4 else ["cc"]
+    return [lambda: check_program(debian, where, fakes, cc),
+            lambda: check_counterexample(debian, where, fakes, cc)]
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[1] not in ("abidiff", "program", "build"):
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        try:
+            checks = checks_of(sys.argv, directory)
+        except (common.Missing, common.Fault) as reason:
+            print(f"debian {sys.argv[1]}: {reason}: nothing was checked")
+            sys.exit(common.SKIPPED if isinstance(reason, common.Missing) else 1)
+        common.finish(f"debian {sys.argv[1]}", checks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Installs into a directory of its own and builds a program with what is there.
+
+usage: install.py shared SOURCE BUILD    installs BUILD below a DESTDIR
+       install.py static SOURCE BUILD    configures and builds an archive first, with a prefix
+
+Each: the installed files, the fields of librpma.pc, and a program linked with --no-undefined
+through pkg-config and through find_package(librpma), which then has to run.
+"""
+
+import json
+import os
+import pathlib
+import shlex
+import stat
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+
+import common
+
+PROGRAM = common.HERE / "package" / "program.c"
+CMAKE_PROJECT = common.HERE / "package"
+LIBS = "-lrpma -libverbs -lrdmacm"
+
+
+class Installed:
+    """A prefix that librpma was installed to; root is the DESTDIR, or empty."""
+
+    def __init__(self, source, build, root, kind):
+        self.source, self.root, self.kind = source, root, kind
+        options = {option["name"]: option["value"] for option in
+                   json.loads(common.run(["meson", "introspect", "--buildoptions", build]))}
+        self.version = json.loads(
+            common.run(["meson", "introspect", "--projectinfo", build]))["version"]
+        self.prefix = pathlib.Path(f"{root}{options['prefix']}")
+        self.libdir = self.prefix / options["libdir"]
+        self.sanitizer = options["b_sanitize"]
+        self.pkgconfig = {**os.environ, "PKG_CONFIG_PATH": str(self.libdir / "pkgconfig"),
+                          **({"PKG_CONFIG_SYSROOT_DIR": root} if root else {})}
+
+    def field(self, *options):
+        return common.run(["pkg-config", *options, "librpma"], env=self.pkgconfig).strip()
+
+    def environment(self):
+        return {**os.environ, "LD_LIBRARY_PATH": str(self.libdir),
+                "ASAN_OPTIONS": "detect_leaks=0"}
+
+
+def check_files(installed):
+    libdir = installed.libdir.relative_to(installed.prefix)
+    library = (["librpma.a"] if installed.kind == "static" else ["librpma.so", "librpma.so.0"])
+    wanted = {"include/librpma.h"}
+    wanted |= {f"{libdir}/{name}" for name in [
+        *library, "pkgconfig/librpma.pc", "librpma/cmake/librpma-config.cmake",
+        "librpma/cmake/librpma-config-version.cmake"]}
+    found = {str(path.relative_to(installed.prefix)) for path in installed.prefix.rglob("*")
+             if path.is_symlink() or path.is_file()}
+    outside = {path for path in found if not path.startswith(("share/man/", "share/doc/"))}
+    faults = [f"installed and not wanted: {path}" for path in outside - wanted]
+    faults += [f"wanted and not installed: {path}" for path in wanted - outside]
+    if faults:
+        raise common.Fault(common.some(faults))
+    if installed.kind == "shared":
+        link, real = installed.libdir / "librpma.so", installed.libdir / common.SONAME
+        if not link.is_symlink() or os.readlink(link) != common.SONAME:
+            raise common.Fault(f"librpma.so is no link to {common.SONAME}")
+        if not stat.S_ISREG(real.lstat().st_mode):
+            raise common.Fault(f"{common.SONAME} is not the file itself")
+    return f"{len(outside)} files besides the manual, as wanted"
+
+
+def check_package_fields(installed):
+    lines = (installed.libdir / "pkgconfig" / "librpma.pc").read_text(encoding="utf-8")
+    fields = dict(line.split(": ", 1) for line in lines.splitlines() if ": " in line)
+    wanted = {"Name": "librpma", "Version": installed.version, "Cflags": "-I${includedir}",
+              "Libs": f"-L${{libdir}} {LIBS}"}
+    for name, value in wanted.items():
+        if fields.get(name) != value:
+            raise common.Fault(f"librpma.pc: {name} is {fields.get(name)!r}, wanted {value!r}")
+    if set(fields) != {*wanted, "Description", "URL"}:
+        raise common.Fault(f"librpma.pc has the fields {' '.join(sorted(fields))}")
+    return f"librpma.pc of version {installed.version}, Libs {LIBS}"
+
+
+def run_program(installed, target):
+    """The program has to find this library at run time, or none when it has its own copy."""
+    loaded = common.run(["ldd", target], env=installed.environment())
+    shared = [line for line in loaded.splitlines() if common.SONAME in line]
+    if installed.kind == "static" and shared:
+        raise common.Fault(f"linked to {shared[0].strip()}, wanted the archive")
+    if installed.kind == "shared" and (not shared or str(installed.libdir) not in shared[0]):
+        raise common.Fault(f"{target.name} does not load {installed.libdir / common.SONAME}")
+    if "libstdc++" in loaded:
+        raise common.Fault(f"{target.name} loads libstdc++")
+    common.run([target], env=installed.environment())
+
+
+def sanitizing(installed):
+    return [] if installed.sanitizer == "none" else [f"-fsanitize={installed.sanitizer}"]
+
+
+def check_pkg_config(installed):
+    flags = shlex.split(installed.field("--cflags", "--libs"))
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        target = pathlib.Path(directory) / "program"
+        common.run(["cc", *sanitizing(installed), PROGRAM, *flags, "-Wl,--no-undefined",
+                    "-o", target])
+        run_program(installed, target)
+    return f"a program linked with {' '.join(flags)} runs"
+
+
+def check_cmake(installed):
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        common.run(["cmake", "-S", CMAKE_PROJECT, "-B", directory,
+                    f"-DCMAKE_PREFIX_PATH={installed.prefix}",
+                    f"-DEXPECTED_PREFIX={installed.prefix}",
+                    f"-DEXPECTED_VERSION={installed.version}",
+                    f"-DCMAKE_C_FLAGS={' '.join(sanitizing(installed))}"])
+        common.run(["cmake", "--build", directory])
+        for name in ("by-target", "by-variables"):
+            run_program(installed, pathlib.Path(directory) / name)
+    return "programs of find_package(librpma) run, by target and by variables"
+
+
+def install_shared(source, build, directory):
+    common.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", directory])
+    return Installed(source, build, directory, "shared")
+
+
+def install_static(source, directory):
+    build = pathlib.Path(directory) / "build"
+    common.run(["meson", "setup", build, source, "-Ddefault_library=static", "-Doptimization=0",
+                "-Dtests=disabled", "-Dexamples=disabled", "-Dman=disabled",
+                f"--prefix={directory}/prefix"])
+    common.run(["meson", "compile", "-C", build, "rpma"])
+    common.run(["meson", "install", "-C", build, "--no-rebuild"])
+    return Installed(source, build, "", "static")
+
+
+def main():
+    if len(sys.argv) != 4 or sys.argv[1] not in ("shared", "static"):
+        sys.exit(__doc__)
+    kind, source, build = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        try:
+            installed = (install_shared(source, build, directory) if kind == "shared"
+                         else install_static(source, directory))
+        except common.Fault as fault:
+            sys.exit(f"install {kind}: FAULT: {fault}")
+        common.finish(f"install {kind}", [
+            lambda: check_files(installed), lambda: check_package_fields(installed),
+            lambda: check_pkg_config(installed), lambda: check_cmake(installed)])
+
+
+if __name__ == "__main__":
+    main()

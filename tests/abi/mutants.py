@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Libraries that treat a completion of old programs wrongly, made of the built one."""
+
+import json
+import shlex
+
+import common
+
+SOURCE = "compat/completion.cc"
+# Release, program that has to notice, text of the source, what stands there instead.
+MUTANTS = [
+    ("0.9.0", "release-0.9.0", "    cmpl.op_status = wc.status;\n    return {};\n}\n\n} // namespace",
+     "    cmpl.op_status = wc.status;\n    cmpl.imm = 0;\n    return {};\n}\n\n} // namespace"),
+    ("0.9.0", "completions", "    if (!op || *op == RPMA_OP_RECV_RDMA_WITH_IMM)", "    if (!op)"),
+    ("0.10.0", "completions", "    cmpl.flags = wc.wc_flags;", "    // no flags"),
+    ("0.11.0", "completions", "    case WC_ATOMIC_WRITE:\n", ""),
+]
+
+
+def entry_of(build, source):
+    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    return next(entry for entry in commands if entry["file"].endswith(f"src/{source}")
+                and entry["output"].startswith(f"src/{common.SONAME}.p/"))
+
+
+def make(build, directory, old, new, compiler):
+    """Writes directory/librpma.so.0: the objects of the build, but for the one that is spoiled."""
+    entry = entry_of(build, SOURCE)
+    text = (common.ROOT / "src" / SOURCE).read_text(encoding="utf-8")
+    if old not in text:
+        raise common.Fault(f"nothing to spoil: {old!r} is gone from {SOURCE}")
+    spoiled, target = directory / "spoiled.cc", directory / "spoiled.o"
+    spoiled.write_text(text.replace(old, new, 1), encoding="utf-8")
+    words = shlex.split(entry["command"])
+    words[words.index("-c") + 1] = str(spoiled)
+    words[words.index("-o") + 1] = str(target)
+    common.run([*words, "-O0"], cwd=entry["directory"])
+    objects = sorted((build / "src" / f"{common.SONAME}.p").glob("*.o"))
+    same = [path for path in objects if path != build / entry["output"]]
+    sanitize = [word for word in shlex.split(compiler) if word.startswith("-fsanitize")]
+    common.run(["c++", "-shared", *sanitize, *same, target, f"-Wl,-soname,{common.SONAME}", "-Wl,--as-needed",
+                f"-Wl,--version-script,{build / 'src' / 'librpma.map'}", "-libverbs", "-lrdmacm",
+                "-o", directory / common.SONAME])

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Spoils copies of what the ABI checks look at, one way after the other: each check must notice.
+
+usage: spoil.py BUILD FAKES [CC]    CC: compiler with its options
+"""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+import types
+
+sys.dont_write_bytecode = True
+
+import common
+import header
+import install
+import library
+import mutants
+import releases
+
+
+def expect(what, check, complaint):
+    """The check must raise a fault that speaks of what was spoiled."""
+    try:
+        check()
+    except common.Fault as fault:
+        if complaint in str(fault):
+            return 1
+        raise common.Fault(f"{what}: noticed, but complains otherwise: {fault}") from fault
+    raise common.Fault(f"{what}: nobody noticed")
+
+
+def replaced(text, old, new):
+    if text.count(old) < 1:
+        raise common.Fault(f"nothing to spoil: {old!r} is gone, choose another place")
+    return text.replace(old, new, 1)
+
+
+# ---- the exported list and the dependencies ------------------------------------------------
+
+
+def spoil_symbols(built):
+    table = common.read_symbols()
+    row = table[0]
+    old = {**row, "default": "yes" if row["default"] == "no" else "no"}
+    new = {**row, "symbol": "rpma_never"}
+    kinds = {
+        "a row less": (table[1:], "exported and not in the list: " + row["symbol"]),
+        "a row more": ([*table, new], "in the list and not exported: rpma_never"),
+        "another node": ([{**row, "node": "LIBRPMA_2.0"}, *table[1:]], "@LIBRPMA_2.0"),
+        "another default": ([old, *table[1:]], "exported and not in the list: " + row["symbol"]),
+    }
+    return sum(expect(f"symbols, {kind}", lambda spoiled=spoiled: library.check_symbols(
+        built, spoiled), complaint) for kind, (spoiled, complaint) in kinds.items())
+
+
+def spoil_dependencies(directory):
+    source = directory / "empty.c"
+    source.write_text("int empty;\n", encoding="utf-8")
+    good = ["-Wl,--no-as-needed", "-libverbs", "-lrdmacm", f"-Wl,-soname,{common.SONAME}"]
+    kinds = {"another library": (["-lm"], "libm.so.6"),
+             "another SONAME": (["-Wl,-soname,librpma.so.1"], "librpma.so.1"),
+             "a run path": (["-Wl,-rpath,/nowhere"], "/nowhere")}
+    count = 0
+    for kind, (options, complaint) in kinds.items():
+        target = directory / "spoiled.so"
+        common.run(["cc", "-shared", "-fPIC", source, *good, *options, "-o", target])
+        count += expect(f"dependencies, {kind}",
+                        lambda: library.check_dependencies(target), complaint)
+    return count
+
+
+# ---- the header ----------------------------------------------------------------------------
+
+HEADER = [
+    ("alone", "#include <infiniband/verbs.h>\n", "", "ibv_context"),
+    ("alone", "#define RPMA_E_UNKNOWN", "#define RPMA_W_WAIT_FOR_COMPLETION 2\n#define RPMA_E_UNKNOWN",
+     "redefined"),
+    ("types", "#define RPMA_E_NOSUPP (-100001)", "#define RPMA_E_NOSUPP (-100011)", "RPMA_E_NOSUPP"),
+    ("types", "    RPMA_CONN_LOST,", "    RPMA_CONN_SPARE, RPMA_CONN_LOST,", "RPMA_CONN_LOST"),
+    ("types", "    uint8_t len;", "    uint16_t len;", "sizeof"),
+    ("types", "    unsigned flags; ", "    int flags; ", "flags"),
+    ("types", "    enum rpma_op op; ", "    uint32_t spare; enum rpma_op op; ", "__builtin_offsetof"),
+    ("types", "struct rpma_peer;", "struct rpma_peer { int open; };", "redefinition"),
+    ("names", "struct rpma_peer;", "struct rpma_peer;\nint rpma_new(void);", "rpma_new"),
+    ("names", "#define RPMA_W_WAIT_FOR_COMPLETION (1)", "", "RPMA_W_WAIT_FOR_COMPLETION"),
+    ("names", "    RPMA_LOG_LEVEL_DEBUG", "    RPMA_LOG_LEVEL_DEBUG, RPMA_LOG_LEVEL_ALL",
+     "RPMA_LOG_LEVEL_ALL"),
+    ("prototypes", "int rpma_cq_wait(struct rpma_cq *cq);",
+     "int rpma_cq_wait(const struct rpma_cq *cq);", "rpma_cq_wait"),
+    ("prototypes", 'extern "C" {', 'extern "C++" {', "linkage"),
+    ("deprecated", ' LIBRPMA_DEPRECATED("use rpma_atomic_write")', "", "rpma_write_atomic"),
+    ("deprecated", "int rpma_cq_wait(struct rpma_cq *cq)",
+     'int rpma_cq_wait(struct rpma_cq *cq) LIBRPMA_DEPRECATED("?")', "rpma_cq_wait"),
+    ("deprecated", "defined(LIBRPMA_NO_DEPRECATED)", "defined(LIBRPMA_SILENT)",
+     "in spite of LIBRPMA_NO_DEPRECATED"),
+]
+
+
+def spoil_header(directory):
+    shutil.copytree(common.ROOT / "contract", directory / "contract")
+    (directory / "include").mkdir()
+    text = (common.ROOT / "include" / "librpma.h").read_text(encoding="utf-8")
+    for name, old, new, complaint in HEADER:
+        (directory / "include" / "librpma.h").write_text(replaced(text, old, new),
+                                                         encoding="utf-8")
+        expect(f"header {name}, {new or 'without ' + old}",
+               lambda name=name: header.CHECKS[name](header.Header(directory)), complaint)
+    return len(HEADER)
+
+
+# ---- what is installed ---------------------------------------------------------------------
+
+
+def spoil_install(build, directory):
+    installed = install.install_shared(common.ROOT, build, str(directory))
+    install.check_files(installed)
+    fields = installed.libdir / "pkgconfig" / "librpma.pc"
+    text = fields.read_text(encoding="utf-8")
+    fields.write_text(replaced(text, "-lrdmacm", ""), encoding="utf-8")
+    count = expect("librpma.pc, a library less",
+                   lambda: install.check_package_fields(installed), "Libs")
+    fields.write_text(text + "Requires: libibverbs\n", encoding="utf-8")
+    count += expect("librpma.pc, a field more",
+                    lambda: install.check_package_fields(installed), "Requires")
+    fields.write_text(text, encoding="utf-8")
+
+    more = installed.prefix / "include" / "more.h"
+    more.touch()
+    count += expect("a file more", lambda: install.check_files(installed), "more.h")
+    more.unlink()
+    link = installed.libdir / "librpma.so"
+    link.unlink()
+    count += expect("no link", lambda: install.check_files(installed), "librpma.so")
+    shutil.copy(installed.libdir / common.SONAME, link)
+    return count + expect("a copy for a link", lambda: install.check_files(installed), "no link")
+
+
+# ---- programs ------------------------------------------------------------------------------
+
+
+def spoil_bindings():
+    right = {"rpma_a": "LIBRPMA_0.10"}
+    return (expect("another node", lambda: releases.compare_bindings(
+                {"rpma_a": "LIBRPMA_1.0"}, right), "rpma_a@LIBRPMA_0.10") +
+            expect("not bound", lambda: releases.compare_bindings({}, right), "nothing") +
+            expect("too much", lambda: releases.compare_bindings(
+                {**right, "rpma_b": "LIBRPMA_0.10"}, right), "rpma_b"))
+
+
+def spoil_behaviour(build, fakes, compiler, directory):
+    """A library that does one thing otherwise: the program of that release must fail."""
+    for number, (release, program, old, new) in enumerate(mutants.MUTANTS):
+        where = directory / str(number)
+        (where / "program").mkdir(parents=True)
+        mutants.make(build, where, old, new, compiler)
+        options = types.SimpleNamespace(library=where, fakes=fakes, cc=compiler,
+                                        table=common.read_symbols())
+        made = releases.Build(release, options, where / "program")
+        source = releases.PROGRAMS / f"{program}.c"
+        expect(f"{release} {program}: {new}",
+               lambda made=made, source=source: releases.run_program(made, source), "status 1")
+    return len(mutants.MUTANTS)
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    build, fakes = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+    compiler = sys.argv[3] if len(sys.argv) > 3 else "cc"
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
+        root = pathlib.Path(name)
+
+        def step(what, function, *arguments):
+            def run():
+                (root / what).mkdir()
+                return f"{what}: {function(*arguments)} spoiled copies noticed"
+            return run
+
+        common.finish("spoiled", [
+            step("symbols", spoil_symbols, build / "src" / common.SONAME),
+            step("dependencies", spoil_dependencies, root / "dependencies"),
+            step("header", spoil_header, root / "header"),
+            step("install", spoil_install, build, root / "install"),
+            step("bindings", spoil_bindings),
+            step("behaviour", spoil_behaviour, build, fakes, compiler, root / "behaviour")])
+
+
+if __name__ == "__main__":
+    main()
