@@ -8,8 +8,9 @@
 # Builds stand in the checkout, where the guest finds them under the same name.
 build_dir() { printf '%s\n' "$checkout/build/$2-$1"; }
 
-# build native|plain WHERE: WHERE is lab, the lab's root, or machine, this machine as it is. Says nothing
-# when there is nothing to do; otherwise one line, and the compiler's words when it fails.
+# build native|plain WHERE: WHERE is lab, the lab's root, or machine, this machine as it is.
+# Says nothing when there is nothing to do; otherwise one line, and the compiler's words when it
+# fails.
 build() {
     local within=in_chroot switch=disabled
     [[ $1 == plain ]] || switch=enabled
@@ -27,8 +28,8 @@ build_locked() {
     if [[ ! -e $dir/build.ninja ]]; then
         say "building librpma ($flavour) in $dir …"
         rm -rf -- "$dir"
-        "$within" meson setup "$dir" "$checkout" "-Dnative_flush=$switch" "-Dnative_atomic_write=$switch" \
-            >"$log" 2>&1 || build_failed "$flavour" "$log"
+        "$within" meson setup "$dir" "$checkout" "-Dnative_flush=$switch" \
+            "-Dnative_atomic_write=$switch" >"$log" 2>&1 || build_failed "$flavour" "$log"
     fi
     "$within" ninja -C "$dir" >"$log" 2>&1 || build_failed "$flavour" "$log"
     grep -q 'no work to do' "$log" || say "built librpma ($flavour) in $((SECONDS - began)) s"
@@ -43,8 +44,8 @@ build_failed() {
     die "librpma ($1) does not build"
 }
 
-# in_chroot COMMAND…: in the lab's root, in the checkout. The mounts are those of a mount namespace and
-# go with it; the root itself stays as it is beneath an overlay.
+# in_chroot COMMAND…: in the lab's root, in the checkout. The mounts are those of a mount
+# namespace and go with it; the root itself stays as it is beneath an overlay.
 in_chroot() {
     need_root "the lab's root"
     # shellcheck disable=SC2016 # for the inner shell
@@ -57,7 +58,8 @@ chroot_script='
     top=$ROOT/mnt
     mount -t tmpfs tmpfs "$top"
     mkdir "$top"/{upper,work,root}
-    mount -t overlay -o "lowerdir=$ROOT,upperdir=$top/upper,workdir=$top/work" overlay "$top/root"
+    mount -t overlay -o "lowerdir=$ROOT,upperdir=$top/upper,workdir=$top/work" \
+        overlay "$top/root"
     for dir in /proc /sys /dev "$CHECKOUT"; do
         mkdir -p "$top/root$dir"
         mount --rbind "$dir" "$top/root$dir"
@@ -67,6 +69,7 @@ chroot_script='
         mkdir -p "$top/root$dir"
         mount --rbind "$dir" "$top/root$dir"
     done <<<"$SHARES"
-    exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
-        chroot "$top/root" sh -c "cd \"\$1\" && shift && exec \"\$@\"" - "$CHECKOUT" "$@"
+    exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+        TERM="${TERM:-dumb}" chroot "$top/root" \
+        sh -c "cd \"\$1\" && shift && exec \"\$@\"" - "$CHECKOUT" "$@"
 '

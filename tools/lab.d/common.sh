@@ -14,7 +14,8 @@ die() {
     exit 1
 }
 
-# Wrong arguments have a status of their own, so that a caller can tell them from a failed command.
+# Wrong arguments have a status of their own, so that a caller can tell them from a failed
+# command.
 usage_error() {
     say "$* (see tools/lab --help)"
     exit 2
@@ -24,15 +25,19 @@ need_root() {
     [[ $EUID -eq 0 ]] || die "$1 needs root: run it with sudo"
 }
 
+# need_number OPTION VALUE LOWEST HIGHEST
 need_number() {
-    [[ $2 =~ ^[1-9][0-9]{0,6}$ ]] || usage_error "$1 wants a whole number above 0, not '$2'"
+    if [[ ! $2 =~ ^[1-9][0-9]{0,6}$ ]] || (($2 < $3 || $2 > $4)); then
+        usage_error "$1 wants a whole number from $3 to $4, not '$2'"
+    fi
 }
 
 # digest TEXT…: names what was made from these inputs
 digest() { printf '%s\0' "$@" | sha256sum | cut -c 1-12; }
 
-# with_lock NAME COMMAND…: one at a time per cache; says so when it has to wait. The lock goes with
-# the file descriptor, so a half-killed preparation keeps others out until its last child is gone.
+# with_lock NAME COMMAND…: one at a time per cache; says so when it has to wait. The lock goes
+# with the file descriptor, so a half-killed preparation keeps others out until its last child
+# is gone.
 with_lock() {
     local name=$1 fd
     shift
@@ -46,8 +51,9 @@ with_lock() {
     exec {fd}>&-
 }
 
-# step WHAT DIR FUNCTION: FUNCTION fills a directory of a temporary name, which then becomes DIR.
-# DIR exists only when it is whole, so an interrupted preparation goes on with the step it was in.
+# step WHAT DIR FUNCTION: FUNCTION fills a directory of a temporary name, which then becomes
+# DIR. DIR exists only when it is whole, so an interrupted preparation goes on with the step it
+# was in.
 step() {
     local what=$1 dir=$2 fill=$3 began=$SECONDS
     [[ -e $dir ]] && return
@@ -84,6 +90,7 @@ wait_with_progress() {
 
 why_failed() {
     local reason
-    reason=$(grep -E '^(lab|E|error|dpkg-deb|qemu)[^ ]*:' "$2" | tail -n 1) || reason=$(tail -n 1 "$2")
+    reason=$(grep -E '^(lab|E|error|dpkg-deb|qemu)[^ ]*:' "$2" | tail -n 1) ||
+        reason=$(tail -n 1 "$2")
     printf 'could not prepare %s: %s (log: %s)' "$1" "${reason:-no reason given}" "$2"
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# hardware.sh -- runs a command on this machine's own RDMA device, in the environment it has in the lab
+# hardware.sh -- runs a command on this machine's own RDMA device, in the environment it has in
+# the lab
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # lab_dir and the options come from tools/lab
 
@@ -31,7 +32,8 @@ run_on_hardware() {
     return "$status"
 }
 
-# The device that LIBRPMA_LAB_DEVICE names, or the first whose network device has an IPv4 address.
+# The device that LIBRPMA_LAB_DEVICE names, or the first whose network device has an IPv4
+# address.
 choose_device() {
     local candidate
     command -v ip >/dev/null || die "no 'ip' to ask for addresses: install iproute2"
@@ -40,14 +42,16 @@ choose_device() {
         device=$candidate
         [[ -z $address ]] || return 0
     done
-    die "no IPv4 address on the network device of ${LIBRPMA_LAB_DEVICE:-$(ls -m /sys/class/infiniband)}: set one, or use --vm"
+    die "the network device of $device has no IPv4 address: give it one, or use --vm"
 }
 
-# RoCE devices name their network device beside each GID, InfiniBand's is a child of the PCI device.
+# RoCE devices name their network device beside each GID, InfiniBand's is a child of the PCI
+# device.
 device_address() {
     local files network
     files=/sys/class/infiniband/$1
-    for network in $(cat "$files"/ports/1/gid_attrs/ndevs/* 2>/dev/null) $(ls "$files/device/net" 2>/dev/null); do
+    for network in $(cat "$files"/ports/1/gid_attrs/ndevs/* 2>/dev/null) \
+        $(ls "$files/device/net" 2>/dev/null); do
         ip -4 -oneline address show dev "$network" up 2>/dev/null
     done | awk '!n++ { sub("/.*", "", $4); print $4 }'
 }

@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# prepare.sh -- what tools/lab keeps in its cache: root, kernel, initramfs, formatted persistent memory
+# prepare.sh -- what tools/lab keeps in its cache: root, kernel, initramfs, formatted persistent
+# memory
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
-# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16; without the
-# last one FS-DAX memory does not register. Hence the backports kernel.
+# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16; without
+# the last one FS-DAX memory does not register. Hence the backports kernel.
 suite=trixie
 kernel_suite=trixie-backports
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
 predecessor_suites=(bookworm trixie)
 pmem_size=256M
 
-# Modules that the initramfs loads: to get at the root first, then the other two lists at the same time.
-# What else a command asks for (a traffic shaper, say) the guest loads from the root.
+# Modules that the initramfs loads: to get at the root first, then the other two lists at the
+# same time. What else a command asks for (a traffic shaper, say) the guest loads from the root.
 boot_modules=(virtio_pci 9pnet_virtio 9p overlay virtio_console)
 rdma_modules=(rdma_rxe rdma_ucm veth)
 pmem_modules=(nfit nd_pmem dax_pmem device_dax ext4)
 
 prepare() {
-    [[ $(uname -m) == x86_64 ]] || die "the lab's packages and kernel are amd64; this machine is $(uname -m)"
+    [[ $(uname -m) == x86_64 ]] || die "the lab is made for amd64; this machine is $(uname -m)"
     mkdir -p -- "$cache"
     name_parts
     "$lab_dir/../setup" lab
@@ -28,6 +29,7 @@ prepare() {
         need_root "preparing the lab"
         with_lock prepare prepare_parts
     }
+    touch -c -- "$root" "$kernel" "$initramfs" "$pmem" 2>/dev/null || true
 }
 
 # Each part's name carries a digest of all that it is made from.
@@ -35,12 +37,13 @@ name_parts() {
     local packages
     packages=$(root_packages)
     root=$cache/root-$(digest "$suite" "$packages" "$(declare -f fill_root unpack_predecessor)")
-    kernel=$cache/kernel-$(digest "$kernel_suite" "$kernel_pattern" "$(declare -f fill_kernel take_kernel)" \
-        "${root##*-}")
+    kernel=$cache/kernel-$(digest "$kernel_suite" "$kernel_pattern" \
+        "$(declare -f fill_kernel take_kernel)" "${root##*-}")
     initramfs=$cache/initramfs-$(digest "$(<"$lab_dir/guest/init")" "${kernel##*-}" \
         "$(declare -f fill_initramfs add_modules)" \
         "${boot_modules[*]}" "${rdma_modules[*]}" "${pmem_modules[*]}")
-    pmem=$cache/pmem-$(digest "$(declare -f fill_pmem)" "$(<"$lab_dir/guest/pmem.sh")" "${kernel##*-}")
+    pmem=$cache/pmem-$(digest "$(declare -f fill_pmem)" "$(<"$lab_dir/guest/pmem.sh")" \
+        "$pmem_size" "${kernel##*-}")
 }
 
 parts_present() { [[ -d $root && -d $kernel && -d $initramfs && -d $pmem ]]; }
@@ -50,11 +53,22 @@ prepare_parts() {
     step "the kernel from $kernel_suite" "$kernel" fill_kernel
     step "the initramfs" "$initramfs" fill_initramfs
     step "the persistent memory" "$pmem" fill_pmem
+    forget_old_parts
+}
+
+# Parts of other versions of the lab, and consoles of failed machines, that no run used for a week.
+forget_old_parts() {
+    local pattern
+    for pattern in 'root-*' 'kernel-*' 'initramfs-*' 'pmem-*' 'console-*'; do
+        find "$cache" -maxdepth 1 -name "$pattern" -mtime +7 \
+            -exec rm -rf --one-file-system -- {} +
+    done
 }
 
 root_packages() { sed -e 's/#.*//' -e '/^ *$/d' "$lab_dir/root-packages" | sort; }
 
-# The archive that this machine's own apt uses for its release; a fresh machine has no lists yet.
+# The archive that this machine's own apt uses for its release; a fresh machine has no lists
+# yet.
 mirror() {
     local release uri
     if [[ -n ${LIBRPMA_LAB_MIRROR:-} ]]; then
@@ -63,13 +77,16 @@ mirror() {
     fi
     # shellcheck disable=SC1091 # exists on every Debian
     release=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
-    uri=$(apt-get indextargets --format "\$(RELEASE) \$(COMPONENT) \$(REPO_URI)" 'Created-By: Packages' |
+    uri=$(apt-get indextargets --format "\$(RELEASE) \$(COMPONENT) \$(REPO_URI)" \
+        'Created-By: Packages' |
         awk -v release="$release" '$1 == release && $2 == "main" && !n++ { print $3 }')
-    [[ -n $uri ]] || die "apt names no Debian archive: set LIBRPMA_LAB_MIRROR to one that has $kernel_suite"
+    [[ -n $uri ]] ||
+        die "apt names no Debian archive: set LIBRPMA_LAB_MIRROR to one that has $kernel_suite"
     printf '%s\n' "$uri"
 }
 
-# How this machine's apt reaches the network (proxies, time-outs, certificates) holds for the lab too.
+# How this machine's apt reaches the network (proxies, time-outs, certificates) holds for the
+# lab too.
 network_options() { apt-config dump | grep -E '^Acquire::(https?|Retries|Check-)' || true; }
 
 fill_root() {
@@ -87,7 +104,8 @@ fill_root() {
     mkdir -p "$1"/mnt/fsdax "$1"/run/lab
 }
 
-# The predecessor's packages stand beside the system's libraries, where no program finds them by chance.
+# The predecessor's packages stand beside the system's libraries, where no program finds them by
+# chance.
 unpack_predecessor() {
     local release debs=$1/tmp/debs deb version
     for release in "${predecessor_suites[@]}"; do
@@ -101,10 +119,12 @@ unpack_predecessor() {
     done
 }
 
-# open_archive DIR URI SUITE: apt lists of its own in DIR/apt, verified with this machine's Debian keys
+# open_archive DIR URI SUITE: apt lists of its own in DIR/apt, verified with this machine's
+# Debian keys
 open_archive() {
     local keys
-    keys=$(find /usr/share/keyrings -name 'debian-archive-*.gpg' ! -name '*removed*' | paste -sd,)
+    keys=$(find /usr/share/keyrings -name 'debian-archive-*.gpg' ! -name '*removed*' |
+        paste -sd,)
     mkdir -p "$1/apt/lists/partial" "$1/apt/archives/partial"
     printf 'deb [signed-by=%s] %s %s main\n' "$keys" "$2" "$3" >"$1/apt/sources.list"
     archive_apt apt-get "$1" update
@@ -114,10 +134,11 @@ archive_apt() {
     local tool=$1 apt
     apt=$(realpath "$2")/apt
     shift 2
-    "$tool" -q -o Dir::State="$apt" -o Dir::State::lists="$apt/lists" -o Dir::State::status=/dev/null \
-        -o Dir::Cache="$apt" -o Dir::Cache::archives="$apt/archives" -o Dir::Etc::sourceparts=- \
-        -o Dir::Etc::sourcelist="$apt/sources.list" -o Acquire::Languages=none \
-        -o APT::Sandbox::User=root "$@"
+    "$tool" -q -o Dir::State="$apt" -o Dir::State::lists="$apt/lists" \
+        -o Dir::State::status=/dev/null \
+        -o Dir::Cache="$apt" -o Dir::Cache::archives="$apt/archives" \
+        -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=- \
+        -o Acquire::Languages=none -o APT::Sandbox::User=root "$@"
 }
 
 fetch() {
@@ -126,12 +147,14 @@ fetch() {
     (cd "$dir" && archive_apt apt-get . download "$@")
 }
 
-# Newer image packages hold nothing but depend on those that have the image, the modules and their list.
+# Newer image packages hold nothing but depend on those that have the image, the modules and
+# their list.
 fill_kernel() {
     local uri debs=$1/debs image deb
     uri=$(mirror)
     open_archive "$debs" "$uri" "$kernel_suite"
-    image=$(archive_apt apt-cache "$debs" pkgnames | grep -E "$kernel_pattern" | sort -V | tail -n 1)
+    image=$(archive_apt apt-cache "$debs" pkgnames | grep -E "$kernel_pattern" |
+        sort -V | tail -n 1)
     [[ -n $image ]] || die "$kernel_suite has no package like $kernel_pattern"
     # shellcheck disable=SC2046 # a list of package names
     fetch "$debs" "$image" $(archive_apt apt-cache "$debs" depends "$image" |
@@ -157,10 +180,12 @@ take_kernel() {
     printf '%s\n' "$version" >"$1/version"
 }
 
-# in_root DIR COMMAND…: with the root's own tools, on DIR as /mnt; the mount ends with the command
+# in_root DIR COMMAND…: with the root's own tools, on DIR as /mnt; the mount ends with the
+# command
 in_root() {
     # shellcheck disable=SC2016 # for the inner shell
-    unshare --mount -- bash -c 'mount --bind "$1" "$2/mnt" && shift && exec chroot "$@"' - "$1" "$root" "${@:2}"
+    unshare --mount -- bash -c 'mount --bind "$1" "$2/mnt" && shift && exec chroot "$@"' \
+        - "$1" "$root" "${@:2}"
 }
 
 fill_initramfs() {
@@ -175,15 +200,17 @@ fill_initramfs() {
     rm -r "$tree"
 }
 
-# add_modules DIR LIST MODULE…: copies modules and what they depend on, and writes them to DIR/LIST in the
-# order to load them. Checking signatures and unpacking costs an emulated machine more than the loading.
+# add_modules DIR LIST MODULE…: copies modules and what they depend on, and writes them to
+# DIR/LIST in the order to load them. Checking signatures and unpacking costs an emulated
+# machine more than the loading.
 add_modules() {
     local dir=$1 list=$2 version module file
     version=$(<"$kernel/version")
     shift 2
     for module; do
         # What is built into the kernel has no file and no line that begins with insmod.
-        in_root "$kernel" modprobe -C /dev/null -S "$version" -d /mnt/usr --show-depends "$module"
+        in_root "$kernel" modprobe -C /dev/null -S "$version" -d /mnt/usr \
+            --show-depends "$module"
     done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$dir/$list.paths"
     while read -r file; do
         module=$(basename "${file%.xz}")
@@ -199,7 +226,8 @@ add_modules() {
     in_root "$dir" sh -c 'cd /mnt && strip --strip-debug ./*.ko'
 }
 
-# Blank NVDIMMs, which the guest formats; every run without --pmem begins with a copy-on-write view.
+# Blank NVDIMMs, which the guest formats; every run without --pmem begins with a copy-on-write
+# view.
 fill_pmem() {
     truncate -s "$pmem_size" "$1/fsdax"
     truncate -s "$pmem_size" "$1/devdax"

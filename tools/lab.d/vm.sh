@@ -10,8 +10,9 @@ vm_pid=''
 console='' # where the console of a failed machine is kept
 boot_limit=180
 
-# run_in_vm FSDAX-FILE DEVDAX-FILE KEEP COMMAND…: KEEP says which of the two files are to take what the
-# guest writes to its persistent memory: none, fsdax or both. Returns the command's exit status.
+# run_in_vm FSDAX-FILE DEVDAX-FILE KEEP COMMAND…: KEEP says which of the two files are to take
+# what the guest writes to its persistent memory: none, fsdax or both. Returns the command's
+# exit status.
 run_in_vm() {
     local fsdax=$1 devdax=$2 keep=$3 status=0
     shift 3
@@ -38,7 +39,8 @@ write_job() {
         printf 'LAB_CHECKOUT=%q\n' "$checkout"
     } >"$job/guest.env"
     {
-        printf 'lab_hosts=%q\nlab_keep=%q\nlab_terminal=%q\n' "$opt_hosts" "$keep" "$opt_terminal"
+        printf 'lab_hosts=%q\nlab_keep=%q\n' "$opt_hosts" "$keep"
+        printf 'lab_terminal=%q\n' "$opt_terminal"
         printf 'lab_shares=(%s)\n' "$(quote "${opt_shares[@]}")"
         printf 'lab_command=(%s)\n' "$(quote "$@")"
         for pair in "${opt_env[@]}"; do
@@ -49,9 +51,10 @@ write_job() {
 
 quote() { [[ $# -eq 0 ]] || printf '%q ' "$@"; }
 
-# The guest's serial console goes to a file; the command's output, its errors and what the guest has to
-# say to us travel on three virtio ports, so that no kernel message gets in between. The output passes
-# through cat because QEMU makes its end non-blocking and the caller's must stay as it is.
+# The guest's serial console goes to a file; the command's output, its errors and what the guest
+# has to say to us travel on three virtio ports, so that no kernel message gets in between. The
+# output passes through cat because QEMU makes its end non-blocking and the caller's must stay
+# as it is.
 start_vm() {
     local arguments=() fd out err terminal_in terminal_out
     vm_arguments "$@"
@@ -88,7 +91,8 @@ vm_arguments() {
     add_pmem 1 "$devdax" "$([[ $keep == both ]] && printf on || printf off)"
     arguments+=(-device virtio-serial-pci)
     [[ $opt_terminal == no ]] ||
-        arguments+=(-chardev 'stdio,id=terminal,signal=off' -device 'virtconsole,chardev=terminal,nr=0')
+        arguments+=(-chardev 'stdio,id=terminal,signal=off'
+            -device 'virtconsole,chardev=terminal,nr=0')
     add_port 1 3
     add_port 2 4
     add_port 3 5
@@ -115,7 +119,8 @@ add_share() {
         "local,path=${2//,/,,},mount_tag=$1,security_model=none,multidevs=remap,readonly=$3")
 }
 
-# Listens to the guest until it is gone. The time limit is the command's: it begins when the guest is up.
+# Listens to the guest until it is gone. The time limit is the command's: it begins when the
+# guest is up.
 follow_vm() {
     local deadline=$((SECONDS + boot_limit)) word value ready=no verdict
     while ((SECONDS < deadline)); do
@@ -133,7 +138,7 @@ follow_vm() {
     stop_vm
     if [[ $ready == no ]]; then
         keep_console
-        say "the virtual machine was not up after $boot_limit s and was killed (console: $console)"
+        say "the virtual machine was not up after $boot_limit s, killed (console: $console)"
         return 125
     fi
     say "the command was stopped at its time limit, $opt_timeout s"
@@ -154,11 +159,13 @@ stop_vm() {
     wait "${cats[@]}" 2>/dev/null || true
 }
 
-# judge_end STATUS: with a status all is well and nothing is left to do in the machine; without one it died
+# judge_end STATUS: with a status all is well and nothing is left to do in the machine; without
+# one it died
 judge_end() {
     local trouble
     stop_vm
-    trouble=$(grep -aE 'Kernel panic|Oops|BUG:|WARNING:|lab-guest:' "$job/console.log" | tail -n 1 | tr -d '\r') || true
+    trouble=$(grep -aE 'Kernel panic|Oops|BUG:|WARNING:|lab-guest:' "$job/console.log" |
+        tail -n 1 | tr -d '\r') || true
     if [[ -n $1 && -z $trouble ]]; then
         return "$1"
     fi

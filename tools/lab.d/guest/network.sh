@@ -4,9 +4,10 @@
 # network.sh -- soft-RoCE for one host, or for several in network namespaces of their own
 # shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_keep
 
-# rdma_rxe cannot move a device to another namespace, so the RDMA devices stay visible to all ("shared"
-# mode); but each belongs to a network device, its packets leave there, and the connection manager lets
-# a process use only addresses of its own namespace. Hence hosts meet nowhere but on the bridge.
+# rdma_rxe cannot move a device to another namespace, so the RDMA devices stay visible to all
+# ("shared" mode); but each belongs to a network device, its packets leave there, and the
+# connection manager lets a process use only addresses of its own namespace. Hence hosts meet
+# nowhere but on the bridge.
 bring_up_network() {
     local number
     LAB_HOSTS=
@@ -19,7 +20,8 @@ bring_up_network() {
         ip link set bridge0 up
         for ((number = 1; number <= lab_hosts; number++)); do
             ip netns add "host$number" || return
-            ip link add "port$number" mtu 9000 type veth peer name veth0 netns "host$number" || return
+            ip link add "port$number" mtu 9000 type veth \
+                peer name veth0 netns "host$number" || return
             ip link set "port$number" master bridge0 up
             ip -n "host$number" link set lo up
             give_device "$number" -n "host$number" || return
@@ -50,7 +52,8 @@ wait_for_addresses() {
     local number tries
     for ((number = 1; number <= lab_hosts; number++)); do
         for tries in {1..100}; do
-            grep -qi ffff: "/sys/class/infiniband/rxe$number/ports/1/gids/"[0-3] 2>/dev/null && continue 2
+            grep -qi ffff: "/sys/class/infiniband/rxe$number/ports/1/gids/"[0-3] 2>/dev/null &&
+                continue 2
             sleep 0.05
         done
         printf 'lab-guest: rxe%s has no IPv4 address after %s looks\n' "$number" "$tries"

@@ -4,8 +4,8 @@
 # pmem.sh -- the first NVDIMM holds an FS-DAX file system, the second is a device DAX
 # shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_keep
 
-# Namespaces and file system come formatted with the memory; only the lab's preparation, whose NVDIMMs
-# are blank, makes them. So a memory file of an earlier run is used as that run left it.
+# Namespaces and file system come formatted with the memory; only the lab's preparation, whose
+# NVDIMMs are blank, makes them. So a memory file of an earlier run is used as that run left it.
 bring_up_pmem() {
     if [[ $lab_keep == both ]]; then
         format_pmem || return
@@ -29,15 +29,17 @@ wait_for() {
     return 1
 }
 
-# The kernel numbers the regions as it likes; their addresses are in the order of QEMU's arguments.
+# The kernel numbers the regions as it likes; their addresses are in the order of QEMU's
+# arguments.
 format_pmem() {
     local regions
     wait_for 2 '/sys/bus/nd/devices/namespace[0-9].0' || return
     mapfile -t regions < <(cd /sys/bus/nd/devices && grep . region*/resource | sort -t : -k 2 |
         sed 's/region\([0-9]*\).*/\1/')
-    ndctl create-namespace --force --reconfig="namespace${regions[0]}.0" --mode=fsdax --map=mem &&
-        ndctl create-namespace --force --reconfig="namespace${regions[1]}.0" --mode=devdax --map=mem \
-            --align=4K &&
+    ndctl create-namespace --force --reconfig="namespace${regions[0]}.0" --mode=fsdax \
+        --map=mem &&
+        ndctl create-namespace --force --reconfig="namespace${regions[1]}.0" --mode=devdax \
+            --map=mem --align=4K &&
         mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 -m 0 /dev/pmem*
 }
 
