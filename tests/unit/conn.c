@@ -3,12 +3,10 @@
 
 // conn.c -- connections: events, private data, disconnection, deletion
 
+#include "interrupt.h"
 #include "world.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #define DROP_QP_AND_CQ "rdma_destroy_qp ibv_destroy_cq ibv_destroy_comp_channel "
 
@@ -121,30 +119,18 @@ static void event_failures_are_the_providers(void **state) {
     world_drop(&w);
 }
 
-static void *interrupt_then_close(void *main_thread) {
-    usleep(20000); // the main thread is in its blocking read by now
-    pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
-    usleep(20000);
+static void close_it(void) {
     happen(RDMA_CM_EVENT_DISCONNECTED);
-    return NULL;
-}
-
-static void ignore(int signal) {
-    (void)signal;
 }
 
 static void signals_do_not_end_the_wait(void **state) {
     (void)state;
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    struct sigaction action = {.sa_handler = ignore}, before; // without SA_RESTART
-    pthread_t thread, self = pthread_self();
     new_conn(&outgoing);
-    sigaction(SIGUSR1, &action, &before);
-    pthread_create(&thread, NULL, interrupt_then_close, &self);
     unit_begin();
+    interrupt_soon(close_it);
     const int ret = rpma_conn_next_event(w.h.conn, &event);
-    pthread_join(thread, NULL);
-    sigaction(SIGUSR1, &before, NULL);
+    interrupt_done();
     assert_int_equal(ret, 0);
     assert_int_equal(event, RPMA_CONN_CLOSED);
     assert_int_equal(fake_count("rdma_get_cm_event"), 2);

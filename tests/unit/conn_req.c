@@ -196,49 +196,6 @@ static void new_refuses_a_shared_channel_with_an_srq_that_has_its_own(void **sta
     world_drop(&w);
 }
 
-// ---- queues in all shapes ------------------------------------------------------------------
-
-static void queues_follow_the_configuration(void **state) {
-    (void)state;
-    static const struct {
-        struct shape shape;
-        unsigned cqs, channels;
-        bool own_receive_cq;
-    } cases[] = {
-        {{.name = "plain"}, 1, 1, false},
-        {{.name = "rcq", .rcq_size = 4}, 2, 2, true},
-        {{.name = "shared", .shared = true}, 1, 1, false},
-        {{.name = "shared, rcq", .shared = true, .rcq_size = 4}, 2, 1, true},
-        {{.name = "srq", .srq = true}, 1, 1, false},
-        {{.name = "srq, rcq", .srq = true, .rcq_size = 4}, 2, 2, true},
-        {{.name = "srq with rcq", .srq = true, .srq_rcq_size = 4}, 1, 1, false},
-        {{.name = "srq with rcq, rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4},
-         1,
-         1,
-         false},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        const struct shape *shape = &cases[i].shape;
-        new_world();
-        world_request(&w, shape);
-        assert_int_equal(fake_count("ibv_create_cq"), cases[i].cqs);
-        assert_int_equal(fake_count("ibv_create_comp_channel"), cases[i].channels);
-        assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, cases[i].cqs == 2 ? 4 : 10);
-        const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
-        assert_int_equal(qp->srq != NULL, shape->srq);
-        struct rpma_cq *srq_rcq = NULL;
-        if (shape->srq)
-            (void)rpma_srq_get_rcq(w.h.srq, &srq_rcq);
-        assert_int_equal(qp->recv_cq != qp->send_cq, cases[i].own_receive_cq || srq_rcq);
-        if (srq_rcq)
-            assert_ptr_equal(qp->recv_cq, fake_cq_on(world_cq_fd(srq_rcq), 0));
-        assert_true(fake_armed(qp->send_cq) && fake_armed(qp->recv_cq));
-        world_connect(&w, shape);
-        assert_int_equal(world_rcq(&w) != NULL, cases[i].own_receive_cq);
-        world_drop(&w);
-    }
-}
-
 // ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
 
 static void delete_undoes_new(void **state) {
@@ -315,7 +272,6 @@ int main(void) {
         TEST(new_tries_every_address),
         TEST(new_fails_when_a_size_or_the_device_is_refused),
         TEST(new_refuses_a_shared_channel_with_an_srq_that_has_its_own),
-        TEST(queues_follow_the_configuration),
         TEST(delete_undoes_new),
         TEST(delete_takes_all_steps_and_reports_the_first_failure),
         TEST(recv_posts_before_the_connection),

@@ -113,6 +113,48 @@ static void peer_is_not_deleted_under_a_connection(void **state) {
     world_drop(&w);
 }
 
+// ---- queues in all shapes ------------------------------------------------------------------
+
+static void queues_follow_the_configuration(void **state) {
+    (void)state;
+    static const struct {
+        struct shape shape;
+        unsigned cqs, channels;
+        bool own_receive_cq;
+    } cases[] = {
+        {{.name = "plain"}, 1, 1, false},
+        {{.name = "rcq", .rcq_size = 4}, 2, 2, true},
+        {{.name = "shared", .shared = true}, 1, 1, false},
+        {{.name = "shared, rcq", .shared = true, .rcq_size = 4}, 2, 1, true},
+        {{.name = "srq", .srq = true}, 1, 1, false},
+        {{.name = "srq, rcq", .srq = true, .rcq_size = 4}, 2, 2, true},
+        {{.name = "srq with rcq", .srq = true, .srq_rcq_size = 4}, 1, 1, false},
+        {{.name = "srq with rcq, rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4},
+         1,
+         1,
+         false},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const struct shape *shape = &cases[i].shape;
+        new_request(shape);
+        assert_int_equal(fake_count("ibv_create_cq"), cases[i].cqs);
+        assert_int_equal(fake_count("ibv_create_comp_channel"), cases[i].channels);
+        assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, cases[i].cqs == 2 ? 4 : 10);
+        const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
+        assert_int_equal(qp->srq != NULL, shape->srq);
+        struct rpma_cq *srq_rcq = NULL;
+        if (shape->srq)
+            (void)rpma_srq_get_rcq(w.h.srq, &srq_rcq);
+        assert_int_equal(qp->recv_cq != qp->send_cq, cases[i].own_receive_cq || srq_rcq);
+        if (srq_rcq)
+            assert_ptr_equal(qp->recv_cq, fake_cq_on(world_cq_fd(srq_rcq), 0));
+        assert_true(fake_armed(qp->send_cq) && fake_armed(qp->recv_cq));
+        world_connect(&w, shape);
+        assert_int_equal(world_rcq(&w) != NULL, cases[i].own_receive_cq);
+        world_drop(&w);
+    }
+}
+
 // ---- bad arguments -------------------------------------------------------------------------
 
 static void nothing_is_consumed_without_a_request(void **state) {
@@ -224,6 +266,7 @@ int main(void) {
         TEST(no_private_data_is_fine),
         TEST(flush_target_is_made_once_per_peer),
         TEST(peer_is_not_deleted_under_a_connection),
+        TEST(queues_follow_the_configuration),
         TEST(nothing_is_consumed_without_a_request),
         TEST(bad_arguments_use_the_request_up),
         TEST(failures_use_the_request_up),

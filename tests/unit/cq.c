@@ -3,11 +3,8 @@
 
 // cq.c -- completion queues: waiting on their own or on a shared channel, and polling
 
+#include "interrupt.h"
 #include "world.h"
-
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
 
 static struct world w;
 static const struct shape own = {.name = "own channels", .rcq_size = 4};
@@ -92,27 +89,13 @@ static void nothing_to_wait_for_is_no_failure(void **state) {
     }
 }
 
-static void *interrupt(void *main_thread) {
-    usleep(20000); // the main thread is in its blocking read by now
-    pthread_kill(*(pthread_t *)main_thread, SIGUSR1);
-    return NULL;
-}
-
-static void ignore(int signal) {
-    (void)signal;
-}
-
 static void signal_ends_a_blocking_wait(void **state) {
     (void)state;
-    struct sigaction action = {.sa_handler = ignore}, before; // without SA_RESTART
-    pthread_t thread, self = pthread_self();
     new_conn(&own);
-    sigaction(SIGUSR1, &action, &before);
-    pthread_create(&thread, NULL, interrupt, &self);
+    interrupt_soon(NULL);
     EXPECT_ERROR(rpma_cq_wait(cq), RPMA_E_NO_COMPLETION, "errno in {EAGAIN, EINTR}",
                  "ibv_get_cq_event()", EINTR, "ibv_get_cq_event");
-    pthread_join(thread, NULL);
-    sigaction(SIGUSR1, &before, NULL);
+    interrupt_done();
     world_drop(&w);
 }
 

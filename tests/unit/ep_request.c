@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// ep_request.c -- connection requests that come in at an endpoint
+
+#include "world.h"
+
+#include <stdio.h>
+
+#define TAKEN "rdma_get_cm_event ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq "
+#define WITH_QP TAKEN "rdma_create_qp_ex "
+#define DROP_QUEUES "ibv_destroy_cq ibv_destroy_comp_channel "
+#define REJECTED "rdma_reject rdma_destroy_id "
+
+static struct world w;
+static const struct shape incoming = {.name = "incoming", .incoming = true};
+
+static void new_ep(void) {
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+    world_listen(&w);
+}
+
+static void ask(const char *data, uint8_t len) {
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, data, len);
+}
+
+static void request_gets_its_own_channel_at_once(void **state) {
+    (void)state;
+    struct rpma_conn_private_data pdata = {NULL, 0};
+    new_ep();
+    ask("hello", 5);
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+    EXPECT_CALLS(WITH_QP "rdma_ack_cm_event rdma_create_event_channel rdma_migrate_id");
+    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // the listener alone
+    MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
+    assert_int_equal(pdata.len, 5);
+    assert_memory_equal(pdata.ptr, "hello", 5);
+    world_drop(&w);
+}
+
+// An endpoint that is gone does not touch the requests that it gave.
+static void request_outlives_the_endpoint(void **state) {
+    (void)state;
+    const struct shape shape = incoming;
+    new_ep();
+    ask(NULL, 0);
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+    MUST(rpma_ep_shutdown(&w.h.ep));
+    world_connect(&w, &shape);
+    world_drop(&w);
+}
+
+static void request_that_is_deleted_is_rejected(void **state) {
+    (void)state;
+    new_ep();
+    ask(NULL, 0);
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+    MUST(rpma_conn_req_delete(&w.h.req));
+    EXPECT_CALLS("rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_destroy_event_channel");
+    assert_int_equal(fake_last("rdma_reject")->connect.param.private_data_len, 0);
+    world_drop(&w);
+}
+
+static void deletion_takes_all_steps_and_reports_the_first_failure(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *condition;
+    } cases[] = {
+        {"ibv_destroy_cq", "ibv_destroy_cq() or"},
+        {"ibv_destroy_comp_channel", "ibv_destroy_cq() or"},
+        {"rdma_reject", "incoming: rdma_reject() or rdma_destroy_id()"},
+        {"rdma_destroy_id", "incoming: rdma_reject() or rdma_destroy_id()"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char cause[64];
+        fake_reset();
+        new_ep();
+        ask(NULL, 0);
+        MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
+        fake_fail(cases[i].call, 1, EIO);
+        EXPECT_ERROR(rpma_conn_req_delete(&w.h.req), RPMA_E_PROVIDER, cases[i].condition, cause,
+                     EIO, "rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_destroy_event_channel");
+        assert_null(w.h.req);
+        world_drop(&w);
+    }
+}
+
+static void failures_reject_the_other_side(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *calls;
+    } cases[] = {
+        {"ibv_create_comp_channel",
+         "rdma_get_cm_event ibv_create_comp_channel " REJECTED "rdma_ack_cm_event"},
+        {"ibv_create_cq", "rdma_get_cm_event ibv_create_comp_channel ibv_create_cq "
+                          "ibv_destroy_comp_channel " REJECTED "rdma_ack_cm_event"},
+        {"ibv_req_notify_cq", TAKEN DROP_QUEUES REJECTED "rdma_ack_cm_event"},
+        {"rdma_create_qp_ex", WITH_QP DROP_QUEUES REJECTED "rdma_ack_cm_event"},
+        {"rdma_ack_cm_event", WITH_QP "rdma_ack_cm_event rdma_destroy_qp " DROP_QUEUES
+                                      "rdma_reject rdma_destroy_id"},
+        {"rdma_create_event_channel",
+         WITH_QP "rdma_ack_cm_event rdma_create_event_channel rdma_destroy_qp " DROP_QUEUES
+                 "rdma_reject rdma_destroy_id"},
+        {"rdma_migrate_id",
+         WITH_QP "rdma_ack_cm_event rdma_create_event_channel rdma_migrate_id "
+                 "rdma_destroy_event_channel rdma_destroy_qp " DROP_QUEUES
+                 "rdma_reject rdma_destroy_id"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char cause[64];
+        fake_reset();
+        new_ep();
+        ask("hello", 5);
+        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
+        fake_fail(cases[i].call, 1, EIO);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_PROVIDER,
+                     "ibv_create_comp_channel(), ibv_create_cq()", cause, EIO, cases[i].calls);
+        world_drop(&w);
+    }
+}
+
+static void missing_memory_rejects_the_other_side(void **state) {
+    (void)state;
+    for (unsigned nth = 1; nth <= 2; nth++) { // the private data, the request
+        fake_reset();
+        new_ep();
+        ask("hello", 5);
+        fake_fail("malloc", nth, ENOMEM);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_NOMEM,
+                     "allocation failed", "out of memory",
+                     .calls =
+                         WITH_QP "rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_ack_cm_event");
+        world_drop(&w);
+    }
+}
+
+static void request_on_another_device_is_rejected(void **state) {
+    (void)state;
+    new_ep();
+    fake_device()->other_device = 1;
+    ask(NULL, 0);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_PROVIDER,
+                 "ibv_create_comp_channel(), ibv_create_cq()", "rdma_create_qp_ex()", EINVAL,
+                 WITH_QP DROP_QUEUES REJECTED "rdma_ack_cm_event");
+    world_drop(&w);
+}
+
+static void other_events_are_consumed_and_named(void **state) {
+    (void)state;
+    new_ep();
+    for (int type = RDMA_CM_EVENT_ADDR_RESOLVED; type <= RDMA_CM_EVENT_TIMEWAIT_EXIT; type++) {
+        if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+            continue;
+        fake_cm_event(world_ep_fd(&w), (enum rdma_cm_event_type)type, NULL, 0);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_INVAL,
+                     "the event is not RDMA_CM_EVENT_CONNECT_REQUEST",
+                     "the event is not RDMA_CM_EVENT_CONNECT_REQUEST",
+                     .logs = rdma_event_str((enum rdma_cm_event_type)type),
+                     .calls = "rdma_get_cm_event rdma_ack_cm_event");
+        assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
+    }
+    world_drop(&w);
+}
+
+static void conflict_takes_no_request(void **state) {
+    (void)state;
+    const struct shape conflict = {.shared = true, .srq = true, .srq_rcq_size = 1};
+    new_ep();
+    world_cfg(&w, &conflict);
+    ask(NULL, 0);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_INVAL,
+                 "shared completion channel",
+                 "cfg has a shared completion channel && cfg has an SRQ that owns a receive CQ",
+                 .logs = "shared");
+    assert_int_equal(fake_pending_on(world_ep_fd(&w)), 1);
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(request_gets_its_own_channel_at_once),
+        TEST(request_outlives_the_endpoint),
+        TEST(request_that_is_deleted_is_rejected),
+        TEST(deletion_takes_all_steps_and_reports_the_first_failure),
+        TEST(failures_reject_the_other_side),
+        TEST(missing_memory_rejects_the_other_side),
+        TEST(request_on_another_device_is_rejected),
+        TEST(other_events_are_consumed_and_named),
+        TEST(conflict_takes_no_request),
+    };
+    return UNIT_RUN("ep_request", tests);
+}
