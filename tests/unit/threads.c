@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// threads.c -- several threads do what the manual allows, with objects of their own beside the
+// shared ones; ThreadSanitizer watches
+
+#include "threads.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+struct world threads_world;
+atomic_uint threads_messages;
+
+static struct world *const w = &threads_world;
+static void (*working)(int number);
+static pthread_barrier_t start;
+static const char *_Atomic failure;
+
+void threads_check(bool holds, const char *condition) {
+    const char *none = NULL;
+    if (!holds)
+        atomic_compare_exchange_strong(&failure, &none, condition);
+}
+
+static void *run(void *number) {
+    pthread_barrier_wait(&start);
+    working((int)(intptr_t)number);
+    return NULL;
+}
+
+void in_threads(void (*work)(int number)) {
+    pthread_t threads[THREADS];
+    working = work;
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run, (void *)(intptr_t)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&start);
+    if (failure)
+        fail_msg("in a thread: %s", failure);
+}
+
+static void count_message(enum rpma_log_level level, const char *file_name, const int line_no,
+                          const char *function_name, const char *message_format, ...) {
+    (void)level, (void)file_name, (void)line_no, (void)function_name, (void)message_format;
+    threads_messages++;
+}
+
+void threads_begin(const struct shape *shape) {
+    memset(&w->h, 0, sizeof(w->h));
+    failure = NULL;
+    threads_messages = 0;
+    assert_true(world_peer(w) && (!shape || (world_cfg(w, shape))));
+    (void)rpma_log_set_function(count_message);
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING);
+    fake_quiet(true);
+}
+
+void threads_end(void) {
+    fake_quiet(false);
+    world_drop(w);
+}
+
+struct rpma_conn *threads_established(struct rpma_conn_req *req) {
+    struct rpma_conn *conn = NULL;
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    int fd = -1;
+    CHECK(rpma_conn_req_connect(&req, NULL, &conn) == 0);
+    CHECK(rpma_conn_get_event_fd(conn, &fd) == 0);
+    fake_cm_event(fd, RDMA_CM_EVENT_ESTABLISHED, "hello", 6);
+    CHECK(rpma_conn_next_event(conn, &event) == 0 && event == RPMA_CONN_ESTABLISHED);
+    return conn;
+}
+
+struct rpma_conn *threads_connected(void) {
+    struct rpma_conn_req *req = NULL;
+    CHECK(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &req) == 0);
+    CHECK(rpma_conn_req_recv(req, w->h.mr, 0, 8, NULL) == 0);
+    struct rpma_conn *conn = threads_established(req);
+    CHECK(rpma_conn_apply_remote_peer_cfg(conn, w->h.pcfg) == 0);
+    return conn;
+}
+
+void threads_post_everything(struct rpma_conn *conn) {
+    const int flags = RPMA_F_COMPLETION_ALWAYS;
+    struct rpma_mr_local *mr = w->h.mr;
+    struct rpma_mr_remote *remote = w->h.remote;
+    CHECK(rpma_read(conn, mr, 0, remote, 0, 8, flags, NULL) == 0);
+    CHECK(rpma_write(conn, remote, 0, mr, 0, 8, flags, NULL) == 0);
+    CHECK(rpma_write_with_imm(conn, remote, 0, mr, 0, 8, flags, 1, NULL) == 0);
+    CHECK(rpma_atomic_write(conn, remote, 8, "7 bytes", flags, NULL) == 0);
+    CHECK(rpma_write_atomic(conn, remote, 8, mr, 0, flags, NULL) == 0);
+    CHECK(rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, flags, NULL) == 0);
+    CHECK(rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, flags, NULL) == 0);
+    CHECK(rpma_send(conn, mr, 0, 8, flags, NULL) == 0);
+    CHECK(rpma_send_with_imm(conn, mr, 0, 8, flags, 1, NULL) == 0);
+    CHECK(rpma_recv(conn, mr, 0, 8, NULL) == 0);
+}
+
+// ---- peers and regions ---------------------------------------------------------------------
+
+static void use_regions(int number) {
+    unsigned char desc[21], *part = w->memory + number * 64;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct rpma_mr_local *mr = NULL;
+        struct rpma_mr_remote *remote = NULL;
+        size_t size = 0;
+        CHECK(rpma_mr_reg(w->h.peer, part, 64, WORLD_EVERY_USAGE, &mr) == 0);
+        CHECK(rpma_mr_advise(mr, 0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, 0) == 0);
+        CHECK(rpma_mr_get_descriptor(mr, desc) == 0);
+        CHECK(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote) == 0);
+        CHECK(rpma_mr_remote_get_size(remote, &size) == 0 && size == 64);
+        CHECK(rpma_mr_get_size(w->h.mr, &size) == 0 && size == sizeof(w->memory)); // shared
+        CHECK(rpma_mr_get_descriptor(w->h.mr, desc) == 0);
+        CHECK(rpma_mr_remote_get_size(w->h.remote, &size) == 0 && size == WORLD_REMOTE_SIZE);
+        CHECK(rpma_mr_remote_delete(&remote) == 0);
+        CHECK(rpma_mr_dereg(&mr) == 0);
+    }
+}
+
+static void regions_on_one_peer(void **state) {
+    (void)state;
+    threads_begin(NULL);
+    in_threads(use_regions);
+    threads_end();
+}
+
+static void use_device(int number) {
+    const enum rpma_util_ibv_context_type type =
+        number % 2 ? RPMA_UTIL_IBV_CONTEXT_LOCAL : RPMA_UTIL_IBV_CONTEXT_REMOTE;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ibv_context *context = NULL;
+        struct rpma_peer *peer = NULL;
+        int odp = -1;
+        CHECK(rpma_utils_get_ibv_context(WORLD_ADDRESS, type, &context) == 0);
+        CHECK(rpma_utils_ibv_context_is_odp_capable(context, &odp) == 0 && odp == 0);
+        CHECK(rpma_peer_new(context, &peer) == 0);
+        CHECK(rpma_peer_delete(&peer) == 0);
+    }
+}
+
+static void peers_on_one_device(void **state) {
+    (void)state;
+    threads_begin(NULL);
+    in_threads(use_device);
+    threads_end();
+}
+
+// ---- configurations ------------------------------------------------------------------------
+
+static void use_configurations(int number) {
+    const uint32_t mine = 100 + (uint32_t)number;
+    for (int i = 0; i < ROUNDS; i++) {
+        uint32_t size = 0;
+        int timeout = 0;
+        bool flag = false;
+        struct rpma_srq *srq = NULL;
+        CHECK(rpma_conn_cfg_set_cq_size(w->h.cfg, mine) == 0);
+        CHECK(rpma_conn_cfg_get_cq_size(w->h.cfg, &size) == 0 && size >= 100);
+        CHECK(rpma_conn_cfg_set_rcq_size(w->h.cfg, mine) == 0);
+        CHECK(rpma_conn_cfg_set_sq_size(w->h.cfg, mine) == 0);
+        CHECK(rpma_conn_cfg_set_rq_size(w->h.cfg, mine) == 0);
+        CHECK(rpma_conn_cfg_set_timeout(w->h.cfg, (int)mine) == 0);
+        CHECK(rpma_conn_cfg_get_timeout(w->h.cfg, &timeout) == 0 && timeout >= 100);
+        CHECK(rpma_conn_cfg_set_compl_channel(w->h.cfg, number % 2) == 0);
+        CHECK(rpma_conn_cfg_set_srq(w->h.cfg, number % 2 ? w->h.srq : NULL) == 0);
+        CHECK(rpma_srq_cfg_set_rq_size(w->h.srq_cfg, mine) == 0);
+        CHECK(rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, mine) == 0);
+        CHECK(rpma_srq_cfg_get_rq_size(w->h.srq_cfg, &size) == 0 && size >= 10);
+        CHECK(rpma_srq_new(w->h.peer, w->h.srq_cfg, &srq) == 0);
+        CHECK(rpma_peer_cfg_set_direct_write_to_pmem(w->h.pcfg, true) == 0);
+        CHECK(rpma_peer_cfg_get_direct_write_to_pmem(w->h.pcfg, &flag) == 0 && flag);
+        CHECK(rpma_srq_delete(&srq) == 0);
+        struct rpma_conn_req *req = NULL;
+        CHECK(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &req) == 0);
+        CHECK(rpma_conn_req_delete(&req) == 0);
+    }
+}
+
+static void configurations_are_shared(void **state) {
+    (void)state;
+    threads_begin(
+        &(const struct shape){.srq = true}); // a queue without a receive CQ: no conflict
+    in_threads(use_configurations);
+    threads_end();
+}
+
+// ---- connections ---------------------------------------------------------------------------
+
+static void connect_and_flush(int number) {
+    (void)number;
+    struct rpma_conn *conn = threads_connected();
+    CHECK(rpma_flush(conn, w->h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT,
+                     RPMA_F_COMPLETION_ALWAYS, NULL) == 0);
+    CHECK(rpma_conn_disconnect(conn) == 0);
+    CHECK(rpma_conn_delete(&conn) == 0);
+}
+
+// Who comes first makes the target of flushes, all others find it.
+static void connections_race_for_the_flush_target(void **state) {
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        threads_begin(NULL);
+        fake_quiet(i % 2); // the other times the registrations are counted
+        unit_begin();
+        in_threads(connect_and_flush);
+        if (i % 2 == 0)
+            assert_int_equal(fake_count("ibv_reg_mr"), 1);
+        threads_end();
+    }
+}
+
+static void use_own_connection(int number) {
+    const struct ibv_wc sent = {.wr_id = (uint64_t)number, .status = IBV_WC_SUCCESS};
+    struct rpma_conn *conn = threads_connected();
+    struct rpma_cq *cq = NULL;
+    uint32_t qp_num = 0;
+    CHECK(rpma_conn_get_cq(conn, &cq) == 0);
+    CHECK(rpma_conn_get_qp_num(conn, &qp_num) == 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct ibv_wc wc = {0};
+        threads_post_everything(conn);
+        fake_complete(fake_qp(qp_num)->send_cq, &sent);
+        CHECK(rpma_cq_wait(cq) == 0);
+        CHECK(rpma_cq_get_wc(cq, 1, &wc, NULL) == 0 && wc.wr_id == sent.wr_id);
+    }
+    CHECK(rpma_conn_delete(&conn) == 0);
+}
+
+static void connection_per_thread(void **state) {
+    (void)state;
+    threads_begin(NULL);
+    in_threads(use_own_connection);
+    threads_end();
+}
+
+static void accept_and_reject(int number) {
+    char port[16];
+    struct rpma_ep *ep = NULL;
+    int fd = -1;
+    snprintf(port, sizeof(port), "%d", 7204 + number);
+    CHECK(rpma_ep_listen(w->h.peer, WORLD_ADDRESS, port, &ep) == 0);
+    CHECK(rpma_ep_get_fd(ep, &fd) == 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct rpma_conn_req *req = NULL;
+        fake_cm_event(fd, RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 6);
+        CHECK(rpma_ep_next_conn_req(ep, w->h.cfg, &req) == 0);
+        if (i % 2) {
+            CHECK(rpma_conn_req_delete(&req) == 0);
+            continue;
+        }
+        struct rpma_conn *conn = threads_established(req);
+        CHECK(rpma_conn_delete(&conn) == 0);
+    }
+    CHECK(rpma_ep_shutdown(&ep) == 0);
+}
+
+static void endpoint_per_thread(void **state) {
+    (void)state;
+    threads_begin(NULL);
+    in_threads(accept_and_reject);
+    threads_end();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(regions_on_one_peer),
+        TEST(peers_on_one_device),
+        TEST(configurations_are_shared),
+        TEST(connections_race_for_the_flush_target),
+        TEST(connection_per_thread),
+        TEST(endpoint_per_thread),
+        TEST(connection_is_shared),
+        TEST(events_of_a_queue_are_shared),
+        TEST(events_of_a_channel_are_shared),
+        TEST(receive_queue_is_shared),
+        TEST(log_settings_change),
+        TEST(log_functions_log),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
