@@ -3,3 +3,11 @@
 """The cases; importing this package fills the table in the order of the imports."""
 
 from . import smoke
+from . import data
+from . import queues
+from . import scale
+from . import examples
+from . import interop
+from . import faults_peer
+from . import faults_data
+from . import threads

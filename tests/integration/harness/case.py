@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from . import lab
-from .side import ALL_USAGES, Failed, Side, expect
+from .side import ALL_USAGES, LOCAL_USAGES, Failed, Side, expect
 
 TABLE = []
 PORT = "7204"
@@ -106,11 +106,12 @@ class Test:
             side.begin("release")
         for side in living:
             side.end()
-        checked = [side for side in living if side.checked]
-        for side in checked:
-            self.wait_until_equal(side.descriptors, side.baseline, f"{side.name}: descriptors")
-        foreign = {side.device for side in living if not side.checked}
-        wanted = {side.device: self.before[side.device] for side in checked
+        for side in living:
+            if side.checked:
+                self.wait_until_equal(side.descriptors, side.baseline,
+                                      f"{side.name}: descriptors")
+        foreign = {side.device for side in self.sides if not side.checked}
+        wanted = {side.device: self.before[side.device] for side in self.sides
                   if side.device not in foreign}
         self.wait_until_equal(lambda: {device: lab.resources()[device] for device in wanted},
                               wanted, "kernel objects that stay")
@@ -176,7 +177,7 @@ def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=No
     where = {"file": file} if file else {}
     server("memory", mr=number, size=size, **where)
     client("memory", mr=number, size=size)
-    client("reg", mr=number, usage=ALL_USAGES)
+    client("reg", mr=number, usage=LOCAL_USAGES)
     descriptor = server("reg", mr=number, usage=usage)["desc"]
     client("remote", rmr=number, desc=descriptor)
     return descriptor

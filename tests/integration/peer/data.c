@@ -92,15 +92,15 @@ static int do_srq_recv(const struct args *args) {
                          (const void *)(uintptr_t)arg_number_or(args, "ctx", 0));
 }
 
-/* Posts the same write until the queue refuses it; the answer says how many went in. */
-static int do_write_until_full(const struct args *args) {
+/* Posts the same message until the queue refuses it; the answer says how many went in. */
+static int do_send_until_full(const struct args *args) {
     struct operation o = read_operation(args);
     uint64_t limit = arg_number(args, "limit");
     uint64_t posted = 0;
     int ret = 0;
     while (ret == 0 && posted < limit) {
-        ret = rpma_write(o.conn, o.remote, o.remote_offset, o.local, o.offset, o.len, o.flags,
-                         (const void *)(uintptr_t)(posted + 1));
+        ret = rpma_send(o.conn, o.local, o.offset, o.len, o.flags,
+                        (const void *)(uintptr_t)(posted + 1));
         if (ret == 0)
             posted++;
     }
@@ -118,6 +118,6 @@ const struct command data_commands[] = {
     {"send-imm", do_send_imm},
     {"recv", do_recv},
     {"srq-recv", do_srq_recv},
-    {"write-until-full", do_write_until_full},
+    {"send-until-full", do_send_until_full},
     {NULL, NULL},
 };

@@ -103,6 +103,12 @@ static int exchange(struct worker *w) {
     return same ? 0 : ERR_MISMATCH;
 }
 
+/* An empty message tells the echo that it is over. */
+static int say_goodbye(struct worker *w) {
+    int ret = rpma_send(w->conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL);
+    return ret == 0 ? finish(w) : ret;
+}
+
 static void *work(void *argument) {
     static const struct {
         const char *name;
@@ -121,10 +127,12 @@ static void *work(void *argument) {
         else
             w->rounds++;
     }
+    if (w->ret == 0)
+        w->ret = say_goodbye(w);
     return NULL;
 }
 
-/* Sends back what arrives, until the connection breaks or is closed. */
+/* Sends back what arrives, until that is an empty message. */
 static void *echo(void *argument) {
     struct worker *w = argument;
     struct ibv_wc wc;
@@ -132,6 +140,8 @@ static void *echo(void *argument) {
         w->ret = rpma_recv(w->conn, w->mr, REMOTE, MESSAGE, NULL);
         if (w->ret == 0)
             w->ret = await_completion(w->cq, &wc);
+        if (w->ret == 0 && wc.byte_len == 0)
+            break;
         if (w->ret == 0 && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
             w->ret = rpma_send_with_imm(w->conn, w->mr, REMOTE, wc.byte_len,
                                         RPMA_F_COMPLETION_ALWAYS, ntohl(wc.imm_data), NULL);
@@ -143,8 +153,6 @@ static void *echo(void *argument) {
         if (w->ret == 0)
             w->rounds++;
     }
-    if (wc.status == IBV_WC_WR_FLUSH_ERR)
-        w->ret = 0; // the receive that waited when the connection was closed
     return NULL;
 }
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Every example pair, with its variants, on every kind of memory it takes."""
+
+import os
+import re
+import subprocess
+
+from harness import lab
+from harness.case import case
+from harness.side import Failed, expect
+
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__)))))
+RUNNER = os.path.join(CHECKOUT, "examples", "run-pair")
+
+
+def runs():
+    """What run-pair says there is, a line "EXAMPLE MEMORY CLIENTS [variant]" each."""
+    if not os.path.exists(RUNNER):
+        return
+    listed = subprocess.run([RUNNER, "list"], capture_output=True, text=True, check=True).stdout
+    for line in listed.splitlines():
+        example, memory, clients, *variant = line.split()
+        yield {"example": example, "memory": memory, "clients": clients,
+               "variant": " ".join(["", *variant])}
+
+
+@case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
+def example_pair(test, example, memory, clients, variant):
+    """The programs themselves check the data; their exit status says so."""
+    if memory != "plain":
+        lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[memory], memory)
+    options = ["--memory", memory] if memory != "plain" else []
+    options += ["--variant"] if variant else []
+    done = subprocess.run([RUNNER, *options, "--clients", clients, example], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    test.transcript.append(done.stdout)
+    last = (done.stdout.strip().splitlines() or ["no output"])[-1]
+    if done.returncode != 0:
+        raise Failed(f"exit status {done.returncode}: {last}")
+    if example != "log":
+        said = set(re.findall(r"^(server|client)", done.stdout, re.MULTILINE))
+        expect(said, {"server", "client"}, "who reports")
+    test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""The network loses packets, the other side's memory is not what the client thinks."""
+
+import random
+import time
+
+from harness import lab
+from harness.case import (case, connect, connected, disconnect, listen, share_region)
+from harness.side import ALL_USAGES, expect
+
+from .faults_peer import RETRIES_END, ends_broken, wait_for_bytes
+
+BLOCK = 4096
+BEYOND = 0x5b
+
+
+def again(server, client, number):
+    """A new connection between the same two works."""
+    connect(server, client, number=number)
+    client("fill", len=64, seed=number)
+    client("write", conn=number, mr=0, rmr=0, len=64)
+    client.completion(opcode="WRITE", conn=number)
+    server("check", len=64, seed=number)
+    disconnect(client, server, number)
+
+
+@case("faults", "{verb} {what}: REM_ACCESS_ERR within 5 s, memory untouched",
+      [{"verb": verb, "what": what} for verb in ("write", "read")
+       for what in ("behind the region", "across its end", "before it")])
+def beyond_region(test, verb, what):
+    """The region is the middle page of the memory."""
+    server, client = test.peers()
+    server("memory", size=3 * BLOCK)
+    server("set", len=3 * BLOCK, byte=BEYOND)
+    client("memory", size=3 * BLOCK)
+    client("reg", usage=ALL_USAGES)
+    descriptor = server("reg", off=BLOCK, len=BLOCK, usage=ALL_USAGES)["desc"]
+    client("remote", desc=descriptor)
+    listen(server)
+    connect(server, client)
+    offset = {"behind the region": BLOCK, "across its end": BLOCK - 8,
+              "before it": (1 << 64) - 64}[what]
+    client(verb, mr=0, rmr=0, roff=offset, len=16)
+    client.completion("REM_ACCESS_ERR", timeout=5000)
+    server("check-set", len=3 * BLOCK, byte=BEYOND)
+    client("conn-delete")
+    again(server, client, 1)
+
+
+@case("faults", "access that the region does not grant: REM_ACCESS_ERR within 5 s")
+def not_granted(test):
+    server, client = connected(test, usage=1)  # READ_SRC alone
+    client("write", mr=0, rmr=0, len=16)
+    client.completion("REM_ACCESS_ERR", timeout=5000)
+
+
+@case("faults", "stale rkey: REM_ACCESS_ERR within 5 s")
+def stale_key(test):
+    server, client = connected(test)
+    server("dereg")
+    server("set", len=BLOCK, byte=BEYOND)
+    client("write", mr=0, rmr=0, len=16)
+    client.completion("REM_ACCESS_ERR", timeout=5000)
+    server("check-set", len=BLOCK, byte=BEYOND)
+
+
+@case("faults", "region deregistered under traffic: a failed completion within 20 s")
+def deregistered(test):
+    server, client = test.peers()
+    size = 4 << 20
+    share_region(server, client, size)
+    listen(server)
+    connect(server, client)
+    client("fill", len=size, seed=1)
+    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
+    wait_for_bytes(server, 16 * 500)
+    server("dereg")
+    server("set", len=size, byte=BEYOND)
+    ends_broken(client)
+    server("check-set", len=size, byte=BEYOND)
+
+
+@case("faults", "garbage for a descriptor is refused, or fails where it is used")
+def garbage(test):
+    server, client = connected(test)
+    random.seed(7204)
+    for length in (0, 1, 20):
+        client.refuses("RPMA_E_INVAL", "remote", rmr=1, desc="ff" * length)
+    client.refuses("RPMA_E_INVAL", "remote", rmr=1, desc="ff" * 20 + "00")
+    client.refuses("RPMA_E_INVAL", "apply-pcfg", desc="")
+    server("set", len=65536, byte=BEYOND)
+    for number in range(1, 4):
+        client("remote", rmr=number, desc=random.randbytes(20).hex() + "ff")
+        connect(server, client, number=number)
+        client("write", conn=number, mr=0, rmr=number, len=16)
+        client.completion("REM_ACCESS_ERR", conn=number, timeout=5000)
+    server("check-set", len=65536, byte=BEYOND)
+    again(server, client, 9)
+
+
+@case("faults", "receiver not ready: the message waits, and comes when there is a receive")
+def not_ready(test):
+    server, client = connected(test)
+    client("fill", len=64, seed=1)
+    client("send", mr=0, len=64)
+    client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
+    server("recv", mr=0, len=64)
+    server.completion(opcode="RECV", timeout=5000)
+    client.completion(opcode="SEND", timeout=5000)
+    server("check", len=64, seed=1)
+    client("send", mr=0, len=64)
+    client("disconnect")  # what still waits is given back
+    client.completion("WR_FLUSH_ERR", timeout=5000)
+
+
+def cables(test):
+    """The host's ends of the cables; they are whole again after the case."""
+    lab.need_virtual("a cable that can be pulled")
+    ports = ("port1", "port2")
+    for port in ports:
+        test.undo.callback(lab.run, "ip", "link", "set", port, "up")
+    return ports
+
+
+@case("faults", "link down for 1 s under writes: all of them complete, data right")
+def short_outage(test):
+    port = cables(test)[1]
+    server, client = test.peers()
+    size = 1 << 20
+    share_region(server, client, size)
+    listen(server)
+    connect(server, client)
+    client("fill", len=size, seed=1)
+    client.begin("write-blocks", mr=0, rmr=0, len=64, count=size // 64, window=8)
+    wait_for_bytes(server, 64 * 100)
+    lab.run("ip", "link", "set", port, "down")
+    time.sleep(1)
+    lab.run("ip", "link", "set", port, "up")
+    client.end(timeout=60)
+    server("check", len=size, seed=1)
+    disconnect(client, server)
+
+
+@case("faults", "link stays down: a failed completion within 20 s; a new connection after it "
+      "is up", limit=120)
+def long_outage(test):
+    port = cables(test)[1]
+    server, client = connected(test)
+    lab.run("ip", "link", "set", port, "down")
+    client("write", mr=0, rmr=0, len=64)
+    client.completion("RETRY_EXC_ERR", timeout=1000 * RETRIES_END)
+    client("conn-delete")
+    lab.run("ip", "link", "set", port, "up")
+    wait_for_host(client.address, server.address)
+    again(server, client, 1)
+
+
+def wait_for_host(source, target):
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            lab.run(*lab.on(lab.host(2), "ping", "-c", "1", "-W", "1", "-I", source, target))
+            return
+        except RuntimeError:
+            continue
+
+
+@case("faults", "5 % loss and reordering during {count} writes: all verified",
+      [{"count": 10000}], limit=300)
+def lossy(test, count):
+    ports = cables(test)
+    server, client = test.peers()
+    share_region(server, client, count * 64)
+    listen(server)
+    client("cfg", cq=64, sq=64)
+    connect(server, client, client_cfg=0)
+    client("fill", len=count * 64, seed=1)
+    lab.run("modprobe", "sch_netem")
+    for port in ports:
+        test.undo.callback(lab.run, "tc", "qdisc", "del", "dev", port, "root")
+        lab.run("tc", "qdisc", "add", "dev", port, "root", "netem", "loss", "5%", "delay",
+                "1ms", "reorder", "25%", "50%")
+    client.begin("write-blocks", mr=0, rmr=0, len=64, count=count, window=32)
+    answer = client.end()
+    expect(answer["done"], str(count), "completions")
+    for port in ports:
+        dropped = lab.run("tc", "-s", "qdisc", "show", "dev", port)
+        test.transcript.append(dropped)
+        expect("dropped 0," in dropped, False, "the network loses packets")
+    server("check", len=count * 64, seed=1)
+    test.undo.close()
+    disconnect(client, server)

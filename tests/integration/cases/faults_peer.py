@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""The other side dies, refuses, or is not there: what the survivor sees, and how soon."""
+
+from harness.case import (PORT, case, connect, connected, disconnect, listen, share_region)
+from harness.side import expect
+
+BLOCK = 4096
+BROKEN = ("RETRY_EXC_ERR", "WR_FLUSH_ERR", "REM_OP_ERR", "REM_ACCESS_ERR", "REM_INV_REQ_ERR")
+# A queue pair repeats what is not answered 7 times, half a second apart on RoCE.
+RETRIES_END = 20
+
+
+def works_with_new_server(test, client):
+    """Whatever happened, the surviving client can work with a server that is well."""
+    server = test.side(1, "new server")
+    server("peer")
+    share_region(server, client, number=9)
+    listen(server)
+    connect(server, client, number=9)
+    write_and_check(server, client, 9)
+    disconnect(client, server, 9)
+
+
+def works_with_new_client(test, server):
+    client = test.side(2, "new client")
+    client("peer")
+    share_region(server, client, number=9)
+    connect(server, client, number=9)
+    write_and_check(server, client, 9)
+    disconnect(client, server, 9)
+
+
+def write_and_check(server, client, number):
+    client("fill", mr=number, len=BLOCK, seed=number)
+    client("write", conn=number, mr=number, rmr=number, len=BLOCK)
+    client.completion(opcode="WRITE", conn=number)
+    server("check", mr=number, len=BLOCK, seed=number)
+
+
+def ends_broken(side, within=RETRIES_END):
+    """The load that was begun ends with a failed completion in time."""
+    code, answer = side.take(timeout=within)
+    expect(code, "RPMA_E_PROVIDER", f"{side.name}: end of the load")
+    expect(int(answer["status"]) != 0, True, "a completion says what failed")
+
+
+@case("faults", "server killed while idle: client sees CLOSED within 10 s")
+def server_killed_idle(test):
+    server, client = connected(test)
+    server.kill()
+    client.event("CLOSED", within=10)
+    works_with_new_server(test, client)
+
+
+@case("faults", "client killed while idle: server sees CLOSED within 10 s")
+def client_killed_idle(test):
+    server, client = connected(test)
+    client.kill()
+    server.event("CLOSED", within=10)
+    works_with_new_client(test, server)
+
+
+def begin_load(client, size):
+    client("cfg", cq=64, sq=64, cfg=1)
+    client("fill", len=size, seed=1)
+
+
+@case("faults", "server killed during writes: a failed completion and CLOSED within 20 s")
+def server_killed_writing(test):
+    server, client = test.peers()
+    size = 4 << 20
+    share_region(server, client, size)
+    listen(server)
+    connect(server, client)
+    client("fill", len=size, seed=1)
+    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
+    wait_for_bytes(server, 16 * 500)
+    server.kill()
+    ends_broken(client)
+    client.event("CLOSED", within=10)
+    works_with_new_server(test, client)
+
+
+def wait_for_bytes(server, offset):
+    """Until the load has come this far."""
+    while server("bytes", off=offset, len=8)["bytes"] == "00" * 8:
+        pass
+
+
+@case("faults", "client killed during writes: server sees CLOSED within 10 s")
+def client_killed_writing(test):
+    server, client = test.peers()
+    size = 4 << 20
+    share_region(server, client, size)
+    listen(server)
+    connect(server, client)
+    client("fill", len=size, seed=1)
+    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
+    wait_for_bytes(server, 16 * 500)
+    client.kill()
+    server.event("CLOSED", within=10)
+    works_with_new_client(test, server)
+
+
+@case("faults", "server killed before it accepts: client sees REJECTED within 10 s")
+def server_killed_connecting(test):
+    server, client = test.peers()
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-req")
+    server.kill()
+    client.event("REJECTED", within=10)
+    client("conn-delete")
+    works_with_new_server(test, client)
+
+
+@case("faults", "client vanishes between request and accept: server learns it within 10 s")
+def client_vanishes(test):
+    """The accept fails at once, or the connection ends at once: it never comes up."""
+    server, client = test.peers()
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-req")
+    client.kill()
+    code = server.code("connect")
+    if code == "ok":
+        answer = server("event", timeout=10000)
+        expect(answer["event"] in ("LOST", "REJECTED", "UNREACHABLE", "CLOSED"), True,
+               f"event {answer['event']}")
+    else:
+        expect(code, "RPMA_E_PROVIDER", "connect")
+    works_with_new_client(test, server)
+
+
+@case("faults", "server that never accepts: client hears nothing, may give up at any time")
+def never_accepted(test):
+    server, client = test.peers()
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-req")
+    client.refuses("ERR_TIMEOUT", "event", timeout=3000)
+    client("conn-delete")
+    server("req-delete")
+    client("req-new", req=1, addr=server.address, port=PORT)  # nor does anybody take this one
+    client("connect", req=1, conn=1)
+    client.refuses("ERR_TIMEOUT", "event", conn=1, timeout=1000)
+
+
+@case("faults", "server that rejects: client sees REJECTED within 5 s")
+def rejected(test):
+    server, client = test.peers()
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-req")
+    server("req-delete")
+    client.event("REJECTED", within=5)
+
+
+@case("faults", "nobody listens: client sees REJECTED within 5 s")
+def nobody_listens(test):
+    server, client = test.peers()
+    client("req-new", addr=server.address, port="7999")
+    client("connect")
+    client.event("REJECTED", within=5)
+
+
+@case("faults", "no such host: the request fails within the timeout")
+def no_such_host(test):
+    client = test.side(2, "client")
+    client("peer")
+    client("cfg", timeout=500)
+    absent = client.address.rsplit(".", 1)[0] + ".250"
+    client.begin("req-new", addr=absent, port=PORT, cfg=0)
+    expect(client.take(timeout=5)[0], "RPMA_E_PROVIDER", "request")
+
+
+@case("faults", "endpoint shut down with requests pending: the taken one lives, the other is "
+      "REJECTED within 10 s")
+def endpoint_shut_down(test):
+    server, client = test.peers()
+    share_region(server, client, number=9)
+    listen(server)
+    for number in (9, 1):
+        client("req-new", req=number, addr=server.address, port=PORT)
+        client("connect", req=number, conn=number)
+    server("next-req", req=9)
+    server("ep-shutdown")
+    client.event("REJECTED", conn=1, within=10)
+    server("connect", req=9, conn=9)
+    client.event("ESTABLISHED", conn=9)
+    server.event("ESTABLISHED", conn=9)
+    write_and_check(server, client, 9)
+    disconnect(client, server, 9)
+
+
+@case("faults", "{count} clients that are refused leave nothing behind", [{"count": 1000}],
+      limit=240)
+def refused_clients(test, count):
+    """Counted while the server lives and still listens."""
+    server, client = test.peers()
+    listen(server)
+    before = server.descriptors(), len(client.descriptors())
+    server.begin("refuse", count=count)
+    client("be-refused", count=count, addr=server.address, port=PORT)
+    server.end()
+    expect((server.descriptors(), len(client.descriptors())), before, "descriptors")
+    works_with_new_client(test, server)
+
+
+@case("faults", "fork: the parent's memory and connection stay as they were")
+def fork(test):
+    """The child writes to its copy of the memory while the parent's device uses the parent's."""
+    server, client = connected(test, 65536)
+    for forker, other in ((client, server), (server, client)):
+        forker("fill", len=BLOCK, seed=1)
+        forker("fork")
+        forker("fill", off=BLOCK, len=BLOCK, seed=2)  # pages that parent and child share
+        client("write" if forker is client else "read", mr=0, rmr=0, len=2 * BLOCK)
+        client.completion()
+        other("check", len=BLOCK, seed=1)
+        other("check", off=BLOCK, len=BLOCK, seed=2)
+        forker("reap")
+    disconnect(client, server)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Queues: small, full, separate, shared; and the two ways to wait for them."""
+
+from harness.case import (PORT, case, connect, connected, disconnect, listen, share_region)
+from harness.side import Failed, expect
+
+
+@case("queues", "all of size 1")
+def size_one(test):
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    for side in (server, client):
+        side("cfg", cq=1, sq=1, rq=1)
+    connect(server, client, server_cfg=0, client_cfg=0)
+    for seed in range(10):
+        client("fill", len=1000, seed=seed)
+        client("write", mr=0, rmr=0, len=1000)
+        client.completion(opcode="WRITE")
+        server("check", len=1000, seed=seed)
+        server("recv", mr=0, off=2000, len=1000)
+        client("send", mr=0, len=1000)
+        client.completion(opcode="SEND")
+        server.completion(opcode="RECV")
+        server("check", off=2000, len=1000, seed=seed)
+    disconnect(client, server)
+
+
+@case("queues", "a full send queue refuses, and takes more once it has drained")
+def full_send_queue(test):
+    """Messages wait as long as nobody receives them, which fills the queue for certain."""
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    for side in (server, client):
+        side("cfg", cq=1000, sq=4, rq=500)
+    connect(server, client, server_cfg=0, client_cfg=0)
+    client.begin("send-until-full", mr=0, len=8, limit=500)
+    code, answer = client.take()
+    posted = int(answer["posted"])
+    expect(code, "RPMA_E_PROVIDER", "post to a full queue")
+    expect(posted >= 4, True, "at least sq_size went in")
+    client.refuses("RPMA_E_PROVIDER", "write", mr=0, rmr=0, len=8)
+    for _ in range(posted):
+        server("recv", mr=0, len=8)
+    order = [found.ctx for found in client.completions(posted)]
+    expect(order, list(range(1, posted + 1)), "order of completions")
+    server.completions(posted)
+    client("fill", len=100, seed=1)
+    client("write", mr=0, rmr=0, len=100)
+    client.completion(opcode="WRITE")
+    server("check", len=100, seed=1)
+    disconnect(client, server)
+
+
+def combinations():
+    for rcq in (0, 10):
+        for shared in (0, 1):
+            for srq in ("no SRQ", "SRQ", "SRQ with its CQ"):
+                yield {"rcq": rcq, "shared": shared, "srq": srq}
+
+
+def is_allowed(row):
+    return not (row["shared"] and row["srq"] == "SRQ with its CQ")
+
+
+def make_cfg(side, rcq, shared, srq):
+    queue = {}
+    if srq != "no SRQ":
+        side("srq", rq=20, rcq=20 if "CQ" in srq else 0)
+        queue = {"srq": 0}
+    side("cfg", rcq=rcq, shared=shared, cq=20, rq=20, **queue)
+
+
+def receive_queue(rcq, srq):
+    if srq == "SRQ with its CQ":
+        return "srq"
+    return "rcq" if rcq else "main"
+
+
+@case("queues", "receive CQ of {rcq}, shared channel {shared}, {srq}",
+      [row for row in combinations() if is_allowed(row)])
+def combination(test, rcq, shared, srq):
+    """The server's receives and sends complete where its configuration says."""
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    make_cfg(server, rcq, shared, srq)
+    connect(server, client, server_cfg=0)
+    queue = receive_queue(rcq, srq)
+    for seed in range(3):
+        post = {"verb": "recv"} if srq == "no SRQ" else {"verb": "srq-recv"}
+        server(**post, mr=0, off=1024, len=512, ctx=seed)
+        client("fill", len=512, seed=seed)
+        client("send", mr=0, len=512)
+        client.completion(opcode="SEND")
+        if shared:
+            woken_by(server, queue)
+        found = server.completion(opcode="RECV", queue=queue)
+        expect((found.ctx, found.len), (seed, 512), "receive")
+        server("check", off=1024, len=512, seed=seed)
+        client("recv", mr=0, off=2048, len=512)
+        server("send", mr=0, off=1024, len=512, ctx=seed)
+        expect(server.completion(opcode="SEND", queue="main").ctx, seed, "send")
+        client.completion(opcode="RECV")
+        client("check", off=2048, len=512, seed=seed)
+    if shared:
+        server.refuses("RPMA_E_SHARED_CHANNEL", "cq-wait")
+    else:
+        server.refuses("RPMA_E_NOT_SHARED_CHNL", "conn-wait")
+    disconnect(client, server)
+
+
+def woken_by(side, queue):
+    """The main queue may speak of a completion that was polled already; the next is the one."""
+    heard = side("conn-wait")
+    if heard["queue"] != queue:
+        heard = side("conn-wait")
+    expect((heard["queue"], heard["rcq"]), (queue, str(int(queue == "rcq"))), "wake-up")
+
+
+@case("queues", "receive CQ of {rcq}, shared channel {shared}, {srq}: refused on both sides",
+      [row for row in combinations() if not is_allowed(row)])
+def refused_combination(test, rcq, shared, srq):
+    server, client = test.peers()
+    listen(server)
+    for side in (server, client):
+        make_cfg(side, rcq, shared, srq)
+    client.refuses("RPMA_E_INVAL", "req-new", addr=server.address, port=PORT, cfg=0)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server.refuses("RPMA_E_INVAL", "next-req", cfg=0)
+    server("next-req")  # the request is still there for a configuration that can be
+    server("connect")
+    client.event("ESTABLISHED")
+    server.event("ESTABLISHED")
+    disconnect(client, server)
+
+
+@case("queues", "non-blocking descriptors say that there is nothing")
+def nonblocking(test):
+    server, client = connected(test)
+    server("nonblock", fd="ep")
+    server.refuses("RPMA_E_NO_EVENT", "next-req", timeout=0, req=1)
+    client("nonblock", fd="event")
+    client.refuses("RPMA_E_NO_EVENT", "event", timeout=0)
+    client("nonblock", fd="cq")
+    client.refuses("RPMA_E_NO_COMPLETION", "cq-wait")
+    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    client("cfg", shared=1)
+    connect(server, client, number=1, client_cfg=0)
+    client("nonblock", fd="channel", conn=1)
+    client.refuses("RPMA_E_NO_COMPLETION", "conn-wait", conn=1)
+    client("epoll-add", fd="cq", tag=7)
+    client.refuses("ERR_TIMEOUT", "epoll-wait", timeout=50)
+    client("write", mr=0, rmr=0, len=8)
+    expect(client("epoll-wait"), {"n": "1", "tag0": "7"}, "epoll")
+    client("cq-wait")
+    expect(client("poll-wc")["n"], "1", "completions")
+    for number in (0, 1):
+        disconnect(client, server, number)
+
+
+@case("queues", "blocking calls return when something comes")
+def blocking(test):
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    server.begin("next-req", timeout=0)
+    still_waits(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server.end()
+    client.begin("event", timeout=0)
+    still_waits(client)
+    server("connect")
+    expect(client.end()["event"], "ESTABLISHED", "event")
+    server.event("ESTABLISHED", within=0)
+    server("recv", mr=0, len=8)
+    server.begin("cq-wait")
+    still_waits(server)
+    client("send", mr=0, len=8)
+    server.end()
+    expect(server("poll-wc")["n"], "1", "completions")
+    client.completion(busy=1)
+    disconnect(client, server)
+
+
+def still_waits(side):
+    try:
+        side.wait_for_line(timeout=0.3)
+    except Failed:
+        return
+    raise Failed(f"{side.name}: {side.running} did not block")

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Threads that share a peer; and valgrind's view of them."""
+
+import os
+
+from harness.case import (PORT, case, connect, disconnect, listen, share_region)
+from harness.side import ALL_USAGES, expect
+
+THREADS = 4
+REGION = 32768
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def mixed_load(test, seconds, threads=THREADS, wrapper=()):
+    """Each thread has a connection; every operation's data is read back or echoed."""
+    server, client = test.peers(wrapper=wrapper)
+    listen(server)
+    for number in range(threads):
+        share_region(server, client, REGION, number=number)
+        connect(server, client, number=number)
+    server.begin("echo", threads=threads)
+    answer = client("load", threads=threads, seconds=seconds)
+    echoed = server.end()
+    for number in range(threads):
+        rounds = int(answer[f"rounds{number}"])
+        expect(rounds > 0 and int(echoed[f"rounds{number}"]) > 0, True, f"thread {number} works")
+    test.transcript.append(f"rounds: {answer}, echoed: {echoed}")
+    for number in range(threads):
+        disconnect(client, server, number)
+
+
+@case("threads", "{threads} threads, a connection each, mixed operations for {seconds} s",
+      [{"threads": THREADS, "seconds": 60}], limit=180)
+def load(test, threads, seconds):
+    mixed_load(test, seconds, threads)
+
+
+def churn(test, threads, count, wrapper=()):
+    server, client = test.peers(wrapper=wrapper)
+    for number in range(threads):
+        client("memory", mr=number, size=4096)
+        client("fill", mr=number, len=8, seed=number)
+        client("reg", mr=number, usage=ALL_USAGES)
+    server("memory", size=4096)
+    server("reg", usage=ALL_USAGES)
+    listen(server)
+    server.begin("host", count=threads * count)
+    client("churn", threads=threads, count=count, addr=server.address, port=PORT)
+    expect(server.end()["welcomed"], str(threads * count), "connections at the server")
+    for number in range(threads):
+        server("check", off=8 * number, len=8, seed=number)
+
+
+@case("threads", "{threads} threads make and delete {count} connections each",
+      [{"threads": THREADS, "count": 25}], limit=180)
+def come_and_go(test, threads, count):
+    churn(test, threads, count)
+
+
+def valgrind(tool, *options):
+    return ("valgrind", "-q", f"--tool={tool}", "--error-exitcode=99", "--fair-sched=try",
+            f"--suppressions={HERE}/../valgrind.supp", *options)
+
+
+MEMCHECK = valgrind("memcheck", "--leak-check=full", "--errors-for-leak-kinds=definite")
+HELGRIND = valgrind("helgrind")
+
+
+@case("valgrind", "memcheck: mixed operations", limit=300)
+def memcheck_load(test):
+    mixed_load(test, 3, 2, MEMCHECK)
+
+
+@case("valgrind", "memcheck: connections made and deleted", limit=300)
+def memcheck_churn(test):
+    churn(test, 2, 3, MEMCHECK)
+
+
+@case("valgrind", "helgrind: mixed operations", limit=300)
+def helgrind_load(test):
+    mixed_load(test, 3, 2, HELGRIND)
+
+
+@case("valgrind", "helgrind: connections made and deleted", limit=300)
+def helgrind_churn(test):
+    churn(test, 2, 3, HELGRIND)
