@@ -9,7 +9,7 @@ usage: debian.py abidiff BUILD           no incompatible change, by symbols and 
        debian.py build DIRECTORY         leaves such a program as DIRECTORY/debian-1.2.0
 
 The packages are kept in $XDG_CACHE_HOME/librpma, or ~/.cache/librpma. The program takes the
-address of an RDMA device; without one it runs over the fakes, if they are loaded.
+address of an RDMA device, and a file on persistent memory or nothing.
 """
 
 import json
@@ -104,7 +104,8 @@ def witness(debian, directory, text):
     script.write_text(f"LIBRPMA_1.0 {{\n global:\n  {';'.join(sorted(functions))};\n local: *;\n}};"
                       "\n", encoding="utf-8")
     target = directory / "before.so"
-    common.run(["cc", "-std=gnu11", "-g", "-shared", "-fPIC", source, f"-Wl,-soname,{common.SONAME}",
+    common.run(["cc", "-std=gnu11", "-g", "-shared", "-fPIC", source,
+                f"-Wl,-soname,{common.SONAME}",
                 f"-Wl,--version-script,{script}", "-o", target])
     return target, len(functions)
 
@@ -204,7 +205,7 @@ def checks_of(argv, directory):
     where = pathlib.Path(argv[2]).resolve()
     if argv[1] == "build":
         build_program(debian, where / f"debian-{VERSION}")
-        return [lambda: f"{where}/debian-{VERSION} is ready; arguments: an address"]
+        return [lambda: f"{where}/debian-{VERSION} is ready; arguments: ADDRESS [FILE]"]
     if argv[1] == "abidiff":
         return [lambda: check_symbols(debian, where), lambda: check_types(debian, where)]
     fakes = pathlib.Path(argv[3]).resolve()

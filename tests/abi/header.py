@@ -75,6 +75,9 @@ def check_alone(header):
             for standard in standards:
                 header.compile(name, standard, INCLUDE + INCLUDE)
                 count += 1
+    for name in cxx_compilers():  # as users of 0.9.0 did, whose header said nothing of C++
+        header.compile(name, "c++11",
+                       f'#include <infiniband/verbs.h>\nextern "C" {{\n{INCLUDE}}}\n')
     return (f"alone, twice, without a warning: {count} times "
             f"({', '.join(c_compilers() + cxx_compilers())})")
 

@@ -95,7 +95,7 @@ def run_program(installed, target):
         raise common.Fault(f"linked to {shared[0].strip()}, wanted the archive")
     if installed.kind == "shared" and (not shared or str(installed.libdir) not in shared[0]):
         raise common.Fault(f"{target.name} does not load {installed.libdir / common.SONAME}")
-    if "libstdc++" in loaded:
+    if "libstdc++" in loaded and installed.sanitizer == "none":
         raise common.Fault(f"{target.name} loads libstdc++")
     common.run([target], env=installed.environment())
 
@@ -134,7 +134,9 @@ def install_shared(source, build, directory):
 
 def install_static(source, directory):
     build = pathlib.Path(directory) / "build"
+    # Newer Meson defines this by itself; the library must not need libstdc++ for it.
     common.run(["meson", "setup", build, source, "-Ddefault_library=static", "-Doptimization=0",
+                "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1",
                 "-Dtests=disabled", "-Dexamples=disabled", "-Dman=disabled",
                 f"--prefix={directory}/prefix"])
     common.run(["meson", "compile", "-C", build, "rpma"])

@@ -42,8 +42,10 @@ def check_symbols(library, table):
     wanted = {(row["symbol"], row["node"], row["default"] == "yes") for row in table}
     nodes = {(row["node"], row["node"], False) for row in table}
     found = exports(library)
-    faults = [f"exported and not in the list: {shown(*key)}" for key in found.keys() - wanted - nodes]
-    faults += [f"in the list and not exported: {shown(*key)}" for key in (wanted | nodes) - found.keys()]
+    faults = [f"exported and not in the list: {shown(*key)}"
+              for key in found.keys() - wanted - nodes]
+    faults += [f"in the list and not exported: {shown(*key)}"
+               for key in (wanted | nodes) - found.keys()]
     faults += [f"{shown(*key)} is {kind}, not FUNC" for key, kind in found.items()
                if kind != "FUNC" and key not in nodes]
     names = {row["symbol"] for row in table}
@@ -53,8 +55,8 @@ def check_symbols(library, table):
             faults.append(f"{name} has {defaults} default nodes in the list")
     if faults:
         raise common.Fault(common.some(faults))
-    return (f"{len(wanted)} symbols at {len(nodes)} nodes, {len(names)} names with one default each, "
-            "nothing else exported")
+    return (f"{len(wanted)} symbols at {len(nodes)} nodes, {len(names)} names with one default "
+            "each, nothing else exported")
 
 
 def dynamic(library, tag):

@@ -11,8 +11,8 @@ import common
 SOURCE = "compat/completion.cc"
 # Release, program that has to notice, text of the source, what stands there instead.
 MUTANTS = [
-    ("0.9.0", "release-0.9.0", "    cmpl.op_status = wc.status;\n    return {};\n}\n\n} // namespace",
-     "    cmpl.op_status = wc.status;\n    cmpl.imm = 0;\n    return {};\n}\n\n} // namespace"),
+    ("0.9.0", "release-0.9.0", "    cmpl.op_status = wc.status;\n    return {};\n",
+     "    cmpl.op_status = wc.status;\n    cmpl.imm = 0;\n    return {};\n"),
     ("0.9.0", "completions", "    if (!op || *op == RPMA_OP_RECV_RDMA_WITH_IMM)", "    if (!op)"),
     ("0.10.0", "completions", "    cmpl.flags = wc.wc_flags;", "    // no flags"),
     ("0.11.0", "completions", "    case WC_ATOMIC_WRITE:\n", ""),
@@ -40,6 +40,6 @@ def make(build, directory, old, new, compiler):
     objects = sorted((build / "src" / f"{common.SONAME}.p").glob("*.o"))
     same = [path for path in objects if path != build / entry["output"]]
     sanitize = [word for word in shlex.split(compiler) if word.startswith("-fsanitize")]
-    common.run(["c++", "-shared", *sanitize, *same, target, f"-Wl,-soname,{common.SONAME}", "-Wl,--as-needed",
-                f"-Wl,--version-script,{build / 'src' / 'librpma.map'}", "-libverbs", "-lrdmacm",
-                "-o", directory / common.SONAME])
+    common.run(["c++", "-shared", *sanitize, *same, target, f"-Wl,-soname,{common.SONAME}",
+                "-Wl,--as-needed", f"-Wl,--version-script,{build / 'src' / 'librpma.map'}",
+                "-libverbs", "-lrdmacm", "-o", directory / common.SONAME])

@@ -38,6 +38,7 @@ def parse():
                         help="directory of librpma.so.0")
     parser.add_argument("--fakes", type=pathlib.Path, help="directory of the fakes")
     parser.add_argument("--address", help="address of the RDMA device, without --fakes")
+    parser.add_argument("--memory", help="a file on persistent memory, with --address")
     parser.add_argument("--cc", default="cc", help="compiler with its options")
     parser.add_argument("--symbols", type=pathlib.Path, help="instead of contract/symbols.tsv")
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help='"all" means each')
@@ -123,8 +124,9 @@ def run_program(build, source):
     target = build.program(source)
     trace = build.directory / "bindings"
     environment = {**build.environment(), "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": str(trace)}
-    address = [] if build.options.fakes else [build.options.address]
-    common.run([target, *address], env=environment)
+    options = build.options
+    arguments = [] if options.fakes else [options.address, options.memory]
+    common.run([target, *filter(None, arguments)], env=environment)
     bound, library = {}, str(build.options.library / common.SONAME)
     for part in sorted(build.directory.glob("bindings.*")):
         for path, name, node in BINDING.findall(part.read_text(errors="replace")):
@@ -162,8 +164,9 @@ def check_release(release, options):
         sources = sources_for(build)
         for source in sources:
             run_program(build, source)
-        return (f"{release}: {', '.join(source.stem for source in sources)} ran, {len(build.functions)} "
-                f"functions bound at {build.node or 'their default nodes'}")
+        names = ", ".join(source.stem for source in sources)
+        return (f"{release}: {names} ran, {len(build.functions)} functions bound at "
+                f"{build.node or 'their default nodes'}")
 
 
 def main():

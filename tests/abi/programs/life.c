@@ -5,8 +5,11 @@
 
 #include "life.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define PORT "7305"
 
@@ -35,9 +38,22 @@ int life_fd(const struct rpma_conn *conn) {
     return fd;
 }
 
-static void register_memory(struct life *life, struct side *side) {
-    side->memory = aligned_alloc(LIFE_MEMORY, LIFE_MEMORY);
-    CHECK(side->memory != NULL);
+// A file on persistent memory, if there is one: devices that flush natively refuse to make
+// other memory persistent.
+static unsigned char *map_file(const char *path) {
+    const int fd = open(path, O_RDWR | O_CREAT, 0600);
+    CHECK(fd >= 0 && ftruncate(fd, LIFE_MEMORY) == 0);
+    void *memory = mmap(NULL, LIFE_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(memory != MAP_FAILED);
+    close(fd);
+    return memory;
+}
+
+static void register_memory(struct life *life, struct side *side, const char *file) {
+    side->memory = file ? map_file(file)
+                        : mmap(NULL, LIFE_MEMORY, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(side->memory != MAP_FAILED);
     memset(side->memory, 0, LIFE_MEMORY);
     MUST(rpma_mr_reg(life->peer, side->memory, LIFE_MEMORY, USAGE, &side->mr));
 }
@@ -49,8 +65,10 @@ void life_open(struct life *life, int argc, char *argv[]) {
     life->address = argc > 1 ? argv[1] : "127.0.0.1";
     MUST(rpma_utils_get_ibv_context(life->address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &device));
     MUST(rpma_peer_new(device, &life->peer));
-    register_memory(life, &life->client);
-    register_memory(life, &life->server);
+    const char *file = argc > 2 ? argv[2] : NULL;
+    life->persistent = file || !life->on_device;
+    register_memory(life, &life->client, NULL);
+    register_memory(life, &life->server, file);
     MUST(rpma_ep_listen(life->peer, life->address, PORT, &life->ep));
 }
 
@@ -134,7 +152,7 @@ void life_disconnect(struct life *life) {
 static void drop(struct side *side) {
     MUST(rpma_mr_remote_delete(&side->other));
     MUST(rpma_mr_dereg(&side->mr));
-    free(side->memory);
+    CHECK(munmap(side->memory, LIFE_MEMORY) == 0);
 }
 
 void life_close(struct life *life) {
@@ -189,7 +207,8 @@ void life_exchange(struct life *life, life_take *take, const void *first_receive
     loopback_run();
     take(client->conn, words, WRITE);
     flush(life, RPMA_FLUSH_TYPE_VISIBILITY, take);
-    flush(life, RPMA_FLUSH_TYPE_PERSISTENT, take);
+    if (life->persistent)
+        flush(life, RPMA_FLUSH_TYPE_PERSISTENT, take);
     CHECK(memcmp(server->memory + 1024, words, sizeof(words)) == 0);
 
     MUST(rpma_read(client->conn, client->mr, 2048, client->other, 1024, sizeof(words),

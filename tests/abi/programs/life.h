@@ -26,7 +26,8 @@ struct life {
     struct rpma_peer *peer;
     struct rpma_ep *ep;
     struct side client, server;
-    bool on_device; // not over the fakes
+    bool on_device;  // not over the fakes
+    bool persistent; // the server's memory is, or seems so
 };
 
 // What must hold; otherwise says so and ends the program.
@@ -36,7 +37,8 @@ struct life {
 void life_fail(const char *file, int line, const char *text, int ret, bool is_call);
 void life_must(const char *file, int line, const char *text, int ret);
 
-// Peer, memory and endpoint; the address is the first argument of the program, if it has one.
+// Peer, memory and endpoint. Arguments of the program: the address, and a file on persistent
+// memory to be the server's memory; on a device without it nothing is flushed to persistence.
 void life_open(struct life *life, int argc, char *argv[]);
 // first_receive: op_context of a receive that is posted before the server accepts; NULL: none.
 void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,

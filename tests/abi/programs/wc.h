@@ -18,6 +18,8 @@ static inline void expect_wc(const struct ibv_wc *wc, const void *op_context, en
         [RECV] = IBV_WC_RECV,       [RECV_IMM] = IBV_WC_RECV_RDMA_WITH_IMM,
     };
     const int opcode = (int)wc->opcode;
+    if (wc->status != IBV_WC_SUCCESS)
+        fprintf(stderr, "operation of kind %d: status %d\n", (int)kind, (int)wc->status);
     CHECK(wc->wr_id == (uintptr_t)op_context);
     CHECK(wc->status == IBV_WC_SUCCESS);
     CHECK(opcode == (int)opcodes[kind] || (kind == FLUSH && opcode == NATIVE_FLUSH) ||
