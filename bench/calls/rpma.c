@@ -5,13 +5,14 @@
 
 #include <librpma.h>
 
+#include "../provider/provider.h"
 #include "loops.h"
 
 #include <stdlib.h>
 
 static struct rpma_peer *peer;
 static struct rpma_conn *conn;
-static struct rpma_cq *cq;
+static struct rpma_cq *cq, *empty_cq;
 static struct rpma_mr_local *local;
 static struct rpma_mr_remote *remote;
 
@@ -37,6 +38,22 @@ static void allow_persistent_flush(void) {
     rpma_peer_cfg_delete(&pcfg);
 }
 
+static struct rpma_conn *connect_with_cq(uint32_t entries, struct rpma_cq **its_cq) {
+    struct rpma_conn_cfg *cfg;
+    struct rpma_conn_req *req;
+    struct rpma_conn *made;
+    enum rpma_conn_event event;
+    must(rpma_conn_cfg_new(&cfg) == 0, "rpma_conn_cfg_new");
+    must(rpma_conn_cfg_set_cq_size(cfg, entries) == 0, "rpma_conn_cfg_set_cq_size");
+    must(rpma_conn_req_new(peer, "127.0.0.1", "7204", cfg, &req) == 0, "rpma_conn_req_new");
+    rpma_conn_cfg_delete(&cfg);
+    must(rpma_conn_req_connect(&req, NULL, &made) == 0, "rpma_conn_req_connect");
+    must(rpma_conn_next_event(made, &event) == 0 && event == RPMA_CONN_ESTABLISHED,
+         "rpma_conn_next_event");
+    must(rpma_conn_get_cq(made, its_cq) == 0, "rpma_conn_get_cq");
+    return made;
+}
+
 void connect_side(void) {
     struct ibv_context *device;
     must(rpma_utils_get_ibv_context("127.0.0.1", RPMA_UTIL_IBV_CONTEXT_REMOTE, &device) == 0,
@@ -44,13 +61,8 @@ void connect_side(void) {
     must(rpma_peer_new(device, &peer) == 0, "rpma_peer_new");
     register_memory();
 
-    struct rpma_conn_req *req;
-    must(rpma_conn_req_new(peer, "127.0.0.1", "7204", NULL, &req) == 0, "rpma_conn_req_new");
-    must(rpma_conn_req_connect(&req, NULL, &conn) == 0, "rpma_conn_req_connect");
-    enum rpma_conn_event event;
-    must(rpma_conn_next_event(conn, &event) == 0 && event == RPMA_CONN_ESTABLISHED,
-         "rpma_conn_next_event");
-    must(rpma_conn_get_cq(conn, &cq) == 0, "rpma_conn_get_cq");
+    connect_with_cq(PROVIDER_EMPTY_CQ, &empty_cq);
+    conn = connect_with_cq(1, &cq);
     allow_persistent_flush();
 }
 
@@ -99,9 +111,20 @@ static void poll_loop(unsigned long times) {
         must(rpma_cq_get_wc(cq, 1, &wc, NULL) == 0, "rpma_cq_get_wc");
 }
 
+static void poll_empty_loop(unsigned long times) {
+    struct ibv_wc wc;
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_cq_get_wc(empty_cq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION, "rpma_cq_get_wc");
+}
+
 const struct loop loops[] = {
-    {"write", write_loop}, {"read", read_loop},
-    {"flush", flush_loop}, {"atomic_write", atomic_write_loop},
-    {"send", send_loop},   {"recv", recv_loop},
-    {"poll", poll_loop},   {0},
+    {"write", write_loop},
+    {"read", read_loop},
+    {"flush", flush_loop},
+    {"atomic_write", atomic_write_loop},
+    {"send", send_loop},
+    {"recv", recv_loop},
+    {"poll", poll_loop},
+    {"poll_empty", poll_empty_loop},
+    {0},
 };

@@ -6,10 +6,11 @@
 #include <rdma/rdma_cma.h>
 #include <stddef.h>
 
+#include "../provider/provider.h"
 #include "loops.h"
 
 static struct ibv_qp *qp;
-static struct ibv_cq *cq;
+static struct ibv_cq *cq, *empty_cq;
 static struct ibv_mr *local;
 static uint64_t remote_addr;
 static uint32_t rkey;
@@ -21,6 +22,7 @@ void connect_side(void) {
     must(rdma_resolve_addr(id, NULL, NULL, 0) == 0, "rdma_resolve_addr");
     struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
     cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
+    empty_cq = ibv_create_cq(id->verbs, PROVIDER_EMPTY_CQ, NULL, NULL, 0);
     struct ibv_qp_init_attr_ex attributes = {.send_cq = cq, .recv_cq = cq, .pd = pd};
     must(rdma_create_qp_ex(id, &attributes) == 0, "rdma_create_qp_ex");
     qp = id->qp;
@@ -92,9 +94,20 @@ static void poll_loop(unsigned long times) {
         must(ibv_poll_cq(cq, 1, &wc) == 1, "ibv_poll_cq");
 }
 
+static void poll_empty_loop(unsigned long times) {
+    struct ibv_wc wc;
+    for (unsigned long i = 0; i < times; i++)
+        must(ibv_poll_cq(empty_cq, 1, &wc) == 0, "ibv_poll_cq");
+}
+
 const struct loop loops[] = {
-    {"write", write_loop}, {"read", read_loop},
-    {"flush", read_loop},  {"atomic_write", atomic_write_loop},
-    {"send", send_loop},   {"recv", recv_loop},
-    {"poll", poll_loop},   {0},
+    {"write", write_loop},
+    {"read", read_loop},
+    {"flush", read_loop},
+    {"atomic_write", atomic_write_loop},
+    {"send", send_loop},
+    {"recv", recv_loop},
+    {"poll", poll_loop},
+    {"poll_empty", poll_empty_loop},
+    {0},
 };

@@ -11,6 +11,9 @@
 
 #include <stddef.h>
 
+// Polling a CQ of so many entries yields nothing, polling any other yields one completion.
+enum { PROVIDER_EMPTY_CQ = 3 };
+
 struct provider_count {
     const char *call;
     unsigned times;

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Turns results into tables: medians with quartiles, shares beside their goals."""
+
+import statistics
+
+import measure
+
+TIME_GOAL = 100 / 3  # percent of the predecessor's time above the raw post
+TIME_GOAL_CALLS = {"write", "read", "send", "flush"}
+OURS, THEIRS = "librpma", "predecessor"
+
+
+def read_lab(text):
+    """kind -> size -> figure -> library -> values, of the lines of guest.py."""
+    lab = {}
+    for line in text.splitlines():
+        library, kind, size, figure, value = line.split("\t")
+        figures = lab.setdefault(kind, {}).setdefault(size, {})
+        figures.setdefault(figure, {}).setdefault(library, []).append(float(value))
+    return lab
+
+
+def quartiles(values):
+    """Lower quartile, median, upper quartile."""
+    return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 \
+        else [values[0]] * 3
+
+
+def spread(values, digits):
+    """A median with its quartiles, as text."""
+    low, middle, high = quartiles(values)
+    if low == high:
+        return f"{middle:.{digits}f}"
+    return f"{middle:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
+
+
+def print_table(title, head, rows):
+    """The first column to the left, the others to the right."""
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    print(f"\n{title}\n")
+    for row in [head, *rows]:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        print("  " + "   ".join(cells).rstrip())
+
+
+def instruction_rows(results, budget):
+    counts = results["instructions"]
+    for row in budget:
+        call = row["call"]
+        verbs, floor, ours, theirs = (counts[name][call]
+                                      for name in ("verbs", "floor", OURS, THEIRS))
+        share = measure.share(ours, theirs, verbs)
+        yield [call, str(verbs), str(floor), str(ours), str(theirs), f"{share:.1f} %",
+               f"{row['goal']} %", "yes" if share <= float(row["goal"]) else "NO"]
+
+
+def time_shares(times, call):
+    """One share for each round: machines change their mind about their speed between rounds."""
+    return [measure.share(ours, theirs, verbs) for ours, theirs, verbs in
+            zip(times[OURS][call], times[THEIRS][call], times["verbs"][call])]
+
+
+def time_rows(results):
+    times = results["nanoseconds"]
+    for call in times[OURS]:
+        shares = time_shares(times, call)
+        has_goal = call in TIME_GOAL_CALLS
+        met = "yes" if quartiles(shares)[1] <= TIME_GOAL else "NO"
+        yield [call, *(spread(times[name][call], 2) for name in ("verbs", OURS, THEIRS)),
+               spread(shares, 0) + " %", "33 %" if has_goal else "-", met if has_goal else "-"]
+
+
+def connection_rows(results):
+    ours, theirs = results["connection"][OURS], results["connection"][THEIRS]
+    for figure, value in ours.items():
+        if not isinstance(value, list):
+            yield [figure, str(value), str(theirs[figure])]
+
+
+def lab_rows(lab):
+    for kind, sizes in lab.items():
+        figures = dict.fromkeys(figure for by_figure in sizes.values() for figure in by_figure)
+        for figure in figures:
+            for size, by_figure in sizes.items():
+                ours, theirs = by_figure[figure][OURS], by_figure[figure][THEIRS]
+                digits = 0 if max(ours + theirs) >= 100 else 1
+                yield [f"{kind}, {figure}", size, spread(ours, digits), spread(theirs, digits)]
+
+
+def print_tables(results, budget):
+    version = f"librpma0 {results['predecessor']}"
+    print_table("Instructions of one call: loop, call, library and do-nothing provider; the "
+                "share is what is above\nverbs, in percent of the predecessor's",
+                ["call", "verbs", "floor", OURS, version, "share", "goal", "met"],
+                list(instruction_rows(results, budget)))
+    rounds = len(next(iter(results["nanoseconds"][OURS].values())))
+    print_table(f"Nanoseconds of one call, undisturbed: median and quartiles of {rounds} rounds; the "
+                "share is of\nthe same round",
+                ["call", "verbs", OURS, version, "share", "goal", "met"],
+                list(time_rows(results)))
+    print_table("One more connection, over the do-nothing provider",
+                ["", OURS, version], list(connection_rows(results)))
+    if "lab" in results:
+        print_table("In the lab, two hosts on soft-RoCE: median and quartiles of the rounds",
+                    ["", "size", OURS, version], list(lab_rows(results["lab"])))

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// connections.c -- what many connections at once cost the side that makes them
+
+#include "side.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static double resident_kib(void) {
+    unsigned long all, resident;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%lu %lu", &all, &resident) != 2)
+        give_up("/proc/self/statm cannot be read");
+    fclose(file);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static double descriptors(void) {
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory == NULL)
+        give_up("/proc/self/fd cannot be read");
+    unsigned count = 0;
+    while (readdir(directory) != NULL)
+        count++;
+    closedir(directory);
+    return count;
+}
+
+// As the kernel counts them.
+static double regions(void) {
+    char command[128], line[512];
+    snprintf(command, sizeof(command), "rdma resource show mr 2>&1 | grep -w 'pid %d'",
+             (int)getpid());
+    FILE *pipe = popen(command, "r");
+    if (pipe == NULL)
+        give_up("rdma cannot be started");
+    unsigned count = 0;
+    while (fgets(line, sizeof(line), pipe) != NULL)
+        count++;
+    pclose(pipe);
+    if (count == 0)
+        give_up("'rdma resource show mr' does not show this program's own region");
+    return count;
+}
+
+int measure_connections(char *const argv[]) {
+    const struct side side = open_side(argv[0], argv[1], RPMA_UTIL_IBV_CONTEXT_REMOTE);
+    const unsigned long many = number(argv[2]);
+    struct rpma_conn **conns = calloc(many, sizeof(*conns));
+    if (conns == NULL)
+        give_up("out of memory");
+    leave(connect_to(&side, NULL)); // whatever happens once
+
+    const double resident_before = resident_kib();
+    const double descriptors_before = descriptors();
+    const double regions_before = regions();
+    double start = seconds(), cpu = cpu_seconds();
+    for (unsigned long i = 0; i < many; i++)
+        conns[i] = connect_to(&side, NULL);
+    print("setups per second", (double)many / (seconds() - start));
+    print("CPU us per setup", (cpu_seconds() - cpu) * 1e6 / (double)many);
+    print("resident KiB", resident_kib() - resident_before);
+    print("descriptors", descriptors() - descriptors_before);
+    print("regions", regions() - regions_before);
+
+    start = seconds();
+    for (unsigned long i = 0; i < many; i++)
+        leave(conns[i]);
+    print("teardowns per second", (double)many / (seconds() - start));
+    free(conns);
+    return 0;
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Runs in the lab: all measurements of scale/, for each library in turn, round by round.
+
+usage: guest.py STAGE ROUNDS     STAGE has the program scale and a directory for each library
+
+Prints lines of library, kind, size, figure and value, separated by tabs.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+LIBRARIES = ["librpma", "predecessor"]
+CONNECTIONS = [1, 16, 64, 256, 1000]
+DEPTHS = [1, 8, 64]
+TIMES = {1: 2000, 8: 6000, 64: 6000}
+KINDS = ["write-flush", "send"]
+RECEIVES = 512
+PORT = 7204
+
+
+class Side:
+    """The program on one host, with one library."""
+
+    def __init__(self, stage, library, host):
+        self.command = ["on", host, "env", f"LD_LIBRARY_PATH={stage / library}", stage / "scale"]
+
+    def start(self, *arguments):
+        process = subprocess.Popen([*self.command, *map(str, arguments)],
+                                   stdout=subprocess.PIPE, text=True)
+        if process.stdout.readline() != "listening\n":
+            sys.exit(f"guest: the server did not start: {arguments}")
+        return process
+
+    def figures(self, *arguments):
+        done = subprocess.run([*self.command, *map(str, arguments)], check=False,
+                              stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            sys.exit(f"guest: {' '.join(map(str, arguments))} ended with {done.returncode}")
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def measure(stage, library, receives, kind, size, *arguments):
+    """One run of both sides; prints its figures."""
+    address = os.environ["LAB_ADDR_host2"]
+    server = Side(stage, library, "host2").start("server", address, PORT, receives)
+    client = Side(stage, library, "host1")
+    for figure, value in client.figures(arguments[0], address, PORT, *arguments[1:]):
+        print(library, kind, size, figure, value, sep="\t", flush=True)
+    server.kill()
+    server.wait()
+
+
+def main():
+    stage, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+    runs = [("connections", many, 0, ("connections", many)) for many in CONNECTIONS]
+    runs += [(kind, depth, RECEIVES if kind == "send" else 0,
+              ("operations", kind, depth, TIMES[depth])) for kind in KINDS for depth in DEPTHS]
+    for number in range(rounds):
+        print(f"guest: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        for kind, size, receives, arguments in runs:
+            # One after the other, and who comes first changes: both see the same machine.
+            for library in LIBRARIES if number % 2 == 0 else reversed(LIBRARIES):
+                measure(stage, library, receives, kind, size, *arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- accepts every connection, gives its memory to it and takes its messages
+
+#include "side.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+enum { DESCRIPTOR = 64, BATCH = 32 };
+
+struct client;
+
+// What a file descriptor means when it is readable.
+struct watch {
+    void (*handle)(struct client *client);
+    struct client *client;
+};
+
+struct client {
+    struct rpma_conn *conn;
+    struct rpma_cq *cq;
+    struct watch events, completions;
+};
+
+static struct side side;
+static struct rpma_ep *endpoint;
+static struct rpma_conn_cfg *cfg;
+static uint32_t receives; // that each client may have outstanding
+static int epoll;
+
+static void watch(int fd, struct watch *watch) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = watch};
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        give_up("epoll_ctl failed");
+}
+
+static void handle_event(struct client *client) {
+    enum rpma_conn_event event;
+    must(rpma_conn_next_event(client->conn, &event), "rpma_conn_next_event");
+    if (event == RPMA_CONN_ESTABLISHED)
+        return;
+    (void)rpma_conn_disconnect(client->conn);
+    must(rpma_conn_delete(&client->conn), "rpma_conn_delete");
+    free(client);
+}
+
+// Each message makes room for the next one.
+static void handle_completions(struct client *client) {
+    struct ibv_wc wc[BATCH];
+    int got;
+    int ret = rpma_cq_wait(client->cq);
+    if (ret != RPMA_E_NO_COMPLETION)
+        must(ret, "rpma_cq_wait");
+    while ((ret = rpma_cq_get_wc(client->cq, BATCH, wc, &got)) == 0)
+        for (int i = 0; i < got; i++)
+            if (wc[i].status == IBV_WC_SUCCESS)
+                must(rpma_recv(client->conn, side.mr, 0, MESSAGE, NULL), "rpma_recv");
+    if (ret != RPMA_E_NO_COMPLETION)
+        must(ret, "rpma_cq_get_wc");
+}
+
+static struct rpma_conn *accept_next(void) {
+    struct rpma_conn_req *req;
+    must(rpma_ep_next_conn_req(endpoint, cfg, &req), "rpma_ep_next_conn_req");
+    for (uint32_t i = 0; i < receives; i++)
+        must(rpma_conn_req_recv(req, side.mr, 0, MESSAGE, NULL), "rpma_conn_req_recv");
+
+    char descriptor[DESCRIPTOR];
+    size_t size;
+    must(rpma_mr_get_descriptor_size(side.mr, &size), "rpma_mr_get_descriptor_size");
+    must(rpma_mr_get_descriptor(side.mr, descriptor), "rpma_mr_get_descriptor");
+    const struct rpma_conn_private_data data = {descriptor, (uint8_t)size};
+    struct rpma_conn *conn;
+    must(rpma_conn_req_connect(&req, &data, &conn), "rpma_conn_req_connect");
+    return conn;
+}
+
+static void handle_request(struct client *none) {
+    (void)none;
+    struct client *client = calloc(1, sizeof(*client));
+    if (client == NULL)
+        give_up("out of memory");
+    client->conn = accept_next();
+    client->events = (struct watch){handle_event, client};
+    client->completions = (struct watch){handle_completions, client};
+    int fd;
+    must(rpma_conn_get_event_fd(client->conn, &fd), "rpma_conn_get_event_fd");
+    watch(fd, &client->events);
+    if (receives == 0)
+        return;
+    must(rpma_conn_get_cq(client->conn, &client->cq), "rpma_conn_get_cq");
+    must(rpma_cq_get_fd(client->cq, &fd), "rpma_cq_get_fd");
+    watch(fd, &client->completions);
+}
+
+int serve(char *const argv[]) {
+    side = open_side(argv[0], argv[1], RPMA_UTIL_IBV_CONTEXT_LOCAL);
+    receives = (uint32_t)number(argv[2]);
+    must(rpma_conn_cfg_new(&cfg), "rpma_conn_cfg_new");
+    if (receives > 0) {
+        must(rpma_conn_cfg_set_rq_size(cfg, receives), "rpma_conn_cfg_set_rq_size");
+        must(rpma_conn_cfg_set_cq_size(cfg, receives), "rpma_conn_cfg_set_cq_size");
+    }
+    must(rpma_ep_listen(side.peer, side.address, side.port, &endpoint), "rpma_ep_listen");
+
+    static struct watch requests = {handle_request, NULL};
+    epoll = epoll_create1(EPOLL_CLOEXEC);
+    int fd;
+    must(rpma_ep_get_fd(endpoint, &fd), "rpma_ep_get_fd");
+    watch(fd, &requests);
+    puts("listening");
+    fflush(stdout);
+    for (;;) {
+        // One at a time: handling it may end the client that the next one is about.
+        struct epoll_event event;
+        if (epoll_wait(epoll, &event, 1, -1) != 1)
+            continue;
+        const struct watch *ready = event.data.ptr;
+        ready->handle(ready->client);
+    }
+}

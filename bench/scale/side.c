@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// side.c -- opening, connecting, leaving, and the clocks
+
+#include "side.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+void give_up(const char *what) {
+    fprintf(stderr, "scale: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+void must(int ret, const char *call) {
+    if (ret == 0)
+        return;
+    fprintf(stderr, "scale: %s: %s\n", call, rpma_err_2str(ret));
+    exit(EXIT_FAILURE);
+}
+
+unsigned long number(const char *text) {
+    char *end;
+    const unsigned long value = strtoul(text, &end, 10);
+    if (*text == '\0' || *end != '\0')
+        give_up("an argument is no number");
+    return value;
+}
+
+struct side open_side(const char *address, const char *port,
+                      enum rpma_util_ibv_context_type where) {
+    const int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
+                      RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    struct side side = {.address = address, .port = port};
+    struct ibv_context *device;
+    must(rpma_utils_get_ibv_context(address, where, &device), "rpma_utils_get_ibv_context");
+    must(rpma_peer_new(device, &side.peer), "rpma_peer_new");
+    side.memory = aligned_alloc(BLOCK, BLOCK);
+    if (side.memory == NULL)
+        give_up("out of memory");
+    memset(side.memory, 'x', BLOCK);
+    must(rpma_mr_reg(side.peer, side.memory, BLOCK, usage, &side.mr), "rpma_mr_reg");
+    return side;
+}
+
+struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg *cfg) {
+    struct rpma_conn_req *req;
+    struct rpma_conn *conn;
+    enum rpma_conn_event event;
+    must(rpma_conn_req_new(side->peer, side->address, side->port, cfg, &req),
+         "rpma_conn_req_new");
+    must(rpma_conn_req_connect(&req, NULL, &conn), "rpma_conn_req_connect");
+    must(rpma_conn_next_event(conn, &event), "rpma_conn_next_event");
+    if (event != RPMA_CONN_ESTABLISHED)
+        give_up(rpma_utils_conn_event_2str(event));
+    return conn;
+}
+
+void leave(struct rpma_conn *conn) {
+    enum rpma_conn_event event;
+    must(rpma_conn_disconnect(conn), "rpma_conn_disconnect");
+    must(rpma_conn_next_event(conn, &event), "rpma_conn_next_event");
+    must(rpma_conn_delete(&conn), "rpma_conn_delete");
+}
+
+double seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+double cpu_seconds(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+void print(const char *figure, double value) {
+    printf("%s\t%.3f\n", figure, value);
+}
