@@ -62,6 +62,29 @@ static void request_that_is_deleted_is_rejected(void **state) {
     world_drop(&w);
 }
 
+// Each client that was turned away used to stay for ever.
+static void many_clients_can_be_turned_away(void **state) {
+    (void)state;
+    new_ep();
+    const unsigned descriptors = unit_descriptors();
+    const size_t bytes = fake_bytes_held();
+    for (int i = 0; i < 10000; i++) {
+        ask("hello", 5);
+        const bool broken = i % 2;
+        if (broken)
+            fake_fail("rdma_create_qp_ex", 1, ENOMEM);
+        assert_int_equal(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req),
+                         broken ? RPMA_E_PROVIDER : 0);
+        fake_faults_off();
+        assert_int_equal(rpma_conn_req_delete(&w.h.req), 0);
+        fake_forget();
+    }
+    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // the listener alone
+    assert_int_equal(unit_descriptors(), descriptors);
+    assert_int_equal(fake_bytes_held(), bytes);
+    world_drop(&w);
+}
+
 static void deletion_takes_all_steps_and_reports_the_first_failure(void **state) {
     (void)state;
     static const struct {
@@ -188,6 +211,7 @@ int main(void) {
         TEST(request_gets_its_own_channel_at_once),
         TEST(request_outlives_the_endpoint),
         TEST(request_that_is_deleted_is_rejected),
+        TEST(many_clients_can_be_turned_away),
         TEST(deletion_takes_all_steps_and_reports_the_first_failure),
         TEST(failures_reject_the_other_side),
         TEST(missing_memory_rejects_the_other_side),

@@ -150,6 +150,16 @@ static void ranges_are_handed_on(void **state) {
     world_drop(&w);
 }
 
+// Ranges are the provider's to check: an offset far out is handed on, modulo 2^64.
+static void offsets_are_not_checked(void **state) {
+    (void)state;
+    new_conn();
+    MUST(rpma_write(w.h.conn, w.h.remote, SIZE_MAX, w.h.mr, WORLD_MEMORY_SIZE + 1, 8, 1, NULL));
+    assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR - 1);
+    assert_int_equal(posted()->sge.addr, (uintptr_t)w.memory + WORLD_MEMORY_SIZE + 1);
+    world_drop(&w);
+}
+
 static void nothing_is_transferred_without_regions(void **state) {
     (void)state;
     new_conn();
@@ -298,6 +308,7 @@ int main(void) {
         TEST(flags_decide_on_completion),
         TEST(provider_failures_are_reported),
         TEST(ranges_are_handed_on),
+        TEST(offsets_are_not_checked),
         TEST(nothing_is_transferred_without_regions),
         TEST(immediate_data_is_in_network_order),
         TEST(atomic_write_copies_its_bytes),

@@ -56,16 +56,13 @@ static bool transfer(struct world *w, const struct shape *shape) {
 static bool complete(struct world *w, const struct shape *shape, struct rpma_cq *cq,
                      struct ibv_cq *queue) {
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
-    struct rpma_cq *fired = NULL;
-    struct ibv_wc wc;
-    struct rpma_completion completion;
     fake_complete(queue, &sent);
     fake_complete(queue, &sent);
-    if (shape->shared ? !STEP(w, rpma_conn_wait(w->h.conn, 0, &fired, NULL))
+    if (shape->shared ? !STEP(w, rpma_conn_wait(w->h.conn, 0, &w->h.fired, NULL))
                       : !STEP(w, rpma_cq_wait(cq)))
         return false;
-    return STEP(w, rpma_cq_get_wc(cq, 1, &wc, NULL)) &&
-           STEP(w, rpma_cq_get_completion(cq, &completion));
+    return STEP(w, rpma_cq_get_wc(cq, 1, &w->h.wc, NULL)) &&
+           STEP(w, rpma_cq_get_completion(cq, &w->h.completion));
 }
 
 static bool complete_all(struct world *w, const struct shape *shape) {
@@ -76,11 +73,10 @@ static bool complete_all(struct world *w, const struct shape *shape) {
 }
 
 static bool leave(struct world *w) {
-    enum rpma_conn_event event;
     if (!STEP(w, rpma_conn_disconnect(w->h.conn)))
         return false;
     fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
-    return STEP(w, rpma_conn_next_event(w->h.conn, &event));
+    return STEP(w, rpma_conn_next_event(w->h.conn, &w->h.event));
 }
 
 // ---- lives ---------------------------------------------------------------------------------
@@ -113,13 +109,11 @@ static bool rejection(struct world *w, const void *argument) {
 
 static bool devices(struct world *w, const void *argument) {
     (void)argument;
-    struct ibv_context *context;
-    int odp;
     return STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_LOCAL,
-                                              &context)) &&
+                                              &w->h.context)) &&
            STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE,
-                                              &context)) &&
-           STEP(w, rpma_utils_ibv_context_is_odp_capable(context, &odp));
+                                              &w->h.context)) &&
+           STEP(w, rpma_utils_ibv_context_is_odp_capable(w->h.context, &w->h.odp));
 }
 
 // ---- devices to live on --------------------------------------------------------------------

@@ -17,9 +17,13 @@ void (*fake_cm_reset)(void);
 
 static pthread_mutex_t lock_of_all = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool quiet;
-static struct fake_object *objects;
+static struct fake_object *objects;             // alive
+static struct fake_object *dead, **end_of_dead; // the newest released ones, oldest first
+static unsigned dead_count;
 static char misuses[4096];
 static char left[1024];
+
+enum { MAX_DEAD = 512 };
 
 static const char *const kind_names[FAKE_KINDS] = {
     "PD",           "MR",
@@ -87,21 +91,39 @@ struct fake_object *fake_first(void) {
     return objects;
 }
 
-void *fake_find(enum fake_kind kind, const void *outer, const char *call) {
-    for (struct fake_object *o = objects; o; o = o->next) {
-        if (o->outer != outer || o->kind != kind)
-            continue;
-        if (!o->dead)
+static void *look_up(struct fake_object *list, enum fake_kind kind, const void *outer) {
+    for (struct fake_object *o = list; o; o = o->next)
+        if (o->outer == outer && o->kind == kind)
             return o;
-        fake_misuse("%s: the %s was released before", call, kind_names[kind]);
-        return NULL;
-    }
-    fake_misuse("%s: %p is no %s", call, outer, kind_names[kind]);
     return NULL;
 }
 
+void *fake_find(enum fake_kind kind, const void *outer, const char *call) {
+    void *found = look_up(objects, kind, outer);
+    if (!found && look_up(dead, kind, outer))
+        fake_misuse("%s: the %s was released before", call, kind_names[kind]);
+    else if (!found)
+        fake_misuse("%s: %p is no %s", call, outer, kind_names[kind]);
+    return found;
+}
+
 void fake_destroy(struct fake_object *object) {
+    struct fake_object **at = &objects;
+    while (*at != object)
+        at = &(*at)->next;
+    *at = object->next;
+    object->next = NULL;
     object->dead = true;
+    if (!dead)
+        end_of_dead = &dead;
+    *end_of_dead = object;
+    end_of_dead = &object->next;
+    if (++dead_count > MAX_DEAD) {
+        struct fake_object *oldest = dead;
+        dead = oldest->next;
+        free(oldest);
+        dead_count--;
+    }
 }
 
 void fake_adopt(struct fake_object *parent) {
@@ -165,6 +187,14 @@ size_t fake_bytes_held(void) {
     return bytes;
 }
 
+static void free_all(struct fake_object **list) {
+    while (*list) {
+        struct fake_object *next = (*list)->next;
+        free(*list);
+        *list = next;
+    }
+}
+
 // Closes what hangs on descriptors and gives all memory of the fakes back.
 static void forget_objects(void) {
     for (struct fake_object *o = objects; o; o = o->next)
@@ -172,11 +202,9 @@ static void forget_objects(void) {
             fake_queue_close(&((struct fake_comp_channel *)o)->queue);
     if (fake_cm_reset)
         fake_cm_reset();
-    while (objects) {
-        struct fake_object *next = objects->next;
-        free(objects);
-        objects = next;
-    }
+    free_all(&objects);
+    free_all(&dead);
+    dead_count = 0;
 }
 
 void fake_reset(void) {

@@ -24,8 +24,8 @@ enum fake_kind {
     FAKE_KINDS
 };
 
-// Head of every object. Dead objects stay in memory until fake_reset(), so that a use after
-// release is seen and named instead of being undefined.
+// Head of every object. The newest dead ones stay in memory, so that a use after release is
+// seen and named instead of being undefined.
 struct fake_object {
     struct fake_object *next;
     enum fake_kind kind;
@@ -113,7 +113,7 @@ void fake_touch(const void *bytes, size_t len);
 void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset);
 // The live object behind what the library handed over; NULL and a misuse when there is none.
 void *fake_find(enum fake_kind kind, const void *outer, const char *call);
-struct fake_object *fake_first(void);
+struct fake_object *fake_first(void); // of the live ones, newest first
 void fake_destroy(struct fake_object *object);
 void fake_adopt(struct fake_object *parent);
 void fake_release(struct fake_object *parent, struct fake_object *child);

@@ -33,7 +33,7 @@ static void check_handles(struct sweep *s, const struct world *w, const char *fu
     if (strcmp(function, "rpma_conn_delete") == 0)
         expected.conn = NULL;
     if (memcmp(&expected, &w->h, sizeof(expected)) != 0)
-        fail_msg("%s", describe(s, "a handle was changed"));
+        fail_msg("%s", describe(s, "an output was written"));
 }
 
 static void check_log(struct sweep *s, const char *function, int ret) {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_WATCHED = 8 };
+enum { MAX_WATCHED = 8, ERRNO_BEFORE = EXDEV };
 
 static struct {
     const unsigned char *output;
@@ -70,9 +70,19 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
 void unit_begin(void) {
     fake_forget();
     logged_forget();
+    errno = ERRNO_BEFORE;
+}
+
+// errno is never cleared, and after a failure it is the provider's.
+static void check_errno(int got, int expected, const char *text, const char *file, int line) {
+    if (expected ? got == expected : got != 0)
+        return;
+    print_error("%s leaves errno = %d (%s)\n", text, got, strerror(got));
+    _fail(file, line);
 }
 
 void unit_must(int ret, const char *text, const char *file, int line) {
+    check_errno(errno, 0, text, file, line);
     watched_count = 0;
     if (ret != 0) {
         print_error("%s = %s\n%s", text, contract_code_name(ret), logged_text());
@@ -154,6 +164,7 @@ static void check_log(const char *function, const struct expected_error *expecte
 
 void unit_expect_error(int ret, const char *text, const struct expected_error *expected,
                        const char *file, int line) {
+    check_errno(errno, expected->error, text, file, line);
     const char *function = unit_function(text);
     const char *why;
     const struct contract_row *row =

@@ -45,7 +45,7 @@ void unit_nothing_left(const char *where);
 
 // ---- expecting success ---------------------------------------------------------------------
 
-// The call returns 0 and logs no failure.
+// The call returns 0, logs no failure and does not clear errno.
 #define MUST(call) unit_must((unit_begin(), (call)), #call, __FILE__, __LINE__)
 void unit_must(int ret, const char *text, const char *file, int line);
 
@@ -61,10 +61,11 @@ struct expected_error {
     int code;
     const char *condition; // part of the row's condition
     const char *cause;     // which of the row's causes: a term, or a provider call as "name()"
-    int error;             // errno of the provider: "cause failed: text (number)" is logged
-    const char *calls;     // provider calls made, separated by blanks; NULL: none
-    const char *logs;      // text in the log line, when it is not the cause
-    bool any_calls;        // the provider calls are of no interest here
+    int error; // errno of the provider, and then the caller's: "cause failed: text (number)" is
+               // logged; 0: none
+    const char *calls; // provider calls made, separated by blanks; NULL: none
+    const char *logs;  // text in the log line, when it is not the cause
+    bool any_calls;    // the provider calls are of no interest here
 };
 
 // The call fails as said: this code, watched outputs untouched, these provider calls, one log

@@ -80,12 +80,11 @@ bool world_request(struct world *w, const struct shape *shape) {
 
 bool world_connect(struct world *w, const struct shape *shape) {
     const struct rpma_conn_private_data pdata = {private_data, shape->private_data};
-    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     if (!STEP(w, rpma_conn_req_connect(&w->h.req, pdata.len ? &pdata : NULL, &w->h.conn)))
         return false;
     fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, private_data,
                   shape->incoming ? 0 : shape->private_data);
-    return STEP(w, rpma_conn_next_event(w->h.conn, &event)) &&
+    return STEP(w, rpma_conn_next_event(w->h.conn, &w->h.event)) &&
            STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
 }
 

@@ -29,6 +29,13 @@ struct handles {
     struct rpma_ep *ep;
     struct rpma_conn_req *req;
     struct rpma_conn *conn;
+    // Other outputs of calls, here so that a sweep sees when a failed call writes them.
+    struct ibv_context *context;
+    struct rpma_cq *fired;
+    struct ibv_wc wc;
+    struct rpma_completion completion;
+    enum rpma_conn_event event;
+    int odp;
 };
 
 struct sweep;
