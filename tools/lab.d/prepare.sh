@@ -213,17 +213,11 @@ add_modules() {
             --show-depends "$module"
     done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$dir/$list.paths"
     while read -r file; do
-        module=$(basename "${file%.xz}")
-        printf '%s\n' "$module"
-        [[ ! -e $dir/$module ]] || continue
-        file=$kernel/usr/lib/modules/${file#*/lib/modules/}
-        case $file in
-            *.xz) xz -dc "$file" ;;
-            *) cat "$file" ;;
-        esac >"$dir/$module"
+        basename "${file%.xz}"
+        cp "$kernel/usr/lib/modules/${file#*/lib/modules/}" "$dir/"
     done <"$dir/$list.paths" >"$dir/$list"
     rm "$dir/$list.paths"
-    in_root "$dir" sh -c 'cd /mnt && strip --strip-debug ./*.ko'
+    in_root "$dir" sh -c 'cd /mnt && find . -name "*.xz" -exec xz -df {} + && strip -g ./*.ko'
 }
 
 # Blank NVDIMMs, which the guest formats; every run without --pmem begins with a copy-on-write

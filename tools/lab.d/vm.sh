@@ -10,6 +10,11 @@ vm_pid=''
 console='' # where the console of a failed machine is kept
 boot_limit=180
 
+# On a busy host the emulated timers and processors stand still for a while: the kernel is not to
+# take that for broken hardware, neither while it boots nor later.
+kernel_arguments='console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on no_timer_check
+tsc=reliable nowatchdog rcupdate.rcu_cpu_stall_suppress=1'
+
 # run_in_vm FSDAX-FILE DEVDAX-FILE KEEP COMMAND…: KEEP says which of the two files are to take
 # what the guest writes to its persistent memory: none, fsdax or both. Returns the command's
 # exit status.
@@ -86,7 +91,7 @@ vm_arguments() {
         -machine 'pc,nvdimm=on' -m "$opt_memory,slots=2,maxmem=$((opt_memory + 8192))M"
         -nodefaults -no-user-config -no-reboot -display none -serial "file:$job/console.log"
         -kernel "$kernel/vmlinuz" -initrd "$initramfs/image"
-        -append 'console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on')
+        -append "${kernel_arguments//$'\n'/ }")
     add_pmem 0 "$fsdax" "$([[ $keep == none ]] && printf off || printf on)"
     add_pmem 1 "$devdax" "$([[ $keep == both ]] && printf on || printf off)"
     arguments+=(-device virtio-serial-pci)
