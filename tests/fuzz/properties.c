@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// properties.c -- for random regions and configurations: decoding what was encoded yields the
+// same, every shorter input is refused, longer ones mean the same
+//
+// properties [SEED] takes other random numbers.
+
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { REGIONS = 3000, PER_WORLD = 30, MR_SIZE = 21, PCFG_SIZE = 1, LONGEST = 64 };
+
+static uint64_t seed = 1;
+static struct world w;
+
+// splitmix64
+static uint64_t random_64(void) {
+    uint64_t z = seed += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// Small, large and extreme values alike.
+static uint64_t random_size(void) {
+    const uint64_t value = random_64() >> (random_64() % 64);
+    return random_64() % 50 == 0 ? UINT64_MAX : value;
+}
+
+struct region {
+    uint64_t addr, size;
+    uint32_t rkey;
+    int usage;
+};
+
+// The bytes in a block of just that size, so that sanitizers see a step beyond it.
+static unsigned char *exactly(const unsigned char *bytes, size_t size) {
+    unsigned char *copy = malloc(size ? size : 1);
+    assert_non_null(copy);
+    memcpy(copy, bytes, size);
+    return copy;
+}
+
+static void expect_same(const struct region *region, struct rpma_mr_remote *remote) {
+    size_t size = 0;
+    int flush_type = -1;
+    const uint64_t offset = random_64();
+    assert_int_equal(rpma_mr_remote_get_size(remote, &size), 0);
+    assert_int_equal(size, region->size);
+    assert_int_equal(rpma_mr_remote_get_flush_type(remote, &flush_type), 0);
+    assert_int_equal(flush_type, region->usage & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+                                                  RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT));
+    MUST(rpma_read(w.h.conn, w.h.mr, 0, remote, offset, 8, RPMA_F_COMPLETION_ALWAYS, NULL));
+    const struct fake_call *call = fake_last("ibv_post_send");
+    assert_true(call->send.remote_addr == region->addr + offset);
+    assert_int_equal(call->send.rkey, region->rkey);
+}
+
+static void decode(const struct region *region, const unsigned char *desc, size_t size) {
+    struct rpma_mr_remote *const untouched = (struct rpma_mr_remote *)&w, *remote = untouched;
+    unsigned char *copy = exactly(desc, size);
+    const int ret = rpma_mr_remote_from_descriptor(copy, size, &remote);
+    memset(copy, 0, size);
+    free(copy); // a region keeps nothing of it
+    assert_int_equal(ret, size < MR_SIZE ? RPMA_E_INVAL : 0);
+    if (ret == 0) {
+        expect_same(region, remote);
+        MUST(rpma_mr_remote_delete(&remote));
+    } else {
+        assert_ptr_equal(remote, untouched);
+    }
+}
+
+static void a_region_survives_its_descriptor(void) {
+    unsigned char desc[LONGEST];
+    struct rpma_mr_local *mr = NULL;
+    struct region region = {random_size(), random_size(), 0, 1 + (int)(random_64() % 255)};
+    region.addr += region.addr == 0;
+    region.size += region.size == 0;
+    void *ptr = (void *)(uintptr_t)region.addr; // the fakes do not look there
+    MUST(rpma_mr_reg(w.h.peer, ptr, region.size, region.usage, &mr));
+    region.rkey = fake_rkey(ptr);
+    for (size_t i = 0; i < sizeof(desc); i++)
+        desc[i] = (unsigned char)random_64();
+    MUST(rpma_mr_get_descriptor(mr, desc));
+    for (size_t size = 0; size <= sizeof(desc); size++)
+        decode(&region, desc, size);
+    MUST(rpma_mr_dereg(&mr));
+}
+
+static void regions(void **state) {
+    (void)state;
+    for (int i = 0; i < REGIONS / PER_WORLD; i++) {
+        fake_reset();
+        assert_true(world_conn(&w, &(const struct shape){0}));
+        for (int k = 0; k < PER_WORLD; k++)
+            a_region_survives_its_descriptor();
+        world_drop(&w);
+        unit_nothing_left("after some regions");
+    }
+}
+
+// Every bit of address, size and key alone.
+static void single_bits(void **state) {
+    (void)state;
+    enum { BITS = 64 + 64 + 32 };
+    assert_true(world_conn(&w, &(const struct shape){0}));
+    for (int bit = 0; bit < BITS; bit++) {
+        struct region region = {0, 0, 0, 1 + bit};
+        if (bit < 64)
+            region.addr = 1ull << bit;
+        else if (bit < 128)
+            region.size = 1ull << (bit - 64);
+        else
+            region.rkey = 1u << (bit - 128);
+        unsigned char desc[MR_SIZE];
+        world_descriptor(desc, region.addr, region.size, region.rkey, (uint8_t)region.usage);
+        decode(&region, desc, sizeof(desc));
+    }
+    world_drop(&w);
+}
+
+static void peer_configurations(void **state) {
+    (void)state;
+    for (int value = 0; value <= 0xff; value++) {
+        for (size_t size = 0; size <= LONGEST; size++) {
+            unsigned char desc[LONGEST], again = 0xff;
+            struct rpma_peer_cfg *const untouched = (struct rpma_peer_cfg *)&w,
+                                        *pcfg = untouched;
+            bool supported = false;
+            memset(desc, value, sizeof(desc));
+            unsigned char *copy = exactly(desc, size);
+            const int ret = rpma_peer_cfg_from_descriptor(copy, size, &pcfg);
+            free(copy);
+            assert_int_equal(ret, size < PCFG_SIZE ? RPMA_E_INVAL : 0);
+            if (ret != 0) {
+                assert_ptr_equal(pcfg, untouched);
+                continue;
+            }
+            MUST(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &supported));
+            assert_int_equal(supported, value != 0);
+            MUST(rpma_peer_cfg_get_descriptor(pcfg, &again));
+            assert_int_equal(again, supported);
+            MUST(rpma_peer_cfg_delete(&pcfg));
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(regions),
+        TEST(single_bits),
+        TEST(peer_configurations),
+    };
+    if (argc > 1)
+        seed = strtoull(argv[1], NULL, 0);
+    printf("seed %#llx\n", (unsigned long long)seed);
+    const char *trouble = fake_hook_allocator();
+    if (trouble) {
+        fprintf(stderr, "properties: %s\n", trouble);
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
