@@ -97,8 +97,8 @@ def print_tables(results, budget):
                 ["call", "verbs", "floor", OURS, version, "share", "goal", "met"],
                 list(instruction_rows(results, budget)))
     rounds = len(next(iter(results["nanoseconds"][OURS].values())))
-    print_table(f"Nanoseconds of one call, undisturbed: median and quartiles of {rounds} rounds; the "
-                "share is of\nthe same round",
+    print_table(f"Nanoseconds of one call, undisturbed: median and quartiles of {rounds} rounds; "
+                "the share is of\nthe same round",
                 ["call", "verbs", OURS, version, "share", "goal", "met"],
                 list(time_rows(results)))
     print_table("One more connection, over the do-nothing provider",

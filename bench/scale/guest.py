@@ -16,8 +16,9 @@ import sys
 
 LIBRARIES = ["librpma", "predecessor"]
 CONNECTIONS = [1, 16, 64, 256, 1000]
+CONNECTIONS_EVERY = 5  # rounds: they take minutes; odd, so that the order changes for them too
 DEPTHS = [1, 8, 64]
-TIMES = {1: 2000, 8: 6000, 64: 6000}
+TIMES = {1: 400, 8: 1500, 64: 3000}
 KINDS = ["write-flush", "send"]
 RECEIVES = 512
 PORT = 7204
@@ -27,7 +28,8 @@ class Side:
     """The program on one host, with one library."""
 
     def __init__(self, stage, library, host):
-        self.command = ["on", host, "env", f"LD_LIBRARY_PATH={stage / library}", stage / "scale"]
+        self.command = ["on", host, "env", f"LD_LIBRARY_PATH={stage / library}",
+                        stage / "scale"]
 
     def start(self, *arguments):
         process = subprocess.Popen([*self.command, *map(str, arguments)],
@@ -57,11 +59,13 @@ def measure(stage, library, receives, kind, size, *arguments):
 
 def main():
     stage, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-    runs = [("connections", many, 0, ("connections", many)) for many in CONNECTIONS]
-    runs += [(kind, depth, RECEIVES if kind == "send" else 0,
-              ("operations", kind, depth, TIMES[depth])) for kind in KINDS for depth in DEPTHS]
+    connections = [("connections", many, 0, ("connections", many)) for many in CONNECTIONS]
+    operations = [(kind, depth, RECEIVES if kind == "send" else 0,
+                   ("operations", kind, depth, TIMES[depth]))
+                  for kind in KINDS for depth in DEPTHS]
     for number in range(rounds):
         print(f"guest: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        runs = operations if number % CONNECTIONS_EVERY else operations + connections
         for kind, size, receives, arguments in runs:
             # One after the other, and who comes first changes: both see the same machine.
             for library in LIBRARIES if number % 2 == 0 else reversed(LIBRARIES):
