@@ -82,7 +82,7 @@ def run(command, env=None, cwd=None, check=True):
                               stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300,
                               check=False)
     except FileNotFoundError:
-        raise Missing(f"{command[0]} is not installed") from None
+        raise Missing(f"{command[0]} is not installed (tools/setup abi does that)") from None
     except subprocess.TimeoutExpired:
         raise Fault(f"no end after 300 s: {shlex.join(command)}") from None
     if check and done.returncode != 0:

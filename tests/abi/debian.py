@@ -50,7 +50,8 @@ def fetch(name):
         if done.returncode != 0 or not found:
             lines = [line for line in done.stdout.splitlines() if line.startswith("E:")]
             raise common.Missing(f"Debian's {name} {VERSION} could not be fetched "
-                                 f"({lines[0] if lines else 'apt-get download failed'})")
+                                 f"({lines[0] if lines else 'apt-get download failed'}); "
+                                 "apt-get update may help")
         cache().mkdir(parents=True, exist_ok=True)
         partial = cache() / f".{os.getpid()}.{found[0].name}"
         shutil.copy(found[0], partial)
@@ -221,8 +222,10 @@ def main():
         try:
             checks = checks_of(sys.argv, directory)
         except (common.Missing, common.Fault) as reason:
-            print(f"debian {sys.argv[1]}: {reason}: nothing was checked")
-            sys.exit(common.SKIPPED if isinstance(reason, common.Missing) else 1)
+            skipped = isinstance(reason, common.Missing)
+            print(f"debian {sys.argv[1]}: {'SKIPPED' if skipped else 'FAULT'}: {reason}: "
+                  "nothing was checked")
+            sys.exit(common.SKIPPED if skipped else 1)
         common.finish(f"debian {sys.argv[1]}", checks)
 
 
