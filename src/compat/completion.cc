@@ -74,6 +74,25 @@ rpma::Status get_completion(const char *function, rpma_cq &cq, rpma_completion &
     return {};
 }
 
+} // namespace
+
+RPMA_EXPORT int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl) {
+    RPMA_REFUSE(cq == NULL);
+    RPMA_REFUSE(cmpl == NULL);
+    return rpma::api::finish(__func__, get_completion(__func__, *cq, *cmpl));
+}
+RPMA_VERSIONS(rpma_cq_get_completion)
+
+RPMA_EXPORT int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(cmpl == NULL);
+    return rpma::api::finish(__func__, get_completion(__func__, *conn->cq(), *cmpl));
+}
+RPMA_VERSIONS(rpma_conn_completion_get)
+
+#ifdef RPMA_SYMBOL_VERSIONS
+namespace {
+
 // The kind is looked at first, failed or not, and flags and imm are left alone: they lie
 // behind what a program of 0.9.0 owns.
 rpma::Status get_completion_0_9(const char *function, rpma_cq &cq, rpma_completion &cmpl) {
@@ -93,21 +112,6 @@ rpma::Status get_completion_0_9(const char *function, rpma_cq &cq, rpma_completi
 
 } // namespace
 
-RPMA_EXPORT int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl) {
-    RPMA_REFUSE(cq == NULL);
-    RPMA_REFUSE(cmpl == NULL);
-    return rpma::api::finish(__func__, get_completion(__func__, *cq, *cmpl));
-}
-RPMA_VERSIONS(rpma_cq_get_completion)
-
-RPMA_EXPORT int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(cmpl == NULL);
-    return rpma::api::finish(__func__, get_completion(__func__, *conn->cq(), *cmpl));
-}
-RPMA_VERSIONS(rpma_conn_completion_get)
-
-#ifdef RPMA_SYMBOL_VERSIONS
 extern "C" int rpma_conn_completion_get_0_9(struct rpma_conn *conn,
                                             struct rpma_completion *cmpl);
 
