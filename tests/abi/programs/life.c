@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PORT "7305"
@@ -38,11 +39,13 @@ int life_fd(const struct rpma_conn *conn) {
     return fd;
 }
 
-// A file on persistent memory, if there is one: devices that flush natively refuse to make
-// other memory persistent.
+// A file on persistent memory or device DAX, if there is one: devices that flush natively
+// refuse to make other memory persistent.
 static unsigned char *map_file(const char *path) {
+    struct stat status;
     const int fd = open(path, O_RDWR | O_CREAT, 0600);
-    CHECK(fd >= 0 && ftruncate(fd, LIFE_MEMORY) == 0);
+    CHECK(fd >= 0 && fstat(fd, &status) == 0);
+    CHECK(!S_ISREG(status.st_mode) || ftruncate(fd, LIFE_MEMORY) == 0);
     void *memory = mmap(NULL, LIFE_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     CHECK(memory != MAP_FAILED);
     close(fd);
