@@ -5,6 +5,8 @@
 
 import argparse
 import os
+import platform
+import re
 import signal
 import sys
 import time
@@ -48,7 +50,7 @@ def run_case(case, build, log_directory):
 def selected(arguments):
     for case in TABLE:
         wanted = not arguments.group or case.group in arguments.group
-        if wanted and all(word in case.name for word in arguments.words):
+        if wanted and re.search(arguments.pattern, case.name):
             yield case
 
 
@@ -57,10 +59,11 @@ def parse():
     parser.add_argument("--build", required=True, choices=("native", "plain"),
                         help="which build LIBRPMA_BUILD_DIR holds")
     parser.add_argument("--group", action="append", help="only cases of this group (repeatable)")
-    parser.add_argument("--name", default="integration",
-                        help="logs go to NAME-logs in the build directory")
+    parser.add_argument("--logs", default=os.path.join(lab.BUILD_DIR, "integration-logs"),
+                        help="directory for logs; what it holds is removed")
     parser.add_argument("--list", action="store_true", help="list the cases")
-    parser.add_argument("words", nargs="*", help="only cases whose names have all of these")
+    parser.add_argument("pattern", nargs="?", default="",
+                        help="only cases whose names have this regular expression")
     return parser.parse_args()
 
 
@@ -74,13 +77,14 @@ def main():
         sys.exit("run.py: this is not the lab: start it with tools/lab run --hosts 2 -- …")
     if not chosen:
         sys.exit("run.py: no case matches")
-    tap = report.Tap(arguments.build, len(chosen), arguments.name)
+    tap = report.Tap(arguments.build, len(chosen), arguments.logs)
     for case in chosen:
         if arguments.build not in case.builds:
             tap.add(case.name, "skipped", f"shown by the {case.builds[0]} build", 0)
             continue
         tap.add(case.name, *run_case(case, arguments.build, tap.directory))
-    return tap.end()
+    devices = ", ".join(sorted(lab.resources()))
+    return tap.end(f"{devices}, Linux {platform.release()}")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from harness.case import (PORT, case, connect, connected, disconnect, listen, sh
 from harness.side import expect
 
 BLOCK = 4096
-BROKEN = ("RETRY_EXC_ERR", "WR_FLUSH_ERR", "REM_OP_ERR", "REM_ACCESS_ERR", "REM_INV_REQ_ERR")
-# A queue pair repeats what is not answered 7 times, half a second apart on RoCE.
+# A connection is made with 7 retries. Hardware gives up after that many, some seconds later;
+# soft-RoCE takes 7 for "for ever", so there the event is all that tells.
 RETRIES_END = 20
 
 
@@ -43,6 +43,7 @@ def ends_broken(side, within=RETRIES_END):
     code, answer = side.take(timeout=within)
     expect(code, "RPMA_E_PROVIDER", f"{side.name}: end of the load")
     expect(int(answer["status"]) != 0, True, "a completion says what failed")
+    return answer
 
 
 @case("faults", "server killed while idle: client sees CLOSED within 10 s")
@@ -61,11 +62,6 @@ def client_killed_idle(test):
     works_with_new_client(test, server)
 
 
-def begin_load(client, size):
-    client("cfg", cq=64, sq=64, cfg=1)
-    client("fill", len=size, seed=1)
-
-
 @case("faults", "server killed during writes: a failed completion and CLOSED within 20 s")
 def server_killed_writing(test):
     server, client = test.peers()
@@ -77,8 +73,7 @@ def server_killed_writing(test):
     client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
     wait_for_bytes(server, 16 * 500)
     server.kill()
-    ends_broken(client)
-    client.event("CLOSED", within=10)
+    expect(ends_broken(client).get("event"), "CLOSED", "event")
     works_with_new_server(test, client)
 
 
@@ -144,7 +139,9 @@ def never_accepted(test):
     server("next-req")
     client.refuses("ERR_TIMEOUT", "event", timeout=3000)
     client("conn-delete")
-    server("req-delete")
+    # There is nobody left to reject, which a provider may say; the request is gone either way.
+    code = server.code("req-delete")
+    expect(code in ("ok", "RPMA_E_PROVIDER"), True, f"req-delete: {code}")
     client("req-new", req=1, addr=server.address, port=PORT)  # nor does anybody take this one
     client("connect", req=1, conn=1)
     client.refuses("ERR_TIMEOUT", "event", conn=1, timeout=1000)

@@ -4,10 +4,9 @@
 
 import json
 import os
-import platform
 import shutil
 
-from . import lab
+RESULTS = "results.json"
 
 
 def keep(directory, name, text):
@@ -18,12 +17,12 @@ def keep(directory, name, text):
 class Tap:
     """Prints a line per case at once, and keeps logs and results in one directory per run."""
 
-    def __init__(self, build, count, name="integration"):
+    def __init__(self, build, count, directory):
         self.build = build
         self.rows = []
-        self.directory = os.path.join(lab.BUILD_DIR, name + "-logs")
-        shutil.rmtree(self.directory, ignore_errors=True)
-        os.makedirs(self.directory)
+        self.directory = directory
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory)
         print(f"1..{count}", flush=True)
 
     def add(self, name, result, reason, seconds):
@@ -36,14 +35,13 @@ class Tap:
             print(f"# {reason}")
         print(end="", flush=True)
 
-    def end(self):
+    def end(self, where):
+        """where: on what it ran. Returns the exit status."""
         counts = {result: sum(row["result"] == result for row in self.rows)
                   for result in ("passed", "failed", "skipped")}
-        where = {"build": self.build, "kernel": platform.release(),
-                 "devices": sorted(lab.resources())}
-        keep(self.directory, "results.json", json.dumps({**where, **counts, "cases": self.rows},
-                                                        indent=1))
-        print(f"# {self.build} build on {', '.join(where['devices'])}: "
-              f"{counts['passed']} passed, {counts['failed']} failed, "
-              f"{counts['skipped']} skipped; logs in {self.directory}", flush=True)
+        keep(self.directory, RESULTS, json.dumps(
+            {"build": self.build, "where": where, **counts, "cases": self.rows}, indent=1))
+        print(f"# {self.build} build on {where}: {counts['passed']} passed, "
+              f"{counts['failed']} failed, {counts['skipped']} skipped; logs in "
+              f"{self.directory}", flush=True)
         return 1 if counts["failed"] else 0

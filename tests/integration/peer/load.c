@@ -4,6 +4,7 @@
 // load.c -- commands that work on many connections or with many operations at once
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,11 +200,47 @@ static int do_echo(const struct args *args) {
     return run_threads(args, echo);
 }
 
+/* The other side may be gone: its end is an event, and only a disconnected queue pair gives
+ * back what waits in it, as long as the device keeps on trying. */
+static int heed_event(struct rpma_conn *conn) {
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    int ret = rpma_conn_next_event(conn, &event);
+    if (ret != 0)
+        return ret;
+    reply("event=%s", event == RPMA_CONN_CLOSED ? "CLOSED" : "another");
+    return rpma_conn_disconnect(conn);
+}
+
+/* As await_completion(), with an eye on the connection. */
+static int await_either(struct rpma_conn *conn, struct rpma_cq *cq, struct ibv_wc *wc) {
+    struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
+    rpma_cq_get_fd(cq, &fds[0].fd);
+    rpma_conn_get_event_fd(conn, &fds[1].fd);
+    for (;;) {
+        int ret = rpma_cq_get_wc(cq, 1, wc, NULL);
+        if (ret == 0)
+            return wc->status == IBV_WC_SUCCESS ? 0 : RPMA_E_PROVIDER;
+        if (ret != RPMA_E_NO_COMPLETION)
+            return ret;
+        poll(fds, 2, -1);
+        ret = 0;
+        if ((fds[0].revents & POLLIN) != 0)
+            ret = rpma_cq_wait(cq);
+        else if ((fds[1].revents & POLLIN) != 0)
+            ret = heed_event(conn);
+        if (ret != 0 && ret != RPMA_E_NO_COMPLETION)
+            return ret;
+    }
+}
+
 /* Writes count blocks, each to its own place, with at most window of them under way. */
 static int do_write_blocks(const struct args *args) {
-    struct rpma_conn *conn = the_conn(args);
-    struct rpma_mr_local *mr = world.mr[arg_slot(args, "mr", MAX_REGIONS)];
-    struct rpma_mr_remote *remote = world.remote[arg_slot(args, "rmr", MAX_REGIONS)];
+    struct operation {
+        struct rpma_conn *conn;
+        struct rpma_mr_local *mr;
+        struct rpma_mr_remote *remote;
+    } o = {the_conn(args), world.mr[arg_slot(args, "mr", MAX_REGIONS)],
+           world.remote[arg_slot(args, "rmr", MAX_REGIONS)]};
     uint64_t count = arg_number(args, "count");
     uint64_t window = arg_number(args, "window");
     size_t len = arg_number(args, "len");
@@ -212,14 +249,14 @@ static int do_write_blocks(const struct args *args) {
     struct rpma_cq *cq = NULL;
     uint64_t posted = 0;
     uint64_t done = 0;
-    int ret = rpma_conn_get_cq(conn, &cq);
+    int ret = rpma_conn_get_cq(o.conn, &cq);
     while (ret == 0 && done < count) {
         if (posted < count && posted - done < window) {
-            ret = rpma_write(conn, remote, posted * len, mr, posted * len, len,
+            ret = rpma_write(o.conn, o.remote, posted * len, o.mr, posted * len, len,
                              RPMA_F_COMPLETION_ALWAYS, (const void *)(uintptr_t)posted);
             posted += ret == 0;
         } else {
-            ret = await_completion(cq, &wc);
+            ret = await_either(o.conn, cq, &wc);
             if (ret == 0 && wc.wr_id != done)
                 ret = ERR_MISMATCH;
             done += ret == 0;
