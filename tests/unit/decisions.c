@@ -217,6 +217,7 @@ int main(int argc, char **argv) {
         DECISION(F1), DECISION(F2),        DECISION(F3),  DECISION(F4),  DECISION(F5),
         DECISION(F6), DECISION(resources),
     };
+    unit_leaves_errno_out = true;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (size_t i = 0; i < LENGTH(tests); i++)
             puts(tests[i].name);
