@@ -4,6 +4,7 @@
 """Runs the integration tests inside the lab and prints TAP; --help says how."""
 
 import argparse
+import inspect
 import os
 import platform
 import re
@@ -24,27 +25,56 @@ def too_slow(*_):
     raise TimeoutError
 
 
-def run_case(case, build, log_directory):
-    """(result, reason, seconds) of one case; its log is kept."""
-    began = time.monotonic()
-    result, reason, test = "passed", "", None
-    signal.signal(signal.SIGALRM, too_slow)
-    signal.alarm(case.limit)
-    try:
-        test = Test(build)
-        case.function(test, **case.values)
-        test.finish()
-    except lab.Skipped as skipped:
-        result, reason = "skipped", str(skipped)
-    except TimeoutError:
-        result, reason = "failed", f"not done after {case.limit} s"
-    except Exception as error:  # whatever it is, the next case runs
-        result, reason = "failed", f"{type(error).__name__}: {error}"
-    signal.alarm(0)
-    if test is not None:
-        test.abandon()
-        report.keep(log_directory, case.file_name, test.log() + "\n" + reason + "\n")
-    return result, reason, time.monotonic() - began
+class Run:
+    """
+    One case. A case that yields is begun before all others and goes on when its turn has come,
+    so that long waits cost no time.
+    """
+
+    def __init__(self, case, build):
+        self.case, self.build = case, build
+        self.test = self.steps = self.outcome = None
+        self.seconds = 0
+
+    def guarded(self, action):
+        """Does one part under the case's time limit; what goes wrong is the outcome."""
+        began = time.monotonic()
+        signal.signal(signal.SIGALRM, too_slow)
+        signal.alarm(self.case.limit)
+        try:
+            action()
+        except lab.Skipped as skipped:
+            self.outcome = "skipped", str(skipped)
+        except TimeoutError:
+            self.outcome = "failed", f"not done after {self.case.limit} s"
+        except Exception as error:  # whatever it is, the next case runs
+            self.outcome = "failed", f"{type(error).__name__}: {error}"
+        finally:
+            signal.alarm(0)
+            self.seconds += time.monotonic() - began
+
+    def begin(self):
+        self.test = Test(self.build)
+        self.steps = self.case.function(self.test, **self.case.values)
+        if inspect.isgenerator(self.steps):
+            next(self.steps)
+
+    def go_on(self):
+        if self.test is None:
+            self.begin()
+        if inspect.isgenerator(self.steps):
+            next(self.steps, None)
+        self.test.finish()
+
+    def end(self, log_directory):
+        """(result, reason, seconds); the log is kept."""
+        if self.outcome is None:
+            self.guarded(self.go_on)
+        result, reason = self.outcome or ("passed", "")
+        if self.test is not None:
+            self.test.abandon()
+            report.keep(log_directory, self.case.file_name, f"{self.test.log()}\n{reason}\n")
+        return result, reason, self.seconds
 
 
 def selected(arguments):
@@ -78,11 +108,14 @@ def main():
     if not chosen:
         sys.exit("run.py: no case matches")
     tap = report.Tap(arguments.build, len(chosen), arguments.logs)
-    for case in chosen:
-        if arguments.build not in case.builds:
-            tap.add(case.name, "skipped", f"shown by the {case.builds[0]} build", 0)
-            continue
-        tap.add(case.name, *run_case(case, arguments.build, tap.directory))
+    runs = [Run(case, arguments.build) for case in chosen]
+    for run in runs:
+        if arguments.build not in run.case.builds:
+            run.outcome = "skipped", f"shown by the {run.case.builds[0]} build"
+        elif inspect.isgeneratorfunction(run.case.function):
+            run.guarded(run.begin)
+    for run in runs:
+        tap.add(run.case.name, *run.end(tap.directory))
     devices = ", ".join(sorted(lab.resources()))
     return tap.end(f"{devices}, Linux {platform.release()}")
 

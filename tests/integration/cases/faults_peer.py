@@ -2,8 +2,11 @@
 # Copyright 2026, the librpma developers
 """The other side dies, refuses, or is not there: what the survivor sees, and how soon."""
 
+import time
+
+from harness import lab
 from harness.case import (PORT, case, connect, connected, disconnect, listen, share_region)
-from harness.side import expect
+from harness.side import Failed, expect
 
 BLOCK = 4096
 # A connection is made with 7 retries. Hardware gives up after that many, some seconds later;
@@ -174,6 +177,46 @@ def no_such_host(test):
     absent = client.address.rsplit(".", 1)[0] + ".250"
     client.begin("req-new", addr=absent, port=PORT, cfg=0)
     expect(client.take(timeout=5)[0], "RPMA_E_PROVIDER", "request")
+
+
+def retry(action, seconds=10):
+    """A device needs a moment to know a new address."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return action()
+        except Failed:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+@case("faults", "nobody answers: client sees UNREACHABLE within 120 s", limit=150)
+def unreachable(test):
+    """
+    A host of its own, whose cable is pulled between the request and the connect. The server has
+    another address for it: the kernel keeps connections in one table for all namespaces, by
+    address and interface number, and a neighbour that is lost ends them in the wrong ones too.
+    """
+    lab.need_virtual("a cable that can be pulled")
+    lab.need(lab.HOSTS[2:], "third host")
+    client = test.side(3, "client")
+    client("peer")
+    server = test.side(1, "server")
+    server("peer")
+    address = client.address + "1"
+    lab.run("ip", "-n", lab.host(1), "addr", "add", address + "/24", "dev", "veth0")
+    retry(lambda: server("listen", addr=address, port=PORT))
+    client("req-new", addr=address, port=PORT)
+    test.undo.callback(lab.run, "ip", "link", "set", "port3", "up")
+    lab.run("ip", "link", "set", "port3", "down")
+    client("connect")
+    server("release")
+    server.begin("quit")
+    server.wait_for_end()
+    client.begin("event", timeout=120000)
+    yield
+    expect(client.end()["event"], "UNREACHABLE", "event")
 
 
 @case("faults", "endpoint shut down with requests pending: the taken one lives, the other is "

@@ -30,8 +30,11 @@ def mixed_load(test, seconds, threads=THREADS, wrapper=()):
         disconnect(client, server, number)
 
 
-@case("threads", "{threads} threads, a connection each, mixed operations for {seconds} s",
-      [{"threads": THREADS, "seconds": 60}], limit=180)
+WORK = "{threads} threads, a connection each, mixed operations for {seconds} s"
+
+
+@case("threads", WORK, [{"threads": THREADS, "seconds": 60}], limit=180, builds=("native",))
+@case("threads", WORK, [{"threads": THREADS, "seconds": 10}], limit=180, builds=("plain",))
 def load(test, threads, seconds):
     mixed_load(test, seconds, threads)
 
@@ -67,21 +70,21 @@ MEMCHECK = valgrind("memcheck", "--leak-check=full", "--errors-for-leak-kinds=de
 HELGRIND = valgrind("helgrind")
 
 
-@case("valgrind", "memcheck: mixed operations", limit=300)
+@case("valgrind", "memcheck: mixed operations", limit=300, builds=("native",))
 def memcheck_load(test):
     mixed_load(test, 3, 2, MEMCHECK)
 
 
-@case("valgrind", "memcheck: connections made and deleted", limit=300)
+@case("valgrind", "memcheck: connections made and deleted", limit=300, builds=("native",))
 def memcheck_churn(test):
     churn(test, 2, 3, MEMCHECK)
 
 
-@case("valgrind", "helgrind: mixed operations", limit=300)
+@case("valgrind", "helgrind: mixed operations", limit=300, builds=("native",))
 def helgrind_load(test):
     mixed_load(test, 3, 2, HELGRIND)
 
 
-@case("valgrind", "helgrind: connections made and deleted", limit=300)
+@case("valgrind", "helgrind: connections made and deleted", limit=300, builds=("native",))
 def helgrind_churn(test):
     churn(test, 2, 3, HELGRIND)

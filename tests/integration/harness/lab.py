@@ -20,7 +20,7 @@ class Skipped(Exception):
 
 
 def host(number):
-    """The name of host 1 or 2; on a machine with one host both are the same."""
+    """The name of a host; on a machine with fewer the last one stands for the rest."""
     return HOSTS[min(number, len(HOSTS)) - 1]
 
 
