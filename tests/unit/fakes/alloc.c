@@ -48,9 +48,10 @@ static void *hooked_malloc(size_t bytes) {
     return block;
 }
 
+// Goes by the name of malloc: compilers make one of the other.
 static void *hooked_calloc(size_t number, size_t size) {
     FAKE_LOCKED;
-    if (refused("calloc", number * size))
+    if (refused("malloc", number * size))
         return NULL;
     void *block = calloc(number, size);
     track(FAKE_BLOCK, block, number * size);
