@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 
@@ -38,13 +39,15 @@ def parse():
                         help="directory of librpma.so.0")
     parser.add_argument("--fakes", type=pathlib.Path, help="directory of the fakes")
     parser.add_argument("--address", help="address of the RDMA device, without --fakes")
+    parser.add_argument("--into", type=pathlib.Path, metavar="DIRECTORY",
+                        help="only build, and leave the programs there, to be run elsewhere")
     parser.add_argument("--memory", help="a file on persistent memory, with --address")
     parser.add_argument("--cc", default="cc", help="compiler with its options")
     parser.add_argument("--symbols", type=pathlib.Path, help="instead of contract/symbols.tsv")
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help='"all" means each')
     options = parser.parse_args()
-    if not options.fakes and not options.address:
-        parser.error("--fakes or --address is needed")
+    if not options.fakes and not options.address and not options.into:
+        parser.error("--fakes, --address or --into is needed")
     options.table = (common.read_table(options.symbols) if options.symbols
                      else common.read_symbols())
     if options.releases == ["all"]:
@@ -169,11 +172,21 @@ def check_release(release, options):
                 f"{build.node or 'their default nodes'}")
 
 
+def leave_program(release, options):
+    """Under the name of its release; it takes an address and, if wanted, a file of memory."""
+    target = options.into / f"program-{release}"
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        build = Build(release, options, pathlib.Path(directory))
+        shutil.copy(build.program(source_of(release)), target)
+    return f"{target} is ready"
+
+
 def main():
     options = parse()
+    work = leave_program if options.into else check_release
     options.library = options.library.resolve()
     options.fakes = options.fakes and options.fakes.resolve()
-    common.finish("programs", [functools.partial(check_release, release, options)
+    common.finish("programs", [functools.partial(work, release, options)
                                for release in options.releases])
 
 

@@ -143,10 +143,11 @@ static void expect_closed(struct rpma_conn *conn) {
 
 void life_disconnect(struct life *life) {
     MUST(rpma_conn_disconnect(life->client.conn));
-    loopback_disconnected(life_fd(life->client.conn));
     loopback_disconnected(life_fd(life->server.conn));
-    expect_closed(life->client.conn);
     expect_closed(life->server.conn);
+    MUST(rpma_conn_disconnect(life->server.conn)); // the answer that the client waits for
+    loopback_disconnected(life_fd(life->client.conn));
+    expect_closed(life->client.conn);
     MUST(rpma_conn_delete(&life->client.conn));
     MUST(rpma_conn_delete(&life->server.conn));
     CHECK(life->client.conn == NULL && life->server.conn == NULL);
