@@ -144,13 +144,11 @@ def listen(server):
 
 
 def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_data="",
-            client_data="", before_connect=None):
+            client_data=""):
     """Connection number on both sides; the server listens already."""
     client("req-new", req=number, addr=server.address, port=PORT, **with_cfg(client_cfg))
     client("connect", req=number, conn=number, **with_data(client_data))
     server("next-req", req=number, **with_cfg(server_cfg))
-    if before_connect:
-        before_connect()
     server("connect", req=number, conn=number, **with_data(server_data))
     client.event("ESTABLISHED", conn=number)
     server.event("ESTABLISHED", conn=number)
@@ -189,7 +187,3 @@ def disconnect(first, second, number=0):
     second.event("CLOSED", conn=number)
     second("disconnect", conn=number)
     first.event("CLOSED", conn=number)
-
-
-def fail(message):
-    raise Failed(message)
