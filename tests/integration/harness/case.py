@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from . import lab
-from .side import ALL_USAGES, LOCAL_USAGES, Failed, Side, expect
+from .side import ALL_USAGES, LOCAL_USAGES, Side, expect
 
 TABLE = []
 PORT = "7204"
