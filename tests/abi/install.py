@@ -116,7 +116,7 @@ def check_pkg_config(installed):
 
 def check_cmake(installed):
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
-        common.run(["cmake", "-S", CMAKE_PROJECT, "-B", directory,
+        common.run(["cmake", "-G", "Ninja", "-S", CMAKE_PROJECT, "-B", directory,
                     f"-DCMAKE_PREFIX_PATH={installed.prefix}",
                     f"-DEXPECTED_PREFIX={installed.prefix}",
                     f"-DEXPECTED_VERSION={installed.version}",
