@@ -50,9 +50,11 @@ static void events_have_meanings(void **state) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
         happen(cases[i].type);
+        logged_forget();
         MUST(rpma_conn_next_event(w.h.conn, &event));
         EXPECT_CALLS("rdma_get_cm_event rdma_ack_cm_event");
         assert_int_equal(event, cases[i].event);
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 1);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
     }
     world_drop(&w);
