@@ -32,6 +32,9 @@ static void request_gets_its_own_channel_at_once(void **state) {
     ask("hello", 5);
     MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
     EXPECT_CALLS(WITH_QP "rdma_ack_cm_event rdma_create_event_channel rdma_migrate_id");
+    assert_string_equal(
+        logged_line(RPMA_LOG_LEVEL_NOTICE, logged_count(RPMA_LOG_LEVEL_NOTICE) - 1)->message,
+        "a connection request came in");
     assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // the listener alone
     MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
     assert_int_equal(pdata.len, 5);

@@ -80,6 +80,22 @@ static void delete_keeps_the_peer_when_refused(void **state) {
     assert_null(peer);
 }
 
+// The flush target was deregistered by then: the next connection gets another.
+static void peer_that_stayed_serves_connections(void **state) {
+    (void)state;
+    static const struct shape outgoing = {.name = "outgoing"};
+    world_conn(&w, &outgoing);
+    MUST(rpma_conn_disconnect(w.h.conn));
+    MUST(rpma_conn_delete(&w.h.conn));
+    fake_fail("ibv_dealloc_pd", 1, EBUSY);
+    assert_int_equal(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER);
+    MUST(rpma_conn_req_new(w.h.peer, "there", "7204", NULL, &w.h.req));
+    fake_forget();
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    EXPECT_CALLS("rdma_create_event_channel rdma_migrate_id ibv_reg_mr rdma_connect");
+    world_drop(&w);
+}
+
 static void delete_is_refused_as_long_as_a_region_lives(void **state) {
     (void)state;
     world_peer(&w);
@@ -97,6 +113,7 @@ int main(void) {
         TEST(new_keeps_errno_when_all_is_well),
         TEST(new_returns_the_domain_when_memory_is_out),
         TEST(delete_keeps_the_peer_when_refused),
+        TEST(peer_that_stayed_serves_connections),
         TEST(delete_is_refused_as_long_as_a_region_lives),
     };
     return UNIT_RUN("peer", tests);
