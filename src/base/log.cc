@@ -61,8 +61,6 @@ void to_stderr(const Severity &severity, const char *location, const char *messa
                                                     const int line_no,
                                                     const char *function_name,
                                                     const char *message_format, ...) {
-    if (level == RPMA_LOG_DISABLED)
-        return;
     const Severity &severity = severities[level];
 
     char message[MESSAGE_SIZE];
@@ -71,10 +69,9 @@ void to_stderr(const Severity &severity, const char *location, const char *messa
     std::vsnprintf(message, sizeof(message), message_format, values);
     va_end(values);
 
-    char location[LOCATION_SIZE] = "";
-    if (file_name != nullptr)
-        std::snprintf(location, sizeof(location), "%s: %4d: %s: ", file_name, line_no,
-                      function_name);
+    char location[LOCATION_SIZE];
+    std::snprintf(location, sizeof(location), "%s: %4d: %s: ", file_name, line_no,
+                  function_name);
 
     if (level <= thresholds[RPMA_LOG_THRESHOLD_AUX].load(std::memory_order_relaxed))
         to_stderr(severity, location, message);
