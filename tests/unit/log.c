@@ -214,14 +214,28 @@ static void default_copies_to_stderr_as_aux_says(void **state) {
 
 // The executable comes before libc: the library asks these for the time.
 static bool clock_fails, calendar_fails;
+static long clock_nanoseconds = -1; // -1: as they are
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int (*next)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
-    return clock_fails ? -1 : next(clock, now);
+    const int ret = clock_fails ? -1 : next(clock, now);
+    if (ret == 0 && clock_nanoseconds >= 0)
+        now->tv_nsec = clock_nanoseconds;
+    return ret;
 }
 struct tm *localtime_r(const time_t *now, struct tm *parts) {
     struct tm *(*next)(const time_t *, struct tm *) = dlsym(RTLD_NEXT, "localtime_r");
     return calendar_fails ? NULL : next(now, parts);
+}
+
+static void default_shows_microseconds(void **state) {
+    (void)state;
+    use_default(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_ERROR);
+    clock_nanoseconds = 999999999;
+    const char *text = stderr_of(an_error);
+    clock_nanoseconds = -1;
+    assert_non_null(strstr(text, ".999999 ["));
+    use_default(RPMA_LOG_LEVEL_WARNING, RPMA_LOG_DISABLED);
 }
 
 static void default_does_without_the_time(void **state) {
@@ -266,7 +280,7 @@ int main(void) {
         TEST(log_function_may_call_the_library), TEST(log_function_may_change_errno),
         TEST(default_writes_to_syslog),          TEST(default_copies_to_stderr_as_aux_says),
         TEST(default_cuts_long_messages),        TEST(syslog_settings_belong_to_the_program),
-        TEST(default_does_without_the_time),
+        TEST(default_shows_microseconds),        TEST(default_does_without_the_time),
     };
     return UNIT_RUN("log", tests);
 }
