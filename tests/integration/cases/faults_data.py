@@ -9,7 +9,7 @@ from harness import lab
 from harness.case import (case, connect, connected, disconnect, listen, share_region)
 from harness.side import ALL_USAGES, expect
 
-from .faults_peer import ends_broken, wait_for_bytes
+from .faults_peer import ends_broken, wait_for_bytes, writing
 
 BLOCK = 4096
 BEYOND = 0x5b
@@ -67,14 +67,8 @@ def stale_key(test):
 
 @case("faults", "region deregistered under traffic: a failed completion within 20 s")
 def deregistered(test):
-    server, client = test.peers()
     size = 4 << 20
-    share_region(server, client, size)
-    listen(server)
-    connect(server, client)
-    client("fill", len=size, seed=1)
-    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
-    wait_for_bytes(server, 16 * 500)
+    server, client = writing(test, size)
     server("dereg")
     server("set", len=size, byte=BEYOND)
     ends_broken(client)

@@ -49,6 +49,24 @@ def ends_broken(side, within=RETRIES_END):
     return answer
 
 
+def wait_for_bytes(server, offset):
+    """Until the load has come this far."""
+    while server("bytes", off=offset, len=8)["bytes"] == "00" * 8:
+        pass
+
+
+def writing(test, size=4 << 20):
+    """A client in the middle of a load of 16-byte writes over size bytes of a server."""
+    server, client = test.peers()
+    share_region(server, client, size)
+    listen(server)
+    connect(server, client)
+    client("fill", len=size, seed=1)
+    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
+    wait_for_bytes(server, 16 * 500)
+    return server, client
+
+
 @case("faults", "server killed while idle: client sees CLOSED within 10 s")
 def server_killed_idle(test):
     server, client = connected(test)
@@ -67,35 +85,15 @@ def client_killed_idle(test):
 
 @case("faults", "server killed during writes: a failed completion and CLOSED within 20 s")
 def server_killed_writing(test):
-    server, client = test.peers()
-    size = 4 << 20
-    share_region(server, client, size)
-    listen(server)
-    connect(server, client)
-    client("fill", len=size, seed=1)
-    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
-    wait_for_bytes(server, 16 * 500)
+    server, client = writing(test)
     server.kill()
     expect(ends_broken(client).get("event"), "CLOSED", "event")
     works_with_new_server(test, client)
 
 
-def wait_for_bytes(server, offset):
-    """Until the load has come this far."""
-    while server("bytes", off=offset, len=8)["bytes"] == "00" * 8:
-        pass
-
-
 @case("faults", "client killed during writes: server sees CLOSED within 10 s")
 def client_killed_writing(test):
-    server, client = test.peers()
-    size = 4 << 20
-    share_region(server, client, size)
-    listen(server)
-    connect(server, client)
-    client("fill", len=size, seed=1)
-    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
-    wait_for_bytes(server, 16 * 500)
+    server, client = writing(test)
     client.kill()
     server.event("CLOSED", within=10)
     works_with_new_client(test, server)
