@@ -87,8 +87,13 @@ start_vm() {
 # Fills start_vm's list of QEMU's arguments.
 vm_arguments() {
     local fsdax=$1 devdax=$2 keep=$3 share number=0
-    arguments=(-accel "${LIBRPMA_LAB_ACCEL:-tcg,thread=multi}" -cpu max -smp "$opt_cpus"
-        -machine 'pc,nvdimm=on' -m "$opt_memory,slots=2,maxmem=$((opt_memory + 8192))M"
+    if [[ $opt_steady == yes ]]; then
+        # A nanosecond for each instruction; idle time passes at once.
+        arguments=(-accel tcg,thread=single -icount shift=0,sleep=off -smp 1)
+    else
+        arguments=(-accel "${LIBRPMA_LAB_ACCEL:-tcg,thread=multi}" -smp "$opt_cpus")
+    fi
+    arguments+=(-cpu max -machine 'pc,nvdimm=on' -m "$opt_memory,slots=2,maxmem=$((opt_memory + 8192))M"
         -nodefaults -no-user-config -no-reboot -display none -serial "file:$job/console.log"
         -kernel "$kernel/vmlinuz" -initrd "$initramfs/image"
         -append "${kernel_arguments//$'\n'/ }")
