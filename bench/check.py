@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Holds the library to its budgets: bench/budget.tsv and bench/connection.tsv.
+"""Holds the library to its budgets: bench/budget*.tsv and bench/connection.tsv.
 
 Counts instructions, calls and bytes, so that it may run on a busy machine. Ends with 0, 1 (one
 line per fault) or 77 (skipped: the line says why).
@@ -25,9 +25,9 @@ def check_calls(build):
     library = build / "src"
     ours = measure.Subject("librpma", build, "calls-rpma", library).instructions()
     verbs = measure.Subject("verbs", build, "calls-verbs", library).instructions()
-    rows = measure.read_table(HERE / "budget.tsv")
+    rows = measure.read_budget(ours)
     if {row["call"] for row in rows} != set(ours):
-        yield f"budget.tsv has other calls than calls-rpma: {' '.join(ours)}"
+        yield f"the budget has other calls than calls-rpma: {' '.join(ours)}"
         return
     for row in rows:
         call, budget = row["call"], int(row["budget"])

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
 COUNTED_CALLS = 1000
 LENGTHS = 3  # each loop is counted 0, 1, 2 and 3 times COUNTED_CALLS long
 MARKS = LENGTHS + 1
@@ -28,6 +29,12 @@ def read_table(path):
     lines = [line.split("\t") for line in path.read_text().splitlines()
              if line and not line.startswith("#")]
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+
+
+def read_budget(counts):
+    """The budget of the build that has these calls."""
+    name = "budget-native.tsv" if "native_flush" in counts else "budget.tsv"
+    return read_table(HERE / name)
 
 
 def run(command, environment=None, directory=None):

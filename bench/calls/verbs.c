@@ -10,16 +10,26 @@
 #include "loops.h"
 
 static struct ibv_qp *qp;
+#ifdef PROVIDER_NATIVE
+static struct ibv_qp_ex *qpx;
+#endif
 static struct ibv_cq *cq, *empty_cq;
 static struct ibv_mr *local;
 static uint64_t remote_addr;
 static uint32_t rkey;
 
-void connect_side(void) {
-    static char memory[4096];
+static struct rdma_cm_id *resolve(const char *address) {
+    struct rdma_addrinfo *found;
     struct rdma_cm_id *id;
+    must(rdma_getaddrinfo(address, "7204", NULL, &found) == 0, "rdma_getaddrinfo");
     must(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0, "rdma_create_id");
     must(rdma_resolve_addr(id, NULL, NULL, 0) == 0, "rdma_resolve_addr");
+    return id;
+}
+
+void connect_side(void) {
+    static char memory[4096];
+    struct rdma_cm_id *id = resolve("127.0.0.1");
     struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
     cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
     empty_cq = ibv_create_cq(id->verbs, PROVIDER_EMPTY_CQ, NULL, NULL, 0);
@@ -29,6 +39,13 @@ void connect_side(void) {
     local = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
     remote_addr = (uint64_t)(uintptr_t)memory;
     rkey = local->rkey;
+#ifdef PROVIDER_NATIVE
+    struct rdma_cm_id *native = resolve(PROVIDER_NATIVE_ADDRESS);
+    attributes.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    attributes.send_ops_flags = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
+    must(rdma_create_qp_ex(native, &attributes) == 0, "rdma_create_qp_ex");
+    qpx = ibv_qp_to_qp_ex(native->qp);
+#endif
 }
 
 static inline struct ibv_sge buffer(void) {
@@ -100,6 +117,30 @@ static void poll_empty_loop(unsigned long times) {
         must(ibv_poll_cq(empty_cq, 1, &wc) == 0, "ibv_poll_cq");
 }
 
+#ifdef PROVIDER_NATIVE
+static void native_flush_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        ibv_wr_start(qpx);
+        qpx->wr_id = 0;
+        qpx->wr_flags = IBV_SEND_SIGNALED;
+        ibv_wr_flush(qpx, rkey, remote_addr, TRANSFER_BYTES, IBV_FLUSH_PERSISTENT,
+                     IBV_FLUSH_RANGE);
+        must(ibv_wr_complete(qpx) == 0, "ibv_wr_complete");
+    }
+}
+
+static void native_atomic_write_loop(unsigned long times) {
+    static const char bytes[ATOMIC_BYTES];
+    for (unsigned long i = 0; i < times; i++) {
+        ibv_wr_start(qpx);
+        qpx->wr_id = 0;
+        qpx->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
+        ibv_wr_atomic_write(qpx, rkey, remote_addr, bytes);
+        must(ibv_wr_complete(qpx) == 0, "ibv_wr_complete");
+    }
+}
+#endif
+
 const struct loop loops[] = {
     {"write", write_loop},
     {"read", read_loop},
@@ -109,5 +150,9 @@ const struct loop loops[] = {
     {"recv", recv_loop},
     {"poll", poll_loop},
     {"poll_empty", poll_empty_loop},
+#ifdef PROVIDER_NATIVE
+    {"native_flush", native_flush_loop},
+    {"native_atomic_write", native_atomic_write_loop},
+#endif
     {0},
 };

@@ -6,9 +6,12 @@
 #include "provider.h"
 
 #include <rdma/rdma_cma.h>
+#include <string.h>
 
 // The endpoint's channel is the only one with a listener: its events are requests.
 static struct rdma_cm_id *listener;
+// Where the address that was asked for last is.
+static struct ibv_context *device;
 
 struct rdma_event_channel *rdma_create_event_channel(void) {
     provider_count(__func__);
@@ -23,7 +26,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel) {
 static struct rdma_cm_id *new_id(struct rdma_event_channel *channel) {
     struct rdma_cm_id *id = provider_object(sizeof(*id));
     id->channel = channel;
-    id->verbs = provider_device();
+    id->verbs = device != NULL ? device : provider_device();
     return id;
 }
 
@@ -46,6 +49,11 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
                      struct rdma_addrinfo **result) {
     (void)node, (void)service, (void)hints;
     provider_count(__func__);
+    device = provider_device();
+#ifdef PROVIDER_NATIVE
+    if (strcmp(node, PROVIDER_NATIVE_ADDRESS) == 0)
+        device = provider_native_device();
+#endif
     *result = provider_object(sizeof(**result));
     return 0;
 }
@@ -83,7 +91,12 @@ int rdma_listen(struct rdma_cm_id *id, int backlog) {
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attributes) {
     provider_count(__func__);
-    id->qp = provider_object(sizeof(*id->qp));
+#ifdef PROVIDER_NATIVE
+    if (id->verbs == provider_native_device())
+        id->qp = provider_native_qp(attributes->send_ops_flags);
+    else
+#endif
+        id->qp = provider_object(sizeof(*id->qp));
     id->qp->context = id->verbs;
     id->qp->send_cq = attributes->send_cq;
     id->qp->recv_cq = attributes->recv_cq;

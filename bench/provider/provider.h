@@ -10,9 +10,17 @@
 #define PROVIDER_H 1
 
 #include <stddef.h>
+#include <stdint.h>
+
+struct ibv_context;
+struct ibv_qp;
 
 // Polling a CQ of so many entries yields nothing, polling any other yields one completion.
 enum { PROVIDER_EMPTY_CQ = 3 };
+
+// The device at this address flushes and writes atomically by itself. Only with
+// PROVIDER_NATIVE: where the headers know how.
+#define PROVIDER_NATIVE_ADDRESS "127.0.0.2"
 
 struct provider_count {
     const char *call;
@@ -27,5 +35,7 @@ void provider_reset(void);
 void provider_count(const char *call);
 void *provider_object(size_t size);
 struct ibv_context *provider_device(void);
+struct ibv_context *provider_native_device(void);
+struct ibv_qp *provider_native_qp(uint64_t operations); // IBV_QP_EX_WITH_*
 
 #endif /* PROVIDER_H */

@@ -213,11 +213,6 @@ int ibv_destroy_srq(struct ibv_srq *srq) {
     return 0;
 }
 
-struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
-    (void)qp;
-    return NULL;
-}
-
 const char *ibv_wc_status_str(enum ibv_wc_status status) {
     (void)status;
     return "status";

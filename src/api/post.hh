@@ -23,6 +23,20 @@ inline int post_send(const char *function, ibv_qp *qp, ibv_send_wr &wr) {
     return error == 0 ? 0 : post_failed(function, "ibv_post_send()", error);
 }
 
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+// build posts one operation of an extended queue pair.
+template <class Build>
+int post_native(const char *function, ibv_qp_ex *qpx, unsigned send_flags,
+                const void *op_context, const Build &build) {
+    ibv_wr_start(qpx);
+    qpx->wr_id = context_id(op_context);
+    qpx->wr_flags = send_flags;
+    build();
+    const int error = ibv_wr_complete(qpx);
+    return error == 0 ? 0 : post_failed(function, "ibv_wr_complete()", error);
+}
+#endif
+
 // An operation without a region: the other side may notice, no memory is touched. Out of line:
 // rare, and the usual way needs no register for what is constant there.
 [[gnu::noinline]] inline int post_empty(const char *function, ibv_qp *qp, ibv_wr_opcode opcode,

@@ -84,17 +84,43 @@ RPMA_VERSIONS(rpma_write_with_imm)
 
 namespace {
 
-// Each connection warns once: a program that misaligns a region does so with every write.
-[[gnu::cold, gnu::noinline]] void warn_of_misalignment(const char *function, rpma_conn &conn) {
-    if (!conn.warned_of_misalignment.exchange(true))
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, function,
-                 "the remote address is not a multiple of %d: the write may not be atomic",
-                 RPMA_ATOMIC_WRITE_ALIGNMENT);
+// The way of devices that know no atomic write: 8 bytes at once, after all reads before them.
+[[gnu::always_inline]] inline int write_fenced(const char *function, const rpma_conn *conn,
+                                               const rpma_mr_remote *dst, size_t dst_offset,
+                                               const char *src, int flags,
+                                               const void *op_context) {
+    ibv_sge sge = {reinterpret_cast<uint64_t>(src), RPMA_ATOMIC_WRITE_ALIGNMENT, 0};
+    ibv_send_wr wr;
+    rpma::describe(wr, IBV_WR_RDMA_WRITE, &sge,
+                   rpma::signaled(flags) | IBV_SEND_FENCE | IBV_SEND_INLINE, op_context);
+    rpma::address(wr, *dst, dst_offset);
+    return post_send(function, conn->qp, wr);
 }
 
-bool is_misaligned(uint64_t address) {
-    return (address % RPMA_ATOMIC_WRITE_ALIGNMENT) != 0;
+// Each connection warns once: a program that misaligns a region does so with every write. In
+// its place, not before the usual way, which would have to save its arguments for this.
+[[gnu::cold, gnu::noinline]] int write_misaligned(rpma_conn *conn, const rpma_mr_remote *dst,
+                                                  size_t dst_offset, const char *src, int flags,
+                                                  const void *op_context) {
+    if (!conn->warned_of_misalignment.exchange(true))
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, "rpma_atomic_write",
+                 "the remote address is not a multiple of %d: the write may not be atomic",
+                 RPMA_ATOMIC_WRITE_ALIGNMENT);
+    return write_fenced("rpma_atomic_write", conn, dst, dst_offset, src, flags, op_context);
 }
+
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+// Out of line, like all that the device does itself: what has to survive the provider's calls
+// would cost every other device a frame.
+[[gnu::noinline]] int write_natively(const rpma_conn *conn, const rpma_mr_remote *dst,
+                                     size_t dst_offset, const char *src, int flags,
+                                     const void *op_context) {
+    ibv_qp_ex *qpx = conn->extended;
+    return rpma::api::post_native(
+        "rpma_atomic_write", qpx, rpma::signaled(flags) | IBV_SEND_FENCE, op_context,
+        [&] { ibv_wr_atomic_write(qpx, dst->rkey, dst->addr + dst_offset, src); });
+}
+#endif
 
 } // namespace
 
@@ -106,26 +132,13 @@ RPMA_EXPORT int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote 
     RPMA_REFUSE(src == NULL);
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
-    const unsigned send_flags = rpma::signaled(flags) | IBV_SEND_FENCE;
-
-    if (is_misaligned(dst->addr)) [[unlikely]] {
-        warn_of_misalignment(__func__, *conn);
+    if (dst->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
+        return write_misaligned(conn, dst, dst_offset, src, flags, op_context);
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
-    } else if (ibv_qp_ex *qpx = conn->native_atomic_write; qpx != nullptr) {
-        ibv_wr_start(qpx);
-        qpx->wr_id = rpma::context_id(op_context);
-        qpx->wr_flags = send_flags;
-        ibv_wr_atomic_write(qpx, dst->rkey, dst->addr + dst_offset, src);
-        const int error = ibv_wr_complete(qpx);
-        return error == 0 ? 0 : rpma::api::post_failed(__func__, "ibv_wr_complete()", error);
+    if (conn->writes_natively) [[unlikely]]
+        return write_natively(conn, dst, dst_offset, src, flags, op_context);
 #endif
-    }
-
-    ibv_sge sge = {reinterpret_cast<uint64_t>(src), RPMA_ATOMIC_WRITE_ALIGNMENT, 0};
-    ibv_send_wr wr;
-    rpma::describe(wr, IBV_WR_RDMA_WRITE, &sge, send_flags | IBV_SEND_INLINE, op_context);
-    rpma::address(wr, *dst, dst_offset);
-    return post_send(__func__, conn->qp, wr);
+    return write_fenced(__func__, conn, dst, dst_offset, src, flags, op_context);
 }
 RPMA_VERSIONS(rpma_atomic_write)
 
@@ -156,12 +169,31 @@ bool can_flush(unsigned usage, rpma_flush_type type) {
 }
 
 // A flush that the connection or the region does not allow.
-[[gnu::cold, gnu::noinline]] int refuse_flush(const char *function, bool allowed) {
+[[gnu::cold, gnu::noinline]] int refuse_flush(const rpma_conn *conn, rpma_flush_type type) {
+    const bool allowed = can_flush(conn->emulated_flushes | conn->native_flushes, type);
     return rpma::api::report(
-        function, {RPMA_E_NOSUPP,
-                   allowed ? "the remote region was not registered for this flush type"
-                           : "the other side did not say that it has direct write to PMem"});
+        "rpma_flush",
+        {RPMA_E_NOSUPP, allowed
+                            ? "the remote region was not registered for this flush type"
+                            : "the other side did not say that it has direct write to PMem"});
 }
+
+#ifdef RPMA_NATIVE_FLUSH
+[[gnu::noinline]] int flush_natively(const rpma_conn *conn, const rpma_mr_remote *dst,
+                                     size_t dst_offset, size_t len, rpma_flush_type type,
+                                     int flags, const void *op_context) {
+    const unsigned native = conn->native_flushes.load(std::memory_order_relaxed);
+    if (!can_flush(native & dst->usage, type)) [[unlikely]]
+        return refuse_flush(conn, type);
+    static_assert(IBV_FLUSH_PERSISTENT == 2 - RPMA_FLUSH_TYPE_PERSISTENT);
+    static_assert(IBV_FLUSH_GLOBAL == 2 - RPMA_FLUSH_TYPE_VISIBILITY);
+    const auto what = static_cast<uint8_t>(2 - type);
+    ibv_qp_ex *qpx = conn->extended;
+    return rpma::api::post_native("rpma_flush", qpx, rpma::signaled(flags), op_context, [&] {
+        ibv_wr_flush(qpx, dst->rkey, dst->addr + dst_offset, len, what, IBV_FLUSH_RANGE);
+    });
+}
+#endif
 
 } // namespace
 
@@ -173,23 +205,14 @@ RPMA_EXPORT int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
     RPMA_REFUSE(len > UINT32_MAX);
-    const unsigned allowed = conn->flush_types.load(std::memory_order_relaxed);
-    if (!can_flush(allowed & dst->usage, type)) [[unlikely]]
-        return refuse_flush(__func__, can_flush(allowed, type));
-
+    const unsigned emulated = conn->emulated_flushes.load(std::memory_order_relaxed);
+    if (!can_flush(emulated & dst->usage, type)) [[unlikely]] {
 #ifdef RPMA_NATIVE_FLUSH
-    if (ibv_qp_ex *qpx = conn->native_flush; qpx != nullptr) {
-        ibv_wr_start(qpx);
-        qpx->wr_id = rpma::context_id(op_context);
-        qpx->wr_flags = rpma::signaled(flags);
-        ibv_wr_flush(qpx, dst->rkey, dst->addr + dst_offset, len,
-                     type == RPMA_FLUSH_TYPE_PERSISTENT ? IBV_FLUSH_PERSISTENT
-                                                        : IBV_FLUSH_GLOBAL,
-                     IBV_FLUSH_RANGE);
-        const int error = ibv_wr_complete(qpx);
-        return error == 0 ? 0 : rpma::api::post_failed(__func__, "ibv_wr_complete()", error);
-    }
+        return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
+#else
+        return refuse_flush(conn, type);
 #endif
+    }
 
     RPMA_REFUSE(dst_offset >= dst->size);
     ibv_sge sge = conn->flush_read;

@@ -35,21 +35,17 @@ rpma_conn_event meaning(rdma_cm_event_type type) {
 rpma_conn::rpma_conn(rpma::Transport &&transport)
     : qp(transport.id->qp), transport_(std::move(transport)) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    ibv_qp_ex *extended = ibv_qp_to_qp_ex(qp);
-#endif
-#ifdef RPMA_NATIVE_FLUSH
-    if (extended != nullptr && extended->wr_flush != nullptr)
-        native_flush = extended;
+    extended = ibv_qp_to_qp_ex(qp);
 #endif
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (extended != nullptr && extended->wr_atomic_write != nullptr)
-        native_atomic_write = extended;
+    writes_natively = extended != nullptr && extended->wr_atomic_write != nullptr;
 #endif
+    allow_persistent_flush(false);
 }
 
 bool rpma_conn::flushes_natively() const {
 #ifdef RPMA_NATIVE_FLUSH
-    return native_flush != nullptr;
+    return extended != nullptr && extended->wr_flush != nullptr;
 #else
     return false;
 #endif
@@ -122,8 +118,9 @@ rpma::Result<rpma_cq *> rpma_conn::wait() {
 }
 
 void rpma_conn::allow_persistent_flush(bool allow) {
-    unsigned types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    uint8_t types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     if (allow)
         types |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
-    flush_types.store(types, std::memory_order_relaxed);
+    auto &flushes = flushes_natively() ? native_flushes : emulated_flushes;
+    flushes.store(types, std::memory_order_relaxed);
 }

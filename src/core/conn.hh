@@ -48,14 +48,14 @@ struct rpma_conn : rpma::Allocated {
 
     // What an operation needs stands first, so that it is in one cache line.
     ibv_qp *qp;
-#ifdef RPMA_NATIVE_FLUSH
-    ibv_qp_ex *native_flush = nullptr;
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+    ibv_qp_ex *extended; // the same queue pair for what the device does itself, or nullptr
 #endif
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    ibv_qp_ex *native_atomic_write = nullptr;
-#endif
-    // RPMA_MR_USAGE_FLUSH_TYPE_* bits of the flushes that may be posted.
-    std::atomic<unsigned> flush_types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    // RPMA_MR_USAGE_FLUSH_TYPE_* bits of the flushes that may be posted, either as reads or by
+    // the device itself: one question tells what to do, so that a read need not ask twice.
+    std::atomic<uint8_t> emulated_flushes = 0;
+    std::atomic<uint8_t> native_flushes = 0;
+    bool writes_natively = false; // atomic writes
     std::atomic<bool> warned_of_misalignment = false;
     ibv_sge flush_read = {}; // where an emulated flush reads to
 
