@@ -17,19 +17,30 @@ import debian
 
 
 class Predecessor:
-    """The library of the package, in a directory of the caller."""
+    """The library below a directory."""
 
-    def __init__(self, directory):
-        name = "librpma0"
-        try:
-            if not debian.cached(name):
-                debian.fetch(name)
-            package = debian.cached(name)[-1]
-            common.run(["dpkg-deb", "--extract", package, directory])
-        except (common.Missing, common.Fault, OSError, subprocess.SubprocessError) as reason:
-            raise measure.Missing(f"{reason}: try apt-get update") from reason
-        found = sorted(pathlib.Path(directory).glob(f"usr/lib/*/{common.SONAME}"))
+    def __init__(self, directory, version):
+        found = sorted(directory.glob(f"usr/lib/*/{common.SONAME}"))
         if not found:
-            raise measure.Failed(f"{package.name} holds no {common.SONAME}")
+            raise measure.Failed(f"{directory} holds no {common.SONAME} in usr/lib")
         self.library = found[0].parent
-        self.version = re.sub(r"^[^_]*_([^_]*)_.*$", r"\1", package.name)
+        self.version = version
+
+
+def fetched(directory):
+    """Debian's package, unpacked into a directory of the caller."""
+    name = "librpma0"
+    try:
+        if not debian.cached(name):
+            debian.fetch(name)
+        package = debian.cached(name)[-1]
+        common.run(["dpkg-deb", "--extract", package, directory])
+    except (common.Missing, common.Fault, OSError, subprocess.SubprocessError) as reason:
+        raise measure.Missing(f"{reason}: try apt-get update") from reason
+    version = re.sub(r"^[^_]*_([^_]*)_.*$", r"\1", package.name)
+    return Predecessor(pathlib.Path(directory), version)
+
+
+def unpacked(directory):
+    """A package that somebody else unpacked, by the name of its directory."""
+    return Predecessor(directory, directory.name.rpartition("-")[2])

@@ -3,12 +3,14 @@
 
 """Turns results into tables: medians with quartiles, shares beside their goals."""
 
+import math
 import statistics
 
 import measure
 
 TIME_GOAL = 100 / 3  # percent of the predecessor's time above the raw post
 TIME_GOAL_CALLS = {"write", "read", "send", "flush"}
+LINEAR = 1.05  # exponent of size, with some room for the medians' own spread
 OURS, THEIRS = "librpma", "predecessor"
 
 
@@ -46,13 +48,14 @@ def print_table(title, head, rows):
         print("  " + "   ".join(cells).rstrip())
 
 
-def instruction_rows(results, budget):
-    counts = results["instructions"]
-    for row in budget:
+def instruction_rows(counts):
+    for row in measure.read_budget(counts[OURS]):
         call = row["call"]
         verbs, floor, ours, theirs = (counts[name][call]
                                       for name in ("verbs", "floor", OURS, THEIRS))
         share = measure.share(ours, theirs, verbs)
+        if call.startswith("native_"):
+            floor = "-"  # the floor knows no native operations
         yield [call, str(verbs), str(floor), str(ours), str(theirs), f"{share:.1f} %",
                f"{row['goal']} %", "yes" if share <= float(row["goal"]) else "NO"]
 
@@ -90,12 +93,38 @@ def lab_rows(lab):
                 yield [f"{kind}, {figure}", size, spread(ours, digits), spread(theirs, digits)]
 
 
-def print_tables(results, budget):
+def cost_of_all(figure, size, value):
+    """What a figure of one of size connections, or of operations in a queue, means for all."""
+    if figure.endswith(" per second"):
+        return size / value
+    return size * value if figure.startswith("CPU") else value
+
+
+def growth(figure, sizes, library):
+    """The exponent of size that fits the medians best; None where nothing is spent at all."""
+    costs = [cost_of_all(figure, int(size), quartiles(by_figure[figure][library])[1])
+             for size, by_figure in sizes.items()]
+    if not any(costs):
+        return None
+    return statistics.linear_regression([math.log(int(size)) for size in sizes],
+                                        [math.log(cost) for cost in costs]).slope
+
+
+def growth_rows(lab):
+    for kind, sizes in lab.items():
+        for figure in next(iter(sizes.values())):
+            ours, theirs = (growth(figure, sizes, name) for name in (OURS, THEIRS))
+            yield [f"{kind}, {figure}",
+                   *("none" if slope is None else f"{slope:.2f}" for slope in (ours, theirs)),
+                   "yes" if ours is None or ours <= LINEAR else "NO"]
+
+
+def print_tables(results):
     version = f"librpma0 {results['predecessor']}"
     print_table("Instructions of one call: loop, call, library and do-nothing provider; the "
                 "share is what is above\nverbs, in percent of the predecessor's",
                 ["call", "verbs", "floor", OURS, version, "share", "goal", "met"],
-                list(instruction_rows(results, budget)))
+                list(instruction_rows(results["instructions"])))
     rounds = len(next(iter(results["nanoseconds"][OURS].values())))
     print_table(f"Nanoseconds of one call, undisturbed: median and quartiles of {rounds} rounds; "
                 "the share is of\nthe same round",
@@ -104,5 +133,9 @@ def print_tables(results, budget):
     print_table("One more connection, over the do-nothing provider",
                 ["", OURS, version], list(connection_rows(results)))
     if "lab" in results:
-        print_table("In the lab, two hosts on soft-RoCE: median and quartiles of the rounds",
+        print_table("In the lab, two hosts on soft-RoCE, a nanosecond for each instruction: "
+                    "median and quartiles\nof the rounds; the size is connections, or the "
+                    "depth of the queue",
                     ["", "size", OURS, version], list(lab_rows(results["lab"])))
+        print_table("Growth: the cost of all, as a power of the size; 1 is linear",
+                    ["", OURS, version, "linear or better"], list(growth_rows(results["lab"])))

@@ -11,12 +11,15 @@ Prints lines of library, kind, size, figure and value, separated by tabs.
 
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 
 LIBRARIES = ["librpma", "predecessor"]
 CONNECTIONS = [1, 16, 64, 256, 1000]
-CONNECTIONS_EVERY = 5  # rounds: they take minutes; odd, so that the order changes for them too
+MANY_CONNECTIONS = [10000]
+MANY_EVERY = 5  # rounds: they take minutes; odd, so that the order changes for them too
+DESCRIPTORS = 1 << 16  # a connection has two on each side
 DEPTHS = [1, 8, 64]
 TIMES = {1: 400, 8: 1500, 64: 3000}
 KINDS = ["write-flush", "send"]
@@ -59,13 +62,18 @@ def measure(stage, library, receives, kind, size, *arguments):
 
 def main():
     stage, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-    connections = [("connections", many, 0, ("connections", many)) for many in CONNECTIONS]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+    connections, many_connections = (
+        [("connections", many, 0, ("connections", many)) for many in sizes]
+        for sizes in (CONNECTIONS, MANY_CONNECTIONS))
     operations = [(kind, depth, RECEIVES if kind == "send" else 0,
                    ("operations", kind, depth, TIMES[depth]))
                   for kind in KINDS for depth in DEPTHS]
     for number in range(rounds):
         print(f"guest: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-        runs = operations if number % CONNECTIONS_EVERY else operations + connections
+        runs = operations + connections
+        if number % MANY_EVERY == 0:
+            runs += many_connections
         for kind, size, receives, arguments in runs:
             # One after the other, and who comes first changes: both see the same machine.
             for library in LIBRARIES if number % 2 == 0 else reversed(LIBRARIES):

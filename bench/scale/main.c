@@ -10,7 +10,6 @@
 #include "side.h"
 
 #include <string.h>
-#include <sys/resource.h>
 
 static const struct {
     const char *name;
@@ -22,16 +21,7 @@ static const struct {
     {"operations", 5, measure_operations},
 };
 
-// A connection has two descriptors, the usual limit is 1024.
-static void raise_limit(void) {
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(int argc, char *argv[]) {
-    raise_limit();
     for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++)
         if (argc == roles[i].arguments + 2 && strcmp(argv[1], roles[i].name) == 0)
             return roles[i].run(argv + 2);
