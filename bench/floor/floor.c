@@ -41,11 +41,11 @@ static struct rpma_mr_local the_local;
 static struct rpma_mr_remote the_remote;
 static struct rpma_conn the_conn;
 
-// One of two: the program asks for a queue that stays empty first.
+// One for each connection of the program.
 struct rpma_cq {
     struct ibv_cq *queue;
 };
-static struct rpma_cq cqs[2];
+static struct rpma_cq cqs[3];
 static unsigned connections;
 
 static inline struct ibv_sge slice(const struct rpma_mr_local *mr, size_t offset, size_t len) {
@@ -62,7 +62,7 @@ static inline int post(const struct rpma_conn *conn, enum ibv_wr_opcode opcode,
     wr.num_sge = 1;
     wr.opcode = opcode;
     wr.send_flags = flags;
-    if (remote != NULL) {
+    if (opcode != IBV_WR_SEND) {
         wr.wr.rdma.remote_addr = remote->addr + offset;
         wr.wr.rdma.rkey = remote->rkey;
     }
@@ -174,7 +174,7 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port
     (void)addr, (void)port;
     struct rdma_cm_id *id;
     struct ibv_cq *queue = ibv_create_cq(device, (int)cfg->cq_size, NULL, NULL, 0);
-    cqs[connections++ % 2].queue = queue;
+    cqs[connections++].queue = queue;
     struct ibv_qp_init_attr_ex attributes = {
         .send_cq = queue, .recv_cq = queue, .pd = peer->pd};
     if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) != 0 ||
@@ -217,7 +217,7 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event) {
 
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr) {
     (void)conn;
-    *cq_ptr = &cqs[(connections - 1) % 2];
+    *cq_ptr = &cqs[connections - 1];
     return 0;
 }
 

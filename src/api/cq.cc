@@ -36,16 +36,20 @@ RPMA_EXPORT int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_w
     RPMA_REFUSE(num_entries < 1);
     RPMA_REFUSE(wc == NULL);
     RPMA_REFUSE(num_entries > 1 && num_entries_got == NULL);
+    // Kept in memory: registers that survive the provider's call would have to be saved.
+    const volatile int wanted = num_entries;
+    int *const volatile count = num_entries_got;
     const int got = ibv_poll_cq(&cq->queue(), num_entries, wc);
-    // One comparison for both ends: 0 and what is below become large.
-    if (static_cast<unsigned>(got) - 1 >= static_cast<unsigned>(num_entries)) [[unlikely]] {
+    if (got == 0) [[unlikely]] {
         // Programs poll an empty queue over and over: only who wants the message pays for it.
-        if (got == 0 && !rpma::log::enabled(RPMA_LOG_LEVEL_DEBUG))
+        if (!rpma::log::enabled(RPMA_LOG_LEVEL_DEBUG)) [[likely]]
             return RPMA_E_NO_COMPLETION;
         return poll_failed(__func__, got);
     }
-    if (num_entries_got != nullptr)
-        *num_entries_got = got;
+    if (static_cast<unsigned>(got) > static_cast<unsigned>(wanted)) [[unlikely]]
+        return poll_failed(__func__, got);
+    if (int *out = count; out != nullptr)
+        *out = got;
     return 0;
 }
 RPMA_VERSIONS(rpma_cq_get_wc)

@@ -77,8 +77,9 @@ rpma::Result<rpma_conn_event> rpma_conn::next_event() {
 
     const rdma_conn_param &param = (*event)->param.conn;
     const bool brings_data = type == RDMA_CM_EVENT_ESTABLISHED && transport_.received.empty();
-    auto received = rpma::PrivateData::copy(param.private_data,
-                                            brings_data ? param.private_data_len : uint8_t{0});
+    auto received = brings_data
+                        ? rpma::PrivateData::copy(param.private_data, param.private_data_len)
+                        : rpma::Result<rpma::PrivateData>(rpma::PrivateData());
 
     rpma::Status acknowledged = event->close();
     if (!acknowledged)

@@ -53,9 +53,9 @@ struct rpma_conn : rpma::Allocated {
 #endif
     // RPMA_MR_USAGE_FLUSH_TYPE_* bits of the flushes that may be posted, either as reads or by
     // the device itself: one question tells what to do, so that a read need not ask twice.
-    std::atomic<uint8_t> emulated_flushes = 0;
-    std::atomic<uint8_t> native_flushes = 0;
-    bool writes_natively = false; // atomic writes
+    std::atomic<uint8_t> emulated_flushes{};
+    std::atomic<uint8_t> native_flushes{};
+    bool writes_natively{}; // atomic writes
     std::atomic<bool> warned_of_misalignment = false;
     ibv_sge flush_read = {}; // where an emulated flush reads to
 

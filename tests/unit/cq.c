@@ -266,7 +266,8 @@ static void polling_fails_as_documented(void **state) {
     WATCH(wc);
     WATCH(got);
     EXPECT_ERROR(rpma_cq_get_wc(cq, 2, wc, &got), RPMA_E_UNKNOWN, "> num_entries",
-                 "ibv_poll_cq()", .calls = "ibv_poll_cq");
+                 "ibv_poll_cq()", .calls = "ibv_poll_cq",
+                 .logs = "ibv_poll_cq(): more completions than wanted");
     fake_fail("ibv_poll_cq", 1, EIO);
     WATCH(wc);
     WATCH(got);

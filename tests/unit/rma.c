@@ -238,8 +238,8 @@ static void flush_reads_inside_the_region(void **state) {
     new_conn();
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct rpma_mr_remote *remote = region(cases[i].size, WORLD_EVERY_USAGE);
-        MUST(rpma_flush(w.h.conn, remote, cases[i].offset, 1000, RPMA_FLUSH_TYPE_VISIBILITY,
-                        RPMA_F_COMPLETION_ALWAYS, context));
+        MUST(rpma_flush(w.h.conn, remote, cases[i].offset, UINT32_MAX,
+                        RPMA_FLUSH_TYPE_VISIBILITY, RPMA_F_COMPLETION_ALWAYS, context));
         expect_common(posted(), IBV_WR_RDMA_READ, SIGNALED);
         assert_int_equal(posted()->sge.length, cases[i].length);
         assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR + cases[i].offset);

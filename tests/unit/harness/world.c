@@ -134,9 +134,8 @@ struct rpma_cq *world_rcq(const struct world *w) {
 }
 
 int world_cq_fd(struct rpma_cq *cq) {
-    int fd = -1;
-    (void)rpma_cq_get_fd(cq, &fd);
-    return fd;
+    int fd;
+    return rpma_cq_get_fd(cq, &fd) == 0 ? fd : -1;
 }
 
 struct ibv_qp *world_qp(const struct world *w) {
