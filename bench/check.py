@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Holds the library to its budgets: bench/budget*.tsv and bench/connection.tsv.
+"""Holds the library to its budgets: bench/budget*.tsv and bench/connection.tsv. Holds the figures
+of docs/ to their values, docs/performance.json.
 
 Counts instructions, calls and bytes, so that it may run on a busy machine. Ends with 0, 1 (one
 line per fault) or 77 (skipped: the line says why).
@@ -10,13 +11,17 @@ line per fault) or 77 (skipped: the line says why).
 
 import argparse
 import pathlib
+import re
+import shutil
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 
 import measure
 
 HERE = pathlib.Path(__file__).resolve().parent
+DOCS = HERE.parent / "docs"
 SKIPPED = 77
 
 
@@ -53,7 +58,31 @@ def check_connection(build):
             yield f"{figure} is {ours[figure]}, the budget is {budget}"
 
 
-CHECKS = {"calls": check_calls, "connection": check_connection}
+def producer(drawn):
+    """The version of gnuplot that a figure names."""
+    return re.search(r"<desc>(.*?)</desc>", drawn.read_text()).group(1).strip()
+
+
+def check_figures(_):
+    """Drawn again from the values, each figure is what it was."""
+    if not shutil.which("gnuplot"):
+        raise measure.Missing("gnuplot is not installed: apt-get install gnuplot-nox")
+    figures = sorted(DOCS.glob("performance-*.svg"))
+    with tempfile.TemporaryDirectory(prefix="librpma-bench-") as name:
+        again = pathlib.Path(name)
+        measure.run([HERE / "plot", DOCS / "performance.json", "--into", again])
+        if {path.name for path in figures} != {path.name for path in again.iterdir()}:
+            yield "docs has other figures than bench/plot draws"
+            return
+        for figure in figures:
+            if producer(figure) != producer(again / figure.name):
+                raise measure.Missing(f"the figures are for {producer(figure)}")
+            if figure.read_text() != (again / figure.name).read_text():
+                yield f"{figure.name} does not show docs/performance.json: run bench/plot"
+    print(f"{len(figures)} figures show docs/performance.json")
+
+
+CHECKS = {"calls": check_calls, "connection": check_connection, "figures": check_figures}
 
 
 def main():
