@@ -4,7 +4,8 @@
 
 """Runs in the lab: all measurements of scale/, for each library in turn, round by round.
 
-usage: guest.py STAGE ROUNDS     STAGE has the program scale and a directory for each library
+usage: guest.py STAGE ROUNDS MOST     STAGE has the program scale and a directory for each library,
+                                      MOST is how many connections there are at most
 
 Prints lines of library, kind, size, figure and value, separated by tabs.
 """
@@ -61,10 +62,10 @@ def measure(stage, library, receives, kind, size, *arguments):
 
 
 def main():
-    stage, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+    stage, rounds, most = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     connections, many_connections = (
-        [("connections", many, 0, ("connections", many)) for many in sizes]
+        [("connections", many, 0, ("connections", many)) for many in sizes if many <= most]
         for sizes in (CONNECTIONS, MANY_CONNECTIONS))
     operations = [(kind, depth, RECEIVES if kind == "send" else 0,
                    ("operations", kind, depth, TIMES[depth]))
