@@ -24,8 +24,6 @@ rpma::Status rpma_mr_local::advise(std::size_t offset, uint32_t len, int advice,
     int error =
         ibv_advise_mr(region->pd, static_cast<ibv_advise_mr_advice>(advice), flags, &range, 1);
     switch (error) {
-    case 0:
-        return {};
     case EOPNOTSUPP:
 #if ENOTSUP != EOPNOTSUPP
     case ENOTSUP:
