@@ -22,7 +22,6 @@ import measure
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
-SKIPPED = 77
 
 
 def check_calls(build):
@@ -66,7 +65,7 @@ def producer(drawn):
 def check_figures(_):
     """Drawn again from the values, each figure is what it was."""
     if not shutil.which("gnuplot"):
-        raise measure.Missing("gnuplot is not installed: apt-get install gnuplot-nox")
+        raise measure.Missing("gnuplot is not installed: run tools/setup plot")
     figures = sorted(DOCS.glob("performance-*.svg"))
     with tempfile.TemporaryDirectory(prefix="librpma-bench-") as name:
         again = pathlib.Path(name)
@@ -97,7 +96,7 @@ def main():
         faults = list(CHECKS[arguments.what](arguments.build.resolve()))
     except measure.Missing as missing:
         print(f"bench {arguments.what}: SKIPPED, {missing}: nothing was checked")
-        return SKIPPED
+        return measure.SKIPPED
     except measure.Failed as failed:
         faults = [str(failed)]
     for fault in faults:

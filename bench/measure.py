@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77  # exit status of what cannot run here
 COUNTED_CALLS = 1000
 LENGTHS = 3  # each loop is counted 0, 1, 2 and 3 times COUNTED_CALLS long
 MARKS = LENGTHS + 1

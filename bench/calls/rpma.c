@@ -40,12 +40,12 @@ static void register_memory(struct rpma_peer *peer) {
          "rpma_mr_remote_from_descriptor");
 }
 
-static void allow_persistent_flush(struct rpma_conn *conn) {
+static void allow_persistent_flush(struct rpma_conn *made) {
     struct rpma_peer_cfg *pcfg;
     must(rpma_peer_cfg_new(&pcfg) == 0, "rpma_peer_cfg_new");
     must(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true) == 0,
          "rpma_peer_cfg_set_direct_write_to_pmem");
-    must(rpma_conn_apply_remote_peer_cfg(conn, pcfg) == 0, "rpma_conn_apply_remote_peer_cfg");
+    must(rpma_conn_apply_remote_peer_cfg(made, pcfg) == 0, "rpma_conn_apply_remote_peer_cfg");
     rpma_peer_cfg_delete(&pcfg);
 }
 
@@ -94,6 +94,7 @@ static void read_loop(unsigned long times) {
              "rpma_read");
 }
 
+// Through a variable, as all loops: the caller's part of a count stays comparable.
 static inline void flushes(struct rpma_conn **through, unsigned long times) {
     for (unsigned long i = 0; i < times; i++)
         must(rpma_flush(*through, remote, 0, TRANSFER_BYTES, RPMA_FLUSH_TYPE_PERSISTENT,

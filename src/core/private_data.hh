@@ -17,10 +17,10 @@ class PrivateData {
   public:
     PrivateData() = default;
 
-    // Copies len bytes; librdmacm gives NULL with 0 bytes, and only then. RPMA_E_NOMEM.
+    // Copies len bytes; nothing is copied when there is nothing. RPMA_E_NOMEM.
     static Result<PrivateData> copy(const void *ptr, uint8_t len) {
         PrivateData data;
-        if (len == 0)
+        if (ptr == nullptr || len == 0)
             return data;
         data.bytes_.reset(std::malloc(len));
         if (!data.bytes_)

@@ -102,7 +102,8 @@ vm_arguments() {
     else
         arguments=(-accel "${LIBRPMA_LAB_ACCEL:-tcg,thread=multi}" -smp "$opt_cpus")
     fi
-    arguments+=(-cpu max -machine 'pc,nvdimm=on' -m "$opt_memory,slots=2,maxmem=$((opt_memory + 8192))M"
+    arguments+=(-cpu max
+        -machine 'pc,nvdimm=on' -m "$opt_memory,slots=2,maxmem=$((opt_memory + 8192))M"
         -nodefaults -no-user-config -no-reboot -display none -serial "file:$job/console.log"
         -kernel "$kernel/vmlinuz" -initrd "$initramfs/image"
         -append "${kernel_arguments//$'\n'/ }")
