@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// readme.c -- make_persistent() of the README returns 0 once the flush completed, never before
+
+#include "interrupt.h"
+#include "world.h"
+
+int make_persistent(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t len);
+
+#include "readme_example.h"
+
+static struct world w;
+static const struct shape own = {.name = "own channels"};
+static const struct ibv_wc earlier = {.wr_id = 42, .status = IBV_WC_SUCCESS};
+
+static struct ibv_cq *queue;
+
+static void new_conn(void) {
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &own);
+    queue = world_qp(&w)->send_cq;
+}
+
+static int persist(void) {
+    return make_persistent(w.h.conn, w.h.remote, WORLD_REMOTE_SIZE);
+}
+
+// The operation that was posted last completes.
+static void complete_last(enum ibv_wc_status status) {
+    const struct ibv_wc wc = {.wr_id = fake_last("ibv_post_send")->send.wr_id,
+                              .status = status};
+    fake_complete(queue, &wc);
+}
+
+static void complete_the_flush(void) {
+    complete_last(IBV_WC_SUCCESS);
+}
+
+static void fail_the_flush(void) {
+    complete_last(IBV_WC_REM_ACCESS_ERR);
+}
+
+// A completion of an earlier operation lies in the queue; the flush completes only after a wait
+// began, which a signal ends first. Returning before that would leave its completion behind.
+static void returns_after_the_flush(void **state) {
+    (void)state;
+    new_conn();
+    fake_complete(queue, &earlier);
+    interrupt_soon(complete_the_flush);
+    assert_int_equal(persist(), 0);
+    interrupt_done();
+    struct ibv_wc wc;
+    assert_int_equal(rpma_cq_get_wc(world_cq(&w), 1, &wc, NULL), RPMA_E_NO_COMPLETION);
+    world_drop(&w);
+}
+
+// The completion of an earlier operation was polled without a wait: its event is stale.
+static void survives_a_stale_event(void **state) {
+    (void)state;
+    struct ibv_wc wc;
+    new_conn();
+    fake_complete(queue, &earlier);
+    MUST(rpma_cq_get_wc(world_cq(&w), 1, &wc, NULL));
+    interrupt_soon(complete_the_flush);
+    assert_int_equal(persist(), 0);
+    interrupt_done();
+    world_drop(&w);
+}
+
+static void reports_a_failed_flush(void **state) {
+    (void)state;
+    new_conn();
+    interrupt_soon(fail_the_flush);
+    assert_int_equal(persist(), RPMA_E_UNKNOWN);
+    interrupt_done();
+    world_drop(&w);
+}
+
+static void reports_what_the_calls_return(void **state) {
+    (void)state;
+    static const char *const calls[] = {"ibv_post_send", "ibv_poll_cq", "ibv_get_cq_event"};
+    for (size_t i = 0; i < LENGTH(calls); i++) {
+        new_conn();
+        fake_fail(calls[i], 1, EIO);
+        assert_int_equal(persist(), RPMA_E_PROVIDER);
+        fake_faults_off();
+        world_drop(&w);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(returns_after_the_flush),
+        TEST(survives_a_stale_event),
+        TEST(reports_a_failed_flush),
+        TEST(reports_what_the_calls_return),
+    };
+    return UNIT_RUN("readme", tests);
+}
