@@ -33,6 +33,11 @@ def read_symbols(source=ROOT):
     return read_table(source / "contract" / "symbols.tsv")
 
 
+def read_original(source=ROOT):
+    """What the binaries of the ten releases export, whatever the list above says."""
+    return read_table(source / "contract" / "original" / "symbols.tsv")
+
+
 def read_types(source=ROOT):
     return read_table(source / "contract" / "types.tsv")
 

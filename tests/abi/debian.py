@@ -142,6 +142,18 @@ def check_symbols(debian, build):
     return f"abidiff: no symbol of Debian's librpma0 {VERSION} was removed or changed"
 
 
+def check_original(debian):
+    """contract/original/symbols.tsv says of this release what its binary says."""
+    exported = {(node, name) for name, node, _ in elf.exports(debian.library) if name != node}
+    listed = {(row["node"], row["symbol"]) for row in common.read_original()
+              if row["release"] == VERSION}
+    faults = [f"{name}@{node}" for node, name in exported ^ listed]
+    if faults:
+        raise common.Fault(f"Debian's {VERSION} and contract/original/symbols.tsv differ in "
+                           + common.some(faults))
+    return f"the {len(listed)} symbols of Debian's {VERSION} are those of contract/original"
+
+
 def check_types(debian, build):
     """The second comparison, with a wider field, shows that the first one would have noticed."""
     text = (debian.include / "librpma.h").read_text(encoding="utf-8")
@@ -208,7 +220,8 @@ def checks_of(argv, directory):
         build_program(debian, where / f"debian-{VERSION}")
         return [lambda: f"{where}/debian-{VERSION} is ready; arguments: ADDRESS [FILE]"]
     if argv[1] == "abidiff":
-        return [lambda: check_symbols(debian, where), lambda: check_types(debian, where)]
+        return [lambda: check_original(debian), lambda: check_symbols(debian, where),
+                lambda: check_types(debian, where)]
     fakes = pathlib.Path(argv[3]).resolve()
     cc = shlex.split(argv[4]) if len(argv) > 4 else ["cc"]
     return [lambda: check_program(debian, where, fakes, cc),

@@ -5,6 +5,8 @@
 """Checks the built library from outside: what it exports, what it is called, what it needs.
 
 usage: library.py symbols LIBRARY [SYMBOLS.tsv]    exports are those of the list, no more, no less
+       library.py addresses LIBRARY                all nodes of a name lead to its one function
+       library.py original [SYMBOLS.tsv]           the list is that of the ten releases
        library.py dependencies LIBRARY             SONAME and the libraries that it needs
 """
 
@@ -17,11 +19,14 @@ import common
 
 NEEDED = ["libc.so.6", "libibverbs.so.1", "librdmacm.so.1"]
 SANITIZERS = re.compile(r"lib(asan|ubsan|tsan|lsan)\b|libclang_rt")
-SYMBOL = re.compile(r"^\s*\d+:\s+[0-9a-f]+\s+\S+\s+(\S+)\s+(GLOBAL|WEAK)\s+\S+\s+(\S+)\s+(\S+)$")
+SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+\S+\s+(\S+)\s+(?:GLOBAL|WEAK)\s+\S+"
+                    r"\s+(\S+)\s+(\S+)$")
+# The only name with two functions: programs of 0.9.0 own 24 bytes for a completion, later ones 32.
+TWO_FUNCTIONS = ("rpma_conn_completion_get", "LIBRPMA_1.0", "LIBRPMA_0.10")
 
 
-def exports(library):
-    """(name, node, is the default) to ELF type, of everything that the library defines."""
+def definitions(library):
+    """(name, node, is the default) to (ELF type, address), of all that the library defines."""
     found = {}
     for line in common.run(["readelf", "--wide", "--dyn-syms", library]).splitlines():
         match = SYMBOL.match(line)
@@ -30,8 +35,13 @@ def exports(library):
         name, _, node = match.group(4).partition("@")
         if match.group(3) == "ABS":  # a version node names itself
             node = name
-        found[name, node.lstrip("@"), node.startswith("@")] = match.group(1)
+        found[name, node.lstrip("@"), node.startswith("@")] = match.group(2), match.group(1)
     return found
+
+
+def exports(library):
+    """(name, node, is the default) to ELF type, of everything that the library defines."""
+    return {key: kind for key, (kind, _) in definitions(library).items()}
 
 
 def shown(name, node, default):
@@ -59,6 +69,64 @@ def check_symbols(library, table):
             "each, nothing else exported")
 
 
+def check_addresses(found):
+    """Looks at the definitions of the library alone, so a list that is wrong cannot mislead it."""
+    name, first, later = TWO_FUNCTIONS
+    owners, faults = {}, []
+    for (symbol, node, _), (kind, address) in found.items():
+        if kind == "FUNC":
+            function = f"{symbol}@{first}" if (symbol, node) == (name, first) else symbol
+            owners.setdefault(function, {}).setdefault(address, []).append(f"{symbol}@{node}")
+    for function, addresses in owners.items():
+        if len(addresses) > 1:
+            strangers = min(addresses.values(), key=len)
+            faults.append(f"{function} has {len(addresses)} functions behind its nodes: see "
+                          + " ".join(strangers))
+    by_address = {}
+    for function, addresses in owners.items():
+        for address in addresses:
+            by_address.setdefault(address, set()).add(function)
+    faults += [f"one function behind several names: {' '.join(sorted(functions))}"
+               for functions in by_address.values() if len(functions) > 1]
+    missing = {f"{name}@{first}", name} - owners.keys()
+    faults += [f"{function} is not exported" for function in missing]
+    if faults:
+        raise common.Fault(common.some(faults))
+    return f"{len(owners)} functions, each behind all nodes of its name and of no other"
+
+
+def check_original(table, original):
+    """The list is that of the ten releases; new programs link to LIBRPMA_1.0 where it has the
+    name, and each name is implemented by the function of that name."""
+    listed = {(release, row["node"], row["symbol"])
+              for row in table for release in row["releases"].split()}
+    had = {(row["release"], row["node"], row["symbol"]) for row in original}
+    faults = [f"{symbol}@{node} of {release} is not in the list"
+              for release, node, symbol in had - listed]
+    faults += [f"{symbol}@{node} is in the list, release {release} had no such symbol"
+               for release, node, symbol in listed - had]
+    name, first, later = TWO_FUNCTIONS
+    newest = {}
+    for _, node, symbol in had:
+        newest[symbol] = max(newest.get(symbol, ""), node)
+    newest[name] = later
+    for row in table:
+        symbol, node = row["symbol"], row["node"]
+        default = "yes" if newest.get(symbol) == node else "no"
+        if row["default"] != default:
+            faults.append(f"{symbol}@{node}: default must be {default}")
+        if (symbol, node) == (name, first):
+            if row["implementation"] in newest:
+                faults.append(f"{symbol}@{node} must have a function of its own")
+        elif row["implementation"] != symbol:
+            faults.append(f"{symbol}@{node} must be implemented by {symbol}")
+    if len({(row["symbol"], row["node"]) for row in table}) != len(table):
+        faults.append("two rows are for one symbol at one node")
+    if faults:
+        raise common.Fault(common.some(faults))
+    return f"{len(table)} rows are the {len(had)} symbols of ten releases"
+
+
 def dynamic(library, tag):
     text = common.run(["readelf", "--wide", "--dynamic", library])
     return re.findall(rf"\({tag}\).*\[(.*)\]", text)
@@ -80,13 +148,21 @@ def check_dependencies(library):
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] not in ("symbols", "dependencies"):
+    if len(sys.argv) == 2 and sys.argv[1] == "original":
+        sys.argv.append(str(common.ROOT / "contract" / "symbols.tsv"))
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    library = sys.argv[2]
-    if sys.argv[1] == "dependencies":
-        common.finish("dependencies", [lambda: check_dependencies(library)])
-    table = common.read_table(sys.argv[3]) if len(sys.argv) > 3 else common.read_symbols()
-    common.finish("symbols", [lambda: check_symbols(library, table)])
+    kind, path = sys.argv[1:3]
+    checks = {
+        "symbols": lambda: check_symbols(path, common.read_table(sys.argv[3])
+                                         if len(sys.argv) > 3 else common.read_symbols()),
+        "addresses": lambda: check_addresses(definitions(path)),
+        "original": lambda: check_original(common.read_table(path), common.read_original()),
+        "dependencies": lambda: check_dependencies(path),
+    }
+    if kind not in checks:
+        sys.exit(__doc__)
+    common.finish(kind, [checks[kind]])
 
 
 if __name__ == "__main__":

@@ -58,6 +58,49 @@ def spoil_symbols(built):
         built, spoiled), complaint) for kind, (spoiled, complaint) in kinds.items())
 
 
+def spoil_original():
+    """Each row of the list in turn: lost, or with one field that is wrong."""
+    table, original = common.read_symbols(), common.read_original()
+    count = 0
+    for at, row in enumerate(table):
+        other = table[at - 20]["symbol"]
+        kinds = {
+            "a row less": [],
+            "a row twice": [row, row],
+            "another symbol": [{**row, "symbol": other}],
+            "another node": [{**row, "node": "LIBRPMA_0.9"}],
+            "another default": [{**row, "default": "no" if row["default"] == "yes" else "yes"}],
+            "another implementation": [{**row, "implementation": other}],
+        }
+        releases_of = row["releases"].split()
+        for release in releases_of:
+            kinds[f"without {release}"] = [
+                {**row, "releases": " ".join(set(releases_of) - {release})}]
+        for kind, rows in kinds.items():
+            count += expect(f"{row['symbol']}@{row['node']}, {kind}",
+                            lambda rows=rows: library.check_original(
+                                [*table[:at], *rows, *table[at + 1:]], original), "")
+    return count
+
+
+def spoil_addresses(built):
+    """Each symbol in turn leads to the function of another name, then each name as a whole."""
+    found = library.definitions(built)
+    functions = [key for key, (kind, _) in found.items() if kind == "FUNC"]
+    names = sorted({name for name, _, _ in functions})
+    count = 0
+    for key in functions:
+        stranger = next(found[other] for other in functions if other[0] != key[0])
+        count += expect(f"{key[0]}@{key[1]} with another function", lambda: library.check_addresses(
+            {**found, key: stranger}), key[0])
+    for name, other in zip(names, names[1:] + names[:1]):
+        default = {key[0]: found[key] for key in functions if key[2]}
+        moved = {key: default[other] if key[0] == name else value for key, value in found.items()}
+        count += expect(f"{name} with the function of {other}",
+                        lambda: library.check_addresses(moved), name)
+    return count
+
+
 def spoil_dependencies(directory):
     source = directory / "empty.c"
     source.write_text("int empty;\n", encoding="utf-8")
@@ -185,6 +228,8 @@ def main():
 
         common.finish("spoiled", [
             step("symbols", spoil_symbols, build / "src" / common.SONAME),
+            step("original", spoil_original),
+            step("addresses", spoil_addresses, build / "src" / common.SONAME),
             step("dependencies", spoil_dependencies, root / "dependencies"),
             step("header", spoil_header, root / "header"),
             step("install", spoil_install, build, root / "install"),
