@@ -6,77 +6,67 @@
 #include "core/conn.hh"
 #include "api/export.hh"
 
-RPMA_EXPORT int rpma_conn_delete(struct rpma_conn **conn_ptr) {
+int rpma_conn_delete(struct rpma_conn **conn_ptr) {
     RPMA_REFUSE(conn_ptr == NULL);
     return rpma::api::close_and_discard(__func__, conn_ptr);
 }
-RPMA_VERSIONS(rpma_conn_delete)
 
-RPMA_EXPORT int rpma_conn_disconnect(struct rpma_conn *conn) {
+int rpma_conn_disconnect(struct rpma_conn *conn) {
     RPMA_REFUSE(conn == NULL);
     RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "disconnecting");
     return rpma::api::finish(__func__, conn->disconnect());
 }
-RPMA_VERSIONS(rpma_conn_disconnect)
 
-RPMA_EXPORT int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event) {
+int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(event == NULL);
     return rpma::api::deliver(__func__, conn->next_event(), event);
 }
-RPMA_VERSIONS(rpma_conn_next_event)
 
-RPMA_EXPORT int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd) {
+int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(fd == NULL);
     *fd = conn->event_fd();
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_get_event_fd)
 
-RPMA_EXPORT int rpma_conn_get_private_data(const struct rpma_conn *conn,
-                                           struct rpma_conn_private_data *pdata) {
+int rpma_conn_get_private_data(const struct rpma_conn *conn,
+                               struct rpma_conn_private_data *pdata) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(pdata == NULL);
     *pdata = conn->private_data();
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_get_private_data)
 
-RPMA_EXPORT int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn,
-                                                const struct rpma_peer_cfg *pcfg) {
+int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(pcfg == NULL);
     conn->allow_persistent_flush(pcfg->direct_write_to_pmem);
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_apply_remote_peer_cfg)
 
-RPMA_EXPORT int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num) {
+int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(qp_num == NULL);
     *qp_num = conn->qp->qp_num;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_get_qp_num)
 
-RPMA_EXPORT int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr) {
+int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(cq_ptr == NULL);
     *cq_ptr = const_cast<rpma_conn *>(conn)->cq();
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_get_cq)
 
-RPMA_EXPORT int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr) {
+int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(rcq_ptr == NULL);
     *rcq_ptr = const_cast<rpma_conn *>(conn)->rcq();
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_get_rcq)
 
-RPMA_EXPORT int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd) {
+int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(fd == NULL);
     if (conn->shared_channel() == nullptr)
@@ -84,9 +74,8 @@ RPMA_EXPORT int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd) {
     *fd = conn->shared_channel()->fd;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_get_compl_fd)
 
-RPMA_EXPORT int rpma_conn_wait(struct rpma_conn *conn, int, struct rpma_cq **cq, bool *is_rcq) {
+int rpma_conn_wait(struct rpma_conn *conn, int, struct rpma_cq **cq, bool *is_rcq) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(cq == NULL);
     if (conn->shared_channel() == nullptr)
@@ -99,4 +88,3 @@ RPMA_EXPORT int rpma_conn_wait(struct rpma_conn *conn, int, struct rpma_cq **cq,
         *is_rcq = *fired == conn->rcq();
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_wait)

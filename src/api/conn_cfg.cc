@@ -6,122 +6,104 @@
 #include "api/export.hh"
 #include "core/config.hh"
 
-RPMA_EXPORT int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr) {
+int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
     return rpma::api::deliver(__func__, rpma::make<rpma_conn_cfg>(), cfg_ptr);
 }
-RPMA_VERSIONS(rpma_conn_cfg_new)
 
-RPMA_EXPORT int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr) {
+int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
     return rpma::api::discard(cfg_ptr);
 }
-RPMA_VERSIONS(rpma_conn_cfg_delete)
 
-RPMA_EXPORT int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms) {
+int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(timeout_ms < 0);
     cfg->timeout_ms = timeout_ms;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_set_timeout)
 
-RPMA_EXPORT int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms) {
+int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(timeout_ms == NULL);
     *timeout_ms = cfg->timeout_ms;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_get_timeout)
 
-RPMA_EXPORT int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size) {
+int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size) {
     RPMA_REFUSE(cfg == NULL);
     cfg->cq_size = cq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_set_cq_size)
 
-RPMA_EXPORT int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size) {
+int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(cq_size == NULL);
     *cq_size = cfg->cq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_get_cq_size)
 
-RPMA_EXPORT int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg *cfg, uint32_t rcq_size) {
+int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg *cfg, uint32_t rcq_size) {
     RPMA_REFUSE(cfg == NULL);
     cfg->rcq_size = rcq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_set_rcq_size)
 
-RPMA_EXPORT int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg *cfg,
-                                           uint32_t *rcq_size) {
+int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg *cfg, uint32_t *rcq_size) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(rcq_size == NULL);
     *rcq_size = cfg->rcq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_get_rcq_size)
 
-RPMA_EXPORT int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg *cfg, uint32_t sq_size) {
+int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg *cfg, uint32_t sq_size) {
     RPMA_REFUSE(cfg == NULL);
     cfg->sq_size = sq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_set_sq_size)
 
-RPMA_EXPORT int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size) {
+int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(sq_size == NULL);
     *sq_size = cfg->sq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_get_sq_size)
 
-RPMA_EXPORT int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size) {
+int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size) {
     RPMA_REFUSE(cfg == NULL);
     cfg->rq_size = rq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_set_rq_size)
 
-RPMA_EXPORT int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size) {
+int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(rq_size == NULL);
     *rq_size = cfg->rq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_get_rq_size)
 
-RPMA_EXPORT int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared) {
+int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared) {
     RPMA_REFUSE(cfg == NULL);
     cfg->shared_channel = shared;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_set_compl_channel)
 
-RPMA_EXPORT int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *shared) {
+int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *shared) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(shared == NULL);
     *shared = cfg->shared_channel;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_get_compl_channel)
 
-RPMA_EXPORT int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq) {
+int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq) {
     RPMA_REFUSE(cfg == NULL);
     cfg->srq = srq;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_set_srq)
 
-RPMA_EXPORT int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg,
-                                      struct rpma_srq **srq_ptr) {
+int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg, struct rpma_srq **srq_ptr) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(srq_ptr == NULL);
     *srq_ptr = cfg->srq;
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_cfg_get_srq)

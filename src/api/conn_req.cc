@@ -7,9 +7,8 @@
 #include "api/export.hh"
 #include "core/conn.hh"
 
-RPMA_EXPORT int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
-                                  const struct rpma_conn_cfg *cfg,
-                                  struct rpma_conn_req **req_ptr) {
+int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
+                      const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE(port == NULL);
@@ -23,26 +22,23 @@ RPMA_EXPORT int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, cons
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "request for %s:%s", addr, port);
     return ret;
 }
-RPMA_VERSIONS(rpma_conn_req_new)
 
-RPMA_EXPORT int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
+int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(req_ptr == NULL);
     return rpma::api::close_and_discard(__func__, req_ptr);
 }
-RPMA_VERSIONS(rpma_conn_req_delete)
 
-RPMA_EXPORT int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
-                                               struct rpma_conn_private_data *pdata) {
+int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
+                                   struct rpma_conn_private_data *pdata) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(pdata == NULL);
     *pdata = req->private_data();
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_req_get_private_data)
 
-RPMA_EXPORT int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
-                                      const struct rpma_conn_private_data *pdata,
-                                      struct rpma_conn **conn_ptr) {
+int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
+                          const struct rpma_conn_private_data *pdata,
+                          struct rpma_conn **conn_ptr) {
     RPMA_REFUSE(req_ptr == NULL);
     RPMA_REFUSE(*req_ptr == NULL);
     // Whatever happens from here on, the request is used up.
@@ -54,4 +50,3 @@ RPMA_EXPORT int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     req.reset(); // before the report, which leaves the provider's errno behind
     return rpma::api::deliver(__func__, std::move(conn), conn_ptr);
 }
-RPMA_VERSIONS(rpma_conn_req_connect)

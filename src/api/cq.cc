@@ -6,21 +6,19 @@
 #include "core/cq.hh"
 #include "api/export.hh"
 
-RPMA_EXPORT int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {
+int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {
     RPMA_REFUSE(cq == NULL);
     RPMA_REFUSE(fd == NULL);
     *fd = cq->fd();
     return 0;
 }
-RPMA_VERSIONS(rpma_cq_get_fd)
 
-RPMA_EXPORT int rpma_cq_wait(struct rpma_cq *cq) {
+int rpma_cq_wait(struct rpma_cq *cq) {
     RPMA_REFUSE(cq == NULL);
     if (cq->shares_channel())
         return rpma::api::report(__func__, rpma::SHARED);
     return rpma::api::finish(__func__, cq->wait());
 }
-RPMA_VERSIONS(rpma_cq_wait)
 
 namespace {
 
@@ -30,8 +28,8 @@ namespace {
 
 } // namespace
 
-RPMA_EXPORT int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
-                               int *num_entries_got) {
+int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
+                   int *num_entries_got) {
     RPMA_REFUSE(cq == NULL);
     RPMA_REFUSE(num_entries < 1);
     RPMA_REFUSE(wc == NULL);
@@ -52,4 +50,3 @@ RPMA_EXPORT int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_w
         *out = got;
     return 0;
 }
-RPMA_VERSIONS(rpma_cq_get_wc)

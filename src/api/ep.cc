@@ -7,8 +7,8 @@
 #include "api/export.hh"
 #include "core/conn_req.hh"
 
-RPMA_EXPORT int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
-                               struct rpma_ep **ep_ptr) {
+int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
+                   struct rpma_ep **ep_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE(port == NULL);
@@ -18,24 +18,21 @@ RPMA_EXPORT int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const c
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "listening on %s:%s", addr, port);
     return ret;
 }
-RPMA_VERSIONS(rpma_ep_listen)
 
-RPMA_EXPORT int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
+int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
     RPMA_REFUSE(ep_ptr == NULL);
     return rpma::api::close_or_keep(__func__, ep_ptr);
 }
-RPMA_VERSIONS(rpma_ep_shutdown)
 
-RPMA_EXPORT int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd) {
+int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd) {
     RPMA_REFUSE(ep == NULL);
     RPMA_REFUSE(fd == NULL);
     *fd = ep->fd();
     return 0;
 }
-RPMA_VERSIONS(rpma_ep_get_fd)
 
-RPMA_EXPORT int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
-                                      struct rpma_conn_req **req_ptr) {
+int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
+                          struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(ep == NULL);
     RPMA_REFUSE(req_ptr == NULL);
     const rpma_conn_cfg &settings = rpma::or_default(cfg);
@@ -46,4 +43,3 @@ RPMA_EXPORT int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "a connection request came in");
     return ret;
 }
-RPMA_VERSIONS(rpma_ep_next_conn_req)

@@ -10,17 +10,6 @@
 #include "base/log.hh"
 #include "base/result.hh"
 
-#ifdef RPMA_SYMBOL_VERSIONS
-#include "symbol_versions.hh"
-// Gives an exported function its names at the version nodes of old releases.
-#define RPMA_VERSIONS(function) RPMA_VERSIONS_##function
-#else
-#define RPMA_VERSIONS(function)
-#endif
-
-// The header declares functions for callers; here they become visible.
-#define RPMA_EXPORT extern "C" [[gnu::visibility("default")]]
-
 namespace rpma::api {
 
 // The exported function that logs; made of __func__, it finds its place by itself.

@@ -52,53 +52,47 @@ template <class Queue, class Post>
 
 } // namespace
 
-RPMA_EXPORT int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src,
-                          size_t offset, size_t len, int flags, const void *op_context) {
+int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
+              size_t len, int flags, const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(src == NULL && (offset != 0 || len != 0));
     RPMA_REFUSE(len > UINT32_MAX);
     return send(__func__, IBV_WR_SEND, conn, src, offset, len, flags, 0, op_context);
 }
-RPMA_VERSIONS(rpma_send)
 
-RPMA_EXPORT int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
-                                   size_t offset, size_t len, int flags, uint32_t imm,
-                                   const void *op_context) {
+int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
+                       size_t len, int flags, uint32_t imm, const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(src == NULL && (offset != 0 || len != 0));
     RPMA_REFUSE(len > UINT32_MAX);
     return send(__func__, IBV_WR_SEND_WITH_IMM, conn, src, offset, len, flags, imm, op_context);
 }
-RPMA_VERSIONS(rpma_send_with_imm)
 
-RPMA_EXPORT int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
-                          size_t len, const void *op_context) {
+int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
+              const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(dst == NULL && (offset != 0 || len != 0));
     RPMA_REFUSE(len > UINT32_MAX);
     return receive(__func__, "ibv_post_recv()", ibv_post_recv, conn->qp, dst, offset, len,
                    op_context);
 }
-RPMA_VERSIONS(rpma_recv)
 
-RPMA_EXPORT int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst,
-                                   size_t offset, size_t len, const void *op_context) {
+int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
+                       size_t len, const void *op_context) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE(len > UINT32_MAX);
     return receive(__func__, "ibv_post_recv()", ibv_post_recv, &req->qp(), dst, offset, len,
                    op_context);
 }
-RPMA_VERSIONS(rpma_conn_req_recv)
 
-RPMA_EXPORT int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset,
-                              size_t len, const void *op_context) {
+int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
+                  const void *op_context) {
     RPMA_REFUSE(srq == NULL);
     RPMA_REFUSE(dst == NULL && (offset != 0 || len != 0));
     RPMA_REFUSE(len > UINT32_MAX);
     return receive(__func__, "ibv_post_srq_recv()", ibv_post_srq_recv, srq->queue(), dst,
                    offset, len, op_context);
 }
-RPMA_VERSIONS(rpma_srq_recv)

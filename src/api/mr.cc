@@ -19,8 +19,8 @@ constexpr int FLUSH_USAGE =
 
 } // namespace
 
-RPMA_EXPORT int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
-                            struct rpma_mr_local **mr_ptr) {
+int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
+                struct rpma_mr_local **mr_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(ptr == NULL);
     RPMA_REFUSE(mr_ptr == NULL);
@@ -29,57 +29,50 @@ RPMA_EXPORT int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int 
     RPMA_REFUSE((usage & ~EVERY_USAGE) != 0);
     return rpma::api::deliver(__func__, peer->register_memory(ptr, size, usage), mr_ptr);
 }
-RPMA_VERSIONS(rpma_mr_reg)
 
-RPMA_EXPORT int rpma_mr_dereg(struct rpma_mr_local **mr_ptr) {
+int rpma_mr_dereg(struct rpma_mr_local **mr_ptr) {
     RPMA_REFUSE(mr_ptr == NULL);
     return rpma::api::close_or_keep(__func__, mr_ptr);
 }
-RPMA_VERSIONS(rpma_mr_dereg)
 
-RPMA_EXPORT int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr) {
+int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(ptr == NULL);
     *ptr = mr->region->addr;
     return 0;
 }
-RPMA_VERSIONS(rpma_mr_get_ptr)
 
-RPMA_EXPORT int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size) {
+int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(size == NULL);
     *size = mr->region->length;
     return 0;
 }
-RPMA_VERSIONS(rpma_mr_get_size)
 
-RPMA_EXPORT int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc) {
+int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(desc == NULL);
     mr->describe(static_cast<unsigned char *>(desc));
     return 0;
 }
-RPMA_VERSIONS(rpma_mr_get_descriptor)
 
-RPMA_EXPORT int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size) {
+int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(desc_size == NULL);
     *desc_size = rpma::MR_DESCRIPTOR_SIZE;
     return 0;
 }
-RPMA_VERSIONS(rpma_mr_get_descriptor_size)
 
-RPMA_EXPORT int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
-                               uint32_t flags) {
+int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
+                   uint32_t flags) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(len > UINT32_MAX);
     return rpma::api::finish(__func__,
                              mr->advise(offset, static_cast<uint32_t>(len), advice, flags));
 }
-RPMA_VERSIONS(rpma_mr_advise)
 
-RPMA_EXPORT int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
-                                               struct rpma_mr_remote **mr_ptr) {
+int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
+                                   struct rpma_mr_remote **mr_ptr) {
     RPMA_REFUSE(desc == NULL);
     RPMA_REFUSE(mr_ptr == NULL);
     RPMA_REFUSE(desc_size < rpma::MR_DESCRIPTOR_SIZE);
@@ -91,27 +84,22 @@ RPMA_EXPORT int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_siz
                  (*mr)->addr, (*mr)->size, (*mr)->rkey, (*mr)->usage);
     return rpma::api::deliver(__func__, std::move(mr), mr_ptr);
 }
-RPMA_VERSIONS(rpma_mr_remote_from_descriptor)
 
-RPMA_EXPORT int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {
+int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {
     RPMA_REFUSE(mr_ptr == NULL);
     return rpma::api::discard(mr_ptr);
 }
-RPMA_VERSIONS(rpma_mr_remote_delete)
 
-RPMA_EXPORT int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size) {
+int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(size == NULL);
     *size = mr->size;
     return 0;
 }
-RPMA_VERSIONS(rpma_mr_remote_get_size)
 
-RPMA_EXPORT int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr,
-                                              int *flush_type) {
+int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(flush_type == NULL);
     *flush_type = static_cast<int>(mr->usage) & FLUSH_USAGE;
     return 0;
 }
-RPMA_VERSIONS(rpma_mr_remote_get_flush_type)

@@ -7,54 +7,45 @@
 #include "core/config.hh"
 #include "core/descriptor.hh"
 
-RPMA_EXPORT int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr) {
+int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(pcfg_ptr == NULL);
     return rpma::api::deliver(__func__, rpma::make<rpma_peer_cfg>(), pcfg_ptr);
 }
-RPMA_VERSIONS(rpma_peer_cfg_new)
 
-RPMA_EXPORT int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr) {
+int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(pcfg_ptr == NULL);
     return rpma::api::discard(pcfg_ptr);
 }
-RPMA_VERSIONS(rpma_peer_cfg_delete)
 
-RPMA_EXPORT int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg,
-                                                       bool supported) {
+int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported) {
     RPMA_REFUSE(pcfg == NULL);
     pcfg->direct_write_to_pmem = supported;
     return 0;
 }
-RPMA_VERSIONS(rpma_peer_cfg_set_direct_write_to_pmem)
 
-RPMA_EXPORT int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg,
-                                                       bool *supported) {
+int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, bool *supported) {
     RPMA_REFUSE(pcfg == NULL);
     RPMA_REFUSE(supported == NULL);
     *supported = pcfg->direct_write_to_pmem;
     return 0;
 }
-RPMA_VERSIONS(rpma_peer_cfg_get_direct_write_to_pmem)
 
-RPMA_EXPORT int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc) {
+int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc) {
     RPMA_REFUSE(pcfg == NULL);
     RPMA_REFUSE(desc == NULL);
     *static_cast<unsigned char *>(desc) = pcfg->direct_write_to_pmem ? 1 : 0;
     return 0;
 }
-RPMA_VERSIONS(rpma_peer_cfg_get_descriptor)
 
-RPMA_EXPORT int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg,
-                                                  size_t *desc_size) {
+int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg, size_t *desc_size) {
     RPMA_REFUSE(pcfg == NULL);
     RPMA_REFUSE(desc_size == NULL);
     *desc_size = rpma::PEER_CFG_DESCRIPTOR_SIZE;
     return 0;
 }
-RPMA_VERSIONS(rpma_peer_cfg_get_descriptor_size)
 
-RPMA_EXPORT int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
-                                              struct rpma_peer_cfg **pcfg_ptr) {
+int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
+                                  struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(desc == NULL);
     RPMA_REFUSE(pcfg_ptr == NULL);
     RPMA_REFUSE(desc_size < rpma::PEER_CFG_DESCRIPTOR_SIZE);
@@ -67,4 +58,3 @@ RPMA_EXPORT int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size
     }
     return rpma::api::deliver(__func__, std::move(pcfg), pcfg_ptr);
 }
-RPMA_VERSIONS(rpma_peer_cfg_from_descriptor)

@@ -51,36 +51,32 @@ using rpma::api::refuse;
 
 } // namespace
 
-RPMA_EXPORT int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t dst_offset,
-                          const struct rpma_mr_remote *src, size_t src_offset, size_t len,
-                          int flags, const void *op_context) {
+int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t dst_offset,
+              const struct rpma_mr_remote *src, size_t src_offset, size_t len, int flags,
+              const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(flags == 0);
     return transfer(__func__, IBV_WR_RDMA_READ, conn, dst, dst_offset, src, src_offset, len,
                     flags, 0, op_context);
 }
-RPMA_VERSIONS(rpma_read)
 
-RPMA_EXPORT int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
-                           size_t dst_offset, const struct rpma_mr_local *src,
-                           size_t src_offset, size_t len, int flags, const void *op_context) {
+int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+               const struct rpma_mr_local *src, size_t src_offset, size_t len, int flags,
+               const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(flags == 0);
     return transfer(__func__, IBV_WR_RDMA_WRITE, conn, src, src_offset, dst, dst_offset, len,
                     flags, 0, op_context);
 }
-RPMA_VERSIONS(rpma_write)
 
-RPMA_EXPORT int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
-                                    size_t dst_offset, const struct rpma_mr_local *src,
-                                    size_t src_offset, size_t len, int flags, uint32_t imm,
-                                    const void *op_context) {
+int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                        const struct rpma_mr_local *src, size_t src_offset, size_t len,
+                        int flags, uint32_t imm, const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(flags == 0);
     return transfer(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, src, src_offset, dst,
                     dst_offset, len, flags, imm, op_context);
 }
-RPMA_VERSIONS(rpma_write_with_imm)
 
 namespace {
 
@@ -124,9 +120,8 @@ namespace {
 
 } // namespace
 
-RPMA_EXPORT int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
-                                  size_t dst_offset, const char src[8], int flags,
-                                  const void *op_context) {
+int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                      const char src[8], int flags, const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE(src == NULL);
@@ -140,11 +135,10 @@ RPMA_EXPORT int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote 
 #endif
     return write_fenced(__func__, conn, dst, dst_offset, src, flags, op_context);
 }
-RPMA_VERSIONS(rpma_atomic_write)
 
-RPMA_EXPORT int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst,
-                                  size_t dst_offset, const struct rpma_mr_local *src,
-                                  size_t src_offset, int flags, const void *op_context) {
+int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                      const struct rpma_mr_local *src, size_t src_offset, int flags,
+                      const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE(src == NULL);
@@ -157,7 +151,6 @@ RPMA_EXPORT int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote 
     rpma::address(wr, *dst, dst_offset);
     return post_send(__func__, conn->qp, wr);
 }
-RPMA_VERSIONS(rpma_write_atomic)
 
 namespace {
 
@@ -197,9 +190,8 @@ bool can_flush(unsigned usage, rpma_flush_type type) {
 
 } // namespace
 
-RPMA_EXPORT int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
-                           size_t dst_offset, size_t len, enum rpma_flush_type type, int flags,
-                           const void *op_context) {
+int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+               size_t len, enum rpma_flush_type type, int flags, const void *op_context) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE(flags == 0);
@@ -224,4 +216,3 @@ RPMA_EXPORT int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst,
     rpma::address(wr, *dst, dst_offset);
     return post_send(__func__, conn->qp, wr);
 }
-RPMA_VERSIONS(rpma_flush)

@@ -6,67 +6,57 @@
 #include "core/srq.hh"
 #include "api/export.hh"
 
-RPMA_EXPORT int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg,
-                             struct rpma_srq **srq_ptr) {
+int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(srq_ptr == NULL);
     return rpma::api::deliver(__func__, rpma_srq::create(*peer, rpma::or_default(cfg)),
                               srq_ptr);
 }
-RPMA_VERSIONS(rpma_srq_new)
 
-RPMA_EXPORT int rpma_srq_delete(struct rpma_srq **srq_ptr) {
+int rpma_srq_delete(struct rpma_srq **srq_ptr) {
     RPMA_REFUSE(srq_ptr == NULL);
     return rpma::api::close_or_keep(__func__, srq_ptr);
 }
-RPMA_VERSIONS(rpma_srq_delete)
 
-RPMA_EXPORT int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr) {
+int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr) {
     RPMA_REFUSE(srq == NULL);
     RPMA_REFUSE(rcq_ptr == NULL);
     *rcq_ptr = const_cast<rpma_srq *>(srq)->rcq();
     return 0;
 }
-RPMA_VERSIONS(rpma_srq_get_rcq)
 
-RPMA_EXPORT int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr) {
+int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
     return rpma::api::deliver(__func__, rpma::make<rpma_srq_cfg>(), cfg_ptr);
 }
-RPMA_VERSIONS(rpma_srq_cfg_new)
 
-RPMA_EXPORT int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr) {
+int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
     return rpma::api::discard(cfg_ptr);
 }
-RPMA_VERSIONS(rpma_srq_cfg_delete)
 
-RPMA_EXPORT int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size) {
+int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size) {
     RPMA_REFUSE(cfg == NULL);
     cfg->rq_size = rq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_srq_cfg_set_rq_size)
 
-RPMA_EXPORT int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size) {
+int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(rq_size == NULL);
     *rq_size = cfg->rq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_srq_cfg_get_rq_size)
 
-RPMA_EXPORT int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size) {
+int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size) {
     RPMA_REFUSE(cfg == NULL);
     cfg->rcq_size = rcq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_srq_cfg_set_rcq_size)
 
-RPMA_EXPORT int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size) {
+int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size) {
     RPMA_REFUSE(cfg == NULL);
     RPMA_REFUSE(rcq_size == NULL);
     *rcq_size = cfg->rcq_size;
     return 0;
 }
-RPMA_VERSIONS(rpma_srq_cfg_get_rcq_size)

@@ -36,9 +36,8 @@ rpma::Result<ibv_context *> find_device(const char *addr, rpma::verbs::Side side
 
 } // namespace
 
-RPMA_EXPORT int rpma_utils_get_ibv_context(const char *addr,
-                                           enum rpma_util_ibv_context_type type,
-                                           struct ibv_context **ibv_ctx_ptr) {
+int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type type,
+                               struct ibv_context **ibv_ctx_ptr) {
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE(ibv_ctx_ptr == NULL);
     RPMA_REFUSE(type != RPMA_UTIL_IBV_CONTEXT_LOCAL && type != RPMA_UTIL_IBV_CONTEXT_REMOTE);
@@ -46,10 +45,8 @@ RPMA_EXPORT int rpma_utils_get_ibv_context(const char *addr,
                                                           : rpma::verbs::Side::REMOTE;
     return rpma::api::deliver(__func__, find_device(addr, side), ibv_ctx_ptr);
 }
-RPMA_VERSIONS(rpma_utils_get_ibv_context)
 
-RPMA_EXPORT int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx,
-                                                      int *is_odp_capable) {
+int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_odp_capable) {
     RPMA_REFUSE(ibv_ctx == NULL);
     RPMA_REFUSE(is_odp_capable == NULL);
     auto attributes = rpma::verbs::query_device(*ibv_ctx);
@@ -58,9 +55,8 @@ RPMA_EXPORT int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ct
     *is_odp_capable = rpma_is_odp_capable(*attributes) ? 1 : 0;
     return 0;
 }
-RPMA_VERSIONS(rpma_utils_ibv_context_is_odp_capable)
 
-RPMA_EXPORT const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event) {
+const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event) {
     switch (conn_event) {
     case RPMA_CONN_UNDEFINED:
         return "Undefined connection event";
@@ -77,9 +73,8 @@ RPMA_EXPORT const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_eve
     }
     return "Unsupported connection event";
 }
-RPMA_VERSIONS(rpma_utils_conn_event_2str)
 
-RPMA_EXPORT const char *rpma_err_2str(int ret) {
+const char *rpma_err_2str(int ret) {
     switch (ret) {
     case 0:
         return "Success";
@@ -105,4 +100,3 @@ RPMA_EXPORT const char *rpma_err_2str(int ret) {
         return "Unknown error";
     }
 }
-RPMA_VERSIONS(rpma_err_2str)

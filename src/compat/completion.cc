@@ -76,19 +76,17 @@ rpma::Status get_completion(const char *function, rpma_cq &cq, rpma_completion &
 
 } // namespace
 
-RPMA_EXPORT int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl) {
+int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl) {
     RPMA_REFUSE(cq == NULL);
     RPMA_REFUSE(cmpl == NULL);
     return rpma::api::finish(__func__, get_completion(__func__, *cq, *cmpl));
 }
-RPMA_VERSIONS(rpma_cq_get_completion)
 
-RPMA_EXPORT int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl) {
+int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(cmpl == NULL);
     return rpma::api::finish(__func__, get_completion(__func__, *conn->cq(), *cmpl));
 }
-RPMA_VERSIONS(rpma_conn_completion_get)
 
 #ifdef RPMA_SYMBOL_VERSIONS
 namespace {
@@ -112,31 +110,24 @@ rpma::Status get_completion_0_9(const char *function, rpma_cq &cq, rpma_completi
 
 } // namespace
 
-extern "C" int rpma_conn_completion_get_0_9(struct rpma_conn *conn,
-                                            struct rpma_completion *cmpl);
-
-RPMA_EXPORT int rpma_conn_completion_get_0_9(struct rpma_conn *conn,
-                                             struct rpma_completion *cmpl) {
+int rpma_conn_completion_get_0_9(struct rpma_conn *conn, struct rpma_completion *cmpl) {
     constexpr const char *FUNCTION = "rpma_conn_completion_get";
     if (conn == nullptr || cmpl == nullptr)
         return rpma::api::refuse(FUNCTION, conn == nullptr ? "conn == NULL" : "cmpl == NULL");
     return rpma::api::finish(FUNCTION, get_completion_0_9(FUNCTION, *conn->cq(), *cmpl));
 }
-RPMA_VERSIONS(rpma_conn_completion_get_0_9)
 #endif
 
-RPMA_EXPORT int rpma_conn_completion_wait(struct rpma_conn *conn) {
+int rpma_conn_completion_wait(struct rpma_conn *conn) {
     RPMA_REFUSE(conn == NULL);
     if (conn->cq()->shares_channel())
         return rpma::api::report(__func__, rpma::SHARED);
     return rpma::api::finish(__func__, conn->cq()->wait());
 }
-RPMA_VERSIONS(rpma_conn_completion_wait)
 
-RPMA_EXPORT int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd) {
+int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(fd == NULL);
     *fd = const_cast<rpma_conn *>(conn)->cq()->fd();
     return 0;
 }
-RPMA_VERSIONS(rpma_conn_get_completion_fd)

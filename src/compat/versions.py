@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Turn the list of exported symbols into a version script and the symbol aliases.
+"""Turn the list of exported symbols into a version script and the aliases behind it.
 
 usage: versions.py SYMBOLS.tsv OUT.map OUT.hh
 """
@@ -22,25 +22,45 @@ def version_script(rows):
     return "\n".join(blocks)
 
 
-def statements(row):
-    """The implementation itself becomes the default; other nodes get an alias of it."""
-    target, node, symbol = row["implementation"], row["node"], row["symbol"]
-    if row["default"] == "yes":
-        return f'asm(".symver {target}, {symbol}@@@{node}");'
-    alias = f"{target}__{node.replace('.', '_')}"
-    return (f'asm(".globl {alias}\\n.set {alias}, {target}\\n'
-            f'.symver {alias}, {symbol}@{node}");')
+HEAD = """\
+// Made from the list of exported symbols by versions.py.
+//
+// A function has a name at the version node of each release that had it. Each name is an alias
+// of the implementation, which is renamed: GNU ld takes no plain name beside versioned ones. Only
+// what the compiler knows of as a versioned symbol survives link-time optimization: with GCC
+// that is the symver attribute, with Clang an alias with the versioned name.
+
+#pragma once
+
+#include "librpma.h"
+"""
 
 
-def macros(rows):
-    """For each implementation one macro with all the names that it has."""
+def versioned(row):
+    return f"{row['symbol']}{'@@' if row['default'] == 'yes' else '@'}{row['node']}"
+
+
+def declarations(name, rows):
+    """What must be said of a function before its definition."""
+    symvers = ",\n    ".join(f'symver("{versioned(row)}")' for row in rows)
+    function = f'extern "C" decltype({name}) {name}'
+    lines = [] if name == rows[0]["symbol"] else \
+        [f'extern "C" decltype({rows[0]["symbol"]}) {name};']
+    lines += ["#if __has_attribute(symver)",
+              f'{function} __asm__("{name}.impl") __attribute__((\n    {symvers}));',
+              "#else",
+              f'{function} __asm__("{name}.impl");']
+    for number, row in enumerate(rows):
+        lines.append(f'extern "C" decltype({name}) {name}_{number} __asm__("{versioned(row)}")\n'
+                     f'    __attribute__((alias("{name}.impl")));')
+    return "\n".join(lines + ["#endif"]) + "\n"
+
+
+def header(rows):
     names = {}
     for row in rows:
-        names.setdefault(row["implementation"], []).append(statements(row))
-    lines = ["// Made from the list of exported symbols by versions.py", "#pragma once", ""]
-    for name, body in sorted(names.items()):
-        lines.append(" \\\n    ".join([f"#define RPMA_VERSIONS_{name}", *body]))
-    return "\n".join(lines) + "\n"
+        names.setdefault(row["implementation"], []).append(row)
+    return "\n".join([HEAD, *(declarations(*item) for item in sorted(names.items()))])
 
 
 def main():
@@ -51,7 +71,7 @@ def main():
     with open(sys.argv[2], "w", encoding="utf-8") as out:
         out.write(version_script(rows))
     with open(sys.argv[3], "w", encoding="utf-8") as out:
-        out.write(macros(rows))
+        out.write(header(rows))
 
 
 if __name__ == "__main__":

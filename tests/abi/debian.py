@@ -12,7 +12,6 @@ The packages are kept in $XDG_CACHE_HOME/librpma, or ~/.cache/librpma. The progr
 address of an RDMA device, and a file on persistent memory or nothing.
 """
 
-import json
 import os
 import pathlib
 import re
@@ -25,6 +24,7 @@ sys.dont_write_bytecode = True
 
 import common
 import library as elf
+import mutants
 import releases
 
 VERSION = "1.2.0"
@@ -114,25 +114,14 @@ def witness(debian, directory, text):
 def with_debug_information(build, directory):
     """The exported functions of this library once more, with debug information. All at one node:
     abidiff takes any name of a function that has several, and then compares it to nothing."""
-    objects = []
-    commands = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    for entry in commands:
-        parts = pathlib.PurePath(entry["file"]).parts
-        if "src" not in parts or parts[-2] not in ("api", "compat"):
-            continue
-        if not entry["output"].startswith(f"src/{common.SONAME}.p/"):
-            continue
-        target = directory / f"{len(objects)}.o"
-        words = [word for word in shlex.split(entry["command"])
-                 if word != "-DRPMA_SYMBOL_VERSIONS"]
-        words[words.index("-o") + 1] = str(target)
-        common.run([*words, "-g", "-O0", "-fno-sanitize=all"], cwd=entry["directory"])
-        objects.append(target)
-    if not objects:
-        raise common.Fault("compile_commands.json names no source of the library's exports")
+    entry = mutants.entry_of(build, mutants.UNIT)
+    words = [word for word in shlex.split(entry["command"]) if word != "-DRPMA_SYMBOL_VERSIONS"]
+    exports = directory / "exports.o"
+    words[words.index("-o") + 1] = str(exports)
+    common.run([*words, "-g", "-O0", "-fno-sanitize=all"], cwd=entry["directory"])
     target, script = directory / "after.so", directory / "after.map"
     script.write_text("LIBRPMA_1.0 {\n global: rpma_*;\n local: *;\n};\n", encoding="utf-8")
-    common.run(["cc", "-shared", *objects, f"-Wl,-soname,{common.SONAME}",
+    common.run(["cc", "-shared", exports, f"-Wl,-soname,{common.SONAME}",
                 f"-Wl,--version-script,{script}", "-o", target])
     return target
 

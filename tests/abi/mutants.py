@@ -9,6 +9,7 @@ import shlex
 import common
 
 SOURCE = "compat/completion.cc"
+UNIT = "exports.cc" # includes it
 # Release, program that has to notice, text of the source, what stands there instead.
 MUTANTS = [
     ("0.9.0", "release-0.9.0", "    cmpl.op_status = wc.status;\n    return {};\n",
@@ -27,16 +28,18 @@ def entry_of(build, source):
 
 def make(build, directory, old, new, compiler):
     """Writes directory/librpma.so.0: the objects of the build, but for the one that is spoiled."""
-    entry = entry_of(build, SOURCE)
+    entry = entry_of(build, UNIT)
     text = (common.ROOT / "src" / SOURCE).read_text(encoding="utf-8")
     if old not in text:
         raise common.Fault(f"nothing to spoil: {old!r} is gone from {SOURCE}")
-    spoiled, target = directory / "spoiled.cc", directory / "spoiled.o"
-    spoiled.write_text(text.replace(old, new, 1), encoding="utf-8")
+    spoiled, target = directory / UNIT, directory / "spoiled.o"
+    (directory / "completion.cc").write_text(text.replace(old, new, 1), encoding="utf-8")
+    unit = (common.ROOT / "src" / UNIT).read_text(encoding="utf-8")
+    spoiled.write_text(unit.replace(SOURCE, "completion.cc"), encoding="utf-8")
     words = shlex.split(entry["command"])
     words[words.index("-c") + 1] = str(spoiled)
     words[words.index("-o") + 1] = str(target)
-    common.run([*words, "-O0"], cwd=entry["directory"])
+    common.run([*words, "-O0", f"-I{common.ROOT / 'src'}"], cwd=entry["directory"])
     objects = sorted((build / "src" / f"{common.SONAME}.p").glob("*.o"))
     same = [path for path in objects if path != build / entry["output"]]
     sanitize = [word for word in shlex.split(compiler) if word.startswith("-fsanitize")]
