@@ -84,8 +84,8 @@ class Build:
             view.write(release, directory, options.table)
             self.include = directory / "include"
             self.link = [directory / common.SONAME]
-            common.run([self.cc[0], "-shared", "-fPIC", "-nostdlib", directory / "stub.c",
-                        f"-Wl,-soname,{common.SONAME}",
+            common.run([*self.cc, "-fno-sanitize=all", "-shared", "-fPIC", "-nostdlib",
+                        directory / "stub.c", f"-Wl,-soname,{common.SONAME}",
                         f"-Wl,--version-script,{directory / 'stub.map'}", "-o", self.link[0]])
         (directory / "table.c").write_text(table_source(self.functions), encoding="utf-8")
         self.parts = [self.compile(part) for part in [*PARTS, directory / "table.c"]]
