@@ -14,6 +14,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import mdoc
+import original
 import text_checks
 import tool_checks
 
@@ -24,6 +25,7 @@ CHECKS = {
     "head": text_checks.check_head,
     "synopsis": text_checks.check_synopsis,
     "errors": text_checks.check_errors,
+    "original": original.check_original,
     "references": text_checks.check_references,
     "mandoc": tool_checks.check_mandoc,
     "groff": tool_checks.check_groff,

@@ -18,12 +18,12 @@ def exported_functions(source):
 
 
 def documented_errors(source):
-    """For each function with an error that can happen: the set of its codes."""
-    codes = {}
+    """For each function with an error that can happen: its rows."""
+    rows = {}
     for row in read_table(source / "contract/errors.tsv"):
         if row["decision"] != "never":
-            codes.setdefault(row["function"], set()).add(row["code"])
-    return codes
+            rows.setdefault(row["function"], []).append(row)
+    return rows
 
 
 def normalise(text):

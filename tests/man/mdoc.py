@@ -34,6 +34,21 @@ class Line:
             self.macro, self.args = (parts[0], parts[1:]) if parts else ("", [])
 
 
+    def text(self):
+        """What a reader sees of it, as far as ERRORS needs that."""
+        if not self.macro:
+            return unescape(self.raw)
+        if self.macro in ("Xr", "Fn"):
+            end = 2 if self.macro == "Xr" else 1
+            return " ".join([self.args[0] + "()", *self.args[end:]])
+        return " ".join(self.args).replace("Pf * Fa ", "*").replace("* Fa ", "*")
+
+
+def joined(parts):
+    """Words of several lines as one text: no space before punctuation."""
+    return re.sub(r" (?=[.,:;])", "", " ".join(part for part in parts if part))
+
+
 class Page:
     """A page: its lines, by section; or, for an alias, the page that it stands for."""
 
@@ -81,23 +96,34 @@ class Page:
         return found
 
     def error_lists(self):
-        """(functions named before a list, codes of the list) for each list of ERRORS."""
-        depth, functions, codes, found = 0, [], [], []
+        """(functions named before a list, code to words) for each list of ERRORS."""
+        depth, functions, entries, codes, found = 0, [], {}, [], []
         for line in self.section("ERRORS"):
             if line.macro == "Bl":
                 depth += 1
             elif line.macro == "El":
                 depth -= 1
                 if depth == 0:
-                    found.append((functions, codes))
-                    functions, codes = [], []
+                    found.append((functions, {code: joined(words) for code, words
+                                              in entries.items()}))
+                    functions, entries, codes = [], {}, []
             elif line.macro == "Pp" and depth == 0:
                 functions = []
             elif line.macro == "Fn" and depth == 0:
                 functions.append(line.args[0])
             elif line.macro == "It" and depth == 1 and line.args[:1] == ["Er"]:
-                codes += [arg for arg in line.args[1:] if arg not in PUNCTUATION]
+                codes = [arg for arg in line.args[1:] if arg not in PUNCTUATION]
+                entries.update({code: [] for code in codes})
+            else:
+                for code in codes:
+                    entries[code].append(line.text())
         return found
+
+    def error_effects(self, function):
+        """Code to what RETURN VALUES says about that failure of the function."""
+        text = joined(line.text() for line in self.section("RETURN VALUES"))
+        pattern = rf"(?:If|When) {function}\(\) fails with (RPMA_E_\w+), ([^.]*\.)"
+        return dict(re.findall(pattern, text))
 
     def error_mentions(self):
         return {line.args[0] for line in self.section("ERRORS") if line.macro == "Fn"}

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 
+import conditions
 import contract
 
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "ATTRIBUTES", "RETURN VALUES",
@@ -91,30 +92,29 @@ def check_synopsis(book):
 
 
 def check_errors(book):
-    """ERRORS lists for each function the codes of contract/errors.tsv."""
-    expected = contract.documented_errors(book.source)
+    """ERRORS says for each function what contract/errors.tsv says: the codes and their causes."""
+    yield from compare_errors(book, contract.documented_errors(book.source))
+
+
+def compare_errors(book, rows):
     for page in functions_pages(book):
         shown = {}
-        for functions, codes in page.error_lists():
+        for functions, entries in page.error_lists():
             if not functions:
                 yield f"man/{page.name}: ERRORS has a list that no .Fn introduces"
             for name in functions:
                 if name in shown:
                     yield f"man/{page.name}: ERRORS has two lists for {name}"
-                shown[name] = set(codes)
+                shown[name] = entries
         for name in sorted(set(shown) - set(page.names())):
             yield f"man/{page.name}: ERRORS has a list for {name}, NAME does not"
         for name in page.names():
-            yield from compare_codes(page, name, shown, expected.get(name, set()))
-
-
-def compare_codes(page, name, shown, expected):
-    if not expected and name not in shown and name not in page.error_mentions():
-        yield f"man/{page.name}: ERRORS must say that {name} cannot fail"
-    for code in sorted(expected - shown.get(name, set())):
-        yield f"man/{page.name}: ERRORS of {name} lacks {code}"
-    for code in sorted(shown.get(name, set()) - expected):
-        yield f"man/{page.name}: ERRORS of {name} has {code}, contract/errors.tsv has not"
+            expected = rows.get(name, [])
+            if not expected and name not in shown and name not in page.error_mentions():
+                yield f"man/{page.name}: ERRORS must say that {name} cannot fail"
+            for what in conditions.differences(expected, shown.get(name, {}),
+                                               page.error_effects(name)):
+                yield f"man/{page.name}: {name}: {what}"
 
 
 def check_references(book):

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Holds contract/errors.tsv against what the manuals of the predecessor document, whatever the
+pages of this manual say: no row of theirs is lost, none is claimed to be theirs that is not."""
+
+import re
+
+import contract
+
+GLUE = {"failed", "of", "or", "the"}
+
+
+def words(text):
+    return set(re.findall(r"\w+", text)) - GLUE
+
+
+def key(row):
+    """What follows a semicolon says what happens then."""
+    return row["function"], row["code"], row["condition"].split(";")[0]
+
+
+def compare_original(rows, original):
+    """Each documented condition stands in a row word by word; or the rows of that function and
+    code contain all its words, the notes included, which say what became of it."""
+    present, by_code = {key(row) for row in rows}, {}
+    for row in rows:
+        by_code.setdefault(key(row)[:2], []).append(row)
+    for row in original:
+        if key(row) in present:
+            continue
+        said = [f"{other['condition']} {other['note']}" for other in by_code.get(key(row)[:2], [])]
+        lost = words(row["condition"]) - words(" ".join(said))
+        if lost or not said:
+            yield (f"{row['function']} {row['code']} {row['condition']!r} was documented: restore "
+                   f"the row, or let a note say what became of {' '.join(sorted(lost)) or 'it'}")
+    documented = {key(row) for row in original}
+    for row in rows:
+        literal = row["decision"] == "never" or row["decision"] == "kept" and not row["note"]
+        if literal and key(row) not in documented:
+            yield (f"{row['function']} {row['code']} {row['condition']!r} is {row['decision']}, "
+                   "but was documented otherwise or not at all: a note must say so")
+        if row["decision"] not in ("kept", "changed", "never"):
+            yield f"{row['function']} {row['code']}: there is no decision {row['decision']!r}"
+
+
+def check_original(book):
+    """contract/errors.tsv keeps all that the predecessor's manuals document."""
+    tables = [contract.read_table(book.source / "contract" / path)
+              for path in ("errors.tsv", "original/errors.tsv")]
+    yield from compare_original(*tables)

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Spoils each row of contract/errors.tsv in every way that one can think of: it is lost, has
+another code or decision, or one word, sign or part of its condition is another or missing. The
+checks of the table against the manual and the predecessor's manuals must notice each."""
+
+import re
+import sys
+
+sys.dont_write_bytecode = True
+
+import check
+import conditions
+import contract
+import original
+import text_checks
+
+SIGNS = {"==": "!=", "!=": "==", "<": ">", ">": "<", ">=": "<", "||": "&&", "&&": "||", "%": "/"}
+
+
+def other_word(word):
+    if word.isdigit():
+        return str(int(word) + 1)
+    return {"NULL": "0", "EAGAIN": "EBUSY"}.get(word, word[:-1] or "x")
+
+
+def other_conditions(text):
+    """The condition with one thing that is another, or without one of its parts."""
+    for match in re.finditer(r"\w+", text):
+        yield text[:match.start()] + other_word(match.group()) + text[match.end():]
+    for match in re.finditer(r"(?<= )(?:==|!=|<|>|>=|\|\||&&|%)(?= )", text):
+        yield text[:match.start()] + SIGNS[match.group()] + text[match.end():]
+    for separator in (" || ", " && ", "; ", ", ", " or "):
+        parts = text.split(separator)
+        for at in range(len(parts) if len(parts) > 1 else 0):
+            yield separator.join(parts[:at] + parts[at + 1:])
+
+
+def spoiled(row, codes):
+    """(what is wrong, the rows that stand for this one)."""
+    yield "the row is lost", []
+    for code in codes - {row["code"]}:
+        yield f"code {code}", [{**row, "code": code}]
+    for condition in other_conditions(row["condition"]):
+        yield f"condition {condition!r}", [{**row, "condition": condition}]
+    yield "another decision", [{**row, "decision": "kept" if row["decision"] == "never"
+                                else "never"}]
+
+
+class Checks:
+    """The two checks over a table, of one function where that is enough."""
+
+    def __init__(self, book):
+        self.original = contract.read_table(book.source / "contract/original/errors.tsv")
+        self.pages = {}
+        for page in text_checks.functions_pages(book):
+            for functions, entries in page.error_lists():
+                for name in functions:
+                    self.pages[name] = entries, page.error_effects(name)
+
+    def notice(self, name, rows):
+        happen = [row for row in rows if row["decision"] != "never"]
+        documented = [row for row in self.original if row["function"] == name]
+        return (any(conditions.differences(happen, *self.pages.get(name, ({}, {}))))
+                or any(original.compare_original(rows, documented)))
+
+
+def main():
+    book = check.Book(check.HERE.parent.parent)
+    checks, by_function = Checks(book), {}
+    for row in contract.read_table(book.source / "contract/errors.tsv"):
+        by_function.setdefault(row["function"], []).append(row)
+    codes = {row["code"] for rows in by_function.values() for row in rows}
+    tried, missed = 0, []
+    for name, rows in by_function.items():
+        if checks.notice(name, rows):
+            sys.exit(f"{name} has faults before it is spoiled: see check.py errors original")
+        for at, row in enumerate(rows):
+            for what, instead in spoiled(row, codes):
+                tried += 1
+                if not checks.notice(name, rows[:at] + instead + rows[at + 1:]):
+                    missed.append(f"{name} {row['code']} {row['condition']!r}: {what}")
+    for each in missed:
+        print(f"NOT NOTICED: {each}")
+    print(f"{sum(map(len, by_function.values()))} rows, {tried} spoiled tables, "
+          f"{len(missed)} not noticed")
+    if missed:
+        sys.exit("let wordings.tsv or contract/original/errors.tsv pin what is named above")
+
+
+if __name__ == "__main__":
+    main()
