@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Data that was flushed persistently survives a power cut: persistence.py LAB BUILD LOGS boots the
-lab twice on one file of emulated persistent memory; the first machine is killed at once.
+Data that was flushed persistently survives a power cut, and data that was only posted does not:
+persistence.py LAB BUILD LOGS boots the lab twice on one file of emulated persistent memory; the
+first machine is killed at once.
 """
 
 import os
@@ -51,9 +52,10 @@ def main():
     tap = Tap(build, 2, os.path.join(logs, "persistence-" + build))
     with tempfile.TemporaryDirectory() as directory:
         runs = Runs(lab, build, os.path.join(directory, "pmem"), tap)
-        runs.boot("write", "writes are flushed persistently, then the power is cut", POWER_CUT,
-                  "all blocks are flushed")
-        runs.boot("check", "the next boot finds every flushed block", 0, "all blocks are there")
+        runs.boot("write", "blocks are written, one half of them is flushed, the power is cut",
+                  POWER_CUT, "all blocks are flushed")
+        runs.boot("check", "the next boot finds every flushed block and no other", 0,
+                  "no block of the control is there")
     return tap.end("two boots on one file")
 
 
