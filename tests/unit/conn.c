@@ -130,7 +130,7 @@ static void signals_do_not_end_the_wait(void **state) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     new_conn(&outgoing);
     unit_begin();
-    interrupt_soon(close_it);
+    interrupt_wait(close_it);
     const int ret = rpma_conn_next_event(w.h.conn, &event);
     interrupt_done();
     assert_int_equal(ret, 0);

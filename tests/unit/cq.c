@@ -92,7 +92,7 @@ static void nothing_to_wait_for_is_no_failure(void **state) {
 static void signal_ends_a_blocking_wait(void **state) {
     (void)state;
     new_conn(&own);
-    interrupt_soon(NULL);
+    interrupt_wait(NULL);
     EXPECT_ERROR(rpma_cq_wait(cq), RPMA_E_NO_COMPLETION, "errno in {EAGAIN, EINTR}",
                  "ibv_get_cq_event()", EINTR, "ibv_get_cq_event");
     interrupt_done();

@@ -47,7 +47,7 @@ static void returns_after_the_flush(void **state) {
     (void)state;
     new_conn();
     fake_complete(queue, &earlier);
-    interrupt_soon(complete_the_flush);
+    interrupt_wait(complete_the_flush);
     assert_int_equal(persist(), 0);
     interrupt_done();
     struct ibv_wc wc;
@@ -62,7 +62,7 @@ static void survives_a_stale_event(void **state) {
     new_conn();
     fake_complete(queue, &earlier);
     MUST(rpma_cq_get_wc(world_cq(&w), 1, &wc, NULL));
-    interrupt_soon(complete_the_flush);
+    interrupt_wait(complete_the_flush);
     assert_int_equal(persist(), 0);
     interrupt_done();
     world_drop(&w);
@@ -71,7 +71,7 @@ static void survives_a_stale_event(void **state) {
 static void reports_a_failed_flush(void **state) {
     (void)state;
     new_conn();
-    interrupt_soon(fail_the_flush);
+    interrupt_wait(fail_the_flush);
     assert_int_equal(persist(), RPMA_E_UNKNOWN);
     interrupt_done();
     world_drop(&w);

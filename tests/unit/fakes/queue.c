@@ -2,9 +2,14 @@
 // Copyright 2026, the librpma developers
 
 // queue.c -- events behind a real descriptor, so that O_NONBLOCK, poll() and signals are real.
+// The kernel's waits behave alike: ucma_get_event() (Linux 7.3, drivers/infiniband/core/ucma.c)
+// and ib_uverbs_event_read() (uverbs_main.c) answer EAGAIN with O_NONBLOCK and end at a signal
+// whose handler was installed without SA_RESTART.
 
 #include "internal.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -34,9 +39,29 @@ void fake_queue_push(struct fake_queue *queue, void *what) {
     queue->end = &node->next;
 }
 
-int fake_queue_wait(const struct fake_queue *queue) {
+static _Thread_local int let_in; // the signal that the next wait of this thread lets in
+
+void fake_wait_lets_in(int signal) {
+    let_in = signal;
+}
+
+static int read_one(const struct fake_queue *queue) {
     uint64_t value;
     return read(queue->fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
+}
+
+int fake_queue_wait(const struct fake_queue *queue) {
+    struct pollfd ready = {.fd = queue->fd, .events = POLLIN};
+    sigset_t mask;
+    if (let_in) {
+        pthread_sigmask(SIG_SETMASK, NULL, &mask);
+        sigdelset(&mask, let_in);
+        if (ppoll(&ready, 1, NULL, &mask) < 0) { // it had to wait
+            let_in = 0;
+            return -1;
+        }
+    }
+    return read_one(queue);
 }
 
 void *fake_queue_take(struct fake_queue *queue) {
@@ -62,7 +87,7 @@ void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void
         if (!node->next)
             queue->end = at;
         free(node);
-        fake_queue_wait(queue); // never blocks: the node stood for one count
+        read_one(queue); // never blocks: the node stood for one count
         return what;
     }
     return NULL;

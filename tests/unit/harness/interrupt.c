@@ -1,42 +1,60 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// interrupt.c -- sends the signal from a thread of its own.
+// interrupt.c -- the signal is sent before the call and stays blocked until the call waits.
 
 #include "interrupt.h"
 
+#include "unit.h"
+
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
-#include <unistd.h>
 
-enum { SOON_US = 20000 }; // the wait has begun by then
-
-static pthread_t waiting, sending;
+static sem_t arrived; // at a wait, or given up
+static volatile sig_atomic_t met;
+static void (*call_later)(void);
+static pthread_t later;
 static struct sigaction before;
+static sigset_t mask_before;
 
-static void ignore(int signal) {
+static void arrive(int signal) {
     (void)signal;
+    met = 1;
+    sem_post(&arrived);
 }
 
-static void *send(void *then) {
-    usleep(SOON_US);
-    pthread_kill(waiting, SIGUSR1);
-    usleep(SOON_US);
-    if (then)
-        (*(void (**)(void))then)();
-    return NULL;
+static void *act_later(void *unused) {
+    while (sem_wait(&arrived) != 0)
+        ;
+    call_later();
+    return unused;
 }
 
-void interrupt_soon(void (*then)(void)) {
-    static void (*called)(void);
-    const struct sigaction action = {.sa_handler = ignore};
-    called = then;
-    waiting = pthread_self();
+void interrupt_wait(void (*then)(void)) {
+    const struct sigaction action = {.sa_handler = arrive};
+    sigset_t mask;
+    sem_init(&arrived, 0, 0);
+    met = 0;
+    call_later = then;
     sigaction(SIGUSR1, &action, &before);
-    pthread_create(&sending, NULL, send, then ? &called : NULL);
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &mask, &mask_before);
+    pthread_kill(pthread_self(), SIGUSR1);
+    fake_wait_lets_in(SIGUSR1);
+    if (then)
+        pthread_create(&later, NULL, act_later, NULL);
 }
 
 void interrupt_done(void) {
-    pthread_join(sending, NULL);
+    const bool in_time = met;
+    fake_wait_lets_in(0);
+    pthread_sigmask(SIG_SETMASK, &mask_before, NULL); // a signal that met no wait arrives now
+    if (call_later)
+        pthread_join(later, NULL);
     sigaction(SIGUSR1, &before, NULL);
+    sem_destroy(&arrived);
+    if (!in_time)
+        fail_msg("the call has not waited: the signal did not interrupt it");
 }

@@ -6,10 +6,12 @@
 #ifndef INTERRUPT_H
 #define INTERRUPT_H 1
 
-// Soon sends a signal, without SA_RESTART, to the calling thread, and later calls then (if any)
-// from another thread.
-void interrupt_soon(void (*then)(void));
-// Waits until both have happened, and restores the signal's action.
+// A signal, without SA_RESTART, interrupts the next call of this thread that waits for an event;
+// after that another thread calls then (if any). No time is involved: the signal is pending
+// already and the wait lets it in.
+void interrupt_wait(void (*then)(void));
+// Waits until both have happened, restores the signal's action, and fails the test when no wait
+// met the signal.
 void interrupt_done(void);
 
 #endif // INTERRUPT_H
