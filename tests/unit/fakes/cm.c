@@ -91,7 +91,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 
 static bool belongs(void *what, void *with) {
     const struct fake_cm_event *event = what;
-    return event->event.id == &((struct fake_id *)with)->id;
+    return event->seen->event.id == &((struct fake_id *)with)->id;
 }
 
 void fake_move_events(struct fake_event_channel *from, struct fake_event_channel *to,
@@ -172,18 +172,21 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     struct fake_cm_event *taken = fake_queue_take(&found->queue);
     taken->object.internal = false; // from now on the library owes an acknowledgement
     taken->counted_on->unacked++;
-    if (taken->event.event == RDMA_CM_EVENT_CONNECT_REQUEST && taken->counted_on->listening) {
+    struct rdma_cm_event *seen = &taken->seen->event;
+    if (seen->event == RDMA_CM_EVENT_CONNECT_REQUEST && taken->counted_on->listening) {
         struct fake_id *child = fake_new_id(found);
         child->incoming = true;
         child->id.verbs = fake_context(fake_device()->other_device);
         child->id.ps = RDMA_PS_TCP;
-        taken->event.listen_id = &taken->counted_on->id;
-        taken->event.id = &child->id;
+        seen->listen_id = &taken->counted_on->id;
+        seen->id = &child->id;
     }
-    *event = &taken->event;
+    *event = seen;
     return 0;
 }
 
+// rdma-core 56, librdmacm/cma.c, rdma_ack_cm_event(): counts, frees the event, and refuses NULL
+// only. Its manual page speaks of failures, so a fault may cause one.
 int rdma_ack_cm_event(struct rdma_cm_event *event) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_ack_cm_event", event);
@@ -253,15 +256,16 @@ void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8
         fake_misuse("fake_cm_event: no CM ID on that descriptor");
         return;
     }
-    struct fake_cm_event *made =
-        fake_create(FAKE_CM_EVENT, sizeof(*made), offsetof(struct fake_cm_event, event));
+    struct fake_cm_event *made = fake_create(FAKE_CM_EVENT, sizeof(*made), 0);
+    struct fake_cm_event_seen *seen = fake_give_page(&made->object, sizeof(*seen));
     made->object.internal = true; // not yet the library's
-    made->event.id = &id->id;
-    made->event.event = type;
+    made->seen = seen;
     made->counted_on = id;
+    seen->event.id = &id->id;
+    seen->event.event = type;
     if (len)
-        memcpy(made->data, data, len);
-    made->event.param.conn.private_data = len ? made->data : NULL;
-    made->event.param.conn.private_data_len = len;
+        memcpy(seen->data, data, len);
+    seen->event.param.conn.private_data = len ? seen->data : NULL;
+    seen->event.param.conn.private_data_len = len;
     fake_queue_push(&channel->queue, made);
 }

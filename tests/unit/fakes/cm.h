@@ -23,11 +23,16 @@ struct fake_id {
     bool incoming, listening, answered; // answered: accepted or rejected
 };
 
+// What the library sees of an event; gone after the acknowledgement.
+struct fake_cm_event_seen {
+    struct rdma_cm_event event;
+    unsigned char data[256];
+};
+
 struct fake_cm_event {
     struct fake_object object;
-    struct rdma_cm_event event;
+    struct fake_cm_event_seen *seen;
     struct fake_id *counted_on;
-    unsigned char data[256];
 };
 
 struct fake_id *fake_find_id(struct rdma_cm_id *id, const char *call);

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct fake_device fake_device_state;
 void (*fake_cm_reset)(void);
@@ -87,6 +89,23 @@ void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset) {
     return object;
 }
 
+void *fake_give_page(struct fake_object *object, size_t size) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    object->bytes_of_page = (size + page - 1) & ~(page - 1);
+    object->page = mmap(NULL, object->bytes_of_page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (object->page == MAP_FAILED)
+        abort();
+    object->outer = object->page;
+    return object->page;
+}
+
+static void give_back(struct fake_object *object) {
+    if (object->page)
+        munmap(object->page, object->bytes_of_page);
+    free(object);
+}
+
 struct fake_object *fake_first(void) {
     return objects;
 }
@@ -114,6 +133,8 @@ void fake_destroy(struct fake_object *object) {
     *at = object->next;
     object->next = NULL;
     object->dead = true;
+    if (object->page) // stays reserved, so that a use is a crash and not another object
+        mprotect(object->page, object->bytes_of_page, PROT_NONE);
     if (!dead)
         end_of_dead = &dead;
     *end_of_dead = object;
@@ -121,7 +142,7 @@ void fake_destroy(struct fake_object *object) {
     if (++dead_count > MAX_DEAD) {
         struct fake_object *oldest = dead;
         dead = oldest->next;
-        free(oldest);
+        give_back(oldest);
         dead_count--;
     }
 }
@@ -190,7 +211,7 @@ size_t fake_bytes_held(void) {
 static void free_all(struct fake_object **list) {
     while (*list) {
         struct fake_object *next = (*list)->next;
-        free(*list);
+        give_back(*list);
         *list = next;
     }
 }

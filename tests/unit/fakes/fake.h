@@ -166,8 +166,9 @@ void fake_poll_returns(int number);
 
 // ---- signals -------------------------------------------------------------------------------
 
-// The next rdma_get_cm_event() or ibv_get_cq_event() of this thread that has to wait lets in that
-// signal, which the thread blocks otherwise: sent before the call, it arrives during the wait.
+// The next rdma_get_cm_event() or ibv_get_cq_event() of this thread that has to wait lets in
+// that signal, which the thread blocks otherwise: sent before the call, it arrives during the
+// wait.
 void fake_wait_lets_in(int signal);
 
 // ---- connection manager --------------------------------------------------------------------

@@ -33,6 +33,8 @@ struct fake_object {
     bool refused;      // a fault refused its release
     bool internal;     // made by the fakes for themselves
     const void *outer; // the structure that the library sees
+    void *page;        // what it lies in, when it is to vanish with its release; or NULL
+    size_t bytes_of_page;
     size_t bytes;
     unsigned children;         // live objects that depend on this one
     unsigned refused_children; // those of them whose release was refused
@@ -111,6 +113,8 @@ void fake_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void fake_touch(const void *bytes, size_t len);
 
 void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset);
+// Puts the outer structure on pages of its own. From fake_destroy() on they cannot be read.
+void *fake_give_page(struct fake_object *object, size_t size);
 // The live object behind what the library handed over; NULL and a misuse when there is none.
 void *fake_find(enum fake_kind kind, const void *outer, const char *call);
 struct fake_object *fake_first(void); // of the live ones, newest first
