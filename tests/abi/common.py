@@ -84,12 +84,12 @@ def run(command, env=None, cwd=None, check=True):
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, env=env, cwd=cwd, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=1800,
                               check=False)
     except FileNotFoundError:
         raise Missing(f"{command[0]} is not installed (tools/setup abi does that)") from None
     except subprocess.TimeoutExpired:
-        raise Fault(f"no end after 300 s: {shlex.join(command)}") from None
+        raise Fault(f"no end after 1800 s: {shlex.join(command)}") from None
     if check and done.returncode != 0:
         text = "\n  ".join(done.stdout.strip().splitlines()[:12])
         raise Fault(f"status {done.returncode}: {shlex.join(command)}\n  {text}")

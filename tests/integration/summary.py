@@ -3,22 +3,13 @@
 # Copyright 2026, the librpma developers
 """Prints what the integration tests showed: summary.py DIRECTORY RUN…; fails unless all passed."""
 
-import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
-from harness.report import RESULTS, keep  # noqa: E402
-
-
-def load(directory, run):
-    try:
-        with open(os.path.join(directory, run, RESULTS), encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return None
+from harness.report import keep, load  # noqa: E402
 
 
 def describe(run, result):
@@ -38,7 +29,7 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     directory, runs = sys.argv[1], sys.argv[2:]
-    results = {run: load(directory, run) for run in runs}
+    results = {run: load(os.path.join(directory, run)) for run in runs}
     text = "\n".join(line for run in runs for line in describe(run, results[run]))
     print(f"{text}\nlogs: {directory}")
     keep(directory, "summary.txt", text + "\n")

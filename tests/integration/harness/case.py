@@ -32,7 +32,7 @@ class Case:
 def case(group, title, table=({},), limit=60, builds=("native", "plain")):
     """
     Enters a function into the table, once per row of values. limit: seconds until it counts as
-    failed. builds: those it runs on; others would show nothing more.
+    failed, on an idle machine. builds: those it runs on; others would show nothing more.
     """
     def enter(function):
         TABLE.extend(Case(group, title, function, values, limit, builds) for values in table)
@@ -120,7 +120,7 @@ class Test:
         for side in living:
             side.wait_for_end()
 
-    def wait_until_equal(self, measure, wanted, what, seconds=5):
+    def wait_until_equal(self, measure, wanted, what, seconds=60):
         deadline = time.monotonic() + seconds
         while (found := measure()) != wanted:
             if time.monotonic() > deadline:
@@ -182,7 +182,7 @@ def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=No
 
 
 def disconnect(first, second, number=0):
-    """One side begins, the other finishes; both see the end within ten seconds."""
+    """One side begins, the other finishes; both see the end."""
     first("disconnect", conn=number)
     second.event("CLOSED", conn=number)
     second("disconnect", conn=number)

@@ -10,8 +10,20 @@ RESULTS = "results.json"
 
 
 def keep(directory, name, text):
-    with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+    """Never half a file, whenever the machine dies."""
+    path = os.path.join(directory, name)
+    with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
+    os.replace(path + ".new", path)
+
+
+def load(directory):
+    """What a run left behind, or None."""
+    try:
+        with open(os.path.join(directory, RESULTS), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
 
 
 class Tap:
@@ -28,19 +40,24 @@ class Tap:
     def add(self, name, result, reason, seconds):
         self.rows.append({"name": name, "result": result, "reason": reason,
                           "seconds": round(seconds, 1)})
+        self.save("a machine that is still running, or died")
         verdict = "not ok" if result == "failed" else "ok"
         note = f" # SKIP {reason}" if result == "skipped" else ""
         print(f"{verdict} {len(self.rows)} - {name} ({seconds:.1f} s){note}")
         if result == "failed":
-            print(f"# {reason}")
+            print("\n".join(f"# {line}" for line in reason.splitlines()))
         print(end="", flush=True)
 
-    def end(self, where):
-        """where: on what it ran. Returns the exit status."""
+    def save(self, where):
         counts = {result: sum(row["result"] == result for row in self.rows)
                   for result in ("passed", "failed", "skipped")}
         keep(self.directory, RESULTS, json.dumps(
             {"build": self.build, "where": where, **counts, "cases": self.rows}, indent=1))
+        return counts
+
+    def end(self, where):
+        """where: on what it ran. Returns the exit status."""
+        counts = self.save(where)
         print(f"# {self.build} build on {where}: {counts['passed']} passed, "
               f"{counts['failed']} failed, {counts['skipped']} skipped; logs in "
               f"{self.directory}", flush=True)

@@ -135,7 +135,7 @@ class Side:
             expect(found.opcode, opcode, f"{self.name}: completion opcode")
         return found
 
-    def event(self, wanted, within=10, **values):
+    def event(self, wanted, within=60, **values):
         """The connection's next event must be this one and come within so many seconds."""
         answer = self("event", timeout=int(within * 1000), **values)
         expect(answer["event"], wanted, f"{self.name}: event")
@@ -156,7 +156,7 @@ class Side:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def wait_for_end(self, timeout=60):
+    def wait_for_end(self, timeout=300):
         try:
             expect(self.process.wait(timeout), 0, f"{self.name}: exit status")
         except subprocess.TimeoutExpired:

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""
+Boots the lab for run.py and passes its lines on: in_lab.py LAB LOGS BUILD [--group GROUP]. Each case
+gets a verdict, also those that the machine did not come to because it died or hangs.
+"""
+
+import os
+import re
+import select
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.dont_write_bytecode = True
+
+from harness.report import Tap, load  # noqa: E402
+
+RUN = "tests/integration/run.py"
+# Far above the limit of any case: run.py ends those itself, unless its kernel hangs.
+SILENCE = 7200
+
+
+def list_cases(arguments):
+    done = subprocess.run([os.path.join(HERE, "run.py"), *arguments, "--list"], text=True,
+                          stdout=subprocess.PIPE, check=True)
+    return done.stdout.splitlines()
+
+
+class Machine:
+    """The lab, which writes to a pipe; lines() ends with it, or when it says nothing any more."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        self.trouble = ""
+
+    def lines(self):
+        rest = b""
+        while True:
+            if not select.select([self.process.stdout], [], [], SILENCE)[0]:
+                self.process.terminate()  # the lab takes its machine along
+                self.trouble = f"nothing was heard of the lab for {SILENCE} s"
+                break
+            chunk = os.read(self.process.stdout.fileno(), 65536)
+            if not chunk:
+                break
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from (line.decode(errors="replace") for line in lines)
+        status = self.process.wait()
+        self.trouble = self.trouble or f"the lab ended with status {status}"
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    lab, logs, build, *arguments = sys.argv[1:]
+    directory = os.path.join(logs, f"{arguments[1] if arguments else 'integration'}-{build}")
+    arguments = ["--build", build, *arguments]
+    names = list_cases(arguments)
+    tap = Tap(build, len(names), directory)
+    machine = Machine([lab, "run", "--hosts", "3", "--share", logs, "--timeout", "1000000",
+                       "--build", build, "--", RUN, *arguments, "--logs", directory])
+    told = 0
+    for line in machine.lines():
+        if not line.startswith("1.."):
+            print(line, flush=True)
+        told += re.match(r"(not )?ok \d", line) is not None
+    if told == len(names):
+        return machine.process.returncode
+    found = load(directory) or {"cases": []}
+    tap.rows = found["cases"][:told]
+    for name in names[told:]:
+        tap.add(name, "failed", f"not run to its end: {machine.trouble}", 0)
+    return tap.end("a machine that died")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
