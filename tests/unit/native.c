@@ -267,44 +267,6 @@ static void flush_failures_are_reported(void **state) {
     world_drop(&w);
 }
 
-// ---- RPMA_FLUSH ----------------------------------------------------------------------------
-
-// The operator of unlike peers overrides the choice; read once for each peer.
-static void operator_chooses_the_flush(void **state) {
-    (void)state;
-    static const struct {
-        const char *value;
-        bool device, native, warned;
-    } cases[] = {
-        {NULL, true, true, false},        {NULL, false, false, false},
-        {"auto", true, true, false},      {"auto", false, false, false},
-        {"emulated", true, false, false}, {"emulated", false, false, false},
-        {"native", true, true, false},    {"native", false, false, true},
-        {"nonsense", true, true, true},   {"", false, false, true},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        const bool native = cases[i].native && BUILD_FLUSHES;
-        // A build without the operation cannot do what "native" wants on any device.
-        const bool cannot = cases[i].value && strcmp(cases[i].value, "native") == 0 && !native;
-        fake_reset();
-        fake_device()->native_flush = cases[i].device;
-        memset(&w.h, 0, sizeof(w.h));
-        if (cases[i].value)
-            setenv("RPMA_FLUSH", cases[i].value, 1);
-        MUST(rpma_peer_new(fake_context(0), &w.h.peer));
-        unsetenv("RPMA_FLUSH");
-        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), cases[i].warned || cannot);
-        world_request(&w, &outgoing);
-        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-        unsigned char desc[21];
-        world_descriptor(desc, WORLD_REMOTE_ADDR, 64, 1, WORLD_EVERY_USAGE);
-        MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
-        MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY, 0, 8, 1));
-        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
-        world_drop(&w);
-    }
-}
-
 int main(void) {
     unsetenv("RPMA_FLUSH");
     const struct CMUnitTest tests[] = {
@@ -319,7 +281,6 @@ int main(void) {
         TEST(flush_hands_its_range_on),
         TEST(native_flush_leaves_bounds_to_the_device),
         TEST(flush_failures_are_reported),
-        TEST(operator_chooses_the_flush),
     };
     return UNIT_RUN("native", tests);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rma.c -- read, write, write with immediate, atomic write and flush, as plain work requests
+// rma.c -- read, write, write with immediate, atomic write and flush: what they have in common
 
 #include "world.h"
 
@@ -215,94 +215,6 @@ static void atomic_write_warns_of_a_misaligned_region(void **state) {
     world_drop(&w);
 }
 
-// ---- flush ---------------------------------------------------------------------------------
-
-static struct rpma_mr_remote *region(uint64_t size, uint8_t usage) {
-    unsigned char desc[21];
-    struct rpma_mr_remote *remote = NULL;
-    world_descriptor(desc, WORLD_REMOTE_ADDR, size, WORLD_REMOTE_RKEY, usage);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
-    return remote;
-}
-
-// A read behind the writes: of 8 bytes, or of what the region has left there.
-static void flush_reads_inside_the_region(void **state) {
-    (void)state;
-    static const struct {
-        uint64_t size, offset;
-        uint32_t length;
-    } cases[] = {
-        {64, 0, 8}, {64, 56, 8}, {64, 57, 7}, {64, 63, 1},
-        {1, 0, 1},  {7, 0, 7},   {8, 0, 8},   {UINT64_MAX, (uint64_t)1 << 40, 8},
-    };
-    new_conn();
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct rpma_mr_remote *remote = region(cases[i].size, WORLD_EVERY_USAGE);
-        MUST(rpma_flush(w.h.conn, remote, cases[i].offset, UINT32_MAX,
-                        RPMA_FLUSH_TYPE_VISIBILITY, RPMA_F_COMPLETION_ALWAYS, context));
-        expect_common(posted(), IBV_WR_RDMA_READ, SIGNALED);
-        assert_int_equal(posted()->sge.length, cases[i].length);
-        assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR + cases[i].offset);
-        assert_int_equal(posted()->rkey, WORLD_REMOTE_RKEY);
-        assert_int_not_equal(posted()->sge.lkey, fake_lkey(w.memory)); // the peer's own target
-        MUST(rpma_mr_remote_delete(&remote));
-    }
-    world_drop(&w);
-}
-
-static void flush_needs_the_usage_of_the_region(void **state) {
-    (void)state;
-    static const struct {
-        uint8_t usage;
-        enum rpma_flush_type type;
-    } cases[] = {
-        {RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY},
-        {RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, RPMA_FLUSH_TYPE_PERSISTENT},
-        {RPMA_MR_USAGE_WRITE_DST, RPMA_FLUSH_TYPE_VISIBILITY},
-    };
-    new_conn();
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct rpma_mr_remote *remote = region(64, cases[i].usage);
-        EXPECT_ERROR(rpma_flush(w.h.conn, remote, 0, 8, cases[i].type, 1, context),
-                     RPMA_E_NOSUPP, "type is not in the usage", "not registered for this");
-        MUST(rpma_mr_remote_delete(&remote));
-    }
-    world_drop(&w);
-}
-
-static void persistent_flush_needs_direct_write(void **state) {
-    (void)state;
-    new_conn(); // with direct write applied
-    MUST(flush_persistent(8, 1));
-    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
-    MUST(flush_persistent(8, 1)); // the connection has a copy
-    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
-    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, context),
-                 RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
-    MUST(flush_visibility(8, 1));
-    world_drop(&w);
-    memset(&w.h, 0, sizeof(w.h)); // and before anything was applied
-    world_peer(&w);
-    world_request(&w, &outgoing);
-    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, context),
-                 RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
-    world_drop(&w);
-}
-
-// An unknown type is an error of the program: found before what the other side lacks.
-static void unknown_flush_type_comes_first(void **state) {
-    (void)state;
-    new_conn();
-    struct rpma_mr_remote *remote = region(64, RPMA_MR_USAGE_WRITE_DST);
-    EXPECT_ERROR(rpma_flush(w.h.conn, remote, 0, 8, (enum rpma_flush_type)7, 1, context),
-                 RPMA_E_INVAL, "type not in",
-                 "type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}",
-                 .logs = "type");
-    MUST(rpma_mr_remote_delete(&remote));
-    world_drop(&w);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(flags_decide_on_completion),
@@ -313,10 +225,6 @@ int main(void) {
         TEST(immediate_data_is_in_network_order),
         TEST(atomic_write_copies_its_bytes),
         TEST(atomic_write_warns_of_a_misaligned_region),
-        TEST(flush_reads_inside_the_region),
-        TEST(flush_needs_the_usage_of_the_region),
-        TEST(persistent_flush_needs_direct_write),
-        TEST(unknown_flush_type_comes_first),
     };
     return UNIT_RUN("rma", tests);
 }

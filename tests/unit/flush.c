@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// flush.c -- flushes that read: what they read into, what they need, who chooses them
+
+#include "world.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef TEST_NATIVE_FLUSH
+enum { BUILD_FLUSHES = true };
+#else
+enum { BUILD_FLUSHES = false };
+#endif
+
+static struct world w;
+static const struct shape outgoing = {.name = "outgoing"};
+static void *const context = (void *)0x1234567890;
+
+static void new_conn(void) {
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &outgoing);
+}
+
+static const struct fake_post *posted(void) {
+    EXPECT_CALLS("ibv_post_send");
+    return &fake_last("ibv_post_send")->send;
+}
+
+static int flush(enum rpma_flush_type type) {
+    return rpma_flush(w.h.conn, w.h.remote, 8, 8, type, RPMA_F_COMPLETION_ALWAYS, context);
+}
+
+// ---- reads ---------------------------------------------------------------------------------
+
+static struct rpma_mr_remote *region(uint64_t size, uint8_t usage) {
+    unsigned char desc[21];
+    struct rpma_mr_remote *remote = NULL;
+    world_descriptor(desc, WORLD_REMOTE_ADDR, size, WORLD_REMOTE_RKEY, usage);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
+    return remote;
+}
+
+// A read behind the writes: of 8 bytes, or of what the region has left there.
+static void flush_reads_inside_the_region(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t size, offset;
+        uint32_t length;
+    } cases[] = {
+        {64, 0, 8}, {64, 56, 8}, {64, 57, 7}, {64, 63, 1},
+        {1, 0, 1},  {7, 0, 7},   {8, 0, 8},   {UINT64_MAX, (uint64_t)1 << 40, 8},
+    };
+    new_conn();
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rpma_mr_remote *remote = region(cases[i].size, WORLD_EVERY_USAGE);
+        MUST(rpma_flush(w.h.conn, remote, cases[i].offset, UINT32_MAX,
+                        RPMA_FLUSH_TYPE_VISIBILITY, RPMA_F_COMPLETION_ALWAYS, context));
+        assert_int_equal(posted()->opcode, IBV_WR_RDMA_READ);
+        assert_int_equal(posted()->flags, IBV_SEND_SIGNALED);
+        assert_int_equal(posted()->wr_id, (uintptr_t)context);
+        assert_int_equal(posted()->sge.length, cases[i].length);
+        assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR + cases[i].offset);
+        assert_int_equal(posted()->rkey, WORLD_REMOTE_RKEY);
+        assert_int_not_equal(posted()->sge.lkey, fake_lkey(w.memory)); // the peer's own target
+        MUST(rpma_mr_remote_delete(&remote));
+    }
+    world_drop(&w);
+}
+
+// Both also on a device that flushes by itself.
+static void flush_needs_the_usage(bool native) {
+    static const struct {
+        uint8_t usage;
+        enum rpma_flush_type type;
+    } cases[] = {
+        {RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY},
+        {RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, RPMA_FLUSH_TYPE_PERSISTENT},
+        {RPMA_MR_USAGE_WRITE_DST, RPMA_FLUSH_TYPE_VISIBILITY},
+    };
+    fake_device()->native_flush = native;
+    new_conn();
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rpma_mr_remote *remote = region(64, cases[i].usage);
+        EXPECT_ERROR(rpma_flush(w.h.conn, remote, 0, 8, cases[i].type, 1, context),
+                     RPMA_E_NOSUPP, "type is not in the usage", "not registered for this");
+        MUST(rpma_mr_remote_delete(&remote));
+    }
+    world_drop(&w);
+}
+
+static void flush_needs_the_usage_of_the_region(void **state) {
+    (void)state;
+    flush_needs_the_usage(false);
+    flush_needs_the_usage(true);
+}
+
+static void persistent_flush_needs(bool native) {
+    fake_device()->native_flush = native;
+    new_conn(); // with direct write applied
+    MUST(flush(RPMA_FLUSH_TYPE_PERSISTENT));
+    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
+    MUST(flush(RPMA_FLUSH_TYPE_PERSISTENT)); // the connection has a copy
+    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
+    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, context),
+                 RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
+    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+    world_drop(&w);
+    memset(&w.h, 0, sizeof(w.h)); // and before anything was applied
+    world_peer(&w);
+    world_request(&w, &outgoing);
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, context),
+                 RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
+    world_drop(&w);
+}
+
+static void persistent_flush_needs_direct_write(void **state) {
+    (void)state;
+    persistent_flush_needs(false);
+    persistent_flush_needs(true);
+}
+
+// A private page would be another one for the parent as soon as it has a child.
+static void flush_target_is_shared_with_children(void **state) {
+    (void)state;
+    int status = -1;
+    new_conn();
+    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+    volatile unsigned char *const target = (unsigned char *)(uintptr_t)posted()->sge.addr;
+    *target = 1;
+    const pid_t child = fork();
+    if (child == 0) {
+        *target = 2;
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(*target, 2);
+    world_drop(&w);
+}
+
+// An unknown type is an error of the program: found before what the other side lacks.
+static void unknown_flush_type_comes_first(void **state) {
+    (void)state;
+    new_conn();
+    struct rpma_mr_remote *remote = region(64, RPMA_MR_USAGE_WRITE_DST);
+    EXPECT_ERROR(rpma_flush(w.h.conn, remote, 0, 8, (enum rpma_flush_type)7, 1, context),
+                 RPMA_E_INVAL, "type not in",
+                 "type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}",
+                 .logs = "type");
+    MUST(rpma_mr_remote_delete(&remote));
+    world_drop(&w);
+}
+
+// ---- RPMA_FLUSH ----------------------------------------------------------------------------
+
+// The operator of unlike peers overrides the choice; read once for each peer.
+static void operator_chooses_the_flush(void **state) {
+    (void)state;
+    static const struct {
+        const char *value;
+        bool device, native, warned;
+    } cases[] = {
+        {NULL, true, true, false},        {NULL, false, false, false},
+        {"auto", true, true, false},      {"auto", false, false, false},
+        {"emulated", true, false, false}, {"emulated", false, false, false},
+        {"native", true, true, false},    {"native", false, false, true},
+        {"nonsense", true, true, true},   {"", false, false, true},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const bool native = cases[i].native && BUILD_FLUSHES;
+        // A build without the operation cannot do what "native" wants on any device.
+        const bool cannot = cases[i].value && strcmp(cases[i].value, "native") == 0 && !native;
+        fake_reset();
+        fake_device()->native_flush = cases[i].device;
+        memset(&w.h, 0, sizeof(w.h));
+        if (cases[i].value)
+            setenv("RPMA_FLUSH", cases[i].value, 1);
+        MUST(rpma_peer_new(fake_context(0), &w.h.peer));
+        unsetenv("RPMA_FLUSH");
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), cases[i].warned || cannot);
+        world_request(&w, &outgoing);
+        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+        unsigned char desc[21];
+        world_descriptor(desc, WORLD_REMOTE_ADDR, 64, 1, WORLD_EVERY_USAGE);
+        MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
+        MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
+        world_drop(&w);
+    }
+}
+
+static bool set_user_id; // the process has more rights than its caller
+
+// The C library's answers NULL to a process of that kind.
+char *secure_getenv(const char *name) {
+    return set_user_id ? NULL : getenv(name);
+}
+
+// Who calls a program with more rights must not choose for it.
+static void environment_of_a_stranger_is_ignored(void **state) {
+    (void)state;
+    setenv("RPMA_FLUSH", "nonsense", 1);
+    for (int i = 0; i < 2; i++) {
+        set_user_id = i;
+        logged_forget();
+        memset(&w.h, 0, sizeof(w.h));
+        MUST(rpma_peer_new(fake_context(0), &w.h.peer));
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), set_user_id ? 0 : 1);
+        MUST(rpma_peer_delete(&w.h.peer));
+    }
+    set_user_id = false;
+    unsetenv("RPMA_FLUSH");
+}
+
+int main(void) {
+    unsetenv("RPMA_FLUSH");
+    const struct CMUnitTest tests[] = {
+        TEST(flush_reads_inside_the_region),        TEST(flush_needs_the_usage_of_the_region),
+        TEST(persistent_flush_needs_direct_write),  TEST(flush_target_is_shared_with_children),
+        TEST(unknown_flush_type_comes_first),       TEST(operator_chooses_the_flush),
+        TEST(environment_of_a_stranger_is_ignored),
+    };
+    return UNIT_RUN("flush", tests);
+}

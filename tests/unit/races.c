@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// races.c -- several threads at full speed through what they share: what an event or a failure
+// of one thread takes from another shows in numbers, without ThreadSanitizer as well.
+//
+// The locks of the fakes would let one thread after the other through the library, so here the
+// calls on the way of an event do nothing but count or fail. What this executable defines
+// stands before the fakes and the C library.
+
+#include "world.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Enough when there were that many events, and the threads have come between each other that
+// often; where that hardly happens, at the last.
+enum { THREADS = 4, EVENTS = 2 * 1000 * 1000, CHANGES = 500, AT_LAST = 50 * EVENTS };
+// A failure takes far longer, because it is logged.
+enum { FAILURES = 30 * 1000, FAILURES_AT_LAST = 20 * FAILURES };
+// Error numbers without a name, of a size that no other number in a message has.
+#define ERROR_BASE 1900000000
+
+static struct world w;
+static struct rpma_cq *cq;
+static struct ibv_cq *queue;
+static int (*arm)(struct ibv_cq *, int);
+static atomic_uint taken, changes, acknowledged, wrong;
+static _Atomic pthread_t last; // who took the event before
+static _Thread_local int own_error;
+static pthread_barrier_t start;
+
+// ---- the edge ------------------------------------------------------------------------------
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **fired,
+                     void **cq_context) {
+    const pthread_t self = pthread_self();
+    if (atomic_exchange(&last, self) != self)
+        changes++;
+    taken++;
+    *fired = queue;
+    *cq_context = channel;
+    return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *of, unsigned int nevents) {
+    wrong += of != queue;
+    acknowledged += nevents;
+}
+
+static int answer(struct ibv_cq *of, int solicited_only) {
+    (void)of, (void)solicited_only;
+    return own_error;
+}
+
+// All large numbers of a message are the error number of the thread that it comes from.
+static void check_message(const char *format, va_list values) {
+    char message[2048];
+    unsigned found = 0;
+    vsnprintf(message, sizeof(message), format, values);
+    for (char *at = message; *at;) {
+        if (*at < '0' || *at > '9') {
+            at++;
+            continue;
+        }
+        const unsigned long long number = strtoull(at, &at, 10);
+        found += number == (unsigned)own_error;
+        wrong += number >= ERROR_BASE && number != (unsigned)own_error;
+    }
+    wrong += found == 0;
+}
+
+static void check_values(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    check_message(format, values);
+    va_end(values);
+}
+
+// Where the default function of the library writes to; the second name is that of hardened
+// builds.
+void syslog(int priority, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    wrong += priority == 0;
+    check_message(format, values);
+    va_end(values);
+}
+
+void __syslog_chk(int priority, int flag, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    wrong += priority == 0 || flag < 0;
+    check_message(format, values);
+    va_end(values);
+}
+
+static void hear(enum rpma_log_level level, const char *file_name, const int line_no,
+                 const char *function_name, const char *message_format, ...) {
+    va_list values;
+    va_start(values, message_format);
+    wrong += level != RPMA_LOG_LEVEL_ERROR || line_no <= 0 || !file_name || !function_name;
+    check_message(message_format, values);
+    va_end(values);
+}
+
+// ---- the threads ---------------------------------------------------------------------------
+
+static void *run(void *work) {
+    void (*const function)(void) = *(void (**)(void))work;
+    pthread_barrier_wait(&start);
+    function();
+    return NULL;
+}
+
+// The first thread does one thing, all others do another.
+static void in_threads(void (*first)(void), void (*others)(void)) {
+    const struct shape shape = {.name = "of events"};
+    pthread_t threads[THREADS];
+    memset(&w, 0, sizeof(w));
+    world_conn(&w, &shape);
+    cq = world_cq(&w);
+    queue = fake_cq_on(world_cq_fd(cq), 0);
+    assert_non_null(queue);
+    taken = changes = acknowledged = wrong = 0;
+    arm = queue->context->ops.req_notify_cq;
+    queue->context->ops.req_notify_cq = answer;
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run, i ? &others : &first), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&start);
+    queue->context->ops.req_notify_cq = arm;
+    assert_true(acknowledged > 0);
+    MUST(rpma_conn_delete(&w.h.conn)); // acknowledges the rest
+    assert_int_equal(acknowledged, taken);
+    assert_int_equal(wrong, 0);
+    world_drop(&w);
+}
+
+static bool enough(unsigned events, unsigned at_last) {
+    return taken >= events && (changes >= CHANGES || taken >= at_last);
+}
+
+static void take_events(void) {
+    while (!enough(EVENTS, AT_LAST))
+        wrong += rpma_cq_wait(cq) != 0;
+}
+
+// ibv_destroy_cq() waits for ever for an event that is not acknowledged.
+static void no_acknowledgement_is_lost(void **state) {
+    (void)state;
+    in_threads(take_events, take_events);
+}
+
+static void fail_always(void) {
+    static atomic_int number;
+    own_error = ERROR_BASE + ++number;
+    while (!enough(FAILURES, FAILURES_AT_LAST)) {
+        errno = 0;
+        wrong += rpma_cq_wait(cq) != RPMA_E_PROVIDER || errno != own_error;
+    }
+}
+
+static void change_the_log(void) {
+    while (!enough(FAILURES, FAILURES_AT_LAST)) {
+        wrong += rpma_log_set_function(hear) != 0;
+        wrong += rpma_log_set_function(NULL) != 0; // back to the default one
+    }
+}
+
+static void failures_do_not_mix(void **state) {
+    (void)state;
+    own_error = ERROR_BASE;
+    check_values("%d and %d", ERROR_BASE, ERROR_BASE); // the check can tell them apart
+    assert_int_equal(wrong, 0);
+    check_values("%d and %d", ERROR_BASE, ERROR_BASE + 1);
+    assert_int_equal(wrong, 1);
+    own_error = 0;
+    MUST(rpma_log_set_function(hear));
+    in_threads(change_the_log, fail_always);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(no_acknowledgement_is_lost),
+        TEST(failures_do_not_mix),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
