@@ -11,3 +11,4 @@ from . import interop
 from . import faults_peer
 from . import faults_data
 from . import threads
+from . import fork

@@ -248,19 +248,3 @@ def refused_clients(test, count):
     server.end()
     expect((server.descriptors(), len(client.descriptors())), before, "descriptors")
     works_with_new_client(test, server)
-
-
-@case("faults", "fork: the parent's memory and connection stay as they were")
-def fork(test):
-    """The child writes to its copy of the memory while the parent's device uses the parent's."""
-    server, client = connected(test, 65536)
-    for forker, other in ((client, server), (server, client)):
-        forker("fill", len=BLOCK, seed=1)
-        forker("fork")
-        forker("fill", off=BLOCK, len=BLOCK, seed=2)  # pages that parent and child share
-        client("write" if forker is client else "read", mr=0, rmr=0, len=2 * BLOCK)
-        client.completion()
-        other("check", len=BLOCK, seed=1)
-        other("check", off=BLOCK, len=BLOCK, seed=2)
-        forker("reap")
-    disconnect(client, server)

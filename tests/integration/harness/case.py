@@ -5,11 +5,12 @@
 import contextlib
 import os
 import re
+import subprocess
 import tempfile
 import time
 
 from . import lab
-from .side import ALL_USAGES, LOCAL_USAGES, Side, expect
+from .side import ALL_USAGES, LOCAL_USAGES, ForkedProcess, Side, expect
 
 TABLE = []
 PORT = "7204"
@@ -63,15 +64,39 @@ class Test:
         name = name or f"host{number}"
         errors = tempfile.TemporaryFile()
         self.errors.append((name, errors))
-        side = Side(name, lab.on(host, *wrapper, lab.PEER), self.transcript,
-                    {**os.environ, **(environment or {})}, errors)
+        process = subprocess.Popen(lab.on(host, *wrapper, lab.PEER), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=errors,
+                                   env={**os.environ, **(environment or {})})
+        side = Side(name, self.transcript, process)
         side.address = lab.address(host)
         side.checked = checked
         self.sides.append(side)
         return side
 
+    def directory(self):
+        """A new one, which is gone after the case."""
+        return self.undo.enter_context(tempfile.TemporaryDirectory())
+
+    def fork(self, parent, name="child"):
+        """A child of a side's process, with all that the parent has; the parent reaps it."""
+        directory = self.directory()
+        pipes = [os.path.join(directory, pipe) for pipe in ("input", "output")]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        parent.begin("fork", input=pipes[0], output=pipes[1])
+        stdin = self.undo.enter_context(open(pipes[0], "wb"))
+        stdout = self.undo.enter_context(open(pipes[1], "rb"))
+        child = Side(name, self.transcript, ForkedProcess(int(parent.end()["pid"]), stdin, stdout))
+        child.wait_for_line()
+        child.address, child.device = parent.address, parent.device
+        self.undo.callback(lambda: child.is_alive and child.kill())
+        return child
+
     def prepare(self, side):
         side.wait_for_line()
+        return self.open_device(side)
+
+    def open_device(self, side):
         side.device = side("context", addr=side.address)["device"]
         side.baseline = side.descriptors()
         return side

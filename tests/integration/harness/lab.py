@@ -2,9 +2,11 @@
 # Copyright 2026, the librpma developers
 """What the tests run on: hosts, devices, persistent memory, and what the kernel counts."""
 
+import contextlib
 import json
 import os
 import subprocess
+import time
 
 HOSTS = os.environ.get("LAB_HOSTS", "").split()
 FSDAX = os.environ.get("LAB_FSDAX", "")
@@ -48,6 +50,18 @@ def resources():
 def owners():
     """Who holds what, for a message about a leak."""
     return "".join(run("rdma", "resource", "show", kind) for kind in ("cm_id", "qp", "mr"))
+
+
+def wait_for_host(number, source, target, seconds=20):
+    """Until the other address answers; then the neighbour is known, too."""
+    command = on(host(number), "ping", "-c", "1", "-W", "1",
+                 *(["-I", source.split("%")[0]] if source else []), target)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(RuntimeError):
+            run(*command)
+            return
+    raise RuntimeError(f"{target} does not answer")
 
 
 def need_virtual(what):

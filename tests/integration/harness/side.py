@@ -45,6 +45,32 @@ def completion(text):
                       int(ctx), int(length), int(imm), int(qp))
 
 
+class ForkedProcess:
+    """As much of subprocess.Popen as a side needs, for the child of another side's process."""
+
+    def __init__(self, pid, stdin, stdout):
+        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+
+    def poll(self):
+        """None while it lives; how it ended is for its parent to say."""
+        try:
+            with open(f"/proc/{self.pid}/stat", encoding="utf-8") as stat:
+                return 0 if stat.read().rsplit(")", 1)[1].split()[0] == "Z" else None
+        except FileNotFoundError:
+            return 0
+
+    def wait(self, timeout=60):
+        deadline = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+            time.sleep(0.01)
+        return 0
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+
 class Side:
     """
     side("verb", key=value, …) performs a command and returns its answer; a command that fails
@@ -52,15 +78,14 @@ class Side:
     only sends the command, side.end() takes its answer.
     """
 
-    def __init__(self, name, command, transcript, environment, errors):
+    def __init__(self, name, transcript, process):
         self.name = name
         self.transcript = transcript
         self.running = None
         self.buffer = b""
         self.baseline = None
         self.device = None
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=errors, env=environment)
+        self.process = process
 
     @property
     def pid(self):
@@ -139,6 +164,26 @@ class Side:
         """The connection's next event must be this one and come within so many seconds."""
         answer = self("event", timeout=int(within * 1000), **values)
         expect(answer["event"], wanted, f"{self.name}: event")
+
+    def blocked_in(self):
+        """The descriptor of a read or write that the process waits in, None while it runs."""
+        with open(f"/proc/{self.pid}/syscall", encoding="utf-8") as file:
+            words = file.read().split()
+        if words[0] not in ("0", "1"):  # read and write
+            return None
+        try:
+            return os.readlink(f"/proc/{self.pid}/fd/{int(words[1], 16)}")
+        except FileNotFoundError:
+            return None
+
+    def wait_until_blocked(self, kind, timeout=30):
+        """Until the command that was begun waits in the kernel for a descriptor of this kind."""
+        deadline = time.monotonic() + timeout
+        while kind not in (self.blocked_in() or ""):
+            if time.monotonic() > deadline:
+                raise Failed(f"{self.name}: {self.running} waits for {self.blocked_in()}, not "
+                             f"for {kind}")
+            time.sleep(0.01)
 
     def descriptors(self):
         return sorted(os.readlink(f"/proc/{self.pid}/fd/{fd}")

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// churn.c -- commands that make and delete connections from many threads, and fork
+// churn.c -- commands that make and delete connections from many threads
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "await.h"
 #include "peer.h"
@@ -156,34 +154,8 @@ static int do_host(const struct args *args) {
     return ret;
 }
 
-/* A child that keeps what it got, touches the region's memory, and lives until "reap". */
-static pid_t child = -1;
-static int child_pipe[2];
-
-static int do_fork(const struct args *args) {
-    struct memory *memory = &world.memory[arg_slot(args, "mr", MAX_REGIONS)];
-    if (pipe(child_pipe) != 0 || (child = fork()) < 0)
-        return ERR_SYSTEM;
-    if (child == 0) {
-        char byte = 0;
-        close(child_pipe[1]);
-        memset(memory->base, 0xcc, memory->size);
-        ssize_t ended = read(child_pipe[0], &byte, 1);
-        _exit(ended == 0 ? 0 : 1);
-    }
-    close(child_pipe[0]);
-    return 0;
-}
-
-static int do_reap(const struct args *args) {
-    int status = 0;
-    (void)args;
-    close(child_pipe[1]);
-    if (waitpid(child, &status, 0) != child || status != 0)
-        return ERR_SYSTEM;
-    return 0;
-}
-
 const struct command churn_commands[] = {
-    {"churn", do_churn}, {"host", do_host}, {"fork", do_fork}, {"reap", do_reap}, {NULL, NULL},
+    {"churn", do_churn},
+    {"host", do_host},
+    {NULL, NULL},
 };

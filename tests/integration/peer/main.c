@@ -3,6 +3,7 @@
 
 // main.c -- one side of an integration test: performs the commands on its standard input
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ struct world world = {.epoll_fd = -1};
 
 static const struct command *const tables[] = {
     setup_commands, memory_commands, connect_commands, data_commands,
-    wait_commands,  load_commands,   churn_commands,
+    wait_commands,  load_commands,   churn_commands,   process_commands,
 };
 
 static const struct command *find_command(const char *verb) {
@@ -66,7 +67,11 @@ int main(void) {
             return 0;
         }
         fprintf(stderr, "---- %s\n", args.verb);
-        reply_send(find_command(args.verb)->run(&args));
+        errno = 0;
+        int ret = find_command(args.verb)->run(&args);
+        if (ret == RPMA_E_PROVIDER)
+            reply("errno=%d", errno);
+        reply_send(ret);
     }
     free(line);
     return 3; // whoever drives this must say when it is over

@@ -91,21 +91,26 @@ static int do_memory(const struct args *args) {
     return ret;
 }
 
-static int do_reg(const struct args *args) {
-    struct memory *memory = the_memory(args, "mr");
-    struct rpma_mr_local **mr = &world.mr[arg_slot(args, "mr", MAX_REGIONS)];
+/* The descriptor of a region. */
+static int do_describe(const struct args *args) {
+    const struct rpma_mr_local *mr = world.mr[arg_slot(args, "mr", MAX_REGIONS)];
     unsigned char descriptor[64];
     size_t size = 0;
-    int ret = rpma_mr_reg(world.peer, memory->base + arg_number_or(args, "off", 0),
-                          arg_number_or(args, "len", memory->size),
-                          (int)arg_number(args, "usage"), mr);
-    if (ret == 0)
-        ret = rpma_mr_get_descriptor_size(*mr, &size);
+    int ret = rpma_mr_get_descriptor_size(mr, &size);
     if (ret == 0 && size <= sizeof(descriptor))
-        ret = rpma_mr_get_descriptor(*mr, descriptor);
+        ret = rpma_mr_get_descriptor(mr, descriptor);
     if (ret == 0)
         reply_bytes("desc", descriptor, size);
     return ret;
+}
+
+static int do_reg(const struct args *args) {
+    struct memory *memory = the_memory(args, "mr");
+    int ret =
+        rpma_mr_reg(world.peer, memory->base + arg_number_or(args, "off", 0),
+                    arg_number_or(args, "len", memory->size), (int)arg_number(args, "usage"),
+                    &world.mr[arg_slot(args, "mr", MAX_REGIONS)]);
+    return ret == 0 ? do_describe(args) : ret;
 }
 
 static int do_dereg(const struct args *args) {
@@ -183,8 +188,17 @@ static int do_bytes(const struct args *args) {
 }
 
 const struct command memory_commands[] = {
-    {"memory", do_memory},       {"reg", do_reg},       {"dereg", do_dereg},
-    {"advise", do_advise},       {"remote", do_remote}, {"remote-delete", do_remote_delete},
-    {"fill", do_fill},           {"set", do_set},       {"check", do_check},
-    {"check-set", do_check_set}, {"bytes", do_bytes},   {NULL, NULL},
+    {"memory", do_memory},
+    {"reg", do_reg},
+    {"describe", do_describe},
+    {"dereg", do_dereg},
+    {"advise", do_advise},
+    {"remote", do_remote},
+    {"remote-delete", do_remote_delete},
+    {"fill", do_fill},
+    {"set", do_set},
+    {"check", do_check},
+    {"check-set", do_check_set},
+    {"bytes", do_bytes},
+    {NULL, NULL},
 };

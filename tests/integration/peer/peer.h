@@ -73,5 +73,6 @@ extern const struct command data_commands[];
 extern const struct command wait_commands[];
 extern const struct command load_commands[];
 extern const struct command churn_commands[];
+extern const struct command process_commands[];
 
 #endif /* PEER_PEER_H */

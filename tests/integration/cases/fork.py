@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Processes that fork: what goes on working, and what a child cannot have."""
+
+from harness import lab
+from harness.case import case, connect, connected, disconnect, listen, share_region
+from harness.side import LOCAL_USAGES, ON_ERROR, expect
+
+SIZE = 65536
+EACCES = "13"
+
+
+def write_and_flush(server, client, seed, number=0, persistent=0):
+    """There and back again."""
+    client("fill", mr=number, len=SIZE, seed=seed)
+    client("write", conn=number, mr=number, rmr=number, len=SIZE, flags=ON_ERROR)
+    client("flush", conn=number, rmr=number, len=SIZE, persistent=persistent)
+    client.completion(conn=number)
+    server("check", mr=number, len=SIZE, seed=seed)
+    client("set", mr=number, len=SIZE, byte=0)
+    client("read", conn=number, mr=number, rmr=number, len=SIZE)
+    client.completion(conn=number, opcode="READ")
+    client("check", mr=number, len=SIZE, seed=seed)
+
+
+def exits(parent, child):
+    child.begin("quit")
+    child.wait_for_end()
+    expect(parent("reap", pid=child.pid), {"status": "0", "signal": "0"}, "end of the child")
+
+
+@case("fork", "the parent goes on while a child lives and when it has exited, memory on {kind}, "
+      "RDMAV_FORK_SAFE {safe}",
+      [{"kind": "DRAM", "safe": "unset"}, {"kind": "DRAM", "safe": "set"},
+       {"kind": "FS-DAX", "safe": "unset"}])
+def parent_goes_on(test, kind, safe):
+    """A child that writes to all its memory would have the parent's pages if they were shared."""
+    server, client = test.peers(environment={"RDMAV_FORK_SAFE": "1"} if safe == "set" else {})
+    file = None
+    if kind == "FS-DAX":
+        file = lab.need(lab.FSDAX, "FS-DAX file system") + "/fork"
+    share_region(server, client, SIZE, file=file)
+    listen(server)
+    connect(server, client)
+    client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
+    write_and_flush(server, client, 0)
+    children = {side: test.fork(side, f"child of the {side.name}") for side in (server, client)}
+    for seed in range(1, 6):
+        for parent, child in children.items():
+            if file is None or parent is client:  # a file is the parent's and the child's
+                child("set", len=SIZE, byte=seed)
+        write_and_flush(server, client, seed, persistent=int(kind == "FS-DAX"))
+    for parent, child in children.items():
+        exits(parent, child)
+        write_and_flush(server, client, 7)
+    disconnect(client, server)
+
+
+@case("fork", "and exec: the program inherits no descriptor of a device, the parent goes on")
+def other_program(test):
+    server, client = connected(test, SIZE)
+    for seed, how in enumerate(("fork", "vfork", "posix_spawn", "system")):
+        for side in (server, client):
+            expect(side("run", how=how), {"status": "0", "signal": "0"}, f"end after {how}")
+        write_and_flush(server, client, seed)
+    disconnect(client, server)
+
+
+@case("fork", "before the first use: parent and child have connections of their own")
+def before_first_use(test):
+    server = test.side(1, "server")
+    server("peer")
+    listen(server)
+    parent = test.start(2, "parent")
+    parent.wait_for_line()
+    child = test.fork(parent)
+    for number, side in enumerate((parent, child)):
+        test.open_device(side)("peer")
+        share_region(server, side, SIZE, number=number)
+        connect(server, side, number=number)
+    for seed in range(3):
+        write_and_flush(server, parent, seed, number=0)
+        write_and_flush(server, child, seed + 10, number=1)
+    disconnect(child, server, 1)
+    child("release")
+    exits(parent, child)
+    write_and_flush(server, parent, 4, number=0)
+    disconnect(parent, server, 0)
+
+
+@case("fork", "after the parent's first use: a child may connect, but each operation is refused")
+def after_first_use(test):
+    """
+    librdmacm keeps the device open for the whole process, and the kernel takes operations only
+    from the process that opened it.
+    """
+    server, client = connected(test, SIZE)
+    child = test.fork(client)
+    child("forget")
+    child("context", addr=child.address)
+    child("peer")
+    child("memory", size=SIZE)
+    child("reg", usage=LOCAL_USAGES)
+    child("remote", desc=server("describe")["desc"])
+    connect(server, child, number=1)
+    for verb, values in (("write", {"rmr": 0}), ("read", {"rmr": 0}), ("send", {})):
+        child.begin(verb, conn=1, mr=0, len=64, **values)
+        code, answer = child.take()
+        expect((code, answer.get("errno")), ("RPMA_E_PROVIDER", EACCES), verb)
+    disconnect(child, server, 1)
+    child("release")
+    exits(client, child)
+    write_and_flush(server, client, 1)
+    disconnect(client, server)
+
+
+@case("fork", "no fork, but another user after the first use: each operation is refused")
+def other_user(test):
+    """The kernel compares who posts with who opened the device, not the processes as such."""
+    lab.need_virtual("another user")
+    server, client = connected(test, SIZE)
+    client("set-user", user=65534)
+    client.begin("write", mr=0, rmr=0, len=64)
+    code, answer = client.take()
+    expect((code, answer.get("errno")), ("RPMA_E_PROVIDER", EACCES), "write")
+    client.kill()
+    server.event("CLOSED")
+
+
+@case("fork", "a completion that a child takes is missing in the parent")
+def child_polls(test):
+    server, client = connected(test, SIZE)
+    child = test.fork(client)
+    client("write", mr=0, rmr=0, len=64, ctx=1)
+    expect(child.completion(opcode="WRITE", busy=1).ctx, 1, "completion in the child")
+    exits(client, child)
+    client("write", mr=0, rmr=0, len=64, ctx=2)
+    expect(client.completion(opcode="WRITE", busy=1).ctx, 2, "completion in the parent")
+    disconnect(client, server)
+
+
+@case("fork", "what a child deletes is gone in the parent: {verb}",
+      [{"verb": "dereg"}, {"verb": "conn-delete"}, {"verb": "disconnect"}])
+def child_deletes(test, verb):
+    server, client = connected(test, SIZE)
+    server("set", len=64, byte=0)
+    client("set", len=64, byte=1)
+    child = test.fork(client)
+    child.code(verb)  # what it answers is of no use
+    exits(client, child)
+    code = client.code("write", mr=0, rmr=0, len=64)
+    if code == "ok":
+        client.completion("WR_FLUSH_ERR")
+    else:
+        expect(code, "RPMA_E_PROVIDER", "write")
+    server("check-set", len=64, byte=0)
+    client.kill()  # it cannot give back what is gone
+    server.event("CLOSED")
+
+
+@case("fork", "the kernel copies registered pages: ibv_fork_init() has nothing to do, "
+      "RDMAV_FORK_SAFE {safe}", [{"safe": "unset"}, {"safe": "set"}])
+def fork_init(test, safe):
+    lab.need_virtual("a kernel known to copy registered pages")
+    environment = {"RDMAV_FORK_SAFE": "1"} if safe == "set" else {}
+    side = test.side(1, "side", environment=environment)
+    expect(side("fork-status"), {"fork": "unneeded"}, "ibv_is_fork_initialized()")
+    expect(side("fork-status", init=1), {"init": "0", "fork": "unneeded"}, "ibv_fork_init()")
