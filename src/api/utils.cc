@@ -9,29 +9,37 @@
 
 namespace {
 
-// Binding (local) or resolving (remote) an address makes librdmacm choose a device.
-rpma::Result<ibv_context *> device_behind(rdma_addrinfo &address, rpma::verbs::Side side) {
+rpma::Result<ibv_context *> device_of(const rpma::verbs::CmId &id) {
+    if (id->verbs == nullptr)
+        return rpma::fail({RPMA_E_PROVIDER, "no device stands behind the address"});
+    return id->verbs;
+}
+
+// Binding or resolving an address makes librdmacm choose a device.
+rpma::Result<ibv_context *> local_device(const addrinfo &name) {
     auto id = rpma::verbs::CmId::create(nullptr);
     if (!id)
         return rpma::fail(id.error());
-    if (side == rpma::verbs::Side::LOCAL) {
-        if (rdma_bind_addr(id->get(), address.ai_src_addr) != 0)
-            return rpma::verbs::failed("rdma_bind_addr()");
-    } else if (rdma_resolve_addr(id->get(), nullptr, address.ai_dst_addr,
-                                 RPMA_DEFAULT_TIMEOUT_MS) != 0) {
+    if (rdma_bind_addr(id->get(), name.ai_addr) != 0)
+        return rpma::verbs::failed("rdma_bind_addr()");
+    return device_of(*id);
+}
+
+rpma::Result<ibv_context *> remote_device(sockaddr *source, sockaddr *destination) {
+    auto id = rpma::verbs::CmId::create(nullptr);
+    if (!id)
+        return rpma::fail(id.error());
+    if (rdma_resolve_addr(id->get(), source, destination, RPMA_DEFAULT_TIMEOUT_MS) != 0)
         return rpma::verbs::failed("rdma_resolve_addr()");
-    }
-    if ((*id)->verbs == nullptr)
-        return rpma::fail({RPMA_E_PROVIDER, "no device stands behind the address"});
-    return (*id)->verbs;
+    return device_of(*id);
 }
 
 rpma::Result<ibv_context *> find_device(const char *addr, rpma::verbs::Side side) {
-    auto addresses = rpma::verbs::resolve_name(addr, nullptr, side);
-    if (!addresses)
-        return rpma::fail(addresses.error());
-    return try_each(*addresses,
-                    [side](rdma_addrinfo &address) { return device_behind(address, side); });
+    auto names = rpma::verbs::resolve_name(addr, nullptr, side);
+    if (!names)
+        return rpma::fail(names.error());
+    return side == rpma::verbs::Side::LOCAL ? try_each(*names, local_device)
+                                            : try_each_route(*names, remote_device);
 }
 
 } // namespace

@@ -26,11 +26,12 @@ rdma_conn_param parameters(const rpma_conn_private_data *pdata) {
     return param;
 }
 
-rpma::Result<rpma::verbs::CmId> resolve(rdma_addrinfo &address, int timeout_ms) {
+rpma::Result<rpma::verbs::CmId> resolve(sockaddr *source, sockaddr *destination,
+                                        int timeout_ms) {
     auto id = rpma::verbs::CmId::create(nullptr);
     if (!id)
         return id;
-    if (rdma_resolve_addr(id->get(), address.ai_src_addr, address.ai_dst_addr, timeout_ms) != 0)
+    if (rdma_resolve_addr(id->get(), source, destination, timeout_ms) != 0)
         return rpma::verbs::failed("rdma_resolve_addr()");
     if (rdma_resolve_route(id->get(), timeout_ms) != 0)
         return rpma::verbs::failed("rdma_resolve_route()");
@@ -43,17 +44,18 @@ rpma::Result<std::unique_ptr<rpma_conn_req>> rpma_conn_req::outgoing(rpma_peer &
                                                                      const char *addr,
                                                                      const char *port,
                                                                      const rpma_conn_cfg &cfg) {
-    auto addresses = rpma::verbs::resolve_name(addr, port, rpma::verbs::Side::REMOTE);
-    if (!addresses)
-        return rpma::fail(addresses.error());
+    auto names = rpma::verbs::resolve_name(addr, port, rpma::verbs::Side::REMOTE);
+    if (!names)
+        return rpma::fail(names.error());
 
     using Attempt = rpma::Result<rpma::Transport>;
-    auto transport = try_each(*addresses, [&](rdma_addrinfo &address) -> Attempt {
-        auto id = resolve(address, cfg.timeout_ms);
-        if (!id)
-            return rpma::fail(id.error());
-        return rpma::Transport::create(peer, std::move(*id), cfg);
-    });
+    auto transport =
+        try_each_route(*names, [&](sockaddr *source, sockaddr *destination) -> Attempt {
+            auto id = resolve(source, destination, cfg.timeout_ms);
+            if (!id)
+                return rpma::fail(id.error());
+            return rpma::Transport::create(peer, std::move(*id), cfg);
+        });
     if (!transport)
         return rpma::fail(transport.error());
     return rpma::make<rpma_conn_req>(peer, std::move(*transport));

@@ -10,11 +10,11 @@
 
 namespace {
 
-rpma::Result<rpma::verbs::CmId> listen_at(rdma_addrinfo &address, rdma_event_channel *channel) {
+rpma::Result<rpma::verbs::CmId> listen_at(sockaddr *address, rdma_event_channel *channel) {
     auto id = rpma::verbs::CmId::create(channel);
     if (!id)
         return id;
-    if (rdma_bind_addr(id->get(), address.ai_src_addr) != 0)
+    if (rdma_bind_addr(id->get(), address) != 0)
         return rpma::verbs::failed("rdma_bind_addr()");
     if (rdma_listen(id->get(), 0) != 0)
         return rpma::verbs::failed("rdma_listen()");
@@ -28,11 +28,11 @@ rpma::Result<std::unique_ptr<rpma_ep>> rpma_ep::listen(rpma_peer &peer, const ch
     auto events = rpma::verbs::create_event_channel();
     if (!events)
         return rpma::fail(events.error());
-    auto addresses = rpma::verbs::resolve_name(addr, port, rpma::verbs::Side::LOCAL);
-    if (!addresses)
-        return rpma::fail(addresses.error());
+    auto names = rpma::verbs::resolve_name(addr, port, rpma::verbs::Side::LOCAL);
+    if (!names)
+        return rpma::fail(names.error());
     auto id = try_each(
-        *addresses, [&](rdma_addrinfo &address) { return listen_at(address, events->get()); });
+        *names, [&](const addrinfo &name) { return listen_at(name.ai_addr, events->get()); });
     if (!id)
         return rpma::fail(id.error());
     return rpma::make<rpma_ep>(peer, std::move(*events), std::move(*id));

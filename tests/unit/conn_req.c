@@ -31,12 +31,19 @@ static void new_resolves_and_makes_the_queues(void **state) {
     new_world();
     new_request(NULL);
     EXPECT_CALLS(ALL_OF_NEW "rdma_freeaddrinfo");
-    const struct fake_call *name = fake_last("rdma_getaddrinfo");
+    const struct fake_call *name = fake_last("getaddrinfo");
     assert_string_equal(name->getaddrinfo.node, WORLD_ADDRESS);
     assert_string_equal(name->getaddrinfo.service, WORLD_PORT);
     assert_int_equal(name->getaddrinfo.flags, 0);
-    assert_int_equal(name->getaddrinfo.qp_type, IBV_QPT_RC);
-    assert_int_equal(name->getaddrinfo.port_space, RDMA_PS_TCP);
+    assert_int_equal(name->getaddrinfo.family, AF_UNSPEC);
+    assert_int_equal(name->getaddrinfo.socktype, SOCK_STREAM);
+    const struct fake_call *route = fake_last("rdma_getaddrinfo");
+    assert_string_equal(route->getaddrinfo.node, "");
+    assert_int_equal(route->getaddrinfo.flags, 0);
+    assert_int_equal(route->getaddrinfo.qp_type, IBV_QPT_RC);
+    assert_int_equal(route->getaddrinfo.port_space, RDMA_PS_TCP);
+    assert_true(fake_addr_is(fake_last("rdma_resolve_addr")->resolve.addr, 0));
+    assert_null(fake_last("rdma_resolve_addr")->resolve.source);
     assert_null(fake_last("rdma_create_id")->channel);
     assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 1000);
     assert_int_equal(fake_last("rdma_resolve_route")->resolve.timeout_ms, 1000);
@@ -85,6 +92,7 @@ static void new_fails_with_each_call(void **state) {
         const char *call;
         const char *calls;
     } cases[] = {
+        {"getaddrinfo", ""},
         {"rdma_getaddrinfo", "rdma_getaddrinfo"},
         {"rdma_create_id", "rdma_getaddrinfo rdma_create_id rdma_freeaddrinfo"},
         {"rdma_resolve_addr", "rdma_getaddrinfo rdma_create_id rdma_resolve_addr "
@@ -118,8 +126,8 @@ static void new_explains_a_name_that_is_not_known(void **state) {
     fake_device()->gai_error = EAI_NONAME;
     WATCH(w.h);
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, "nowhere", WORLD_PORT, NULL, &w.h.req),
-                 RPMA_E_PROVIDER, "every address was tried", "rdma_getaddrinfo()",
-                 .calls = "rdma_getaddrinfo", .logs = gai_strerror(EAI_NONAME));
+                 RPMA_E_PROVIDER, "every address was tried", "getaddrinfo()", .calls = "",
+                 .logs = gai_strerror(EAI_NONAME));
     world_drop(&w);
 }
 
@@ -130,15 +138,16 @@ static void new_returns_all_when_memory_is_out(void **state) {
     WATCH(w.h);
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
                  RPMA_E_NOMEM, "allocation failed", "out of memory",
-                 .calls = ALL_OF_NEW "rdma_destroy_qp " DROP_QUEUES
-                                     "rdma_destroy_id rdma_freeaddrinfo");
+                 .calls = ALL_OF_NEW "rdma_freeaddrinfo rdma_destroy_qp " DROP_QUEUES
+                                     "rdma_destroy_id");
     world_drop(&w);
 }
 
 static void new_tries_every_address(void **state) {
     (void)state;
-    static const char *const steps[] = {"rdma_create_id", "rdma_resolve_addr",
-                                        "rdma_resolve_route", "rdma_create_qp_ex"};
+    static const char *const steps[] = {"rdma_getaddrinfo", "rdma_create_id",
+                                        "rdma_resolve_addr", "rdma_resolve_route",
+                                        "rdma_create_qp_ex"};
     for (size_t i = 0; i < LENGTH(steps); i++) {
         fake_reset();
         fake_device()->addresses = 3;
@@ -158,8 +167,28 @@ static void new_tries_every_address(void **state) {
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
                  RPMA_E_PROVIDER, "every address was tried", "rdma_resolve_route()", ETIMEDOUT,
                  "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
-                 "rdma_destroy_id rdma_create_id rdma_resolve_addr rdma_resolve_route "
-                 "rdma_destroy_id rdma_freeaddrinfo");
+                 "rdma_destroy_id rdma_freeaddrinfo rdma_getaddrinfo rdma_create_id "
+                 "rdma_resolve_addr rdma_resolve_route rdma_destroy_id rdma_freeaddrinfo");
+    world_drop(&w);
+}
+
+// A name may have many addresses, and IBACM may know a way with a source to each of them.
+static void new_tries_every_route(void **state) {
+    (void)state;
+    fake_device()->addresses = 20;
+    fake_device()->routes = 1;
+    new_world();
+    fake_fail_from("rdma_resolve_addr", 1, ENETUNREACH);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, "many", WORLD_PORT, NULL, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_resolve_addr()", ENETUNREACH,
+                 .any_calls = true);
+    assert_int_equal(fake_count("rdma_resolve_addr"), 40);
+    for (int n = 0; n < 40; n++) {
+        const struct fake_call *tried = fake_nth("rdma_resolve_addr", (unsigned)n + 1);
+        assert_true(fake_addr_is(tried->resolve.addr, n / 2));
+        assert_true(n % 2 == 0 ? fake_addr_is(tried->resolve.source, FAKE_FIRST_ROUTE)
+                               : !tried->resolve.source);
+    }
     world_drop(&w);
 }
 
@@ -270,6 +299,7 @@ int main(void) {
         TEST(new_explains_a_name_that_is_not_known),
         TEST(new_returns_all_when_memory_is_out),
         TEST(new_tries_every_address),
+        TEST(new_tries_every_route),
         TEST(new_fails_when_a_size_or_the_device_is_refused),
         TEST(new_refuses_a_shared_channel_with_an_srq_that_has_its_own),
         TEST(delete_undoes_new),

@@ -169,6 +169,7 @@ void F2(void **state) {
     (void)state;
     struct ibv_context *context = NULL;
     unit_begin();
+    fake_fail("getaddrinfo", 1, EIO);
     fake_fail("rdma_getaddrinfo", 1, EIO);
     EXPECT_CODE(rpma_utils_get_ibv_context("here", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
                 RPMA_E_PROVIDER);

@@ -12,18 +12,25 @@
 static const struct {
     enum rpma_util_ibv_context_type type;
     const char *step;
+    const char *begin, *end; // the calls around the step
     int flags, timeout_ms;
 } sides[] = {
-    {RPMA_UTIL_IBV_CONTEXT_LOCAL, "rdma_bind_addr", RAI_PASSIVE, 0},
-    {RPMA_UTIL_IBV_CONTEXT_REMOTE, "rdma_resolve_addr", 0, RPMA_DEFAULT_TIMEOUT_MS},
+    {RPMA_UTIL_IBV_CONTEXT_LOCAL, "rdma_bind_addr", "", "", AI_PASSIVE, 0},
+    {RPMA_UTIL_IBV_CONTEXT_REMOTE, "rdma_resolve_addr", "rdma_getaddrinfo ",
+     " rdma_freeaddrinfo", 0, RPMA_DEFAULT_TIMEOUT_MS},
 };
 
 static char calls[256];
 
-static const char *calls_with(const char *step) {
-    snprintf(calls, sizeof(calls),
-             "rdma_getaddrinfo rdma_create_id %s rdma_destroy_id rdma_freeaddrinfo", step);
+static const char *calls_of(size_t side, const char *middle) {
+    snprintf(calls, sizeof(calls), "%s%s%s", sides[side].begin, middle, sides[side].end);
     return calls;
+}
+
+static const char *all_calls_of(size_t side) {
+    char middle[64];
+    snprintf(middle, sizeof(middle), "rdma_create_id %s rdma_destroy_id", sides[side].step);
+    return calls_of(side, middle);
 }
 
 static void address_leads_to_a_device(void **state) {
@@ -31,12 +38,16 @@ static void address_leads_to_a_device(void **state) {
     for (size_t i = 0; i < LENGTH(sides); i++) {
         struct ibv_context *context = NULL;
         MUST(rpma_utils_get_ibv_context("fe80::1", sides[i].type, &context));
-        EXPECT_CALLS(calls_with(sides[i].step));
+        EXPECT_CALLS(all_calls_of(i));
         assert_ptr_equal(context, fake_context(0));
-        const struct fake_call *name = fake_last("rdma_getaddrinfo");
+        const struct fake_call *name = fake_last("getaddrinfo");
         assert_string_equal(name->getaddrinfo.node, "fe80::1");
         assert_string_equal(name->getaddrinfo.service, "");
         assert_int_equal(name->getaddrinfo.flags, sides[i].flags);
+        assert_int_equal(name->getaddrinfo.family, AF_UNSPEC);
+        assert_int_equal(name->getaddrinfo.socktype, SOCK_STREAM);
+        assert_true(fake_addr_is(fake_last(sides[i].step)->resolve.addr, 0));
+        assert_null(fake_last(sides[i].step)->resolve.source);
         assert_null(fake_last("rdma_create_id")->channel);
         assert_int_equal(fake_last(sides[i].step)->resolve.timeout_ms, sides[i].timeout_ms);
     }
@@ -44,22 +55,46 @@ static void address_leads_to_a_device(void **state) {
 
 static void get_ibv_context_fails_with_each_call(void **state) {
     (void)state;
-    static const char *const steps[] = {"rdma_getaddrinfo", "rdma_create_id", NULL};
-    static const char *const made[] = {"rdma_getaddrinfo",
-                                       "rdma_getaddrinfo rdma_create_id rdma_freeaddrinfo"};
-    for (size_t i = 0; i < LENGTH(sides); i++)
-        for (size_t s = 0; s < LENGTH(steps); s++) {
-            char cause[64];
-            struct ibv_context *context = fake_context(1);
-            const char *step = steps[s] ? steps[s] : sides[i].step;
-            fake_reset();
-            snprintf(cause, sizeof(cause), "%s()", step);
-            fake_fail(step, 1, ENETUNREACH);
-            WATCH(context);
-            EXPECT_ERROR(rpma_utils_get_ibv_context("::1", sides[i].type, &context),
-                         RPMA_E_PROVIDER, "every address was tried", cause, ENETUNREACH,
-                         steps[s] ? made[s] : calls_with(step));
-        }
+    static const struct {
+        size_t side;
+        const char *step, *calls; // NULL: all of them
+    } cases[] = {
+        {0, "getaddrinfo", ""},
+        {0, "rdma_create_id", "rdma_create_id"},
+        {0, "rdma_bind_addr", NULL},
+        {1, "getaddrinfo", ""},
+        {1, "rdma_getaddrinfo", "rdma_getaddrinfo"},
+        {1, "rdma_create_id", "rdma_getaddrinfo rdma_create_id rdma_freeaddrinfo"},
+        {1, "rdma_resolve_addr", NULL},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char cause[64];
+        struct ibv_context *context = fake_context(1);
+        fake_reset();
+        snprintf(cause, sizeof(cause), "%s()", cases[i].step);
+        fake_fail(cases[i].step, 1, ENETUNREACH);
+        WATCH(context);
+        EXPECT_ERROR(rpma_utils_get_ibv_context("::1", sides[cases[i].side].type, &context),
+                     RPMA_E_PROVIDER, "every address was tried", cause, ENETUNREACH,
+                     cases[i].calls ? cases[i].calls : all_calls_of(cases[i].side));
+    }
+}
+
+// What IBACM knows of a remote address is tried before the address itself.
+static void routes_with_a_source_are_tried(void **state) {
+    (void)state;
+    struct ibv_context *context = NULL;
+    fake_device()->routes = 1;
+    MUST(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_REMOTE, &context));
+    const struct fake_call *step = fake_last("rdma_resolve_addr");
+    assert_true(fake_addr_is(step->resolve.addr, 0));
+    assert_true(fake_addr_is(step->resolve.source, FAKE_FIRST_ROUTE));
+    fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
+    MUST(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_REMOTE, &context));
+    assert_int_equal(fake_count("rdma_resolve_addr"), 2);
+    step = fake_last("rdma_resolve_addr");
+    assert_true(fake_addr_is(step->resolve.addr, 0));
+    assert_null(step->resolve.source);
 }
 
 static void unknown_name_is_explained(void **state) {
@@ -68,8 +103,8 @@ static void unknown_name_is_explained(void **state) {
     fake_device()->gai_error = EAI_FAMILY;
     WATCH(context);
     EXPECT_ERROR(rpma_utils_get_ibv_context("?", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
-                 RPMA_E_PROVIDER, "every address was tried", "rdma_getaddrinfo()",
-                 .logs = gai_strerror(EAI_FAMILY), .calls = "rdma_getaddrinfo");
+                 RPMA_E_PROVIDER, "every address was tried", "getaddrinfo()",
+                 .logs = gai_strerror(EAI_FAMILY), .calls = "");
 }
 
 static void every_address_is_tried(void **state) {
@@ -94,7 +129,7 @@ static void address_without_device_is_an_error(void **state) {
         WATCH(context);
         EXPECT_ERROR(rpma_utils_get_ibv_context("0.0.0.0", sides[i].type, &context),
                      RPMA_E_PROVIDER, "no device stands behind the address",
-                     "no device stands behind the address", .calls = calls_with(sides[i].step));
+                     "no device stands behind the address", .calls = all_calls_of(i));
     }
 }
 
@@ -190,6 +225,7 @@ int main(void) {
         TEST(get_ibv_context_fails_with_each_call),
         TEST(unknown_name_is_explained),
         TEST(every_address_is_tried),
+        TEST(routes_with_a_source_are_tried),
         TEST(address_without_device_is_an_error),
         TEST(odp_needs_reads_and_writes_on_connections),
         TEST(odp_is_unknown_when_the_device_says_nothing),

@@ -25,7 +25,7 @@ static void track(enum fake_kind kind, const void *block, size_t bytes) {
 
 static bool refused(const char *name, size_t bytes) {
     struct fake_call *call = fake_enter(name, NULL);
-    call->allocator = true;
+    call->libc = true;
     call->bytes = bytes;
     if (call->failed)
         errno = ENOMEM;
@@ -165,6 +165,8 @@ static const struct {
     {"mmap", hooked_mmap},
     {"mmap64", hooked_mmap},
     {"munmap", hooked_munmap},
+    {"getaddrinfo", fake_getaddrinfo},
+    {"freeaddrinfo", fake_freeaddrinfo},
     {"syslog", hooked_syslog},
     {"__syslog_chk", hooked_syslog_chk},
 };

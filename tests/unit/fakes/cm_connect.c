@@ -1,66 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm_connect.c -- addresses and the calls that lead to a connection or away from it.
+// cm_connect.c -- the calls that lead to a connection or away from it.
 
 #include "cm.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <stdio.h>
 #include <string.h>
-
-struct fake_addresses {
-    struct fake_object object;
-    int count;
-    struct rdma_addrinfo info[4];
-    struct sockaddr_in source[4], destination[4];
-};
-
-int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
-                     struct rdma_addrinfo **res) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_getaddrinfo", NULL);
-    snprintf(call->getaddrinfo.node, sizeof(call->getaddrinfo.node), "%s", node);
-    snprintf(call->getaddrinfo.service, sizeof(call->getaddrinfo.service), "%s",
-             service ? service : "");
-    call->getaddrinfo.flags = hints->ai_flags;
-    call->getaddrinfo.qp_type = hints->ai_qp_type;
-    call->getaddrinfo.port_space = hints->ai_port_space;
-    fake_touch(hints, sizeof(*hints));
-    if (call->failed)
-        return fake_answer(call);
-    if (fake_device()->gai_error)
-        return fake_device()->gai_error;
-    struct fake_addresses *made =
-        fake_create(FAKE_ADDRINFO, sizeof(*made), offsetof(struct fake_addresses, info));
-    made->count = fake_device()->addresses;
-    for (int i = 0; i < made->count; i++) {
-        made->source[i].sin_family = made->destination[i].sin_family = AF_INET;
-        made->source[i].sin_addr.s_addr = htonl(0x7f000001u + (unsigned)i);
-        made->destination[i].sin_addr.s_addr = htonl(0x7f000001u + (unsigned)i);
-        made->info[i].ai_src_addr = (struct sockaddr *)&made->source[i];
-        made->info[i].ai_src_len = sizeof(made->source[i]);
-        made->info[i].ai_dst_addr = (struct sockaddr *)&made->destination[i];
-        made->info[i].ai_dst_len = sizeof(made->destination[i]);
-        made->info[i].ai_next = i + 1 < made->count ? &made->info[i + 1] : NULL;
-    }
-    *res = made->info;
-    return 0;
-}
-
-void rdma_freeaddrinfo(struct rdma_addrinfo *res) {
-    FAKE_LOCKED;
-    fake_note("rdma_freeaddrinfo", res);
-    struct fake_object *found = fake_find(FAKE_ADDRINFO, res, "rdma_freeaddrinfo");
-    if (found)
-        fake_destroy(found);
-}
-
-bool fake_addr_is(const struct sockaddr *addr, int number) {
-    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
-    return addr && in->sin_addr.s_addr == htonl(0x7f000001u + (unsigned)number);
-}
 
 static int lead_to_device(struct fake_call *call, struct fake_id *id, struct sockaddr *addr,
                           int timeout_ms) {
@@ -83,9 +29,9 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
                       struct sockaddr *dst_addr, int timeout_ms) {
-    (void)src_addr;
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_resolve_addr", id);
+    call->resolve.source = src_addr;
     return lead_to_device(call, fake_find_id(id, "rdma_resolve_addr"), dst_addr, timeout_ms);
 }
 

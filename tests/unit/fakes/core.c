@@ -28,12 +28,19 @@ static char left[1024];
 enum { MAX_DEAD = 512 };
 
 static const char *const kind_names[FAKE_KINDS] = {
-    "PD",           "MR",
-    "CQ",           "channel",
-    "QP",           "SRQ",
-    "CM id",        "event channel",
-    "address list", "unacknowledged CM event",
-    "allocation",   "mapping",
+    "PD",
+    "MR",
+    "CQ",
+    "channel",
+    "QP",
+    "SRQ",
+    "CM id",
+    "event channel",
+    "list of names",
+    "address list",
+    "unacknowledged CM event",
+    "allocation",
+    "mapping",
 };
 
 int fake_lock(void) {

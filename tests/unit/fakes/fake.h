@@ -55,7 +55,7 @@ struct fake_call {
     const void *object; // the verbs or CM object it acts on, if any
     bool failed;        // made to fail by a fault
     int error;          // errno of that fault
-    bool allocator;     // malloc() and its like, not libibverbs or librdmacm
+    bool libc;          // malloc(), getaddrinfo() and their like, not libibverbs or librdmacm
     union {
         size_t bytes; // malloc, calloc, mmap
         struct {
@@ -80,11 +80,13 @@ struct fake_call {
             unsigned char data[256];
         } connect; // also accept; for reject only private_data_len and data
         struct {
-            char node[64], service[32];
-            int flags, qp_type, port_space;
+            char node[64], service[32];            // "" for NULL
+            int flags, family, socktype, protocol; // getaddrinfo()
+            int qp_type, port_space;               // rdma_getaddrinfo()
+            const void *destination;               // rdma_getaddrinfo(): of the hints
         } getaddrinfo;
         struct {
-            const struct sockaddr *addr;
+            const struct sockaddr *addr, *source; // of resolve_addr: destination and source
             int timeout_ms;
         } resolve;
         struct {
@@ -98,7 +100,7 @@ struct fake_call {
     };
 };
 
-// Names of the provider calls since fake_forget(), separated by blanks, without the allocator.
+// Names of the provider calls since fake_forget(), separated by blanks, without libc's.
 const char *fake_calls(void);
 // How often name was called; the last such call (NULL when none).
 unsigned fake_count(const char *name);
@@ -130,8 +132,9 @@ struct fake_device {
     bool dax;                     // registers memory only with IBV_ACCESS_ON_DEMAND
     bool pmem;                    // accepts IBV_ACCESS_FLUSH_PERSISTENT
     bool no_device;               // addresses lead to no device (wildcard bind)
-    int addresses;                // results of rdma_getaddrinfo()
-    int gai_error;                // if not 0: what rdma_getaddrinfo() returns, errno untouched
+    int addresses;                // results of getaddrinfo(); every second one is IPv6
+    int gai_error;                // if not 0: what getaddrinfo() returns, errno untouched
+    int routes;                   // of IBACM, which rdma_getaddrinfo() puts in front
     int other_device;             // CONNECT_REQUESTs come in on the second device
     uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0
     enum ibv_transport_type transport;
@@ -140,6 +143,10 @@ struct fake_device {
 struct fake_device *fake_device(void);
 // The context of the first (0) or second (1) device.
 struct ibv_context *fake_context(int number);
+// Whether it is the address of that number (from 0) that getaddrinfo() gave; the sources of
+// routes have the numbers behind.
+#define FAKE_FIRST_ROUTE FAKE_MOST_ADDRESSES
+#define FAKE_MOST_ADDRESSES 32
 bool fake_addr_is(const struct sockaddr *addr, int number);
 
 // Keys of the newest live region at that address; 0: none.
@@ -184,7 +191,8 @@ const void *fake_event_channel_on(int fd);
 
 // ---- the allocator of librpma --------------------------------------------------------------
 
-// Redirects the allocator calls of librpma.so.0 (and only those) to the fake; returns NULL or
+// Redirects the calls of librpma.so.0 (and only those) to the allocator, getaddrinfo(),
+// freeaddrinfo() and syslog() to the fake; returns NULL or
 // what went wrong. Once per process, before the first call.
 const char *fake_hook_allocator(void);
 // Bytes the library holds now.

@@ -8,6 +8,8 @@
 
 #include "fake.h"
 
+#include <netdb.h>
+
 enum fake_kind {
     FAKE_PD,
     FAKE_MR,
@@ -17,6 +19,7 @@ enum fake_kind {
     FAKE_SRQ,
     FAKE_ID,
     FAKE_EVENT_CHANNEL,
+    FAKE_NAMES,
     FAKE_ADDRINFO,
     FAKE_CM_EVENT,
     FAKE_BLOCK,
@@ -148,5 +151,13 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+// ---- names ---------------------------------------------------------------------------------
+
+// The address of that number: 127.0.0.1 and up, every second one as IPv6.
+void fake_number_address(struct sockaddr_storage *addr, socklen_t *len, int number);
+int fake_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                     struct addrinfo **res);
+void fake_freeaddrinfo(struct addrinfo *res);
 
 #endif // FAKE_INTERNAL_H

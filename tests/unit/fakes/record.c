@@ -111,7 +111,7 @@ const char *fake_calls(void) {
     size_t used = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < call_count && used < sizeof(text); i++)
-        if (!calls[i].allocator)
+        if (!calls[i].libc)
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "",
                                      calls[i].name);
     return text;

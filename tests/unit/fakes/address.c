@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// address.c -- the address lists of librdmacm.
+
+#include "cm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct fake_addresses {
+    struct fake_object object;
+    struct rdma_addrinfo info[FAKE_MOST_ADDRESSES];
+    struct sockaddr_storage source[FAKE_MOST_ADDRESSES], destination[FAKE_MOST_ADDRESSES];
+};
+
+// As in rdma-core 44, librdmacm/addrinfo.c: rdma_getaddrinfo() hands on the first address that
+// getaddrinfo() gives, as source of a passive side and as destination of an active one; without
+// a name it copies the destination of the hints. IBACM's answers, which have a source address,
+// stand before it (acm.c: ucma_ib_resolve()).
+int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+                     struct rdma_addrinfo **res) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("rdma_getaddrinfo", NULL);
+    snprintf(call->getaddrinfo.node, sizeof(call->getaddrinfo.node), "%s", node ? node : "");
+    snprintf(call->getaddrinfo.service, sizeof(call->getaddrinfo.service), "%s",
+             service ? service : "");
+    call->getaddrinfo.flags = hints->ai_flags;
+    call->getaddrinfo.qp_type = hints->ai_qp_type;
+    call->getaddrinfo.port_space = hints->ai_port_space;
+    call->getaddrinfo.destination = hints->ai_dst_addr;
+    fake_touch(hints, sizeof(*hints));
+    if (call->failed) {
+        errno = call->error;
+        return -1;
+    }
+    if (node && fake_device()->gai_error)
+        return fake_device()->gai_error;
+    struct fake_addresses *made =
+        fake_create(FAKE_ADDRINFO, sizeof(*made), offsetof(struct fake_addresses, info));
+    const bool passive = hints->ai_flags & RAI_PASSIVE;
+    const int last = passive ? 0 : fake_device()->routes;
+    for (int i = 0; i <= last; i++) {
+        struct rdma_addrinfo *info = &made->info[i];
+        struct sockaddr_storage *addr = passive ? &made->source[i] : &made->destination[i];
+        socklen_t *len = passive ? &info->ai_src_len : &info->ai_dst_len;
+        if (node)
+            fake_number_address(addr, len, 0);
+        else
+            memcpy(addr, hints->ai_dst_addr, *len = hints->ai_dst_len);
+        info->ai_family = addr->ss_family;
+        *(passive ? &info->ai_src_addr : &info->ai_dst_addr) = (struct sockaddr *)addr;
+        if (i < last) {
+            fake_number_address(&made->source[i], &info->ai_src_len, FAKE_MOST_ADDRESSES + i);
+            info->ai_src_addr = (struct sockaddr *)&made->source[i];
+            info->ai_next = info + 1;
+        }
+    }
+    *res = made->info;
+    return 0;
+}
+
+void rdma_freeaddrinfo(struct rdma_addrinfo *res) {
+    FAKE_LOCKED;
+    fake_note("rdma_freeaddrinfo", res);
+    struct fake_object *found = fake_find(FAKE_ADDRINFO, res, "rdma_freeaddrinfo");
+    if (found)
+        fake_destroy(found);
+}
