@@ -23,7 +23,7 @@ static struct rdma_cm_id *resolve(const char *address) {
     struct rdma_cm_id *id;
     must(rdma_getaddrinfo(address, "7204", NULL, &found) == 0, "rdma_getaddrinfo");
     must(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0, "rdma_create_id");
-    must(rdma_resolve_addr(id, NULL, NULL, 0) == 0, "rdma_resolve_addr");
+    must(rdma_resolve_addr(id, NULL, found->ai_dst_addr, 0) == 0, "rdma_resolve_addr");
     return id;
 }
 

@@ -5,13 +5,22 @@
 
 #include "provider.h"
 
+#include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
-#include <string.h>
 
 // The endpoint's channel is the only one with a listener: its events are requests.
 static struct rdma_cm_id *listener;
-// Where the address that was asked for last is.
-static struct ibv_context *device;
+
+// The device behind an address.
+static struct ibv_context *device_behind(const struct sockaddr *addr) {
+#ifdef PROVIDER_NATIVE
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
+    if (in->sin_addr.s_addr == inet_addr(PROVIDER_NATIVE_ADDRESS))
+        return provider_native_device();
+#endif
+    (void)addr;
+    return provider_device();
+}
 
 struct rdma_event_channel *rdma_create_event_channel(void) {
     provider_count(__func__);
@@ -26,7 +35,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel) {
 static struct rdma_cm_id *new_id(struct rdma_event_channel *channel) {
     struct rdma_cm_id *id = provider_object(sizeof(*id));
     id->channel = channel;
-    id->verbs = device != NULL ? device : provider_device();
+    id->verbs = provider_device();
     return id;
 }
 
@@ -47,14 +56,14 @@ int rdma_destroy_id(struct rdma_cm_id *id) {
 
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
                      struct rdma_addrinfo **result) {
-    (void)node, (void)service, (void)hints;
+    (void)service;
     provider_count(__func__);
-    device = provider_device();
-#ifdef PROVIDER_NATIVE
-    if (strcmp(node, PROVIDER_NATIVE_ADDRESS) == 0)
-        device = provider_native_device();
-#endif
+    struct sockaddr_in *named = provider_object(sizeof(*named));
+    if (node != NULL)
+        named->sin_addr.s_addr = inet_addr(node);
     *result = provider_object(sizeof(**result));
+    (*result)->ai_src_addr = (struct sockaddr *)named;
+    (*result)->ai_dst_addr = node != NULL ? (struct sockaddr *)named : hints->ai_dst_addr;
     return 0;
 }
 
@@ -64,15 +73,16 @@ void rdma_freeaddrinfo(struct rdma_addrinfo *result) {
 }
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
-    (void)id, (void)addr;
     provider_count(__func__);
+    id->verbs = device_behind(addr);
     return 0;
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst,
                       int timeout_ms) {
-    (void)id, (void)src, (void)dst, (void)timeout_ms;
+    (void)src, (void)timeout_ms;
     provider_count(__func__);
+    id->verbs = device_behind(dst);
     return 0;
 }
 

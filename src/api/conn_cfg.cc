@@ -33,6 +33,7 @@ int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms) 
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size) {
     RPMA_REFUSE(cfg == NULL);
     cfg->cq_size = cq_size;
+    cfg->cq_size_set = true;
     return 0;
 }
 

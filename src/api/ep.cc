@@ -35,10 +35,7 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(ep == NULL);
     RPMA_REFUSE(req_ptr == NULL);
-    const rpma_conn_cfg &settings = rpma::or_default(cfg);
-    if (rpma::has_channel_conflict(settings))
-        return rpma::api::report(__func__, rpma::CHANNEL_CONFLICT);
-    int ret = rpma::api::deliver(__func__, ep->next_request(settings), req_ptr);
+    int ret = rpma::api::deliver(__func__, ep->next_request(rpma::or_default(cfg)), req_ptr);
     if (ret == 0)
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "a connection request came in");
     return ret;

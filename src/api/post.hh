@@ -14,7 +14,12 @@ namespace rpma::api {
 
 [[gnu::cold, gnu::noinline]] inline int post_failed(const char *function, const char *call,
                                                     int error) {
-    return report(function, {RPMA_E_PROVIDER, call, error});
+    // A negative number is cxgb4's way (c4iw_post_send()), and mthca returns -1 for every cause
+    // (mthca_tavor_post_send()): that is no error number.
+    if (error == -1)
+        return report(function,
+                      {RPMA_E_PROVIDER, call, 0, "failed, the provider gives no reason"});
+    return report(function, {RPMA_E_PROVIDER, call, error < 0 ? -error : error});
 }
 
 inline int post_send(const char *function, ibv_qp *qp, ibv_send_wr &wr) {

@@ -12,9 +12,11 @@ namespace rpma::api {
 
 namespace {
 
-// Nothing to read is an answer, not an error.
-rpma_log_level level_of(int code) {
-    switch (code) {
+// Nothing to read and a wait that a signal ended are answers, not errors.
+rpma_log_level level_of(const Failure &failure) {
+    if (failure.answer)
+        return RPMA_LOG_LEVEL_DEBUG;
+    switch (failure.code) {
     case RPMA_E_NO_COMPLETION:
     case RPMA_E_NO_EVENT:
         return RPMA_LOG_LEVEL_DEBUG;
@@ -29,7 +31,7 @@ rpma_log_level level_of(int code) {
 
 int report(const Caller &caller, const Failure &failure) {
     const int error = failure.error != 0 ? failure.error : errno;
-    const rpma_log_level level = level_of(failure.code);
+    const rpma_log_level level = level_of(failure);
     if (failure.error != 0) {
         char buffer[128];
         RPMA_LOG_AT(level, caller.file, caller.line, caller.function, "%s failed: %s (%d)",

@@ -85,7 +85,7 @@ namespace {
                                                const rpma_mr_remote *dst, size_t dst_offset,
                                                const char *src, int flags,
                                                const void *op_context) {
-    ibv_sge sge = {reinterpret_cast<uint64_t>(src), RPMA_ATOMIC_WRITE_ALIGNMENT, 0};
+    ibv_sge sge = {reinterpret_cast<uintptr_t>(src), RPMA_ATOMIC_WRITE_ALIGNMENT, 0};
     ibv_send_wr wr;
     rpma::describe(wr, IBV_WR_RDMA_WRITE, &sge,
                    rpma::signaled(flags) | IBV_SEND_FENCE | IBV_SEND_INLINE, op_context);

@@ -18,6 +18,7 @@ struct Failure {
     const char *cause;            // static text: a provider call, or what is not valid
     int error = 0;                // error number of the provider, 0: there is none
     const char *reason = nullptr; // static text where an error number says too little
+    bool answer = false;          // no error: what the caller asked for did not come
 };
 
 template <class T> using Result = tl::expected<T, Failure>;

@@ -24,7 +24,8 @@ struct rpma_srq_cfg : rpma::Allocated {
 struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<int> timeout_ms = RPMA_DEFAULT_TIMEOUT_MS;
     std::atomic<uint32_t> cq_size = 10;
-    std::atomic<uint32_t> rcq_size = 0; // 0: no receive CQ
+    std::atomic<bool> cq_size_set = false; // by the caller
+    std::atomic<uint32_t> rcq_size = 0;    // 0: no receive CQ
     std::atomic<uint32_t> sq_size = 10;
     std::atomic<uint32_t> rq_size = 10;
     std::atomic<bool> shared_channel = false;

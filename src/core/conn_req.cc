@@ -65,6 +65,9 @@ rpma::Result<std::unique_ptr<rpma_conn_req>>
 rpma_conn_req::incoming(rpma_peer &peer, rpma::verbs::CmEvent &&event,
                         const rpma_conn_cfg &cfg) {
     auto id = rpma::verbs::CmId::incoming(event->id);
+    // Refused only now: a request that stayed would keep the descriptor readable for ever.
+    if (rpma::has_channel_conflict(cfg))
+        return rpma::fail(rpma::CHANNEL_CONFLICT);
     auto transport = rpma::Transport::create(peer, std::move(id), cfg);
     if (!transport)
         return rpma::fail(transport.error());

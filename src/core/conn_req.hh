@@ -19,7 +19,7 @@ struct rpma_conn_req : rpma::Allocated {
     outgoing(rpma_peer &peer, const char *addr, const char *port, const rpma_conn_cfg &cfg);
 
     // Takes over the ID of a CONNECT_REQUEST event, which is acknowledged in any case; on
-    // failure the other side is rejected. RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // failure the other side is rejected. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static rpma::Result<std::unique_ptr<rpma_conn_req>>
     incoming(rpma_peer &peer, rpma::verbs::CmEvent &&event, const rpma_conn_cfg &cfg);
 

@@ -86,6 +86,6 @@ rpma::Failure rpma::poll_failure(int got) {
     if (got == 0)
         return {RPMA_E_NO_COMPLETION, "the completion queue is empty"};
     if (got < 0)
-        return {RPMA_E_PROVIDER, "ibv_poll_cq()", -got};
+        return {RPMA_E_PROVIDER, "ibv_poll_cq()", 0, "failed, the provider gives no reason"};
     return {RPMA_E_UNKNOWN, "ibv_poll_cq()", 0, "more completions than wanted"};
 }

@@ -8,7 +8,7 @@
 #include "core/descriptor.hh"
 
 rpma_mr_local::rpma_mr_local(rpma::verbs::Mr &&registered, int usage_flags)
-    : addr(reinterpret_cast<uint64_t>(registered->addr)), lkey(registered->lkey),
+    : addr(reinterpret_cast<uintptr_t>(registered->addr)), lkey(registered->lkey),
       usage(usage_flags), region(std::move(registered)) {}
 
 void rpma_mr_local::describe(unsigned char *descriptor) const {

@@ -19,6 +19,7 @@ namespace {
 rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     rpma_capabilities device;
     device.on_demand_paging = rpma_is_odp_capable(attributes);
+    device.max_cq_size = static_cast<uint32_t>(attributes.orig_attr.max_cqe);
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     device.atomic_write = (attributes.device_cap_flags_ex & IB_UVERBS_DEVICE_ATOMIC_WRITE) != 0;
 #endif

@@ -21,6 +21,7 @@ struct rpma_capabilities {
     bool on_demand_paging = false;
     bool atomic_write = false;
     bool flush = false;
+    uint32_t max_cq_size = 0;
 };
 
 struct rpma_peer : rpma::Allocated {
@@ -45,6 +46,7 @@ struct rpma_peer : rpma::Allocated {
     rpma::Result<rpma::FlushTargetUse> use_flush_target();
 
     ibv_pd &pd() const { return *pd_.get(); }
+    uint32_t max_cq_size() const { return device_.max_cq_size; }
 
   private:
     unsigned access_flags(int usage) const;

@@ -16,7 +16,7 @@ rpma::Result<std::unique_ptr<rpma_srq>> rpma_srq::create(const rpma_peer &peer,
     if (queue == nullptr)
         return rpma::verbs::failed("ibv_create_srq()");
 
-    auto srq = rpma::make<rpma_srq>(rpma::verbs::Srq(queue));
+    auto srq = rpma::make<rpma_srq>(rpma::verbs::Srq(queue), attributes.attr.max_wr);
     const uint32_t rcq_size = cfg.rcq_size;
     if (!srq || rcq_size == 0)
         return srq;

@@ -21,9 +21,10 @@ struct rpma_srq : rpma::Allocated {
     static rpma::Result<std::unique_ptr<rpma_srq>> create(const rpma_peer &peer,
                                                           const rpma_srq_cfg &cfg);
 
-    explicit rpma_srq(rpma::verbs::Srq &&queue) : queue_(std::move(queue)) {}
+    rpma_srq(rpma::verbs::Srq &&queue, uint32_t size) : queue_(std::move(queue)), size_(size) {}
 
     ibv_srq *queue() const { return queue_.get(); }
+    uint32_t size() const { return size_; } // receives that may wait in it
     const rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
     rpma_cq *rcq() { return rcq_ ? &*rcq_ : nullptr; }
 
@@ -32,5 +33,6 @@ struct rpma_srq : rpma::Allocated {
 
   private:
     rpma::verbs::Srq queue_;
+    uint32_t size_;
     std::optional<rpma_cq> rcq_;
 };

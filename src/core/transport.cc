@@ -5,6 +5,8 @@
 
 #include "core/transport.hh"
 
+#include <algorithm>
+
 #include "core/peer.hh"
 #include "core/srq.hh"
 
@@ -19,7 +21,7 @@ Result<Transport> Transport::create(const rpma_peer &peer, verbs::CmId &&id,
                                     const rpma_conn_cfg &cfg) {
     Transport made(std::move(id));
     const rpma_srq *srq = cfg.srq;
-    Status status = made.create_queues(cfg, srq);
+    Status status = made.create_queues(peer, cfg, srq);
     if (!status)
         return fail(status.error());
 
@@ -37,7 +39,29 @@ Result<Transport> Transport::create(const rpma_peer &peer, verbs::CmId &&id,
     return made;
 }
 
-Status Transport::create_queues(const rpma_conn_cfg &cfg, const rpma_srq *srq) {
+namespace {
+
+// Whether a receive CQ, of the SRQ or of the connection, takes the receives.
+bool has_receive_cq(const rpma_conn_cfg &cfg, const rpma_srq *srq) {
+    return cfg.rcq_size > 0 || (srq != nullptr && srq->rcq() != nullptr);
+}
+
+// A size that the program did not set leaves room for every operation that may complete: a
+// completion that finds no room is lost, on rdma_rxe without a word.
+uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpma_srq *srq) {
+    if (cfg.cq_size_set)
+        return cfg.cq_size;
+    uint64_t completions = cfg.sq_size;
+    if (!has_receive_cq(cfg, srq))
+        completions += srq != nullptr ? srq->size() : cfg.rq_size.load();
+    completions = std::min<uint64_t>(completions, peer.max_cq_size());
+    return std::max(cfg.cq_size.load(), static_cast<uint32_t>(completions));
+}
+
+} // namespace
+
+Status Transport::create_queues(const rpma_peer &peer, const rpma_conn_cfg &cfg,
+                                const rpma_srq *srq) {
     ibv_context &device = *id->verbs;
     if (cfg.shared_channel) {
         auto channel = verbs::create_comp_channel(device);
@@ -45,7 +69,7 @@ Status Transport::create_queues(const rpma_conn_cfg &cfg, const rpma_srq *srq) {
             return fail(channel.error());
         shared = std::move(*channel);
     }
-    auto main = rpma_cq::create(device, cfg.cq_size, shared.get());
+    auto main = rpma_cq::create(device, main_cq_size(peer, cfg, srq), shared.get());
     if (!main)
         return fail(main.error());
     cq.emplace(std::move(*main));

@@ -42,7 +42,7 @@ struct Transport {
 
   private:
     explicit Transport(verbs::CmId &&cm_id) : id(std::move(cm_id)) {}
-    Status create_queues(const rpma_conn_cfg &cfg, const rpma_srq *srq);
+    Status create_queues(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpma_srq *srq);
 };
 
 } // namespace rpma

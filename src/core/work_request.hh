@@ -24,7 +24,7 @@ inline ibv_sge slice(const rpma_mr_local &mr, std::size_t offset, std::size_t le
 }
 
 inline uint64_t context_id(const void *op_context) {
-    return reinterpret_cast<uint64_t>(op_context);
+    return reinterpret_cast<uintptr_t>(op_context);
 }
 
 // buffer nullptr: no bytes.

@@ -16,15 +16,12 @@ Result<EventChannel> create_event_channel() {
 
 Result<CmEvent> next_event(rdma_event_channel &channel) {
     rdma_cm_event *event = nullptr;
-    int result;
-    do
-        result = rdma_get_cm_event(&channel, &event);
-    while (result != 0 && errno == EINTR);
-    if (result == 0)
+    if (rdma_get_cm_event(&channel, &event) == 0)
         return CmEvent(event);
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENODATA)
         return fail({RPMA_E_NO_EVENT, "rdma_get_cm_event()", errno});
-    return failed("rdma_get_cm_event()");
+    // A server that loops until a signal's handler has set a flag asks for this.
+    return fail({RPMA_E_PROVIDER, "rdma_get_cm_event()", errno, nullptr, errno == EINTR});
 }
 
 Result<CmId> CmId::create(rdma_event_channel *channel) {

@@ -31,8 +31,8 @@ struct CmEventTraits {
 // Closing an event acknowledges it; what it points to is gone then.
 using CmEvent = Owner<CmEventTraits>;
 
-// Blocks unless the descriptor of the channel is O_NONBLOCK; signals do not end the wait.
-// RPMA_E_NO_EVENT when there is nothing to read, RPMA_E_PROVIDER.
+// Blocks unless the descriptor of the channel is O_NONBLOCK. RPMA_E_NO_EVENT when there is
+// nothing to read, RPMA_E_PROVIDER with EINTR when a signal ended the wait.
 Result<CmEvent> next_event(rdma_event_channel &channel);
 
 // A CM ID. One that came with a connection request is rejected before it is destroyed, as long

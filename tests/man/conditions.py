@@ -15,7 +15,7 @@ import re
 
 HERE = pathlib.Path(__file__).resolve().parent
 NAME = r"[*\w]+"
-CALL = re.compile(r"\b(?:ibv|rdma)_\w+\(\)")
+CALL = re.compile(r"\b(?:(?:ibv|rdma)_\w+|getaddrinfo)\(\)")
 NULL = re.compile(rf"({NAME}) == NULL")
 NULL_WORDS = re.compile(rf"((?:{NAME}, )*(?:{NAME} or )?{NAME}) is NULL")
 # Between facts, and meaningless without them.

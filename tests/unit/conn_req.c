@@ -48,10 +48,51 @@ static void new_resolves_and_makes_the_queues(void **state) {
     assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 1000);
     assert_int_equal(fake_last("rdma_resolve_route")->resolve.timeout_ms, 1000);
     const struct fake_call *cq = fake_last("ibv_create_cq");
-    assert_int_equal(cq->create_cq.cqe, 10);
+    assert_int_equal(cq->create_cq.cqe, 20);
     assert_int_equal(cq->create_cq.comp_vector, 0);
     assert_null(cq->create_cq.cq_context);
     world_drop(&w);
+}
+
+// A completion that finds no room is lost. A size that was set is taken as it is.
+static void new_makes_room_for_all_completions(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t sq, rq, rcq, srq_rcq; // 0: none, or the default
+        bool srq;                      // for 100 receives
+        uint32_t set, cqe;
+    } cases[] = {
+        {.cqe = 20},
+        {.sq = 100, .cqe = 110},
+        {.rq = 100, .cqe = 110},
+        {.sq = 1, .rq = 1, .cqe = 10},
+        {.rcq = 5, .cqe = 10},
+        {.sq = 100, .rcq = 5, .cqe = 100},
+        {.srq = true, .cqe = 110},
+        {.srq = true, .srq_rcq = 70, .cqe = 10},
+        {.srq = true, .rcq = 5, .cqe = 10},
+        {.sq = 1000, .rq = 1000, .set = 10, .cqe = 10},
+        {.sq = 3000, .rq = 3000, .cqe = 4096}, // what the device has
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const struct shape shape = {
+            .rcq_size = cases[i].rcq, .srq = cases[i].srq, .srq_rcq_size = cases[i].srq_rcq};
+        uint32_t size = 0;
+        fake_reset();
+        new_world();
+        world_cfg(&w, &shape);
+        if (cases[i].sq)
+            MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, cases[i].sq));
+        if (cases[i].rq)
+            MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, cases[i].rq));
+        if (cases[i].set)
+            MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, cases[i].set));
+        MUST(rpma_conn_cfg_get_cq_size(w.h.cfg, &size));
+        assert_int_equal(size, 10);
+        new_request(w.h.cfg);
+        assert_int_equal(fake_nth("ibv_create_cq", 1)->create_cq.cqe, cases[i].cqe);
+        world_drop(&w);
+    }
 }
 
 static void new_describes_the_queue_pair(void **state) {
@@ -294,6 +335,7 @@ static void outgoing_request_has_no_private_data(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(new_resolves_and_makes_the_queues),
+        TEST(new_makes_room_for_all_completions),
         TEST(new_describes_the_queue_pair),
         TEST(new_fails_with_each_call),
         TEST(new_explains_a_name_that_is_not_known),

@@ -272,7 +272,7 @@ static void polling_fails_as_documented(void **state) {
     WATCH(wc);
     WATCH(got);
     EXPECT_ERROR(rpma_cq_get_wc(cq, 2, wc, &got), RPMA_E_PROVIDER, "ibv_poll_cq() < 0",
-                 "ibv_poll_cq()", EIO, "ibv_poll_cq");
+                 "ibv_poll_cq()", .calls = "ibv_poll_cq", .logs = "gives no reason");
     world_drop(&w);
 }
 

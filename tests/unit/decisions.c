@@ -159,10 +159,15 @@ void C1(void **state) {
 
     fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
     fake_fail("rdma_get_cm_event", 1, EINTR);
-    EXPECT_CODE(rpma_conn_next_event(w->h.conn, &event), 0);
+    EXPECT_CODE(rpma_conn_next_event(w->h.conn, &event), RPMA_E_PROVIDER);
+    EXPECT_EQUAL("errno after a signal", errno, EINTR);
     fake_faults_off();
+    EXPECT_CODE(rpma_conn_next_event(w->h.conn, &event), 0);
     fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
     fake_fail("rdma_get_cm_event", 1, EINTR);
+    EXPECT_CODE(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req), RPMA_E_PROVIDER);
+    EXPECT_EQUAL("errno after a signal", errno, EINTR);
+    fake_faults_off();
     EXPECT_CODE(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req), 0);
     world_drop(w);
 }
@@ -207,14 +212,14 @@ static int empty_world(void **state) {
 // All of them, or the one that is named. --list prints the names.
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        DECISION(A1), DECISION(A2),        DECISION(A3),  DECISION(A4),  DECISION(A5),
-        DECISION(B1), DECISION(B2),        DECISION(B3),  DECISION(C1),  DECISION(C2),
-        DECISION(D1), DECISION(D2),        DECISION(D3),  DECISION(D4),  DECISION(D5),
-        DECISION(D6), DECISION(D7),        DECISION(D8),  DECISION(D12), DECISION(D13),
-        DECISION(E1), DECISION(E2),        DECISION(E3),  DECISION(E4),  DECISION(E5),
-        DECISION(E6), DECISION(E7),        DECISION(E10), DECISION(E11), DECISION(E12),
-        DECISION(F1), DECISION(F2),        DECISION(F3),  DECISION(F4),  DECISION(F5),
-        DECISION(F6), DECISION(resources),
+        DECISION(A1),  DECISION(A2), DECISION(A3),        DECISION(A4),  DECISION(A5),
+        DECISION(B1),  DECISION(B2), DECISION(B3),        DECISION(C1),  DECISION(C2),
+        DECISION(D1),  DECISION(D2), DECISION(D3),        DECISION(D4),  DECISION(D5),
+        DECISION(D6),  DECISION(D7), DECISION(D8),        DECISION(D12), DECISION(D13),
+        DECISION(D14), DECISION(E1), DECISION(E2),        DECISION(E3),  DECISION(E4),
+        DECISION(E5),  DECISION(E6), DECISION(E7),        DECISION(E10), DECISION(E11),
+        DECISION(E12), DECISION(F1), DECISION(F2),        DECISION(F3),  DECISION(F4),
+        DECISION(F5),  DECISION(F6), DECISION(resources),
     };
     unit_leaves_errno_out = true;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {

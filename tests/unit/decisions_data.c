@@ -195,3 +195,12 @@ void D13(void **state) {
         EXPECT_EQUAL("byte behind the attributes of a shared receive queue", bytes[i], 0);
     world_drop(w);
 }
+
+void D14(void **state) {
+    (void)state;
+    assert_true(world_peer(w));
+    EXPECT_CODE(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w->h.req), 0);
+    EXPECT_EQUAL("room for 10 sends and 10 receives", fake_last("ibv_create_cq")->create_cq.cqe,
+                 20);
+    world_drop(w);
+}

@@ -204,7 +204,8 @@ static void polling_fails_as_documented(void **state) {
         fake_fail("ibv_poll_cq", 1, EIO);
         expect_get_error(way,
                          &(struct expected_error){RPMA_E_PROVIDER, "ibv_poll_cq() < 0",
-                                                  "ibv_poll_cq()", EIO, "ibv_poll_cq"},
+                                                  "ibv_poll_cq()", .calls = "ibv_poll_cq",
+                                                  .logs = "gives no reason"},
                          0);
         fake_faults_off();
     }

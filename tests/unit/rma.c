@@ -120,17 +120,21 @@ static void flags_decide_on_completion(void **state) {
 
 static void provider_failures_are_reported(void **state) {
     (void)state;
-    static const int errors[] = {ENOMEM, EINVAL, EIO};
+    // What providers return beside error numbers, by rdma-core 44: c4iw_post_send() of cxgb4 a
+    // negated one, mthca_tavor_post_send() of mthca -1 whatever the cause.
+    static const struct {
+        int returned, error;
+    } cases[] = {{ENOMEM, ENOMEM}, {EINVAL, EINVAL}, {-ENOMEM, ENOMEM}, {-1, 0}};
     new_conn();
     for (const struct operation *o = operations; o < operations + LENGTH(operations); o++)
-        for (size_t i = 0; i < LENGTH(errors); i++) {
-            fake_fail("ibv_post_send", 1, errors[i]);
+        for (size_t i = 0; i < LENGTH(cases); i++) {
+            fake_fail("ibv_post_send", 1, cases[i].returned);
             unit_begin();
-            unit_expect_error(
-                o->run(0, RPMA_F_COMPLETION_ALWAYS), o->name,
-                &(struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
-                                         "ibv_post_send()", errors[i], "ibv_post_send"},
-                __FILE__, __LINE__);
+            unit_expect_error(o->run(0, RPMA_F_COMPLETION_ALWAYS), o->name,
+                              &(struct expected_error){
+                                  RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()",
+                                  cases[i].error, "ibv_post_send", .logs = "gives no reason"},
+                              __FILE__, __LINE__);
             fake_faults_off();
         }
     world_drop(&w);

@@ -37,8 +37,10 @@ static void check_handles(struct sweep *s, const struct world *w, const char *fu
 }
 
 static void check_log(struct sweep *s, const char *function, int ret) {
-    const bool empty = ret == RPMA_E_NO_EVENT || ret == RPMA_E_NO_COMPLETION;
-    const enum rpma_log_level level = empty                   ? RPMA_LOG_LEVEL_DEBUG
+    const bool interrupted =
+        s->error == EINTR && strcmp(fake_first_fault(), "rdma_get_cm_event") == 0;
+    const bool answer = ret == RPMA_E_NO_EVENT || ret == RPMA_E_NO_COMPLETION || interrupted;
+    const enum rpma_log_level level = answer                  ? RPMA_LOG_LEVEL_DEBUG
                                       : ret == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING
                                                               : RPMA_LOG_LEVEL_ERROR;
     const struct logged_line *line = logged_line(level, 0);

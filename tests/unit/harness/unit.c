@@ -139,7 +139,8 @@ static enum rpma_log_level level_of(int code) {
 // One line that names the function and the cause.
 static void check_log(const char *function, const struct expected_error *expected,
                       const char *file, int line) {
-    const enum rpma_log_level level = level_of(expected->code);
+    const enum rpma_log_level level =
+        expected->level ? expected->level : level_of(expected->code);
     char wanted[256];
     if (expected->error)
         snprintf(wanted, sizeof(wanted), "%s failed: %s (%d)", expected->cause,

@@ -66,9 +66,10 @@ struct expected_error {
     const char *cause;     // which of the row's causes: a term, or a provider call as "name()"
     int error; // errno of the provider, and then the caller's: "cause failed: text (number)" is
                // logged; 0: none
-    const char *calls; // provider calls made, separated by blanks; NULL: none
-    const char *logs;  // text in the log line, when it is not the cause
-    bool any_calls;    // the provider calls are of no interest here
+    const char *calls;         // provider calls made, separated by blanks; NULL: none
+    const char *logs;          // text in the log line, when it is not the cause
+    bool any_calls;            // the provider calls are of no interest here
+    enum rpma_log_level level; // of the log line, where it is not that of the code; 0: it is
 };
 
 // The call fails as said: this code, watched outputs untouched, these provider calls, one log
