@@ -44,12 +44,14 @@ build_failed() {
     die "librpma ($1) does not build"
 }
 
+chroot_layer='' # a directory whose content lies above the root's in in_chroot
+
 # in_chroot COMMAND…: in the lab's root, in the checkout. The mounts are those of a mount
 # namespace and go with it; the root itself stays as it is beneath an overlay.
 in_chroot() {
     need_root "the lab's root"
     # shellcheck disable=SC2016 # for the inner shell
-    CHECKOUT=$checkout ROOT=$root SHARES=$(printf '%s\n' "${opt_shares[@]}") \
+    CHECKOUT=$checkout ROOT=$root LAYERS=${chroot_layer:+$chroot_layer:}$root SHARES=$(printf '%s\n' "${opt_shares[@]}") \
         unshare --mount --propagation private -- bash -euc "$chroot_script" - "$@"
 }
 
@@ -58,7 +60,7 @@ chroot_script='
     top=$ROOT/mnt
     mount -t tmpfs tmpfs "$top"
     mkdir "$top"/{upper,work,root}
-    mount -t overlay -o "lowerdir=$ROOT,upperdir=$top/upper,workdir=$top/work" \
+    mount -t overlay -o "lowerdir=$LAYERS,upperdir=$top/upper,workdir=$top/work" \
         overlay "$top/root"
     for dir in /proc /sys /dev "$CHECKOUT"; do
         mkdir -p "$top/root$dir"

@@ -53,25 +53,27 @@ with_lock() {
 
 # step WHAT DIR FUNCTION: FUNCTION fills a directory of a temporary name, which then becomes
 # DIR. DIR exists only when it is whole, so an interrupted preparation goes on with the step it
-# was in.
+# was in. Its log is kept in memory, where a full disk does not cut it off, and only when the
+# step fails, beside what it was to become.
 step() {
-    local what=$1 dir=$2 fill=$3 began=$SECONDS
+    local what=$1 dir=$2 fill=$3 began=$SECONDS log
     [[ -e $dir ]] && return
     rm -rf --one-file-system -- "$dir.part"
     mkdir -p -- "$dir.part"
+    log=$(mktemp -p /dev/shm librpma-lab-XXXXXX 2>/dev/null || mktemp)
     say "preparing $what …"
     # A process group of its own, so that an interrupt can end all of it.
     set -m
-    (set -e; "$fill" "$dir.part") >"$dir.log" 2>&1 </dev/null &
+    (set -e; "$fill" "$dir.part") >"$log" 2>&1 </dev/null &
     step_group=$!
     set +m
     trap 'kill -TERM -- "-$step_group" 2>/dev/null' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    wait_with_progress "$what" "$step_group" "$began" || die "$(why_failed "$what" "$dir.log")"
+    wait_with_progress "$what" "$step_group" "$began" || step_failed "$what" "$dir" "$log"
     trap - EXIT INT TERM HUP
     mv -T -- "$dir.part" "$dir"
-    rm -f -- "$dir.log"
+    rm -f -- "$log"
     say "prepared $what in $((SECONDS - began)) s"
 }
 
@@ -88,9 +90,30 @@ wait_with_progress() {
     wait "$pid"
 }
 
-why_failed() {
+# step_failed WHAT DIR LOG: says why in one line. What the step has written so far is of no use
+# and makes room for the log.
+step_failed() {
     local reason
-    reason=$(grep -E '^(lab|E|error|dpkg-deb|qemu)[^ ]*:' "$2" | tail -n 1) ||
-        reason=$(tail -n 1 "$2")
-    printf 'could not prepare %s: %s (log: %s)' "$1" "${reason:-no reason given}" "$2"
+    reason=$(why_failed "$3")
+    rm -rf --one-file-system -- "$2".part*
+    ! cp -- "$3" "$2.log" 2>/dev/null || { rm -f -- "$3"; set -- "$1" "$2" "$2.log"; }
+    die "could not prepare $1: $reason (log: $3)"
 }
+
+# why_failed LOG: the causes that a tool's last line hides come first.
+why_failed() {
+    local unreachable free
+    free=$(df --block-size=1M --output=avail -- "$cache" | tail -n 1)
+    unreachable=$(fetch_failure "$1")
+    if grep -q 'No space left on device' "$1" || ((free < 1)); then
+        printf 'the disk of %s is full: make room for 2 GB or set LIBRPMA_LAB_CACHE' "$cache"
+    elif [[ -n $unreachable ]]; then
+        printf 'apt cannot fetch %s: is there a network?' "$unreachable"
+    else
+        grep -E '^(lab|E|error|dpkg-deb|qemu)[^ ]*:' "$1" | tail -n 1 | grep . ||
+            tail -n 1 "$1" | grep . || printf 'no reason given'
+    fi
+}
+
+# fetch_failure LOG: what apt could not fetch and why, if the log says so
+fetch_failure() { sed -nE 's/^[EW]: Failed to fetch ([^ ]+) +/\1: /p' "$1" | head -n 1; }

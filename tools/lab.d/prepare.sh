@@ -2,14 +2,15 @@
 # Copyright 2026, the librpma developers
 #
 # prepare.sh -- what tools/lab keeps in its cache: root, kernel, initramfs, formatted persistent
-# memory
+# memory, and what siw.sh adds to them
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
 # rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16; without
-# the last one FS-DAX memory does not register. Hence the backports kernel.
+# the last one FS-DAX memory does not register. Hence the backports kernel; the stable one shows
+# what a user without on-demand paging sees.
 suite=trixie
-kernel_suite=trixie-backports
+declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
 predecessor_suites=(bookworm trixie)
 pmem_size=256M
@@ -20,16 +21,24 @@ boot_modules=(virtio_pci 9pnet_virtio 9p overlay virtio_console)
 rdma_modules=(rdma_rxe rdma_ucm veth)
 pmem_modules=(nfit nd_pmem dax_pmem device_dax ext4)
 
+# The parts, in the order in which they are made; a part has a variable for its directory and a
+# function fill_PART. What the first four hold every run needs; siw only a run with that provider.
+run_parts=(root kernel initramfs pmem)
+all_parts=("${run_parts[@]}" siw)
+
+# prepare PART…
 prepare() {
+    local part
     [[ $(uname -m) == x86_64 ]] || die "the lab is made for amd64; this machine is $(uname -m)"
     mkdir -p -- "$cache"
+    kernel_suite=${kernel_suites[$opt_kernel]}
     name_parts
     "$lab_dir/../setup" lab
-    parts_present || {
+    parts_present "$@" || {
         need_root "preparing the lab"
-        with_lock prepare prepare_parts
+        with_lock prepare prepare_parts "$@"
     }
-    touch -c -- "$root" "$kernel" "$initramfs" "$pmem" 2>/dev/null || true
+    for part; do touch -c -- "${!part}" 2>/dev/null || true; done
 }
 
 # Each part's name carries a digest of all that it is made from.
@@ -44,23 +53,29 @@ name_parts() {
         "${boot_modules[*]}" "${rdma_modules[*]}" "${pmem_modules[*]}")
     pmem=$cache/pmem-$(digest "$(declare -f fill_pmem)" "$(<"$lab_dir/guest/pmem.sh")" \
         "$pmem_size" "${kernel##*-}")
+    siw=$cache/siw-$(digest "$(declare -f fill_siw fetch_siw)" "$siw_script" \
+        "${kernel##*-}")
 }
 
-parts_present() { [[ -d $root && -d $kernel && -d $initramfs && -d $pmem ]]; }
+parts_present() {
+    local part
+    for part; do [[ -d ${!part} ]] || return; done
+}
 
 prepare_parts() {
-    step "the Debian $suite root" "$root" fill_root
-    step "the kernel from $kernel_suite" "$kernel" fill_kernel
-    step "the initramfs" "$initramfs" fill_initramfs
-    step "the persistent memory" "$pmem" fill_pmem
+    local part
+    local -A titles=([root]="the Debian $suite root" [kernel]="the kernel from $kernel_suite"
+        [initramfs]='the initramfs' [pmem]='the persistent memory'
+        [siw]="soft-iWARP for the kernel from $kernel_suite")
+    for part; do step "${titles[$part]}" "${!part}" "fill_$part"; done
     forget_old_parts
 }
 
 # Parts of other versions of the lab, and consoles of failed machines, that no run used for a week.
 forget_old_parts() {
-    local pattern
-    for pattern in 'root-*' 'kernel-*' 'initramfs-*' 'pmem-*' 'console-*'; do
-        find "$cache" -maxdepth 1 -name "$pattern" -mtime +7 \
+    local kind
+    for kind in "${all_parts[@]}" console; do
+        find "$cache" -maxdepth 1 -name "$kind-*" -mtime +7 \
             -exec rm -rf --one-file-system -- {} +
     done
 }

@@ -22,6 +22,8 @@ tsc=reliable nowatchdog rcupdate.rcu_cpu_stall_suppress=1'
 run_in_vm() {
     local fsdax=$1 devdax=$2 keep=$3 status=0
     shift 3
+    [[ ${LIBRPMA_LAB_ACCEL:-} != *kvm* || -w /dev/kvm ]] ||
+        die 'LIBRPMA_LAB_ACCEL asks for KVM, but there is no /dev/kvm to write to: unset it'
     job=$(mktemp -d "${TMPDIR:-/tmp}/librpma-lab-XXXXXX")
     trap end_job EXIT
     trap 'exit 130' INT
@@ -53,7 +55,7 @@ write_job() {
         printf 'LAB_CHECKOUT=%q\n' "$checkout"
     } >"$job/guest.env"
     {
-        printf 'lab_hosts=%q\nlab_keep=%q\n' "$opt_hosts" "$keep"
+        printf 'lab_hosts=%q\nlab_keep=%q\nlab_provider=%q\n' "$opt_hosts" "$keep" "$opt_provider"
         printf 'lab_terminal=%q\n' "$opt_terminal"
         printf 'lab_shares=(%s)\n' "$(quote "${opt_shares[@]}")"
         printf 'lab_command=(%s)\n' "$(quote "$@")"
@@ -61,6 +63,7 @@ write_job() {
             printf 'export %s=%q\n' "${pair%%=*}" "${pair#*=}"
         done
     } >"$job/job.sh"
+    [[ $opt_provider != siw ]] || cp -- "$siw/siw.ko" "$job/"
 }
 
 quote() { [[ $# -eq 0 ]] || printf '%q ' "$@"; }
@@ -185,6 +188,8 @@ stop_vm() {
 judge_end() {
     local trouble
     stop_vm
+    # A kernel that dies says something first.
+    [[ -s $job/console.log ]] || die "QEMU did not start the machine: $(tail -n 1 "$job/qemu.log")"
     trouble=$(grep -aE 'Kernel panic|Oops|BUG:|WARNING:|lab-guest:' "$job/console.log" |
         tail -n 1 | tr -d '\r') || true
     if [[ -n $1 && -z $trouble ]]; then

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# network.sh -- soft-RoCE for one host, or for several in network namespaces of their own
-# shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_keep
+# network.sh -- soft-RoCE or soft-iWARP for one host, or for several in network namespaces of
+# their own
+# shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_provider
 
-# rdma_rxe cannot move a device to another namespace, so the RDMA devices stay visible to all
+# Neither driver can move a device to another namespace, so the RDMA devices stay visible to all
 # ("shared" mode); but each belongs to a network device, its packets leave there, and the
 # connection manager lets a process use only addresses of its own namespace. Hence hosts meet
 # nowhere but on the bridge.
 bring_up_network() {
     local number
     LAB_HOSTS=
+    # The initramfs has loaded rdma_rxe; siw comes with the job, because no Debian kernel has it.
+    [[ $lab_provider != siw ]] || insmod /run/lab/siw.ko || return
     if ((lab_hosts == 1)); then
         ip link add veth0 type veth peer name port1 || return
         ip link set port1 mtu 9000 up
@@ -27,8 +30,8 @@ bring_up_network() {
             give_device "$number" -n "host$number" || return
         done
     fi
-    wait_for_addresses || return
-    export LAB_RDMA=rxe LAB_HOSTS=${LAB_HOSTS# }
+    wait_for_devices || return
+    export LAB_RDMA=$lab_provider LAB_HOSTS=${LAB_HOSTS# }
 }
 
 # give_device NUMBER [-n NAMESPACE]: address and RDMA device for its end of the cable
@@ -38,25 +41,30 @@ give_device() {
     ip "$@" addr add "$address/24" dev veth0
     # Nobody else is on this cable, so an IPv6 address needs no probing.
     ip "$@" link set veth0 addrgenmode none mtu 9000 up
-    if [[ $# -eq 0 ]]; then
-        rdma link add "rxe$number" type rxe netdev veth0 || return
-    else
-        ip netns exec "$2" rdma link add "rxe$number" type rxe netdev veth0 || return
-    fi
+    ${2:+ip netns exec "$2"} rdma link add "$lab_provider$number" type "$lab_provider" \
+        netdev veth0 || return
     export "LAB_ADDR_host$number=$address"
     LAB_HOSTS+=" host$number"
 }
 
-# A device can be used once its GID table holds the IPv4 address.
-wait_for_addresses() {
+# A RoCE device can be used once its GID table holds the IPv4 address, an iWARP device once its
+# port is active.
+wait_for_devices() {
     local number tries
     for ((number = 1; number <= lab_hosts; number++)); do
         for tries in {1..100}; do
-            grep -qi ffff: "/sys/class/infiniband/rxe$number/ports/1/gids/"[0-3] 2>/dev/null &&
-                continue 2
+            is_usable "/sys/class/infiniband/$lab_provider$number/ports/1" && continue 2
             sleep 0.05
         done
-        printf 'lab-guest: rxe%s has no IPv4 address after %s looks\n' "$number" "$tries"
+        printf 'lab-guest: %s is not usable after %s looks\n' "$lab_provider$number" "$tries"
         return 1
     done
+}
+
+is_usable() {
+    if [[ $lab_provider == rxe ]]; then
+        grep -qi ffff: "$1"/gids/[0-3] 2>/dev/null
+    else
+        grep -q ACTIVE "$1/state" 2>/dev/null
+    fi
 }
