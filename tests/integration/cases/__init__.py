@@ -12,3 +12,4 @@ from . import faults_peer
 from . import faults_data
 from . import threads
 from . import fork
+from . import crowd

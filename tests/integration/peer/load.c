@@ -5,34 +5,12 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "await.h"
+#include "load.h"
 #include "peer.h"
-
-/* The layout of a worker's local region; its remote region is REMOTE bytes. */
-#define REMOTE 8192
-#define BACK REMOTE          /* what is read back */
-#define SEND_AT (2 * REMOTE) /* a message */
-#define RECV_AT (SEND_AT + MESSAGE)
-#define MESSAGE 1024
-
-struct worker {
-    pthread_t thread;
-    struct rpma_conn *conn;
-    struct rpma_cq *cq;
-    struct rpma_mr_local *mr;
-    struct rpma_mr_remote *remote;
-    char *base;
-    int64_t deadline;
-    unsigned random;
-    uint64_t rounds;
-    uint64_t seed;
-    const char *failed_in;
-    int ret;
-};
 
 static int pick(struct worker *w, int below) {
     return rand_r(&w->random) % below;
@@ -46,8 +24,8 @@ static int finish(struct worker *w) {
 /* Reads len bytes at roff back and compares them with what was written. */
 static int read_back(struct worker *w, size_t roff, const char *wanted, size_t len) {
     memset(w->base + BACK, 0, len);
-    int ret =
-        rpma_read(w->conn, w->mr, BACK, w->remote, roff, len, RPMA_F_COMPLETION_ALWAYS, NULL);
+    int ret = rpma_read(w->conn, w->mr, BACK, w->remote, w->share + roff, len,
+                        RPMA_F_COMPLETION_ALWAYS, NULL);
     if (ret == 0)
         ret = finish(w);
     if (ret == 0 && memcmp(w->base + BACK, wanted, len) != 0)
@@ -55,32 +33,36 @@ static int read_back(struct worker *w, size_t roff, const char *wanted, size_t l
     return ret;
 }
 
-static int write_and_flush(struct worker *w) {
-    size_t len = (size_t)pick(w, REMOTE) + 1;
-    size_t roff = (size_t)pick(w, REMOTE - (int)len + 1);
-    pattern_fill(w->base, len, ++w->seed);
-    int ret =
-        rpma_write(w->conn, w->remote, roff, w->mr, 0, len, RPMA_F_COMPLETION_ON_ERROR, NULL);
+int write_pattern(struct worker *w, size_t roff, size_t len, uint64_t seed) {
+    pattern_fill(w->base, len, seed);
+    int ret = rpma_write(w->conn, w->remote, w->share + roff, w->mr, 0, len,
+                         RPMA_F_COMPLETION_ON_ERROR, NULL);
     if (ret == 0)
-        ret = rpma_flush(w->conn, w->remote, roff, len, RPMA_FLUSH_TYPE_VISIBILITY,
+        ret = rpma_flush(w->conn, w->remote, w->share + roff, len, RPMA_FLUSH_TYPE_VISIBILITY,
                          RPMA_F_COMPLETION_ALWAYS, NULL);
     if (ret == 0)
         ret = finish(w);
     return ret == 0 ? read_back(w, roff, w->base, len) : ret;
 }
 
+static int write_and_flush(struct worker *w) {
+    size_t len = (size_t)pick(w, REMOTE) + 1;
+    size_t roff = (size_t)pick(w, REMOTE - (int)len + 1);
+    return write_pattern(w, roff, len, ++w->seed);
+}
+
 static int write_atomically(struct worker *w) {
     char word[RPMA_ATOMIC_WRITE_ALIGNMENT];
     size_t roff = (size_t)pick(w, REMOTE / RPMA_ATOMIC_WRITE_ALIGNMENT) * sizeof(word);
     pattern_fill(word, sizeof(word), ++w->seed);
-    int ret = rpma_atomic_write(w->conn, w->remote, roff, word, RPMA_F_COMPLETION_ALWAYS, NULL);
+    int ret = rpma_atomic_write(w->conn, w->remote, w->share + roff, word,
+                                RPMA_F_COMPLETION_ALWAYS, NULL);
     if (ret == 0)
         ret = finish(w);
     return ret == 0 ? read_back(w, roff, word, sizeof(word)) : ret;
 }
 
-/* The message, or the immediate data, comes back from the other side's echo. */
-static int exchange(struct worker *w) {
+int exchange(struct worker *w) {
     struct ibv_wc wc[2];
     size_t len = (size_t)pick(w, MESSAGE) + 1;
     bool with_imm = pick(w, 2) != 0;
@@ -110,7 +92,7 @@ static int say_goodbye(struct worker *w) {
     return ret == 0 ? finish(w) : ret;
 }
 
-static void *work(void *argument) {
+int any_operation(struct worker *w) {
     static const struct {
         const char *name;
         int (*run)(struct worker *);
@@ -119,15 +101,19 @@ static void *work(void *argument) {
         {"atomic-write", write_atomically},
         {"exchange", exchange},
     };
+    int step = pick(w, 3);
+    int ret = steps[step].run(w);
+    if (ret != 0)
+        w->failed_in = steps[step].name;
+    else
+        w->rounds++;
+    return ret;
+}
+
+static void *work(void *argument) {
     struct worker *w = argument;
-    while (w->ret == 0 && now_ms() < w->deadline) {
-        int step = pick(w, 3);
-        w->ret = steps[step].run(w);
-        if (w->ret != 0)
-            w->failed_in = steps[step].name;
-        else
-            w->rounds++;
-    }
+    while (w->ret == 0 && now_ms() < w->deadline)
+        w->ret = any_operation(w);
     if (w->ret == 0)
         w->ret = say_goodbye(w);
     return NULL;

@@ -14,8 +14,8 @@
 struct world world = {.epoll_fd = -1};
 
 static const struct command *const tables[] = {
-    setup_commands, memory_commands, connect_commands, data_commands,
-    wait_commands,  load_commands,   churn_commands,   process_commands,
+    setup_commands, memory_commands, connect_commands, data_commands,  wait_commands,
+    load_commands,  churn_commands,  process_commands, crowd_commands, serve_commands,
 };
 
 static const struct command *find_command(const char *verb) {
@@ -58,6 +58,8 @@ int main(void) {
     // With the default function: the predecessor's library takes part in these tests as well.
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO);
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_INFO);
+    setvbuf(stdin, NULL, _IONBF,
+            0); // "serve" polls for the next command: none may be read ahead
     printf("ready pid=%d\n", getpid());
     fflush(stdout);
     while (getline(&line, &capacity, stdin) > 0) {

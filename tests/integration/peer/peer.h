@@ -15,7 +15,7 @@
 
 #include "args.h"
 
-#define MAX_CONNS 72
+#define MAX_CONNS 1024
 #define MAX_REGIONS 72
 #define MAX_OTHERS 8
 
@@ -74,5 +74,7 @@ extern const struct command wait_commands[];
 extern const struct command load_commands[];
 extern const struct command churn_commands[];
 extern const struct command process_commands[];
+extern const struct command crowd_commands[];
+extern const struct command serve_commands[];
 
 #endif /* PEER_PEER_H */

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Many connections of few processes to a server in one thread, which sends messages back."""
+
+from harness import lab
+from harness.case import PORT, case, listen
+from harness.side import ALL_USAGES, LOCAL_USAGES, expect
+
+SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: of the server per connection, of a client
+# The default limit of descriptors does not reach for a thousand connections, with two each.
+ROOMY = ("prlimit", "--nofile=8192")
+# Without the allocator's caches for threads, what is in use is what was not given back.
+EXACT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+
+
+def make_server(server, room):
+    """Memory for so many connections; then it listens."""
+    server("peer")
+    server("memory", size=room * SHARE)
+    server("reg", usage=ALL_USAGES)
+    server("memory", mr=1, size=room * MESSAGES)
+    server("reg", mr=1, usage=LOCAL_USAGES)
+    listen(server)
+
+
+def make_client(client):
+    client("peer")
+    client("memory", size=LOCAL)
+    client("reg", usage=LOCAL_USAGES)
+
+
+def process(test, host, name, **values):
+    return test.prepare(test.start(host, name, wrapper=ROOMY, environment=EXACT, **values))
+
+
+def together(clients, verb, **values):
+    for client in clients:
+        client.begin(verb, **values)
+    for client in clients:
+        client.end()
+
+
+def heap(side):
+    return int(side("heap")["bytes"])
+
+
+def pause(server):
+    """Ends "serve", whose answer is returned."""
+    server.begin("heap")
+    answer = server.end()
+    server.end()
+    return answer
+
+
+def serve_until_all_left(server):
+    while True:
+        server.begin("serve")
+        if pause(server)["present"] == "0":
+            return
+
+
+@case("scale", "{count} connections of {clients} processes: all write, flush, read back and "
+      "exchange a message; nothing is left", [{"count": 1000, "clients": 2}], limit=120)
+def crowd(test, count, clients):
+    server = process(test, 1, "server")
+    make_server(server, count)
+    everyone = [process(test, 2, f"client {number}") for number in range(clients)]
+    for client in everyone:
+        make_client(client)
+    before = lab.resources()
+    heaps = {side: heap(side) for side in (server, *everyone)}
+    server.begin("serve")
+    together(everyone, "crowd", count=count // clients, addr=server.address, port=PORT)
+    now = lab.resources()
+    for device in (server.device, everyone[0].device):
+        expect(now[device]["qp"] - before[device]["qp"], count, f"{device}: queue pairs")
+    together(everyone, "crowd-greet")
+    expect(pause(server)["present"], str(count), "connections at the server")
+    for number in range(count):
+        server("check", off=number * SHARE, len=SHARE, seed=number)
+    server.begin("serve")
+    together(everyone, "crowd-end")
+    pause(server)
+    serve_until_all_left(server)
+    # librdmacm keeps its tables, which are some KiB for each thousand of connections.
+    grown = {side.name: heap(side) - used for side, used in heaps.items()}
+    test.transcript.append(f"heaps grew by {grown}")
+    expect([name for name, growth in grown.items() if growth > 32 << 10], [],
+           f"heaps that grew by more than 32 KiB, of {grown}")
+    test.wait_until_equal(lab.resources, before, "kernel objects", seconds=60)
+
+
+@case("faults", "server killed with {count} connections: clients see CLOSED, its successor "
+      "listens on the same port at once", [{"count": 100}])
+def restart(test, count):
+    server, successor = (process(test, 1, name) for name in ("server", "successor"))
+    client = process(test, 2, "client")
+    make_client(client)
+    make_server(server, count)
+    server.begin("serve")
+    client("crowd", count=count, addr=server.address, port=PORT)
+    client("crowd-greet")
+    server.kill()
+    make_server(successor, count)
+    successor.begin("serve")
+    expect(client("crowd-ended", timeout=60000)["ended"], str(count), "connections that ended")
+    client("crowd-end")
+    client("crowd", count=count, addr=server.address, port=PORT)
+    client("crowd-greet")
+    client("crowd-end")
+    pause(successor)
+    serve_until_all_left(successor)

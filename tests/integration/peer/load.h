@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the librpma developers */
+
+/* load.h -- operations whose data are checked, for load.c and crowd.c */
+
+#ifndef PEER_LOAD_H
+#define PEER_LOAD_H 1
+
+#include <librpma.h>
+#include <pthread.h>
+
+/* The layout of a worker's local region; its share of the remote region is REMOTE bytes. */
+#define REMOTE 8192
+#define BACK REMOTE          /* what is read back */
+#define SEND_AT (2 * REMOTE) /* a message */
+#define RECV_AT (SEND_AT + MESSAGE)
+#define MESSAGE 1024
+
+struct worker {
+    pthread_t thread;
+    struct rpma_conn *conn;
+    struct rpma_cq *cq;
+    struct rpma_mr_local *mr;
+    struct rpma_mr_remote *remote;
+    size_t share; /* where its share of the remote region begins */
+    char *base;
+    int64_t deadline;
+    unsigned random;
+    uint64_t rounds;
+    uint64_t seed;
+    const char *failed_in;
+    int ret;
+};
+
+/* Writes, flushes and reads back. */
+int write_pattern(struct worker *w, size_t roff, size_t len, uint64_t seed);
+/* The message, or the immediate data, comes back from the other side's echo. */
+int exchange(struct worker *w);
+/* One operation at random; counts it, or says which failed. */
+int any_operation(struct worker *w);
+
+#endif /* PEER_LOAD_H */
