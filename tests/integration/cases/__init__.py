@@ -13,3 +13,4 @@ from . import faults_data
 from . import threads
 from . import fork
 from . import crowd
+from . import overrun

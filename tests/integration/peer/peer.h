@@ -75,6 +75,7 @@ extern const struct command load_commands[];
 extern const struct command churn_commands[];
 extern const struct command process_commands[];
 extern const struct command crowd_commands[];
+extern const struct command raw_commands[];
 extern const struct command serve_commands[];
 
 #endif /* PEER_PEER_H */

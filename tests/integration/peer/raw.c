@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// raw.c -- commands that go past librpma: a client of librdmacm with settings of its own, and
+// what the device says about itself
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "peer.h"
+
+static struct rdma_cm_id *raw_id;
+
+static int raw_failed(const char *call) {
+    reply("call=%s errno=%d", call, errno);
+    return ERR_SYSTEM;
+}
+
+static int raw_open(const struct args *args) {
+    struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP};
+    struct ibv_qp_init_attr attr = {
+        .cap = {.max_send_wr = 16, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+        .sq_sig_all = 1,
+    };
+    struct rdma_addrinfo *address = NULL;
+    if (rdma_getaddrinfo(arg_text(args, "addr"), arg_text(args, "port"), &hints, &address) != 0)
+        return raw_failed("rdma_getaddrinfo");
+    int ret = rdma_create_ep(&raw_id, address, NULL, &attr);
+    rdma_freeaddrinfo(address);
+    return ret == 0 ? 0 : raw_failed("rdma_create_ep");
+}
+
+/* Blocks until the other side accepts. rnr: how often the other side may repeat a message that
+ * finds no receive here; librpma always asks for 7, which is without end. */
+static int do_raw_connect(const struct args *args) {
+    struct rdma_conn_param param = {
+        .responder_resources = 1,
+        .initiator_depth = 1,
+        .retry_count = 7,
+        .rnr_retry_count = (uint8_t)arg_number(args, "rnr"),
+    };
+    int ret = raw_open(args);
+    if (ret != 0)
+        return ret;
+    return rdma_connect(raw_id, &param) == 0 ? 0 : raw_failed("rdma_connect");
+}
+
+static int do_raw_close(const struct args *args) {
+    (void)args;
+    rdma_disconnect(raw_id);
+    rdma_destroy_ep(raw_id);
+    raw_id = NULL;
+    return 0;
+}
+
+/* What the device reports about itself, which librpma does not read. */
+static int do_async_event(const struct args *args) {
+    struct ibv_async_event event;
+    int ret = wait_readable(world.device->async_fd, (int)arg_number_or(args, "timeout", 10000));
+    if (ret != 0)
+        return ret;
+    if (ibv_get_async_event(world.device, &event) != 0)
+        return raw_failed("ibv_get_async_event");
+    ibv_ack_async_event(&event);
+    reply("type=%d", event.event_type);
+    return 0;
+}
+
+const struct command raw_commands[] = {
+    {"raw-connect", do_raw_connect},
+    {"raw-close", do_raw_close},
+    {"async-event", do_async_event},
+    {NULL, NULL},
+};
