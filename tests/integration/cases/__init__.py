@@ -14,3 +14,4 @@ from . import threads
 from . import fork
 from . import crowd
 from . import overrun
+from . import removal

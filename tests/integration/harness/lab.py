@@ -62,6 +62,28 @@ def wait_for_host(number, source, target, seconds=20):
             run(*command)
             return
     raise RuntimeError(f"{target} does not answer")
+def complaints():
+    """What the kernel found wrong with itself so far."""
+    return [line for line in run("dmesg").splitlines()
+            if any(word in line for word in ("WARNING:", "BUG:", "Oops"))]
+
+
+def add_device(device, name):
+    """The RDMA device of a host, which was removed, is there again and knows its address."""
+    run(*on(name, "rdma", "link", "add", device, "type", os.environ["LAB_RDMA"], "netdev", "veth0"))
+    deadline = time.monotonic() + 60
+    while not any(":ffff:" in gid for gid in gids(device)):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{device} has no IPv4 address")
+        time.sleep(0.05)
+
+
+def gids(device):
+    """The addresses in the device's table; empty places cannot be read on some devices."""
+    directory = f"/sys/class/infiniband/{device}/ports/1/gids"
+    for number in os.listdir(directory):
+        with contextlib.suppress(OSError), open(f"{directory}/{number}", encoding="ascii") as file:
+            yield file.read()
 
 
 def need_virtual(what):
