@@ -79,6 +79,9 @@ class Side:
     """
 
     def __init__(self, name, transcript, process):
+    patience = 900  # seconds for an answer
+
+    def __init__(self, name, command, transcript, environment, errors):
         self.name = name
         self.transcript = transcript
         self.running = None
@@ -94,7 +97,8 @@ class Side:
     def note(self, text):
         self.transcript.append(f"{time.monotonic():10.3f} {self.name} {text}")
 
-    def wait_for_line(self, timeout=900):
+    def wait_for_line(self, timeout=None):
+        timeout = self.patience if timeout is None else timeout
         deadline = time.monotonic() + timeout
         while b"\n" not in self.buffer:
             left = deadline - time.monotonic()
@@ -102,13 +106,19 @@ class Side:
                 raise Failed(f"{self.name}: no answer within {timeout} s")
             chunk = os.read(self.process.stdout.fileno(), 65536)
             if not chunk:
-                status = self.process.wait()
-                raise Died(f"{self.name} ended with status {status}" +
+                raise Died(f"{self.name} ended with status {self.status()}" +
                            (f" in {self.running}" if self.running else ""))
             self.buffer += chunk
         line, self.buffer = self.buffer.split(b"\n", 1)
         self.note("< " + line.decode())
         return line.decode()
+
+    def status(self):
+        """Of the process that ended; the kernel may not let go of it."""
+        try:
+            return self.process.wait(self.patience)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.name} closed its output and does not end") from None
 
     def begin(self, verb, **values):
         line = " ".join([verb] + [f"{key}={value}" for key, value in values.items()])
@@ -120,7 +130,7 @@ class Side:
         except BrokenPipeError:
             raise Died(f"{self.name} ended before {line}") from None
 
-    def take(self, timeout=900):
+    def take(self, timeout=None):
         """(code, answer) of the command that was begun."""
         words = self.wait_for_line(timeout).split()
         if words[0] == "bad":
@@ -129,7 +139,7 @@ class Side:
         pairs = words[1:] if code == "ok" else words[2:]
         return code, dict(pair.split("=", 1) for pair in pairs)
 
-    def end(self, timeout=900):
+    def end(self, timeout=None):
         code, answer = self.take(timeout)
         if code != "ok":
             raise Failed(f"{self.name}: {self.running}: {code} {answer or ''}")

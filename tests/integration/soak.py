@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Works for a long time inside the lab and fails when anything grows; tools/soak starts it."""
+
+import argparse
+import collections
+import os
+import random
+import re
+import signal
+import sys
+import threading
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+
+# pylint: disable=wrong-import-position
+from harness import lab  # noqa: E402
+from harness.case import PORT, Test, listen  # noqa: E402
+from harness.side import ALL_USAGES, LOCAL_USAGES, Died, Failed, expect  # noqa: E402
+
+CLIENTS = 256  # connections that the server has room for; those of the dead stay for a while
+CROWD = 6  # connections of one client, at most
+VISITORS = 3  # clients that come, work and go at the same time
+WORK = 1000  # milliseconds of one visit's work
+PATIENCE = 180  # seconds for an answer to any command
+SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: of the server per connection, of a client
+LEAKS = ("memory", "descriptor", "region")
+# The heap is counted exactly; a process' size grows in steps that are not the library's.
+HEAP_GROWTH, SIZE_GROWTH = 32 << 10, 1 << 20
+# Without the allocator's caches for threads, what is in use is what was not given back.
+ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+
+Sample = collections.namedtuple("Sample", "size heap descriptors")
+
+
+class Soak:
+    """A server and a resident client live all the time; visitors come and go, some are killed."""
+
+    def __init__(self, seed, leak):
+        self.random = random.Random(seed)
+        self.leak = leak
+        self.counts = collections.Counter()
+        self.lock = threading.Lock()
+        self.failures = []
+        self.test = Test(os.environ.get("LIBRPMA_BUILD_DIR", "").rpartition("-")[2])
+        self.test.transcript = collections.deque(maxlen=400)
+        self.server = self.process(1, "server", CLIENTS * SHARE, ALL_USAGES)
+        self.server("memory", mr=1, size=CLIENTS * MESSAGES)
+        self.server("reg", mr=1, usage=LOCAL_USAGES)
+        listen(self.server)
+        self.resident = self.process(2, "resident client")
+        self.serve()
+        self.stay()
+        self.settle()
+        self.objects = lab.resources()
+
+    def process(self, host, name, size=LOCAL, usage=LOCAL_USAGES):
+        with self.lock:
+            side = self.test.start(host, name, environment=ENVIRONMENT)
+        side.patience = PATIENCE
+        self.test.prepare(side)("peer")
+        side("memory", size=size)
+        side("reg", usage=usage)
+        return side
+
+    def serve(self):
+        self.server.begin("serve", **({"leak": self.leak} if self.leak else {}))
+
+    def draw(self, low, high):
+        with self.lock:
+            return self.random.randint(low, high)
+
+    def crowd(self, client):
+        client("crowd", count=self.draw(1, CROWD), addr=self.server.address, port=PORT,
+               seed=self.draw(0, 1 << 20))
+
+    def work_and_leave(self, client):
+        client("crowd-greet")
+        done = client("crowd-work", ms=WORK)["done"]
+        with self.lock:
+            self.counts["operations"] += int(done)
+        client("crowd-end")
+
+    def visit(self):
+        """One visitor's life; every third is killed, at any point of it."""
+        client = self.process(2, "visitor")
+        if self.draw(0, 2) == 0:
+            killer = threading.Timer(self.draw(0, 2 * WORK) / 1000, client.process.kill)
+            killer.start()
+            try:
+                while True:
+                    self.crowd(client)
+                    self.work_and_leave(client)
+            except Died:
+                expect(client.status(), -signal.SIGKILL, "end of a visitor")
+                with self.lock:
+                    self.counts["killed"] += 1
+            finally:
+                killer.cancel()
+        else:
+            self.crowd(client)
+            self.work_and_leave(client)
+            client("release")
+            client.begin("quit")
+            client.wait_for_end()
+        self.forget(client)
+
+    def forget(self, client):
+        client.process.stdin.close()
+        client.process.stdout.close()
+        with self.lock:
+            place = self.test.sides.index(client)
+            del self.test.sides[place]
+            self.test.errors.pop(place)[1].close()
+
+    def stay(self):
+        self.crowd(self.resident)
+        self.work_and_leave(self.resident)
+
+    def repeat(self, action, deadline):
+        """A thread's work; the first failure ends all."""
+        try:
+            while time.monotonic() < deadline and not self.failures:
+                action()
+        except Exception:  # whatever it is, it is the verdict
+            self.failures.append(traceback.format_exc())
+
+    def shift(self, seconds):
+        """Everyone works for so long, and ends what they have begun."""
+        self.serve()
+        deadline = time.monotonic() + seconds
+        actions = [self.visit] * VISITORS + [self.stay]
+        threads = [threading.Thread(target=self.repeat, args=(action, deadline))
+                   for action in actions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self.failures:
+            raise Failed(self.failures[0])
+
+    def settle(self):
+        """Until the server has noticed the end of every client; returns what is in use then."""
+        deadline = time.monotonic() + 120
+        while True:
+            self.server.begin("heap")
+            served, heap = self.server.end(), self.server.end()["bytes"]
+            if served["present"] == "0":
+                break
+            if time.monotonic() > deadline:
+                raise Failed(f"{served['present']} connections stay after their clients' end")
+            self.serve()
+            time.sleep(0.2)
+        for name in ("accepted", "failed", "echoed"):
+            self.counts[name] = int(served[name])
+        samples = {"server": self.sample(self.server, heap),
+                   "client": self.sample(self.resident, self.resident("heap")["bytes"])}
+        for _, errors in self.test.errors:
+            errors.seek(0)
+            errors.truncate()
+        return samples
+
+    def scene(self):
+        """What everyone was doing, for a failure."""
+        doing = [f"{side.name} ({side.pid}): {side.running}; waits in {self.wait_of(side)}"
+                 for side in self.test.sides if side.is_alive]
+        return "\n".join([*self.test.transcript, lab.owners(), self.test.said()[-8000:], *doing])
+
+    @staticmethod
+    def wait_of(side):
+        with open(f"/proc/{side.pid}/wchan", encoding="ascii") as file:
+            return file.read()
+
+    @staticmethod
+    def sample(side, heap):
+        with open(f"/proc/{side.pid}/status", encoding="ascii") as file:
+            size = int(re.search(r"VmRSS:\s+(\d+)", file.read())[1]) << 10
+        return Sample(size, int(heap), len(side.descriptors()))
+
+
+def differences(first, now):
+    """What grew between two samples of all processes."""
+    for name, before in first.items():
+        after = now[name]
+        for what, limit in (("heap", HEAP_GROWTH), ("size", SIZE_GROWTH), ("descriptors", 0)):
+            growth = getattr(after, what) - getattr(before, what)
+            if growth > limit:
+                yield f"{name}: {what} grew by {growth} (limit {limit})"
+
+
+def soak(shifts, seconds, seed, leak=None):
+    """Returns what is wrong, a text for each; the first shift warms up."""
+    run = Soak(seed, leak)
+    first = None
+    try:
+        for number in range(shifts + 1):
+            run.shift(seconds)
+            now = run.settle()
+            first = first or now
+            print(line(number, run.counts, now), flush=True)
+            run.test.wait_until_equal(lab.resources, run.objects, "RDMA objects", seconds=30)
+            found = list(differences(first, now))
+            if found:
+                return found
+        run.test.finish()
+    except Failed as failure:
+        if leak != "region":
+            print(run.scene(), file=sys.stderr)
+        return [str(failure)]
+    finally:
+        run.test.abandon()
+    return []
+
+
+def line(number, counts, samples):
+    """Counts are of the whole time, sizes of now."""
+    sizes = "; ".join(f"{name} {sample.size >> 10} KiB, heap {sample.heap}, "
+                      f"{sample.descriptors} descriptors" for name, sample in samples.items())
+    return (f"{number}: {counts['accepted']} connections, {counts['failed']} failed, "
+            f"{counts['killed']} clients killed, {counts['operations']} operations, "
+            f"{counts['echoed']} messages; {sizes}")
+
+
+def self_test():
+    """Each leak is found by its name, and nothing is found without one."""
+    for leak in (None, *LEAKS):
+        found = soak(1, 5, 1, leak)
+        wanted = {None: "", "memory": "heap grew", "descriptor": "descriptors grew",
+                  "region": "RDMA objects"}[leak]
+        good = not found if leak is None else any(wanted in text for text in found)
+        print(f"{'ok' if good else 'not ok'}: leak of {leak or 'nothing'}: {found}", flush=True)
+        if not good:
+            return 1
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=int, default=10, help="how long it works (default 10)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of all random choices")
+    parser.add_argument("--self-test", action="store_true",
+                        help="shows within minutes that leaks are found")
+    arguments = parser.parse_args()
+    if len(lab.HOSTS) < 2:
+        sys.exit("soak.py: this is not the lab: start it with tools/soak")
+    if arguments.self_test:
+        return self_test()
+    print(f"soak: {arguments.minutes} minutes after one to warm up, seed {arguments.seed}",
+          flush=True)
+    found = soak(arguments.minutes, 60, arguments.seed)
+    print("soak: " + ("; ".join(found) if found else "passed: nothing grew"), flush=True)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
