@@ -15,3 +15,7 @@ from . import fork
 from . import crowd
 from . import overrun
 from . import removal
+from . import signals
+from . import addresses
+from . import limits
+from . import device

@@ -128,14 +128,14 @@ def refused_combination(test, rcq, shared, srq):
     for side in (server, client):
         make_cfg(side, rcq, shared, srq)
     client.refuses("RPMA_E_INVAL", "req-new", addr=server.address, port=PORT, cfg=0)
+    server("nonblock", fd="ep")
     client("req-new", addr=server.address, port=PORT)
     client("connect")
     server.refuses("RPMA_E_INVAL", "next-req", cfg=0)
-    server("next-req")  # the request is still there for a configuration that can be
-    server("connect")
-    client.event("ESTABLISHED")
-    server.event("ESTABLISHED")
-    disconnect(client, server)
+    client.event("REJECTED")
+    server.refuses("RPMA_E_NO_EVENT", "next-req", timeout=0)  # nothing stays to be read
+    connect(server, client, number=1)
+    disconnect(client, server, 1)
 
 
 @case("queues", "non-blocking descriptors say that there is nothing")
