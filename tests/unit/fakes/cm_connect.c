@@ -8,14 +8,40 @@
 #include <errno.h>
 #include <string.h>
 
-static int lead_to_device(struct fake_call *call, struct fake_id *id, struct sockaddr *addr,
-                          int timeout_ms) {
-    call->resolve.addr = addr;
-    call->resolve.timeout_ms = timeout_ms;
-    if (!id || call->failed)
-        return fake_answer(call);
+// rdma-core 56, librdmacm/cma.c, ucma_addrlen(): 0 for what rdma_bind_addr() and
+// rdma_resolve_addr() refuse with EINVAL.
+static size_t address_length(const struct sockaddr *addr) {
     if (!addr)
-        fake_misuse("%s: no address", call->name);
+        return 0;
+    return addr->sa_family == AF_INET    ? sizeof(struct sockaddr_in)
+           : addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                         : 0;
+}
+
+static const struct sockaddr *keep(struct sockaddr_storage *to, const struct sockaddr *addr) {
+    const size_t length = address_length(addr);
+    if (!addr)
+        return NULL;
+    memcpy(to, addr, length);
+    fake_touch(to, length);
+    return (const struct sockaddr *)(const void *)to;
+}
+
+static int refuse(int error) {
+    errno = error;
+    return -1;
+}
+
+// Linux 7.3, drivers/infiniband/core/addr.c, rdma_translate_ip(): only addresses of this
+// machine can be bound. 192.0.2.0/24 is nobody's (RFC 5737).
+static bool is_foreign(const struct sockaddr *addr) {
+    const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
+    return addr->sa_family == AF_INET && (ntohl(in->sin_addr.s_addr) >> 8) == 0xc00002u;
+}
+
+// The kernel knows the device as soon as an address leads to it; librdmacm asks for it in
+// ucma_query_addr() and leaves verbs NULL where there is none (wildcard addresses).
+static int lead_to_device(struct fake_id *id) {
     id->id.verbs = fake_device()->no_device ? NULL : fake_context(0);
     id->id.port_num = 1;
     return 0;
@@ -24,15 +50,37 @@ static int lead_to_device(struct fake_call *call, struct fake_id *id, struct soc
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_bind_addr", id);
-    return lead_to_device(call, fake_find_id(id, "rdma_bind_addr"), addr, 0);
+    struct fake_id *found = fake_find_id(id, "rdma_bind_addr");
+    call->resolve.addr = keep(&call->resolve.given[0], addr);
+    if (!found || call->failed)
+        return fake_answer(call);
+    if (address_length(addr) == 0)
+        return refuse(EINVAL);
+    if (is_foreign(addr))
+        return refuse(EADDRNOTAVAIL);
+    memcpy(&id->route.addr.src_storage, addr, address_length(addr));
+    return lead_to_device(found);
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
                       struct sockaddr *dst_addr, int timeout_ms) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_resolve_addr", id);
-    call->resolve.source = src_addr;
-    return lead_to_device(call, fake_find_id(id, "rdma_resolve_addr"), dst_addr, timeout_ms);
+    struct fake_id *found = fake_find_id(id, "rdma_resolve_addr");
+    call->resolve.addr = keep(&call->resolve.given[0], dst_addr);
+    call->resolve.source = keep(&call->resolve.given[1], src_addr);
+    call->resolve.timeout_ms = timeout_ms;
+    if (!found || call->failed)
+        return fake_answer(call);
+    if (address_length(dst_addr) == 0 || (src_addr && address_length(src_addr) == 0))
+        return refuse(EINVAL);
+    // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): both of one family.
+    if (src_addr && src_addr->sa_family != dst_addr->sa_family)
+        return refuse(EINVAL);
+    if (src_addr && is_foreign(src_addr))
+        return refuse(EADDRNOTAVAIL);
+    memcpy(&id->route.addr.dst_storage, dst_addr, address_length(dst_addr));
+    return lead_to_device(found);
 }
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {

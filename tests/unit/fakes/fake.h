@@ -86,7 +86,9 @@ struct fake_call {
             const void *destination;               // rdma_getaddrinfo(): of the hints
         } getaddrinfo;
         struct {
-            const struct sockaddr *addr, *source; // of resolve_addr: destination and source
+            const struct sockaddr *addr;      // destination; of rdma_bind_addr() the address
+            const struct sockaddr *source;    // of rdma_resolve_addr(), or NULL
+            struct sockaddr_storage given[2]; // where the two point to
             int timeout_ms;
         } resolve;
         struct {
