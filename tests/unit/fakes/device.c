@@ -9,9 +9,14 @@
 #include <string.h>
 
 // Bits of device_cap_flags_ex, by value: older kernel headers lack the names.
-#define CAP_FLUSH_GLOBAL (1ULL << 38)
-#define CAP_FLUSH_PERSISTENT (1ULL << 39)
 #define CAP_ATOMIC_WRITE (1ULL << 40)
+
+uint64_t fake_flush_caps(void) {
+    const struct fake_device *device = fake_device();
+    if (device->flush_caps)
+        return device->flush_caps;
+    return device->native_flush ? FAKE_CAP_FLUSH_GLOBAL | FAKE_CAP_FLUSH_PERSISTENT : 0;
+}
 
 static void fill(struct ibv_device_attr_ex *attr) {
     const struct fake_device *device = fake_device();
@@ -26,8 +31,7 @@ static void fill(struct ibv_device_attr_ex *attr) {
         attr->odp_caps.general_caps = device->odp_general;
         attr->odp_caps.per_transport_caps.rc_odp_caps = (uint32_t)device->odp_rc;
     }
-    if (device->native_flush)
-        attr->device_cap_flags_ex |= CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT;
+    attr->device_cap_flags_ex |= fake_flush_caps();
     if (device->native_atomic_write)
         attr->device_cap_flags_ex |= CAP_ATOMIC_WRITE;
 }

@@ -126,9 +126,13 @@ const char *fake_first_fault(void);
 
 // ---- the device ----------------------------------------------------------------------------
 
+#define FAKE_CAP_FLUSH_GLOBAL (1ULL << 38)
+#define FAKE_CAP_FLUSH_PERSISTENT (1ULL << 39)
+
 struct fake_device {
     bool odp;                     // on-demand paging for reads and writes on RC
     bool native_flush;            // the device reports FLUSH_GLOBAL and FLUSH_PERSISTENT
+    uint64_t flush_caps;          // if not 0: the bits that it reports instead of both
     bool native_atomic_write;     // the device reports ATOMIC_WRITE
     bool plain_qp;                // it cannot create extended QPs (D7)
     bool dax;                     // registers memory only with IBV_ACCESS_ON_DEMAND

@@ -99,6 +99,7 @@ struct fake_qp {
 };
 
 extern struct fake_device fake_device_state;
+uint64_t fake_flush_caps(void); // as reported
 
 // One lock for the state of all fakes, released at the end of the scope.
 int fake_lock(void);

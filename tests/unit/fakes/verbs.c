@@ -43,19 +43,24 @@ int ibv_dealloc_pd(struct ibv_pd *pd) {
 }
 
 // Why the device would refuse this registration; 0 if it would not.
-static int access_error(const struct ibv_context *context, unsigned access) {
+static int access_error(unsigned access) {
     const struct fake_device *device = fake_device();
-    (void)context;
-    if ((access & (FLUSH_GLOBAL | FLUSH_PERSISTENT)) && !device->native_flush)
+    // Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access()
+    if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+        !(access & IBV_ACCESS_LOCAL_WRITE))
         return EINVAL;
-    if ((access & FLUSH_PERSISTENT) && !device->pmem)
-        return EINVAL;
-    if ((access & IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
-        return EINVAL;
-    if (device->dax && !(access & IBV_ACCESS_ON_DEMAND))
-        return EOPNOTSUPP;
     if ((access & IBV_ACCESS_ON_DEMAND) && !device->odp)
         return EOPNOTSUPP;
+    if (((access & FLUSH_GLOBAL) && !(fake_flush_caps() & FAKE_CAP_FLUSH_GLOBAL)) ||
+        ((access & FLUSH_PERSISTENT) && !(fake_flush_caps() & FAKE_CAP_FLUSH_PERSISTENT)))
+        return EOPNOTSUPP;
+    // Linux 7.3, mm/gup.c, check_vma_flags(): FS-DAX pages cannot be pinned for long.
+    if (device->dax && !(access & IBV_ACCESS_ON_DEMAND))
+        return EOPNOTSUPP;
+    // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, rxe_mr_fill_pages_from_sgt(): every page
+    // has to be persistent memory; on-demand paging does not ask.
+    if ((access & FLUSH_PERSISTENT) && !(access & IBV_ACCESS_ON_DEMAND) && !device->pmem)
+        return EINVAL;
     return 0;
 }
 
@@ -69,7 +74,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, unsig
     struct fake_object *parent = fake_find(FAKE_PD, pd, "ibv_reg_mr");
     if (!parent)
         return NULL;
-    const int error = access_error(pd->context, access);
+    const int error = access_error(access);
     if (call->failed || error) {
         errno = call->failed ? call->error : error;
         return NULL;
