@@ -147,21 +147,30 @@ static void expect_data(const void *data, uint8_t len) {
         assert_null(pdata.ptr);
 }
 
+// InfiniBand hands on all bytes of the message, iWARP those that were sent.
 static void private_data_comes_with_establishment(void **state) {
     (void)state;
-    static const uint8_t lengths[] = {0, 1, 56, UINT8_MAX};
-    unsigned char data[UINT8_MAX];
-    for (size_t i = 0; i < LENGTH(lengths); i++) {
+    static const struct {
+        enum ibv_transport_type transport;
+        uint8_t sent, seen;
+    } cases[] = {
+        {IBV_TRANSPORT_IB, 0, 196},   {IBV_TRANSPORT_IB, 1, 196},
+        {IBV_TRANSPORT_IB, 196, 196}, {IBV_TRANSPORT_IWARP, 0, 0},
+        {IBV_TRANSPORT_IWARP, 1, 1},  {IBV_TRANSPORT_IWARP, UINT8_MAX, UINT8_MAX},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
         enum rpma_conn_event event;
-        memset(data, 0x31 + (int)i, sizeof(data));
+        unsigned char data[UINT8_MAX] = {0};
+        memset(data, 0x31 + (int)i, cases[i].sent);
+        fake_device()->transport = cases[i].transport;
         new_unestablished(&outgoing);
         expect_data(NULL, 0);
-        fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, data, lengths[i]);
+        fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, data, cases[i].sent);
         MUST(rpma_conn_next_event(w.h.conn, &event));
-        expect_data(data, lengths[i]);
+        expect_data(data, cases[i].seen);
         fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, "later", 5);
         MUST(rpma_conn_next_event(w.h.conn, &event));
-        expect_data(data, lengths[i]); // other events bring none
+        expect_data(data, cases[i].seen); // other events bring none
         world_drop(&w);
     }
 }
@@ -170,6 +179,7 @@ static void private_data_of_the_request_stays(void **state) {
     (void)state;
     enum rpma_conn_event event;
     const struct shape shape = {.incoming = true, .private_data = 20};
+    fake_device()->transport = IBV_TRANSPORT_IWARP; // brings data with ESTABLISHED, too
     new_unestablished(&shape);
     expect_data("from here to there\0", 20);
     fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "other", 5);

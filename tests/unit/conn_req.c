@@ -98,6 +98,7 @@ static void new_makes_room_for_all_completions(void **state) {
 static void new_describes_the_queue_pair(void **state) {
     (void)state;
     new_world();
+    fake_device()->max_cqe = INT32_MAX;
     MUST(rpma_conn_cfg_new(&w.h.cfg));
     MUST(rpma_conn_cfg_set_timeout(w.h.cfg, 7));
     MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, UINT32_MAX));

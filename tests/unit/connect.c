@@ -27,17 +27,17 @@ static void new_request(const struct shape *shape) {
 
 static void outgoing_connects_on_its_own_channel(void **state) {
     (void)state;
-    unsigned char bytes[UINT8_MAX];
+    unsigned char bytes[56]; // what a request of InfiniBand has room for
     new_request(&outgoing);
     memset(bytes, 0x77, sizeof(bytes));
-    const struct rpma_conn_private_data pdata = {bytes, UINT8_MAX};
+    const struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
     MUST(rpma_conn_req_connect(&w.h.req, &pdata, &w.h.conn));
     EXPECT_CALLS("rdma_create_event_channel rdma_migrate_id ibv_reg_mr rdma_connect");
     assert_null(w.h.req);
     assert_ptr_equal(fake_last("rdma_migrate_id")->channel,
                      fake_event_channel_on(world_event_fd(&w)));
     const struct fake_call *call = fake_last("rdma_connect");
-    assert_int_equal(call->connect.param.private_data_len, UINT8_MAX);
+    assert_int_equal(call->connect.param.private_data_len, sizeof(bytes));
     assert_memory_equal(call->connect.data, bytes, sizeof(bytes));
     assert_int_equal(call->connect.param.responder_resources, RDMA_MAX_RESP_RES);
     assert_int_equal(call->connect.param.initiator_depth, RDMA_MAX_INIT_DEPTH);

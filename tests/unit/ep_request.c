@@ -37,8 +37,8 @@ static void request_gets_its_own_channel_at_once(void **state) {
         "a connection request came in");
     assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // the listener alone
     MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
-    assert_int_equal(pdata.len, 5);
-    assert_memory_equal(pdata.ptr, "hello", 5);
+    assert_int_equal(pdata.len, 56); // the whole message
+    assert_memory_equal(pdata.ptr, "hello\0", 7);
     world_drop(&w);
 }
 

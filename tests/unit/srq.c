@@ -49,6 +49,7 @@ static void new_follows_the_configuration(void **state) {
     assert_null(rcq);
     MUST(rpma_srq_delete(&w.h.srq));
     EXPECT_CALLS("ibv_destroy_srq");
+    fake_device()->max_cqe = INT32_MAX;
     MUST(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, UINT32_MAX));
     MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, INT32_MAX);

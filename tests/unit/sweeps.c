@@ -8,7 +8,7 @@
 
 static const struct shape shapes[] = {
     {.name = "outgoing"},
-    {.name = "outgoing, data", .private_data = 255},
+    {.name = "outgoing, data", .private_data = 56},
     {.name = "outgoing, rcq", .rcq_size = 4},
     {.name = "outgoing, shared", .shared = true},
     {.name = "outgoing, shared, rcq", .shared = true, .rcq_size = 4, .private_data = 1},
@@ -16,7 +16,7 @@ static const struct shape shapes[] = {
     {.name = "outgoing, srq, shared, rcq", .srq = true, .shared = true, .rcq_size = 4},
     {.name = "outgoing, srq with rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4},
     {.name = "incoming", .incoming = true},
-    {.name = "incoming, data", .incoming = true, .private_data = 255},
+    {.name = "incoming, data", .incoming = true, .private_data = 56},
     {.name = "incoming, rcq", .incoming = true, .rcq_size = 4},
     {.name = "incoming, shared", .incoming = true, .shared = true},
     {.name = "incoming, shared, rcq",

@@ -33,7 +33,7 @@ static void use_shared_connection(int number) {
         CHECK(rpma_cq_get_wc(shared_cq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION);
         CHECK(rpma_conn_get_cq(shared_conn, &cq) == 0 && cq == shared_cq);
         CHECK(rpma_conn_get_qp_num(shared_conn, &qp_num) == 0 && qp_num != 0);
-        CHECK(rpma_conn_get_private_data(shared_conn, &pdata) == 0 && pdata.len == 6);
+        CHECK(rpma_conn_get_private_data(shared_conn, &pdata) == 0 && pdata.len == 196);
         CHECK(rpma_conn_apply_remote_peer_cfg(shared_conn, w->h.pcfg) == 0);
         if (number == 0)
             take_event();

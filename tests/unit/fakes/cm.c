@@ -247,6 +247,19 @@ unsigned fake_pending_on(int fd) {
     return count;
 }
 
+// Linux 7.3, drivers/infiniband/core/cma.c: cma_set_req_event_data(), cma_set_rep_event_data()
+// and cma_ib_handler() hand on whole messages; cma_iw_handler() what came.
+static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type type,
+                           uint8_t len) {
+    if (fake_device()->transport != IBV_TRANSPORT_IB)
+        return len;
+    if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+        return FAKE_REQUEST_DATA;
+    if (type == RDMA_CM_EVENT_ESTABLISHED && !id->incoming)
+        return FAKE_ACCEPT_DATA;
+    return type == RDMA_CM_EVENT_REJECTED ? FAKE_REJECT_DATA : 0;
+}
+
 void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
     FAKE_LOCKED;
     unsigned count;
@@ -263,9 +276,12 @@ void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8
     made->counted_on = id;
     seen->event.id = &id->id;
     seen->event.event = type;
-    if (len)
+    const uint8_t length = length_seen(id, type, len);
+    if (length > 0 && len > length)
+        fake_misuse("fake_cm_event: %u bytes of private data do not fit", len);
+    else if (length > 0 && len > 0)
         memcpy(seen->data, data, len);
-    seen->event.param.conn.private_data = len ? seen->data : NULL;
-    seen->event.param.conn.private_data_len = len;
+    seen->event.param.conn.private_data = length ? seen->data : NULL;
+    seen->event.param.conn.private_data_len = length;
     fake_queue_push(&channel->queue, made);
 }

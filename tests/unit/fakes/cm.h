@@ -35,6 +35,10 @@ struct fake_cm_event {
     struct fake_id *counted_on;
 };
 
+// Private data of the messages of InfiniBand: Linux 7.3, include/rdma/ib_cm.h,
+// enum ib_cm_data_size; of a request 36 of 92 bytes are the addresses.
+enum { FAKE_REQUEST_DATA = 56, FAKE_ACCEPT_DATA = 196, FAKE_REJECT_DATA = 148 };
+
 struct fake_id *fake_find_id(struct rdma_cm_id *id, const char *call);
 struct fake_event_channel *fake_open_event_channel(bool internal);
 void fake_close_event_channel(struct fake_event_channel *channel);

@@ -128,14 +128,24 @@ void rdma_destroy_qp(struct rdma_cm_id *id) {
     id->qp = NULL;
 }
 
+// Private data longer than its message on InfiniBand and RoCE, Linux 7.3,
+// drivers/infiniband/core: cm.c, cm_validate_req_param() with the 36 bytes that
+// cma.c, cma_user_data_offset() takes of the request; ib_send_cm_rep(); cm_send_rej_locked().
+// iWARP sends what rdma_conn_param can name (255 bytes).
+static bool too_long(unsigned len, unsigned max) {
+    return fake_device()->transport == IBV_TRANSPORT_IB && len > max;
+}
+
 static int start_connection(struct fake_call *call, struct fake_id *id,
-                            const struct rdma_conn_param *param) {
+                            const struct rdma_conn_param *param, unsigned max) {
     call->connect.param = *param;
     fake_touch(param, offsetof(struct rdma_conn_param, srq));
     if (param->private_data_len)
         memcpy(call->connect.data, param->private_data, param->private_data_len);
     if (!id || call->failed)
         return fake_answer(call);
+    if (too_long(param->private_data_len, max))
+        return refuse(EINVAL);
     if (!id->channel)
         fake_misuse("%s: blocks on a synchronous CM ID", call->name);
     if (!id->id.qp)
@@ -149,7 +159,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     struct fake_id *found = fake_find_id(id, "rdma_connect");
     if (found && found->incoming)
         fake_misuse("rdma_connect: on an incoming request");
-    return start_connection(call, found, conn_param);
+    return start_connection(call, found, conn_param, FAKE_REQUEST_DATA);
 }
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
@@ -158,9 +168,9 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     struct fake_id *found = fake_find_id(id, "rdma_accept");
     if (found && (!found->incoming || found->answered))
         fake_misuse("rdma_accept: not an unanswered incoming request");
-    if (found && !call->failed)
+    if (found && !call->failed && !too_long(conn_param->private_data_len, FAKE_ACCEPT_DATA))
         found->answered = true;
-    return start_connection(call, found, conn_param);
+    return start_connection(call, found, conn_param, FAKE_ACCEPT_DATA);
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len) {
@@ -174,6 +184,8 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private
         fake_misuse("rdma_reject: not an unanswered incoming request");
     if (found)
         found->answered = true; // refused or not: nothing more can be said
+    if (!call->failed && too_long(private_data_len, FAKE_REJECT_DATA))
+        return refuse(EINVAL);
     return fake_answer(call);
 }
 

@@ -244,6 +244,9 @@ void fake_reset(void) {
     fake_device_state = (struct fake_device){
         .addresses = 1,
         .pmem = true,
+        // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
+        .max_cqe = (1 << 15) - 1,
+        .max_wr = 1 << 20,
         .transport = IBV_TRANSPORT_IB,
     };
 }

@@ -40,6 +40,18 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel) {
     return 0;
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_queue.c, rxe_queue_init(): the next power of two,
+// less the slot that tells full from empty.
+uint32_t fake_slots(uint32_t wanted) {
+    uint64_t slots = 1;
+    while (slots < (uint64_t)wanted + 1)
+        slots *= 2;
+    return (uint32_t)(slots - 1);
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_create_cq(): more than max_cqe is
+// EINVAL. None at all is EINVAL to mlx4 (drivers/infiniband/hw/mlx4/cq.c, mlx4_ib_create_cq())
+// and others; rdma_rxe takes it.
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
                              struct ibv_comp_channel *channel, int comp_vector) {
     FAKE_LOCKED;
@@ -49,7 +61,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
     call->create_cq.channel = channel;
     call->create_cq.cq_context = cq_context;
     struct fake_comp_channel *parent = fake_find(FAKE_COMP_CHANNEL, channel, "ibv_create_cq");
-    if (call->failed || !parent || cqe < 1) {
+    if (call->failed || !parent || cqe < 1 || cqe > fake_device()->max_cqe) {
         errno = call->failed ? call->error : EINVAL;
         return NULL;
     }
@@ -58,7 +70,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
     made->cq.context = context;
     made->cq.channel = channel;
     made->cq.cq_context = cq_context;
-    made->cq.cqe = cqe;
+    made->cq.cqe = (int)fake_slots((uint32_t)cqe);
     fake_adopt(&parent->object);
     return &made->cq;
 }

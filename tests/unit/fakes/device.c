@@ -20,8 +20,11 @@ uint64_t fake_flush_caps(void) {
 
 static void fill(struct ibv_device_attr_ex *attr) {
     const struct fake_device *device = fake_device();
-    attr->orig_attr.max_qp_wr = 1024;
-    attr->orig_attr.max_cqe = 4096;
+    attr->orig_attr.max_qp_wr = (int)device->max_wr;
+    attr->orig_attr.max_srq_wr = (int)device->max_wr;
+    attr->orig_attr.max_cqe = device->max_cqe;
+    attr->orig_attr.max_sge = FAKE_MAX_SGE;
+    attr->orig_attr.max_srq_sge = FAKE_MAX_SRQ_SGE;
     if (device->odp) {
         attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
         attr->odp_caps.per_transport_caps.rc_odp_caps =

@@ -115,7 +115,10 @@ void fake_forget(void);
 // ---- faults --------------------------------------------------------------------------------
 
 // Lets the nth call of the name fail (from now, counted from 1); name NULL: any call that can
-// fail, allocations included. Several faults may be set. error 0: errno is 0.
+// fail, allocations included. Several faults may be set. error 0: errno is 0. A post may also
+// return a negative number: rdma-core 56, providers/cxgb4/qp.c, c4iw_post_send() and
+// c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -error and
+// leaves errno alone, as providers/cxgb4/cq.c, c4iw_poll_cq() does.
 void fake_fail(const char *name, unsigned nth, int error);
 // The same, and every later one.
 void fake_fail_from(const char *name, unsigned nth, int error);
@@ -143,6 +146,8 @@ struct fake_device {
     int routes;                   // of IBACM, which rdma_getaddrinfo() puts in front
     int other_device;             // CONNECT_REQUESTs come in on the second device
     uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0
+    int max_cqe;                  // the largest CQ
+    uint32_t max_wr;              // the largest send, receive or shared receive queue
     enum ibv_transport_type transport;
 };
 
@@ -174,7 +179,8 @@ bool fake_armed(const struct ibv_cq *cq);
 unsigned fake_unacked(const struct ibv_cq *cq);
 // An event of a CQ that the library does not know, on that descriptor; returns that CQ.
 struct ibv_cq *fake_foreign_event(int fd);
-// The next ibv_poll_cq() returns this and takes nothing.
+// The next ibv_poll_cq() returns this and takes nothing. rdma-core 56: mlx4_poll_cq() and
+// poll_cq() of mlx5 (providers/mlx4/cq.c, providers/mlx5/cq.c) return CQ_POLL_ERR, which is -2.
 void fake_poll_returns(int number);
 
 // ---- signals -------------------------------------------------------------------------------
@@ -186,7 +192,9 @@ void fake_wait_lets_in(int signal);
 
 // ---- connection manager --------------------------------------------------------------------
 
-// Adds an event for the ID that lives on the event channel of that descriptor.
+// Adds an event for the ID that lives on the event channel of that descriptor. On InfiniBand
+// and RoCE the private data of a message comes in full length, filled up with zeros: 56 bytes
+// of a request, 196 of an acceptance, 148 of a rejection. On iWARP it comes as it was sent.
 void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len);
 // Live CM IDs on the event channel of that descriptor.
 unsigned fake_ids_on(int fd);

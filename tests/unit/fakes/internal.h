@@ -98,8 +98,12 @@ struct fake_qp {
     struct fake_cq *send_cq, *recv_cq;
 };
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
+enum { FAKE_MAX_SGE = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512 };
+
 extern struct fake_device fake_device_state;
-uint64_t fake_flush_caps(void); // as reported
+uint32_t fake_slots(uint32_t wanted); // what a queue of that size really has
+uint64_t fake_flush_caps(void);       // as reported
 
 // One lock for the state of all fakes, released at the end of the scope.
 int fake_lock(void);

@@ -139,10 +139,15 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
     fake_touch(&attr->srq_context, sizeof(attr->srq_context));
     call->srq = *attr;
     struct fake_object *parent = fake_find(FAKE_PD, pd, "ibv_create_srq");
-    if (call->failed || !parent || attr->attr.max_wr == 0) {
+    // Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_init()
+    const bool wrong = attr->attr.max_wr == 0 || attr->attr.max_wr > fake_device()->max_wr ||
+                       attr->attr.max_sge > FAKE_MAX_SRQ_SGE;
+    if (call->failed || !parent || wrong) {
         errno = call->failed ? call->error : EINVAL;
         return NULL;
     }
+    // rxe_srq_from_init(): what the queue really has
+    attr->attr.max_wr = fake_slots(attr->attr.max_wr);
     struct fake_srq *made =
         fake_create(FAKE_SRQ, sizeof(*made), offsetof(struct fake_srq, srq));
     made->pd = parent;
@@ -168,6 +173,15 @@ int ibv_destroy_srq(struct ibv_srq *srq) {
     return 0;
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap(): what the device refuses with
+// EINVAL.
+static bool beyond_device(const struct ibv_qp_cap *cap, bool has_srq) {
+    return cap->max_send_wr > fake_device()->max_wr || cap->max_send_sge > FAKE_MAX_SGE ||
+           cap->max_inline_data > FAKE_MAX_INLINE ||
+           (!has_srq &&
+            (cap->max_recv_wr > fake_device()->max_wr || cap->max_recv_sge > FAKE_MAX_SGE));
+}
+
 // What rdma_create_qp_ex() does in the end; NULL and errno on a refusal.
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context) {
     static uint32_t number = 0x400;
@@ -178,7 +192,8 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     struct fake_object *srq =
         attr->srq ? fake_find(FAKE_SRQ, attr->srq, "rdma_create_qp_ex") : NULL;
     errno = EINVAL;
-    if (!pd || !send || !recv || attr->pd->context != context)
+    if (!pd || !send || !recv || attr->pd->context != context ||
+        beyond_device(&attr->cap, attr->srq))
         return NULL;
     if (extended && fake_device()->plain_qp) {
         errno = EOPNOTSUPP;
