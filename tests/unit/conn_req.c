@@ -68,11 +68,11 @@ static void new_makes_room_for_all_completions(void **state) {
         {.sq = 1, .rq = 1, .cqe = 10},
         {.rcq = 5, .cqe = 10},
         {.sq = 100, .rcq = 5, .cqe = 100},
-        {.srq = true, .cqe = 110},
+        {.srq = true, .cqe = 10 + 127}, // rdma_rxe rounds the 100 entries up
         {.srq = true, .srq_rcq = 70, .cqe = 10},
         {.srq = true, .rcq = 5, .cqe = 10},
         {.sq = 1000, .rq = 1000, .set = 10, .cqe = 10},
-        {.sq = 3000, .rq = 3000, .cqe = 4096}, // what the device has
+        {.sq = 20000, .rq = 20000, .cqe = 32767}, // what the device has
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         const struct shape shape = {

@@ -71,6 +71,8 @@ struct fake_id *fake_new_id(struct fake_event_channel *channel) {
     return made;
 }
 
+// rdma-core 56, librdmacm/cma.c, ucma_alloc_id(): without a channel the ID has one of its own
+// and its calls wait for their outcome.
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
                    enum rdma_port_space ps) {
     FAKE_LOCKED;
@@ -102,6 +104,11 @@ void fake_move_events(struct fake_event_channel *from, struct fake_event_channel
             fake_queue_push(&to->queue, event);
 }
 
+// rdma-core 56, librdmacm/cma.c, rdma_destroy_id(): waits until all events of the ID that were
+// taken are acknowledged; those that nobody took vanish. A queue pair would stay behind. The
+// kernel rejects a request that nobody answered (Linux 7.3, drivers/infiniband/core: cm.c,
+// cm_destroy_id(), and iwcm.c, destroy_cm_id()); here that is a misuse, because librpma
+// promises to do it itself.
 int rdma_destroy_id(struct rdma_cm_id *id) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_destroy_id", id);
@@ -138,6 +145,12 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
         channel ? fake_find(FAKE_EVENT_CHANNEL, channel, "rdma_migrate_id") : NULL;
     if (!found || call->failed)
         return fake_answer(call);
+    // rdma-core 56, librdmacm/cma.c, rdma_migrate_id(): not from one synchronous state to
+    // another; waits for the acknowledgement of all events that were reported.
+    if (!found->channel && !to) {
+        errno = EINVAL;
+        return -1;
+    }
     if (found->unacked)
         fake_misuse("rdma_migrate_id: %u events are not acknowledged, it would block for ever",
                     found->unacked);
@@ -158,6 +171,8 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
 
 // ---- events --------------------------------------------------------------------------------
 
+// rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a request brings a new ID on the channel
+// of the listener, and its event counts on the listener (ucma_process_conn_req()).
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
     fake_lock();
     struct fake_call call = *fake_enter("rdma_get_cm_event", channel);

@@ -21,6 +21,8 @@ struct fake_id {
     struct fake_event_channel *own;     // of a synchronous ID
     unsigned unacked;                   // events taken and not acknowledged
     bool incoming, listening, answered; // answered: accepted or rejected
+    bool asked;                         // connected, in the sense of rdma_connect()
+    bool bound, resolved, routed;       // how far it is: the states of Linux 7.3, cma.c
 };
 
 // What the library sees of an event; gone after the acknowledgement.

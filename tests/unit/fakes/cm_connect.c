@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm_connect.c -- the calls that lead to a connection or away from it.
+// cm_connect.c -- what a CM ID needs before it connects or listens.
 
 #include "cm.h"
 
@@ -56,8 +56,12 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
         return fake_answer(call);
     if (address_length(addr) == 0)
         return refuse(EINVAL);
+    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_bind_addr_dst(): RDMA_CM_IDLE only.
+    if (found->bound || found->resolved)
+        return refuse(EINVAL);
     if (is_foreign(addr))
         return refuse(EADDRNOTAVAIL);
+    found->bound = true;
     memcpy(&id->route.addr.src_storage, addr, address_length(addr));
     return lead_to_device(found);
 }
@@ -79,6 +83,9 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
         return refuse(EINVAL);
     if (src_addr && is_foreign(src_addr))
         return refuse(EADDRNOTAVAIL);
+    if (found->resolved) // neither RDMA_CM_IDLE nor RDMA_CM_ADDR_BOUND
+        return refuse(EINVAL);
+    found->resolved = true;
     memcpy(&id->route.addr.dst_storage, dst_addr, address_length(dst_addr));
     return lead_to_device(found);
 }
@@ -87,9 +94,17 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_resolve_route", id);
     call->resolve.timeout_ms = timeout_ms;
-    if (fake_find_id(id, "rdma_resolve_route") && !id->verbs)
+    struct fake_id *found = fake_find_id(id, "rdma_resolve_route");
+    if (found && !id->verbs)
         fake_misuse("rdma_resolve_route: before the address");
-    return fake_answer(call);
+    if (!found || call->failed)
+        return fake_answer(call);
+    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_resolve_route(): RDMA_CM_ADDR_RESOLVED
+    // only.
+    if (!found->resolved || found->routed)
+        return refuse(EINVAL);
+    found->routed = true;
+    return 0;
 }
 
 int rdma_listen(struct rdma_cm_id *id, int backlog) {
@@ -97,9 +112,13 @@ int rdma_listen(struct rdma_cm_id *id, int backlog) {
     struct fake_call *call = fake_enter("rdma_listen", id);
     call->backlog = backlog;
     struct fake_id *found = fake_find_id(id, "rdma_listen");
-    if (found && !call->failed)
-        found->listening = true;
-    return fake_answer(call);
+    if (!found || call->failed)
+        return fake_answer(call);
+    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_listen(): a listening ID is no more bound.
+    if (found->listening)
+        return refuse(EINVAL);
+    found->listening = true;
+    return 0;
 }
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr) {
@@ -112,6 +131,8 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr) {
     call->qp = *attr;
     if (!fake_find_id(id, "rdma_create_qp_ex") || call->failed)
         return fake_answer(call);
+    if (id->qp) // rdma-core 56, librdmacm/cma.c, rdma_create_qp_ex(); another context, too
+        return refuse(EINVAL);
     id->qp = fake_qp_create(attr, id->verbs);
     if (!id->qp)
         return -1;
@@ -126,87 +147,4 @@ void rdma_destroy_qp(struct rdma_cm_id *id) {
         return;
     fake_qp_destroy(id->qp, "rdma_destroy_qp");
     id->qp = NULL;
-}
-
-// Private data longer than its message on InfiniBand and RoCE, Linux 7.3,
-// drivers/infiniband/core: cm.c, cm_validate_req_param() with the 36 bytes that
-// cma.c, cma_user_data_offset() takes of the request; ib_send_cm_rep(); cm_send_rej_locked().
-// iWARP sends what rdma_conn_param can name (255 bytes).
-static bool too_long(unsigned len, unsigned max) {
-    return fake_device()->transport == IBV_TRANSPORT_IB && len > max;
-}
-
-static int start_connection(struct fake_call *call, struct fake_id *id,
-                            const struct rdma_conn_param *param, unsigned max) {
-    call->connect.param = *param;
-    fake_touch(param, offsetof(struct rdma_conn_param, srq));
-    if (param->private_data_len)
-        memcpy(call->connect.data, param->private_data, param->private_data_len);
-    if (!id || call->failed)
-        return fake_answer(call);
-    if (too_long(param->private_data_len, max))
-        return refuse(EINVAL);
-    if (!id->channel)
-        fake_misuse("%s: blocks on a synchronous CM ID", call->name);
-    if (!id->id.qp)
-        fake_misuse("%s: no QP", call->name);
-    return 0;
-}
-
-int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_connect", id);
-    struct fake_id *found = fake_find_id(id, "rdma_connect");
-    if (found && found->incoming)
-        fake_misuse("rdma_connect: on an incoming request");
-    return start_connection(call, found, conn_param, FAKE_REQUEST_DATA);
-}
-
-int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_accept", id);
-    struct fake_id *found = fake_find_id(id, "rdma_accept");
-    if (found && (!found->incoming || found->answered))
-        fake_misuse("rdma_accept: not an unanswered incoming request");
-    if (found && !call->failed && !too_long(conn_param->private_data_len, FAKE_ACCEPT_DATA))
-        found->answered = true;
-    return start_connection(call, found, conn_param, FAKE_ACCEPT_DATA);
-}
-
-int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_reject", id);
-    call->connect.param.private_data_len = private_data_len;
-    if (private_data_len)
-        memcpy(call->connect.data, private_data, private_data_len);
-    struct fake_id *found = fake_find_id(id, "rdma_reject");
-    if (found && (!found->incoming || found->answered))
-        fake_misuse("rdma_reject: not an unanswered incoming request");
-    if (found)
-        found->answered = true; // refused or not: nothing more can be said
-    if (!call->failed && too_long(private_data_len, FAKE_REJECT_DATA))
-        return refuse(EINVAL);
-    return fake_answer(call);
-}
-
-int rdma_disconnect(struct rdma_cm_id *id) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_disconnect", id);
-    if (fake_find_id(id, "rdma_disconnect") && !id->qp)
-        fake_misuse("rdma_disconnect: no QP");
-    return fake_answer(call);
-}
-
-const char *rdma_event_str(enum rdma_cm_event_type event) {
-    static const char *const names[] = {
-        "RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
-        "RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
-        "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
-        "RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
-        "RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
-        "RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
-        "RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
-        "RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
-    };
-    return event < sizeof(names) / sizeof(names[0]) ? names[event] : "UNKNOWN EVENT";
 }

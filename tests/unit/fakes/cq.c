@@ -25,6 +25,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context) {
     return &made->channel;
 }
 
+// rdma-core 56, libibverbs/cmd.c, ibv_destroy_comp_channel(): EBUSY while it has CQs (refcnt).
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_destroy_comp_channel", channel);
@@ -49,9 +50,9 @@ uint32_t fake_slots(uint32_t wanted) {
     return (uint32_t)(slots - 1);
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_create_cq(): more than max_cqe is
-// EINVAL. None at all is EINVAL to mlx4 (drivers/infiniband/hw/mlx4/cq.c, mlx4_ib_create_cq())
-// and others; rdma_rxe takes it.
+// Linux 7.3: drivers/infiniband/core/uverbs_std_types_cq.c, UVERBS_METHOD_CQ_CREATE, refuses no
+// entries and an unknown vector, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_create_cq(), more
+// than max_cqe, all with EINVAL.
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
                              struct ibv_comp_channel *channel, int comp_vector) {
     FAKE_LOCKED;
@@ -61,7 +62,9 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
     call->create_cq.channel = channel;
     call->create_cq.cq_context = cq_context;
     struct fake_comp_channel *parent = fake_find(FAKE_COMP_CHANNEL, channel, "ibv_create_cq");
-    if (call->failed || !parent || cqe < 1 || cqe > fake_device()->max_cqe) {
+    const bool wrong = cqe < 1 || cqe > fake_device()->max_cqe || comp_vector < 0 ||
+                       comp_vector >= FAKE_VECTORS;
+    if (call->failed || !parent || wrong) {
         errno = call->failed ? call->error : EINVAL;
         return NULL;
     }
@@ -79,6 +82,9 @@ static bool same(void *what, void *with) {
     return what == with;
 }
 
+// Linux 7.3, drivers/infiniband/core/verbs.c, ib_destroy_cq_user(): EBUSY while queue pairs use
+// it. rdma-core 56, libibverbs/cmd_cq.c, ibv_cmd_destroy_cq(): then waits until all events that
+// were taken are acknowledged; those that nobody took vanish.
 int ibv_destroy_cq(struct ibv_cq *cq) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_destroy_cq", cq);
@@ -99,6 +105,8 @@ int ibv_destroy_cq(struct ibv_cq *cq) {
     return 0;
 }
 
+// rdma-core 56, libibverbs/verbs.c, __ibv_get_cq_event_1_1(): read() of one event, -1 when
+// there is none; Linux 7.3, drivers/infiniband/core/uverbs_main.c, ib_uverbs_event_read().
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context) {
     fake_lock();
     struct fake_call call = *fake_enter("ibv_get_cq_event", channel);
@@ -118,6 +126,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
     return 0;
 }
 
+// rdma-core 56, libibverbs/verbs.c, ibv_ack_cq_events(): counts, and wakes ibv_destroy_cq().
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents) {
     FAKE_LOCKED;
     fake_note("ibv_ack_cq_events", cq)->number = nevents;

@@ -90,10 +90,18 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
     struct fake_call *call = fake_enter("ibv_post_recv", qp);
     if (!fake_find(FAKE_QP, qp, "ibv_post_recv"))
         return EINVAL;
-    if (qp->srq) { // as providers do
-        *bad = wr;
+    // rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() names no request when there is no
+    // queue, and rxe_post_one_recv() answers ENOMEM when it is full.
+    if (qp->srq) {
+        *bad = NULL;
         return EINVAL;
     }
+    struct fake_qp *found = (struct fake_qp *)((char *)qp - offsetof(struct fake_qp, qp));
+    if (!call->failed && found->receives == found->max_receives) {
+        *bad = wr;
+        return ENOMEM;
+    }
+    found->receives += !call->failed;
     return post_recv(call, wr, bad);
 }
 

@@ -55,7 +55,8 @@ static int query_device_ex(struct ibv_context *context,
     return 0;
 }
 
-// ibv_query_device_ex() asks here when the extended call says EOPNOTSUPP.
+// rdma-core 56, libibverbs/verbs.h, ibv_query_device_ex(), asks here when the extended call
+// says EOPNOTSUPP.
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_query_device", context);
@@ -67,6 +68,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) 
     return 0;
 }
 
+// rdma-core 56, libibverbs/verbs.h, ibv_advise_mr(): returns an error number. mlx5 serves it
+// (providers/mlx5/verbs.c, mlx5_advise_mr()); rdma_rxe says EOPNOTSUPP, which is a fault here.
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                      struct ibv_sge *sg_list, uint32_t num_sge) {
     FAKE_LOCKED;

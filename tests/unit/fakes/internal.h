@@ -92,14 +92,15 @@ struct fake_qp {
     struct fake_object object;
     struct fake_qp_ex qp; // its base is what the library sees
     bool extended;
-    bool building; // between ibv_wr_start() and ibv_wr_complete()
+    uint32_t receives, max_receives; // posted; fakes take none of them away
+    bool building;                   // between ibv_wr_start() and ibv_wr_complete()
     struct fake_post pending;
     struct fake_object *pd, *srq;
     struct fake_cq *send_cq, *recv_cq;
 };
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
-enum { FAKE_MAX_SGE = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512 };
+enum { FAKE_MAX_SGE = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512, FAKE_VECTORS = 1 };
 
 extern struct fake_device fake_device_state;
 uint32_t fake_slots(uint32_t wanted); // what a queue of that size really has

@@ -28,6 +28,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context) {
     return &made->pd;
 }
 
+// Linux 7.3, drivers/infiniband/core/uverbs_std_types.c, uverbs_free_pd(): EBUSY while in use.
 int ibv_dealloc_pd(struct ibv_pd *pd) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_dealloc_pd", pd);
@@ -101,6 +102,8 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
     return reg_mr(pd, addr, length, access);
 }
 
+// rdma-core 56, libibverbs/verbs.c, ibv_dereg_mr(): returns what the provider returns, and the
+// region is gone only after 0.
 int ibv_dereg_mr(struct ibv_mr *mr) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_dereg_mr", mr);
@@ -157,6 +160,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
     return &made->srq;
 }
 
+// Linux 7.3, drivers/infiniband/core/verbs.c, ib_destroy_srq_user(): EBUSY while in use.
 int ibv_destroy_srq(struct ibv_srq *srq) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_destroy_srq", srq);
@@ -195,12 +199,22 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     if (!pd || !send || !recv || attr->pd->context != context ||
         beyond_device(&attr->cap, attr->srq))
         return NULL;
-    if (extended && fake_device()->plain_qp) {
+    // rdma-core 56, providers/rxe/rxe.c, check_qp_init_attr(); libibverbs/verbs.c,
+    // ibv_create_qp_ex() of a provider that knows none.
+    if (extended && (fake_device()->plain_qp || attr->send_ops_flags & IBV_QP_EX_WITH_TSO)) {
         errno = EOPNOTSUPP;
         return NULL;
     }
     struct fake_qp *qp = fake_create(FAKE_QP, sizeof(*qp), offsetof(struct fake_qp, qp));
     struct ibv_qp *base = &qp->qp.ex.qp_base;
+    // rxe_qp_init_req() and rxe_qp_init_resp(): what the queues really have. An element has 16
+    // bytes, which hold inline data as well.
+    attr->cap.max_send_wr = fake_slots(attr->cap.max_send_wr);
+    if (!attr->srq)
+        attr->cap.max_recv_wr = fake_slots(attr->cap.max_recv_wr);
+    if (attr->cap.max_inline_data < attr->cap.max_send_sge * sizeof(struct ibv_sge))
+        attr->cap.max_inline_data = attr->cap.max_send_sge * sizeof(struct ibv_sge);
+    qp->max_receives = attr->cap.max_recv_wr;
     *base = (struct ibv_qp){.context = context,
                             .qp_context = attr->qp_context,
                             .pd = attr->pd,
@@ -224,6 +238,7 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     return base;
 }
 
+// rdma-core 56, librdmacm/cma.c, rdma_destroy_qp(): whatever ibv_destroy_qp() returns is lost.
 int fake_qp_destroy(struct ibv_qp *qp, const char *call) {
     struct fake_qp *found = fake_find(FAKE_QP, qp, call);
     if (!found)
@@ -247,6 +262,8 @@ struct ibv_qp *fake_qp(uint32_t qp_num) {
     return NULL;
 }
 
+// rdma-core 56, libibverbs/verbs.c, ibv_qp_to_qp_ex(): NULL unless the queue pair was created
+// with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
     FAKE_LOCKED;
     struct fake_qp *found = fake_find(FAKE_QP, qp, "ibv_qp_to_qp_ex");
