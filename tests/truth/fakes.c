@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// fakes.c -- over the fakes: the device is as rdma_rxe is, and messages arrive when asked for.
+
+#include "truth.h"
+
+#include "../unit/fakes/fake.h"
+
+void prepare_fakes(void) {
+    fake_reset();
+    *fake_device() = (struct fake_device){.odp = true,
+                                          .native_flush = true,
+                                          .native_atomic_write = true,
+                                          .addresses = 1,
+                                          .max_cqe = fake_device()->max_cqe,
+                                          .max_wr = fake_device()->max_wr,
+                                          .transport = IBV_TRANSPORT_IB};
+}
+
+void fake_arrival(struct rdma_event_channel *channel, enum rdma_cm_event_type type,
+                  const void *data, uint8_t len) {
+    fake_cm_event(channel->fd, type, data, len);
+}
