@@ -78,10 +78,9 @@ class Side:
     only sends the command, side.end() takes its answer.
     """
 
-    def __init__(self, name, transcript, process):
     patience = 900  # seconds for an answer
 
-    def __init__(self, name, command, transcript, environment, errors):
+    def __init__(self, name, transcript, process):
         self.name = name
         self.transcript = transcript
         self.running = None
