@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Boots the lab for run.py and passes its lines on: in_lab.py LAB LOGS BUILD [--group GROUP]. Each case
-gets a verdict, also those that the machine did not come to because it died or hangs.
+Boots the lab for run.py and passes its lines on. Each case gets a verdict, also those that the
+machine did not come to because it died or hangs.
 """
 
+import argparse
 import os
 import re
 import select
@@ -52,16 +53,29 @@ class Machine:
         self.trouble = self.trouble or f"the lab ended with status {status}"
 
 
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--provider", help="tools/lab's option")
+    parser.add_argument("--kernel", help="tools/lab's option")
+    parser.add_argument("lab", help="tools/lab")
+    parser.add_argument("logs", help="directory that has the logs of each run in one of its own")
+    parser.add_argument("name", help="of that one")
+    parser.add_argument("build", help="native or plain")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="for run.py")
+    return parser.parse_args()
+
+
 def main():
-    if len(sys.argv) < 4:
-        sys.exit(__doc__)
-    lab, logs, build, *arguments = sys.argv[1:]
-    directory = os.path.join(logs, f"{arguments[1] if arguments else 'integration'}-{build}")
-    arguments = ["--build", build, *arguments]
+    given = parse()
+    directory = os.path.join(given.logs, given.name)
+    arguments = ["--build", given.build, *given.arguments]
     names = list_cases(arguments)
-    tap = Tap(build, len(names), directory)
-    machine = Machine([lab, "run", "--hosts", "3", "--share", logs, "--timeout", "1000000",
-                       "--build", build, "--", RUN, *arguments, "--logs", directory])
+    tap = Tap(given.build, len(names), directory)
+    options = [word for option in ("provider", "kernel") if getattr(given, option)
+               for word in ("--" + option, getattr(given, option))]
+    machine = Machine([given.lab, "run", *options, "--hosts", "3", "--share", given.logs,
+                       "--timeout", "1000000", "--build", given.build, "--", RUN, *arguments,
+                       "--logs", directory])
     told = 0
     for line in machine.lines():
         if not line.startswith("1.."):

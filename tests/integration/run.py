@@ -94,8 +94,9 @@ class Run:
 def selected(arguments):
     """The cases of this build: others would show nothing more on it."""
     for case in TABLE:
-        wanted = ((not arguments.group or case.group in arguments.group)
-                  and arguments.build in case.builds)
+        # What shows that a feature is absent runs only when it is asked for.
+        of_group = case.group in arguments.group if arguments.group else not case.lacks
+        wanted = of_group and arguments.build in case.builds
         if wanted and re.search(arguments.pattern, case.name):
             yield case
 
@@ -126,7 +127,9 @@ def main():
     tap = report.Tap(arguments.build, len(chosen), arguments.logs)
     runs = [Run(case, arguments.build) for case in chosen]
     for run in runs:
-        if inspect.isgeneratorfunction(run.case.function):
+        if reason := run.case.why_not():
+            run.outcome = "skipped", reason
+        elif inspect.isgeneratorfunction(run.case.function):
             run.guarded(run.begin)
     for run in runs:
         if sum(other.was_slow for other in runs) >= TOO_MANY:

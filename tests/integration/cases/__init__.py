@@ -4,6 +4,7 @@
 
 from . import smoke
 from . import data
+from . import lacking
 from . import queues
 from . import scale
 from . import examples

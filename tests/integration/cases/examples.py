@@ -26,9 +26,18 @@ def runs():
                "variant": " ".join(["", *variant])}
 
 
+def needs(example, memory):
+    if "with-imm" in example:
+        yield lab.IMMEDIATE_DATA
+    if memory == "fsdax":
+        yield lab.ON_DEMAND_PAGING
+
+
 @case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
 def example_pair(test, example, memory, clients, variant):
     """The programs themselves check the data; their exit status says so."""
+    for feature in needs(example, memory):
+        lab.need_feature(feature)
     if memory != "plain":
         lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[memory], memory)
     options = ["--memory", memory] if memory != "plain" else []

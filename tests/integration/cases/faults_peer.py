@@ -87,7 +87,8 @@ def client_killed_idle(test):
 def server_killed_writing(test):
     server, client = writing(test)
     server.kill()
-    expect(ends_broken(client).get("event"), "CLOSED", "event")
+    if "event" not in ends_broken(client):  # the completion may come first
+        client.event("CLOSED", within=10)
     works_with_new_server(test, client)
 
 
@@ -163,6 +164,9 @@ def rejected(test):
 def nobody_listens(test):
     server, client = test.peers()
     client("req-new", addr=server.address, port="7999")
+    if lab.lacks(lab.CONNECT_IN_BACKGROUND):
+        client.refuses("RPMA_E_PROVIDER", "connect")
+        return
     client("connect")
     client.event("REJECTED", within=5)
 
@@ -208,6 +212,10 @@ def unreachable(test):
     client("req-new", addr=address, port=PORT)
     test.undo.callback(lab.run, "ip", "link", "set", "port3", "up")
     lab.run("ip", "link", "set", "port3", "down")
+    if lab.lacks(lab.CONNECT_IN_BACKGROUND):
+        client.refuses("RPMA_E_PROVIDER", "connect")
+        yield
+        return
     client("connect")
     server("release")
     server.begin("quit")

@@ -61,7 +61,8 @@ def fits(target, native):
     return target != "1.3.0"
 
 
-@case("interop", "{initiator} flushes {target}, RPMA_FLUSH={way}", list(pairs()))
+@case("interop", "{initiator} flushes {target}, RPMA_FLUSH={way}", list(pairs()),
+      needs=(lab.NATIVE_OPERATIONS, lab.IMMEDIATE_DATA))
 def pair(test, target, initiator, way):
     """Everything works between unlike libraries, the flush as the manual says."""
     names = {"this build": test.build, "other build": OTHER[test.build]}

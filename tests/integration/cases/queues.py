@@ -2,6 +2,7 @@
 # Copyright 2026, the librpma developers
 """Queues: small, full, separate, shared; and the two ways to wait for them."""
 
+from harness import lab
 from harness.case import (PORT, case, connect, connected, disconnect, listen, share_region)
 from harness.side import Failed, expect
 
@@ -27,7 +28,8 @@ def size_one(test):
     disconnect(client, server)
 
 
-@case("queues", "a full send queue refuses, and takes more once it has drained")
+@case("queues", "a full send queue refuses, and takes more once it has drained",
+      needs=(lab.WAITING_MESSAGES,))
 def full_send_queue(test):
     """Messages wait as long as nobody receives them, which fills the queue for certain."""
     server, client = test.peers()

@@ -61,7 +61,7 @@ def write(test):
     disconnect(client, server)
 
 
-@case("smoke", "write with immediate data")
+@case("smoke", "write with immediate data", needs=(lab.IMMEDIATE_DATA,))
 def write_with_imm(test):
     server, client = connected(test)
     server("recv", ctx=5)
@@ -98,7 +98,8 @@ def flush_visibility(test):
     flush(test, persistent=False)
 
 
-@case("smoke", "flush for persistence to a file on FS-DAX, read by another process")
+@case("smoke", "flush for persistence to a file on FS-DAX, read by another process",
+      needs=(lab.ON_DEMAND_PAGING,))
 def flush_persistent(test):
     file = lab.need(lab.FSDAX, "FS-DAX file system") + "/smoke"
     flush(test, persistent=True, file=file)
@@ -143,7 +144,7 @@ def message(test):
     disconnect(server, client)
 
 
-@case("smoke", "send with immediate data")
+@case("smoke", "send with immediate data", needs=(lab.IMMEDIATE_DATA,))
 def message_with_imm(test):
     server, client = connected(test)
     client("recv", mr=0, len=LEN, ctx=7)
@@ -156,8 +157,9 @@ def message_with_imm(test):
     disconnect(client, server)
 
 
-@case("smoke", "receives posted on the requests meet the first messages")
-def early_receive(test):
+@case("smoke", "receives posted on the requests meet the first messages, the {first} sends first",
+      [{"first": "client"}, {"first": "server"}])
+def early_receive(test, first):
     server, client = test.peers()
     for side in (server, client):
         side("memory", size=4096)
@@ -170,7 +172,8 @@ def early_receive(test):
     server("req-recv", mr=0, off=1024, len=512, ctx=2)
     server("connect")
     client.event("ESTABLISHED")
-    for sender, seed in ((client, 7), (server, 8)):
+    senders = [(client, 7), (server, 8)]
+    for sender, seed in senders if first == "client" else reversed(senders):
         sender("fill", len=512, seed=seed)
         sender("send", mr=0, len=512, flags=1)
     expect(server.completion(opcode="RECV").ctx, 2, "receive at the server")

@@ -17,26 +17,36 @@ PORT = "7204"
 
 
 class Case:
-    def __init__(self, group, title, function, values, limit, builds):
+    def __init__(self, group, title, function, values, limit, builds, needs, lacks):
         self.group, self.title, self.function = group, title, function
         self.values, self.limit, self.builds = values, limit, builds
+        self.needs, self.lacks = needs, lacks
 
     @property
     def name(self):
         return f"{self.group}: {self.title.format(**self.values)}"
+
+    def why_not(self):
+        """Why it cannot run on this machine's devices, or None."""
+        if self.lacks and not lab.lacks(self.lacks):
+            return f"{lab.PROVIDER} has {self.lacks}"
+        return next((lab.why_lacking(need) for need in self.needs if lab.lacks(need)), None)
 
     @property
     def file_name(self):
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") + ".log"
 
 
-def case(group, title, table=({},), limit=60, builds=("native", "plain")):
+def case(group, title, table=({},), limit=60, builds=("native", "plain"), needs=(),
+         lacks=None):
     """
     Enters a function into the table, once per row of values. limit: seconds until it counts as
     failed, on an idle machine. builds: those it runs on; others would show nothing more.
+    needs: features (lab.py) that not every provider has. lacks: the one whose absence it shows.
     """
     def enter(function):
-        TABLE.extend(Case(group, title, function, values, limit, builds) for values in table)
+        TABLE.extend(Case(group, title, function, values, limit, builds, needs, lacks)
+                     for values in table)
         return function
     return enter
 
@@ -113,7 +123,7 @@ class Test:
         """Whether flush and atomic write are operations of their own here."""
         if self.build != "native":
             return False
-        return lab.IS_VIRTUAL or "native flush: yes" in self.said()
+        return lab.PROVIDER == "rxe" or "native flush: yes" in self.said()
 
     def said(self):
         """What the sides wrote to their standard error so far."""

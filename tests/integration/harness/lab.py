@@ -3,8 +3,10 @@
 """What the tests run on: hosts, devices, persistent memory, and what the kernel counts."""
 
 import contextlib
+import functools
 import json
 import os
+import platform
 import subprocess
 import time
 
@@ -12,9 +14,25 @@ HOSTS = os.environ.get("LAB_HOSTS", "").split()
 FSDAX = os.environ.get("LAB_FSDAX", "")
 DEVDAX = os.environ.get("LAB_DEVDAX", "")
 BUILD_DIR = os.environ.get("LIBRPMA_BUILD_DIR", "")
-IS_VIRTUAL = os.environ.get("LAB_RDMA") == "rxe"
+PROVIDER = os.environ.get("LAB_RDMA", "")
+IS_VIRTUAL = PROVIDER in ("rxe", "siw")
 COUNTED = ("pd", "cq", "qp", "cm_id", "mr", "srq")
 PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
+
+
+# What a case may need and a provider does not have; docs/providers.md says what it does instead.
+IMMEDIATE_DATA = "immediate data"
+EMPTY_RECEIVE = "receives without memory"
+WAITING_MESSAGES = "messages that wait for a receive"
+ON_DEMAND_PAGING = "on-demand paging, which FS-DAX memory needs"
+NATIVE_OPERATIONS = "native flush and atomic write"
+ANSWERS = "completion that says what became of a write"
+CONNECT_IN_BACKGROUND = "connection attempt that fails later than in the call"
+MANY_CONNECTIONS = "room for more than 48 connections of one process"
+LACKS = {
+    "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, ANSWERS,
+            CONNECT_IN_BACKGROUND, MANY_CONNECTIONS},
+}
 
 
 class Skipped(Exception):
@@ -45,6 +63,14 @@ def resources():
     """What the kernel counts per device: {device: {"qp": 1, …}}."""
     shown = json.loads(run("rdma", "-j", "resource", "show"))
     return {row["ifname"]: {kind: row.get(kind, 0) for kind in COUNTED} for row in shown}
+
+
+@functools.cache
+def lacks(feature):
+    """Whether this machine's RDMA devices do not have a feature."""
+    if feature == ON_DEMAND_PAGING:  # this is up to the kernel too
+        return "ODP_SUPPORT" not in run("ibv_devinfo", "-v")
+    return feature in LACKS.get(PROVIDER, ())
 
 
 def owners():
@@ -89,6 +115,15 @@ def gids(device):
 def need_virtual(what):
     if not IS_VIRTUAL:
         raise Skipped(f"{what} is possible in the virtual machine only")
+
+
+def why_lacking(feature):
+    return f"{PROVIDER} on Linux {platform.release()} has no {feature}"
+
+
+def need_feature(feature):
+    if lacks(feature):
+        raise Skipped(why_lacking(feature))
 
 
 def need(path, what):

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""What a provider without a feature answers: the code, the line, and that all else goes on."""
+
+from harness import lab
+from harness.case import PORT, case, connected, disconnect, listen
+from harness.side import ALL_USAGES, expect
+
+BLOCK = 4096
+
+
+def says(test, *words):
+    """One line of the log is an error that names the call and what the provider refused."""
+    words = ("ERROR", *words)
+    lines = [line for line in test.said().splitlines() if all(word in line for word in words)]
+    expect(len(lines), 1, f"lines with {' and '.join(words)}")
+
+
+def goes_on(server, client, seed=3):
+    """A refused operation leaves no completion behind, and the connection works."""
+    client("fill", len=BLOCK, seed=seed)
+    client("write", mr=0, rmr=0, len=BLOCK, ctx=seed)
+    expect(client.completion(opcode="WRITE").ctx, seed, "op_context")
+    server("check", len=BLOCK, seed=seed)
+    disconnect(client, server)
+
+
+@case("lacking", "{function}: refused with a line, and the connection goes on",
+      [{"function": "rpma_send_with_imm"}, {"function": "rpma_write_with_imm"}],
+      lacks=lab.IMMEDIATE_DATA)
+def immediate_data(test, function):
+    server, client = connected(test)
+    if function == "rpma_send_with_imm":
+        client.refuses("RPMA_E_PROVIDER", "send-imm", mr=0, len=8, imm=1)
+    else:
+        client.refuses("RPMA_E_PROVIDER", "write-imm", mr=0, rmr=0, len=8, imm=1)
+    says(test, function, "ibv_post_send")
+    goes_on(server, client)
+
+
+@case("lacking", "rpma_recv without memory: refused with a line, and the connection goes on",
+      lacks=lab.EMPTY_RECEIVE)
+def empty_receive(test):
+    server, client = connected(test)
+    server.refuses("RPMA_E_PROVIDER", "recv")
+    says(test, "rpma_recv", "ibv_post_recv")
+    server("recv", mr=0, len=8, ctx=4)
+    client("send", len=0)
+    client.completion(opcode="SEND")
+    found = server.completion(opcode="RECV")
+    expect((found.ctx, found.len), (4, 0), "an empty message takes a receive with memory")
+    goes_on(server, client)
+
+
+@case("lacking", "FS-DAX memory: rpma_mr_reg refuses it with a line, device DAX and DRAM do not",
+      lacks=lab.ON_DEMAND_PAGING)
+def fsdax(test):
+    server, client = test.peers()
+    server("memory", mr=0, size=1 << 20, file=lab.need(lab.FSDAX, "FS-DAX file system") + "/x")
+    server.refuses("RPMA_E_PROVIDER", "reg", mr=0, usage=ALL_USAGES)
+    says(test, "rpma_mr_reg", "ibv_reg_mr")
+    server("memory", mr=1, size=1 << 20)
+    server("reg", mr=1, usage=ALL_USAGES)
+    server("memory", mr=2, size=4 << 20, file=lab.need(lab.DEVDAX, "device DAX"))
+    client("remote", rmr=2, desc=server("reg", mr=2, usage=ALL_USAGES)["desc"])
+    client("memory", size=BLOCK)
+    client("reg", usage=ALL_USAGES)
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-req")
+    server("connect")
+    client.event("ESTABLISHED")
+    server.event("ESTABLISHED")
+    client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
+    client("fill", len=BLOCK, seed=5)
+    client("write", mr=0, rmr=2, len=BLOCK, flags=1)
+    client("flush", rmr=2, len=BLOCK, persistent=1, ctx=6)
+    opcode = "FLUSH" if test.is_native else "READ"
+    expect(client.completion(opcode=opcode).ctx, 6, "op_context")
+    server("check", mr=2, len=BLOCK, seed=5)
+    disconnect(client, server)
+
+
+@case("lacking", "a message without a receive ends the connection",
+      lacks=lab.WAITING_MESSAGES)
+def no_receive(test):
+    """The sender's own operation completes: the message has left. What it sent is lost."""
+    server, client = connected(test)
+    client("send", mr=0, len=8)
+    client.completion(opcode="SEND")
+    client.event("CLOSED")
+    server.event("CLOSED")
