@@ -24,7 +24,6 @@
 #include "api/mr.cc"
 #include "api/peer.cc"
 #include "api/peer_cfg.cc"
-#include "api/report.cc"
 #include "api/rma.cc"
 #include "api/srq.cc"
 #include "api/utils.cc"

@@ -6,21 +6,26 @@
 #include "core/conn.hh"
 #include "api/export.hh"
 
+using namespace rpma;
+
 int rpma_conn_delete(struct rpma_conn **conn_ptr) {
     RPMA_REFUSE(conn_ptr == NULL);
-    return rpma::api::close_and_discard(__func__, conn_ptr);
+    return delete_anyway(__func__, conn_ptr);
 }
 
 int rpma_conn_disconnect(struct rpma_conn *conn) {
     RPMA_REFUSE(conn == NULL);
     RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "disconnecting");
-    return rpma::api::finish(__func__, conn->disconnect());
+    Call call(__func__);
+    conn->disconnect(call);
+    return call.finish();
 }
 
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(event == NULL);
-    return rpma::api::deliver(__func__, conn->next_event(), event);
+    Call call(__func__);
+    return call.deliver(conn->next_event(call), event);
 }
 
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd) {
@@ -55,36 +60,33 @@ int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num) {
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(cq_ptr == NULL);
-    *cq_ptr = const_cast<rpma_conn *>(conn)->cq();
+    *cq_ptr = conn->cq();
     return 0;
 }
 
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(rcq_ptr == NULL);
-    *rcq_ptr = const_cast<rpma_conn *>(conn)->rcq();
+    *rcq_ptr = conn->rcq();
     return 0;
 }
 
 int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(fd == NULL);
-    if (conn->shared_channel() == nullptr)
-        return rpma::api::report(__func__, rpma::NOT_SHARED);
-    *fd = conn->shared_channel()->fd;
-    return 0;
+    Call call(__func__);
+    return call.deliver(conn->shared_fd(call), fd);
 }
 
 int rpma_conn_wait(struct rpma_conn *conn, int, struct rpma_cq **cq, bool *is_rcq) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(cq == NULL);
-    if (conn->shared_channel() == nullptr)
-        return rpma::api::report(__func__, rpma::NOT_SHARED);
-    auto fired = conn->wait();
-    if (!fired)
-        return rpma::api::report(__func__, fired.error());
-    *cq = *fired;
+    Call call(__func__);
+    rpma_cq *fired = conn->wait(call);
+    if (fired == nullptr)
+        return call.finish();
+    *cq = fired;
     if (is_rcq != nullptr)
-        *is_rcq = *fired == conn->rcq();
+        *is_rcq = fired == conn->rcq();
     return 0;
 }

@@ -6,14 +6,17 @@
 #include "api/export.hh"
 #include "core/config.hh"
 
+using namespace rpma;
+
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
-    return rpma::api::deliver(__func__, rpma::make<rpma_conn_cfg>(), cfg_ptr);
+    Call call(__func__);
+    return call.deliver(make<rpma_conn_cfg>(call), cfg_ptr);
 }
 
 int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
-    return rpma::api::discard(cfg_ptr);
+    return discard(cfg_ptr);
 }
 
 int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms) {

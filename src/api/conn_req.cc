@@ -7,25 +7,23 @@
 #include "api/export.hh"
 #include "core/conn.hh"
 
+using namespace rpma;
+
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE(port == NULL);
     RPMA_REFUSE(req_ptr == NULL);
-    const rpma_conn_cfg &settings = rpma::or_default(cfg);
-    if (rpma::has_channel_conflict(settings))
-        return rpma::api::report(__func__, rpma::CHANNEL_CONFLICT);
-    int ret = rpma::api::deliver(__func__, rpma_conn_req::outgoing(*peer, addr, port, settings),
-                                 req_ptr);
-    if (ret == 0)
-        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "request for %s:%s", addr, port);
-    return ret;
+    Call call(__func__);
+    RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "requesting a connection to %s:%s", addr, port);
+    return call.deliver(rpma_conn_req::outgoing(call, *peer, addr, port, or_default(cfg)),
+                        req_ptr);
 }
 
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(req_ptr == NULL);
-    return rpma::api::close_and_discard(__func__, req_ptr);
+    return delete_anyway(__func__, req_ptr);
 }
 
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
@@ -46,7 +44,8 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     RPMA_REFUSE(conn_ptr == NULL);
     RPMA_REFUSE(pdata != NULL && pdata->ptr == NULL);
     RPMA_REFUSE(pdata != NULL && pdata->len == 0);
-    auto conn = req->connect(pdata);
-    req.reset(); // before the report, which leaves the provider's errno behind
-    return rpma::api::deliver(__func__, std::move(conn), conn_ptr);
+    Call call(__func__);
+    auto conn = req->connect(call, pdata);
+    req.reset(); // before errno becomes the provider's
+    return call.deliver(std::move(conn), conn_ptr);
 }

@@ -6,6 +6,8 @@
 #include "core/cq.hh"
 #include "api/export.hh"
 
+using namespace rpma;
+
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {
     RPMA_REFUSE(cq == NULL);
     RPMA_REFUSE(fd == NULL);
@@ -15,15 +17,17 @@ int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {
 
 int rpma_cq_wait(struct rpma_cq *cq) {
     RPMA_REFUSE(cq == NULL);
-    if (cq->shares_channel())
-        return rpma::api::report(__func__, rpma::SHARED);
-    return rpma::api::finish(__func__, cq->wait());
+    Call call(__func__);
+    cq->wait(call);
+    return call.finish();
 }
 
 namespace {
 
-[[gnu::cold, gnu::noinline]] int poll_failed(const char *function, int got) {
-    return rpma::api::report(function, rpma::poll_failure(got));
+[[gnu::cold, gnu::noinline]] int poll_failed(const char *function, int got, int wanted) {
+    Call call(function);
+    note_poll(call, got, wanted);
+    return call.finish();
 }
 
 } // namespace
@@ -40,12 +44,12 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
     const int got = ibv_poll_cq(&cq->queue(), num_entries, wc);
     if (got == 0) [[unlikely]] {
         // Programs poll an empty queue over and over: only who wants the message pays for it.
-        if (!rpma::log::enabled(RPMA_LOG_LEVEL_DEBUG)) [[likely]]
+        if (!is_logged(RPMA_LOG_LEVEL_DEBUG)) [[likely]]
             return RPMA_E_NO_COMPLETION;
-        return poll_failed(__func__, got);
+        return poll_failed(__func__, got, wanted);
     }
     if (static_cast<unsigned>(got) > static_cast<unsigned>(wanted)) [[unlikely]]
-        return poll_failed(__func__, got);
+        return poll_failed(__func__, got, wanted);
     if (int *out = count; out != nullptr)
         *out = got;
     return 0;

@@ -7,21 +7,24 @@
 #include "api/export.hh"
 #include "core/conn_req.hh"
 
+using namespace rpma;
+
 int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
                    struct rpma_ep **ep_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE(port == NULL);
     RPMA_REFUSE(ep_ptr == NULL);
-    int ret = rpma::api::deliver(__func__, rpma_ep::listen(*peer, addr, port), ep_ptr);
-    if (ret == 0)
+    Call call(__func__);
+    auto ep = rpma_ep::listen(call, *peer, addr, port);
+    if (ep)
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "listening on %s:%s", addr, port);
-    return ret;
+    return call.deliver(std::move(ep), ep_ptr);
 }
 
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
     RPMA_REFUSE(ep_ptr == NULL);
-    return rpma::api::close_or_keep(__func__, ep_ptr);
+    return delete_or_keep(__func__, ep_ptr);
 }
 
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd) {
@@ -35,8 +38,9 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(ep == NULL);
     RPMA_REFUSE(req_ptr == NULL);
-    int ret = rpma::api::deliver(__func__, ep->next_request(rpma::or_default(cfg)), req_ptr);
-    if (ret == 0)
+    Call call(__func__);
+    auto req = ep->next_request(call, or_default(cfg));
+    if (req)
         RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "a connection request came in");
-    return ret;
+    return call.deliver(std::move(req), req_ptr);
 }

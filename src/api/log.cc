@@ -6,7 +6,7 @@
 #include "api/export.hh"
 
 int rpma_log_set_function(rpma_log_function *log_function) {
-    rpma::log::set_function(log_function);
+    rpma::set_log_function(log_function);
     return 0;
 }
 
@@ -14,13 +14,13 @@ int rpma_log_set_threshold(enum rpma_log_threshold threshold, enum rpma_log_leve
     RPMA_REFUSE(threshold != RPMA_LOG_THRESHOLD && threshold != RPMA_LOG_THRESHOLD_AUX);
     RPMA_REFUSE(level < RPMA_LOG_DISABLED);
     RPMA_REFUSE(level > RPMA_LOG_LEVEL_DEBUG);
-    rpma::log::thresholds[threshold].store(level, std::memory_order_relaxed);
+    rpma::set_log_threshold(threshold, level);
     return 0;
 }
 
 int rpma_log_get_threshold(enum rpma_log_threshold threshold, enum rpma_log_level *level) {
     RPMA_REFUSE(threshold != RPMA_LOG_THRESHOLD && threshold != RPMA_LOG_THRESHOLD_AUX);
     RPMA_REFUSE(level == NULL);
-    *level = rpma::log::thresholds[threshold].load(std::memory_order_relaxed);
+    *level = rpma::log_threshold(threshold);
     return 0;
 }

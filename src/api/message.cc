@@ -3,42 +3,54 @@
 
 // message.cc -- exports: messages, before and after the connection is up
 
-#include <arpa/inet.h>
-
 #include "api/post.hh"
-#include "core/conn.hh"
 #include "core/conn_req.hh"
 #include "core/srq.hh"
+
+using namespace rpma;
 
 namespace {
 
 // A buffer is a slice of a region, or nothing at all for a message without bytes.
 [[gnu::always_inline]] inline int send(const char *function, ibv_wr_opcode opcode,
-                                       rpma_conn *conn, const rpma_mr_local *src, size_t offset,
-                                       size_t len, int flags, uint32_t imm,
+                                       const rpma_conn *conn, const rpma_mr_local *src,
+                                       size_t offset, size_t len, int flags, uint32_t imm,
                                        const void *op_context) {
-    const unsigned send_flags = rpma::signaled(flags);
+    const unsigned send_flags = signaled(flags);
     if (src == nullptr) [[unlikely]]
-        return rpma::api::post_empty(function, conn->qp, opcode, send_flags, imm, op_context);
-    ibv_sge sge = rpma::slice(*src, offset, len);
+        return post_empty(function, conn, opcode, send_flags, imm, op_context);
+    ibv_sge sge = slice(*src, offset, len);
     ibv_send_wr wr;
-    rpma::describe(wr, opcode, &sge, send_flags, op_context);
-    if (opcode == IBV_WR_SEND_WITH_IMM)
-        wr.imm_data = htonl(imm);
-    return rpma::api::post_send(function, conn->qp, wr);
+    describe(wr, opcode, &sge, send_flags, imm, op_context);
+    wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
+    return post_send(function, conn, wr);
 }
 
-// Post is ibv_post_recv() or ibv_post_srq_recv().
+// The request comes by value: its address would be kept over the provider's call.
+[[gnu::cold, gnu::noinline]] int receive_failed(const char *function, const char *post,
+                                                const char *setting, ibv_recv_wr wr,
+                                                int result) {
+    Call call(function);
+    const ibv_sge none = {};
+    const ibv_sge &sge = wr.num_sge > 0 ? wr.sg_list[0] : none;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result),
+                       post_advice(result, "receive", setting).chars,
+                       "%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")", post,
+                       sge.addr, sge.length, wr.wr_id);
+    return call.finish();
+}
+
+// post is ibv_post_recv() or ibv_post_srq_recv(), setting what gave the queue its size.
 template <class Queue, class Post>
-[[gnu::always_inline]] inline int receive(const char *function, const char *call, Post post,
-                                          Queue *queue, const rpma_mr_local *dst, size_t offset,
-                                          size_t len, const void *op_context) {
+[[gnu::always_inline]] inline int
+receive(const char *function, const char *name, Post post, Queue *queue, const char *setting,
+        const rpma_mr_local *dst, size_t offset, size_t len, const void *op_context) {
     ibv_sge sge;
     ibv_recv_wr wr;
-    wr.wr_id = rpma::context_id(op_context);
+    wr.wr_id = context_id(op_context);
     wr.next = nullptr;
     if (dst != nullptr) [[likely]] {
-        sge = rpma::slice(*dst, offset, len);
+        sge = slice(*dst, offset, len);
         wr.sg_list = &sge;
         wr.num_sge = 1;
     } else {
@@ -46,8 +58,8 @@ template <class Queue, class Post>
         wr.num_sge = 0;
     }
     ibv_recv_wr *bad;
-    const int error = post(queue, &wr, &bad);
-    return error == 0 ? 0 : rpma::api::post_failed(function, call, error);
+    const int result = post(queue, &wr, &bad);
+    return result == 0 ? 0 : receive_failed(function, name, setting, wr, result);
 }
 
 } // namespace
@@ -75,8 +87,8 @@ int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, 
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(dst == NULL && (offset != 0 || len != 0));
     RPMA_REFUSE(len > UINT32_MAX);
-    return receive(__func__, "ibv_post_recv()", ibv_post_recv, conn->qp, dst, offset, len,
-                   op_context);
+    return receive(__func__, "ibv_post_recv", ibv_post_recv, conn->qp,
+                   "rpma_conn_cfg_set_rq_size", dst, offset, len, op_context);
 }
 
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
@@ -84,8 +96,8 @@ int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, siz
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE(len > UINT32_MAX);
-    return receive(__func__, "ibv_post_recv()", ibv_post_recv, &req->qp(), dst, offset, len,
-                   op_context);
+    return receive(__func__, "ibv_post_recv", ibv_post_recv, &req->qp(),
+                   "rpma_conn_cfg_set_rq_size", dst, offset, len, op_context);
 }
 
 int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
@@ -93,6 +105,6 @@ int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset
     RPMA_REFUSE(srq == NULL);
     RPMA_REFUSE(dst == NULL && (offset != 0 || len != 0));
     RPMA_REFUSE(len > UINT32_MAX);
-    return receive(__func__, "ibv_post_srq_recv()", ibv_post_srq_recv, srq->queue(), dst,
-                   offset, len, op_context);
+    return receive(__func__, "ibv_post_srq_recv", ibv_post_srq_recv, srq->queue(),
+                   "rpma_srq_cfg_set_rq_size", dst, offset, len, op_context);
 }

@@ -11,6 +11,8 @@
 #include "core/mr.hh"
 #include "core/peer.hh"
 
+using namespace rpma;
+
 namespace {
 
 constexpr int EVERY_USAGE = 0xff;
@@ -27,12 +29,13 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
     RPMA_REFUSE(size == 0);
     RPMA_REFUSE(usage == 0);
     RPMA_REFUSE((usage & ~EVERY_USAGE) != 0);
-    return rpma::api::deliver(__func__, peer->register_memory(ptr, size, usage), mr_ptr);
+    Call call(__func__);
+    return call.deliver(peer->register_memory(call, ptr, size, usage), mr_ptr);
 }
 
 int rpma_mr_dereg(struct rpma_mr_local **mr_ptr) {
     RPMA_REFUSE(mr_ptr == NULL);
-    return rpma::api::close_or_keep(__func__, mr_ptr);
+    return delete_or_keep(__func__, mr_ptr);
 }
 
 int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr) {
@@ -59,7 +62,7 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc) {
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(desc_size == NULL);
-    *desc_size = rpma::MR_DESCRIPTOR_SIZE;
+    *desc_size = MR_DESCRIPTOR_SIZE;
     return 0;
 }
 
@@ -67,27 +70,30 @@ int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advi
                    uint32_t flags) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(len > UINT32_MAX);
-    return rpma::api::finish(__func__,
-                             mr->advise(offset, static_cast<uint32_t>(len), advice, flags));
+    Call call(__func__);
+    mr->advise(call, offset, static_cast<uint32_t>(len), advice, flags);
+    return call.finish();
 }
 
 int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
                                    struct rpma_mr_remote **mr_ptr) {
     RPMA_REFUSE(desc == NULL);
     RPMA_REFUSE(mr_ptr == NULL);
-    RPMA_REFUSE(desc_size < rpma::MR_DESCRIPTOR_SIZE);
-    auto mr = rpma_mr_remote::from_descriptor(static_cast<const unsigned char *>(desc));
+    Call call(__func__);
+    if (!check_descriptor_size(call, desc_size, MR_DESCRIPTOR_SIZE))
+        return call.finish();
+    auto mr = rpma_mr_remote::from_descriptor(call, static_cast<const unsigned char *>(desc));
     if (mr)
         RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, __func__,
-                 "address 0x%" PRIx64 ", size %" PRIu64 ", rkey 0x%" PRIx32
-                 ", usage 0x%" PRIx32,
-                 (*mr)->addr, (*mr)->size, (*mr)->rkey, (*mr)->usage);
-    return rpma::api::deliver(__func__, std::move(mr), mr_ptr);
+                 "remote region: addr=0x%" PRIx64 ", size=%" PRIu64 ", rkey=0x%" PRIx32
+                 ", usage=0x%" PRIx32,
+                 mr->addr, mr->size, mr->rkey, mr->usage);
+    return call.deliver(std::move(mr), mr_ptr);
 }
 
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {
     RPMA_REFUSE(mr_ptr == NULL);
-    return rpma::api::discard(mr_ptr);
+    return discard(mr_ptr);
 }
 
 int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size) {

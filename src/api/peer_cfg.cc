@@ -7,14 +7,17 @@
 #include "core/config.hh"
 #include "core/descriptor.hh"
 
+using namespace rpma;
+
 int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(pcfg_ptr == NULL);
-    return rpma::api::deliver(__func__, rpma::make<rpma_peer_cfg>(), pcfg_ptr);
+    Call call(__func__);
+    return call.deliver(make<rpma_peer_cfg>(call), pcfg_ptr);
 }
 
 int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(pcfg_ptr == NULL);
-    return rpma::api::discard(pcfg_ptr);
+    return discard(pcfg_ptr);
 }
 
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported) {
@@ -40,7 +43,7 @@ int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc) {
 int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg, size_t *desc_size) {
     RPMA_REFUSE(pcfg == NULL);
     RPMA_REFUSE(desc_size == NULL);
-    *desc_size = rpma::PEER_CFG_DESCRIPTOR_SIZE;
+    *desc_size = PEER_CFG_DESCRIPTOR_SIZE;
     return 0;
 }
 
@@ -48,13 +51,15 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
                                   struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(desc == NULL);
     RPMA_REFUSE(pcfg_ptr == NULL);
-    RPMA_REFUSE(desc_size < rpma::PEER_CFG_DESCRIPTOR_SIZE);
-    auto pcfg = rpma::make<rpma_peer_cfg>();
+    Call call(__func__);
+    if (!check_descriptor_size(call, desc_size, PEER_CFG_DESCRIPTOR_SIZE))
+        return call.finish();
+    auto pcfg = make<rpma_peer_cfg>(call);
     if (pcfg) {
         const bool supported = *static_cast<const unsigned char *>(desc) != 0;
-        (*pcfg)->direct_write_to_pmem = supported;
+        pcfg->direct_write_to_pmem = supported;
         RPMA_LOG(RPMA_LOG_LEVEL_INFO, __func__, "direct write to PMem: %s",
                  supported ? "yes" : "no");
     }
-    return rpma::api::deliver(__func__, std::move(pcfg), pcfg_ptr);
+    return call.deliver(std::move(pcfg), pcfg_ptr);
 }

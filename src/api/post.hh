@@ -6,52 +6,95 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <cinttypes>
 
 #include "api/export.hh"
+#include "core/conn.hh"
 #include "core/work_request.hh"
+#include "verbs/text.hh"
 
-namespace rpma::api {
+namespace rpma {
 
-[[gnu::cold, gnu::noinline]] inline int post_failed(const char *function, const char *call,
-                                                    int error) {
-    // A negative number is cxgb4's way (c4iw_post_send()), and mthca returns -1 for every cause
-    // (mthca_tavor_post_send()): that is no error number.
-    if (error == -1)
-        return report(function,
-                      {RPMA_E_PROVIDER, call, 0, "failed, the provider gives no reason"});
-    return report(function, {RPMA_E_PROVIDER, call, error < 0 ? -error : error});
+// The error number of a post that returned result, 0 if it is none. Most providers return one;
+// cxgb4 returns it negated (c4iw_post_send()), and mthca -1 for every cause
+// (mthca_tavor_post_send()).
+inline int post_error(int result) {
+    return result == -1 ? 0 : result < 0 ? -result : result;
 }
 
-inline int post_send(const char *function, ibv_qp *qp, ibv_send_wr &wr) {
+// size is the setting that gave the queue its size. The size itself is not at hand: keeping the
+// connection over the provider's call would cost every post what only a failed one needs.
+inline Text post_advice(int result, const char *queue, const char *setting) {
+    Text text;
+    if (post_error(result) == 0)
+        text.add(" failed, the provider gives no reason");
+    if (post_error(result) == ENOMEM)
+        text.add("; the %s queue is full: take completions before more is posted, or make it "
+                 "larger with %s()",
+                 queue, setting);
+    return text;
+}
+
+// The request comes by value: its address would be kept over the provider's call.
+[[gnu::cold, gnu::noinline]] inline int post_send_failed(const char *function, ibv_send_wr wr,
+                                                         int result) {
+    Call call(function);
+    const ibv_sge none = {};
+    const ibv_sge &sge = wr.num_sge > 0 ? wr.sg_list[0] : none;
+    const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result),
+                       post_advice(result, "send", "rpma_conn_cfg_set_sq_size").chars,
+                       "ibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
+                       ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
+                       opcode_text(wr.opcode), is_send ? 0 : wr.wr.rdma.remote_addr, sge.addr,
+                       sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+    // Who has a key may use the memory: keys are for debugging only.
+    RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
+             is_send ? 0 : wr.wr.rdma.rkey, sge.lkey);
+    return call.finish();
+}
+
+[[gnu::always_inline]] inline int post_send(const char *function, const rpma_conn *conn,
+                                            ibv_send_wr &wr) {
     ibv_send_wr *bad;
-    const int error = ibv_post_send(qp, &wr, &bad);
-    return error == 0 ? 0 : post_failed(function, "ibv_post_send()", error);
+    const int result = ibv_post_send(conn->qp, &wr, &bad);
+    return result == 0 ? 0 : post_send_failed(function, wr, result);
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+[[gnu::cold, gnu::noinline]] inline int
+post_native_failed(const char *function, uint64_t remote_addr, size_t len, int result) {
+    Call call(function);
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result),
+                       post_advice(result, "send", "rpma_conn_cfg_set_sq_size").chars,
+                       "ibv_wr_complete(remote_addr=0x%" PRIx64 ", length=%zu)", remote_addr,
+                       len);
+    return call.finish();
+}
+
 // build posts one operation of an extended queue pair.
 template <class Build>
-int post_native(const char *function, ibv_qp_ex *qpx, unsigned send_flags,
-                const void *op_context, const Build &build) {
+int post_native(const char *function, const rpma_conn *conn, unsigned send_flags,
+                const void *op_context, uint64_t remote_addr, size_t len, const Build &build) {
+    ibv_qp_ex *qpx = conn->extended;
     ibv_wr_start(qpx);
     qpx->wr_id = context_id(op_context);
     qpx->wr_flags = send_flags;
-    build();
-    const int error = ibv_wr_complete(qpx);
-    return error == 0 ? 0 : post_failed(function, "ibv_wr_complete()", error);
+    build(qpx);
+    const int result = ibv_wr_complete(qpx);
+    return result == 0 ? 0 : post_native_failed(function, remote_addr, len, result);
 }
 #endif
 
 // An operation without a region: the other side may notice, no memory is touched. Out of line:
 // rare, and the usual way needs no register for what is constant there.
-[[gnu::noinline]] inline int post_empty(const char *function, ibv_qp *qp, ibv_wr_opcode opcode,
-                                        unsigned send_flags, uint32_t imm,
+[[gnu::noinline]] inline int post_empty(const char *function, const rpma_conn *conn,
+                                        ibv_wr_opcode opcode, unsigned send_flags, uint32_t imm,
                                         const void *op_context) {
     ibv_send_wr wr;
-    describe(wr, opcode, nullptr, send_flags, op_context);
+    describe(wr, opcode, nullptr, send_flags, imm, op_context);
     wr.wr.rdma = {0, 0};
-    wr.imm_data = htonl(imm);
-    return post_send(function, qp, wr);
+    return post_send(function, conn, wr);
 }
 
-} // namespace rpma::api
+} // namespace rpma

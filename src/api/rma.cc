@@ -3,16 +3,11 @@
 
 // rma.cc -- exports: remote memory access
 
-#include <arpa/inet.h>
-
 #include "api/post.hh"
-#include "core/conn.hh"
+
+using namespace rpma;
 
 namespace {
-
-using rpma::api::post_empty;
-using rpma::api::post_send;
-using rpma::api::refuse;
 
 // What RPMA_REFUSE says of a transfer whose regions do not fit together.
 [[gnu::cold, gnu::noinline]] int refuse_regions(const char *function, bool local_is_dst,
@@ -32,21 +27,19 @@ using rpma::api::refuse;
                                            size_t local_offset, const rpma_mr_remote *remote,
                                            size_t remote_offset, size_t len, int flags,
                                            uint32_t imm, const void *op_context) {
-    const unsigned send_flags = rpma::signaled(flags);
+    const unsigned send_flags = signaled(flags);
     if (local == nullptr || remote == nullptr) [[unlikely]] {
         if (local != nullptr || remote != nullptr || (local_offset | remote_offset | len) != 0)
             return refuse_regions(function, opcode == IBV_WR_RDMA_READ, local, remote);
-        return post_empty(function, conn->qp, opcode, send_flags, imm, op_context);
+        return post_empty(function, conn, opcode, send_flags, imm, op_context);
     }
     if (len > UINT32_MAX) [[unlikely]]
         return refuse(function, "len > UINT32_MAX");
-    ibv_sge sge = rpma::slice(*local, local_offset, len);
+    ibv_sge sge = slice(*local, local_offset, len);
     ibv_send_wr wr;
-    rpma::describe(wr, opcode, &sge, send_flags, op_context);
-    rpma::address(wr, *remote, remote_offset);
-    if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-        wr.imm_data = htonl(imm);
-    return post_send(function, conn->qp, wr);
+    describe(wr, opcode, &sge, send_flags, imm, op_context);
+    address(wr, *remote, remote_offset);
+    return post_send(function, conn, wr);
 }
 
 } // namespace
@@ -80,17 +73,17 @@ int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size
 
 namespace {
 
-// The way of devices that know no atomic write: 8 bytes at once, after all reads before them.
+// For devices without atomic write: 8 bytes in one packet, after all reads before them.
 [[gnu::always_inline]] inline int write_fenced(const char *function, const rpma_conn *conn,
                                                const rpma_mr_remote *dst, size_t dst_offset,
                                                const char *src, int flags,
                                                const void *op_context) {
     ibv_sge sge = {reinterpret_cast<uintptr_t>(src), RPMA_ATOMIC_WRITE_ALIGNMENT, 0};
     ibv_send_wr wr;
-    rpma::describe(wr, IBV_WR_RDMA_WRITE, &sge,
-                   rpma::signaled(flags) | IBV_SEND_FENCE | IBV_SEND_INLINE, op_context);
-    rpma::address(wr, *dst, dst_offset);
-    return post_send(function, conn->qp, wr);
+    describe(wr, IBV_WR_RDMA_WRITE, &sge, signaled(flags) | IBV_SEND_FENCE | IBV_SEND_INLINE, 0,
+             op_context);
+    address(wr, *dst, dst_offset);
+    return post_send(function, conn, wr);
 }
 
 // Each connection warns once: a program that misaligns a region does so with every write. In
@@ -111,10 +104,11 @@ namespace {
 [[gnu::noinline]] int write_natively(const rpma_conn *conn, const rpma_mr_remote *dst,
                                      size_t dst_offset, const char *src, int flags,
                                      const void *op_context) {
-    ibv_qp_ex *qpx = conn->extended;
-    return rpma::api::post_native(
-        "rpma_atomic_write", qpx, rpma::signaled(flags) | IBV_SEND_FENCE, op_context,
-        [&] { ibv_wr_atomic_write(qpx, dst->rkey, dst->addr + dst_offset, src); });
+    const uint64_t remote_addr = dst->addr + dst_offset;
+    return post_native("rpma_atomic_write", conn, signaled(flags) | IBV_SEND_FENCE, op_context,
+                       remote_addr, RPMA_ATOMIC_WRITE_ALIGNMENT, [&](ibv_qp_ex *qpx) {
+                           ibv_wr_atomic_write(qpx, dst->rkey, remote_addr, src);
+                       });
 }
 #endif
 
@@ -144,47 +138,72 @@ int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
     RPMA_REFUSE(src == NULL);
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
-    ibv_sge sge = rpma::slice(*src, src_offset, RPMA_ATOMIC_WRITE_ALIGNMENT);
+    ibv_sge sge = slice(*src, src_offset, RPMA_ATOMIC_WRITE_ALIGNMENT);
     ibv_send_wr wr;
-    rpma::describe(wr, IBV_WR_RDMA_WRITE, &sge, rpma::signaled(flags) | IBV_SEND_FENCE,
-                   op_context);
-    rpma::address(wr, *dst, dst_offset);
-    return post_send(__func__, conn->qp, wr);
+    describe(wr, IBV_WR_RDMA_WRITE, &sge, signaled(flags) | IBV_SEND_FENCE, 0, op_context);
+    address(wr, *dst, dst_offset);
+    return post_send(__func__, conn, wr);
 }
 
 namespace {
 
-// Whether usage has the bit for flushes of type.
-bool can_flush(unsigned usage, rpma_flush_type type) {
-    static_assert(RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT == 1 << (5 - RPMA_FLUSH_TYPE_PERSISTENT));
-    static_assert(RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY == 1 << (5 - RPMA_FLUSH_TYPE_VISIBILITY));
-    return (usage >> (5 - type) & 1) != 0;
+// The bit of a region's usage, and of a connection's flushes, that allows flushes of a type.
+constexpr unsigned usage_of(rpma_flush_type type) {
+    return type == RPMA_FLUSH_TYPE_PERSISTENT ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
+                                              : RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+}
+
+// Whether usage has that bit; a choice between two bits would cost each flush two instructions.
+inline bool is_allowed(unsigned usage, rpma_flush_type type) {
+    constexpr int LAST = 5;
+    static_assert(usage_of(RPMA_FLUSH_TYPE_PERSISTENT) ==
+                  1U << (LAST - RPMA_FLUSH_TYPE_PERSISTENT));
+    static_assert(usage_of(RPMA_FLUSH_TYPE_VISIBILITY) ==
+                  1U << (LAST - RPMA_FLUSH_TYPE_VISIBILITY));
+    return (usage >> (LAST - type) & 1) != 0;
 }
 
 // A flush that the connection or the region does not allow.
-[[gnu::cold, gnu::noinline]] int refuse_flush(const rpma_conn *conn, rpma_flush_type type) {
-    const bool allowed = can_flush(conn->emulated_flushes | conn->native_flushes, type);
-    return rpma::api::report(
-        "rpma_flush",
-        {RPMA_E_NOSUPP, allowed
-                            ? "the remote region was not registered for this flush type"
-                            : "the other side did not say that it has direct write to PMem"});
+[[gnu::cold, gnu::noinline]] int refuse_flush(const rpma_conn *conn, const rpma_mr_remote *dst,
+                                              rpma_flush_type type) {
+    Call call("rpma_flush");
+    if ((conn->flush_types & usage_of(type)) == 0)
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "the other side did not say that it has direct write to PMem: apply its peer "
+                  "configuration with rpma_conn_apply_remote_peer_cfg() first");
+    else
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "the remote region was not registered with %s (its usage is 0x%" PRIx32 ")",
+                  type == RPMA_FLUSH_TYPE_PERSISTENT ? "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT"
+                                                     : "RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY",
+                  dst->usage);
+    return call.finish();
+}
+
+[[gnu::always_inline]] inline int flush_by_read(const rpma_conn *conn,
+                                                const rpma_mr_remote *dst, size_t dst_offset,
+                                                int flags, const void *op_context) {
+    ibv_sge sge = conn->flush_read;
+    const uint64_t rest = dst->size - dst_offset;
+    if (rest < FLUSH_READ_SIZE) [[unlikely]]
+        sge.length = static_cast<uint32_t>(rest);
+    ibv_send_wr wr;
+    describe(wr, IBV_WR_RDMA_READ, &sge, signaled(flags), 0, op_context);
+    address(wr, *dst, dst_offset);
+    return post_send("rpma_flush", conn, wr);
 }
 
 #ifdef RPMA_NATIVE_FLUSH
 [[gnu::noinline]] int flush_natively(const rpma_conn *conn, const rpma_mr_remote *dst,
                                      size_t dst_offset, size_t len, rpma_flush_type type,
                                      int flags, const void *op_context) {
-    const unsigned native = conn->native_flushes.load(std::memory_order_relaxed);
-    if (!can_flush(native & dst->usage, type)) [[unlikely]]
-        return refuse_flush(conn, type);
-    static_assert(IBV_FLUSH_PERSISTENT == 2 - RPMA_FLUSH_TYPE_PERSISTENT);
-    static_assert(IBV_FLUSH_GLOBAL == 2 - RPMA_FLUSH_TYPE_VISIBILITY);
-    const auto what = static_cast<uint8_t>(2 - type);
-    ibv_qp_ex *qpx = conn->extended;
-    return rpma::api::post_native("rpma_flush", qpx, rpma::signaled(flags), op_context, [&] {
-        ibv_wr_flush(qpx, dst->rkey, dst->addr + dst_offset, len, what, IBV_FLUSH_RANGE);
-    });
+    const uint8_t what =
+        type == RPMA_FLUSH_TYPE_PERSISTENT ? IBV_FLUSH_PERSISTENT : IBV_FLUSH_GLOBAL;
+    const uint64_t remote_addr = dst->addr + dst_offset;
+    return post_native(
+        "rpma_flush", conn, signaled(flags), op_context, remote_addr, len, [&](ibv_qp_ex *qpx) {
+            ibv_wr_flush(qpx, dst->rkey, remote_addr, len, what, IBV_FLUSH_RANGE);
+        });
 }
 #endif
 
@@ -197,22 +216,13 @@ int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_of
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
     RPMA_REFUSE(len > UINT32_MAX);
-    const unsigned emulated = conn->emulated_flushes.load(std::memory_order_relaxed);
-    if (!can_flush(emulated & dst->usage, type)) [[unlikely]] {
+    const unsigned types = conn->flush_types.load(std::memory_order_relaxed);
+    if (!is_allowed(types & dst->usage, type)) [[unlikely]]
+        return refuse_flush(conn, dst, type);
 #ifdef RPMA_NATIVE_FLUSH
+    if (conn->flush_mode == FlushMode::NATIVE) [[unlikely]]
         return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
-#else
-        return refuse_flush(conn, type);
 #endif
-    }
-
     RPMA_REFUSE(dst_offset >= dst->size);
-    ibv_sge sge = conn->flush_read;
-    const uint64_t rest = dst->size - dst_offset;
-    if (rest < rpma::FLUSH_READ_SIZE) [[unlikely]]
-        sge.length = static_cast<uint32_t>(rest);
-    ibv_send_wr wr;
-    rpma::describe(wr, IBV_WR_RDMA_READ, &sge, rpma::signaled(flags), op_context);
-    rpma::address(wr, *dst, dst_offset);
-    return post_send(__func__, conn->qp, wr);
+    return flush_by_read(conn, dst, dst_offset, flags, op_context);
 }

@@ -6,33 +6,36 @@
 #include "core/srq.hh"
 #include "api/export.hh"
 
+using namespace rpma;
+
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(srq_ptr == NULL);
-    return rpma::api::deliver(__func__, rpma_srq::create(*peer, rpma::or_default(cfg)),
-                              srq_ptr);
+    Call call(__func__);
+    return call.deliver(rpma_srq::create(call, *peer, or_default(cfg)), srq_ptr);
 }
 
 int rpma_srq_delete(struct rpma_srq **srq_ptr) {
     RPMA_REFUSE(srq_ptr == NULL);
-    return rpma::api::close_or_keep(__func__, srq_ptr);
+    return delete_or_keep(__func__, srq_ptr);
 }
 
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr) {
     RPMA_REFUSE(srq == NULL);
     RPMA_REFUSE(rcq_ptr == NULL);
-    *rcq_ptr = const_cast<rpma_srq *>(srq)->rcq();
+    *rcq_ptr = srq->rcq();
     return 0;
 }
 
 int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
-    return rpma::api::deliver(__func__, rpma::make<rpma_srq_cfg>(), cfg_ptr);
+    Call call(__func__);
+    return call.deliver(make<rpma_srq_cfg>(call), cfg_ptr);
 }
 
 int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr) {
     RPMA_REFUSE(cfg_ptr == NULL);
-    return rpma::api::discard(cfg_ptr);
+    return discard(cfg_ptr);
 }
 
 int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size) {

@@ -5,15 +5,18 @@
 
 #include "base/log.hh"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <strings.h>
 #include <sys/syscall.h>
 #include <syslog.h>
 #include <unistd.h>
 
-namespace rpma::log {
+namespace rpma {
 
 namespace {
 
@@ -25,21 +28,18 @@ constexpr rpma_log_level START = RPMA_LOG_LEVEL_WARNING;
 constexpr rpma_log_level START_AUX = RPMA_LOG_DISABLED;
 #endif
 
-struct Severity {
+// By level. The tags stand in the lines since 1.0.0, and scripts look for them.
+constexpr struct {
     int syslog;
     const char *tag;
+    const char *name; // as a value of RPMA_LOG
+} levels[] = {
+    {LOG_CRIT, "*FATAL* ", "fatal"},      {LOG_ERR, "*ERROR* ", "error"},
+    {LOG_WARNING, "*WARN*  ", "warning"}, {LOG_NOTICE, "*NOTE*  ", "notice"},
+    {LOG_INFO, "*INFO*  ", "info"},       {LOG_DEBUG, "*DEBUG* ", "debug"},
 };
 
-constexpr Severity severities[] = {
-    {LOG_CRIT, "FATAL"},    {LOG_ERR, "ERROR"}, {LOG_WARNING, "WARNING"},
-    {LOG_NOTICE, "NOTICE"}, {LOG_INFO, "INFO"}, {LOG_DEBUG, "DEBUG"},
-};
-
-// Longer messages and locations are cut, as they always were.
-constexpr std::size_t MESSAGE_SIZE = 1024;
-constexpr std::size_t LOCATION_SIZE = 256;
-
-// "Nov 20 21:51:00.123456", or nothing when the clock cannot be read.
+// "Nov 20 21:51:00.123456 ", or nothing when the clock cannot be read.
 void local_time(char *text, std::size_t size) {
     timespec now;
     tm parts;
@@ -47,56 +47,106 @@ void local_time(char *text, std::size_t size) {
     if (clock_gettime(CLOCK_REALTIME, &now) != 0 || localtime_r(&now.tv_sec, &parts) == nullptr)
         return;
     std::size_t used = std::strftime(text, size, "%b %d %H:%M:%S", &parts);
-    std::snprintf(text + used, size - used, ".%06ld", now.tv_nsec / 1000);
+    std::snprintf(text + used, size - used, ".%06ld ", now.tv_nsec / 1000);
 }
 
-void to_stderr(const Severity &severity, const char *location, const char *message) {
+struct Location {
+    char text[256];
+
+    Location(const char *file, int line, const char *function) {
+        std::snprintf(text, sizeof(text), "%s: %3d: %s: ", file, line, function);
+    }
+};
+
+void to_stderr(rpma_log_level level, const Location &location, const char *message) {
     char time[64];
     local_time(time, sizeof(time));
-    std::fprintf(stderr, "%s [%ld] %s: %s%s", time, syscall(SYS_gettid), severity.tag, location,
-                 message);
+    std::fprintf(stderr, "%s[%ld] %s%s%.*s\n", time, syscall(SYS_gettid), levels[level].tag,
+                 location.text, static_cast<int>(std::strcspn(message, "\n")), message);
 }
+
+std::atomic<rpma_log_level> thresholds[RPMA_LOG_THRESHOLD_MAX] = {START, START_AUX};
+// What RPMA_LOG wants on stderr. Written before main() only.
+rpma_log_level environment_level = RPMA_LOG_DISABLED;
 
 [[gnu::format(printf, 5, 6)]] void default_function(rpma_log_level level, const char *file_name,
                                                     const int line_no,
                                                     const char *function_name,
                                                     const char *message_format, ...) {
-    const Severity &severity = severities[level];
-
-    char message[MESSAGE_SIZE];
+    char message[LOG_MESSAGE_SIZE];
     va_list values;
     va_start(values, message_format);
     std::vsnprintf(message, sizeof(message), message_format, values);
     va_end(values);
 
-    char location[LOCATION_SIZE];
-    std::snprintf(location, sizeof(location), "%s: %4d: %s: ", file_name, line_no,
-                  function_name);
-
-    if (level <= thresholds[RPMA_LOG_THRESHOLD_AUX].load(std::memory_order_relaxed))
-        to_stderr(severity, location, message);
-
+    const Location location(file_name, line_no, function_name);
+    if (level <= log_threshold(RPMA_LOG_THRESHOLD_AUX) && level > environment_level)
+        to_stderr(level, location, message);
     // The facility travels with the message: openlog() belongs to the application.
-    syslog(LOG_LOCAL7 | severity.syslog, "%s*%s*: %s", location, severity.tag, message);
+    syslog(LOG_LOCAL7 | levels[level].syslog, "%s%s%s", levels[level].tag, location.text,
+           message);
 }
 
 std::atomic<rpma_log_function *> current{default_function};
 
-} // namespace
-
-std::atomic<rpma_log_level> thresholds[RPMA_LOG_THRESHOLD_MAX] = {START, START_AUX};
-
-rpma_log_function *function() {
-    return current.load(std::memory_order_acquire);
-}
-
-void set_function(rpma_log_function *function) {
-    current.store(function != nullptr ? function : default_function, std::memory_order_release);
-}
-
+// The part of a source path behind the last slash.
 const char *base_name(const char *path) {
     const char *slash = std::strrchr(path, '/');
     return slash != nullptr ? slash + 1 : path;
 }
 
-} // namespace rpma::log
+void update_level() {
+    log_level.store(std::max(log_threshold(RPMA_LOG_THRESHOLD), environment_level),
+                    std::memory_order_relaxed);
+}
+
+// An operator sees what the library has to say without a change of the program. Set-user-ID
+// programs and their like do not listen to their caller's environment.
+[[gnu::constructor]] void read_environment() {
+    const char *wanted = secure_getenv("RPMA_LOG");
+    if (wanted == nullptr || wanted[0] == '\0')
+        return;
+    for (int level = RPMA_LOG_LEVEL_FATAL; level <= RPMA_LOG_LEVEL_DEBUG; level++)
+        if (strcasecmp(wanted, levels[level].name) == 0)
+            environment_level = static_cast<rpma_log_level>(level);
+    if (environment_level == RPMA_LOG_DISABLED)
+        std::fprintf(stderr,
+                     "librpma: RPMA_LOG=%s is ignored: use fatal, error, warning, notice, info "
+                     "or debug\n",
+                     wanted);
+    update_level();
+}
+
+} // namespace
+
+std::atomic<rpma_log_level> log_level = START;
+
+rpma_log_level log_threshold(rpma_log_threshold threshold) {
+    return thresholds[threshold].load(std::memory_order_relaxed);
+}
+
+void set_log_threshold(rpma_log_threshold threshold, rpma_log_level level) {
+    thresholds[threshold].store(level, std::memory_order_relaxed);
+    update_level();
+}
+
+void set_log_function(rpma_log_function *function) {
+    current.store(function != nullptr ? function : default_function, std::memory_order_release);
+}
+
+void log(rpma_log_level level, const Place &place, const char *format, ...) {
+    char message[LOG_MESSAGE_SIZE];
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(message, sizeof(message), format, values);
+    va_end(values);
+
+    const char *file = base_name(place.file);
+    if (level <= environment_level)
+        to_stderr(level, Location(file, place.line, place.function), message);
+    if (level <= log_threshold(RPMA_LOG_THRESHOLD))
+        current.load(std::memory_order_acquire)(level, file, place.line, place.function, "%s\n",
+                                                message);
+}
+
+} // namespace rpma

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// log.hh -- thresholds and the log function of the process
+// log.hh -- thresholds, the log function of the process, and RPMA_LOG
 //
 // Thread-safety: everything here may be called from any thread at any time; no lock is held
 // while a log function runs, so a log function may log or call the library again.
@@ -12,38 +12,43 @@
 
 #include "librpma.h"
 
-namespace rpma::log {
+namespace rpma {
 
-extern std::atomic<rpma_log_level> thresholds[RPMA_LOG_THRESHOLD_MAX];
+// Where a message comes from. function is the exported function that the program called.
+struct Place {
+    const char *file;
+    int line;
+    const char *function;
+};
 
-inline bool enabled(rpma_log_level level) {
-    return level <= thresholds[RPMA_LOG_THRESHOLD].load(std::memory_order_relaxed);
+// Messages up to this level have a reader: the log function by the program's threshold, or
+// stderr by the environment variable RPMA_LOG.
+extern std::atomic<rpma_log_level> log_level;
+
+inline bool is_logged(rpma_log_level level) {
+    return level <= log_level.load(std::memory_order_relaxed);
 }
 
-// The function in charge, read once per message; never nullptr.
-rpma_log_function *function();
+rpma_log_level log_threshold(rpma_log_threshold threshold);
+void set_log_threshold(rpma_log_threshold threshold, rpma_log_level level);
 
 // nullptr selects the default function: syslog, and stderr up to RPMA_LOG_THRESHOLD_AUX.
-void set_function(rpma_log_function *function);
+void set_log_function(rpma_log_function *function);
 
-// The part of a source path behind the last slash.
-const char *base_name(const char *path);
+// Hands a message to its readers; a newline is appended. errno may change.
+[[gnu::format(printf, 3, 4)]] void log(rpma_log_level level, const Place &place,
+                                       const char *format, ...);
 
-// Never called: lets the compiler check the format of a message.
-[[gnu::format(printf, 1, 2)]] inline void check_format(const char *, ...) {}
+// Room for the longest message; what is longer is cut, as it always was.
+inline constexpr std::size_t LOG_MESSAGE_SIZE = 1024;
 
-} // namespace rpma::log
+} // namespace rpma
 
-// Hands a message to the log function; format is a literal, a newline is appended.
-#define RPMA_LOG_AT(level, file, line, function_name, format, ...)                        \
-    do {                                                                                  \
-        if (rpma::log::enabled(level)) {                                                  \
-            if (false)                                                                    \
-                rpma::log::check_format(format __VA_OPT__(, ) __VA_ARGS__);               \
-            rpma::log::function()(level, rpma::log::base_name(file), line, function_name, \
-                                  format "\n" __VA_OPT__(, ) __VA_ARGS__);                \
-        }                                                                                 \
+#define RPMA_LOG_AT(level, place, ...)            \
+    do {                                          \
+        if (rpma::is_logged(level))               \
+            rpma::log(level, place, __VA_ARGS__); \
     } while (false)
 
 #define RPMA_LOG(level, function_name, ...) \
-    RPMA_LOG_AT(level, __FILE__, __LINE__, function_name, __VA_ARGS__)
+    RPMA_LOG_AT(level, (rpma::Place{__FILE__, __LINE__, function_name}), __VA_ARGS__)

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/result.hh"
+#include "base/call.hh"
 
 namespace rpma {
 
@@ -19,10 +19,11 @@ struct Allocated {
     static void operator delete(void *memory) noexcept { std::free(memory); }
 };
 
-template <class T, class... Args> Result<std::unique_ptr<T>> make(Args &&...args) {
+// RPMA_E_NOMEM.
+template <class T, class... Args> std::unique_ptr<T> make(Call &call, Args &&...args) {
     std::unique_ptr<T> object(new T(std::forward<Args>(args)...));
     if (!object)
-        return out_of_memory();
+        RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: %zu bytes", sizeof(T));
     return object;
 }
 

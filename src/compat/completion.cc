@@ -7,10 +7,13 @@
 // functions stand behind the name rpma_conn_completion_get, each at its version node.
 
 #include <arpa/inet.h>
+#include <cinttypes>
 #include <optional>
 
 #include "api/export.hh"
 #include "core/conn.hh"
+
+using namespace rpma;
 
 namespace {
 
@@ -38,40 +41,43 @@ std::optional<rpma_op> operation(int opcode) {
     }
 }
 
-rpma::Status poll_one(const char *function, rpma_cq &cq, ibv_wc &wc) {
+// Takes one completion. False: RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
+bool poll_one(Call &call, rpma_cq &cq, ibv_wc &wc) {
     const int got = ibv_poll_cq(&cq.queue(), 1, &wc);
     if (got != 1)
-        return rpma::fail(rpma::poll_failure(got));
-    if (wc.status != IBV_WC_SUCCESS)
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, function, "an operation failed: %s",
-                 ibv_wc_status_str(wc.status));
-    return {};
+        note_poll(call, got, 1);
+    else if (wc.status != IBV_WC_SUCCESS)
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
+                 "operation 0x%" PRIx64 " failed: %s (%d)", wc.wr_id,
+                 ibv_wc_status_str(wc.status), wc.status);
+    return got == 1;
 }
 
-tl::unexpected<rpma::Failure> unmapped() {
-    return rpma::fail({RPMA_E_NOSUPP, "a completion of a kind without an RPMA_OP_*"});
+void refuse_kind(Call &call, int opcode) {
+    RPMA_FAIL(call, RPMA_E_NOSUPP, 0, "a completion of a kind without an RPMA_OP_*: %d",
+              opcode);
 }
 
-rpma::Status get_completion(const char *function, rpma_cq &cq, rpma_completion &cmpl) {
+void get_completion(Call &call, rpma_cq &cq, rpma_completion &cmpl) {
     ibv_wc wc = {};
-    rpma::Status polled = poll_one(function, cq, wc);
-    if (!polled)
-        return polled;
+    if (!poll_one(call, cq, wc))
+        return;
     cmpl.op_context = reinterpret_cast<void *>(wc.wr_id);
     cmpl.op_status = wc.status;
     if (wc.status != IBV_WC_SUCCESS)
-        return {};
+        return;
 
     auto op = operation(wc.opcode);
-    if (!op)
-        return unmapped();
+    if (!op) {
+        refuse_kind(call, wc.opcode);
+        return;
+    }
     cmpl.op = *op;
     cmpl.byte_len = wc.byte_len;
     cmpl.flags = wc.wc_flags;
     const bool received = *op == RPMA_OP_RECV || *op == RPMA_OP_RECV_RDMA_WITH_IMM;
     if (received && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
         cmpl.imm = ntohl(wc.imm_data);
-    return {};
 }
 
 } // namespace
@@ -79,13 +85,17 @@ rpma::Status get_completion(const char *function, rpma_cq &cq, rpma_completion &
 int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl) {
     RPMA_REFUSE(cq == NULL);
     RPMA_REFUSE(cmpl == NULL);
-    return rpma::api::finish(__func__, get_completion(__func__, *cq, *cmpl));
+    Call call(__func__);
+    get_completion(call, *cq, *cmpl);
+    return call.finish();
 }
 
 int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(cmpl == NULL);
-    return rpma::api::finish(__func__, get_completion(__func__, *conn->cq(), *cmpl));
+    Call call(__func__);
+    get_completion(call, *conn->cq(), *cmpl);
+    return call.finish();
 }
 
 #ifdef RPMA_SYMBOL_VERSIONS
@@ -93,19 +103,19 @@ namespace {
 
 // The kind is looked at first, failed or not, and flags and imm are left alone: they lie
 // behind what a program of 0.9.0 owns.
-rpma::Status get_completion_0_9(const char *function, rpma_cq &cq, rpma_completion &cmpl) {
+void get_completion_0_9(Call &call, rpma_cq &cq, rpma_completion &cmpl) {
     ibv_wc wc = {};
-    rpma::Status polled = poll_one(function, cq, wc);
-    if (!polled)
-        return polled;
+    if (!poll_one(call, cq, wc))
+        return;
     auto op = operation(wc.opcode);
-    if (!op || *op == RPMA_OP_RECV_RDMA_WITH_IMM)
-        return unmapped();
+    if (!op || *op == RPMA_OP_RECV_RDMA_WITH_IMM) {
+        refuse_kind(call, wc.opcode);
+        return;
+    }
     cmpl.op_context = reinterpret_cast<void *>(wc.wr_id);
     cmpl.op = *op;
     cmpl.byte_len = wc.byte_len;
     cmpl.op_status = wc.status;
-    return {};
 }
 
 } // namespace
@@ -113,21 +123,23 @@ rpma::Status get_completion_0_9(const char *function, rpma_cq &cq, rpma_completi
 int rpma_conn_completion_get_0_9(struct rpma_conn *conn, struct rpma_completion *cmpl) {
     constexpr const char *FUNCTION = "rpma_conn_completion_get";
     if (conn == nullptr || cmpl == nullptr)
-        return rpma::api::refuse(FUNCTION, conn == nullptr ? "conn == NULL" : "cmpl == NULL");
-    return rpma::api::finish(FUNCTION, get_completion_0_9(FUNCTION, *conn->cq(), *cmpl));
+        return refuse(FUNCTION, conn == nullptr ? "conn == NULL" : "cmpl == NULL");
+    Call call(FUNCTION);
+    get_completion_0_9(call, *conn->cq(), *cmpl);
+    return call.finish();
 }
 #endif
 
 int rpma_conn_completion_wait(struct rpma_conn *conn) {
     RPMA_REFUSE(conn == NULL);
-    if (conn->cq()->shares_channel())
-        return rpma::api::report(__func__, rpma::SHARED);
-    return rpma::api::finish(__func__, conn->cq()->wait());
+    Call call(__func__);
+    conn->cq()->wait(call);
+    return call.finish();
 }
 
 int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(fd == NULL);
-    *fd = const_cast<rpma_conn *>(conn)->cq()->fd();
+    *fd = conn->cq()->fd();
     return 0;
 }

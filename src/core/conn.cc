@@ -5,123 +5,146 @@
 
 #include "core/conn.hh"
 
-#include "base/log.hh"
 #include "core/peer.hh"
+#include "verbs/text.hh"
+
+using namespace rpma;
+
+rpma_conn::rpma_conn(Transport &&transport)
+    : qp(transport.id->qp), transport_(std::move(transport)) {
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+    extended = ibv_qp_to_qp_ex(qp);
+#endif
+#ifdef RPMA_NATIVE_FLUSH
+    if (extended != nullptr && extended->wr_flush != nullptr)
+        flush_mode = FlushMode::NATIVE;
+#endif
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    writes_natively = extended != nullptr && extended->wr_atomic_write != nullptr;
+#endif
+}
+
+std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, rpma_peer &peer,
+                                             Transport &&transport) {
+    auto conn = make<rpma_conn>(call, std::move(transport));
+    if (!conn || conn->flush_mode == FlushMode::NATIVE)
+        return conn;
+    const rpma_mr_local *mr = peer.flush_target().acquire(call, peer);
+    if (mr == nullptr)
+        return nullptr;
+    conn->flush_target_.reset(&peer.flush_target());
+    conn->flush_read = {mr->addr, FLUSH_READ_SIZE, mr->lkey};
+    return conn;
+}
 
 namespace {
 
+struct Meaning {
+    rpma_conn_event event;
+    rpma_log_level level;
+};
+
 // RPMA_CONN_UNDEFINED: the event means nothing to a user of a connection.
-rpma_conn_event meaning(rdma_cm_event_type type) {
+Meaning meaning(rdma_cm_event_type type) {
     switch (type) {
     case RDMA_CM_EVENT_ESTABLISHED:
-        return RPMA_CONN_ESTABLISHED;
+        return {RPMA_CONN_ESTABLISHED, RPMA_LOG_LEVEL_NOTICE};
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-        return RPMA_CONN_CLOSED;
+        return {RPMA_CONN_CLOSED, RPMA_LOG_LEVEL_NOTICE};
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        return RPMA_CONN_LOST;
+        return {RPMA_CONN_LOST, RPMA_LOG_LEVEL_WARNING};
     case RDMA_CM_EVENT_REJECTED:
-        return RPMA_CONN_REJECTED;
+        return {RPMA_CONN_REJECTED, RPMA_LOG_LEVEL_WARNING};
     case RDMA_CM_EVENT_UNREACHABLE:
-        return RPMA_CONN_UNREACHABLE;
+        return {RPMA_CONN_UNREACHABLE, RPMA_LOG_LEVEL_WARNING};
     default:
-        return RPMA_CONN_UNDEFINED;
+        return {RPMA_CONN_UNDEFINED, RPMA_LOG_LEVEL_WARNING};
     }
 }
 
 } // namespace
 
-rpma_conn::rpma_conn(rpma::Transport &&transport)
-    : qp(transport.id->qp), transport_(std::move(transport)) {
-#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    extended = ibv_qp_to_qp_ex(qp);
-#endif
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    writes_natively = extended != nullptr && extended->wr_atomic_write != nullptr;
-#endif
-    allow_persistent_flush(false);
-}
-
-bool rpma_conn::flushes_natively() const {
-#ifdef RPMA_NATIVE_FLUSH
-    return extended != nullptr && extended->wr_flush != nullptr;
-#else
-    return false;
-#endif
-}
-
-rpma::Result<std::unique_ptr<rpma_conn>> rpma_conn::create(rpma_peer &peer,
-                                                           rpma::Transport &&transport) {
-    auto conn = rpma::make<rpma_conn>(std::move(transport));
-    if (!conn || (*conn)->flushes_natively())
-        return conn;
-    auto target = peer.use_flush_target();
-    if (!target)
-        return rpma::fail(target.error());
-    (*conn)->flush_read = {target->mr().addr, rpma::FLUSH_READ_SIZE, target->mr().lkey};
-    (*conn)->flush_target_.emplace(std::move(*target));
-    return conn;
-}
-
-rpma::Status rpma_conn::disconnect() {
-    return rpma::verbs::check_errno("rdma_disconnect()", rdma_disconnect(transport_.id.get()));
-}
-
-rpma::Result<rpma_conn_event> rpma_conn::next_event() {
-    auto event = rpma::verbs::next_event(*transport_.events.get());
+rpma_conn_event rpma_conn::next_event(Call &call) {
+    CmEvent event = rpma::next_event(call, *transport_.events.get());
     if (!event)
-        return rpma::fail(event.error());
-    const rdma_cm_event_type type = (*event)->event;
-    const char *name = rdma_event_str(type);
-
-    const rdma_conn_param &param = (*event)->param.conn;
+        return RPMA_CONN_UNDEFINED;
+    const rdma_cm_event_type type = event->event;
+    const Text status = status_text(*event.get());
+    PrivateData received;
+    const rdma_conn_param &param = event->param.conn;
     const bool brings_data = type == RDMA_CM_EVENT_ESTABLISHED && transport_.received.empty();
-    auto received = brings_data
-                        ? rpma::PrivateData::copy(param.private_data, param.private_data_len)
-                        : rpma::Result<rpma::PrivateData>(rpma::PrivateData());
+    // An event that was taken cannot come again: it counts more than its data.
+    if (brings_data && !received.copy(param.private_data, param.private_data_len))
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
+                 "out of memory: the connection is established without the %u bytes of private "
+                 "data of the other side",
+                 param.private_data_len);
+    event.release(call);
+    if (call.failed())
+        return RPMA_CONN_UNDEFINED;
+    if (brings_data)
+        transport_.received = std::move(received);
 
-    rpma::Status acknowledged = event->close();
-    if (!acknowledged)
-        return rpma::fail(acknowledged.error());
-    // An event that was taken cannot come again: it counts more than the data.
-    if (!received)
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, "rpma_conn_next_event",
-                 "out of memory: the connection is established without the private data");
-    else if (brings_data)
-        transport_.received = std::move(*received);
-
-    const rpma_conn_event result = meaning(type);
-    if (result == RPMA_CONN_UNDEFINED)
-        return rpma::fail({RPMA_E_UNKNOWN, "an event without a meaning here", 0, name});
-    RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, "rpma_conn_next_event", "%s", name);
-    return result;
+    const Meaning means = meaning(type);
+    const char *name = rdma_event_str(type);
+    if (means.event == RPMA_CONN_UNDEFINED)
+        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "%s means nothing to a connection%s", name,
+                  status.chars);
+    else
+        RPMA_LOG(means.level, call.function(), "%s (%s)%s", event_text(means.event), name,
+                 status.chars);
+    return means.event;
 }
 
-rpma::Result<rpma_cq *> rpma_conn::wait() {
-    auto queue = rpma::next_cq_event(*transport_.shared.get());
-    if (!queue)
-        return rpma::fail(queue.error());
+bool rpma_conn::is_shared(Call &call) const {
+    if (!transport_.shared)
+        RPMA_ANSWER(call, RPMA_E_NOT_SHARED_CHNL, 0,
+                    "the completion channel is not shared: each CQ has its own");
+    return static_cast<bool>(transport_.shared);
+}
 
-    rpma_cq *found = nullptr;
-    if (cq()->is(*queue))
-        found = cq();
-    else if (rcq() != nullptr && rcq()->is(*queue))
-        found = rcq();
-    if (found == nullptr) {
-        ibv_ack_cq_events(*queue, 1);
-        return rpma::fail({RPMA_E_UNKNOWN, "an event of a CQ that is not the connection's"});
+int rpma_conn::shared_fd(Call &call) const {
+    return is_shared(call) ? transport_.shared->fd : -1;
+}
+
+rpma_cq *rpma_conn::wait(Call &call) {
+    if (!is_shared(call))
+        return nullptr;
+    ibv_cq *queue = next_cq_event(call, *transport_.shared.get());
+    if (queue == nullptr)
+        return nullptr;
+    rpma_cq *fired = cq()->is(queue) ? cq() : rcq();
+    if (fired == nullptr || !fired->is(queue)) {
+        ibv_ack_cq_events(queue, 1);
+        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "an event of a CQ that is not the connection's");
+        return nullptr;
     }
-    rpma::Status taken = found->take_event();
-    if (!taken)
-        return rpma::fail(taken.error());
-    return found;
+    return fired->take_event(call) ? fired : nullptr;
 }
 
 void rpma_conn::allow_persistent_flush(bool allow) {
-    uint8_t types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    unsigned types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     if (allow)
         types |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
-    auto &flushes = flushes_natively() ? native_flushes : emulated_flushes;
-    flushes.store(types, std::memory_order_relaxed);
+    flush_types.store(static_cast<uint8_t>(types), std::memory_order_relaxed);
+}
+
+const char *rpma::event_text(rpma_conn_event event) {
+    switch (event) {
+    case RPMA_CONN_UNDEFINED:
+        return "Undefined connection event";
+    case RPMA_CONN_ESTABLISHED:
+        return "Connection established";
+    case RPMA_CONN_CLOSED:
+        return "Connection closed";
+    case RPMA_CONN_LOST:
+        return "Connection lost";
+    case RPMA_CONN_REJECTED:
+        return "Connection rejected";
+    case RPMA_CONN_UNREACHABLE:
+        return "Connection unreachable";
+    }
+    return "Unsupported connection event";
 }

@@ -17,31 +17,46 @@
 
 struct rpma_peer;
 
+namespace rpma {
+
+// How a connection flushes: by reading a few bytes back, or by the device's own operation.
+enum class FlushMode : uint8_t { EMULATED, NATIVE };
+
+// What rpma_utils_conn_event_2str() says.
+const char *event_text(rpma_conn_event event);
+
+} // namespace rpma
+
 struct rpma_conn : rpma::Allocated {
-    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    static rpma::Result<std::unique_ptr<rpma_conn>> create(rpma_peer &peer,
-                                                           rpma::Transport &&transport);
+    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    static std::unique_ptr<rpma_conn> create(rpma::Call &call, rpma_peer &peer,
+                                             rpma::Transport &&transport);
 
     explicit rpma_conn(rpma::Transport &&transport);
 
-    rpma::Status connect(rdma_conn_param &param) { return transport_.id.connect(param); }
-    rpma::Status accept(rdma_conn_param &param) { return transport_.id.accept(param); }
-    rpma::Status disconnect();
-    // Releases what it can and forgets the rest; the first failure counts.
-    rpma::Status close() { return transport_.close(); }
+    // False: RPMA_E_PROVIDER.
+    bool connect(rpma::Call &call, rdma_conn_param &param) {
+        return transport_.id.connect(call, param);
+    }
+    bool accept(rpma::Call &call, rdma_conn_param &param) {
+        return transport_.id.accept(call, param);
+    }
+    bool disconnect(rpma::Call &call) { return transport_.id.disconnect(call); }
+    // Destroys everything and forgets it, also what the provider refuses. RPMA_E_PROVIDER.
+    void release(rpma::Call &call) { transport_.release(call); }
 
-    // RPMA_E_NO_EVENT, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
-    rpma::Result<rpma_conn_event> next_event();
+    // RPMA_CONN_UNDEFINED: RPMA_E_NO_EVENT, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
+    rpma_conn_event next_event(rpma::Call &call);
     int event_fd() const { return transport_.events->fd; }
 
-    // The queue that has completions, taken from the shared channel.
-    // RPMA_E_NO_COMPLETION, RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
-    rpma::Result<rpma_cq *> wait();
-    // nullptr: the CQs have a channel each.
-    ibv_comp_channel *shared_channel() const { return transport_.shared.get(); }
+    // The queue that has completions, taken from the shared channel. nullptr:
+    // RPMA_E_NOT_SHARED_CHNL, RPMA_E_NO_COMPLETION, RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
+    rpma_cq *wait(rpma::Call &call);
+    // The shared channel's descriptor. RPMA_E_NOT_SHARED_CHNL.
+    int shared_fd(rpma::Call &call) const;
 
-    rpma_cq *cq() { return &*transport_.cq; }
-    rpma_cq *rcq() { return transport_.rcq ? &*transport_.rcq : nullptr; }
+    rpma_cq *cq() const { return &*transport_.cq; }
+    rpma_cq *rcq() const { return transport_.rcq ? &*transport_.rcq : nullptr; }
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
 
     void allow_persistent_flush(bool allow);
@@ -51,17 +66,17 @@ struct rpma_conn : rpma::Allocated {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     ibv_qp_ex *extended; // the same queue pair for what the device does itself, or nullptr
 #endif
-    // RPMA_MR_USAGE_FLUSH_TYPE_* bits of the flushes that may be posted, either as reads or by
-    // the device itself: one question tells what to do, so that a read need not ask twice.
-    std::atomic<uint8_t> emulated_flushes{};
-    std::atomic<uint8_t> native_flushes{};
-    bool writes_natively{}; // atomic writes
+    // RPMA_MR_USAGE_FLUSH_TYPE_* bits of the flushes that may be posted.
+    std::atomic<uint8_t> flush_types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    rpma::FlushMode flush_mode = rpma::FlushMode::EMULATED;
+    bool writes_natively = false; // atomic writes
     std::atomic<bool> warned_of_misalignment = false;
     ibv_sge flush_read = {}; // where an emulated flush reads to
 
   private:
-    bool flushes_natively() const;
+    bool is_shared(rpma::Call &call) const;
 
-    std::optional<rpma::FlushTargetUse> flush_target_; // only if flushes are emulated
+    rpma::FlushTargetUse
+        flush_target_; // only if flushes are emulated; goes after the queue pair
     rpma::Transport transport_;
 };

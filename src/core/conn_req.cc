@@ -9,9 +9,11 @@
 #include "core/peer.hh"
 #include "verbs/address.hh"
 
+using namespace rpma;
+
 namespace {
 
-// Everything the device and the other side agree to, and patience with both.
+// As much as the device and the other side agree to, and as many retries as there are.
 rdma_conn_param parameters(const rpma_conn_private_data *pdata) {
     rdma_conn_param param = {};
     if (pdata != nullptr) {
@@ -26,96 +28,76 @@ rdma_conn_param parameters(const rpma_conn_private_data *pdata) {
     return param;
 }
 
-rpma::Result<rpma::verbs::CmId> resolve(sockaddr *source, sockaddr *destination,
-                                        int timeout_ms) {
-    auto id = rpma::verbs::CmId::create(nullptr);
-    if (!id)
-        return id;
-    if (rdma_resolve_addr(id->get(), source, destination, timeout_ms) != 0)
-        return rpma::verbs::failed("rdma_resolve_addr()");
-    if (rdma_resolve_route(id->get(), timeout_ms) != 0)
-        return rpma::verbs::failed("rdma_resolve_route()");
-    return id;
-}
-
 } // namespace
 
-rpma::Result<std::unique_ptr<rpma_conn_req>> rpma_conn_req::outgoing(rpma_peer &peer,
-                                                                     const char *addr,
-                                                                     const char *port,
-                                                                     const rpma_conn_cfg &cfg) {
-    auto names = rpma::verbs::resolve_name(addr, port, rpma::verbs::Side::REMOTE);
+std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &peer,
+                                                       const char *addr, const char *port,
+                                                       const rpma_conn_cfg &cfg) {
+    if (!check_channels(call, cfg))
+        return nullptr;
+    Names names = resolve_name(call, addr, port, Side::REMOTE);
     if (!names)
-        return rpma::fail(names.error());
-
-    using Attempt = rpma::Result<rpma::Transport>;
-    auto transport =
-        try_each_route(*names, [&](sockaddr *source, sockaddr *destination) -> Attempt {
-            auto id = resolve(source, destination, cfg.timeout_ms);
-            if (!id)
-                return rpma::fail(id.error());
-            return rpma::Transport::create(peer, std::move(*id), cfg);
+        return nullptr;
+    const int timeout_ms = cfg.timeout_ms;
+    auto transport = try_each_route(
+        call, names, [&](sockaddr *source, sockaddr *destination) -> std::optional<Transport> {
+            CmId id = CmId::create(call, nullptr);
+            if (!id || !id.resolve_addr(call, source, destination, timeout_ms) ||
+                !id.resolve_route(call, timeout_ms))
+                return std::nullopt;
+            return Transport::create(call, peer, std::move(id), cfg);
         });
     if (!transport)
-        return rpma::fail(transport.error());
-    return rpma::make<rpma_conn_req>(peer, std::move(*transport));
+        return nullptr;
+    return make<rpma_conn_req>(call, peer, std::move(*transport));
 }
 
-rpma::Result<std::unique_ptr<rpma_conn_req>>
-rpma_conn_req::incoming(rpma_peer &peer, rpma::verbs::CmEvent &&event,
-                        const rpma_conn_cfg &cfg) {
-    auto id = rpma::verbs::CmId::incoming(event->id);
+std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &peer,
+                                                       CmEvent &&event,
+                                                       const rpma_conn_cfg &cfg) {
+    CmId id = CmId::incoming(event->id);
     // Refused only now: a request that stayed would keep the descriptor readable for ever.
-    if (rpma::has_channel_conflict(cfg))
-        return rpma::fail(rpma::CHANNEL_CONFLICT);
-    auto transport = rpma::Transport::create(peer, std::move(id), cfg);
+    if (!check_channels(call, cfg))
+        return nullptr;
+    auto transport = Transport::create(call, peer, std::move(id), cfg);
     if (!transport)
-        return rpma::fail(transport.error());
+        return nullptr;
 
     const rdma_conn_param &param = event->param.conn;
-    auto received = rpma::PrivateData::copy(param.private_data, param.private_data_len);
-    if (!received)
-        return rpma::fail(received.error());
-    transport->received = std::move(*received);
-
-    auto request = rpma::make<rpma_conn_req>(peer, std::move(*transport));
+    if (!transport->received.copy(param.private_data, param.private_data_len)) {
+        RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: %u bytes of private data",
+                  param.private_data_len);
+        return nullptr;
+    }
+    auto request = make<rpma_conn_req>(call, peer, std::move(*transport));
     if (!request)
-        return request;
-    rpma::Status status = event.close();
+        return nullptr;
+    event.release(call);
     // From here on no event of this connection may reach the reader of the endpoint.
-    if (status)
-        status = (*request)->own_event_channel();
-    if (!status)
-        return rpma::fail(status.error());
+    if (call.failed() || !request->own_event_channel(call))
+        return nullptr;
     return request;
 }
 
-rpma::Status rpma_conn_req::own_event_channel() {
-    auto channel = rpma::verbs::create_event_channel();
-    if (!channel)
-        return rpma::fail(channel.error());
-    rpma::Status status = transport_.id.migrate(*channel);
-    if (status)
-        transport_.events = std::move(*channel);
-    return status;
+bool rpma_conn_req::own_event_channel(Call &call) {
+    EventChannel channel = create_event_channel(call);
+    if (!channel || !transport_.id.migrate(call, channel))
+        return false;
+    transport_.events = std::move(channel);
+    return true;
 }
 
-rpma::Result<std::unique_ptr<rpma_conn>>
-rpma_conn_req::connect(const rpma_conn_private_data *pdata) {
-    if (!transport_.events) {
-        rpma::Status status = own_event_channel();
-        if (!status)
-            return rpma::fail(status.error());
-    }
+std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
+                                                  const rpma_conn_private_data *pdata) {
+    if (!transport_.events && !own_event_channel(call))
+        return nullptr;
     const bool is_incoming = transport_.id.is_incoming();
-    auto conn = rpma_conn::create(peer_, std::move(transport_));
+    auto conn = rpma_conn::create(call, peer_, std::move(transport_));
     if (!conn)
-        return conn;
+        return nullptr;
 
     // Nothing may fail behind this step: the other side takes the connection for real.
     rdma_conn_param param = parameters(pdata);
-    rpma::Status status = is_incoming ? (*conn)->accept(param) : (*conn)->connect(param);
-    if (!status)
-        return rpma::fail(status.error());
-    return conn;
+    const bool begun = is_incoming ? conn->accept(call, param) : conn->connect(call, param);
+    return begun ? std::move(conn) : nullptr;
 }

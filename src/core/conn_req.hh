@@ -14,29 +14,33 @@ struct rpma_conn;
 struct rpma_peer;
 
 struct rpma_conn_req : rpma::Allocated {
-    // Resolves addr and port and prepares everything. RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    static rpma::Result<std::unique_ptr<rpma_conn_req>>
-    outgoing(rpma_peer &peer, const char *addr, const char *port, const rpma_conn_cfg &cfg);
+    // Resolves addr and port and prepares everything. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM,
+    // RPMA_E_PROVIDER.
+    static std::unique_ptr<rpma_conn_req> outgoing(rpma::Call &call, rpma_peer &peer,
+                                                   const char *addr, const char *port,
+                                                   const rpma_conn_cfg &cfg);
 
     // Takes over the ID of a CONNECT_REQUEST event, which is acknowledged in any case; on
-    // failure the other side is rejected. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    static rpma::Result<std::unique_ptr<rpma_conn_req>>
-    incoming(rpma_peer &peer, rpma::verbs::CmEvent &&event, const rpma_conn_cfg &cfg);
+    // failure the other side is rejected. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    static std::unique_ptr<rpma_conn_req> incoming(rpma::Call &call, rpma_peer &peer,
+                                                   rpma::CmEvent &&event,
+                                                   const rpma_conn_cfg &cfg);
 
     rpma_conn_req(rpma_peer &peer, rpma::Transport &&transport)
         : transport_(std::move(transport)), peer_(peer) {}
 
-    // Connects or accepts; the request must be deleted afterwards, whatever came out.
+    // Connects or accepts; the request must be deleted afterwards, whatever came out. nullptr:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    rpma::Result<std::unique_ptr<rpma_conn>> connect(const rpma_conn_private_data *pdata);
+    std::unique_ptr<rpma_conn> connect(rpma::Call &call, const rpma_conn_private_data *pdata);
 
-    rpma::Status close() { return transport_.close(); }
+    // Destroys everything and forgets it, also what the provider refuses. RPMA_E_PROVIDER.
+    void release(rpma::Call &call) { transport_.release(call); }
 
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
     ibv_qp &qp() const { return *transport_.id->qp; }
 
   private:
-    rpma::Status own_event_channel();
+    bool own_event_channel(rpma::Call &call);
 
     rpma::Transport transport_;
     rpma_peer &peer_;

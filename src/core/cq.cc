@@ -5,8 +5,7 @@
 
 #include "core/cq.hh"
 
-#include <algorithm>
-#include <climits>
+using namespace rpma;
 
 namespace {
 
@@ -15,77 +14,60 @@ constexpr unsigned ACKNOWLEDGE_AT = 64;
 
 } // namespace
 
-rpma::Result<rpma_cq> rpma_cq::create(ibv_context &device, uint32_t size,
-                                      ibv_comp_channel *shared) {
-    rpma::verbs::CompChannel own;
+std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, uint32_t size,
+                                       uint32_t most, ibv_comp_channel *shared) {
+    CompChannel own;
     if (shared == nullptr) {
-        auto created = rpma::verbs::create_comp_channel(device);
-        if (!created)
-            return rpma::fail(created.error());
-        own = std::move(*created);
+        own = create_comp_channel(call, device);
+        if (!own)
+            return std::nullopt;
     }
     ibv_comp_channel *channel = shared != nullptr ? shared : own.get();
-
-    const int entries = static_cast<int>(std::min<uint32_t>(size, INT_MAX));
-    ibv_cq *queue = ibv_create_cq(&device, entries, nullptr, channel, 0);
-    if (queue == nullptr)
-        return rpma::verbs::failed("ibv_create_cq()");
-    rpma_cq cq(std::move(own), channel, queue);
-
-    auto armed = rpma::verbs::check("ibv_req_notify_cq()", ibv_req_notify_cq(queue, 0));
-    if (!armed)
-        return rpma::fail(armed.error());
-    return cq;
+    Cq queue = create_cq(call, device, size, most, channel);
+    if (!queue)
+        return std::nullopt;
+    return rpma_cq(std::move(own), channel, std::move(queue));
 }
 
-rpma::Status rpma_cq::wait() {
-    auto queue = rpma::next_cq_event(*channel_);
-    return queue ? take_event() : rpma::fail(queue.error());
+void rpma_cq::wait(Call &call) {
+    if (shares_channel())
+        RPMA_ANSWER(call, RPMA_E_SHARED_CHANNEL, 0,
+                    "the completion channel is shared: wait with rpma_conn_wait()");
+    else if (next_cq_event(call, *channel_) != nullptr)
+        take_event(call);
 }
 
-rpma::Status rpma_cq::take_event() {
+bool rpma_cq::take_event(Call &call) {
     if (unacknowledged_.fetch_add(1) + 1 >= ACKNOWLEDGE_AT)
         acknowledge_all();
-    return rpma::verbs::check("ibv_req_notify_cq()", ibv_req_notify_cq(queue_.get(), 0));
+    return arm(call, queue());
 }
 
+// The destruction of a queue waits until each of its events is acknowledged.
 void rpma_cq::acknowledge_all() {
     const unsigned events = unacknowledged_.exchange(0);
-    if (events > 0)
+    if (events > 0 && queue_)
         ibv_ack_cq_events(queue_.get(), events);
 }
 
-rpma::Status rpma_cq::close() {
-    // The destruction of a queue waits until each of its events is acknowledged.
-    if (queue_)
-        acknowledge_all();
-    rpma::FirstFailure first;
-    first.note(queue_.close());
-    first.note(own_channel_.close());
-    return first.status();
+void rpma_cq::release(Call &call) {
+    acknowledge_all();
+    queue_.release(call);
+    own_channel_.release(call);
 }
 
-rpma::Status rpma_cq::try_close() {
-    if (queue_)
-        acknowledge_all();
-    rpma::Status status = queue_.try_close();
-    return status ? own_channel_.try_close() : status;
+bool rpma_cq::try_release(Call &call) {
+    acknowledge_all();
+    return queue_.try_release(call) && own_channel_.try_release(call);
 }
 
-rpma::Result<ibv_cq *> rpma::next_cq_event(ibv_comp_channel &channel) {
-    ibv_cq *queue = nullptr;
-    void *context = nullptr;
-    if (ibv_get_cq_event(&channel, &queue, &context) == 0)
-        return queue;
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-        return fail({RPMA_E_NO_COMPLETION, "ibv_get_cq_event()", errno});
-    return verbs::failed("ibv_get_cq_event()");
-}
-
-rpma::Failure rpma::poll_failure(int got) {
+void rpma::note_poll(Call &call, int got, int wanted) {
     if (got == 0)
-        return {RPMA_E_NO_COMPLETION, "the completion queue is empty"};
-    if (got < 0)
-        return {RPMA_E_PROVIDER, "ibv_poll_cq()", 0, "failed, the provider gives no reason"};
-    return {RPMA_E_UNKNOWN, "ibv_poll_cq()", 0, "more completions than wanted"};
+        RPMA_ANSWER(call, RPMA_E_NO_COMPLETION, 0, "the completion queue is empty");
+    else if (got < 0) // of mlx4 and mlx5 -2 for every cause: that is no error number
+        RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
+                  "ibv_poll_cq(num_entries=%d) failed, the provider gives no reason", wanted);
+    else
+        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "ibv_poll_cq(num_entries=%d) returned %d", wanted,
+                  got);
 }

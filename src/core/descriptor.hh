@@ -8,12 +8,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/call.hh"
+
 namespace rpma {
 
 // Memory region: address (8 bytes), size (8), rkey (4), usage (1).
 inline constexpr std::size_t MR_DESCRIPTOR_SIZE = 21;
 // Peer configuration: direct write to PMem (1).
 inline constexpr std::size_t PEER_CFG_DESCRIPTOR_SIZE = 1;
+
+// False: RPMA_E_INVAL. More bytes than wanted are fine: the rest is somebody else's.
+inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t wanted) {
+    if (size < wanted)
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "desc_size is too small: %zu bytes, a descriptor has at least %zu", size,
+                  wanted);
+    return size >= wanted;
+}
 
 // Writes the low size bytes of value, returns the place behind them.
 inline unsigned char *put_le(unsigned char *out, uint64_t value, std::size_t size) {

@@ -7,44 +7,36 @@
 
 #include "core/conn_req.hh"
 #include "verbs/address.hh"
+#include "verbs/text.hh"
 
-namespace {
+using namespace rpma;
 
-rpma::Result<rpma::verbs::CmId> listen_at(sockaddr *address, rdma_event_channel *channel) {
-    auto id = rpma::verbs::CmId::create(channel);
-    if (!id)
-        return id;
-    if (rdma_bind_addr(id->get(), address) != 0)
-        return rpma::verbs::failed("rdma_bind_addr()");
-    if (rdma_listen(id->get(), 0) != 0)
-        return rpma::verbs::failed("rdma_listen()");
-    return id;
-}
-
-} // namespace
-
-rpma::Result<std::unique_ptr<rpma_ep>> rpma_ep::listen(rpma_peer &peer, const char *addr,
-                                                       const char *port) {
-    auto events = rpma::verbs::create_event_channel();
+std::unique_ptr<rpma_ep> rpma_ep::listen(Call &call, rpma_peer &peer, const char *addr,
+                                         const char *port) {
+    EventChannel events = create_event_channel(call);
     if (!events)
-        return rpma::fail(events.error());
-    auto names = rpma::verbs::resolve_name(addr, port, rpma::verbs::Side::LOCAL);
+        return nullptr;
+    Names names = resolve_name(call, addr, port, Side::LOCAL);
     if (!names)
-        return rpma::fail(names.error());
-    auto id = try_each(
-        *names, [&](const addrinfo &name) { return listen_at(name.ai_addr, events->get()); });
+        return nullptr;
+    CmId id = try_each(call, names, [&](const addrinfo &name) {
+        CmId made = CmId::create(call, events.get());
+        if (!made || !made.bind(call, name.ai_addr) || !made.listen(call))
+            return CmId();
+        return made;
+    });
     if (!id)
-        return rpma::fail(id.error());
-    return rpma::make<rpma_ep>(peer, std::move(*events), std::move(*id));
+        return nullptr;
+    return make<rpma_ep>(call, peer, std::move(events), std::move(id));
 }
 
-rpma::Result<std::unique_ptr<rpma_conn_req>> rpma_ep::next_request(const rpma_conn_cfg &cfg) {
-    auto event = rpma::verbs::next_event(*events_.get());
+std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, const rpma_conn_cfg &cfg) {
+    CmEvent event = next_event(call, *events_.get());
     if (!event)
-        return rpma::fail(event.error());
-    const rdma_cm_event_type type = (*event)->event;
-    if (type != RDMA_CM_EVENT_CONNECT_REQUEST)
-        return rpma::fail(
-            {RPMA_E_INVAL, "an event that is no request", 0, rdma_event_str(type)});
-    return rpma_conn_req::incoming(peer_, std::move(*event), cfg);
+        return nullptr;
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+        return rpma_conn_req::incoming(call, peer_, std::move(event), cfg);
+    RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s is no request%s", rdma_event_str(event->event),
+              status_text(*event.get()).chars);
+    return nullptr;
 }

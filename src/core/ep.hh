@@ -15,21 +15,21 @@ struct rpma_conn_req;
 struct rpma_peer;
 
 struct rpma_ep : rpma::Allocated {
-    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    static rpma::Result<std::unique_ptr<rpma_ep>> listen(rpma_peer &peer, const char *addr,
-                                                         const char *port);
+    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    static std::unique_ptr<rpma_ep> listen(rpma::Call &call, rpma_peer &peer, const char *addr,
+                                           const char *port);
 
-    rpma_ep(rpma_peer &peer, rpma::verbs::EventChannel &&events, rpma::verbs::CmId &&id)
+    rpma_ep(rpma_peer &peer, rpma::EventChannel &&events, rpma::CmId &&id)
         : peer_(peer), events_(std::move(events)), id_(std::move(id)) {}
 
     int fd() const { return events_->fd; }
-    // RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    rpma::Result<std::unique_ptr<rpma_conn_req>> next_request(const rpma_conn_cfg &cfg);
-    // Stops listening; everything stays when the provider refuses.
-    rpma::Status close() { return id_.try_close(); }
+    // nullptr: RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    std::unique_ptr<rpma_conn_req> next_request(rpma::Call &call, const rpma_conn_cfg &cfg);
+    // Stops listening; everything stays when the provider refuses. False: RPMA_E_PROVIDER.
+    bool try_release(rpma::Call &call) { return id_.try_release(call); }
 
   private:
     rpma_peer &peer_;
-    rpma::verbs::EventChannel events_;
-    rpma::verbs::CmId id_;
+    rpma::EventChannel events_;
+    rpma::CmId id_;
 };

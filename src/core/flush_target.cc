@@ -31,47 +31,45 @@ void FlushTarget::Unmap::operator()(void *page) const {
     munmap(page, FLUSH_READ_SIZE);
 }
 
-Status FlushTarget::prepare(const rpma_peer &peer) {
+bool FlushTarget::prepare(Call &call, const rpma_peer &peer) {
     if (!page_) {
         void *page = mmap(nullptr, FLUSH_READ_SIZE, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (page == MAP_FAILED)
-            return out_of_memory();
+        if (page == MAP_FAILED) {
+            RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: mmap() of %u bytes for flushes",
+                      FLUSH_READ_SIZE);
+            return false;
+        }
         page_.reset(page);
     }
-    auto mr = peer.register_memory(page_.get(), FLUSH_READ_SIZE, RPMA_MR_USAGE_READ_DST);
-    if (!mr)
-        return fail(mr.error());
-    mr_ = std::move(*mr);
-    return {};
+    mr_ = peer.register_memory(call, page_.get(), FLUSH_READ_SIZE, RPMA_MR_USAGE_READ_DST);
+    return mr_ != nullptr;
 }
 
-Result<const rpma_mr_local *> FlushTarget::acquire(const rpma_peer &peer) {
+const rpma_mr_local *FlushTarget::acquire(Call &call, const rpma_peer &peer) {
     Lock lock(mutex_);
-    if (!mr_) {
-        Status status = prepare(peer);
-        if (!status)
-            return fail(status.error());
-    }
+    if (!mr_ && !prepare(call, peer))
+        return nullptr;
     users_++;
     return mr_.get();
 }
 
-void FlushTarget::release() {
+void FlushTarget::drop_user() {
     Lock lock(mutex_);
     users_--;
 }
 
-Status FlushTarget::close() {
+bool FlushTarget::try_release(Call &call) {
     Lock lock(mutex_);
-    if (users_ > 0)
-        return fail({RPMA_E_PROVIDER, "connections still use the peer", EBUSY});
-    if (!mr_)
-        return {};
-    Status status = mr_->close();
-    if (status)
-        mr_.reset();
-    return status;
+    if (users_ > 0) {
+        RPMA_FAIL(call, RPMA_E_PROVIDER, EBUSY,
+                  "deleting the peer while %u of its connections exist", users_);
+        return false;
+    }
+    if (mr_ && !mr_->try_release(call))
+        return false;
+    mr_.reset();
+    return true;
 }
 
 } // namespace rpma

@@ -28,19 +28,19 @@ class FlushTarget {
     FlushTarget(const FlushTarget &) = delete;
 
     // Registers the target unless it is there already, and counts one more user.
-    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    Result<const rpma_mr_local *> acquire(const rpma_peer &peer);
-    void release();
+    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    const rpma_mr_local *acquire(Call &call, const rpma_peer &peer);
+    void drop_user();
 
-    // Deregisters the target; refused (RPMA_E_PROVIDER) while it has users.
-    Status close();
+    // Deregisters the target. False: RPMA_E_PROVIDER, also while it has users.
+    bool try_release(Call &call);
 
   private:
     struct Unmap {
         void operator()(void *page) const;
     };
 
-    Status prepare(const rpma_peer &peer);
+    bool prepare(Call &call, const rpma_peer &peer);
 
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     unsigned users_ = 0;
@@ -50,23 +50,10 @@ class FlushTarget {
     std::unique_ptr<rpma_mr_local> mr_;
 };
 
-// A use of the target by one connection; the target must outlive it.
-class FlushTargetUse {
-  public:
-    FlushTargetUse(FlushTarget &target, const rpma_mr_local &mr) : target_(&target), mr_(&mr) {}
-    FlushTargetUse(FlushTargetUse &&other) noexcept
-        : target_(std::exchange(other.target_, nullptr)), mr_(other.mr_) {}
-    FlushTargetUse &operator=(FlushTargetUse &&) = delete;
-    ~FlushTargetUse() {
-        if (target_ != nullptr)
-            target_->release();
-    }
-
-    const rpma_mr_local &mr() const { return *mr_; }
-
-  private:
-    FlushTarget *target_;
-    const rpma_mr_local *mr_;
+struct DropUser {
+    void operator()(FlushTarget *target) const { target->drop_user(); }
 };
+// The use of the target by one connection; the target must outlive it.
+using FlushTargetUse = std::unique_ptr<FlushTarget, DropUser>;
 
 } // namespace rpma

@@ -5,52 +5,71 @@
 
 #include "core/mr.hh"
 
+#include <cinttypes>
+
 #include "core/descriptor.hh"
 
-rpma_mr_local::rpma_mr_local(rpma::verbs::Mr &&registered, int usage_flags)
+using namespace rpma;
+
+rpma_mr_local::rpma_mr_local(Mr &&registered, int usage_flags)
     : addr(reinterpret_cast<uintptr_t>(registered->addr)), lkey(registered->lkey),
       usage(usage_flags), region(std::move(registered)) {}
 
 void rpma_mr_local::describe(unsigned char *descriptor) const {
-    descriptor = rpma::put_le(descriptor, addr, 8);
-    descriptor = rpma::put_le(descriptor, region->length, 8);
-    descriptor = rpma::put_le(descriptor, region->rkey, 4);
+    descriptor = put_le(descriptor, addr, 8);
+    descriptor = put_le(descriptor, region->length, 8);
+    descriptor = put_le(descriptor, region->rkey, 4);
     *descriptor = static_cast<unsigned char>(usage);
 }
 
-rpma::Status rpma_mr_local::advise(std::size_t offset, uint32_t len, int advice,
-                                   uint32_t flags) const {
-    ibv_sge range = {addr + offset, len, lkey};
-    int error =
-        ibv_advise_mr(region->pd, static_cast<ibv_advise_mr_advice>(advice), flags, &range, 1);
+namespace {
+
+int code_of_advice(int error) {
     switch (error) {
     case EOPNOTSUPP:
 #if ENOTSUP != EOPNOTSUPP
     case ENOTSUP:
 #endif
-        return rpma::fail({RPMA_E_NOSUPP, "ibv_advise_mr()", error});
+        return RPMA_E_NOSUPP;
     case EFAULT:
     case EINVAL:
-        return rpma::fail({RPMA_E_INVAL, "ibv_advise_mr()", error});
+        return RPMA_E_INVAL;
     default:
-        return rpma::verbs::check("ibv_advise_mr()", error);
+        return RPMA_E_PROVIDER;
     }
 }
 
-rpma::Result<std::unique_ptr<rpma_mr_remote>>
-rpma_mr_remote::from_descriptor(const unsigned char *descriptor) {
-    uint64_t addr = rpma::get_le(descriptor, 8);
-    uint64_t size = rpma::get_le(descriptor, 8);
-    uint64_t rkey = rpma::get_le(descriptor, 4);
-    if (*descriptor == 0)
-        return rpma::fail({RPMA_E_INVAL, "the descriptor has no usage"});
+} // namespace
 
-    auto mr = rpma::make<rpma_mr_remote>();
+void rpma_mr_local::advise(Call &call, std::size_t offset, uint32_t len, int advice,
+                           uint32_t flags) const {
+    ibv_sge range = {addr + offset, len, lkey};
+    const int error =
+        ibv_advise_mr(region->pd, static_cast<ibv_advise_mr_advice>(advice), flags, &range, 1);
+    if (error != 0)
+        RPMA_FAIL(call, code_of_advice(error), error,
+                  "ibv_advise_mr(advice=%d, flags=0x%" PRIx32 ", addr=0x%" PRIx64
+                  ", length=%" PRIu32 ")",
+                  advice, flags, range.addr, len);
+}
+
+std::unique_ptr<rpma_mr_remote>
+rpma_mr_remote::from_descriptor(Call &call, const unsigned char *descriptor) {
+    const uint64_t addr = get_le(descriptor, 8);
+    const uint64_t size = get_le(descriptor, 8);
+    const uint64_t rkey = get_le(descriptor, 4);
+    const unsigned usage = *descriptor;
+    if (usage == 0) {
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "the descriptor has no usage: addr=0x%" PRIx64 ", size=%" PRIu64, addr, size);
+        return nullptr;
+    }
+    auto mr = make<rpma_mr_remote>(call);
     if (mr) {
-        (*mr)->addr = addr;
-        (*mr)->rkey = static_cast<uint32_t>(rkey);
-        (*mr)->usage = *descriptor;
-        (*mr)->size = size;
+        mr->addr = addr;
+        mr->rkey = static_cast<uint32_t>(rkey);
+        mr->usage = usage;
+        mr->size = size;
     }
     return mr;
 }

@@ -11,27 +11,28 @@
 #include "verbs/objects.hh"
 
 struct rpma_mr_local : rpma::Allocated {
-    rpma_mr_local(rpma::verbs::Mr &&region, int usage);
+    rpma_mr_local(rpma::Mr &&region, int usage);
 
     // Writes MR_DESCRIPTOR_SIZE bytes.
     void describe(unsigned char *descriptor) const;
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
-    rpma::Status advise(std::size_t offset, uint32_t len, int advice, uint32_t flags) const;
+    void advise(rpma::Call &call, std::size_t offset, uint32_t len, int advice,
+                uint32_t flags) const;
 
-    // The region stays when the provider refuses. RPMA_E_PROVIDER.
-    rpma::Status close() { return region.try_close(); }
+    // The region stays when the provider refuses. False: RPMA_E_PROVIDER.
+    bool try_release(rpma::Call &call) { return region.try_release(call); }
 
     // What every operation needs stands first, copied from the region.
     uint64_t addr;
     uint32_t lkey;
     int usage;
-    rpma::verbs::Mr region;
+    rpma::Mr region;
 };
 
 struct rpma_mr_remote : rpma::Allocated {
-    // descriptor has at least MR_DESCRIPTOR_SIZE bytes. RPMA_E_INVAL, RPMA_E_NOMEM.
-    static rpma::Result<std::unique_ptr<rpma_mr_remote>>
-    from_descriptor(const unsigned char *descriptor);
+    // descriptor has at least MR_DESCRIPTOR_SIZE bytes. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM.
+    static std::unique_ptr<rpma_mr_remote> from_descriptor(rpma::Call &call,
+                                                           const unsigned char *descriptor);
 
     uint64_t addr;
     uint32_t rkey;

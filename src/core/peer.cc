@@ -12,14 +12,18 @@
 #include <rdma/ib_user_verbs.h>
 #endif
 
-#include "base/log.hh"
+#include "verbs/text.hh"
+
+using namespace rpma;
 
 namespace {
 
 rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     rpma_capabilities device;
     device.on_demand_paging = rpma_is_odp_capable(attributes);
-    device.max_cq_size = static_cast<uint32_t>(attributes.orig_attr.max_cqe);
+    device.max_cqe = static_cast<uint32_t>(attributes.orig_attr.max_cqe);
+    device.max_qp_wr = static_cast<uint32_t>(attributes.orig_attr.max_qp_wr);
+    device.max_srq_wr = static_cast<uint32_t>(attributes.orig_attr.max_srq_wr);
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     device.atomic_write = (attributes.device_cap_flags_ex & IB_UVERBS_DEVICE_ATOMIC_WRITE) != 0;
 #endif
@@ -32,17 +36,17 @@ rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
 }
 
 // RPMA_FLUSH lets an operator join unlike peers without touching the program.
-bool wants_native_flush(bool device_flushes) {
+bool wants_native_flush(const Call &call, bool device_flushes) {
     const char *choice = secure_getenv("RPMA_FLUSH");
     if (choice == nullptr || std::strcmp(choice, "auto") == 0)
         return device_flushes;
     if (std::strcmp(choice, "emulated") == 0)
         return false;
     if (std::strcmp(choice, "native") != 0)
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, "rpma_peer_new",
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
                  "RPMA_FLUSH=%s is ignored: use auto, emulated or native", choice);
     else if (!device_flushes)
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, "rpma_peer_new",
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
                  "RPMA_FLUSH=native is not possible here: flushes are emulated");
     return device_flushes;
 }
@@ -55,30 +59,24 @@ bool rpma_is_odp_capable(const ibv_device_attr_ex &attributes) {
            (attributes.odp_caps.per_transport_caps.rc_odp_caps & BOTH) == BOTH;
 }
 
-rpma_peer::rpma_peer(rpma::verbs::Pd &&domain, rpma_capabilities capabilities)
-    : pd_(std::move(domain)), device_(capabilities),
-      flush_natively_(wants_native_flush(capabilities.flush)) {}
-
-rpma::Result<std::unique_ptr<rpma_peer>> rpma_peer::create(ibv_context &device) {
-    auto attributes = rpma::verbs::query_device(device);
-    if (!attributes)
-        return rpma::fail(attributes.error());
-
-    auto pd = rpma::verbs::alloc_pd(device);
+std::unique_ptr<rpma_peer> rpma_peer::create(Call &call, ibv_context &device) {
+    ibv_device_attr_ex attributes;
+    if (!query_device(call, device, attributes))
+        return nullptr;
+    Pd pd = alloc_pd(call, device);
     if (!pd)
-        return rpma::fail(pd.error());
+        return nullptr;
 
-    rpma_capabilities can = capabilities(*attributes);
-    RPMA_LOG(RPMA_LOG_LEVEL_INFO, "rpma_peer_new",
+    const rpma_capabilities can = capabilities(attributes);
+    RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
              "native atomic write: %s, native flush: %s, on-demand paging: %s",
              can.atomic_write ? "yes" : "no", can.flush ? "yes" : "no",
              can.on_demand_paging ? "yes" : "no");
-    return rpma::make<rpma_peer>(std::move(*pd), can);
+    return make<rpma_peer>(call, std::move(pd), can, wants_native_flush(call, can.flush));
 }
 
-rpma::Status rpma_peer::close() {
-    rpma::Status status = flush_target_.close();
-    return status ? pd_.try_close() : status;
+bool rpma_peer::try_release(Call &call) {
+    return flush_target_.try_release(call) && pd_.try_release(call);
 }
 
 unsigned rpma_peer::access_flags(int usage) const {
@@ -112,12 +110,13 @@ unsigned rpma_peer::access_flags(int usage) const {
     return access;
 }
 
-unsigned rpma_peer::retry_access(unsigned access, int error) const {
+unsigned rpma_peer::retry_access([[maybe_unused]] const Call &call, unsigned access,
+                                 int error) const {
     if ((access & IBV_ACCESS_ON_DEMAND) != 0)
         return access;
 #ifdef RPMA_NATIVE_FLUSH
     if (error == EINVAL && (access & IBV_ACCESS_FLUSH_PERSISTENT) != 0) {
-        RPMA_LOG(RPMA_LOG_LEVEL_INFO, "rpma_mr_reg",
+        RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
                  "the device flushes no such memory persistently: registered without that");
         return access & ~static_cast<unsigned>(IBV_ACCESS_FLUSH_PERSISTENT);
     }
@@ -128,30 +127,35 @@ unsigned rpma_peer::retry_access(unsigned access, int error) const {
     return access;
 }
 
-rpma::Result<std::unique_ptr<rpma_mr_local>>
-rpma_peer::register_memory(void *ptr, std::size_t size, int usage) const {
+std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
+                                                          std::size_t size, int usage) const {
     unsigned access = access_flags(usage);
     for (;;) {
-        auto region = rpma::verbs::register_memory(pd(), ptr, size, access);
-        if (region)
-            return rpma::make<rpma_mr_local>(std::move(*region), usage);
-        const unsigned next = retry_access(access, region.error().error);
-        if (next == access)
-            return rpma::fail(region.error());
+        ibv_mr *region = ibv_reg_mr(&pd(), ptr, size, access);
+        if (region != nullptr)
+            return make<rpma_mr_local>(call, Mr(region), usage);
+        const int error = errno;
+        const unsigned next = retry_access(call, access, error);
+        if (next == access) {
+            RPMA_FAIL_ADVISING(
+                call, RPMA_E_PROVIDER, error,
+                memory_advice(*pd_->context, error, device_.on_demand_paging).chars,
+                "ibv_reg_mr(addr=%p, length=%zu, access=%s)", ptr, size,
+                access_text(access).chars);
+            return nullptr;
+        }
         access = next;
     }
 }
 
-rpma::Result<rpma::verbs::QueuePair> rpma_peer::create_qp(rdma_cm_id &id,
-                                                          const rpma_conn_cfg &cfg, ibv_cq &cq,
-                                                          ibv_cq &receive_cq,
-                                                          ibv_srq *srq) const {
+QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, uint32_t sq_size, uint32_t rq_size,
+                               ibv_cq &cq, ibv_cq &receive_cq, ibv_srq *srq) const {
     ibv_qp_init_attr_ex attributes = {};
     attributes.send_cq = &cq;
     attributes.recv_cq = &receive_cq;
     attributes.srq = srq;
-    attributes.cap.max_send_wr = cfg.sq_size;
-    attributes.cap.max_recv_wr = cfg.rq_size;
+    attributes.cap.max_send_wr = sq_size;
+    attributes.cap.max_recv_wr = rq_size;
     attributes.cap.max_send_sge = 1;
     attributes.cap.max_recv_sge = 1;
     attributes.cap.max_inline_data = RPMA_ATOMIC_WRITE_ALIGNMENT;
@@ -169,15 +173,5 @@ rpma::Result<rpma::verbs::QueuePair> rpma_peer::create_qp(rdma_cm_id &id,
     // Devices without extended queue pairs refuse the mask even with no bit behind it.
     if (attributes.send_ops_flags != 0)
         attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-
-    if (rdma_create_qp_ex(&id, &attributes) != 0)
-        return rpma::verbs::failed("rdma_create_qp_ex()");
-    return rpma::verbs::QueuePair(&id);
-}
-
-rpma::Result<rpma::FlushTargetUse> rpma_peer::use_flush_target() {
-    auto mr = flush_target_.acquire(*this);
-    if (!mr)
-        return rpma::fail(mr.error());
-    return rpma::FlushTargetUse(flush_target_, **mr);
+    return rpma::create_qp(call, id, attributes, device_.max_qp_wr);
 }

@@ -16,44 +16,49 @@
 
 struct rpma_cq;
 
-// What both the build and the device can do.
+// What the device can do, as far as this build can use it, and its limits.
 struct rpma_capabilities {
     bool on_demand_paging = false;
     bool atomic_write = false;
     bool flush = false;
-    uint32_t max_cq_size = 0;
+    uint32_t max_cqe = 0;
+    uint32_t max_qp_wr = 0;
+    uint32_t max_srq_wr = 0;
 };
 
 struct rpma_peer : rpma::Allocated {
-    // RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
-    static rpma::Result<std::unique_ptr<rpma_peer>> create(ibv_context &device);
+    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
+    static std::unique_ptr<rpma_peer> create(rpma::Call &call, ibv_context &device);
 
-    rpma_peer(rpma::verbs::Pd &&domain, rpma_capabilities capabilities);
+    rpma_peer(rpma::Pd &&domain, const rpma_capabilities &device, bool flush_natively)
+        : pd_(std::move(domain)), device_(device), flush_natively_(flush_natively) {}
 
     // Releases everything; what the provider refuses stays, so that a retry works.
-    rpma::Status close();
+    // False: RPMA_E_PROVIDER.
+    bool try_release(rpma::Call &call);
 
-    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    rpma::Result<std::unique_ptr<rpma_mr_local>> register_memory(void *ptr, std::size_t size,
-                                                                 int usage) const;
+    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    std::unique_ptr<rpma_mr_local> register_memory(rpma::Call &call, void *ptr,
+                                                   std::size_t size, int usage) const;
 
-    // Gives id a queue pair with the sizes of cfg; receive_cq and srq as they are.
-    rpma::Result<rpma::verbs::QueuePair> create_qp(rdma_cm_id &id, const rpma_conn_cfg &cfg,
-                                                   ibv_cq &cq, ibv_cq &receive_cq,
-                                                   ibv_srq *srq) const;
+    // Gives id a queue pair that sends to cq and receives from srq, or its own queue, to
+    // receive_cq. Empty: RPMA_E_PROVIDER.
+    rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, uint32_t sq_size,
+                              uint32_t rq_size, ibv_cq &cq, ibv_cq &receive_cq,
+                              ibv_srq *srq) const;
 
-    // The peer must outlive the use. RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    rpma::Result<rpma::FlushTargetUse> use_flush_target();
+    // Where the emulated flushes of its connections read to; the peer must outlive its users.
+    rpma::FlushTarget &flush_target() { return flush_target_; }
 
     ibv_pd &pd() const { return *pd_.get(); }
-    uint32_t max_cq_size() const { return device_.max_cq_size; }
+    const rpma_capabilities &device() const { return device_; }
 
   private:
     unsigned access_flags(int usage) const;
     // What to ask for after the device refused access with error; the same: give up.
-    unsigned retry_access(unsigned access, int error) const;
+    unsigned retry_access(const rpma::Call &call, unsigned access, int error) const;
 
-    rpma::verbs::Pd pd_;
+    rpma::Pd pd_;
     rpma::FlushTarget flush_target_;
     rpma_capabilities device_;
     bool flush_natively_; // what connections of this side do

@@ -9,25 +9,22 @@
 #include <cstring>
 #include <memory>
 
-#include "base/result.hh"
+#include "librpma.h"
 
 namespace rpma {
 
 class PrivateData {
   public:
-    PrivateData() = default;
-
-    // Copies len bytes; nothing is copied when there is nothing. RPMA_E_NOMEM.
-    static Result<PrivateData> copy(const void *ptr, uint8_t len) {
-        PrivateData data;
+    // Copies len bytes, if there are any. False: no memory.
+    bool copy(const void *ptr, uint8_t len) {
         if (ptr == nullptr || len == 0)
-            return data;
-        data.bytes_.reset(std::malloc(len));
-        if (!data.bytes_)
-            return out_of_memory();
-        std::memcpy(data.bytes_.get(), ptr, len);
-        data.len_ = len;
-        return data;
+            return true;
+        bytes_.reset(std::malloc(len));
+        if (!bytes_)
+            return false;
+        std::memcpy(bytes_.get(), ptr, len);
+        len_ = len;
+        return true;
     }
 
     bool empty() const { return !bytes_; }

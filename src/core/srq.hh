@@ -7,32 +7,30 @@
 
 #pragma once
 
-#include <optional>
-
 #include "base/memory.hh"
 #include "core/config.hh"
 #include "core/cq.hh"
-#include "verbs/objects.hh"
 
 struct rpma_peer;
 
 struct rpma_srq : rpma::Allocated {
-    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    static rpma::Result<std::unique_ptr<rpma_srq>> create(const rpma_peer &peer,
-                                                          const rpma_srq_cfg &cfg);
+    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    static std::unique_ptr<rpma_srq> create(rpma::Call &call, const rpma_peer &peer,
+                                            const rpma_srq_cfg &cfg);
 
-    rpma_srq(rpma::verbs::Srq &&queue, uint32_t size) : queue_(std::move(queue)), size_(size) {}
+    rpma_srq(rpma::Srq &&queue, uint32_t size) : queue_(std::move(queue)), size_(size) {}
 
     ibv_srq *queue() const { return queue_.get(); }
-    uint32_t size() const { return size_; } // receives that may wait in it
-    const rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
-    rpma_cq *rcq() { return rcq_ ? &*rcq_ : nullptr; }
+    uint32_t rq_size() const { return size_; } // receives that may wait in it
+    // nullptr: receives complete in a CQ of the connection.
+    rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
 
-    // Stops at the first refusal and keeps what is left, so that a retry works.
-    rpma::Status close();
+    // Stops at the first refusal and keeps what is left, so that a retry works. False:
+    // RPMA_E_PROVIDER.
+    bool try_release(rpma::Call &call);
 
   private:
-    rpma::verbs::Srq queue_;
+    rpma::Srq queue_;
     uint32_t size_;
-    std::optional<rpma_cq> rcq_;
+    mutable std::optional<rpma_cq> rcq_; // who may see the queue may wait on its CQ
 };

@@ -12,38 +12,21 @@
 
 namespace rpma {
 
-bool has_channel_conflict(const rpma_conn_cfg &cfg) {
+bool check_channels(Call &call, const rpma_conn_cfg &cfg) {
     const rpma_srq *srq = cfg.srq;
-    return cfg.shared_channel && srq != nullptr && srq->rcq() != nullptr;
-}
-
-Result<Transport> Transport::create(const rpma_peer &peer, verbs::CmId &&id,
-                                    const rpma_conn_cfg &cfg) {
-    Transport made(std::move(id));
-    const rpma_srq *srq = cfg.srq;
-    Status status = made.create_queues(peer, cfg, srq);
-    if (!status)
-        return fail(status.error());
-
-    ibv_cq *receive_cq = &made.cq->queue();
-    if (srq != nullptr && srq->rcq() != nullptr)
-        receive_cq = &srq->rcq()->queue();
-    else if (made.rcq)
-        receive_cq = &made.rcq->queue();
-
-    auto qp = peer.create_qp(*made.id.get(), cfg, made.cq->queue(), *receive_cq,
-                             srq != nullptr ? srq->queue() : nullptr);
-    if (!qp)
-        return fail(qp.error());
-    made.qp = std::move(*qp);
-    return made;
+    if (!cfg.shared_channel || srq == nullptr || srq->rcq() == nullptr)
+        return true;
+    RPMA_FAIL(call, RPMA_E_INVAL, 0,
+              "cfg has a shared completion channel, and its shared receive queue owns a "
+              "receive CQ, which has a channel of its own");
+    return false;
 }
 
 namespace {
 
-// Whether a receive CQ, of the SRQ or of the connection, takes the receives.
-bool has_receive_cq(const rpma_conn_cfg &cfg, const rpma_srq *srq) {
-    return cfg.rcq_size > 0 || (srq != nullptr && srq->rcq() != nullptr);
+// The CQ of receives that belongs to the shared receive queue, or nullptr.
+rpma_cq *srq_rcq(const rpma_srq *srq) {
+    return srq != nullptr ? srq->rcq() : nullptr;
 }
 
 // A size that the program did not set leaves room for every operation that may complete: a
@@ -52,49 +35,62 @@ uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpm
     if (cfg.cq_size_set)
         return cfg.cq_size;
     uint64_t completions = cfg.sq_size;
-    if (!has_receive_cq(cfg, srq))
-        completions += srq != nullptr ? srq->size() : cfg.rq_size.load();
-    completions = std::min<uint64_t>(completions, peer.max_cq_size());
+    if (cfg.rcq_size == 0 && srq_rcq(srq) == nullptr)
+        completions += srq != nullptr ? srq->rq_size() : cfg.rq_size.load();
+    completions = std::min<uint64_t>(completions, peer.device().max_cqe);
     return std::max(cfg.cq_size.load(), static_cast<uint32_t>(completions));
 }
 
 } // namespace
 
-Status Transport::create_queues(const rpma_peer &peer, const rpma_conn_cfg &cfg,
-                                const rpma_srq *srq) {
+std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, CmId &&id,
+                                           const rpma_conn_cfg &cfg) {
+    Transport made(std::move(id));
+    const rpma_srq *srq = cfg.srq;
+    if (!made.create_queues(call, peer, cfg, srq))
+        return std::nullopt;
+
+    const rpma_cq *receive_cq = srq_rcq(srq);
+    if (receive_cq == nullptr)
+        receive_cq = made.rcq ? &*made.rcq : &*made.cq;
+    made.qp = peer.create_qp(call, *made.id.get(), cfg.sq_size, cfg.rq_size, made.cq->queue(),
+                             receive_cq->queue(), srq != nullptr ? srq->queue() : nullptr);
+    if (!made.qp)
+        return std::nullopt;
+    return made;
+}
+
+bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+                              const rpma_srq *srq) {
     ibv_context &device = *id->verbs;
+    const uint32_t most = peer.device().max_cqe;
     if (cfg.shared_channel) {
-        auto channel = verbs::create_comp_channel(device);
-        if (!channel)
-            return fail(channel.error());
-        shared = std::move(*channel);
+        shared = create_comp_channel(call, device);
+        if (!shared)
+            return false;
     }
-    auto main = rpma_cq::create(device, main_cq_size(peer, cfg, srq), shared.get());
+    auto main = rpma_cq::create(call, device, main_cq_size(peer, cfg, srq), most, shared.get());
     if (!main)
-        return fail(main.error());
+        return false;
     cq.emplace(std::move(*main));
 
     const uint32_t rcq_size = cfg.rcq_size;
-    const bool srq_receives = srq != nullptr && srq->rcq() != nullptr;
-    if (rcq_size == 0 || srq_receives)
-        return {};
-    auto receive = rpma_cq::create(device, rcq_size, shared.get());
-    if (!receive)
-        return fail(receive.error());
-    rcq.emplace(std::move(*receive));
-    return {};
+    if (rcq_size == 0 || srq_rcq(srq) != nullptr)
+        return true;
+    auto receive = rpma_cq::create(call, device, rcq_size, most, shared.get());
+    if (receive)
+        rcq.emplace(std::move(*receive));
+    return rcq.has_value();
 }
 
-Status Transport::close() {
-    FirstFailure first;
-    first.note(qp.close());
+void Transport::release(Call &call) {
+    qp.release(call);
     if (rcq)
-        first.note(rcq->close());
-    first.note(cq->close());
-    first.note(id.close());
-    first.note(shared.close());
-    first.note(events.close());
-    return first.status();
+        rcq->release(call);
+    cq->release(call);
+    id.release(call);
+    shared.release(call);
+    events.release(call);
 }
 
 } // namespace rpma

@@ -18,31 +18,31 @@ struct rpma_peer;
 
 namespace rpma {
 
-// Whether cfg asks for a shared completion channel and for an SRQ with a receive CQ, which has
-// a channel of its own: the two cannot be combined.
-bool has_channel_conflict(const rpma_conn_cfg &cfg);
-inline constexpr Failure CHANNEL_CONFLICT = {
-    RPMA_E_INVAL, "the completion channel is shared, but the SRQ owns a receive CQ"};
+// False (RPMA_E_INVAL) if cfg asks for a shared completion channel and for an SRQ with a
+// receive CQ, which has a channel of its own: the two cannot be combined.
+bool check_channels(Call &call, const rpma_conn_cfg &cfg);
 
 struct Transport {
-    // Queues and queue pair of peer for id. RPMA_E_PROVIDER.
-    static Result<Transport> create(const rpma_peer &peer, verbs::CmId &&id,
-                                    const rpma_conn_cfg &cfg);
+    // Queues and queue pair of peer for id. Nothing: RPMA_E_PROVIDER.
+    static std::optional<Transport> create(Call &call, const rpma_peer &peer, CmId &&id,
+                                           const rpma_conn_cfg &cfg);
 
-    // Releases what it can and forgets the rest; the first failure counts.
-    Status close();
+    // Destroys everything and forgets it, also what the provider refuses.
+    void release(Call &call);
 
-    PrivateData received;       // private data of the other side
-    verbs::EventChannel events; // outgoing requests have none before they connect
-    verbs::CompChannel shared;  // only with a shared completion channel
-    verbs::CmId id;
-    std::optional<rpma_cq> cq;  // always there once created
-    std::optional<rpma_cq> rcq; // only with a receive CQ of the connection
-    verbs::QueuePair qp;
+    PrivateData received; // private data of the other side
+    EventChannel events;  // outgoing requests have none before they connect
+    CompChannel shared;   // only with a shared completion channel
+    CmId id;
+    // Who may see the connection may wait on its queues.
+    mutable std::optional<rpma_cq> cq;  // always there once created
+    mutable std::optional<rpma_cq> rcq; // only with a receive CQ of the connection
+    QueuePair qp;
 
   private:
-    explicit Transport(verbs::CmId &&cm_id) : id(std::move(cm_id)) {}
-    Status create_queues(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpma_srq *srq);
+    explicit Transport(CmId &&cm_id) : id(std::move(cm_id)) {}
+    bool create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+                       const rpma_srq *srq);
 };
 
 } // namespace rpma

@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <arpa/inet.h>
+
 #include "core/mr.hh"
 
 namespace rpma {
@@ -27,15 +29,17 @@ inline uint64_t context_id(const void *op_context) {
     return reinterpret_cast<uintptr_t>(op_context);
 }
 
-// buffer nullptr: no bytes.
+// buffer nullptr: no bytes. Providers copy the immediate data whatever the opcode is
+// (ibv_cmd_post_send() of libibverbs, rxe_post_send() of rxe).
 inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, ibv_sge *buffer, unsigned flags,
-                     const void *op_context) {
+                     uint32_t imm, const void *op_context) {
     wr.wr_id = context_id(op_context);
     wr.next = nullptr;
     wr.sg_list = buffer;
     wr.num_sge = buffer != nullptr ? 1 : 0;
     wr.opcode = opcode;
     wr.send_flags = flags;
+    wr.imm_data = htonl(imm);
 }
 
 inline void address(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offset) {

@@ -5,10 +5,12 @@
 
 #include "verbs/address.hh"
 
-namespace rpma::verbs {
+#include "verbs/text.hh"
+
+namespace rpma {
 
 // rdma_getaddrinfo() would hand on the first address of a name only.
-Result<Names> resolve_name(const char *name, const char *port, Side side) {
+Names resolve_name(Call &call, const char *name, const char *port, Side side) {
     addrinfo hints = {};
     hints.ai_flags = side == Side::LOCAL ? AI_PASSIVE : 0;
     hints.ai_socktype = SOCK_STREAM;
@@ -18,12 +20,20 @@ Result<Names> resolve_name(const char *name, const char *port, Side side) {
     const int result = getaddrinfo(name, port, &hints, &names);
     if (result == 0)
         return Names(names);
-    if (result == EAI_SYSTEM)
-        return failed("getaddrinfo()");
-    return fail({RPMA_E_PROVIDER, "getaddrinfo()", 0, gai_strerror(result)});
+    const int error = result == EAI_SYSTEM ? errno : 0;
+    const char *service = port != nullptr ? port : "none";
+    const char *flags = side == Side::LOCAL ? "AI_PASSIVE" : "0";
+    if (error != 0)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "getaddrinfo(node=%s, service=%s, ai_flags=%s)",
+                  name, service, flags);
+    else
+        RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
+                  "getaddrinfo(node=%s, service=%s, ai_flags=%s) failed: %s", name, service,
+                  flags, gai_strerror(result));
+    return nullptr;
 }
 
-Result<Routes> routes_to(const addrinfo &address) {
+Routes routes_to(Call &call, const addrinfo &address) {
     rdma_addrinfo hints = {};
     hints.ai_family = address.ai_family;
     hints.ai_qp_type = IBV_QPT_RC;
@@ -32,9 +42,14 @@ Result<Routes> routes_to(const addrinfo &address) {
     hints.ai_dst_len = address.ai_addrlen;
 
     rdma_addrinfo *routes = nullptr;
-    if (rdma_getaddrinfo(nullptr, nullptr, &hints, &routes) != 0)
-        return failed("rdma_getaddrinfo()");
-    return Routes(routes);
+    if (rdma_getaddrinfo(nullptr, nullptr, &hints, &routes) == 0)
+        return Routes(routes);
+    const int error = errno;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+                       "rdma_getaddrinfo(dst_addr=%s, ai_qp_type=IBV_QPT_RC, "
+                       "ai_port_space=RDMA_PS_TCP)",
+                       address_text(address.ai_addr).chars);
+    return nullptr;
 }
 
-} // namespace rpma::verbs
+} // namespace rpma

@@ -9,9 +9,9 @@
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
 
-#include "verbs/failure.hh"
+#include "base/call.hh"
 
-namespace rpma::verbs {
+namespace rpma {
 
 enum class Side { LOCAL, REMOTE };
 
@@ -20,41 +20,52 @@ struct NamesDeleter {
 };
 using Names = std::unique_ptr<addrinfo, NamesDeleter>;
 
-struct RouteDeleter {
+struct RoutesDeleter {
     void operator()(rdma_addrinfo *routes) const { rdma_freeaddrinfo(routes); }
 };
-using Routes = std::unique_ptr<rdma_addrinfo, RouteDeleter>;
+using Routes = std::unique_ptr<rdma_addrinfo, RoutesDeleter>;
 
-// All addresses of a name, IPv4 and IPv6; at least one. port may be nullptr.
-Result<Names> resolve_name(const char *name, const char *port, Side side);
+// All addresses of a name, IPv4 and IPv6; at least one. port may be nullptr. RPMA_E_PROVIDER.
+Names resolve_name(Call &call, const char *name, const char *port, Side side);
 
 // The ways to one remote address: where an IBACM service runs, it adds its own with a source
-// address; there is always the address as it is.
-Result<Routes> routes_to(const addrinfo &address);
+// address; there is always the address as it is. RPMA_E_PROVIDER.
+Routes routes_to(Call &call, const addrinfo &address);
 
-// The result of the first address for which attempt succeeds, else the failure of the last.
-// attempt(sockaddr *address)
-template <class Attempt> auto try_each(const Names &names, Attempt attempt) {
+// What attempt(const addrinfo &) makes of the first address for which it makes something; when
+// there is none, the failure of the last address counts.
+template <class Attempt> auto try_each(Call &call, const Names &names, Attempt attempt) {
     for (const addrinfo *name = names.get();; name = name->ai_next) {
-        auto result = attempt(*name);
-        if (result || name->ai_next == nullptr)
-            return result;
+        const bool last = name->ai_next == nullptr;
+        call.begin_attempt(last);
+        auto made = attempt(*name);
+        if (made || last) {
+            call.end_attempts();
+            return made;
+        }
     }
 }
 
-// The same over every route to every address. attempt(sockaddr *source, sockaddr *destination)
-template <class Attempt> auto try_each_route(const Names &names, Attempt attempt) {
-    using Tried = decltype(attempt(nullptr, nullptr));
-    return try_each(names, [&](const addrinfo &name) -> Tried {
-        auto routes = routes_to(name);
-        if (!routes)
-            return fail(routes.error());
-        for (const rdma_addrinfo *route = routes->get();; route = route->ai_next) {
-            auto result = attempt(route->ai_src_addr, route->ai_dst_addr);
-            if (result || route->ai_next == nullptr)
-                return result;
+// The same over every route to every address: attempt(sockaddr *source, sockaddr *destination).
+template <class Attempt> auto try_each_route(Call &call, const Names &names, Attempt attempt) {
+    for (const addrinfo *name = names.get();; name = name->ai_next) {
+        const bool last_name = name->ai_next == nullptr;
+        call.begin_attempt(last_name);
+        Routes routes = routes_to(call, *name);
+        for (const rdma_addrinfo *route = routes.get(); route != nullptr;
+             route = route->ai_next) {
+            call.begin_attempt(last_name && route->ai_next == nullptr);
+            auto made = attempt(route->ai_src_addr, route->ai_dst_addr);
+            if (made) {
+                call.end_attempts();
+                return made;
+            }
         }
-    });
+        if (last_name) {
+            call.end_attempts();
+            return decltype(attempt(nullptr, nullptr)){};
+        }
+    }
 }
 
-} // namespace rpma::verbs
+} // namespace rpma

@@ -5,63 +5,156 @@
 
 #include "verbs/cm.hh"
 
-namespace rpma::verbs {
+#include <algorithm>
 
-Result<EventChannel> create_event_channel() {
-    rdma_event_channel *channel = rdma_create_event_channel();
-    if (channel == nullptr)
-        return failed("rdma_create_event_channel()");
-    return EventChannel(channel);
+#include "verbs/text.hh"
+
+namespace rpma {
+
+EventChannel create_event_channel(Call &call) {
+    EventChannel channel(rdma_create_event_channel());
+    if (!channel)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_create_event_channel()");
+    return channel;
 }
 
-Result<CmEvent> next_event(rdma_event_channel &channel) {
+CmEvent next_event(Call &call, rdma_event_channel &channel) {
     rdma_cm_event *event = nullptr;
     if (rdma_get_cm_event(&channel, &event) == 0)
         return CmEvent(event);
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENODATA)
-        return fail({RPMA_E_NO_EVENT, "rdma_get_cm_event()", errno});
-    // A server that loops until a signal's handler has set a flag asks for this.
-    return fail({RPMA_E_PROVIDER, "rdma_get_cm_event()", errno, nullptr, errno == EINTR});
+    const int error = errno;
+    if (error == EAGAIN || error == EWOULDBLOCK || error == ENODATA)
+        RPMA_ANSWER(call, RPMA_E_NO_EVENT, error, "rdma_get_cm_event()");
+    else if (error == EINTR) // a loop that waits for a signal asks for this
+        RPMA_ANSWER(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
+    else
+        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
+    return {};
 }
 
-Result<CmId> CmId::create(rdma_event_channel *channel) {
+CmId CmId::create(Call &call, rdma_event_channel *channel) {
     rdma_cm_id *id = nullptr;
-    if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0)
-        return failed("rdma_create_id()");
+    if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) {
+        const int error = errno;
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+                           "rdma_create_id(ps=RDMA_PS_TCP)");
+        return {};
+    }
     return CmId(id, false);
 }
 
-Status CmId::migrate(const EventChannel &channel) {
-    return check_errno("rdma_migrate_id()", rdma_migrate_id(id_, channel.get()));
-}
-
-Status CmId::connect(rdma_conn_param &param) {
-    return check_errno("rdma_connect()", rdma_connect(id_, &param));
-}
-
-Status CmId::accept(rdma_conn_param &param) {
-    Status status = check_errno("rdma_accept()", rdma_accept(id_, &param));
-    if (status)
-        pending_ = false;
-    return status;
-}
-
-Status CmId::close() {
-    rdma_cm_id *id = std::exchange(id_, nullptr);
-    if (id == nullptr)
-        return {};
-    FirstFailure first;
+CmId::~CmId() {
+    if (id_ == nullptr)
+        return;
     if (pending_)
-        first.note(check_errno("rdma_reject()", rdma_reject(id, nullptr, 0)));
-    first.note(check_errno("rdma_destroy_id()", rdma_destroy_id(id)));
-    return first.status();
+        rdma_reject(id_, nullptr, 0);
+    rdma_destroy_id(id_);
 }
 
-Status CmId::try_close() {
-    Status status = check_errno("rdma_destroy_id()", rdma_destroy_id(id_));
-    if (status)
-        id_ = nullptr;
-    return status;
+bool CmId::bind(Call &call, sockaddr *address) {
+    if (rdma_bind_addr(id_, address) == 0)
+        return true;
+    const int error = errno;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+                       "rdma_bind_addr(addr=%s)", address_text(address).chars);
+    return false;
 }
 
-} // namespace rpma::verbs
+bool CmId::listen(Call &call) {
+    if (rdma_listen(id_, 0) == 0)
+        return true;
+    const int error = errno;
+    RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_listen(addr=%s, backlog=0)",
+              address_text(rdma_get_local_addr(id_)).chars);
+    return false;
+}
+
+bool CmId::resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms) {
+    if (rdma_resolve_addr(id_, source, destination, timeout_ms) == 0)
+        return true;
+    const int error = errno;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+                       "rdma_resolve_addr(src_addr=%s, dst_addr=%s, timeout_ms=%d)",
+                       address_text(source).chars, address_text(destination).chars, timeout_ms);
+    return false;
+}
+
+bool CmId::resolve_route(Call &call, int timeout_ms) {
+    if (rdma_resolve_route(id_, timeout_ms) == 0)
+        return true;
+    const int error = errno;
+    RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
+              address_text(rdma_get_peer_addr(id_)).chars, timeout_ms);
+    return false;
+}
+
+bool CmId::migrate(Call &call, const EventChannel &channel) {
+    if (rdma_migrate_id(id_, channel.get()) == 0)
+        return true;
+    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_migrate_id()");
+    return false;
+}
+
+bool CmId::connect(Call &call, rdma_conn_param &param) {
+    if (rdma_connect(id_, &param) == 0)
+        return true;
+    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_connect(private_data_len=%u)",
+              param.private_data_len);
+    return false;
+}
+
+bool CmId::accept(Call &call, rdma_conn_param &param) {
+    if (rdma_accept(id_, &param) == 0) {
+        pending_ = false;
+        return true;
+    }
+    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_accept(private_data_len=%u)",
+              param.private_data_len);
+    return false;
+}
+
+bool CmId::disconnect(Call &call) {
+    if (rdma_disconnect(id_) == 0)
+        return true;
+    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_disconnect()");
+    return false;
+}
+
+void CmId::release(Call &call) {
+    if (id_ == nullptr)
+        return;
+    if (pending_ && rdma_reject(id_, nullptr, 0) != 0)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_reject()");
+    if (rdma_destroy_id(id_) != 0)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_destroy_id()");
+    id_ = nullptr;
+}
+
+bool CmId::try_release(Call &call) {
+    if (rdma_destroy_id(id_) != 0) {
+        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_destroy_id()");
+        return false;
+    }
+    id_ = nullptr;
+    return true;
+}
+
+QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
+                    uint32_t most) {
+    const ibv_qp_cap wanted = attributes.cap;
+    if (rdma_create_qp_ex(&id, &attributes) == 0)
+        return QueuePair(&id);
+    const int error = errno;
+    RPMA_FAIL_ADVISING(
+        call, RPMA_E_PROVIDER, error,
+        limit_advice("the larger queue", std::max(wanted.max_send_wr, wanted.max_recv_wr),
+                     "max_qp_wr", most)
+            .chars,
+        "rdma_create_qp_ex(max_send_wr=%u, max_recv_wr=%u, max_send_sge=%u, max_recv_sge=%u, "
+        "max_inline_data=%u, qp_type=IBV_QPT_RC, sq_sig_all=0)",
+        wanted.max_send_wr, wanted.max_recv_wr, wanted.max_send_sge, wanted.max_recv_sge,
+        wanted.max_inline_data);
+    return {};
+}
+
+} // namespace rpma

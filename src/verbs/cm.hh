@@ -2,6 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // cm.hh -- owners of the objects of librdmacm: event channels, events, CM IDs, queue pairs
+//
+// False or empty: the call failed with RPMA_E_PROVIDER, if nothing else is said.
 
 #pragma once
 
@@ -9,31 +11,31 @@
 
 #include "verbs/owner.hh"
 
-namespace rpma::verbs {
+namespace rpma {
 
 struct EventChannelTraits {
     using Object = rdma_event_channel;
-    static Status destroy(rdma_event_channel *channel) {
+    static constexpr const char *NAME = "rdma_destroy_event_channel";
+    static int destroy(rdma_event_channel *channel) {
         rdma_destroy_event_channel(channel);
-        return {};
+        return 0;
     }
 };
 using EventChannel = Owner<EventChannelTraits>;
 
-Result<EventChannel> create_event_channel();
+EventChannel create_event_channel(Call &call);
 
 struct CmEventTraits {
     using Object = rdma_cm_event;
-    static Status destroy(rdma_cm_event *event) {
-        return check_errno("rdma_ack_cm_event()", rdma_ack_cm_event(event));
-    }
+    static constexpr const char *NAME = "rdma_ack_cm_event";
+    static int destroy(rdma_cm_event *event) { return error_of(rdma_ack_cm_event(event)); }
 };
-// Closing an event acknowledges it; what it points to is gone then.
+// Releasing an event acknowledges it; what it points to is gone then.
 using CmEvent = Owner<CmEventTraits>;
 
-// Blocks unless the descriptor of the channel is O_NONBLOCK. RPMA_E_NO_EVENT when there is
-// nothing to read, RPMA_E_PROVIDER with EINTR when a signal ended the wait.
-Result<CmEvent> next_event(rdma_event_channel &channel);
+// Blocks unless the descriptor of the channel is O_NONBLOCK. Empty: RPMA_E_NO_EVENT (nothing to
+// read), RPMA_E_PROVIDER, with EINTR when a signal ended the wait.
+CmEvent next_event(Call &call, rdma_event_channel &channel);
 
 // A CM ID. One that came with a connection request is rejected before it is destroyed, as long
 // as it was not accepted.
@@ -42,25 +44,33 @@ class CmId {
     CmId() = default;
     static CmId incoming(rdma_cm_id *id) { return CmId(id, true); }
     // Without a channel the calls on the ID are synchronous.
-    static Result<CmId> create(rdma_event_channel *channel);
+    static CmId create(Call &call, rdma_event_channel *channel);
 
     CmId(CmId &&other) noexcept
         : id_(std::exchange(other.id_, nullptr)), pending_(other.pending_) {}
     CmId &operator=(CmId &&) = delete;
-    ~CmId() { (void)close(); }
+    ~CmId();
 
+    explicit operator bool() const { return id_ != nullptr; }
     rdma_cm_id *get() const { return id_; }
     rdma_cm_id *operator->() const { return id_; }
     bool is_incoming() const { return pending_; }
 
-    Status migrate(const EventChannel &channel);
-    Status connect(rdma_conn_param &param);
-    Status accept(rdma_conn_param &param);
+    // Binding or resolving an address makes librdmacm choose a device: id->verbs, or NULL.
+    bool bind(Call &call, sockaddr *address);
+    bool listen(Call &call);
+    bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms);
+    bool resolve_route(Call &call, int timeout_ms);
 
-    // Rejects what is pending, destroys the ID and forgets it; the first failure counts.
-    Status close();
-    // Destroys the ID; it stays owned when the provider refuses.
-    Status try_close();
+    bool migrate(Call &call, const EventChannel &channel);
+    bool connect(Call &call, rdma_conn_param &param);
+    bool accept(Call &call, rdma_conn_param &param);
+    bool disconnect(Call &call);
+
+    // Rejects what is pending, destroys the ID and forgets it, also when the provider refuses.
+    void release(Call &call);
+    // Destroys the ID; it stays owned when the provider refuses. False: refused.
+    bool try_release(Call &call);
 
   private:
     CmId(rdma_cm_id *id, bool pending) : id_(id), pending_(pending) {}
@@ -71,12 +81,16 @@ class CmId {
 
 struct QueuePairTraits {
     using Object = rdma_cm_id;
-    static Status destroy(rdma_cm_id *id) {
+    static constexpr const char *NAME = "rdma_destroy_qp";
+    static int destroy(rdma_cm_id *id) {
         rdma_destroy_qp(id);
-        return {};
+        return 0;
     }
 };
 // The queue pair of a CM ID; it must go before the ID.
 using QueuePair = Owner<QueuePairTraits>;
 
-} // namespace rpma::verbs
+// Gives id a queue pair; the device has queues of most entries at most.
+QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes, uint32_t most);
+
+} // namespace rpma

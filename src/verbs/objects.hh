@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// objects.hh -- owners of the objects of libibverbs
+// objects.hh -- owners of the objects of libibverbs, and the calls that make them
+//
+// What a call cannot make is empty, and the failure is logged with what was asked for.
 
 #pragma once
 
@@ -9,78 +11,65 @@
 
 #include "verbs/owner.hh"
 
-namespace rpma::verbs {
+namespace rpma {
 
-inline Result<ibv_device_attr_ex> query_device(ibv_context &device) {
-    ibv_device_attr_ex attributes = {};
-    Status status =
-        check("ibv_query_device_ex()", ibv_query_device_ex(&device, nullptr, &attributes));
-    if (!status)
-        return fail(status.error());
-    return attributes;
-}
+// False: RPMA_E_PROVIDER.
+bool query_device(Call &call, ibv_context &device, ibv_device_attr_ex &attributes);
 
 struct PdTraits {
     using Object = ibv_pd;
-    static Status destroy(ibv_pd *pd) { return check("ibv_dealloc_pd()", ibv_dealloc_pd(pd)); }
+    static constexpr const char *NAME = "ibv_dealloc_pd";
+    static int destroy(ibv_pd *pd) { return ibv_dealloc_pd(pd); }
 };
 using Pd = Owner<PdTraits>;
 
 // RPMA_E_NOMEM, RPMA_E_PROVIDER, or RPMA_E_UNKNOWN when the provider gives no reason.
-inline Result<Pd> alloc_pd(ibv_context &device) {
-    const int before = errno;
-    errno = 0;
-    ibv_pd *pd = ibv_alloc_pd(&device);
-    const int error = errno;
-    if (pd != nullptr || error == 0)
-        errno = before;
-    if (pd != nullptr)
-        return Pd(pd);
-    if (error == 0)
-        return fail({RPMA_E_UNKNOWN, "ibv_alloc_pd()", 0, "the provider gives no reason"});
-    return fail({error == ENOMEM ? RPMA_E_NOMEM : RPMA_E_PROVIDER, "ibv_alloc_pd()", error});
-}
+Pd alloc_pd(Call &call, ibv_context &device);
 
 struct MrTraits {
     using Object = ibv_mr;
-    static Status destroy(ibv_mr *mr) { return check("ibv_dereg_mr()", ibv_dereg_mr(mr)); }
+    static constexpr const char *NAME = "ibv_dereg_mr";
+    static int destroy(ibv_mr *mr) { return ibv_dereg_mr(mr); }
 };
 using Mr = Owner<MrTraits>;
 
-inline Result<Mr> register_memory(ibv_pd &pd, void *ptr, std::size_t size, unsigned access) {
-    ibv_mr *mr = ibv_reg_mr(&pd, ptr, size, access);
-    if (mr == nullptr)
-        return failed("ibv_reg_mr()");
-    return Mr(mr);
-}
-
 struct CqTraits {
     using Object = ibv_cq;
-    static Status destroy(ibv_cq *cq) { return check("ibv_destroy_cq()", ibv_destroy_cq(cq)); }
+    static constexpr const char *NAME = "ibv_destroy_cq";
+    static int destroy(ibv_cq *cq) { return ibv_destroy_cq(cq); }
 };
 using Cq = Owner<CqTraits>;
 
+// A CQ of size entries whose events go to channel, armed; the device has room for most entries.
+// RPMA_E_PROVIDER.
+Cq create_cq(Call &call, ibv_context &device, uint32_t size, uint32_t most,
+             ibv_comp_channel *channel);
+
 struct CompChannelTraits {
     using Object = ibv_comp_channel;
-    static Status destroy(ibv_comp_channel *channel) {
-        return check("ibv_destroy_comp_channel()", ibv_destroy_comp_channel(channel));
-    }
+    static constexpr const char *NAME = "ibv_destroy_comp_channel";
+    static int destroy(ibv_comp_channel *channel) { return ibv_destroy_comp_channel(channel); }
 };
 using CompChannel = Owner<CompChannelTraits>;
 
-inline Result<CompChannel> create_comp_channel(ibv_context &device) {
-    ibv_comp_channel *channel = ibv_create_comp_channel(&device);
-    if (channel == nullptr)
-        return failed("ibv_create_comp_channel()");
-    return CompChannel(channel);
-}
+// RPMA_E_PROVIDER.
+CompChannel create_comp_channel(Call &call, ibv_context &device);
+
+// Blocks unless the descriptor of the channel is O_NONBLOCK; yields the queue that has an
+// event. nullptr: RPMA_E_NO_COMPLETION (nothing to read, or a signal came), RPMA_E_PROVIDER.
+ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel);
+
+// Has the queue give an event for the next completion. False: RPMA_E_PROVIDER.
+bool arm(Call &call, ibv_cq &queue);
 
 struct SrqTraits {
     using Object = ibv_srq;
-    static Status destroy(ibv_srq *srq) {
-        return check("ibv_destroy_srq()", ibv_destroy_srq(srq));
-    }
+    static constexpr const char *NAME = "ibv_destroy_srq";
+    static int destroy(ibv_srq *srq) { return ibv_destroy_srq(srq); }
 };
 using Srq = Owner<SrqTraits>;
 
-} // namespace rpma::verbs
+// *size is what is wanted, then what the device gave; it gives most at most. RPMA_E_PROVIDER.
+Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most);
+
+} // namespace rpma

@@ -7,11 +7,15 @@
 
 #include <utility>
 
-#include "verbs/failure.hh"
+#include "base/call.hh"
 
-namespace rpma::verbs {
+namespace rpma {
 
-// Traits name the object: using Object, static Status destroy(Object *).
+// Traits name the object and its end: using Object; const char *NAME, the provider's call; int
+// destroy(Object *), which returns 0 or an error number.
+//
+// What is left when an owner goes is destroyed without a word: that is how a half-built object
+// unwinds, whose failure is logged already.
 template <class Traits> class Owner {
   public:
     using Object = typename Traits::Object;
@@ -23,28 +27,44 @@ template <class Traits> class Owner {
         std::swap(object_, other.object_);
         return *this;
     }
-    ~Owner() { (void)close(); }
+    ~Owner() {
+        if (object_ != nullptr)
+            Traits::destroy(object_);
+    }
 
     explicit operator bool() const { return object_ != nullptr; }
     Object *get() const { return object_; }
     Object *operator->() const { return object_; }
 
-    // Destroys the object and forgets it, also when the provider refuses.
-    Status close() {
-        Object *object = std::exchange(object_, nullptr);
-        return object != nullptr ? Traits::destroy(object) : Status{};
+    // Destroys the object and forgets it, also when the provider refuses. RPMA_E_PROVIDER.
+    void release(Call &call) {
+        if (object_ != nullptr)
+            destroy(call, std::exchange(object_, nullptr));
     }
 
     // Destroys the object; it stays owned when the provider refuses, so that a retry works.
-    Status try_close() {
-        Status status = object_ != nullptr ? Traits::destroy(object_) : Status{};
-        if (status)
-            object_ = nullptr;
-        return status;
+    // False: refused. RPMA_E_PROVIDER.
+    bool try_release(Call &call) {
+        if (object_ != nullptr && !destroy(call, object_))
+            return false;
+        object_ = nullptr;
+        return true;
     }
 
   private:
+    static bool destroy(Call &call, Object *object) {
+        const int error = Traits::destroy(object);
+        if (error != 0)
+            RPMA_FAIL(call, RPMA_E_PROVIDER, error, "%s()", Traits::NAME);
+        return error == 0;
+    }
+
     Object *object_ = nullptr;
 };
 
-} // namespace rpma::verbs
+// The error number of a call that returns 0, or -1 and errno.
+inline int error_of(int result) {
+    return result == 0 ? 0 : errno;
+}
+
+} // namespace rpma

@@ -85,7 +85,7 @@ static void flush_needs_the_usage(bool native) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct rpma_mr_remote *remote = region(64, cases[i].usage);
         EXPECT_ERROR(rpma_flush(w.h.conn, remote, 0, 8, cases[i].type, 1, context),
-                     RPMA_E_NOSUPP, "type is not in the usage", "not registered for this");
+                     RPMA_E_NOSUPP, "type is not in the usage", "not registered with");
         MUST(rpma_mr_remote_delete(&remote));
     }
     world_drop(&w);

@@ -199,7 +199,8 @@ static void polling_fails_as_documented(void **state) {
         fake_poll_returns(2);
         expect_get_error(way,
                          &(struct expected_error){RPMA_E_UNKNOWN, "ibv_poll_cq() > 1",
-                                                  "ibv_poll_cq()", .calls = "ibv_poll_cq"},
+                                                  "ibv_poll_cq()", .calls = "ibv_poll_cq",
+                                                  .logs = "num_entries=1) returned 2"},
                          0);
         fake_fail("ibv_poll_cq", 1, EIO);
         expect_get_error(way,

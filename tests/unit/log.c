@@ -174,9 +174,9 @@ static void default_writes_to_syslog(void **state) {
         int severity;
         const char *tag;
     } cases[] = {
-        {an_error, LOG_ERR, "*ERROR*: mr_ptr == NULL\n"},
-        {an_info, LOG_INFO, "*INFO*: "},
-        {a_debug_message, LOG_DEBUG, "*DEBUG*: "},
+        {an_error, LOG_ERR, "*ERROR* mr.cc: "},
+        {an_info, LOG_INFO, "*INFO*  peer_cfg.cc: "},
+        {a_debug_message, LOG_DEBUG, "*DEBUG* mr.cc: "},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         int priority;
@@ -184,8 +184,8 @@ static void default_writes_to_syslog(void **state) {
         assert_string_equal(stderr_of(cases[i].log), "");
         const char *text = fake_syslog(&priority);
         assert_int_equal(priority, LOG_LOCAL7 | cases[i].severity);
-        assert_non_null(strstr(text, cases[i].tag));
-        assert_non_null(strstr(text, "rpma_"));
+        assert_ptr_equal(strstr(text, cases[i].tag), text);
+        assert_non_null(strstr(text, ": rpma_"));
     }
 }
 
@@ -194,8 +194,8 @@ static void default_copies_to_stderr_as_aux_says(void **state) {
     char pattern[512];
     regex_t expression;
     snprintf(pattern, sizeof(pattern),
-             "^[A-Z][a-z]{2} [0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6} \\[%ld\\] ERROR: "
-             "[a-z_]+\\.cc: +[0-9]+: rpma_mr_remote_delete: mr_ptr == NULL\n$",
+             "^[A-Z][a-z]{2} [0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6} \\[%ld\\] "
+             "\\*ERROR\\* [a-z_]+\\.cc: +[0-9]+: rpma_mr_remote_delete: mr_ptr == NULL\n$",
              (long)syscall(SYS_gettid));
     assert_int_equal(regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB), 0);
     use_default(RPMA_LOG_LEVEL_DEBUG, RPMA_LOG_LEVEL_ERROR);
@@ -241,7 +241,7 @@ static void default_shows_microseconds(void **state) {
 static void default_does_without_the_time(void **state) {
     (void)state;
     char begin[64];
-    snprintf(begin, sizeof(begin), " [%ld] ERROR: ", (long)syscall(SYS_gettid));
+    snprintf(begin, sizeof(begin), "[%ld] *ERROR* ", (long)syscall(SYS_gettid));
     use_default(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_ERROR);
     for (int i = 0; i < 2; i++) {
         clock_fails = i == 0, calendar_fails = i == 1;

@@ -131,7 +131,8 @@ static void check_outputs(const char *text, const char *file, int line) {
 
 // Nothing to read is no error, and what is not understood may still be harmless.
 static enum rpma_log_level level_of(int code) {
-    if (code == RPMA_E_NO_EVENT || code == RPMA_E_NO_COMPLETION)
+    if (code == RPMA_E_NO_EVENT || code == RPMA_E_NO_COMPLETION ||
+        code == RPMA_E_SHARED_CHANNEL || code == RPMA_E_NOT_SHARED_CHNL)
         return RPMA_LOG_LEVEL_DEBUG;
     return code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_LEVEL_ERROR;
 }
@@ -141,13 +142,17 @@ static void check_log(const char *function, const struct expected_error *expecte
                       const char *file, int line) {
     const enum rpma_log_level level =
         expected->level ? expected->level : level_of(expected->code);
-    char wanted[256];
-    if (expected->error)
-        snprintf(wanted, sizeof(wanted), "%s failed: %s (%d)", expected->cause,
-                 strerror(expected->error), expected->error);
-    else
+    // A provider call stands in the line with its parameters: "call(…) failed: text (number)".
+    char call[64] = "", wanted[256];
+    if (expected->error) {
+        snprintf(call, sizeof(call), "%.*s(", (int)strcspn(expected->cause, "("),
+                 expected->cause);
+        snprintf(wanted, sizeof(wanted), ") failed: %s (%d)", strerror(expected->error),
+                 expected->error);
+    } else {
         snprintf(wanted, sizeof(wanted), "%s",
                  expected->logs ? expected->logs : expected->cause);
+    }
     const struct logged_line *logged = logged_line(level, 0);
     const unsigned errors = logged_count(RPMA_LOG_LEVEL_ERROR);
     const char *wrong = NULL;
@@ -155,7 +160,8 @@ static void check_log(const char *function, const struct expected_error *expecte
         wrong = "not one line";
     else if (strcmp(logged->function, function) != 0)
         wrong = "another function";
-    else if (!strstr(logged->message, wanted))
+    else if (!strstr(logged->message, wanted) ||
+             strncmp(logged->message, call, strlen(call)) != 0)
         wrong = "another cause";
     else if (logged->format[strlen(logged->format) - 1] != '\n')
         wrong = "no newline";

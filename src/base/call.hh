@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// call.hh -- one call of an exported function: what failed in it, logged where it failed
+//
+// An exported function makes a Call and hands it down. Whatever fails says so to the Call, at
+// its place and with its parameters, and returns nothing (nullptr, an empty owner, false). The
+// Call remembers the first failure; at the end it gives the code to the caller and the
+// provider's error number to errno.
+//
+// Thread-safety: one thread.
+
+#pragma once
+
+#include <cerrno>
+
+#include "base/log.hh"
+
+namespace rpma {
+
+class Call {
+  public:
+    explicit Call(const char *function) : function_(function), errno_before_(errno) {}
+    Call(const Call &) = delete;
+
+    const char *function() const { return function_; }
+    bool failed() const { return code_ != 0; }
+
+    // Logs "<message> failed: <text of error> (error)<advice>", or the message alone when error
+    // is 0 (the provider gives no number). code is an RPMA_E_*; advice is text or "".
+    [[gnu::cold, gnu::noinline, gnu::format(printf, 7, 8)]] void
+    fail(const char *file, int line, int code, int error, const char *advice,
+         const char *format, ...);
+    // The same for what a program may ask for: logged for debugging only.
+    [[gnu::cold, gnu::noinline, gnu::format(printf, 6, 7)]] void
+    answer(const char *file, int line, int code, int error, const char *format, ...);
+
+    // Around attempts of which one must succeed: a failure before the last one is not the
+    // caller's, and is logged for information only.
+    void begin_attempt(bool last);
+    void end_attempts() { tentative_ = false; }
+
+    void restore_errno() const { errno = errno_before_; }
+    // The code for the caller. errno is the provider's error number of the first failure;
+    // without one it is what it was before the call.
+    int finish() const;
+
+    // Stores a value or hands an object over; what is empty was refused.
+    template <class Object, class Out> int deliver(Object &&object, Out *out) const {
+        if (failed())
+            return finish();
+        if constexpr (requires { object.release(); })
+            *out = object.release();
+        else
+            *out = object;
+        return 0;
+    }
+
+  private:
+    void note(rpma_log_level level, const char *file, int line, int code, int error,
+              const char *advice, const char *message);
+
+    const char *function_;
+    int errno_before_;
+    int code_ = 0;
+    int error_ = 0;
+    bool tentative_ = false;
+};
+
+} // namespace rpma
+
+#define RPMA_FAIL_ADVISING(call, code, error, advice, ...) \
+    (call).fail(__FILE__, __LINE__, code, error, advice, __VA_ARGS__)
+#define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
+#define RPMA_ANSWER(call, code, error, ...) \
+    (call).answer(__FILE__, __LINE__, code, error, __VA_ARGS__)

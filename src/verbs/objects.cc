@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// objects.cc -- calls of libibverbs that make objects
+
+#include "verbs/objects.hh"
+
+#include <algorithm>
+#include <climits>
+
+#include "verbs/text.hh"
+
+namespace rpma {
+
+bool query_device(Call &call, ibv_context &device, ibv_device_attr_ex &attributes) {
+    attributes = {};
+    const int error = ibv_query_device_ex(&device, nullptr, &attributes);
+    if (error != 0)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_query_device_ex()");
+    return error == 0;
+}
+
+Pd alloc_pd(Call &call, ibv_context &device) {
+    errno = 0;
+    ibv_pd *pd = ibv_alloc_pd(&device);
+    const int error = errno;
+    call.restore_errno();
+    if (pd == nullptr && error == 0)
+        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0,
+                  "ibv_alloc_pd() failed, the provider gives no reason");
+    else if (pd == nullptr)
+        RPMA_FAIL(call, error == ENOMEM ? RPMA_E_NOMEM : RPMA_E_PROVIDER, error,
+                  "ibv_alloc_pd()");
+    return Pd(pd);
+}
+
+Cq create_cq(Call &call, ibv_context &device, uint32_t size, uint32_t most,
+             ibv_comp_channel *channel) {
+    const int entries = static_cast<int>(std::min<uint32_t>(size, INT_MAX));
+    Cq queue(ibv_create_cq(&device, entries, nullptr, channel, 0));
+    if (!queue)
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
+                           limit_advice("cqe", size, "max_cqe", most).chars,
+                           "ibv_create_cq(cqe=%d)", entries);
+    else if (!arm(call, *queue.get()))
+        return {};
+    return queue;
+}
+
+CompChannel create_comp_channel(Call &call, ibv_context &device) {
+    CompChannel channel(ibv_create_comp_channel(&device));
+    if (!channel)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "ibv_create_comp_channel()");
+    return channel;
+}
+
+ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel) {
+    ibv_cq *queue = nullptr;
+    void *context = nullptr;
+    if (ibv_get_cq_event(&channel, &queue, &context) == 0)
+        return queue;
+    const int error = errno;
+    if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR)
+        RPMA_ANSWER(call, RPMA_E_NO_COMPLETION, error, "ibv_get_cq_event()");
+    else
+        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_get_cq_event()");
+    return nullptr;
+}
+
+bool arm(Call &call, ibv_cq &queue) {
+    const int error = ibv_req_notify_cq(&queue, 0);
+    if (error != 0)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
+    return error == 0;
+}
+
+Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most) {
+    ibv_srq_init_attr attributes = {};
+    attributes.attr.max_wr = *size;
+    attributes.attr.max_sge = 1;
+    Srq queue(ibv_create_srq(&pd, &attributes));
+    if (!queue)
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
+                           limit_advice("max_wr", *size, "max_srq_wr", most).chars,
+                           "ibv_create_srq(max_wr=%u, max_sge=1)", *size);
+    *size = attributes.attr.max_wr;
+    return queue;
+}
+
+} // namespace rpma

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// text.cc -- words for log lines
+
+#include "verbs/text.hh"
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <infiniband/verbs.h>
+#include <netdb.h>
+#include <rdma/rdma_cma.h>
+#include <sys/resource.h>
+
+namespace rpma {
+
+void Text::add(const char *format, ...) {
+    const std::size_t used = std::strlen(chars);
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(chars + used, sizeof(chars) - used, format, values);
+    va_end(values);
+}
+
+Text address_text(const sockaddr *address) {
+    Text text;
+    if (address == nullptr) {
+        text.add("any");
+        return text;
+    }
+    const socklen_t size =
+        address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+    char host[NI_MAXHOST], service[NI_MAXSERV];
+    if ((address->sa_family != AF_INET && address->sa_family != AF_INET6) ||
+        getnameinfo(address, size, host, sizeof(host), service, sizeof(service),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        text.add("an address of family %d", address->sa_family);
+    else
+        text.add(address->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, service);
+    return text;
+}
+
+namespace {
+
+struct Flag {
+    unsigned bit;
+    const char *name;
+};
+
+template <std::size_t N> Text flags_text(unsigned flags, const Flag (&names)[N]) {
+    Text text;
+    for (const Flag &flag : names) {
+        if ((flags & flag.bit) == 0)
+            continue;
+        text.add("%s%s", text.chars[0] != '\0' ? "|" : "", flag.name);
+        flags &= ~flag.bit;
+    }
+    if (flags != 0 || text.chars[0] == '\0')
+        text.add(text.chars[0] != '\0' ? "|0x%x" : flags != 0 ? "0x%x" : "0", flags);
+    return text;
+}
+
+} // namespace
+
+Text access_text(unsigned access) {
+    // The values of flush stand here because older headers lack the names.
+    static constexpr Flag names[] = {
+        {IBV_ACCESS_LOCAL_WRITE, "IBV_ACCESS_LOCAL_WRITE"},
+        {IBV_ACCESS_REMOTE_WRITE, "IBV_ACCESS_REMOTE_WRITE"},
+        {IBV_ACCESS_REMOTE_READ, "IBV_ACCESS_REMOTE_READ"},
+        {IBV_ACCESS_ON_DEMAND, "IBV_ACCESS_ON_DEMAND"},
+        {1 << 8, "IBV_ACCESS_FLUSH_GLOBAL"},
+        {1 << 9, "IBV_ACCESS_FLUSH_PERSISTENT"},
+    };
+    return flags_text(access, names);
+}
+
+Text send_flags_text(unsigned flags) {
+    static constexpr Flag names[] = {
+        {IBV_SEND_FENCE, "IBV_SEND_FENCE"},
+        {IBV_SEND_SIGNALED, "IBV_SEND_SIGNALED"},
+        {IBV_SEND_INLINE, "IBV_SEND_INLINE"},
+    };
+    return flags_text(flags, names);
+}
+
+const char *opcode_text(int opcode) {
+    switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+        return "IBV_WR_RDMA_WRITE";
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        return "IBV_WR_RDMA_WRITE_WITH_IMM";
+    case IBV_WR_SEND:
+        return "IBV_WR_SEND";
+    case IBV_WR_SEND_WITH_IMM:
+        return "IBV_WR_SEND_WITH_IMM";
+    default:
+        return "IBV_WR_RDMA_READ";
+    }
+}
+
+namespace {
+
+// Reasons of the InfiniBand CM, which RoCE has too: include/rdma/ib_cm.h of Linux, enum
+// ib_cm_rej_reason.
+const char *reject_reason(int reason) {
+    switch (reason) {
+    case 3:
+        return "the other side has no resources";
+    case 4:
+        return "the other side did not get an answer in time";
+    case 8:
+        return "nobody listens on that port";
+    case 10:
+        return "the other side still has an old connection with the same queue pair number";
+    case 28:
+        return "the program on the other side rejected it";
+    default:
+        return "see enum ib_cm_rej_reason of Linux";
+    }
+}
+
+} // namespace
+
+Text status_text(const rdma_cm_event &event) {
+    Text text;
+    // A positive status of a rejection is a reason of the CM, a negative one an error number;
+    // iWARP has the latter only.
+    if (event.event == RDMA_CM_EVENT_REJECTED && event.status > 0) {
+        text.add(": %s (reject reason %d)", reject_reason(event.status), event.status);
+    } else if (event.status != 0) {
+        char words[128];
+        const int error = event.status < 0 ? -event.status : event.status;
+        text.add(": %s (%d)", strerror_r(error, words, sizeof(words)), event.status);
+    }
+    if (event.event == RDMA_CM_EVENT_UNREACHABLE)
+        text.add("; does a firewall drop UDP port 4791, and does the other side run?");
+    return text;
+}
+
+Text memory_advice(ibv_context &device, int error, bool on_demand_paging) {
+    Text text;
+    rlimit limit;
+    if (error == ENOMEM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY)
+        text.add("; this process may lock %" PRIu64 " KiB (RLIMIT_MEMLOCK): raise it with "
+                 "'ulimit -l' or LimitMEMLOCK=",
+                 static_cast<uint64_t>(limit.rlim_cur) / 1024);
+    if (error == EOPNOTSUPP && !on_demand_paging)
+        text.add("; the memory of files on FS-DAX needs on-demand paging, which %s does not "
+                 "have: use device DAX",
+                 ibv_get_device_name(device.device));
+    return text;
+}
+
+Text device_advice(int error) {
+    Text text;
+    if (error != 0 && error != ENODEV && error != EADDRNOTAVAIL)
+        return text;
+    int count = 0;
+    ibv_device **devices = ibv_get_device_list(&count);
+    text.add("; RDMA devices of this machine:");
+    for (int i = 0; devices != nullptr && i < count; i++)
+        text.add(" %s", ibv_get_device_name(devices[i]));
+    text.add(count > 0 ? "; 'rdma link' shows their network devices" : " none");
+    if (devices != nullptr)
+        ibv_free_device_list(devices);
+    return text;
+}
+
+Text limit_advice(const char *what, uint64_t wanted, const char *limit, uint64_t has) {
+    Text text;
+    if (wanted > has)
+        text.add("; the device has %s %" PRIu64 ", %s is %" PRIu64, limit, has, what, wanted);
+    return text;
+}
+
+} // namespace rpma

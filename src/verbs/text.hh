@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// text.hh -- what log lines say about addresses, flags and limits; used when something failed
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+struct ibv_context;
+struct rdma_cm_event;
+struct sockaddr;
+
+namespace rpma {
+
+// A short text, cut when there is no room.
+struct Text {
+    char chars[256] = "";
+
+    [[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
+};
+
+// "192.168.0.1:7204", "[fe80::1%eth0]:7204"; "any" for NULL.
+Text address_text(const sockaddr *address);
+// "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ", "0" for none.
+Text access_text(unsigned access);
+// "IBV_SEND_SIGNALED|IBV_SEND_FENCE", "0" for none.
+Text send_flags_text(unsigned flags);
+// The name of a work request's or an event's kind.
+const char *opcode_text(int opcode);
+// What the status of a connection event says in words: a reject reason, or an error number.
+Text status_text(const rdma_cm_event &event);
+
+// Advice, to stand behind a failure; "" when there is none.
+Text memory_advice(ibv_context &device, int error, bool on_demand_paging);
+Text device_advice(int error);
+Text limit_advice(const char *what, uint64_t wanted, const char *limit, uint64_t has);
+
+} // namespace rpma

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// log_environment.c -- RPMA_LOG shows messages on stderr, whatever the program has set
+//
+// The library reads the variable when it is loaded, so each case is a process of its own: this
+// executable with the argument "child".
+
+#include "world.h"
+
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *self;
+
+// As in a program with privileges that its caller does not have.
+char *secure_getenv(const char *name) {
+    return getenv("PRIVILEGED") ? NULL : getenv(name);
+}
+
+static void silent(enum rpma_log_level level, const char *file_name, const int line_no,
+                   const char *function_name, const char *message_format, ...) {
+    (void)level, (void)file_name, (void)line_no, (void)function_name, (void)message_format;
+}
+
+// A program that wants to see nothing, and one message each of ERROR and INFO.
+static int child(void) {
+    static const unsigned char desc[1] = {1};
+    struct rpma_peer_cfg *pcfg = NULL;
+    (void)rpma_log_set_function(silent);
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+    (void)rpma_mr_remote_delete(NULL);
+    (void)rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &pcfg);
+    return rpma_peer_cfg_delete(&pcfg);
+}
+
+// What the child writes to stderr.
+static const char *stderr_with(const char *value, bool privileged) {
+    static char text[4096];
+    int ends[2], status = -1;
+    pid_t pid;
+    char *const words[] = {(char *)self, (char *)"child", NULL};
+    posix_spawn_file_actions_t actions;
+    if (value)
+        setenv("RPMA_LOG", value, 1);
+    else
+        unsetenv("RPMA_LOG");
+    if (privileged)
+        setenv("PRIVILEGED", "1", 1);
+    else
+        unsetenv("PRIVILEGED");
+    assert_int_equal(pipe(ends), 0);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    assert_int_equal(posix_spawn(&pid, self, &actions, NULL, words, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    size_t used = 0;
+    ssize_t got;
+    while ((got = read(ends[0], text + used, sizeof(text) - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    return text;
+}
+
+static unsigned lines(const char *text) {
+    unsigned count = 0;
+    for (; *text; text++)
+        count += *text == '\n';
+    return count;
+}
+
+static void variable_decides_what_is_shown(void **state) {
+    (void)state;
+    static const struct {
+        const char *value;
+        bool error, info;
+    } cases[] = {
+        {NULL, false, false},   {"", false, false},      {"fatal", false, false},
+        {"error", true, false}, {"notice", true, false}, {"warning", true, false},
+        {"INFO", true, true},   {"debug", true, true},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const char *text = stderr_with(cases[i].value, false);
+        assert_int_equal(strstr(text, " *ERROR* mr.cc: ") != NULL, cases[i].error);
+        assert_int_equal(strstr(text, " *INFO*  peer_cfg.cc: ") != NULL, cases[i].info);
+        assert_int_equal(lines(text), cases[i].error + cases[i].info);
+    }
+}
+
+static void other_values_are_named(void **state) {
+    (void)state;
+    const char *text = stderr_with("loud", false);
+    assert_non_null(strstr(text, "RPMA_LOG=loud is ignored"));
+    assert_int_equal(lines(text), 1);
+}
+
+static void privileged_programs_do_not_listen(void **state) {
+    (void)state;
+    assert_string_equal(stderr_with("debug", true), "");
+}
+
+int main(int argc, char **argv) {
+    self = argv[0];
+    if (argc == 2 && strcmp(argv[1], "child") == 0)
+        return child();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variable_decides_what_is_shown),
+        cmocka_unit_test(other_values_are_named),
+        cmocka_unit_test(privileged_programs_do_not_listen),
+    };
+    return cmocka_run_group_tests_name("log environment", tests, NULL, NULL);
+}
