@@ -109,7 +109,8 @@ struct ibv_context *fake_context(int number) {
     return &verbs->context;
 }
 
-// The list of devices, which the library asks for when it has to tell what there is: not recorded.
+// The list of devices, which the library asks for when it has to tell what there is: not
+// recorded.
 struct ibv_device **ibv_get_device_list(int *num_devices) {
     static struct ibv_device *list[3];
     list[0] = fake_context(0)->device;
