@@ -145,11 +145,15 @@ QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
     if (rdma_create_qp_ex(&id, &attributes) == 0)
         return QueuePair(&id);
     const int error = errno;
-    RPMA_FAIL_ADVISING(
-        call, RPMA_E_PROVIDER, error,
+    Text advice =
         limit_advice("the larger queue", std::max(wanted.max_send_wr, wanted.max_recv_wr),
-                     "max_qp_wr", most)
-            .chars,
+                     "max_qp_wr", most);
+    if (id.verbs != attributes.pd->context)
+        advice.add("; the connection is on device %s, the peer on %s",
+                   ibv_get_device_name(id.verbs->device),
+                   ibv_get_device_name(attributes.pd->context->device));
+    RPMA_FAIL_ADVISING(
+        call, RPMA_E_PROVIDER, error, advice.chars,
         "rdma_create_qp_ex(max_send_wr=%u, max_recv_wr=%u, max_send_sge=%u, max_recv_sge=%u, "
         "max_inline_data=%u, qp_type=IBV_QPT_RC, sq_sig_all=0)",
         wanted.max_send_wr, wanted.max_recv_wr, wanted.max_send_sge, wanted.max_recv_sge,

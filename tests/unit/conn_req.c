@@ -251,6 +251,7 @@ static void new_fails_when_a_size_or_the_device_is_refused(void **state) {
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
                  RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EINVAL,
                  .any_calls = true);
+    assert_non_null(strstr(logged_text(), "is on device fake0, the peer on fake1"));
     world_drop(&w);
 }
 
