@@ -7,6 +7,8 @@
  *
  * Conventions, unless a declaration says otherwise:
  * - A function returns 0 or one of the RPMA_E_* codes; outputs are written on success only.
+ * - After RPMA_E_PROVIDER errno is what libibverbs or librdmacm gave; where they give nothing,
+ * it stays as it was. The log has the cause in any case.
  * - A NULL argument where an object or an output is needed is RPMA_E_INVAL.
  * - Sizes, lengths and offsets are bytes; offsets count from the start of the memory region.
  * - rpma_*_delete, rpma_mr_dereg and rpma_ep_shutdown take the address of the handle, set the
@@ -41,7 +43,7 @@ extern "C" {
 
 #define RPMA_E_UNKNOWN (-100000)         /* a failure without a known cause */
 #define RPMA_E_NOSUPP (-100001)          /* not supported here */
-#define RPMA_E_PROVIDER (-100002)        /* libibverbs or librdmacm failed: see errno, log */
+#define RPMA_E_PROVIDER (-100002)        /* libibverbs or librdmacm failed: see log, errno */
 #define RPMA_E_NOMEM (-100003)           /* out of memory */
 #define RPMA_E_INVAL (-100004)           /* an argument is not valid */
 #define RPMA_E_NO_COMPLETION (-100005)   /* no completion is available now */
@@ -367,8 +369,8 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_pe
  * RPMA_E_PROVIDER. */
 int rpma_conn_disconnect(struct rpma_conn *conn);
 
-/* Deletes the connection in any state, with its queues. It is gone also when a step fails.
- * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+/* Deletes the connection in any state, with its queues; the other side of an established one
+ * gets RPMA_CONN_CLOSED. It is gone also when a step fails. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_conn_delete(struct rpma_conn **conn_ptr);
 
 /* *qp_num = number of the queue pair, as in the qp_num of its completions. RPMA_E_INVAL. */
@@ -457,7 +459,7 @@ int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, 
                        size_t len, int flags, uint32_t imm, const void *op_context);
 
 /* Posts a receive; dst NULL with offset 0 and len 0 takes an empty message. Messages fill
- * posted receives in no promised order. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+ * posted receives in the order of posting. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
               const void *op_context);
 
