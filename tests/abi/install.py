@@ -5,7 +5,8 @@
 """Installs into a directory of its own and builds a program with what is there.
 
 usage: install.py shared SOURCE BUILD    installs BUILD below a DESTDIR
-       install.py static SOURCE BUILD    configures and builds an archive first, with a prefix
+       install.py static SOURCE BUILD    configures and builds an archive first; installs it below
+                                         a prefix, then with libraries and headers outside of it
 
 Each: the installed files, the fields of librpma.pc, and a program linked with --no-undefined
 through pkg-config and through find_package(librpma), which then has to run.
@@ -29,16 +30,18 @@ LIBS = "-lrpma -libverbs -lrdmacm"
 
 
 class Installed:
-    """A prefix that librpma was installed to; root is the DESTDIR, or empty."""
+    """Where librpma was installed to; root is the DESTDIR, or empty."""
 
-    def __init__(self, source, build, root, kind):
-        self.source, self.root, self.kind = source, root, kind
+    def __init__(self, build, root, linked):
+        self.root, self.linked = root, linked
         options = {option["name"]: option["value"] for option in
                    json.loads(common.run(["meson", "introspect", "--buildoptions", build]))}
         self.version = json.loads(
             common.run(["meson", "introspect", "--projectinfo", build]))["version"]
-        self.prefix = pathlib.Path(f"{root}{options['prefix']}")
-        self.libdir = self.prefix / options["libdir"]
+        self.prefix, self.libdir, self.includedir = (
+            pathlib.Path(f"{root}{pathlib.PurePath(options['prefix'], directory)}")
+            for directory in ("", options["libdir"], options["includedir"]))
+        self.directories = [options["libdir"], options["includedir"]]
         self.sanitizer = options["b_sanitize"]
         self.pkgconfig = {**os.environ, "PKG_CONFIG_PATH": str(self.libdir / "pkgconfig"),
                           **({"PKG_CONFIG_SYSROOT_DIR": root} if root else {})}
@@ -52,20 +55,20 @@ class Installed:
 
 
 def check_files(installed):
-    libdir = installed.libdir.relative_to(installed.prefix)
-    library = (["librpma.a"] if installed.kind == "static" else ["librpma.so", "librpma.so.0"])
-    wanted = {"include/librpma.h"}
-    wanted |= {f"{libdir}/{name}" for name in [
+    library = (["librpma.a"] if installed.linked == "static" else ["librpma.so", "librpma.so.0"])
+    wanted = {installed.includedir / "librpma.h"}
+    wanted |= {installed.libdir / name for name in [
         *library, "pkgconfig/librpma.pc", "librpma/cmake/librpma-config.cmake",
         "librpma/cmake/librpma-config-version.cmake"]}
-    found = {str(path.relative_to(installed.prefix)) for path in installed.prefix.rglob("*")
-             if path.is_symlink() or path.is_file()}
-    outside = {path for path in found if not path.startswith(("share/man/", "share/doc/"))}
+    found = {path for directory in (installed.prefix, installed.libdir, installed.includedir)
+             for path in directory.rglob("*") if path.is_symlink() or path.is_file()}
+    manual = [installed.prefix / "share" / name for name in ("man", "doc")]
+    outside = {path for path in found if not any(map(path.is_relative_to, manual))}
     faults = [f"installed and not wanted: {path}" for path in outside - wanted]
     faults += [f"wanted and not installed: {path}" for path in wanted - outside]
     if faults:
         raise common.Fault(common.some(faults))
-    if installed.kind == "shared":
+    if installed.linked == "shared":
         link, real = installed.libdir / "librpma.so", installed.libdir / common.SONAME
         if not link.is_symlink() or os.readlink(link) != common.SONAME:
             raise common.Fault(f"librpma.so is no link to {common.SONAME}")
@@ -76,6 +79,11 @@ def check_files(installed):
 
 def check_package_fields(installed):
     lines = (installed.libdir / "pkgconfig" / "librpma.pc").read_text(encoding="utf-8")
+    directories = dict(line.split("=", 1) for line in lines.splitlines() if "dir=" in line)
+    for name, directory in zip(("libdir", "includedir"), installed.directories):
+        expected = directory if os.path.isabs(directory) else f"${{prefix}}/{directory}"
+        if directories[name] != expected:
+            raise common.Fault(f"librpma.pc: {name} is {directories[name]}, wanted {expected}")
     fields = dict(line.split(": ", 1) for line in lines.splitlines() if ": " in line)
     wanted = {"Name": "librpma", "Version": installed.version, "Cflags": "-I${includedir}",
               "Libs": f"-L${{libdir}} {LIBS}"}
@@ -91,9 +99,9 @@ def run_program(installed, target):
     """The program has to find this library at run time, or none when it has its own copy."""
     loaded = common.run(["ldd", target], env=installed.environment())
     shared = [line for line in loaded.splitlines() if common.SONAME in line]
-    if installed.kind == "static" and shared:
+    if installed.linked == "static" and shared:
         raise common.Fault(f"linked to {shared[0].strip()}, wanted the archive")
-    if installed.kind == "shared" and (not shared or str(installed.libdir) not in shared[0]):
+    if installed.linked == "shared" and (not shared or str(installed.libdir) not in shared[0]):
         raise common.Fault(f"{target.name} does not load {installed.libdir / common.SONAME}")
     if "libstdc++" in loaded and installed.sanitizer == "none":
         raise common.Fault(f"{target.name} loads libstdc++")
@@ -115,10 +123,13 @@ def check_pkg_config(installed):
 
 
 def check_cmake(installed):
+    below = installed.libdir.is_relative_to(installed.prefix)
+    found_in = installed.prefix if below else installed.libdir
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         common.run(["cmake", "-G", "Ninja", "-S", CMAKE_PROJECT, "-B", directory,
-                    f"-DCMAKE_PREFIX_PATH={installed.prefix}",
-                    f"-DEXPECTED_PREFIX={installed.prefix}",
+                    f"-DCMAKE_PREFIX_PATH={found_in}",
+                    f"-DEXPECTED_LIBDIR={installed.libdir}",
+                    f"-DEXPECTED_INCLUDEDIR={installed.includedir}",
                     f"-DEXPECTED_VERSION={installed.version}",
                     f"-DCMAKE_C_FLAGS={' '.join(sanitizing(installed))}"])
         common.run(["cmake", "--build", directory])
@@ -127,21 +138,29 @@ def check_cmake(installed):
     return "programs of find_package(librpma) run, by target and by variables"
 
 
-def install_shared(source, build, directory):
+def install_shared(build, directory):
     common.run(["meson", "install", "-C", build, "--no-rebuild", "--destdir", directory])
-    return Installed(source, build, directory, "shared")
+    return Installed(build, directory, "shared")
 
 
-def install_static(source, directory):
+def install_static(build, *layout):
+    common.run(["meson", "setup", "--reconfigure", build, *layout])
+    common.run(["meson", "install", "-C", build, "--no-rebuild"])
+    return Installed(build, "", "static")
+
+
+def install_static_layouts(source, directory):
     build = pathlib.Path(directory) / "build"
     # Newer Meson defines this by itself; the library must not need libstdc++ for it.
     common.run(["meson", "setup", build, source, "-Ddefault_library=static", "-Doptimization=0",
-                "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1",
-                "-Dtests=disabled", "-Dexamples=disabled", "-Dman=disabled",
-                f"--prefix={directory}/prefix"])
+                "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1", "-Dtests=disabled", "-Dexamples=disabled",
+                "-Dman=disabled", "-Dbench=disabled"])
     common.run(["meson", "compile", "-C", build, "rpma"])
-    common.run(["meson", "install", "-C", build, "--no-rebuild"])
-    return Installed(source, build, "", "static")
+    yield install_static(build, f"--prefix={directory}/prefix")
+    # As distributions do it whose packages have a directory for each output, Nix and Guix.
+    yield install_static(build, f"--prefix={directory}/outputs/program",
+                         f"--libdir={directory}/outputs/library/lib",
+                         f"--includedir={directory}/outputs/header/include")
 
 
 def main():
@@ -150,13 +169,13 @@ def main():
     kind, source, build = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         try:
-            installed = (install_shared(source, build, directory) if kind == "shared"
-                         else install_static(source, directory))
+            layouts = ([install_shared(build, directory)] if kind == "shared"
+                       else list(install_static_layouts(source, directory)))
         except common.Fault as fault:
             sys.exit(f"install {kind}: FAULT: {fault}")
         common.finish(f"install {kind}", [
-            lambda: check_files(installed), lambda: check_package_fields(installed),
-            lambda: check_pkg_config(installed), lambda: check_cmake(installed)])
+            lambda check=check, installed=installed: check(installed) for installed in layouts
+            for check in (check_files, check_package_fields, check_pkg_config, check_cmake)])
 
 
 if __name__ == "__main__":

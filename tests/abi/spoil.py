@@ -162,7 +162,7 @@ def spoil_header(directory):
 
 
 def spoil_install(build, directory):
-    installed = install.install_shared(common.ROOT, build, str(directory))
+    installed = install.install_shared(build, str(directory))
     install.check_files(installed)
     fields = installed.libdir / "pkgconfig" / "librpma.pc"
     text = fields.read_text(encoding="utf-8")
