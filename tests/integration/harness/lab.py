@@ -29,9 +29,10 @@ NATIVE_OPERATIONS = "native flush and atomic write"
 ANSWERS = "completion that says what became of a write"
 CONNECT_IN_BACKGROUND = "connection attempt that fails later than in the call"
 MANY_CONNECTIONS = "room for more than 48 connections of one process"
+REMOVAL_IN_USE = "removal of a device that programs hold open"
 LACKS = {
     "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, ANSWERS,
-            CONNECT_IN_BACKGROUND, MANY_CONNECTIONS},
+            CONNECT_IN_BACKGROUND, MANY_CONNECTIONS, REMOVAL_IN_USE},
 }
 
 
@@ -88,6 +89,8 @@ def wait_for_host(number, source, target, seconds=20):
             run(*command)
             return
     raise RuntimeError(f"{target} does not answer")
+
+
 def complaints():
     """What the kernel found wrong with itself so far."""
     return [line for line in run("dmesg").splitlines()
