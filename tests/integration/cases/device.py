@@ -3,8 +3,8 @@
 """What a device does by itself, and the manual therefore says."""
 
 from harness import lab
-from harness.case import case, connected, disconnect
-from harness.side import FLUSH_VISIBILITY, READ_SRC, SEND, WRITE_DST, expect
+from harness.case import (PORT, case, connect, connected, disconnect, listen)
+from harness.side import (FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, SEND, WRITE_DST, expect)
 
 BLOCK = 4096
 
@@ -60,3 +60,111 @@ def receive_needs_its_usage(test):
     else:
         expect("SUCCESS" in found, False, f"a success in {found}")
     server("check-set", mr=1, len=BLOCK, byte=0)
+
+
+@case("device", "a {verb} that leaves the local region ends with {status}, nothing arrives",
+      [{"verb": "write", "status": "WR_FLUSH_ERR"}, {"verb": "send", "status": "WR_FLUSH_ERR"},
+       {"verb": "read", "status": "LOC_PROT_ERR"}])
+def local_range(test, verb, status):
+    """The standard has LOC_PROT_ERR for all three; so have most devices."""
+    server, client = connected(test)
+    server("set", len=BLOCK, byte=0)
+    server("recv", mr=0, len=BLOCK)
+    client("memory", mr=1, size=2 * BLOCK)
+    client("set", mr=1, len=2 * BLOCK, byte=1)
+    client("reg", mr=1, len=BLOCK, usage=LOCAL_USAGES)
+    remote = {} if verb == "send" else {"rmr": 0}
+    client(verb, mr=1, off=BLOCK - 8, len=16, **remote)
+    client.completion(status if lab.IS_VIRTUAL else "LOC_PROT_ERR")
+    server("check-set", len=BLOCK, byte=0)
+    client("check-set", mr=1, len=2 * BLOCK, byte=1)
+
+
+@case("device", "a connection deleted without being disconnected: the other side sees CLOSED")
+def deleted(test):
+    server, client = connected(test)
+    client("conn-delete")
+    server.event("CLOSED")
+
+
+@case("device", "receives complete when this side disconnects, not when the other did")
+def receives_end(test):
+    server, client = connected(test)
+    for side in (server, client):
+        side("recv", mr=0, len=BLOCK, ctx=9)
+    client("disconnect")
+    expect(client.completion("WR_FLUSH_ERR").ctx, 9, "receive")
+    server.event("CLOSED")
+    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    server("disconnect")
+    expect(server.completion("WR_FLUSH_ERR").ctx, 9, "receive")
+    client.event("CLOSED")
+
+
+@case("device", "a server's ESTABLISHED comes once the client takes its own")
+def handshake(test):
+    server, client = test.peers()
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-req")
+    server("connect")
+    client("epoll-add", fd="event", tag=1)
+    client("epoll-wait")  # the server's answer is here
+    server.refuses("ERR_TIMEOUT", "event", timeout=500)
+    client.event("ESTABLISHED")
+    server.event("ESTABLISHED")
+    disconnect(client, server)
+
+
+@case("device", "who receives a message sees what was written before it")
+def order(test):
+    server, client = connected(test, 1 << 20)
+    for seed in range(20):
+        server("recv", mr=0, len=8)
+        client("fill", off=BLOCK, len=BLOCK * 100, seed=seed)
+        client("write", mr=0, off=BLOCK, rmr=0, roff=BLOCK, len=BLOCK * 100, flags=1)
+        client("send", mr=0, len=8)
+        server.completion(opcode="RECV", busy=1)
+        server("check", off=BLOCK, len=BLOCK * 100, seed=seed)
+        client.completion(opcode="SEND")
+    disconnect(client, server)
+
+
+@case("device", "receives are used in the order in which they were posted")
+def receive_order(test):
+    server, client = connected(test)
+    for number in range(5):
+        server("recv", mr=0, off=64 * number, len=64, ctx=number)
+    for number in range(5):
+        client("send", mr=0, len=8)
+    expect([found.ctx for found in server.completions(5)], list(range(5)), "receives")
+    client.completions(5)
+    disconnect(client, server)
+
+
+@case("device", "default configurations lose no completion")
+def default_sizes(test):
+    """
+    Nobody polls before all messages are there, so the queues hold as much as they ever have to:
+    ten sends and ten receives on each side.
+    """
+    count = 10
+    server, client = connected(test)
+    for side in (server, client):
+        for number in range(count):
+            side("recv", mr=0, off=64 * number, len=64, ctx=number)
+        side("set", len=4096, byte=0)
+        side("fill", off=8192, len=64, seed=1)
+    for side in (server, client):
+        for number in range(count):
+            side("send", mr=0, off=8192, len=64, ctx=100 + number)
+    for side in (server, client):
+        while side.code("check", off=64 * (count - 1), len=64, seed=1) != "ok":
+            pass
+    for side in (server, client):
+        found = side.completions(2 * count)
+        for opcode, first in (("RECV", 0), ("SEND", 100)):
+            contexts = [one.ctx for one in found if one.opcode == opcode]
+            expect(contexts, list(range(first, first + count)), f"{side.name}: {opcode}")
+    disconnect(client, server)

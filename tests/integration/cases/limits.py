@@ -1,22 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A user that is not root."""
+"""A user that is not root, with little memory that may be pinned, or without the devices."""
 
 import glob
 import os
 import stat
 
 from harness import lab
-from harness.case import case
+from harness.case import case, connect, disconnect, listen, share_region
 from harness.side import expect
 
 NOBODY = "65534"
+LIMIT = 1 << 20
 ENOMEM, ENODEV = "12", "19"
 
 
 def as_user(*limits):
     lab.need_virtual("another user")
     return (*limits, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+
+
+@case("limits", "a user that is not root registers what fits RLIMIT_MEMLOCK, and works with it")
+def memlock(test):
+    wrapper = as_user("prlimit", f"--memlock={LIMIT}:{LIMIT}")
+    server, client = test.peers(wrapper=wrapper)
+    client("memory", mr=1, size=2 * LIMIT)
+    before = len(test.said())
+    client.begin("reg", mr=1, usage=255)
+    code, answer = client.take()
+    expect((code, answer.get("errno")), ("RPMA_E_PROVIDER", ENOMEM), "more than the limit")
+    expect("Cannot allocate memory" in test.said()[before:], True, "the log says what is short")
+    share_region(server, client)
+    listen(server)
+    connect(server, client)
+    client("fill", len=4096, seed=1)
+    client("write", mr=0, rmr=0, len=4096, flags=1)
+    client("flush", rmr=0, len=4096, persistent=0)
+    client.completion()
+    server("check", len=4096, seed=1)
+    disconnect(client, server)
 
 
 @case("limits", "a user that may not open {nodes}: RPMA_E_PROVIDER, errno {errno}",
