@@ -12,6 +12,11 @@ from harness.side import Failed, expect
 
 KINDS = {"global": "fd00:77::", "link-local": "fe80::77:"}
 NAME = "several.test"
+# Addresses in networks that a host has, but not through its RDMA device; and some that it has
+# through it. getaddrinfo() puts what is closer to the host's own address first: these do not
+# share as many bits with it as those.
+NOWHERE = {"IPv4": "10.78.0.", "IPv6": "fd00:78::"}
+DISTANT = {"IPv4": "10.77.0.129", "IPv6": "fd00:77::8001"}
 PREFIX = {"IPv4": 24, "IPv6": 64}
 
 
@@ -89,6 +94,20 @@ def ipv6(test, kind):
            "device towards the server")
 
 
+def nowhere(test, number):
+    """A network device without an RDMA device; returns addresses on it: {family: address}."""
+    lab.need_virtual("another network device")
+    lab.run("modprobe", "dummy")
+    ip = ["ip", "-n", lab.host(number), "link"]
+    lab.run(*ip, "add", "nowhere", "type", "dummy")
+    test.undo.callback(lab.run, *ip, "del", "nowhere")
+    lab.run(*ip, "set", "nowhere", "addrgenmode", "none", "up")
+    own = {family: f"{prefix}{number}" for family, prefix in NOWHERE.items()}
+    for address in own.values():
+        add_address(test, number, address, "nowhere")
+    return own
+
+
 def knows(test, number, addresses):
     """What starts a side that finds these addresses behind NAME, in this order."""
     lab.need_virtual("another list of hosts")
@@ -101,6 +120,73 @@ def knows(test, number, addresses):
     found = [line.split()[0] for line in said.splitlines() if "STREAM" in line]
     expect((sorted(found), found[-1]), (sorted(addresses), addresses[-1]), f"addresses of {NAME}")
     return wrapper
+
+
+def pair(test, server_wrapper=(), client_wrapper=()):
+    server = test.side(1, "server", wrapper=server_wrapper)
+    client = test.side(2, "client", wrapper=client_wrapper)
+    for side in (server, client):
+        side("peer")
+    share_region(server, client)
+    return server, client
+
+
+FAMILIES = [{"first": first, "second": second} for first in NOWHERE for second in NOWHERE]
+# By the rules of getaddrinfo() IPv6 comes first.
+ORDERED = [row for row in FAMILIES if (row["first"], row["second"]) != ("IPv4", "IPv6")]
+
+
+def listed(test, number, first, second, count=2):
+    """The addresses of a name on host number: some of no use, then one of host 1."""
+    add_address(test, 1, DISTANT[second])
+    if second == "IPv6":
+        add_address(test, 2, KINDS["global"] + "2")
+    lab.wait_for_host(2, None, DISTANT[second])
+    own = nowhere(test, number)[first]
+    if number == 1:
+        return [own, DISTANT[second]]
+    return [f"{NOWHERE[first]}{3 + index}" for index in range(count - 1)] + [DISTANT[second]]
+
+
+@case("addresses", "a client's name: first {first} of no use, then {second} of the server",
+      ORDERED)
+def client_name(test, first, second):
+    addresses = listed(test, 2, first, second)
+    server, client = pair(test, (), knows(test, 2, addresses))
+    server.address = addresses[1]
+    listen(server)
+    server.address = NAME  # what the client is told
+    connect(server, client)
+    work(server, client)
+    disconnect(client, server)
+    found = client("context", addr=NAME, remote=1)["device"]
+    expect(found, client.device, "device towards the server")
+
+
+@case("addresses", "a server's name: first {first} of no use, then {second} of its device",
+      ORDERED)
+def server_name(test, first, second):
+    addresses = listed(test, 1, first, second)
+    server, client = pair(test, knows(test, 1, addresses))
+    device = server.device
+    expect(server("context", addr=NAME)["device"], device, "device of the name")
+    server("listen", addr=NAME, port=PORT)
+    server.address = addresses[1]
+    connect(server, client)
+    work(server, client)
+    disconnect(client, server)
+
+
+@case("addresses", "a name with {count} addresses, the last of which is the server",
+      [{"count": 1}, {"count": 20}])
+def long_list(test, count):
+    addresses = listed(test, 2, "IPv4", "IPv4", count)
+    server, client = pair(test, (), knows(test, 2, addresses))
+    server.address = addresses[-1]
+    listen(server)
+    server.address = NAME
+    connect(server, client)
+    disconnect(client, server)
 
 
 @case("addresses", "a name without an address: every call says so")
