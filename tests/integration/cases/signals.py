@@ -102,7 +102,7 @@ def stopped(test):
     server, client = test.peers()
     server("handle-signal", signal=int(signal.SIGTERM), restart=0)
     listen(server)
-    server.begin("serve")
+    server.begin("refuse-all")
     client("req-new", addr=server.address, port=PORT)
     client("connect")
     client.event("REJECTED")

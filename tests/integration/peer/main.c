@@ -20,11 +20,18 @@ static const struct command *const tables[] = {
 };
 
 static const struct command *find_command(const char *verb) {
+    const struct command *found = NULL;
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-        for (const struct command *command = tables[i]; command->verb != NULL; command++)
-            if (strcmp(command->verb, verb) == 0)
-                return command;
-    bad_script("unknown command '%s'", verb);
+        for (const struct command *command = tables[i]; command->verb != NULL; command++) {
+            if (strcmp(command->verb, verb) != 0)
+                continue;
+            if (found != NULL)
+                bad_script("two commands are called '%s'", verb);
+            found = command;
+        }
+    if (found == NULL)
+        bad_script("unknown command '%s'", verb);
+    return found;
 }
 
 const char *code_name(int ret) {

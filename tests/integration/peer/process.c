@@ -109,7 +109,7 @@ static int do_handle_signal(const struct args *args) {
 }
 
 /* A server as there are many: it turns clients away until a signal stops it. */
-static int do_serve(const struct args *args) {
+static int do_refuse_all(const struct args *args) {
     uint64_t refused = 0;
     (void)args;
     stop = 0;
@@ -130,6 +130,6 @@ const struct command process_commands[] = {
     {"fork-status", do_fork_status},
     {"set-user", do_set_user},
     {"handle-signal", do_handle_signal},
-    {"serve", do_serve},
+    {"refuse-all", do_refuse_all},
     {NULL, NULL},
 };
