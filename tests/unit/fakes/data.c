@@ -25,7 +25,9 @@ static void check_sge(const char *call, const struct ibv_sge *sge) {
     fake_misuse("%s: lkey %u belongs to no live region", call, sge->lkey);
 }
 
-// Reads what the opcode uses and nothing else.
+// Reads what providers read, whatever the opcode is: libibverbs/cmd.c, ibv_cmd_post_send(), and
+// providers/rxe/rxe.c, convert_send_wr(), copy imm_data of each request; init_send_wqe() copies
+// wr.rdma.remote_addr of each one that is no atomic operation (rdma-core 56).
 static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
     fake_touch(&wr->wr_id, sizeof(wr->wr_id));
     fake_touch(&wr->next, sizeof(wr->next));
@@ -37,6 +39,8 @@ static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
         to->sge = wr->sg_list[0];
         fake_touch(&to->sge, sizeof(to->sge));
     }
+    fake_touch(&wr->imm_data, sizeof(wr->imm_data));
+    fake_touch(&wr->wr.rdma.remote_addr, sizeof(wr->wr.rdma.remote_addr));
     if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
         to->imm = wr->imm_data;
     if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) {
