@@ -118,7 +118,8 @@ rpma_cq *rpma_conn::wait(Call &call) {
     rpma_cq *fired = cq()->is(queue) ? cq() : rcq();
     if (fired == nullptr || !fired->is(queue)) {
         ibv_ack_cq_events(queue, 1);
-        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "an event of a CQ that is not the connection's");
+        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0,
+                  "ibv_get_cq_event() returned a CQ that is not the connection's");
         return nullptr;
     }
     return fired->take_event(call) ? fired : nullptr;

@@ -40,7 +40,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
         return nullptr;
     const int timeout_ms = cfg.timeout_ms;
     auto transport = try_each_route(
-        call, names, [&](sockaddr *source, sockaddr *destination) -> std::optional<Transport> {
+        call, names, addr, port,
+        [&](sockaddr *source, sockaddr *destination) -> std::optional<Transport> {
             CmId id = CmId::create(call, nullptr);
             if (!id || !id.resolve_addr(call, source, destination, timeout_ms) ||
                 !id.resolve_route(call, timeout_ms))

@@ -33,7 +33,7 @@ Names resolve_name(Call &call, const char *name, const char *port, Side side) {
     return nullptr;
 }
 
-Routes routes_to(Call &call, const addrinfo &address) {
+Routes routes_to(Call &call, const addrinfo &address, const char *name, const char *port) {
     rdma_addrinfo hints = {};
     hints.ai_family = address.ai_family;
     hints.ai_qp_type = IBV_QPT_RC;
@@ -47,8 +47,9 @@ Routes routes_to(Call &call, const addrinfo &address) {
     const int error = errno;
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
                        "rdma_getaddrinfo(dst_addr=%s, ai_qp_type=IBV_QPT_RC, "
-                       "ai_port_space=RDMA_PS_TCP)",
-                       address_text(address.ai_addr).chars);
+                       "ai_port_space=RDMA_PS_TCP; node=%s, service=%s)",
+                       address_text(address.ai_addr).chars, name,
+                       port != nullptr ? port : "none");
     return nullptr;
 }
 

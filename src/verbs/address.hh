@@ -29,8 +29,9 @@ using Routes = std::unique_ptr<rdma_addrinfo, RoutesDeleter>;
 Names resolve_name(Call &call, const char *name, const char *port, Side side);
 
 // The ways to one remote address: where an IBACM service runs, it adds its own with a source
-// address; there is always the address as it is. RPMA_E_PROVIDER.
-Routes routes_to(Call &call, const addrinfo &address);
+// address; there is always the address as it is. name and port are for the log.
+// RPMA_E_PROVIDER.
+Routes routes_to(Call &call, const addrinfo &address, const char *name, const char *port);
 
 // What attempt(const addrinfo &) makes of the first address for which it makes something; when
 // there is none, the failure of the last address counts.
@@ -47,11 +48,14 @@ template <class Attempt> auto try_each(Call &call, const Names &names, Attempt a
 }
 
 // The same over every route to every address: attempt(sockaddr *source, sockaddr *destination).
-template <class Attempt> auto try_each_route(Call &call, const Names &names, Attempt attempt) {
-    for (const addrinfo *name = names.get();; name = name->ai_next) {
-        const bool last_name = name->ai_next == nullptr;
+// name and port are what names was resolved from.
+template <class Attempt>
+auto try_each_route(Call &call, const Names &names, const char *name, const char *port,
+                    Attempt attempt) {
+    for (const addrinfo *address = names.get();; address = address->ai_next) {
+        const bool last_name = address->ai_next == nullptr;
         call.begin_attempt(last_name);
-        Routes routes = routes_to(call, *name);
+        Routes routes = routes_to(call, *address, name, port);
         for (const rdma_addrinfo *route = routes.get(); route != nullptr;
              route = route->ai_next) {
             call.begin_attempt(last_name && route->ai_next == nullptr);

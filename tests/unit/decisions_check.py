@@ -152,4 +152,5 @@ def main():
     checks[sys.argv[1]](*sys.argv[2:])
 
 
-main()
+if __name__ == '__main__':
+    main()

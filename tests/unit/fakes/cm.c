@@ -276,6 +276,11 @@ static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type typ
 }
 
 void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
+    fake_cm_event_status(fd, type, 0, data, len);
+}
+
+void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, const void *data,
+                          uint8_t len) {
     FAKE_LOCKED;
     unsigned count;
     struct fake_event_channel *channel = channel_on(fd);
@@ -291,6 +296,7 @@ void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8
     made->counted_on = id;
     seen->event.id = &id->id;
     seen->event.event = type;
+    seen->event.status = status;
     const uint8_t length = length_seen(id, type, len);
     if (length > 0 && len > length)
         fake_misuse("fake_cm_event: %u bytes of private data do not fit", len);

@@ -196,6 +196,12 @@ void fake_wait_lets_in(int signal);
 // and RoCE the private data of a message comes in full length, filled up with zeros: 56 bytes
 // of a request, 196 of an acceptance, 148 of a rejection. On iWARP it comes as it was sent.
 void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len);
+// The same with a status. Linux 7.3, drivers/infiniband/core/cma.c: of a rejection it is the
+// reason of the InfiniBand CM (cma_ib_handler(), IB_CM_REJ_RECEIVED), on iWARP a negative error
+// number (cma_iw_handler()); of UNREACHABLE, ROUTE_ERROR and ADDR_ERROR a negative error
+// number.
+void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, const void *data,
+                          uint8_t len);
 // Live CM IDs on the event channel of that descriptor.
 unsigned fake_ids_on(int fd);
 // Events that wait there.

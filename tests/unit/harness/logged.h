@@ -14,7 +14,7 @@ struct logged_line {
     char file[64];
     char function[64];
     char format[256];
-    char message[512]; // without the newline
+    char message[1024]; // without the newline
 };
 
 // Catches everything from now on.

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// failure_lines.c -- makes one failure happen and prints what the library logs of it, for
+// failure_lines.py, which compares this library with its predecessor
+//
+//   unit-failure-lines --list       the names of all failures
+//   unit-failure-lines NAME         what the library says about that failure
+//   unit-failure-lines --layout     one line of each level, as the default function writes it
+//
+// Printed are rows of words with tabs between them: "code", the code of the call that failed;
+// "line", level, function and message of a log line; "memory", "posted", "rkey", "lkey", values
+// that differ from run to run, or must not be told; "syslog" and "priority", level and what
+// syslog() got.
+
+#include "failure_lines.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+
+struct world failing_world;
+
+static struct world *const w = &failing_world;
+
+static bool stand(const struct failure *failure) {
+    // Addresses that need more than 32 bits: the predecessor cuts them.
+    unsigned char desc[21];
+    const struct shape shape = {.incoming =
+                                    failure->stage == INCOMING || failure->stage == SERVING,
+                                .shared = failure->stage == SHARING,
+                                .private_data = 3};
+    world_descriptor(desc, FAILING_REMOTE_ADDR, FAILING_REMOTE_SIZE, FAILING_RKEY,
+                     failure->usage ? failure->usage : WORLD_EVERY_USAGE);
+    if (failure->stage == NOTHING)
+        return true;
+    if (!world_peer(w) || !STEP(w, rpma_mr_remote_delete(&w->h.remote)) ||
+        !STEP(w, rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w->h.remote)))
+        return false;
+    switch (failure->stage) {
+    case LISTENING:
+        return world_listen(w);
+    case OUTGOING:
+    case INCOMING:
+        return world_request(w, &shape);
+    case PEER:
+        return true;
+    default:
+        return world_request(w, &shape) && world_connect(w, &shape);
+    }
+}
+
+static void fail_as_said(const struct failure *failure) {
+    char names[128];
+    snprintf(names, sizeof(names), "%s", failure->faults);
+    for (char *rest, *name = strtok_r(names, " ", &rest); name;
+         name = strtok_r(NULL, " ", &rest))
+        fake_fail(name, 1, failure->error);
+}
+
+static void print_lines(int code) {
+    printf("code\t%s\n", contract_code_name(code));
+    for (int level = RPMA_LOG_LEVEL_FATAL; level <= RPMA_LOG_LEVEL_DEBUG; level++) {
+        const struct logged_line *line;
+        for (unsigned i = 0; (line = logged_line((enum rpma_log_level)level, i)); i++)
+            printf("line\t%d\t%s\t%s\n", level, line->function, line->message);
+    }
+}
+
+static void print_values(void) {
+    const struct fake_call *post = fake_last("ibv_post_send");
+    printf("memory\t%#llx\n", (unsigned long long)(uintptr_t)w->memory);
+    if (post)
+        printf("posted\t%#llx\n", (unsigned long long)post->send.sge.addr);
+    printf("rkey\t%#x\nlkey\t%#x\n", FAILING_RKEY, fake_lkey(w->memory));
+}
+
+// What the advice about locked memory tells, whatever this machine allows.
+static void limit_memory(void) {
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    limit.rlim_cur = 48 * 1024;
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+}
+
+static void happen(void **state) {
+    const struct failure *failure = *state;
+    fake_reset();
+    limit_memory();
+    if (failure->device)
+        failure->device(fake_device());
+    logged_start();
+    assert_true(stand(failure));
+    if (failure->faults)
+        fail_as_said(failure);
+    unit_begin();
+    print_lines(failure->call());
+    print_values();
+}
+
+// One line of each level that a program can cause in every release, by the default function.
+static void lay_out(void **state) {
+    (void)state;
+    static const struct {
+        enum rpma_log_level level;
+        const char *failure;
+    } ways[] = {{RPMA_LOG_LEVEL_ERROR, "pd: refused"},
+                {RPMA_LOG_LEVEL_NOTICE, "request: no route"},
+                {RPMA_LOG_LEVEL_INFO, "peer configuration"},
+                {RPMA_LOG_LEVEL_DEBUG, "remote region"}};
+    for (size_t i = 0; i < LENGTH(ways); i++) {
+        const struct failure *failure = failure_called(ways[i].failure);
+        int priority;
+        fake_reset();
+        assert_true(stand(failure));
+        if (failure->faults)
+            fail_as_said(failure);
+        (void)rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
+        (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, ways[i].level);
+        (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_DEBUG);
+        fake_syslog_forget();
+        (void)failure->call();
+        printf("syslog\t%d\t%s", ways[i].level, fake_syslog(&priority));
+        printf("priority\t%d\t%d\n", ways[i].level, priority);
+        (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED);
+        memset(&w->h, 0, sizeof(w->h));
+    }
+}
+
+int main(int argc, char **argv) {
+    const struct failure *failure = argc == 2 ? failure_called(argv[1]) : NULL;
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        for (size_t i = 0; i < failure_count; i++)
+            puts(failures[i].name);
+        return 0;
+    }
+    if (!failure && (argc != 2 || strcmp(argv[1], "--layout") != 0)) {
+        fprintf(stderr, "usage: unit-failure-lines --list | --layout | NAME\n");
+        return 2;
+    }
+    const char *trouble = fake_hook_allocator();
+    if (trouble) {
+        fprintf(stderr, "failure_lines: %s\n", trouble);
+        return 1;
+    }
+    unit_leaves_errno_out = true;
+    const struct CMUnitTest tests[] = {
+        {argv[1], failure ? happen : lay_out, NULL, NULL, (void *)(uintptr_t)failure}};
+    return _cmocka_run_group_tests("failure_lines", tests, 1, NULL, NULL);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// failure_lines.h -- failures that the library logs, and how each one is made to happen
+
+#ifndef FAILURE_LINES_H
+#define FAILURE_LINES_H 1
+
+#include "world.h"
+
+#define FAILING_REMOTE_ADDR 0x123456780u
+#define FAILING_REMOTE_SIZE 64u
+#define FAILING_RKEY 0x5ec4e7e4u
+
+// What there is before the call that fails.
+enum stage { NOTHING, PEER, LISTENING, OUTGOING, INCOMING, CONNECTED, SERVING, SHARING };
+
+struct failure {
+    const char *name;
+    enum stage stage;
+    const char *faults; // provider calls that fail once; NULL: the call itself is to blame
+    int error;          // of the faults
+    int (*call)(void);
+    uint8_t usage; // of the remote region; 0: every
+    void (*device)(struct fake_device *device);
+};
+
+extern const struct failure failures[];
+extern const size_t failure_count;
+const struct failure *failure_called(const char *name);
+
+extern struct world failing_world;
+
+#endif // FAILURE_LINES_H
