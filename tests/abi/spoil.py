@@ -21,6 +21,7 @@ import install
 import library
 import mutants
 import releases
+import tags
 
 
 def expect(what, check, complaint):
@@ -158,6 +159,29 @@ def spoil_header(directory):
     return len(HEADER)
 
 
+# ---- what a reader finds -------------------------------------------------------------------
+
+
+# A definition that is gone, or hidden behind a macro, and one that is there twice.
+TAGS = [
+    ("api/cq.cc", "int rpma_cq_get_fd(", "int cq_get_fd(", "rpma_cq_get_fd: ctags finds no"),
+    ("api/cq.cc", "int rpma_cq_wait(struct rpma_cq *cq) {",
+     "EXPORT(int, rpma_cq_wait, struct rpma_cq *cq) {", "rpma_cq_wait: ctags finds no"),
+    ("api/ep.cc", "int rpma_ep_get_fd(", "int rpma_cq_get_fd(", "finds 2 definitions"),
+]
+
+
+def spoil_tags(directory):
+    for number, (file, old, new, complaint) in enumerate(TAGS):
+        source = directory / str(number)
+        shutil.copytree(common.ROOT / "src", source)
+        text = (source / file).read_text(encoding="utf-8")
+        (source / file).write_text(replaced(text, old, new), encoding="utf-8")
+        expect(f"tags, {new}", lambda source=source: tags.check_tags(
+            source, common.read_symbols()), complaint)
+    return len(TAGS)
+
+
 # ---- what is installed ---------------------------------------------------------------------
 
 
@@ -232,6 +256,7 @@ def main():
             step("addresses", spoil_addresses, build / "src" / common.SONAME),
             step("dependencies", spoil_dependencies, root / "dependencies"),
             step("header", spoil_header, root / "header"),
+            step("tags", spoil_tags, root / "tags"),
             step("install", spoil_install, build, root / "install"),
             step("bindings", spoil_bindings),
             step("behaviour", spoil_behaviour, build, fakes, compiler, root / "behaviour")])
