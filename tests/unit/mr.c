@@ -103,6 +103,12 @@ static void descriptor_has_the_layout_of_all_releases(void **state) {
     world_drop(&w);
 }
 
+// Whether the last failure's line has that text.
+static bool line_says(const char *text) {
+    const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
+    return line != NULL && strstr(line->message, text) != NULL;
+}
+
 static void reg_fails_with_the_provider(void **state) {
     (void)state;
     static const int errors[] = {EIO, ENOMEM, EINVAL, EACCES};
@@ -113,9 +119,13 @@ static void reg_fails_with_the_provider(void **state) {
         fake_fail("ibv_reg_mr", 1, errors[i]);
         mr = NULL;
         WATCH(mr);
-        EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, RPMA_MR_USAGE_SEND, &mr),
+        EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64,
+                                 RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST, &mr),
                      RPMA_E_PROVIDER, "ibv_reg_mr() failed", "ibv_reg_mr()", errors[i],
                      "ibv_reg_mr");
+        assert_true(
+            line_says("length=64, access=IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ)"));
+        assert_false(line_says("on-demand paging"));
         world_drop(&w);
     }
 }
@@ -128,6 +138,7 @@ static void reg_fails_without_on_demand_paging(void **state) {
     WATCH(mr);
     EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, RPMA_MR_USAGE_SEND, &mr), RPMA_E_PROVIDER,
                  "ibv_reg_mr() failed", "ibv_reg_mr()", EOPNOTSUPP, "ibv_reg_mr");
+    assert_true(line_says("FS-DAX needs on-demand paging"));
     world_drop(&w);
 }
 

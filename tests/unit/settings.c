@@ -157,7 +157,11 @@ static void peer_cfg_survives_its_descriptor(void **state) {
         struct rpma_peer_cfg *pcfg = NULL;
         size_t size = 0;
         bool supported = byte == 0;
+        logged_forget();
         MUST(rpma_peer_cfg_from_descriptor(received, 1 + byte % 3, &pcfg));
+        assert_string_equal(logged_line(RPMA_LOG_LEVEL_INFO, 0)->message,
+                            byte != 0 ? "direct write to PMem: yes"
+                                      : "direct write to PMem: no");
         MUST(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &supported));
         assert_int_equal(supported, byte != 0);
         MUST(rpma_peer_cfg_get_descriptor_size(pcfg, &size));
