@@ -23,16 +23,23 @@ struct client {
     unsigned round;
 };
 
-// The queue and its receive CQ are as long as there can be messages at once.
+// A receive for each client's message, and one for the client whose answer has just left: it
+// may send again before the memory of that answer takes messages again. On iWARP a message that
+// finds no receive ends its connection.
+static uint32_t receives_for(uint32_t clients) {
+    return clients + 1;
+}
+
 static struct rpma_srq *open_srq(struct side *side, uint32_t clients) {
+    uint32_t receives = receives_for(clients);
     struct rpma_srq_cfg *cfg;
     struct rpma_srq *srq;
     CALL(rpma_srq_cfg_new(&cfg));
-    CALL(rpma_srq_cfg_set_rq_size(cfg, clients));
-    CALL(rpma_srq_cfg_set_rcq_size(cfg, clients));
+    CALL(rpma_srq_cfg_set_rq_size(cfg, receives));
+    CALL(rpma_srq_cfg_set_rcq_size(cfg, receives));
     CALL(rpma_srq_new(side->peer, cfg, &srq));
     CALL(rpma_srq_cfg_delete(&cfg));
-    for (size_t i = 0; i < clients; i++)
+    for (size_t i = 0; i < receives; i++)
         CALL(rpma_srq_recv(srq, side->mr, i * sizeof(struct message), sizeof(struct message),
                            side->memory.ptr + i * sizeof(struct message)));
     return srq;
@@ -72,7 +79,8 @@ static void answer(struct side *side, struct rpma_srq *srq, struct client *clien
 
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
-    struct side side = open_server_side(&args, args.number * sizeof(struct message), USAGE);
+    struct side side =
+        open_server_side(&args, receives_for(args.number) * sizeof(struct message), USAGE);
     struct rpma_srq *srq = open_srq(&side, args.number);
     struct client *clients = calloc(args.number, sizeof(*clients));
     struct rpma_cq *rcq;
