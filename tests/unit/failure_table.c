@@ -5,9 +5,6 @@
 
 #include "failure_lines.h"
 
-#include <limits.h>
-#include <stdio.h>
-
 static struct world *const w = &failing_world;
 
 #define CALL(name, expression) \
@@ -185,6 +182,9 @@ static void without_device(struct fake_device *device) {
 static void unknown_name(struct fake_device *device) {
     device->gai_error = -2; // EAI_NONAME
 }
+static void on_second_device(struct fake_device *device) {
+    device->other_device = 1;
+}
 
 const struct failure failures[] = {
     {"pd: refused", NOTHING, "ibv_alloc_pd", EACCES, new_peer, 0, NULL},
@@ -195,6 +195,7 @@ const struct failure failures[] = {
     {"odp: device query", NOTHING, "ibv_query_device_ex", EIO, is_odp_capable, 0, NULL},
     {"local: no device", NOTHING, NULL, 0, local_device, 0, without_device},
     {"local: no ID", NOTHING, "rdma_create_id", ENODEV, local_device, 0, NULL},
+    {"local: rdma_cm closed", NOTHING, "rdma_create_id", ENOMEM, local_device, 0, NULL},
     {"local: name", NOTHING, "getaddrinfo rdma_getaddrinfo", EIO, local_device, 0, NULL},
     {"local: bind", NOTHING, "rdma_bind_addr", ENODEV, local_device, 0, NULL},
     {"remote: name", NOTHING, "getaddrinfo rdma_getaddrinfo", EIO, remote_device, 0, NULL},
@@ -215,18 +216,21 @@ const struct failure failures[] = {
     {"listen: ID", PEER, "rdma_create_id", ENODEV, listen_there, 0, NULL},
     {"listen: name", PEER, "getaddrinfo rdma_getaddrinfo", EIO, listen_there, 0, NULL},
     {"listen: bind", PEER, "rdma_bind_addr", EADDRNOTAVAIL, listen_there, 0, NULL},
+    {"listen: port taken", PEER, "rdma_bind_addr", EADDRINUSE, listen_there, 0, NULL},
     {"listen: port", PEER, "rdma_listen", EADDRINUSE, listen_there, 0, NULL},
     {"shutdown", LISTENING, "rdma_destroy_id", EBUSY, shutdown_ep, 0, NULL},
     {"next request: none", LISTENING, "rdma_get_cm_event", EAGAIN, next_request, 0, NULL},
     {"next request: fails", LISTENING, "rdma_get_cm_event", EIO, next_request, 0, NULL},
     {"next request: event", LISTENING, NULL, 0, strange_request, 0, NULL},
     {"next request: cq", LISTENING, "ibv_create_cq", ENOMEM, get_request, 0, NULL},
+    {"next request: another device", LISTENING, NULL, 0, get_request, 0, on_second_device},
     {"next request: qp", LISTENING, "rdma_create_qp_ex", ENOMEM, get_request, 0, NULL},
     {"request: ID", PEER, "rdma_create_id", ENODEV, request, 0, NULL},
     {"request: name", PEER, "getaddrinfo rdma_getaddrinfo", EIO, request, 0, NULL},
     {"request: unknown name", PEER, NULL, 0, request, 0, unknown_name},
     {"request: IBACM", PEER, "rdma_getaddrinfo", EIO, request, 0, NULL},
     {"request: resolve", PEER, "rdma_resolve_addr", ENODEV, request, 0, NULL},
+    {"request: loopback", PEER, "rdma_resolve_route", ENODEV, request, 0, NULL},
     {"request: no route", PEER, "rdma_resolve_route", ETIMEDOUT, request, 0, NULL},
     {"request: channel", PEER, "ibv_create_comp_channel", EMFILE, request, 0, NULL},
     {"request: cq", PEER, "ibv_create_cq", ENOMEM, request, 0, NULL},
@@ -280,6 +284,7 @@ const struct failure failures[] = {
     {"flush: persistent usage", CONNECTED, NULL, 0, flush_persistently, 0x10, NULL},
     {"flush: visible usage", CONNECTED, NULL, 0, flush_visibly, 0x20, NULL},
     {"send", CONNECTED, "ibv_post_send", ENOMEM, send_it, 0, NULL},
+    {"send: another process", CONNECTED, "ibv_post_send", EACCES, send_it, 0, NULL},
     {"receive", CONNECTED, "ibv_post_recv", ENOMEM, receive, 0, NULL},
     {"receive early", OUTGOING, "ibv_post_recv", ENOMEM, receive_early, 0, NULL},
 };
