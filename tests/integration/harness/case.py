@@ -14,6 +14,8 @@ from .side import ALL_USAGES, LOCAL_USAGES, ForkedProcess, Side, expect
 
 TABLE = []
 PORT = "7204"
+# What these groups ask has the same answer in both builds: they run on one.
+EITHER_BUILD = {"addresses", "device", "fork", "limits", "overrun", "signals"}
 
 
 class Case:
@@ -37,13 +39,14 @@ class Case:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") + ".log"
 
 
-def case(group, title, table=({},), limit=60, builds=("native", "plain"), needs=(),
-         lacks=None):
+def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None):
     """
     Enters a function into the table, once per row of values. limit: seconds until it counts as
-    failed, on an idle machine. builds: those it runs on; others would show nothing more.
+    failed, on an idle machine. builds: those it runs on, where others would show nothing more.
     needs: features (lab.py) that not every provider has. lacks: the one whose absence it shows.
     """
+    builds = builds or (("native",) if group in EITHER_BUILD else ("native", "plain"))
+
     def enter(function):
         TABLE.extend(Case(group, title, function, values, limit, builds, needs, lacks)
                      for values in table)
