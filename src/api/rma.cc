@@ -194,9 +194,14 @@ inline bool is_allowed(unsigned usage, rpma_flush_type type) {
 }
 
 #ifdef RPMA_NATIVE_FLUSH
+// A flush that is no read: one of the device, or one that is not allowed.
 [[gnu::noinline]] int flush_natively(const rpma_conn *conn, const rpma_mr_remote *dst,
                                      size_t dst_offset, size_t len, rpma_flush_type type,
                                      int flags, const void *op_context) {
+    const unsigned types = conn->flush_types.load(std::memory_order_relaxed);
+    if (conn->flush_mode != FlushMode::NATIVE || !is_allowed(types & dst->usage, type))
+        [[unlikely]]
+        return refuse_flush(conn, dst, type);
     const uint8_t what =
         type == RPMA_FLUSH_TYPE_PERSISTENT ? IBV_FLUSH_PERSISTENT : IBV_FLUSH_GLOBAL;
     const uint64_t remote_addr = dst->addr + dst_offset;
@@ -216,12 +221,12 @@ int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_of
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
     RPMA_REFUSE(len > UINT32_MAX);
-    const unsigned types = conn->flush_types.load(std::memory_order_relaxed);
+    const unsigned types = conn->read_flushes.load(std::memory_order_relaxed);
     if (!is_allowed(types & dst->usage, type)) [[unlikely]]
-        return refuse_flush(conn, dst, type);
 #ifdef RPMA_NATIVE_FLUSH
-    if (conn->flush_mode == FlushMode::NATIVE) [[unlikely]]
         return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
+#else
+        return refuse_flush(conn, dst, type);
 #endif
     RPMA_REFUSE(dst_offset >= dst->size);
     return flush_by_read(conn, dst, dst_offset, flags, op_context);

@@ -22,6 +22,7 @@ rpma_conn::rpma_conn(Transport &&transport)
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     writes_natively = extended != nullptr && extended->wr_atomic_write != nullptr;
 #endif
+    allow_persistent_flush(false);
 }
 
 std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, rpma_peer &peer,
@@ -129,7 +130,9 @@ void rpma_conn::allow_persistent_flush(bool allow) {
     unsigned types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     if (allow)
         types |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+    const unsigned reads = flush_mode == FlushMode::EMULATED ? types : 0;
     flush_types.store(static_cast<uint8_t>(types), std::memory_order_relaxed);
+    read_flushes.store(static_cast<uint8_t>(reads), std::memory_order_relaxed);
 }
 
 const char *rpma::event_text(rpma_conn_event event) {

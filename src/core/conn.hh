@@ -66,8 +66,11 @@ struct rpma_conn : rpma::Allocated {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     ibv_qp_ex *extended; // the same queue pair for what the device does itself, or nullptr
 #endif
-    // RPMA_MR_USAGE_FLUSH_TYPE_* bits of the flushes that may be posted.
-    std::atomic<uint8_t> flush_types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    // RPMA_MR_USAGE_FLUSH_TYPE_* bits of the flushes that may be posted; read_flushes is the
+    // same while flushes are emulated, else 0: one question tells a flush that it may be such a
+    // read.
+    std::atomic<uint8_t> flush_types = 0;
+    std::atomic<uint8_t> read_flushes = 0;
     rpma::FlushMode flush_mode = rpma::FlushMode::EMULATED;
     bool writes_natively = false; // atomic writes
     std::atomic<bool> warned_of_misalignment = false;
