@@ -121,8 +121,6 @@ bool CmId::disconnect(Call &call) {
 }
 
 void CmId::release(Call &call) {
-    if (id_ == nullptr)
-        return;
     if (pending_ && rdma_reject(id_, nullptr, 0) != 0)
         RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_reject()");
     if (rdma_destroy_id(id_) != 0)

@@ -33,13 +33,11 @@ Text address_text(const sockaddr *address) {
     }
     const socklen_t size =
         address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-    char host[NI_MAXHOST], service[NI_MAXSERV];
-    if ((address->sa_family != AF_INET && address->sa_family != AF_INET6) ||
-        getnameinfo(address, size, host, sizeof(host), service, sizeof(service),
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        text.add("an address of family %d", address->sa_family);
-    else
-        text.add(address->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, service);
+    // getnameinfo() leaves these when it does not know the family (AF_IB).
+    char host[NI_MAXHOST] = "?", service[NI_MAXSERV] = "?";
+    (void)getnameinfo(address, size, host, sizeof(host), service, sizeof(service),
+                      NI_NUMERICHOST | NI_NUMERICSERV);
+    text.add(address->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, service);
     return text;
 }
 
@@ -56,10 +54,9 @@ template <std::size_t N> Text flags_text(unsigned flags, const Flag (&names)[N])
         if ((flags & flag.bit) == 0)
             continue;
         text.add("%s%s", text.chars[0] != '\0' ? "|" : "", flag.name);
-        flags &= ~flag.bit;
     }
-    if (flags != 0 || text.chars[0] == '\0')
-        text.add(text.chars[0] != '\0' ? "|0x%x" : flags != 0 ? "0x%x" : "0", flags);
+    if (text.chars[0] == '\0')
+        text.add("0");
     return text;
 }
 
@@ -143,9 +140,10 @@ Text status_text(const rdma_cm_event &event) {
 
 Text memory_advice(ibv_context &device, int error, bool on_demand_paging) {
     Text text;
-    rlimit limit;
-    if (error == ENOMEM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
-        limit.rlim_cur != RLIM_INFINITY)
+    rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    if (error == ENOMEM)
+        (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur != RLIM_INFINITY)
         text.add("; this process may lock %" PRIu64 " KiB (RLIMIT_MEMLOCK): raise it with "
                  "'ulimit -l' or LimitMEMLOCK=",
                  static_cast<uint64_t>(limit.rlim_cur) / 1024);
@@ -163,7 +161,7 @@ Text device_advice(int error) {
     int count = 0;
     ibv_device **devices = ibv_get_device_list(&count);
     text.add("; RDMA devices of this machine:");
-    for (int i = 0; devices != nullptr && i < count; i++)
+    for (int i = 0; i < count; i++)
         text.add(" %s", ibv_get_device_name(devices[i]));
     text.add(count > 0 ? "; 'rdma link' shows their network devices" : " none");
     if (devices != nullptr)

@@ -61,6 +61,39 @@ static void events_have_meanings(void **state) {
     world_drop(&w);
 }
 
+// The status of an event stands in its log line, in words.
+static void status_is_told_in_words(void **state) {
+    (void)state;
+    static const struct {
+        enum rdma_cm_event_type type;
+        int status;
+        const char *words;
+    } cases[] = {
+        {RDMA_CM_EVENT_REJECTED, 0, "(RDMA_CM_EVENT_REJECTED)"},
+        {RDMA_CM_EVENT_REJECTED, 3, "the other side has no resources (reject reason 3)"},
+        {RDMA_CM_EVENT_REJECTED, 4, "did not get an answer in time (reject reason 4)"},
+        {RDMA_CM_EVENT_REJECTED, 8, "nobody listens on that port (reject reason 8)"},
+        {RDMA_CM_EVENT_REJECTED, 10, "the same queue pair number (reject reason 10)"},
+        {RDMA_CM_EVENT_REJECTED, 28, "the other side rejected it (reject reason 28)"},
+        {RDMA_CM_EVENT_REJECTED, 5, "see enum ib_cm_rej_reason of Linux (reject reason 5)"},
+        {RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, ": Connection refused (-111)"},
+        {RDMA_CM_EVENT_CONNECT_ERROR, ECONNRESET, ": Connection reset by peer (104)"},
+        {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, ": Connection timed out (-110); does a fire"},
+    };
+    new_conn(&outgoing);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        enum rpma_conn_event event;
+        fake_cm_event_status(world_event_fd(&w), cases[i].type, cases[i].status, NULL, 0);
+        logged_forget();
+        MUST(rpma_conn_next_event(w.h.conn, &event));
+        const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_WARNING, 0);
+        assert_non_null(line);
+        if (!strstr(line->message, cases[i].words))
+            fail_msg("'%s' does not contain '%s'", line->message, cases[i].words);
+    }
+    world_drop(&w);
+}
+
 static void events_without_meaning_are_consumed(void **state) {
     (void)state;
     static const enum rdma_cm_event_type types[] = {
@@ -291,6 +324,7 @@ static void getters_tell_queue_pair_and_queues(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(events_have_meanings),
+        TEST(status_is_told_in_words),
         TEST(events_without_meaning_are_consumed),
         TEST(no_event_is_no_failure),
         TEST(event_failures_are_the_providers),

@@ -95,6 +95,20 @@ static void new_makes_room_for_all_completions(void **state) {
     }
 }
 
+static void new_names_a_limit_that_is_exceeded(void **state) {
+    (void)state;
+    fake_device()->max_cqe = 100;
+    new_world();
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, 101));
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "ibv_create_cq()", EINVAL,
+                 .any_calls = true);
+    assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message,
+                           "; the device has max_cqe 100, cqe is 101"));
+    world_drop(&w);
+}
+
 static void new_describes_the_queue_pair(void **state) {
     (void)state;
     new_world();
@@ -338,6 +352,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(new_resolves_and_makes_the_queues),
         TEST(new_makes_room_for_all_completions),
+        TEST(new_names_a_limit_that_is_exceeded),
         TEST(new_describes_the_queue_pair),
         TEST(new_fails_with_each_call),
         TEST(new_explains_a_name_that_is_not_known),

@@ -30,8 +30,10 @@ static void silent(enum rpma_log_level level, const char *file_name, const int l
 static int child(void) {
     static const unsigned char desc[1] = {1};
     struct rpma_peer_cfg *pcfg = NULL;
-    (void)rpma_log_set_function(silent);
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+    (void)rpma_log_set_function(getenv("CHILD_AUX") ? NULL : silent);
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, getenv("CHILD_AUX") ? RPMA_LOG_LEVEL_DEBUG
+                                                                         : RPMA_LOG_DISABLED);
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_DEBUG);
     (void)rpma_mr_remote_delete(NULL);
     (void)rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &pcfg);
     return rpma_peer_cfg_delete(&pcfg);
@@ -95,6 +97,17 @@ static void variable_decides_what_is_shown(void **state) {
     }
 }
 
+// Both sinks of a program that shows messages on stderr itself: each message once.
+static void messages_are_not_shown_twice(void **state) {
+    (void)state;
+    setenv("CHILD_AUX", "1", 1);
+    const char *text = stderr_with("error", false);
+    unsetenv("CHILD_AUX");
+    assert_non_null(strstr(text, " *ERROR* mr.cc: "));
+    assert_non_null(strstr(text, " *INFO*  peer_cfg.cc: "));
+    assert_int_equal(lines(text), 2);
+}
+
 static void other_values_are_named(void **state) {
     (void)state;
     const char *text = stderr_with("loud", false);
@@ -113,6 +126,7 @@ int main(int argc, char **argv) {
         return child();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variable_decides_what_is_shown),
+        cmocka_unit_test(messages_are_not_shown_twice),
         cmocka_unit_test(other_values_are_named),
         cmocka_unit_test(privileged_programs_do_not_listen),
     };

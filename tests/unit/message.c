@@ -141,6 +141,24 @@ static void recv_failures_are_reported(void **state) {
     }
 }
 
+// A post without a buffer fails like any other.
+static void empty_posts_fail_with_the_provider(void **state) {
+    (void)state;
+    new_conn(false);
+    fake_fail("ibv_post_send", 1, ENOMEM);
+    EXPECT_ERROR(rpma_send(w.h.conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, context),
+                 RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", ENOMEM,
+                 "ibv_post_send");
+    fake_faults_off();
+    fake_fail("ibv_post_recv", 1, ENOMEM);
+    EXPECT_ERROR(rpma_recv(w.h.conn, NULL, 0, 0, context), RPMA_E_PROVIDER,
+                 "ibv_post_recv() failed", "ibv_post_recv()", ENOMEM, "ibv_post_recv");
+    assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message,
+                           "the receive queue is full: take completions"));
+    fake_faults_off();
+    world_drop(&w);
+}
+
 // The provider decides: a queue pair with a shared queue takes no receive of its own.
 static void recv_is_refused_with_a_shared_queue(void **state) {
     (void)state;
@@ -152,9 +170,13 @@ static void recv_is_refused_with_a_shared_queue(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(send_posts_a_slice),         TEST(send_without_region_sends_nothing),
-        TEST(send_failures_are_reported), TEST(recv_posts_a_slice_or_nothing),
-        TEST(recv_failures_are_reported), TEST(recv_is_refused_with_a_shared_queue),
+        TEST(send_posts_a_slice),
+        TEST(send_without_region_sends_nothing),
+        TEST(send_failures_are_reported),
+        TEST(recv_posts_a_slice_or_nothing),
+        TEST(recv_failures_are_reported),
+        TEST(empty_posts_fail_with_the_provider),
+        TEST(recv_is_refused_with_a_shared_queue),
     };
     return UNIT_RUN("message", tests);
 }

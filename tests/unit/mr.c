@@ -5,6 +5,8 @@
 
 #include "world.h"
 
+#include <sys/resource.h>
+
 static struct world w;
 static struct rpma_mr_local *mr;
 
@@ -236,12 +238,43 @@ static void advise_translates_errors(void **state) {
     world_drop(&w);
 }
 
+static struct rlimit memlock;
+
+int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
+    assert_int_equal(resource, RLIMIT_MEMLOCK);
+    *limit = memlock;
+    return 0;
+}
+
+static void reg_names_the_limit_of_locked_memory(void **state) {
+    (void)state;
+    static const struct {
+        rlim_t limit;
+        int error;
+        bool is_told;
+    } cases[] = {{65536, ENOMEM, true}, {RLIM_INFINITY, ENOMEM, false}, {65536, EIO, false}};
+    new_peer();
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        memlock.rlim_cur = cases[i].limit;
+        fake_fail("ibv_reg_mr", 1, cases[i].error);
+        EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, RPMA_MR_USAGE_SEND, &w.h.mr),
+                     RPMA_E_PROVIDER, "ibv_reg_mr() failed", "ibv_reg_mr()", cases[i].error,
+                     "ibv_reg_mr");
+        fake_faults_off();
+        const char *message = logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message;
+        assert_int_equal(strstr(message, "may lock 64 KiB (RLIMIT_MEMLOCK)") != NULL,
+                         cases[i].is_told);
+    }
+    world_drop(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(usage_becomes_access),
         TEST(getters_tell_what_was_registered),
         TEST(descriptor_has_the_layout_of_all_releases),
         TEST(reg_fails_with_the_provider),
+        TEST(reg_names_the_limit_of_locked_memory),
         TEST(reg_fails_without_on_demand_paging),
         TEST(reg_retries_with_on_demand_paging),
         TEST(reg_retries_once),

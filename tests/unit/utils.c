@@ -126,10 +126,14 @@ static void address_without_device_is_an_error(void **state) {
     for (size_t i = 0; i < LENGTH(sides); i++) {
         struct ibv_context *context = fake_context(1);
         fake_device()->no_device = true;
+        fake_device()->no_list = i > 0;
         WATCH(context);
         EXPECT_ERROR(rpma_utils_get_ibv_context("0.0.0.0", sides[i].type, &context),
                      RPMA_E_PROVIDER, "no device stands behind the address",
                      "no device stands behind the address", .calls = all_calls_of(i));
+        assert_int_equal(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message,
+                                "RDMA devices of this machine: none") != NULL,
+                         i > 0);
     }
 }
 
