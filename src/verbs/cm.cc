@@ -83,8 +83,9 @@ bool CmId::resolve_route(Call &call, int timeout_ms) {
     if (rdma_resolve_route(id_, timeout_ms) == 0)
         return true;
     const int error = errno;
-    RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
-              address_text(rdma_get_peer_addr(id_)).chars, timeout_ms);
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+                       "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
+                       address_text(rdma_get_peer_addr(id_)).chars, timeout_ms);
     return false;
 }
 
@@ -95,11 +96,23 @@ bool CmId::migrate(Call &call, const EventChannel &channel) {
     return false;
 }
 
+namespace {
+
+const char *private_data_advice(int error, const rdma_conn_param &param) {
+    return error == EINVAL && param.private_data_len > 0
+               ? "; InfiniBand and RoCE carry 56 bytes of private data with a request and 196 "
+                 "with the answer"
+               : "";
+}
+
+} // namespace
+
 bool CmId::connect(Call &call, rdma_conn_param &param) {
     if (rdma_connect(id_, &param) == 0)
         return true;
-    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_connect(private_data_len=%u)",
-              param.private_data_len);
+    const int error = errno;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, private_data_advice(error, param),
+                       "rdma_connect(private_data_len=%u)", param.private_data_len);
     return false;
 }
 
@@ -108,8 +121,9 @@ bool CmId::accept(Call &call, rdma_conn_param &param) {
         pending_ = false;
         return true;
     }
-    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_accept(private_data_len=%u)",
-              param.private_data_len);
+    const int error = errno;
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, private_data_advice(error, param),
+                       "rdma_accept(private_data_len=%u)", param.private_data_len);
     return false;
 }
 
