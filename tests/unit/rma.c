@@ -216,6 +216,12 @@ static void atomic_write_warns_of_a_misaligned_region(void **state) {
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function, "rpma_atomic_write");
     MUST(atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+    fake_fail("ibv_post_send", 1, ENOMEM);
+    EXPECT_ERROR(rpma_atomic_write(w.h.conn, w.h.remote, 8, (char[8]){0},
+                                   RPMA_F_COMPLETION_ALWAYS, context),
+                 RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", ENOMEM,
+                 "ibv_post_send");
+    fake_faults_off();
     world_drop(&w);
 }
 
