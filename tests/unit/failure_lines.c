@@ -50,7 +50,7 @@ static bool stand(const struct failure *failure) {
 }
 
 static void fail_as_said(const struct failure *failure) {
-    char names[128];
+    static char names[128]; // the fakes keep the pointers
     snprintf(names, sizeof(names), "%s", failure->faults);
     for (char *rest, *name = strtok_r(names, " ", &rest); name;
          name = strtok_r(NULL, " ", &rest))
