@@ -61,7 +61,7 @@ struct rpma_peer : rpma::Allocated {
     rpma::Pd pd_;
     rpma::FlushTarget flush_target_;
     rpma_capabilities device_;
-    bool flush_natively_; // what connections of this side do
+    [[maybe_unused]] bool flush_natively_; // what connections of this side do
 };
 
 // Whether a device serves reads and writes of reliable connections by on-demand paging.
