@@ -143,8 +143,8 @@ def install_shared(build, directory):
     return Installed(build, directory, "shared")
 
 
-def install_static(build, *layout):
-    common.run(["meson", "setup", "--reconfigure", build, *layout])
+def install_static(source, build, *layout):
+    common.run(["meson", "setup", "--reconfigure", build, source, *layout])
     common.run(["meson", "install", "-C", build, "--no-rebuild"])
     return Installed(build, "", "static")
 
@@ -156,9 +156,9 @@ def install_static_layouts(source, directory):
                 "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1", "-Dtests=disabled", "-Dexamples=disabled",
                 "-Dman=disabled", "-Dbench=disabled"])
     common.run(["meson", "compile", "-C", build, "rpma"])
-    yield install_static(build, f"--prefix={directory}/prefix")
+    yield install_static(source, build, f"--prefix={directory}/prefix")
     # As distributions do it whose packages have a directory for each output, Nix and Guix.
-    yield install_static(build, f"--prefix={directory}/outputs/program",
+    yield install_static(source, build, f"--prefix={directory}/outputs/program",
                          f"--libdir={directory}/outputs/library/lib",
                          f"--includedir={directory}/outputs/header/include")
 
