@@ -22,8 +22,9 @@ inline int post_error(int result) {
     return result == -1 ? 0 : result < 0 ? -result : result;
 }
 
-// size is the setting that gave the queue its size. The size itself is not at hand: keeping the
-// connection over the provider's call would cost every post what only a failed one needs.
+// What stands behind a failed post: setting is the function that sets the size of the queue.
+// The size itself is not at hand: keeping the connection over the provider's call would cost
+// every post what only a failed one needs.
 inline Text post_advice(int result, const char *queue, const char *setting) {
     Text text;
     if (post_error(result) == 0)

@@ -79,7 +79,6 @@ struct rpma_conn : rpma::Allocated {
   private:
     bool is_shared(rpma::Call &call) const;
 
-    rpma::FlushTargetUse
-        flush_target_; // only if flushes are emulated; goes after the queue pair
+    rpma::FlushTargetUse flush_target_; // if flushes are emulated; goes after the queue pair
     rpma::Transport transport_;
 };

@@ -27,14 +27,18 @@ Text address_text(const sockaddr *address);
 Text access_text(unsigned access);
 // "IBV_SEND_SIGNALED|IBV_SEND_FENCE", "0" for none.
 Text send_flags_text(unsigned flags);
-// The name of a work request's or an event's kind.
+// The name of the opcode of a work request, enum ibv_wr_opcode.
 const char *opcode_text(int opcode);
 // What the status of a connection event says in words: a reject reason, or an error number.
 Text status_text(const rdma_cm_event &event);
 
-// Advice, to stand behind a failure; "" when there is none.
+// Advice, to stand behind a failure; "" when there is none. error is an error number.
+//
+// For memory that does not register: RLIMIT_MEMLOCK, or FS-DAX without on-demand paging.
 Text memory_advice(ibv_context &device, int error, bool on_demand_paging);
+// For an address without a device, error 0 included: the devices that there are.
 Text device_advice(int error);
+// For a size (what, wanted) above the limit of the device (its name, what the device has).
 Text limit_advice(const char *what, uint64_t wanted, const char *limit, uint64_t has);
 
 } // namespace rpma
