@@ -27,7 +27,6 @@ struct failure {
 
 extern const struct failure failures[];
 extern const size_t failure_count;
-const struct failure *failure_called(const char *name);
 
 extern struct world failing_world;
 

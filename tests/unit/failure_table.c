@@ -5,6 +5,8 @@
 
 #include "failure_lines.h"
 
+#include <netdb.h>
+
 static struct world *const w = &failing_world;
 
 #define CALL(name, expression) \
@@ -27,7 +29,6 @@ CALL(shutdown_ep, rpma_ep_shutdown(&w->h.ep))
 CALL(next_request, rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req))
 CALL(request, rpma_conn_req_new(w->h.peer, "there", "7205", w->h.cfg, &w->h.req))
 CALL(delete_request, rpma_conn_req_delete(&w->h.req))
-CALL(connect_it, rpma_conn_req_connect(&w->h.req, NULL, &w->h.conn))
 CALL(next_event, rpma_conn_next_event(w->h.conn, &w->h.event))
 CALL(disconnect, rpma_conn_disconnect(w->h.conn))
 CALL(delete_conn, rpma_conn_delete(&w->h.conn))
@@ -52,10 +53,8 @@ CALL(receive, rpma_recv(w->h.conn, w->h.mr, 16, 24, (void *)0x1122))
 CALL(receive_early, rpma_conn_req_recv(w->h.req, w->h.mr, 16, 24, (void *)0x1122))
 CALL(delete_nothing, rpma_mr_remote_delete(NULL))
 
-static int delete_peer(void) {
-    (void)rpma_mr_dereg(&w->h.mr);
-    return rpma_peer_delete(&w->h.peer);
-}
+CALL(connect_it, rpma_conn_req_connect(&w->h.req, NULL, &w->h.conn))
+CALL(delete_peer, rpma_mr_dereg(&w->h.mr) == 0 ? rpma_peer_delete(&w->h.peer) : -1)
 
 static int flush_without_direct_write(void) {
     (void)rpma_peer_cfg_set_direct_write_to_pmem(w->h.pcfg, false);
@@ -64,21 +63,17 @@ static int flush_without_direct_write(void) {
     return flush_persistently();
 }
 
-static int receive_shared(void) {
+static bool has_srq(const char *fault, int error) {
     if (!w->h.srq && rpma_srq_new(w->h.peer, NULL, &w->h.srq) != 0)
-        return -1;
-    fake_fail("ibv_post_srq_recv", 1, ENOMEM);
+        return false;
+    fake_fail(fault, 1, error);
     logged_forget();
-    return rpma_srq_recv(w->h.srq, w->h.mr, 16, 24, (void *)0x1122);
+    return true;
 }
-
-static int delete_srq(void) {
-    if (!w->h.srq && rpma_srq_new(w->h.peer, NULL, &w->h.srq) != 0)
-        return -1;
-    fake_fail("ibv_destroy_srq", 1, EBUSY);
-    logged_forget();
-    return rpma_srq_delete(&w->h.srq);
-}
+CALL(receive_shared, has_srq("ibv_post_srq_recv", ENOMEM)
+                         ? rpma_srq_recv(w->h.srq, w->h.mr, 16, 24, (void *)0x1122)
+                         : -1)
+CALL(delete_srq, has_srq("ibv_destroy_srq", EBUSY) ? rpma_srq_delete(&w->h.srq) : -1)
 
 static int large_srq(void) {
     (void)rpma_srq_cfg_new(&w->h.srq_cfg);
@@ -96,13 +91,9 @@ CALL(large_sq, request_with(rpma_conn_cfg_set_sq_size, 5000000))
 
 static int own_rcq_and_shared_channel(void) {
     (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq); // its own CQ of receives by default
-    (void)rpma_srq_cfg_new(&w->h.srq_cfg);
-    (void)rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, 10);
-    struct rpma_srq *srq = NULL;
-    (void)rpma_srq_new(w->h.peer, w->h.srq_cfg, &srq);
     (void)rpma_conn_cfg_new(&w->h.cfg);
     (void)rpma_conn_cfg_set_compl_channel(w->h.cfg, true);
-    (void)rpma_conn_cfg_set_srq(w->h.cfg, srq);
+    (void)rpma_conn_cfg_set_srq(w->h.cfg, w->h.srq);
     return request();
 }
 
@@ -136,13 +127,13 @@ CALL(stale, event(RDMA_CM_EVENT_REJECTED, 10))
 CALL(rejected_on_iwarp, event(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED))
 CALL(unreachable, event(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT))
 CALL(connect_error, event(RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED))
+CALL(established, event(RDMA_CM_EVENT_ESTABLISHED, 0))
 CALL(removed, event(RDMA_CM_EVENT_DEVICE_REMOVAL, 0))
 CALL(strange_event, event(RDMA_CM_EVENT_ADDR_CHANGE, 0))
 
 static int ack_fails(void) {
-    fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
     fake_fail("rdma_ack_cm_event", 1, EINVAL);
-    return next_event();
+    return event(RDMA_CM_EVENT_DISCONNECTED, 0);
 }
 
 static int strange_request(void) {
@@ -176,15 +167,13 @@ static int decode_cfg(void) {
 }
 CALL(decode_short_cfg, rpma_peer_cfg_from_descriptor(direct_write, 0, &w->h.pcfg))
 
-static void without_device(struct fake_device *device) {
-    device->no_device = true;
-}
-static void unknown_name(struct fake_device *device) {
-    device->gai_error = -2; // EAI_NONAME
-}
-static void on_second_device(struct fake_device *device) {
-    device->other_device = 1;
-}
+#define DEVICE(name, member, value)                \
+    static void name(struct fake_device *device) { \
+        device->member = value;                    \
+    }
+DEVICE(without_device, no_device, true)
+DEVICE(unknown_name, gai_error, EAI_NONAME)
+DEVICE(on_second_device, other_device, 1)
 
 const struct failure failures[] = {
     {"pd: refused", NOTHING, "ibv_alloc_pd", EACCES, new_peer, 0, NULL},
@@ -251,6 +240,7 @@ const struct failure failures[] = {
     {"event: none", CONNECTED, "rdma_get_cm_event", EAGAIN, next_event, 0, NULL},
     {"event: fails", CONNECTED, "rdma_get_cm_event", EIO, next_event, 0, NULL},
     {"event: signal", CONNECTED, "rdma_get_cm_event", EINTR, next_event, 0, NULL},
+    {"event: established", CONNECTED, NULL, 0, established, 0, NULL},
     {"event: ack", CONNECTED, NULL, 0, ack_fails, 0, NULL},
     {"event: strange", CONNECTED, NULL, 0, strange_event, 0, NULL},
     {"rejected: nobody listens", CONNECTED, NULL, 0, nobody_listens, 0, NULL},
@@ -289,10 +279,3 @@ const struct failure failures[] = {
     {"receive early", OUTGOING, "ibv_post_recv", ENOMEM, receive_early, 0, NULL},
 };
 const size_t failure_count = LENGTH(failures);
-
-const struct failure *failure_called(const char *name) {
-    for (size_t i = 0; i < failure_count; i++)
-        if (strcmp(failures[i].name, name) == 0)
-            return &failures[i];
-    return NULL;
-}
