@@ -163,7 +163,9 @@ Text device_advice(int error) {
     text.add("; RDMA devices of this machine:");
     for (int i = 0; i < count; i++)
         text.add(" %s", ibv_get_device_name(devices[i]));
-    text.add(count > 0 ? "; 'rdma link' shows their network devices" : " none");
+    text.add(count > 0
+                 ? "; 'rdma link' shows their network devices"
+                 : " none that libibverbs can use; 'rdma link' shows those of the kernel");
     if (devices != nullptr)
         ibv_free_device_list(devices);
     return text;

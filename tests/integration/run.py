@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
 import cases  # noqa: E402,F401
-from harness import lab, report  # noqa: E402
+from harness import lab, page, report  # noqa: E402
 from harness.case import TABLE, Test  # noqa: E402
 
 
@@ -77,6 +77,7 @@ class Run:
             self.begin()
         if inspect.isgenerator(self.steps):
             next(self.steps, None)
+        page.check(self.case.shows, self.test.said(), self.test.transcript)
         self.test.finish()
 
     def end(self, log_directory):
@@ -95,7 +96,8 @@ def selected(arguments):
     """The cases of this build: others would show nothing more on it."""
     for case in TABLE:
         # What shows that a feature is absent runs only when it is asked for.
-        of_group = case.group in arguments.group if arguments.group else not case.lacks
+        groups = {case.group} | ({"troubleshooting"} if case.shows else set())
+        of_group = groups & set(arguments.group) if arguments.group else not case.lacks
         wanted = of_group and arguments.build in case.builds
         if wanted and re.search(arguments.pattern, case.name):
             yield case
@@ -105,7 +107,9 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True, choices=("native", "plain"),
                         help="which build LIBRPMA_BUILD_DIR holds")
-    parser.add_argument("--group", action="append", help="only cases of this group (repeatable)")
+    parser.add_argument("--group", action="append",
+                        help="only cases of this group (repeatable); to troubleshooting belong "
+                             "also those of others that show an entry of docs/troubleshooting.md")
     parser.add_argument("--logs", default=os.path.join(lab.BUILD_DIR, "integration-logs"),
                         help="directory for logs; what it holds is removed")
     parser.add_argument("--list", action="store_true", help="list the cases")

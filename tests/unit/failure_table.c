@@ -53,7 +53,15 @@ CALL(receive, rpma_recv(w->h.conn, w->h.mr, 16, 24, (void *)0x1122))
 CALL(receive_early, rpma_conn_req_recv(w->h.req, w->h.mr, 16, 24, (void *)0x1122))
 CALL(delete_nothing, rpma_mr_remote_delete(NULL))
 
-CALL(connect_it, rpma_conn_req_connect(&w->h.req, NULL, &w->h.conn))
+// InfiniBand and RoCE carry 56 bytes with a request, 196 with an acceptance.
+static int connect_with(uint8_t length) {
+    static char data[197];
+    const struct rpma_conn_private_data private_data = {data, length};
+    return rpma_conn_req_connect(&w->h.req, &private_data, &w->h.conn);
+}
+CALL(connect_it, connect_with(57))
+CALL(accept_it, connect_with(197))
+
 CALL(delete_peer, rpma_mr_dereg(&w->h.mr) == 0 ? rpma_peer_delete(&w->h.peer) : -1)
 
 static int flush_without_direct_write(void) {
@@ -124,7 +132,11 @@ static int event(enum rdma_cm_event_type type, int status) {
 CALL(nobody_listens, event(RDMA_CM_EVENT_REJECTED, 8))
 CALL(program_rejects, event(RDMA_CM_EVENT_REJECTED, 28))
 CALL(stale, event(RDMA_CM_EVENT_REJECTED, 10))
+// iWARP, drivers/infiniband/hw of Linux 5.19. A rejection by the program: irdma/cm.c,
+// irdma_cm_event_handler(), cxgb4/cm.c, process_mpa_reply(). Nobody listens: irdma/cm.c,
+// irdma_event_connect_error(), cxgb4/cm.c, status2errno().
 CALL(rejected_on_iwarp, event(RDMA_CM_EVENT_REJECTED, -ECONNREFUSED))
+CALL(reset_on_iwarp, event(RDMA_CM_EVENT_REJECTED, -ECONNRESET))
 CALL(unreachable, event(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT))
 CALL(connect_error, event(RDMA_CM_EVENT_CONNECT_ERROR, -ECONNABORTED))
 CALL(established, event(RDMA_CM_EVENT_ESTABLISHED, 0))
@@ -172,6 +184,7 @@ CALL(decode_short_cfg, rpma_peer_cfg_from_descriptor(direct_write, 0, &w->h.pcfg
         device->member = value;                    \
     }
 DEVICE(without_device, no_device, true)
+DEVICE(without_list, no_list, true)
 DEVICE(unknown_name, gai_error, EAI_NONAME)
 DEVICE(on_second_device, other_device, 1)
 
@@ -183,7 +196,7 @@ const struct failure failures[] = {
     {"peer: in use", PEER, "ibv_dealloc_pd", EBUSY, delete_peer, 0, NULL},
     {"odp: device query", NOTHING, "ibv_query_device_ex", EIO, is_odp_capable, 0, NULL},
     {"local: no device", NOTHING, NULL, 0, local_device, 0, without_device},
-    {"local: no ID", NOTHING, "rdma_create_id", ENODEV, local_device, 0, NULL},
+    {"local: no ID", NOTHING, "rdma_create_id", ENODEV, local_device, 0, without_list},
     {"local: rdma_cm closed", NOTHING, "rdma_create_id", ENOMEM, local_device, 0, NULL},
     {"local: name", NOTHING, "getaddrinfo rdma_getaddrinfo", EIO, local_device, 0, NULL},
     {"local: bind", NOTHING, "rdma_bind_addr", ENODEV, local_device, 0, NULL},
@@ -220,7 +233,9 @@ const struct failure failures[] = {
     {"request: IBACM", PEER, "rdma_getaddrinfo", EIO, request, 0, NULL},
     {"request: resolve", PEER, "rdma_resolve_addr", ENODEV, request, 0, NULL},
     {"request: loopback", PEER, "rdma_resolve_route", ENODEV, request, 0, NULL},
-    {"request: no route", PEER, "rdma_resolve_route", ETIMEDOUT, request, 0, NULL},
+    {"request: no route", PEER, "rdma_resolve_addr", ETIMEDOUT, request, 0, NULL},
+    {"request: no descriptor", PEER, "rdma_create_id", ENOMEM, request, 0, NULL},
+    {"request: no network", PEER, "rdma_resolve_addr", ENETUNREACH, request, 0, NULL},
     {"request: channel", PEER, "ibv_create_comp_channel", EMFILE, request, 0, NULL},
     {"request: cq", PEER, "ibv_create_cq", ENOMEM, request, 0, NULL},
     {"request: cq too large", PEER, NULL, 0, large_cq, 0, NULL},
@@ -235,8 +250,8 @@ const struct failure failures[] = {
     {"request: reject", INCOMING, "rdma_reject", EIO, delete_request, 0, NULL},
     {"connect: channel", OUTGOING, "rdma_create_event_channel", EMFILE, connect_it, 0, NULL},
     {"connect: migrate", OUTGOING, "rdma_migrate_id", EIO, connect_it, 0, NULL},
-    {"connect", OUTGOING, "rdma_connect", EINVAL, connect_it, 0, NULL},
-    {"accept", INCOMING, "rdma_accept", EINVAL, connect_it, 0, NULL},
+    {"connect", OUTGOING, NULL, 0, connect_it, 0, NULL},
+    {"accept", INCOMING, NULL, 0, accept_it, 0, NULL},
     {"event: none", CONNECTED, "rdma_get_cm_event", EAGAIN, next_event, 0, NULL},
     {"event: fails", CONNECTED, "rdma_get_cm_event", EIO, next_event, 0, NULL},
     {"event: signal", CONNECTED, "rdma_get_cm_event", EINTR, next_event, 0, NULL},
@@ -247,6 +262,7 @@ const struct failure failures[] = {
     {"rejected: program", CONNECTED, NULL, 0, program_rejects, 0, NULL},
     {"rejected: stale", CONNECTED, NULL, 0, stale, 0, NULL},
     {"rejected: iWARP", CONNECTED, NULL, 0, rejected_on_iwarp, 0, NULL},
+    {"rejected: iWARP reset", CONNECTED, NULL, 0, reset_on_iwarp, 0, NULL},
     {"unreachable", CONNECTED, NULL, 0, unreachable, 0, NULL},
     {"connect error", CONNECTED, NULL, 0, connect_error, 0, NULL},
     {"device removed", CONNECTED, NULL, 0, removed, 0, NULL},

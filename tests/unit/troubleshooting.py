@@ -6,25 +6,19 @@
 #
 #   troubleshooting.py EXECUTABLE docs/troubleshooting.md
 #
-# EXECUTABLE is unit-failure-lines, which makes a failure happen by its name. On the page the name
-# stands in a comment before the line; <...> in the line stands for what differs.
+# EXECUTABLE is unit-failure-lines, which makes a failure happen by its name. The page gives that
+# name in a comment before the line; ../troubleshooting_page.py says how it is written.
 
 import os
-import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+
+import troubleshooting_page  # noqa: E402
+
 TAGS = ['*FATAL*', '*ERROR*', '*WARN*', '*NOTE*', '*INFO*', '*DEBUG*']
-BLOCK = re.compile(r'^```\n(\*[A-Z]+\*[^\n]*)\n```$', re.MULTILINE)
-NAMED = re.compile(r'^<!-- failure: (.+) -->\n' + BLOCK.pattern[1:], re.MULTILINE)
-
-
-def expression(line):
-    """What a line of the page stands for; "<number>" is one, any other "<...>" a short text."""
-    parts = re.split(r'(<[^<>]+>)', line)
-    return ''.join(r'(?:0x[0-9a-f]+|\d+)' if part == '<number>' else
-                   r'[^;]+?' if part.startswith('<') else
-                   re.escape(part) for part in parts)
 
 
 def logged(executable, name):
@@ -45,22 +39,19 @@ def main():
     executable, page = sys.argv[1:]
     with open(page, encoding='utf-8') as file:
         text = file.read()
-    named, faults = NAMED.findall(text), []
-    for line in BLOCK.findall(text):
-        if line not in [claimed for _, claimed in named]:
-            faults.append(f'no comment says which failure gives this line:\n  {line}')
-    for name, line in named:
-        lines = logged(executable, name)
-        if not any(re.fullmatch(expression(line), other) for other in lines):
-            faults.append(f'{name}: the page has\n  {line}\nbut logged is\n  ' +
+    faults = list(troubleshooting_page.faults_of(text))
+    # What libibverbs itself writes does not come from this library.
+    own = [entry for entry in troubleshooting_page.lines_of(text) if entry.line[0] == '*']
+    for entry in own:
+        lines = logged(executable, entry.name)
+        if not entry.is_said(lines):
+            faults.append(f'{entry.name}: the page has\n  {entry.line}\nbut logged is\n  ' +
                           '\n  '.join(lines))
-    if len(named) < text.count('<!-- failure:') or not named:
-        faults.append('a comment that names a failure has no line behind it')
     for fault in faults:
         print(f'troubleshooting: {page}: {fault}', file=sys.stderr)
     if faults:
         sys.exit('troubleshooting: write the lines as they are logged, <...> for what differs')
-    print(f'troubleshooting: {len(named)} lines are logged as the page says')
+    print(f'troubleshooting: {len(own)} lines are logged as the page says')
 
 
 main()

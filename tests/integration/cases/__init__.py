@@ -20,3 +20,4 @@ from . import signals
 from . import addresses
 from . import limits
 from . import device
+from . import troubleshooting

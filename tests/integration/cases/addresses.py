@@ -109,13 +109,16 @@ def nowhere(test, number):
 
 
 def knows(test, number, addresses):
-    """What starts a side that finds these addresses behind NAME, in this order."""
+    """What starts a side that finds these addresses behind NAME, in this order, and no others."""
     lab.need_virtual("another list of hosts")
-    file = test.directory() + "/hosts"
-    with open(file, "w", encoding="utf-8") as hosts:
+    directory = test.directory()
+    with open(directory + "/hosts", "w", encoding="utf-8") as hosts:
         hosts.write("".join(f"{address} {NAME}\n" for address in addresses))
-    wrapper = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"',
-               file)
+    with open(directory + "/nsswitch.conf", "w", encoding="utf-8") as switch:
+        switch.write("hosts: files\n")
+    mounts = " && ".join(f'mount --bind "$0/{file}" /etc/{file}'
+                         for file in ("hosts", "nsswitch.conf"))
+    wrapper = ("unshare", "--mount", "sh", "-c", mounts + ' && exec "$@"', directory)
     said = lab.run(*lab.on(lab.host(number), *wrapper, "getent", "ahosts", NAME))
     found = [line.split()[0] for line in said.splitlines() if "STREAM" in line]
     expect((sorted(found), found[-1]), (sorted(addresses), addresses[-1]), f"addresses of {NAME}")
@@ -189,7 +192,8 @@ def long_list(test, count):
     disconnect(client, server)
 
 
-@case("addresses", "a name without an address: every call says so")
+@case("addresses", "a name without an address: every call says so",
+      shows=("request: unknown name",))
 def unknown_name(test):
     server = test.side(1, "server", wrapper=knows(test, 1, [lab.address(lab.host(1))]))
     server("peer")

@@ -99,7 +99,8 @@ def messages(test, verb, sizes):
     disconnect(client, server)
 
 
-@case("data", "a message longer than the receive fails on both sides")
+@case("data", "a message longer than the receive fails on both sides",
+      shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
 def too_long(test):
     """The standard has another name for either failure than soft-RoCE has."""
     at_server, at_client = (("LOC_QP_OP_ERR", "REM_OP_ERR") if lab.PROVIDER == "rxe" else
@@ -216,8 +217,9 @@ def emulated_by_choice(test):
 
 
 @case("flush", "refused on {kind}: {reason}",
-      [{"kind": kind, "reason": reason} for kind in KINDS
-       for reason in ("no direct write to PMem", "not registered for it")])
+      [{"kind": kind, "reason": reason, "shows": (failure,)} for kind in KINDS
+       for reason, failure in (("no direct write to PMem", "flush: no direct write"),
+                               ("not registered for it", "flush: persistent usage"))])
 def refused(test, kind, reason):
     server, client = test.peers()
     usage = ALL_USAGES if reason.startswith("no direct") else 15

@@ -68,8 +68,9 @@ def receive_needs_its_usage(test):
 
 
 @case("device", "a {verb} that leaves the local region ends with {status}, nothing arrives",
-      [{"verb": "write", "status": "WR_FLUSH_ERR"}, {"verb": "send", "status": "WR_FLUSH_ERR"},
-       {"verb": "read", "status": "LOC_PROT_ERR"}])
+      [{"verb": "write", "status": "WR_FLUSH_ERR", "shows": ("WR_FLUSH_ERR: write, send",)},
+       {"verb": "send", "status": "WR_FLUSH_ERR", "shows": ("WR_FLUSH_ERR: write, send",)},
+       {"verb": "read", "status": "LOC_PROT_ERR", "shows": ("LOC_PROT_ERR: read",)}])
 def local_range(test, verb, status):
     """The standard has LOC_PROT_ERR for all three; so have most devices."""
     server, client = connected(test)

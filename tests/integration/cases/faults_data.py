@@ -61,7 +61,8 @@ def beyond_region(test, verb, what):
     again(server, client, 1, region_at=BLOCK)
 
 
-@case("faults", "access that the region does not grant: denied within 5 s")
+@case("faults", "access that the region does not grant: denied within 5 s",
+      shows=("REM_ACCESS_ERR: read, write",))
 def not_granted(test):
     server, client = connected(test, usage=1)  # READ_SRC alone
     client("write", mr=0, rmr=0, len=16)
@@ -88,7 +89,8 @@ def deregistered(test):
     server("check-set", len=size, byte=BEYOND)
 
 
-@case("faults", "garbage for a descriptor is refused, or fails where it is used")
+@case("faults", "garbage for a descriptor is refused, or fails where it is used",
+      shows=("remote region: short", "remote region: no usage"))
 def garbage(test):
     server, client = connected(test)
     random.seed(7204)

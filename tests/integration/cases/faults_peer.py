@@ -156,7 +156,8 @@ def never_accepted(test):
     client.refuses("ERR_TIMEOUT", "event", conn=1, timeout=1000)
 
 
-@case("faults", "server that rejects: client sees REJECTED within 5 s")
+@case("faults", "server that rejects: client sees REJECTED within 5 s",
+      shows=("rejected: program",))
 def rejected(test):
     server, client = test.peers()
     listen(server)
@@ -167,7 +168,8 @@ def rejected(test):
     client.event("REJECTED", within=5)
 
 
-@case("faults", "nobody listens: client sees REJECTED within 5 s")
+@case("faults", "nobody listens: client sees REJECTED within 5 s",
+      shows=("rejected: nobody listens",))
 def nobody_listens(test):
     server, client = test.peers()
     client("req-new", addr=server.address, port="7999")
@@ -178,7 +180,8 @@ def nobody_listens(test):
     client.event("REJECTED", within=5)
 
 
-@case("faults", "no such host: the request fails within the timeout")
+@case("faults", "no such host: the request fails within the timeout",
+      shows=("request: no route",))
 def no_such_host(test):
     client = test.side(2, "client")
     client("peer")
@@ -200,7 +203,8 @@ def retry(action, seconds=10):
         time.sleep(0.1)
 
 
-@case("faults", "nobody answers: client sees UNREACHABLE within 120 s", limit=150)
+@case("faults", "nobody answers: client sees UNREACHABLE within 120 s", limit=150,
+      shows=("unreachable",))
 def unreachable(test):
     """
     A host of its own, whose cable is pulled between the request and the connect. The server has

@@ -88,7 +88,8 @@ def before_first_use(test):
     disconnect(parent, server, 0)
 
 
-@case("fork", "after the parent's first use: a child may connect, but each operation is refused")
+@case("fork", "after the parent's first use: a child may connect, but each operation is refused",
+      shows=("send: another process",))
 def after_first_use(test):
     """
     librdmacm keeps the device open for the whole process, and the kernel takes operations only

@@ -3,7 +3,7 @@
 """What a provider without a feature answers: the code, the line, and that all else goes on."""
 
 from harness import lab
-from harness.case import PORT, case, connected, disconnect, listen
+from harness.case import case, connect, connected, disconnect, listen
 from harness.side import ALL_USAGES, expect
 
 BLOCK = 4096
@@ -53,7 +53,7 @@ def empty_receive(test):
 
 
 @case("lacking", "FS-DAX memory: rpma_mr_reg refuses it with a line, device DAX and DRAM do not",
-      lacks=lab.ON_DEMAND_PAGING)
+      lacks=lab.ON_DEMAND_PAGING, shows=("mr: FS-DAX without paging",))
 def fsdax(test):
     server, client = test.peers()
     server("memory", mr=0, size=1 << 20, file=lab.need(lab.FSDAX, "FS-DAX file system") + "/x")
@@ -65,13 +65,9 @@ def fsdax(test):
     client("remote", rmr=2, desc=server("reg", mr=2, usage=ALL_USAGES)["desc"])
     client("memory", size=BLOCK)
     client("reg", usage=ALL_USAGES)
+    lab.wait_for_host(2, client.address, server.address)
     listen(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
-    server("next-req")
-    server("connect")
-    client.event("ESTABLISHED")
-    server.event("ESTABLISHED")
+    connect(server, client)
     client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
     client("fill", len=BLOCK, seed=5)
     client("write", mr=0, rmr=2, len=BLOCK, flags=1)

@@ -20,7 +20,8 @@ def as_user(*limits):
     return (*limits, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
 
-@case("limits", "a user that is not root registers what fits RLIMIT_MEMLOCK, and works with it")
+@case("limits", "a user that is not root registers what fits RLIMIT_MEMLOCK, and works with it",
+      shows=("mr: RLIMIT_MEMLOCK",))
 def memlock(test):
     wrapper = as_user("prlimit", f"--memlock={LIMIT}:{LIMIT}")
     server, client = test.peers(wrapper=wrapper)
@@ -43,8 +44,9 @@ def memlock(test):
 
 
 @case("limits", "a user that may not open {nodes}: RPMA_E_PROVIDER, errno {errno}",
-      [{"nodes": "/dev/infiniband/uverbs*", "errno": ENODEV},
-       {"nodes": "/dev/infiniband/rdma_cm", "errno": ENOMEM}])
+      [{"nodes": "/dev/infiniband/uverbs*", "errno": ENODEV, "shows": ("local: bind",)},
+       {"nodes": "/dev/infiniband/rdma_cm", "errno": ENOMEM,
+        "shows": ("local: rdma_cm closed",)}])
 def nodes_closed(test, nodes, errno):
     """librdmacm and libibverbs say little about why: no error number is EACCES."""
     wrapper = as_user()

@@ -53,7 +53,7 @@ def post(server, places):
 
 
 @case("overrun", "receiver not ready, {rnr} retries: RNR_RETRY_EXC_ERR, and the server goes on",
-      [{"rnr": 0}, {"rnr": 2}])
+      [{"rnr": 0}, {"rnr": 2}], shows=("RNR_RETRY_EXC_ERR: send",))
 def finite_retry(test, rnr):
     """How often a message is repeated is what its receiver asked for: here not librpma."""
     server, client = test.peers()
@@ -90,7 +90,7 @@ def overflows(side, times):
 
 
 @case("overrun", "CQ of 1, {count} writes: all arrive, one completes, the others' completions are "
-      "lost, the connection goes on", [{"count": 10}])
+      "lost, the connection goes on", [{"count": 10}], shows=("Completions are missing",))
 def writes_overflow(test, count):
     lab.need_virtual("a CQ of exactly the size that was asked for")
     server, client = test.peers()
@@ -112,7 +112,8 @@ def writes_overflow(test, count):
 
 
 @case("overrun", "CQ of 1, {count} messages arrive: the receiver's queue pair breaks, nobody is "
-      "told, the sender waits until it disconnects", [{"count": 5}])
+      "told, the sender waits until it disconnects", [{"count": 5}],
+      shows=("Completions are missing",))
 def receives_overflow(test, count):
     lab.need_virtual("a CQ of exactly the size that was asked for")
     server, client = test.peers()

@@ -97,7 +97,8 @@ class Reactor:
             self.seen["closed"].append(number)
 
 
-@case("scale", "private data of the largest size, and one byte more")
+@case("scale", "private data of the largest size, and one byte more",
+      shows=("connect", "accept"))
 def largest_private_data(test):
     """
     What fits is up to the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that

@@ -15,14 +15,15 @@ from .side import ALL_USAGES, LOCAL_USAGES, ForkedProcess, Side, expect
 TABLE = []
 PORT = "7204"
 # What these groups ask has the same answer in both builds: they run on one.
-EITHER_BUILD = {"addresses", "device", "fork", "limits", "overrun", "signals"}
+EITHER_BUILD = {"addresses", "device", "fork", "limits", "overrun", "signals", "troubleshooting"}
 
 
 class Case:
-    def __init__(self, group, title, function, values, limit, builds, needs, lacks):
+    def __init__(self, group, title, function, values, limit, builds, needs, lacks, shows):
         self.group, self.title, self.function = group, title, function
-        self.values, self.limit, self.builds = values, limit, builds
+        self.values, self.limit, self.builds = dict(values), limit, builds
         self.needs, self.lacks = needs, lacks
+        self.shows = self.values.pop("shows", shows)
 
     @property
     def name(self):
@@ -39,16 +40,17 @@ class Case:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-") + ".log"
 
 
-def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None):
+def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None, shows=()):
     """
     Enters a function into the table, once per row of values. limit: seconds until it counts as
     failed, on an idle machine. builds: those it runs on, where others would show nothing more.
     needs: features (lab.py) that not every provider has. lacks: the one whose absence it shows.
+    shows: the entries of docs/troubleshooting.md that it makes happen; a row may have its own.
     """
     builds = builds or (("native",) if group in EITHER_BUILD else ("native", "plain"))
 
     def enter(function):
-        TABLE.extend(Case(group, title, function, values, limit, builds, needs, lacks)
+        TABLE.extend(Case(group, title, function, values, limit, builds, needs, lacks, shows)
                      for values in table)
         return function
     return enter

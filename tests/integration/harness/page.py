@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""docs/troubleshooting.md, held to what a case made happen."""
+
+import functools
+import os
+import re
+import sys
+
+from . import lab
+from .side import Failed
+
+TESTS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, TESTS)
+
+import troubleshooting_page  # noqa: E402
+
+LOGGED = re.compile(r"^(?:\S+ +\d+ [\d:.]+ )?\[\d+\] (\*[A-Z]+\*) +\S+: +\d+: (.*)$")
+
+
+@functools.cache
+def text():
+    with open(os.path.join(TESTS, "..", "docs", "troubleshooting.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+@functools.cache
+def entries():
+    return troubleshooting_page.entries_of(text())
+
+
+def faults():
+    return list(troubleshooting_page.faults_of(text()))
+
+
+def as_written(line):
+    """A line of standard error as the page writes it: without time, thread and place."""
+    found = LOGGED.match(line)
+    return f"{found[1]} {found[2]}" if found else line
+
+
+def check(names, said, transcript):
+    """
+    What a case shows is what the page says. It speaks of soft-RoCE where devices differ: others
+    fail in other ways, which the cases themselves know.
+    """
+    if lab.PROVIDER != "rxe":
+        return
+    lines = [as_written(line) for line in said.splitlines()]
+    for entry in (entries()[name] for name in names):
+        if entry.line and not entry.is_said(lines):
+            raise Failed(f"docs/troubleshooting.md, {entry.name}: no line was\n{entry.line}\n"
+                         "but these came:\n" + "\n".join(lines))
+        if entry.status and not re.search(rf"\bwc\d+={entry.status}:", "\n".join(transcript)):
+            raise Failed(f"docs/troubleshooting.md, {entry.name}: no completion had the status "
+                         f"{entry.status}")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""
+What docs/troubleshooting.md says, for the tests that make it happen: over the fakes
+(unit/troubleshooting.py) and on soft-RoCE (integration/harness/page.py).
+
+An entry of the page is one of these:
+
+- A line of a log: a code block of one line. The comment before it names the failure, and says when
+  soft-RoCE cannot have it: <!-- failure: NAME --> or <!-- failure: NAME; not on soft-RoCE -->
+- A row of the table of completions, "STATUS: OPERATION"; its last cell has "not on soft-RoCE".
+- A section that has neither, by its heading.
+"""
+
+import re
+
+ELSEWHERE = 'not on soft-RoCE'
+BLOCK = re.compile(r'^```\n((?:\*[A-Z]+\*|libibverbs: )[^\n]*)\n```$', re.MULTILINE)
+FAILURE = re.compile(r'^<!-- failure: (.+?)(; ' + ELSEWHERE + r')? -->\n' + BLOCK.pattern[1:],
+                     re.MULTILINE)
+COMPLETION = re.compile(r'^\| `IBV_WC_(\w+)` \((\d+)\)[^|]*\| ([^|]+) \| ([^|]+) \|$', re.MULTILINE)
+SECTION = re.compile(r'^### ([^\n]+)\n(.*?)(?=^##|\Z)', re.MULTILINE | re.DOTALL)
+
+
+class Entry:
+    def __init__(self, name, elsewhere, line=None, status=None):
+        self.name, self.elsewhere = name, elsewhere
+        self.line, self.status = line, status
+
+    def is_said(self, lines):
+        """Whether one of these lines is the entry's."""
+        return any(re.fullmatch(expression(self.line), line) for line in lines)
+
+
+def expression(line):
+    """What a line of the page stands for; "<number>" is one, any other "<...>" a short text."""
+    parts = re.split(r'(<[^<>]+>)', line)
+    return ''.join(r'(?:0x[0-9a-f]+|\d+)' if part == '<number>' else
+                   r'[^;]+?' if part.startswith('<') else
+                   re.escape(part) for part in parts)
+
+
+def lines_of(text):
+    return [Entry(name, bool(elsewhere), line=line)
+            for name, elsewhere, line in FAILURE.findall(text)]
+
+
+def entries_of(text):
+    """All of them, by their names."""
+    entries = lines_of(text)
+    entries += [Entry(f'{status}: {operation}', ELSEWHERE in cause, status=int(number))
+                for status, number, operation, cause in COMPLETION.findall(text)]
+    entries += [Entry(heading, False) for heading, body in SECTION.findall(text)
+                if not FAILURE.search(body)]
+    return {entry.name: entry for entry in entries}
+
+
+def faults_of(text):
+    """What of the page no test would see, as a list of sentences."""
+    entries = lines_of(text)
+    named = {entry.line for entry in entries}
+    for line in BLOCK.findall(text):
+        if line not in named:
+            yield f'no comment says which failure gives this line:\n  {line}'
+    if len(entries) < text.count('<!-- failure:') or not entries:
+        yield 'a comment that names a failure has no line behind it'
+    rows = re.findall(r'^\| `IBV_WC_', text, re.MULTILINE)
+    if len(COMPLETION.findall(text)) < len(rows) or not rows:
+        yield 'a row of the table of completions is not "| `STATUS` (number) | operation | cause |"'
+    if len(entries_of(text)) < len(entries) + len(rows):
+        yield 'two entries have one name'
