@@ -65,7 +65,6 @@ def fsdax(test):
     client("remote", rmr=2, desc=server("reg", mr=2, usage=ALL_USAGES)["desc"])
     client("memory", size=BLOCK)
     client("reg", usage=ALL_USAGES)
-    lab.wait_for_host(2, client.address, server.address)
     listen(server)
     connect(server, client)
     client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
