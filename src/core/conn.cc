@@ -10,10 +10,11 @@
 
 using namespace rpma;
 
-rpma_conn::rpma_conn(Transport &&transport)
+rpma_conn::rpma_conn([[maybe_unused]] const rpma_peer &peer, Transport &&transport)
     : qp(transport.id->qp), transport_(std::move(transport)) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    extended = ibv_qp_to_qp_ex(qp);
+    // libibverbs reads behind the end of a queue pair whose provider has no extended ones.
+    extended = peer.native_operations() != 0 ? ibv_qp_to_qp_ex(qp) : nullptr;
 #endif
 #ifdef RPMA_NATIVE_FLUSH
     if (extended != nullptr && extended->wr_flush != nullptr)
@@ -27,7 +28,7 @@ rpma_conn::rpma_conn(Transport &&transport)
 
 std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, rpma_peer &peer,
                                              Transport &&transport) {
-    auto conn = make<rpma_conn>(call, std::move(transport));
+    auto conn = make<rpma_conn>(call, peer, std::move(transport));
     if (!conn || conn->flush_mode == FlushMode::NATIVE)
         return conn;
     const rpma_mr_local *mr = peer.flush_target().acquire(call, peer);

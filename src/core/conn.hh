@@ -32,7 +32,7 @@ struct rpma_conn : rpma::Allocated {
     static std::unique_ptr<rpma_conn> create(rpma::Call &call, rpma_peer &peer,
                                              rpma::Transport &&transport);
 
-    explicit rpma_conn(rpma::Transport &&transport);
+    rpma_conn(const rpma_peer &peer, rpma::Transport &&transport);
 
     // False: RPMA_E_PROVIDER.
     bool connect(rpma::Call &call, rdma_conn_param &param) {

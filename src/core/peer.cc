@@ -148,6 +148,19 @@ std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
     }
 }
 
+uint64_t rpma_peer::native_operations() const {
+    uint64_t operations = 0;
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    if (device_.atomic_write)
+        operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+#endif
+#ifdef RPMA_NATIVE_FLUSH
+    if (flush_natively_)
+        operations |= IBV_QP_EX_WITH_FLUSH;
+#endif
+    return operations;
+}
+
 QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, uint32_t sq_size, uint32_t rq_size,
                                ibv_cq &cq, ibv_cq &receive_cq, ibv_srq *srq) const {
     ibv_qp_init_attr_ex attributes = {};
@@ -162,14 +175,7 @@ QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, uint32_t sq_size, uin
     attributes.qp_type = IBV_QPT_RC;
     attributes.pd = &pd();
     attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (device_.atomic_write)
-        attributes.send_ops_flags |= IBV_QP_EX_WITH_ATOMIC_WRITE;
-#endif
-#ifdef RPMA_NATIVE_FLUSH
-    if (flush_natively_)
-        attributes.send_ops_flags |= IBV_QP_EX_WITH_FLUSH;
-#endif
+    attributes.send_ops_flags = native_operations();
     // Devices without extended queue pairs refuse the mask even with no bit behind it.
     if (attributes.send_ops_flags != 0)
         attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;

@@ -47,6 +47,9 @@ struct rpma_peer : rpma::Allocated {
                               uint32_t rq_size, ibv_cq &cq, ibv_cq &receive_cq,
                               ibv_srq *srq) const;
 
+    // IBV_QP_EX_WITH_* bits: what queue pairs of this side do by themselves. 0: they are plain.
+    uint64_t native_operations() const;
+
     // Where the emulated flushes of its connections read to; the peer must outlive its users.
     rpma::FlushTarget &flush_target() { return flush_target_; }
 

@@ -64,7 +64,9 @@ static void queue_pair_asks_for_what_the_device_has(void **state) {
                              (expected ? (unsigned)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0));
         if (expected)
             assert_int_equal(qp->send_ops_flags, expected);
+        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
         world_drop(&w);
+        assert_string_equal(fake_misuses(), "");
     }
 }
 

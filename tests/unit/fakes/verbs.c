@@ -263,9 +263,12 @@ struct ibv_qp *fake_qp(uint32_t qp_num) {
 }
 
 // rdma-core 56, libibverbs/verbs.c, ibv_qp_to_qp_ex(): NULL unless the queue pair was created
-// with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.
+// with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS. It reads a mark that stands behind the ibv_qp_ex; the
+// queue pair of a provider without extended ones ends before (providers/siw/siw.h, siw_qp).
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
     FAKE_LOCKED;
+    if (fake_device()->plain_qp)
+        fake_misuse("ibv_qp_to_qp_ex: it reads behind the end of a plain queue pair");
     struct fake_qp *found = fake_find(FAKE_QP, qp, "ibv_qp_to_qp_ex");
     return found && found->extended ? &found->qp.ex : NULL;
 }
