@@ -33,6 +33,17 @@ def needs(example, memory):
         yield lab.ON_DEMAND_PAGING
 
 
+def slow_down(test):
+    """
+    What goes to the clients' host takes its time, as on a real cable: else a client's first
+    message can be there before the accept has ended, and then such a device does not notice it.
+    """
+    port = "port2"
+    lab.run("modprobe", "sch_netem")
+    lab.run("tc", "qdisc", "add", "dev", port, "root", "netem", "delay", "50ms")
+    test.undo.callback(lab.run, "tc", "qdisc", "del", "dev", port, "root")
+
+
 @case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
 def example_pair(test, example, memory, clients, variant):
     """The programs themselves check the data; their exit status says so."""
@@ -40,6 +51,8 @@ def example_pair(test, example, memory, clients, variant):
         lab.need_feature(feature)
     if memory != "plain":
         lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[memory], memory)
+    if lab.lacks(lab.EARLY_MESSAGES):
+        slow_down(test)
     options = ["--memory", memory] if memory != "plain" else []
     options += ["--variant"] if variant else []
     done = subprocess.run([RUNNER, *options, "--clients", clients, example], text=True,

@@ -3,7 +3,7 @@
 """What a provider without a feature answers: the code, the line, and that all else goes on."""
 
 from harness import lab
-from harness.case import case, connect, connected, disconnect, listen
+from harness.case import PORT, case, connect, connected, disconnect, listen
 from harness.side import ALL_USAGES, expect
 
 BLOCK = 4096
@@ -86,3 +86,30 @@ def no_receive(test):
     client.completion(opcode="SEND")
     client.event("CLOSED")
     server.event("CLOSED")
+
+
+@case("lacking", "the 49th connection of a process is refused with a line; there is room again "
+      "when one has gone", lacks=lab.MANY_CONNECTIONS)
+def no_room(test):
+    client = test.side(2, "client")
+    client("peer")
+    for number in range(48):
+        client("req-new", req=number, addr=client.address, port=PORT)
+    client.refuses("RPMA_E_PROVIDER", "req-new", req=48, addr=client.address, port=PORT)
+    says(test, "rpma_conn_req_new", "ibv_create_cq")
+    client("req-delete", req=7)
+    client("req-new", req=48, addr=client.address, port=PORT)
+
+
+@case("lacking", "a write after the end is taken, and has no completion",
+      lacks=lab.LATE_COMPLETIONS)
+def written_late(test):
+    """The post succeeds nevertheless; only the event tells the client. All is given back."""
+    server, client = connected(test)
+    server.kill()
+    client.event("CLOSED")
+    client("write", mr=0, rmr=0, len=16)
+    client("disconnect")
+    client("write", mr=0, rmr=0, len=16)
+    client.refuses("ERR_TIMEOUT", "wc", timeout=3000)
+    client("conn-delete")

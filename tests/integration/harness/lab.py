@@ -30,9 +30,13 @@ ANSWERS = "completion that says what became of a write"
 CONNECT_IN_BACKGROUND = "connection attempt that fails later than in the call"
 MANY_CONNECTIONS = "room for more than 48 connections of one process"
 REMOVAL_IN_USE = "removal of a device that programs hold open"
+SMALL_READS = "answers to small reads that can meet a post of this side"
+LATE_COMPLETIONS = "completions of what is posted after the end of a connection"
+EARLY_MESSAGES = "accept that notices a message which follows it at once"
 LACKS = {
     "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, ANSWERS,
-            CONNECT_IN_BACKGROUND, MANY_CONNECTIONS, REMOVAL_IN_USE},
+            CONNECT_IN_BACKGROUND, MANY_CONNECTIONS, REMOVAL_IN_USE, LATE_COMPLETIONS,
+            EARLY_MESSAGES, SMALL_READS},
 }
 
 

@@ -17,8 +17,10 @@ static int pick(struct worker *w, int below) {
 }
 
 static int finish(struct worker *w) {
-    struct ibv_wc wc;
-    return await_completion(w->cq, &wc);
+    struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+    int ret = await_completion(w->cq, &wc);
+    w->status = wc.status;
+    return ret;
 }
 
 /* Reads len bytes at roff back and compares them with what was written. */
@@ -63,9 +65,9 @@ static int write_atomically(struct worker *w) {
 }
 
 int exchange(struct worker *w) {
-    struct ibv_wc wc[2];
+    struct ibv_wc wc[2] = {{.status = IBV_WC_SUCCESS}, {.status = IBV_WC_SUCCESS}};
     size_t len = (size_t)pick(w, MESSAGE) + 1;
-    bool with_imm = pick(w, 2) != 0;
+    bool with_imm = pick(w, 2) != 0 && !w->without_imm;
     pattern_fill(w->base + SEND_AT, len, ++w->seed);
     memset(w->base + RECV_AT, 0, len);
     int ret = rpma_recv(w->conn, w->mr, RECV_AT, MESSAGE, NULL);
@@ -74,8 +76,10 @@ int exchange(struct worker *w) {
                                  (uint32_t)w->seed, NULL);
     else if (ret == 0)
         ret = rpma_send(w->conn, w->mr, SEND_AT, len, RPMA_F_COMPLETION_ALWAYS, NULL);
-    for (int i = 0; ret == 0 && i < 2; i++)
+    for (int i = 0; ret == 0 && i < 2; i++) {
         ret = await_completion(w->cq, &wc[i]);
+        w->status = wc[i].status;
+    }
     if (ret != 0)
         return ret;
     const struct ibv_wc *received = wc[0].opcode == IBV_WC_RECV ? &wc[0] : &wc[1];
@@ -92,6 +96,8 @@ static int say_goodbye(struct worker *w) {
     return ret == 0 ? finish(w) : ret;
 }
 
+enum { ONE_SIDED = 1 << 0 | 1 << 1, MESSAGES = 1 << 2 }; /* of any_operation()'s steps */
+
 int any_operation(struct worker *w) {
     static const struct {
         const char *name;
@@ -101,7 +107,10 @@ int any_operation(struct worker *w) {
         {"atomic-write", write_atomically},
         {"exchange", exchange},
     };
-    int step = pick(w, 3);
+    int step;
+    do
+        step = pick(w, 3);
+    while (w->steps != 0 && (w->steps & 1 << step) == 0);
     int ret = steps[step].run(w);
     if (ret != 0)
         w->failed_in = steps[step].name;
@@ -119,36 +128,45 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Sends back what arrives, until that is an empty message. */
+/* The next receive is there before the answer, which lets the other side send again. */
+static int answer(struct worker *w, const struct ibv_wc *received) {
+    size_t at = ECHO_AT(w->rounds);
+    int ret = rpma_recv(w->conn, w->mr, ECHO_AT(w->rounds + 1), MESSAGE, NULL);
+    if (ret == 0 && (received->wc_flags & IBV_WC_WITH_IMM) != 0)
+        ret = rpma_send_with_imm(w->conn, w->mr, at, received->byte_len,
+                                 RPMA_F_COMPLETION_ALWAYS, ntohl(received->imm_data), NULL);
+    else if (ret == 0)
+        ret = rpma_send(w->conn, w->mr, at, received->byte_len, RPMA_F_COMPLETION_ALWAYS, NULL);
+    return ret;
+}
+
+/* Sends back what arrives, until that is an empty message. The first receive is posted. */
 static void *echo(void *argument) {
     struct worker *w = argument;
-    struct ibv_wc wc;
+    struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
     while (w->ret == 0) {
-        w->ret = rpma_recv(w->conn, w->mr, REMOTE, MESSAGE, NULL);
-        if (w->ret == 0)
-            w->ret = await_completion(w->cq, &wc);
-        if (w->ret == 0 && wc.byte_len == 0)
+        w->ret = await_completion(w->cq, &wc);
+        w->status = wc.status;
+        if (w->ret != 0 || (wc.opcode & IBV_WC_RECV) == 0)
+            continue;
+        if (wc.byte_len == 0)
             break;
-        if (w->ret == 0 && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
-            w->ret = rpma_send_with_imm(w->conn, w->mr, REMOTE, wc.byte_len,
-                                        RPMA_F_COMPLETION_ALWAYS, ntohl(wc.imm_data), NULL);
-        else if (w->ret == 0)
-            w->ret =
-                rpma_send(w->conn, w->mr, REMOTE, wc.byte_len, RPMA_F_COMPLETION_ALWAYS, NULL);
-        if (w->ret == 0)
-            w->ret = finish(w);
-        if (w->ret == 0)
-            w->rounds++;
+        w->ret = answer(w, &wc);
+        w->rounds += w->ret == 0;
     }
     return NULL;
 }
 
-static int start(struct worker *w, size_t number, void *(*function)(void *), int64_t seconds) {
+static int start(struct worker *w, size_t number, void *(*function)(void *),
+                 const struct args *args) {
     w->conn = world.conn[number];
     w->mr = world.mr[number];
     w->remote = world.remote[number];
     w->base = world.memory[number].base;
-    w->deadline = now_ms() + 1000 * seconds;
+    w->deadline = now_ms() + 1000 * (int64_t)arg_number_or(args, "seconds", 0);
+    w->without_imm = arg_number_or(args, "imm", 1) == 0;
+    if (arg_number_or(args, "apart", 0) != 0)
+        w->steps = number % 2 == 0 ? ONE_SIDED : MESSAGES;
     w->random = (unsigned)number + 1;
     w->seed = number << 24;
     int ret = rpma_conn_get_cq(w->conn, &w->cq);
@@ -157,22 +175,23 @@ static int start(struct worker *w, size_t number, void *(*function)(void *), int
     return ret;
 }
 
-/* Connection, local and remote region n belong to thread n. */
+/* Connection, local and remote region n belong to thread n. With imm=0 there is no immediate
+ * data; with apart=1 every second thread has messages alone, the others have all else. */
 static int run_threads(const struct args *args, void *(*function)(void *)) {
     static struct worker workers[MAX_OTHERS];
     size_t count = arg_slot(args, "threads", MAX_OTHERS + 1);
-    int64_t seconds = (int64_t)arg_number_or(args, "seconds", 0);
     int ret = 0;
     memset(workers, 0, sizeof(workers));
     for (size_t i = 0; i < count; i++)
-        if (start(&workers[i], i, function, seconds) != 0)
+        if (start(&workers[i], i, function, args) != 0)
             bad_script("thread %zu does not start", i);
     for (size_t i = 0; i < count; i++) {
         pthread_join(workers[i].thread, NULL);
         reply("rounds%zu=%llu", i, (unsigned long long)workers[i].rounds);
         if (workers[i].ret != 0 && ret == 0) {
             ret = workers[i].ret;
-            reply("thread=%zu in=%s", i, workers[i].failed_in ? workers[i].failed_in : "echo");
+            reply("thread=%zu in=%s status=%d", i,
+                  workers[i].failed_in ? workers[i].failed_in : "echo", workers[i].status);
         }
     }
     return ret;
@@ -188,17 +207,19 @@ static int do_echo(const struct args *args) {
 
 /* The other side may be gone: its end is an event, and only a disconnected queue pair gives
  * back what waits in it, as long as the device keeps on trying. */
-static int heed_event(struct rpma_conn *conn) {
+static int heed_event(struct rpma_conn *conn, bool is_last) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     int ret = rpma_conn_next_event(conn, &event);
     if (ret != 0)
         return ret;
     reply("event=%s", event == RPMA_CONN_CLOSED ? "CLOSED" : "another");
-    return rpma_conn_disconnect(conn);
+    ret = rpma_conn_disconnect(conn);
+    return ret == 0 && is_last ? ERR_CLOSED : ret;
 }
 
 /* As await_completion(), with an eye on the connection. */
-static int await_either(struct rpma_conn *conn, struct rpma_cq *cq, struct ibv_wc *wc) {
+static int await_either(struct rpma_conn *conn, struct rpma_cq *cq, struct ibv_wc *wc,
+                        bool event_is_last) {
     struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
     rpma_cq_get_fd(cq, &fds[0].fd);
     rpma_conn_get_event_fd(conn, &fds[1].fd);
@@ -213,13 +234,14 @@ static int await_either(struct rpma_conn *conn, struct rpma_cq *cq, struct ibv_w
         if ((fds[0].revents & POLLIN) != 0)
             ret = rpma_cq_wait(cq);
         else if ((fds[1].revents & POLLIN) != 0)
-            ret = heed_event(conn);
+            ret = heed_event(conn, event_is_last);
         if (ret != 0 && ret != RPMA_E_NO_COMPLETION)
             return ret;
     }
 }
 
-/* Writes count blocks, each to its own place, with at most window of them under way. */
+/* Writes count blocks, each to its own place, with at most window of them under way. With
+ * last=1 an event of the connection ends it, because no completion need come any more. */
 static int do_write_blocks(const struct args *args) {
     struct operation {
         struct rpma_conn *conn;
@@ -230,6 +252,7 @@ static int do_write_blocks(const struct args *args) {
     uint64_t count = arg_number(args, "count");
     uint64_t window = arg_number(args, "window");
     size_t len = arg_number(args, "len");
+    bool event_is_last = arg_number_or(args, "last", 0) != 0;
     int64_t began = now_ms();
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
     struct rpma_cq *cq = NULL;
@@ -242,7 +265,7 @@ static int do_write_blocks(const struct args *args) {
                              RPMA_F_COMPLETION_ALWAYS, (const void *)(uintptr_t)posted);
             posted += ret == 0;
         } else {
-            ret = await_either(o.conn, cq, &wc);
+            ret = await_either(o.conn, cq, &wc, event_is_last);
             if (ret == 0 && wc.wr_id != done)
                 ret = ERR_MISMATCH;
             done += ret == 0;

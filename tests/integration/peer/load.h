@@ -8,6 +8,7 @@
 
 #include <librpma.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 /* The layout of a worker's local region; its share of the remote region is REMOTE bytes. */
 #define REMOTE 8192
@@ -15,6 +16,8 @@
 #define SEND_AT (2 * REMOTE) /* a message */
 #define RECV_AT (SEND_AT + MESSAGE)
 #define MESSAGE 1024
+/* Where the echo receives its messages, by turns. */
+#define ECHO_AT(round) (REMOTE + (round) % 2 * MESSAGE)
 
 struct worker {
     pthread_t thread;
@@ -26,9 +29,12 @@ struct worker {
     char *base;
     int64_t deadline;
     unsigned random;
+    bool without_imm; /* the device has no immediate data */
+    int steps;        /* which it does: a bit for each of any_operation()'s */
     uint64_t rounds;
     uint64_t seed;
     const char *failed_in;
+    enum ibv_wc_status status; /* of the last completion */
     int ret;
 };
 

@@ -52,6 +52,7 @@ const char *code_name(int ret) {
         NAME(ERR_TIMEOUT);
         NAME(ERR_MISMATCH);
         NAME(ERR_SYSTEM);
+        NAME(ERR_CLOSED);
 #undef NAME
     default:
         return "an undocumented code";

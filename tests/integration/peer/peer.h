@@ -44,6 +44,7 @@ extern struct world world;
 #define ERR_TIMEOUT 1  /* what was waited for did not come */
 #define ERR_MISMATCH 2 /* data differ; the answer says where */
 #define ERR_SYSTEM 3   /* a call to the system failed; the answer says which */
+#define ERR_CLOSED 4   /* the connection ended, and no completion said so */
 
 const char *code_name(int ret);
 
