@@ -16,7 +16,7 @@ namespace {
                                        const rpma_conn *conn, const rpma_mr_local *src,
                                        size_t offset, size_t len, int flags, uint32_t imm,
                                        const void *op_context) {
-    const unsigned send_flags = signaled(flags);
+    const uint64_t send_flags = signaled(flags);
     if (src == nullptr) [[unlikely]]
         return post_empty(function, conn, opcode, send_flags, imm, op_context);
     ibv_sge sge = slice(*src, offset, len);
@@ -34,7 +34,7 @@ namespace {
     const ibv_sge none = {};
     const ibv_sge &sge = wr.num_sge > 0 ? wr.sg_list[0] : none;
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result),
-                       post_advice(result, "receive", setting).chars,
+                       post_advice(result, "receive", 0, setting).chars,
                        "%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")", post,
                        sge.addr, sge.length, wr.wr_id);
     return call.finish();

@@ -11,6 +11,7 @@
 #include "api/export.hh"
 #include "core/conn.hh"
 #include "core/work_request.hh"
+#include "verbs/objects.hh"
 #include "verbs/text.hh"
 
 namespace rpma {
@@ -22,18 +23,24 @@ inline int post_error(int result) {
     return result == -1 ? 0 : result < 0 ? -result : result;
 }
 
-// What stands behind a failed post: setting is the function that sets the size of the queue.
-// The size itself is not at hand: keeping the connection over the provider's call would cost
-// every post what only a failed one needs.
-inline Text post_advice(int result, const char *queue, const char *setting) {
+// What stands behind a failed post: setting is the function that sets the size of the queue;
+// room is how much that holds, 0 if it is not known.
+inline Text post_advice(int result, const char *queue, uint32_t room, const char *setting) {
     Text text;
     if (post_error(result) == 0)
         text.add(" failed, the provider gives no reason");
-    if (post_error(result) == ENOMEM)
-        text.add("; the %s queue is full: take completions before more is posted, or make it "
-                 "larger with %s()",
-                 queue, setting);
+    if (post_error(result) != ENOMEM)
+        return text;
+    text.add("; the %s queue is full", queue);
+    if (room != 0)
+        text.add(", it holds %" PRIu32, room);
+    text.add(": take completions before more is posted, or make it larger with %s()", setting);
     return text;
+}
+
+inline Text send_advice(int result, ibv_qp &qp) {
+    const uint32_t room = post_error(result) == ENOMEM ? send_queue_room(qp) : 0;
+    return post_advice(result, "send", room, "rpma_conn_cfg_set_sq_size");
 }
 
 // The request comes by value: its address would be kept over the provider's call.
@@ -42,9 +49,9 @@ inline Text post_advice(int result, const char *queue, const char *setting) {
     Call call(function);
     const ibv_sge none = {};
     const ibv_sge &sge = wr.num_sge > 0 ? wr.sg_list[0] : none;
+    ibv_qp &qp = *static_cast<ibv_qp *>(wr.tso.hdr);
     const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result),
-                       post_advice(result, "send", "rpma_conn_cfg_set_sq_size").chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result), send_advice(result, qp).chars,
                        "ibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
                        ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
                        opcode_text(wr.opcode), is_send ? 0 : wr.wr.rdma.remote_addr, sge.addr,
@@ -57,17 +64,20 @@ inline Text post_advice(int result, const char *queue, const char *setting) {
 
 [[gnu::always_inline]] inline int post_send(const char *function, const rpma_conn *conn,
                                             ibv_send_wr &wr) {
+    // For the failure alone. It outlives the provider's call here at the price of one store:
+    // only IBV_WR_TSO reads this member.
+    wr.tso.hdr = conn->qp;
     ibv_send_wr *bad;
     const int result = ibv_post_send(conn->qp, &wr, &bad);
     return result == 0 ? 0 : post_send_failed(function, wr, result);
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-[[gnu::cold, gnu::noinline]] inline int
-post_native_failed(const char *function, uint64_t remote_addr, size_t len, int result) {
+[[gnu::cold, gnu::noinline]] inline int post_native_failed(const char *function, ibv_qp &qp,
+                                                           uint64_t remote_addr, size_t len,
+                                                           int result) {
     Call call(function);
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result),
-                       post_advice(result, "send", "rpma_conn_cfg_set_sq_size").chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result), send_advice(result, qp).chars,
                        "ibv_wr_complete(remote_addr=0x%" PRIx64 ", length=%zu)", remote_addr,
                        len);
     return call.finish();
@@ -75,22 +85,23 @@ post_native_failed(const char *function, uint64_t remote_addr, size_t len, int r
 
 // build posts one operation of an extended queue pair.
 template <class Build>
-int post_native(const char *function, const rpma_conn *conn, unsigned send_flags,
+int post_native(const char *function, const rpma_conn *conn, uint64_t send_flags,
                 const void *op_context, uint64_t remote_addr, size_t len, const Build &build) {
     ibv_qp_ex *qpx = conn->extended;
     ibv_wr_start(qpx);
     qpx->wr_id = context_id(op_context);
-    qpx->wr_flags = send_flags;
+    qpx->wr_flags = static_cast<unsigned>(send_flags);
     build(qpx);
     const int result = ibv_wr_complete(qpx);
-    return result == 0 ? 0 : post_native_failed(function, remote_addr, len, result);
+    return result == 0 ? 0
+                       : post_native_failed(function, qpx->qp_base, remote_addr, len, result);
 }
 #endif
 
 // An operation without a region: the other side may notice, no memory is touched. Out of line:
 // rare, and the usual way needs no register for what is constant there.
 [[gnu::noinline]] inline int post_empty(const char *function, const rpma_conn *conn,
-                                        ibv_wr_opcode opcode, unsigned send_flags, uint32_t imm,
+                                        ibv_wr_opcode opcode, uint64_t send_flags, uint32_t imm,
                                         const void *op_context) {
     ibv_send_wr wr;
     describe(wr, opcode, nullptr, send_flags, imm, op_context);

@@ -27,7 +27,7 @@ namespace {
                                            size_t local_offset, const rpma_mr_remote *remote,
                                            size_t remote_offset, size_t len, int flags,
                                            uint32_t imm, const void *op_context) {
-    const unsigned send_flags = signaled(flags);
+    const uint64_t send_flags = signaled(flags);
     if (local == nullptr || remote == nullptr) [[unlikely]] {
         if (local != nullptr || remote != nullptr || (local_offset | remote_offset | len) != 0)
             return refuse_regions(function, opcode == IBV_WR_RDMA_READ, local, remote);

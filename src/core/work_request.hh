@@ -9,16 +9,19 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 
 #include "core/mr.hh"
 
 namespace rpma {
 
 // RPMA_F_COMPLETION_ALWAYS without the part that every operation has.
-inline unsigned signaled(int flags) {
+inline uint64_t signaled(int flags) {
     static_assert(IBV_SEND_SIGNALED ==
                   (RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR));
-    return static_cast<unsigned>(flags) & IBV_SEND_SIGNALED;
+    return static_cast<uint64_t>(flags) & IBV_SEND_SIGNALED;
 }
 
 inline ibv_sge slice(const rpma_mr_local &mr, std::size_t offset, std::size_t len) {
@@ -29,17 +32,29 @@ inline uint64_t context_id(const void *op_context) {
     return reinterpret_cast<uintptr_t>(op_context);
 }
 
-// buffer nullptr: no bytes. Providers copy the immediate data whatever the opcode is
-// (ibv_cmd_post_send() of libibverbs, rxe_post_send() of rxe).
-inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, ibv_sge *buffer, unsigned flags,
+// Providers copy the immediate data whatever the opcode is (ibv_cmd_post_send() of libibverbs,
+// rxe_post_send() of rxe). It stands beside the flags: where it is zero, they are one store.
+inline void set_flags(ibv_send_wr &wr, uint64_t flags, uint32_t imm) {
+    constexpr std::size_t place = offsetof(ibv_send_wr, send_flags);
+    static_assert(offsetof(ibv_send_wr, imm_data) == place + sizeof(wr.send_flags));
+    if (__builtin_constant_p(imm) && imm == 0) {
+        const uint64_t both = std::endian::native == std::endian::little ? flags : flags << 32;
+        std::memcpy(reinterpret_cast<char *>(&wr) + place, &both, sizeof(both));
+        return;
+    }
+    wr.send_flags = static_cast<unsigned>(flags);
+    wr.imm_data = htonl(imm);
+}
+
+// buffer nullptr: no bytes.
+inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, ibv_sge *buffer, uint64_t flags,
                      uint32_t imm, const void *op_context) {
     wr.wr_id = context_id(op_context);
     wr.next = nullptr;
     wr.sg_list = buffer;
     wr.num_sge = buffer != nullptr ? 1 : 0;
     wr.opcode = opcode;
-    wr.send_flags = flags;
-    wr.imm_data = htonl(imm);
+    set_flags(wr, flags, imm);
 }
 
 inline void address(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offset) {

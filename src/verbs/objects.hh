@@ -59,6 +59,9 @@ CompChannel create_comp_channel(Call &call, ibv_context &device);
 // event. nullptr: RPMA_E_NO_COMPLETION (nothing to read, or a signal came), RPMA_E_PROVIDER.
 ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel);
 
+// How much the send queue holds, 0 if the device does not say; for the log.
+uint32_t send_queue_room(ibv_qp &qp);
+
 // Has the queue give an event for the next completion. False: RPMA_E_PROVIDER.
 bool arm(Call &call, ibv_cq &queue);
 

@@ -93,6 +93,7 @@ struct fake_qp {
     struct fake_qp_ex qp; // its base is what the library sees
     bool extended;
     uint32_t receives, max_receives; // posted; fakes take none of them away
+    uint32_t max_sends;
     bool building;                   // between ibv_wr_start() and ibv_wr_complete()
     struct fake_post pending;
     struct fake_object *pd, *srq;

@@ -215,6 +215,7 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     if (attr->cap.max_inline_data < attr->cap.max_send_sge * sizeof(struct ibv_sge))
         attr->cap.max_inline_data = attr->cap.max_send_sge * sizeof(struct ibv_sge);
     qp->max_receives = attr->cap.max_recv_wr;
+    qp->max_sends = attr->cap.max_send_wr;
     *base = (struct ibv_qp){.context = context,
                             .qp_context = attr->qp_context,
                             .pd = attr->pd,
@@ -236,6 +237,21 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     if (extended)
         fake_qp_set_native(qp, attr->send_ops_flags);
     return base;
+}
+
+// The library asks when it has to tell of a full queue: not recorded. rdma-core 56,
+// libibverbs/cmd.c, ibv_cmd_query_qp(): returns an error number, and tells the sizes in both
+// structures.
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                 struct ibv_qp_init_attr *init) {
+    FAKE_LOCKED;
+    const struct fake_qp *found = fake_find(FAKE_QP, qp, "ibv_query_qp");
+    if (!(mask & IBV_QP_CAP))
+        fake_misuse("ibv_query_qp: asks for no size");
+    if (!found || fake_device()->no_query)
+        return EINVAL;
+    attr->cap = init->cap = (struct ibv_qp_cap){.max_send_wr = found->max_sends};
+    return 0;
 }
 
 // rdma-core 56, librdmacm/cma.c, rdma_destroy_qp(): whatever ibv_destroy_qp() returns is lost.
