@@ -188,13 +188,24 @@ int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size);
 /* *flush_type = the RPMA_MR_USAGE_FLUSH_TYPE_* bits of the remote region. RPMA_E_INVAL. */
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type);
 
+/*
+ * One element of a memory list: len bytes of a local region. The operations that take a list
+ * (rpma_writev() and others) treat its elements as one piece, in their order. An element
+ * without bytes is left out; mr may be NULL there, with offset 0.
+ */
+struct rpma_sge {
+    const struct rpma_mr_local *mr;
+    size_t offset;
+    size_t len;
+};
+
 /* ---- shared receive queue ---------------------------------------------------------------- */
 
 struct rpma_srq_cfg;
 struct rpma_srq;
 struct rpma_cq;
 
-/* Makes a configuration: rq_size 100, rcq_size 100. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Makes a configuration: rq_size 100, rcq_size 100, max_sge 1. RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
@@ -208,8 +219,13 @@ int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
 int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size);
 int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size);
 
+/* Elements that one receive may scatter to (rpma_srq_recvv()), at least 1. RPMA_E_INVAL. */
+int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t max_sge);
+int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge);
+
 /* Makes a shared receive queue; cfg NULL: defaults; cfg is only read during the call. The
- * peer must outlive it. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER. */
+ * peer must outlive it. RPMA_E_INVAL (also: the device has fewer elements than max_sge),
+ * RPMA_E_NOMEM, RPMA_E_PROVIDER. */
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr);
 
 /* Deletes the queue; its connections must be gone. When the provider refuses, the queue stays
@@ -224,12 +240,17 @@ int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
 int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
                   const void *op_context);
 
+/* As rpma_srq_recv(), into the elements of sgl one after the other. RPMA_E_INVAL,
+ * RPMA_E_PROVIDER. */
+int rpma_srq_recvv(struct rpma_srq *srq, const struct rpma_sge *sgl, int nsge,
+                   const void *op_context);
+
 /* ---- connection configuration ------------------------------------------------------------ */
 
 struct rpma_conn_cfg;
 
-/* Makes a configuration: timeout 1000 ms, CQ, SQ and RQ of 10, no receive CQ, no shared
- * channel, no SRQ. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Makes a configuration: timeout 1000 ms, CQ, SQ and RQ of 10, one element, no receive CQ, no
+ * shared channel, no SRQ. RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
@@ -255,6 +276,11 @@ int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size
 /* Receives that may be outstanding on the receive queue. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size);
+
+/* Elements of the memory lists of rpma_writev() and others, at least 1; what the device has is
+ * checked when a connection request is made. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
+int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 
 /* Whether all CQs of a connection share one completion channel: then rpma_conn_wait() serves
  * them, rpma_cq_wait() does not. RPMA_E_INVAL. */
@@ -302,8 +328,8 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 /*
  * Makes an outgoing request; resolves address and route, blocking up to the timeout for each.
  * cfg NULL: defaults; cfg is only read during the call. The peer must outlive the request.
- * RPMA_E_INVAL (also: a shared channel together with an SRQ that owns a receive CQ),
- * RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * RPMA_E_INVAL (also: a shared channel together with an SRQ that owns a receive CQ; the device
+ * has fewer elements than max_sge), RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
@@ -321,6 +347,11 @@ int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
  * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX), RPMA_E_PROVIDER. */
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
                        size_t len, const void *op_context);
+
+/* As rpma_conn_req_recv(), into the elements of sgl one after the other; at least one.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_conn_req_recvv(struct rpma_conn_req *req, const struct rpma_sge *sgl, int nsge,
+                        const void *op_context);
 
 /*
  * Connects (outgoing) or accepts (incoming) without waiting: rpma_conn_next_event() tells the
@@ -447,6 +478,21 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                size_t len, enum rpma_flush_type type, int flags, const void *op_context);
 
+/*
+ * Scatter/gather: as the functions without v, but the local memory is the nsge elements of sgl,
+ * which the device treats as one piece. The list is read during the call. nsge is at most
+ * max_sge of the connection's configuration (rpma_readv(): and what the device can read into);
+ * with nsge 0, sgl and the remote region may be NULL. The lengths add up to at most UINT32_MAX.
+ */
+int rpma_readv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge,
+               const struct rpma_mr_remote *src, size_t src_offset, int flags,
+               const void *op_context);
+int rpma_writev(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                const struct rpma_sge *sgl, int nsge, int flags, const void *op_context);
+int rpma_writev_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                         const struct rpma_sge *sgl, int nsge, int flags, uint32_t imm,
+                         const void *op_context);
+
 /* ---- messages ---------------------------------------------------------------------------- */
 
 /* Sends len bytes as a message; src NULL with offset 0 and len 0: an empty message.
@@ -462,6 +508,83 @@ int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, 
  * posted receives in the order of posting. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
               const void *op_context);
+
+/* As rpma_send(), rpma_send_with_imm() and rpma_recv(), with a memory list (see rpma_writev()):
+ * a message is gathered from the elements, or scattered to them one after the other.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+int rpma_sendv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge, int flags,
+               const void *op_context);
+int rpma_sendv_with_imm(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge, int flags,
+                        uint32_t imm, const void *op_context);
+int rpma_recvv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge,
+               const void *op_context);
+
+/* ---- batches: many operations, handed to the device at once ----------------------------- */
+
+struct rpma_batch;
+
+/*
+ * Makes an empty batch with room for max_ops (at least 1) operations of conn. One thread uses a
+ * batch at a time; each thread may have its own for the same connection. Once the connection is
+ * deleted, its batches can only be deleted. RPMA_E_INVAL, RPMA_E_NOMEM.
+ */
+int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr);
+
+/* Deletes the batch; operations that were posted go on. RPMA_E_INVAL. */
+int rpma_batch_delete(struct rpma_batch **batch_ptr);
+
+/*
+ * Add an operation to the batch, and touch no device: each as the function without batch_, with
+ * the same checks and errors except RPMA_E_PROVIDER. An operation that is refused leaves the
+ * batch as it was. All: RPMA_E_INVAL (also: the batch is full), rpma_batch_flush() also
+ * RPMA_E_NOSUPP.
+ */
+int rpma_batch_read(struct rpma_batch *batch, struct rpma_mr_local *dst, size_t dst_offset,
+                    const struct rpma_mr_remote *src, size_t src_offset, size_t len, int flags,
+                    const void *op_context);
+int rpma_batch_readv(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge,
+                     const struct rpma_mr_remote *src, size_t src_offset, int flags,
+                     const void *op_context);
+int rpma_batch_write(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
+                     const struct rpma_mr_local *src, size_t src_offset, size_t len, int flags,
+                     const void *op_context);
+int rpma_batch_writev(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
+                      const struct rpma_sge *sgl, int nsge, int flags, const void *op_context);
+int rpma_batch_write_with_imm(struct rpma_batch *batch, struct rpma_mr_remote *dst,
+                              size_t dst_offset, const struct rpma_mr_local *src,
+                              size_t src_offset, size_t len, int flags, uint32_t imm,
+                              const void *op_context);
+int rpma_batch_writev_with_imm(struct rpma_batch *batch, struct rpma_mr_remote *dst,
+                               size_t dst_offset, const struct rpma_sge *sgl, int nsge,
+                               int flags, uint32_t imm, const void *op_context);
+/* The 8 bytes of src are copied into the batch. */
+int rpma_batch_atomic_write(struct rpma_batch *batch, struct rpma_mr_remote *dst,
+                            size_t dst_offset, const char src[8], int flags,
+                            const void *op_context);
+int rpma_batch_flush(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
+                     size_t len, enum rpma_flush_type type, int flags, const void *op_context);
+int rpma_batch_send(struct rpma_batch *batch, const struct rpma_mr_local *src, size_t offset,
+                    size_t len, int flags, const void *op_context);
+int rpma_batch_sendv(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge, int flags,
+                     const void *op_context);
+int rpma_batch_send_with_imm(struct rpma_batch *batch, const struct rpma_mr_local *src,
+                             size_t offset, size_t len, int flags, uint32_t imm,
+                             const void *op_context);
+int rpma_batch_sendv_with_imm(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge,
+                              int flags, uint32_t imm, const void *op_context);
+
+/*
+ * Posts the operations in their order, in one call of the provider. The batch keeps them: the
+ * next call posts the same list again, with what the regions contain then. *posted (may be
+ * NULL) = operations that the device took in this call, also when the call fails; after a
+ * failure the next call goes on with the first operation that the device did not take. A batch
+ * with a native flush or atomic write is taken whole or not at all. RPMA_E_INVAL,
+ * RPMA_E_PROVIDER (for example: the send queue is full).
+ */
+int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
+
+/* Empties the batch. RPMA_E_INVAL. */
+int rpma_batch_reset(struct rpma_batch *batch);
 
 /* ---- completions ------------------------------------------------------------------------- */
 

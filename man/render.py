@@ -56,6 +56,7 @@ GROUPS = [
     ("Connection", ("rpma_conn", "rpma_utils_conn")),
     ("Remote memory access", ("rpma_read", "rpma_write", "rpma_atomic", "rpma_flush")),
     ("Messages", ("rpma_send", "rpma_recv")),
+    ("Batches", ("rpma_batch",)),
     ("Completions", ("rpma_cq",)),
     ("Shared receive queue configuration", ("rpma_srq_cfg",)),
     ("Shared receive queue", ("rpma_srq",)),

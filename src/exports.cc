@@ -14,6 +14,8 @@
 #endif
 #pragma GCC visibility pop
 
+#include "api/batch.cc"
+#include "api/batch_post.cc"
 #include "api/conn.cc"
 #include "api/conn_cfg.cc"
 #include "api/conn_req.cc"

@@ -86,6 +86,20 @@ int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size
     return 0;
 }
 
+int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(max_sge == 0);
+    cfg->max_sge = max_sge;
+    return 0;
+}
+
+int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(max_sge == NULL);
+    *max_sge = cfg->max_sge;
+    return 0;
+}
+
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared) {
     RPMA_REFUSE(cfg == NULL);
     cfg->shared_channel = shared;

@@ -23,13 +23,19 @@ inline int post_error(int result) {
     return result == -1 ? 0 : result < 0 ? -result : result;
 }
 
+// Whether a queue has no room. ENOSPC is what the extended queue pairs of rxe say
+// (check_qp_queue_full()).
+inline bool is_full(int result) {
+    return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
+}
+
 // What stands behind a failed post: setting is the function that sets the size of the queue;
 // room is how much that holds, 0 if it is not known.
 inline Text post_advice(int result, const char *queue, uint32_t room, const char *setting) {
     Text text;
     if (post_error(result) == 0)
         text.add(" failed, the provider gives no reason");
-    if (post_error(result) != ENOMEM)
+    if (!is_full(result))
         return text;
     text.add("; the %s queue is full", queue);
     if (room != 0)
@@ -39,23 +45,24 @@ inline Text post_advice(int result, const char *queue, uint32_t room, const char
 }
 
 inline Text send_advice(int result, ibv_qp &qp) {
-    const uint32_t room = post_error(result) == ENOMEM ? send_queue_room(qp) : 0;
+    const uint32_t room = is_full(result) ? send_queue_room(qp) : 0;
     return post_advice(result, "send", room, "rpma_conn_cfg_set_sq_size");
 }
 
 // The request comes by value: its address would be kept over the provider's call.
+// place tells which operation of several it is.
 [[gnu::cold, gnu::noinline]] inline int post_send_failed(const char *function, ibv_send_wr wr,
-                                                         int result) {
+                                                         int result, const char *place = "") {
     Call call(function);
     const ibv_sge none = {};
     const ibv_sge &sge = wr.num_sge > 0 ? wr.sg_list[0] : none;
     ibv_qp &qp = *static_cast<ibv_qp *>(wr.tso.hdr);
     const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result), send_advice(result, qp).chars,
-                       "ibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
+                       "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
                        ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
-                       opcode_text(wr.opcode), is_send ? 0 : wr.wr.rdma.remote_addr, sge.addr,
-                       sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+                       place, opcode_text(wr.opcode), is_send ? 0 : wr.wr.rdma.remote_addr,
+                       sge.addr, sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
     // Who has a key may use the memory: keys are for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
              is_send ? 0 : wr.wr.rdma.rkey, sge.lkey);
@@ -104,7 +111,9 @@ int post_native(const char *function, const rpma_conn *conn, uint64_t send_flags
                                         ibv_wr_opcode opcode, uint64_t send_flags, uint32_t imm,
                                         const void *op_context) {
     ibv_send_wr wr;
-    describe(wr, opcode, nullptr, send_flags, imm, op_context);
+    wr.next = nullptr;
+    wr.sg_list = nullptr;
+    describe(wr, opcode, 0, send_flags, imm, op_context);
     wr.wr.rdma = {0, 0};
     return post_send(function, conn, wr);
 }

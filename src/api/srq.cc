@@ -63,3 +63,17 @@ int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size
     *rcq_size = cfg->rcq_size;
     return 0;
 }
+
+int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t max_sge) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(max_sge == 0);
+    cfg->max_sge = max_sge;
+    return 0;
+}
+
+int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(max_sge == NULL);
+    *max_sge = cfg->max_sge;
+    return 0;
+}

@@ -19,6 +19,7 @@ struct rpma_peer_cfg : rpma::Allocated {
 struct rpma_srq_cfg : rpma::Allocated {
     std::atomic<uint32_t> rq_size = 100;
     std::atomic<uint32_t> rcq_size = 100; // 0: the queue has no receive CQ of its own
+    std::atomic<uint32_t> max_sge = 1;
 };
 
 struct rpma_conn_cfg : rpma::Allocated {
@@ -28,6 +29,7 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<uint32_t> rcq_size = 0;    // 0: no receive CQ
     std::atomic<uint32_t> sq_size = 10;
     std::atomic<uint32_t> rq_size = 10;
+    std::atomic<uint32_t> max_sge = 1;
     std::atomic<bool> shared_channel = false;
     std::atomic<rpma_srq *> srq = nullptr; // borrowed
 };

@@ -38,6 +38,7 @@ struct rpma_conn_req : rpma::Allocated {
 
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
     ibv_qp &qp() const { return *transport_.id->qp; }
+    uint32_t max_sge() const { return transport_.max_sge; } // elements of a work request
 
   private:
     bool own_event_channel(rpma::Call &call);

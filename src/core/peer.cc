@@ -5,6 +5,7 @@
 
 #include "core/peer.hh"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -24,6 +25,10 @@ rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     device.max_cqe = static_cast<uint32_t>(attributes.orig_attr.max_cqe);
     device.max_qp_wr = static_cast<uint32_t>(attributes.orig_attr.max_qp_wr);
     device.max_srq_wr = static_cast<uint32_t>(attributes.orig_attr.max_srq_wr);
+    // Whatever a driver says, work requests of one element are what every device serves.
+    device.max_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_sge, 1));
+    device.max_read_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_sge_rd, 1));
+    device.max_srq_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_srq_sge, 1));
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     device.atomic_write = (attributes.device_cap_flags_ex & IB_UVERBS_DEVICE_ATOMIC_WRITE) != 0;
 #endif
@@ -161,23 +166,24 @@ uint64_t rpma_peer::native_operations() const {
     return operations;
 }
 
-QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, uint32_t sq_size, uint32_t rq_size,
+QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, const ibv_qp_cap &capacities,
                                ibv_cq &cq, ibv_cq &receive_cq, ibv_srq *srq) const {
     ibv_qp_init_attr_ex attributes = {};
     attributes.send_cq = &cq;
     attributes.recv_cq = &receive_cq;
     attributes.srq = srq;
-    attributes.cap.max_send_wr = sq_size;
-    attributes.cap.max_recv_wr = rq_size;
-    attributes.cap.max_send_sge = 1;
-    attributes.cap.max_recv_sge = 1;
-    attributes.cap.max_inline_data = RPMA_ATOMIC_WRITE_ALIGNMENT;
+    attributes.cap = capacities;
     attributes.qp_type = IBV_QPT_RC;
     attributes.pd = &pd();
     attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
     attributes.send_ops_flags = native_operations();
     // Devices without extended queue pairs refuse the mask even with no bit behind it.
-    if (attributes.send_ops_flags != 0)
+    if (attributes.send_ops_flags != 0) {
         attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+        // A batch posts what the device does itself together with all other operations.
+        attributes.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
+                                     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+                                     IBV_QP_EX_WITH_SEND_WITH_IMM;
+    }
     return rpma::create_qp(call, id, attributes, device_.max_qp_wr);
 }

@@ -24,6 +24,9 @@ struct rpma_capabilities {
     uint32_t max_cqe = 0;
     uint32_t max_qp_wr = 0;
     uint32_t max_srq_wr = 0;
+    uint32_t max_sge = 1;      // elements of a work request
+    uint32_t max_read_sge = 1; // elements of a read: iWARP reads into one piece of memory
+    uint32_t max_srq_sge = 1;  // elements of a receive in a shared receive queue
 };
 
 struct rpma_peer : rpma::Allocated {
@@ -41,11 +44,10 @@ struct rpma_peer : rpma::Allocated {
     std::unique_ptr<rpma_mr_local> register_memory(rpma::Call &call, void *ptr,
                                                    std::size_t size, int usage) const;
 
-    // Gives id a queue pair that sends to cq and receives from srq, or its own queue, to
-    // receive_cq. Empty: RPMA_E_PROVIDER.
-    rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, uint32_t sq_size,
-                              uint32_t rq_size, ibv_cq &cq, ibv_cq &receive_cq,
-                              ibv_srq *srq) const;
+    // Gives id a queue pair of these capacities that sends to cq and receives from srq, or its
+    // own queue, to receive_cq. Empty: RPMA_E_PROVIDER.
+    rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, const ibv_qp_cap &capacities,
+                              ibv_cq &cq, ibv_cq &receive_cq, ibv_srq *srq) const;
 
     // IBV_QP_EX_WITH_* bits: what queue pairs of this side do by themselves. 0: they are plain.
     uint64_t native_operations() const;

@@ -11,11 +11,14 @@ using namespace rpma;
 
 std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
                                            const rpma_srq_cfg &cfg) {
+    const uint32_t max_sge = cfg.max_sge;
+    if (!check_max_sge(call, max_sge, "max_srq_sge", peer.device().max_srq_sge))
+        return nullptr;
     uint32_t size = cfg.rq_size;
-    Srq queue = create_srq(call, peer.pd(), &size, peer.device().max_srq_wr);
+    Srq queue = create_srq(call, peer.pd(), &size, peer.device().max_srq_wr, max_sge);
     if (!queue)
         return nullptr;
-    auto srq = make<rpma_srq>(call, std::move(queue), size);
+    auto srq = make<rpma_srq>(call, std::move(queue), size, max_sge);
     const uint32_t rcq_size = cfg.rcq_size;
     if (!srq || rcq_size == 0)
         return srq;

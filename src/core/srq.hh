@@ -14,14 +14,16 @@
 struct rpma_peer;
 
 struct rpma_srq : rpma::Allocated {
-    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // nullptr: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_srq> create(rpma::Call &call, const rpma_peer &peer,
                                             const rpma_srq_cfg &cfg);
 
-    rpma_srq(rpma::Srq &&queue, uint32_t size) : queue_(std::move(queue)), size_(size) {}
+    rpma_srq(rpma::Srq &&queue, uint32_t size, uint32_t max_sge)
+        : queue_(std::move(queue)), size_(size), max_sge_(max_sge) {}
 
     ibv_srq *queue() const { return queue_.get(); }
-    uint32_t rq_size() const { return size_; } // receives that may wait in it
+    uint32_t rq_size() const { return size_; }    // receives that may wait in it
+    uint32_t max_sge() const { return max_sge_; } // elements of a receive
     // nullptr: receives complete in a CQ of the connection.
     rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
 
@@ -32,5 +34,6 @@ struct rpma_srq : rpma::Allocated {
   private:
     rpma::Srq queue_;
     uint32_t size_;
+    uint32_t max_sge_;
     mutable std::optional<rpma_cq> rcq_; // who may see the queue may wait on its CQ
 };

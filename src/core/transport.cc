@@ -46,6 +46,11 @@ uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpm
 std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, CmId &&id,
                                            const rpma_conn_cfg &cfg) {
     Transport made(std::move(id));
+    const rpma_capabilities &device = peer.device();
+    made.max_sge = cfg.max_sge;
+    made.max_read_sge = std::min(made.max_sge, device.max_read_sge);
+    if (!check_max_sge(call, made.max_sge, "max_sge", device.max_sge))
+        return std::nullopt;
     const rpma_srq *srq = cfg.srq;
     if (!made.create_queues(call, peer, cfg, srq))
         return std::nullopt;
@@ -53,7 +58,14 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
     const rpma_cq *receive_cq = srq_rcq(srq);
     if (receive_cq == nullptr)
         receive_cq = made.rcq ? &*made.rcq : &*made.cq;
-    made.qp = peer.create_qp(call, *made.id.get(), cfg.sq_size, cfg.rq_size, made.cq->queue(),
+    const ibv_qp_cap capacities = {
+        .max_send_wr = cfg.sq_size,
+        .max_recv_wr = cfg.rq_size,
+        .max_send_sge = made.max_sge,
+        .max_recv_sge = made.max_sge,
+        .max_inline_data = RPMA_ATOMIC_WRITE_ALIGNMENT,
+    };
+    made.qp = peer.create_qp(call, *made.id.get(), capacities, made.cq->queue(),
                              receive_cq->queue(), srq != nullptr ? srq->queue() : nullptr);
     if (!made.qp)
         return std::nullopt;

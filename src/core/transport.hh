@@ -23,7 +23,7 @@ namespace rpma {
 bool check_channels(Call &call, const rpma_conn_cfg &cfg);
 
 struct Transport {
-    // Queues and queue pair of peer for id. Nothing: RPMA_E_PROVIDER.
+    // Queues and queue pair of peer for id. Nothing: RPMA_E_INVAL, RPMA_E_PROVIDER.
     static std::optional<Transport> create(Call &call, const rpma_peer &peer, CmId &&id,
                                            const rpma_conn_cfg &cfg);
 
@@ -38,6 +38,8 @@ struct Transport {
     mutable std::optional<rpma_cq> cq;  // always there once created
     mutable std::optional<rpma_cq> rcq; // only with a receive CQ of the connection
     QueuePair qp;
+    uint32_t max_sge;      // elements of a work request
+    uint32_t max_read_sge; // elements that a read may have
 
   private:
     explicit Transport(CmId &&cm_id) : id(std::move(cm_id)) {}

@@ -46,13 +46,11 @@ inline void set_flags(ibv_send_wr &wr, uint64_t flags, uint32_t imm) {
     wr.imm_data = htonl(imm);
 }
 
-// buffer nullptr: no bytes.
-inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, ibv_sge *buffer, uint64_t flags,
+// The elements, and what comes behind the request, are given elsewhere.
+inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, uint64_t flags,
                      uint32_t imm, const void *op_context) {
     wr.wr_id = context_id(op_context);
-    wr.next = nullptr;
-    wr.sg_list = buffer;
-    wr.num_sge = buffer != nullptr ? 1 : 0;
+    wr.num_sge = num_sge;
     wr.opcode = opcode;
     set_flags(wr, flags, imm);
 }

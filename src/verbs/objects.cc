@@ -81,17 +81,25 @@ bool arm(Call &call, ibv_cq &queue) {
     return error == 0;
 }
 
-Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most) {
+Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most, uint32_t max_sge) {
     ibv_srq_init_attr attributes = {};
     attributes.attr.max_wr = *size;
-    attributes.attr.max_sge = 1;
+    attributes.attr.max_sge = max_sge;
     Srq queue(ibv_create_srq(&pd, &attributes));
     if (!queue)
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
                            limit_advice("max_wr", *size, "max_srq_wr", most).chars,
-                           "ibv_create_srq(max_wr=%u, max_sge=1)", *size);
+                           "ibv_create_srq(max_wr=%u, max_sge=%u)", *size, max_sge);
     *size = attributes.attr.max_wr;
     return queue;
+}
+
+bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has) {
+    if (wanted > has)
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "cfg asks for work requests of %u elements (max_sge), the device has %u (%s)",
+                  wanted, has, limit);
+    return wanted <= has;
 }
 
 } // namespace rpma

@@ -73,6 +73,10 @@ struct SrqTraits {
 using Srq = Owner<SrqTraits>;
 
 // *size is what is wanted, then what the device gave; it gives most at most. RPMA_E_PROVIDER.
-Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most);
+Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most, uint32_t max_sge);
+
+// False (RPMA_E_INVAL) if more elements per work request are wanted than the device has, whose
+// limit has that name.
+bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has);
 
 } // namespace rpma

@@ -46,9 +46,8 @@ def version(release):
     return tuple(int(part) for part in release.split("."))
 
 
-def all_releases(symbols):
-    return sorted({release for row in symbols for release in row["releases"].split()},
-                  key=version)
+def releases_of_predecessor():
+    return sorted({row["release"] for row in read_original()}, key=version)
 
 
 def symbols_of(release, symbols):

@@ -6,7 +6,7 @@
 
 usage: library.py symbols LIBRARY [SYMBOLS.tsv]    exports are those of the list, no more, no less
        library.py addresses LIBRARY                all nodes of a name lead to its one function
-       library.py original [SYMBOLS.tsv]           the list is that of the ten releases
+       library.py original [SYMBOLS.tsv]           the list is that of all releases
        library.py dependencies LIBRARY             SONAME and the libraries that it needs
 """
 
@@ -23,6 +23,8 @@ SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+\S+\s+(\S+)\s+(?:GLOBAL|WEAK)\s+\
                     r"\s+(\S+)\s+(\S+)$")
 # The only name with two functions: programs of 0.9.0 own 24 bytes for a completion, later ones 32.
 TWO_FUNCTIONS = ("rpma_conn_completion_get", "LIBRPMA_1.0", "LIBRPMA_0.10")
+# The releases of this library that added functions, and the node of these.
+OWN_NODES = {"1.4.0": "LIBRPMA_1.4"}
 
 
 def definitions(library):
@@ -95,19 +97,38 @@ def check_addresses(found):
     return f"{len(owners)} functions, each behind all nodes of its name and of no other"
 
 
-def check_original(table, original):
-    """The list is that of the ten releases; new programs link to LIBRPMA_1.0 where it has the
-    name, and each name is implemented by the function of that name."""
+def faults_of_releases(table, had):
+    """The list has what the ten releases had; what it has besides are releases of this library,
+    each with a node of its own for names that no release had before."""
     listed = {(release, row["node"], row["symbol"])
               for row in table for release in row["releases"].split()}
+    ours = {key for key in listed - had if OWN_NODES.get(key[0]) == key[1]}
+    for release, node, symbol in had - listed:
+        yield f"{symbol}@{node} of {release} is not in the list"
+    for release, node, symbol in listed - had - ours:
+        yield f"{symbol}@{node} is in the list, release {release} had no such symbol"
+    old = {symbol for _, _, symbol in had}
+    for release, node, symbol in ours:
+        if symbol in old:
+            yield f"{symbol}@{node} is no new symbol of {release}"
+    for row in table:
+        if not row["releases"]:
+            yield f"{row['symbol']}@{row['node']} is of no release"
+
+
+def check_original(table, original, prototypes):
+    """The list is that of the ten releases, and of what this library added, which prototypes.h
+    knows too. New programs link to LIBRPMA_1.0 where it has the name, and each name is
+    implemented by the function of that name."""
     had = {(row["release"], row["node"], row["symbol"]) for row in original}
-    faults = [f"{symbol}@{node} of {release} is not in the list"
-              for release, node, symbol in had - listed]
-    faults += [f"{symbol}@{node} is in the list, release {release} had no such symbol"
-               for release, node, symbol in listed - had]
+    faults = list(faults_of_releases(table, had))
+    symbols = {row["symbol"] for row in table}
+    faults += [f"{symbol} is only in one of prototypes.h and the list"
+               for symbol in symbols ^ set(prototypes)]
     name, first, later = TWO_FUNCTIONS
     newest = {}
-    for _, node, symbol in had:
+    for node, symbol in {(row["node"], row["symbol"]) for row in table
+                         if row["node"] in OWN_NODES.values()} | {key[1:] for key in had}:
         newest[symbol] = max(newest.get(symbol, ""), node)
     newest[name] = later
     for row in table:
@@ -124,7 +145,9 @@ def check_original(table, original):
         faults.append("two rows are for one symbol at one node")
     if faults:
         raise common.Fault(common.some(faults))
-    return f"{len(table)} rows are the {len(had)} symbols of ten releases"
+    added = sum(row["node"] in OWN_NODES.values() for row in table)
+    return (f"{len(table)} rows are the {len(had)} symbols of ten releases and the {added} that "
+            "this library added")
 
 
 def dynamic(library, tag):
@@ -157,7 +180,8 @@ def main():
         "symbols": lambda: check_symbols(path, common.read_table(sys.argv[3])
                                          if len(sys.argv) > 3 else common.read_symbols()),
         "addresses": lambda: check_addresses(definitions(path)),
-        "original": lambda: check_original(common.read_table(path), common.read_original()),
+        "original": lambda: check_original(common.read_table(path), common.read_original(),
+                                           common.read_prototypes()),
         "dependencies": lambda: check_dependencies(path),
     }
     if kind not in checks:

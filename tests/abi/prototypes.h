@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// prototypes.h -- the 89 functions as their releases declared them: no parameter ever changed.
+// prototypes.h -- the functions as their releases declared them: no parameter ever changed.
 //
 // A second witness beside include/librpma.h: the header views of old releases are made of it,
 // and a compiler that reads both files finds where they differ. contract/symbols.tsv knows
@@ -9,10 +9,47 @@
 
 int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                       const char src[8], int flags, const void *op_context);
+int rpma_batch_atomic_write(struct rpma_batch *batch, struct rpma_mr_remote *dst,
+                            size_t dst_offset, const char src[8], int flags,
+                            const void *op_context);
+int rpma_batch_delete(struct rpma_batch **batch_ptr);
+int rpma_batch_flush(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
+                     size_t len, enum rpma_flush_type type, int flags, const void *op_context);
+int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr);
+int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
+int rpma_batch_read(struct rpma_batch *batch, struct rpma_mr_local *dst, size_t dst_offset,
+                    const struct rpma_mr_remote *src, size_t src_offset, size_t len, int flags,
+                    const void *op_context);
+int rpma_batch_readv(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge,
+                     const struct rpma_mr_remote *src, size_t src_offset, int flags,
+                     const void *op_context);
+int rpma_batch_reset(struct rpma_batch *batch);
+int rpma_batch_send(struct rpma_batch *batch, const struct rpma_mr_local *src, size_t offset,
+                    size_t len, int flags, const void *op_context);
+int rpma_batch_send_with_imm(struct rpma_batch *batch, const struct rpma_mr_local *src,
+                             size_t offset, size_t len, int flags, uint32_t imm,
+                             const void *op_context);
+int rpma_batch_sendv(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge, int flags,
+                     const void *op_context);
+int rpma_batch_sendv_with_imm(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge,
+                              int flags, uint32_t imm, const void *op_context);
+int rpma_batch_write(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
+                     const struct rpma_mr_local *src, size_t src_offset, size_t len, int flags,
+                     const void *op_context);
+int rpma_batch_write_with_imm(struct rpma_batch *batch, struct rpma_mr_remote *dst,
+                              size_t dst_offset, const struct rpma_mr_local *src,
+                              size_t src_offset, size_t len, int flags, uint32_t imm,
+                              const void *op_context);
+int rpma_batch_writev(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
+                      const struct rpma_sge *sgl, int nsge, int flags, const void *op_context);
+int rpma_batch_writev_with_imm(struct rpma_batch *batch, struct rpma_mr_remote *dst,
+                               size_t dst_offset, const struct rpma_sge *sgl, int nsge,
+                               int flags, uint32_t imm, const void *op_context);
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);
 int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr);
 int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *shared);
 int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size);
+int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg *cfg, uint32_t *rcq_size);
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size);
 int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size);
@@ -21,6 +58,7 @@ int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size);
+int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg *cfg, uint32_t rcq_size);
 int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
 int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg *cfg, uint32_t sq_size);
@@ -49,6 +87,8 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
                        size_t len, const void *op_context);
+int rpma_conn_req_recvv(struct rpma_conn_req *req, const struct rpma_sge *sgl, int nsge,
+                        const void *op_context);
 int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool *is_rcq);
 int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl);
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
@@ -94,16 +134,27 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
 int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t dst_offset,
               const struct rpma_mr_remote *src, size_t src_offset, size_t len, int flags,
               const void *op_context);
+int rpma_readv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge,
+               const struct rpma_mr_remote *src, size_t src_offset, int flags,
+               const void *op_context);
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
               const void *op_context);
+int rpma_recvv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge,
+               const void *op_context);
 int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
               size_t len, int flags, const void *op_context);
 int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
                        size_t len, int flags, uint32_t imm, const void *op_context);
+int rpma_sendv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge, int flags,
+               const void *op_context);
+int rpma_sendv_with_imm(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge, int flags,
+                        uint32_t imm, const void *op_context);
 int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr);
+int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge);
 int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size);
 int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
 int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr);
+int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t max_sge);
 int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size);
 int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size);
 int rpma_srq_delete(struct rpma_srq **srq_ptr);
@@ -111,6 +162,8 @@ int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr);
 int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
                   const void *op_context);
+int rpma_srq_recvv(struct rpma_srq *srq, const struct rpma_sge *sgl, int nsge,
+                   const void *op_context);
 const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event);
 int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context **ibv_ctx_ptr);
@@ -124,3 +177,8 @@ int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
 int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                         const struct rpma_mr_local *src, size_t src_offset, size_t len,
                         int flags, uint32_t imm, const void *op_context);
+int rpma_writev(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                const struct rpma_sge *sgl, int nsge, int flags, const void *op_context);
+int rpma_writev_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                         const struct rpma_sge *sgl, int nsge, int flags, uint32_t imm,
+                         const void *op_context);

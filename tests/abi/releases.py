@@ -51,7 +51,7 @@ def parse():
     options.table = (common.read_table(options.symbols) if options.symbols
                      else common.read_symbols())
     if options.releases == ["all"]:
-        options.releases = common.all_releases(options.table) + ["today"]
+        options.releases = common.releases_of_predecessor() + ["today"]
     return options
 
 

@@ -62,6 +62,7 @@ def spoil_symbols(built):
 def spoil_original():
     """Each row of the list in turn: lost, or with one field that is wrong."""
     table, original = common.read_symbols(), common.read_original()
+    prototypes = common.read_prototypes()
     count = 0
     for at, row in enumerate(table):
         other = table[at - 20]["symbol"]
@@ -80,7 +81,8 @@ def spoil_original():
         for kind, rows in kinds.items():
             count += expect(f"{row['symbol']}@{row['node']}, {kind}",
                             lambda rows=rows: library.check_original(
-                                [*table[:at], *rows, *table[at + 1:]], original), "")
+                                [*table[:at], *rows, *table[at + 1:]], original, prototypes),
+                            "")
     return count
 
 
@@ -131,8 +133,11 @@ HEADER = [
     ("types", "    unsigned flags; ", "    int flags; ", "flags"),
     ("types", "    enum rpma_op op; ", "    uint32_t spare; enum rpma_op op; ",
      "__builtin_offsetof"),
+    ("types", "    size_t offset;\n    size_t len;", "    size_t len;\n    size_t offset;",
+     "__builtin_offsetof"),
     ("types", "struct rpma_peer;", "struct rpma_peer { int open; };", "redefinition"),
     ("names", "struct rpma_peer;", "struct rpma_peer;\nint rpma_new(void);", "rpma_new"),
+    ("names", "int rpma_batch_reset(struct rpma_batch *batch);", "", "rpma_batch_reset"),
     ("names", "#define RPMA_W_WAIT_FOR_COMPLETION (1)", "", "RPMA_W_WAIT_FOR_COMPLETION"),
     ("names", "    RPMA_LOG_LEVEL_DEBUG", "    RPMA_LOG_LEVEL_DEBUG, RPMA_LOG_LEVEL_ALL",
      "RPMA_LOG_LEVEL_ALL"),

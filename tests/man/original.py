@@ -40,7 +40,9 @@ def compare_original(rows, original):
         if literal and key(row) not in documented:
             yield (f"{row['function']} {row['code']} {row['condition']!r} is {row['decision']}, "
                    "but was documented otherwise or not at all: a note must say so")
-        if row["decision"] not in ("kept", "changed", "never"):
+        if row["decision"] == "new" and key(row) in documented:
+            yield f"{row['function']} {row['code']} {row['condition']!r} is not new"
+        if row["decision"] not in ("kept", "changed", "never", "new"):
             yield f"{row['function']} {row['code']}: there is no decision {row['decision']!r}"
 
 

@@ -47,6 +47,9 @@ def spoiled(row, codes):
         yield f"condition {condition!r}", [{**row, "condition": condition}]
     yield "another decision", [{**row, "decision": "kept" if row["decision"] == "never"
                                 else "never"}]
+    if row["decision"] == "new" or (row["decision"] == "kept" and not row["note"]):
+        other = "kept" if row["decision"] == "new" else "new"
+        yield f"decision {other}", [{**row, "decision": other}]
 
 
 class Checks:

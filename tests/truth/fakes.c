@@ -15,6 +15,9 @@ void prepare_fakes(void) {
                                           .addresses = 1,
                                           .max_cqe = fake_device()->max_cqe,
                                           .max_wr = fake_device()->max_wr,
+                                          .max_sge = FAKE_MAX_SGE,
+                                          .max_sge_rd = FAKE_MAX_SGE_RD,
+                                          .max_srq_sge = FAKE_MAX_SRQ_SGE,
                                           .transport = IBV_TRANSPORT_IB};
 }
 

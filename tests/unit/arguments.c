@@ -11,9 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_CASES = 600, MAX_SETS = 4 };
+enum { MAX_CASES = 900, MAX_SETS = 4 };
 
 static const unsigned char desc_without_usage[21];
+
+// Elements that are not valid.
+static const struct rpma_sge offset_of_nothing = {NULL, 1, 0}, bytes_of_nothing = {NULL, 0, 1};
+static struct rpma_sge too_long = {NULL, 0, (size_t)UINT32_MAX + 1}; // of the world's region
+static struct rpma_sge longest = {NULL, 0, SIZE_MAX};
 
 // A way to make a term of a condition true; several rows may stand for one term.
 static const struct way {
@@ -24,6 +29,7 @@ static const struct way {
         uintptr_t value;
     } set[MAX_SETS];
     const char *logs; // NULL: the name of the first parameter
+    bool full;        // the batch has no room
 } ways[] = {
     {NULL, "flags == 0", {{"flags", 0}}, NULL},
     {NULL, "size == 0", {{"size", 0}}, NULL},
@@ -85,6 +91,26 @@ static const struct way {
     {NULL, "dst == NULL && (offset", {{"dst", 0}, {"offset", 1}, {"len", 0}}, "dst == NULL"},
     {NULL, "src == NULL && (offset", {{"src", 0}}, "src == NULL"},
     {NULL, "src == NULL && (offset", {{"src", 0}, {"offset", 1}, {"len", 0}}, "src == NULL"},
+    {NULL, "max_ops == 0", {{"max_ops", 0}}, NULL},
+    {NULL, "max_sge == 0", {{"max_sge", 0}}, NULL},
+    {NULL, "nsge == 0", {{"nsge", 0}}, NULL},
+    {NULL, "nsge < 0", {{"nsge", (uintptr_t)-1}}, NULL},
+    {NULL, "nsge < 0", {{"nsge", (uintptr_t)INT_MIN}}, NULL},
+    {NULL, "nsge < 0", {{"nsge", (uintptr_t)-1}, {"sgl", 0}}, NULL},
+    {NULL, "nsge > max_sge of", {{"nsge", 2}}, "nsge is 2, at most 1"},
+    {NULL, "nsge > max_sge of", {{"nsge", INT_MAX}}, "nsge is 2147483647, at most 1"},
+    {NULL, "sgl == NULL && nsge", {{"sgl", 0}}, "sgl == NULL"},
+    {NULL, "sgl[i].mr == NULL", {{"sgl", (uintptr_t)&offset_of_nothing}}, "mr == NULL"},
+    {NULL, "sgl[i].mr == NULL", {{"sgl", (uintptr_t)&bytes_of_nothing}}, "mr == NULL"},
+    {NULL, "sum of sgl", {{"sgl", (uintptr_t)&too_long}}, "UINT32_MAX"},
+    {NULL, "sum of sgl", {{"sgl", (uintptr_t)&longest}}, "UINT32_MAX"},
+    {NULL, "src == NULL && (nsge", {{"src", 0}}, "src == NULL"},
+    {NULL, "src == NULL && (nsge", {{"src", 0}, {"src_offset", 8}}, "src == NULL"},
+    {NULL, "src == NULL && (nsge", {{"src", 0}, {"src_offset", 8}, {"nsge", 0}}, "src == NULL"},
+    {NULL, "dst == NULL && (nsge", {{"dst", 0}}, "dst == NULL"},
+    {NULL, "dst == NULL && (nsge", {{"dst", 0}, {"dst_offset", 8}}, "dst == NULL"},
+    {NULL, "dst == NULL && (nsge", {{"dst", 0}, {"dst_offset", 8}, {"nsge", 0}}, "dst == NULL"},
+    {NULL, "the batch is full", {{0}}, "the batch is full: it has room for 1 operations", true},
 };
 
 // Its bad arguments use the request up: conn_req.c has them.
@@ -111,6 +137,10 @@ static void is_refused(void **state) {
     STEP(&w, rpma_srq_cfg_new(&w.h.srq_cfg));
     STEP(&w, rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     STEP(&w, rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+    too_long.mr = longest.mr = w.h.mr;
+    STEP(&w, rpma_batch_new(w.h.conn, 1, &w.h.batch));
+    if (b->way.full)
+        STEP(&w, rpma_batch_send(w.h.batch, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL));
 
     arguments_good(&a, b->row->function, &w);
     for (int i = 0; i < MAX_SETS && b->way.set[i].name; i++)
@@ -126,6 +156,8 @@ static void is_refused(void **state) {
         .logs = b->way.logs ? b->way.logs : b->way.set[0].name,
     };
     unit_expect_error(ret, b->row->function, &expected, __FILE__, __LINE__);
+    STEP(&w, rpma_batch_post(w.h.batch, NULL)); // holds what it held before
+    assert_int_equal(fake_posted_count(), b->way.full);
     world_drop(&w);
 }
 

@@ -105,6 +105,56 @@ static int own_rcq_and_shared_channel(void) {
     return request();
 }
 
+#ifndef TEST_OLDER_RELEASES
+CALL(many_elements, request_with(rpma_conn_cfg_set_max_sge, 33))
+
+static int many_shared_elements(void) {
+    (void)rpma_srq_cfg_new(&w->h.srq_cfg);
+    (void)rpma_srq_cfg_set_max_sge(w->h.srq_cfg, 28);
+    return new_srq();
+}
+
+// A header and its payload, of a connection that has one element.
+static int long_list(void) {
+    const struct rpma_sge sgl[2] = {{w->h.mr, 16, 8}, {w->h.mr, 32, 16}};
+    return rpma_writev(w->h.conn, w->h.remote, 8, sgl, 2, RPMA_F_COMPLETION_ALWAYS, NULL);
+}
+
+static int without_region(const struct rpma_sge *element) {
+    return rpma_sendv(w->h.conn, element, 1, RPMA_F_COMPLETION_ALWAYS, NULL);
+}
+CALL(element_without_region, without_region(&(struct rpma_sge){NULL, 0, 8}))
+CALL(long_element, without_region(&(struct rpma_sge){w->h.mr, 0, SIZE_MAX}))
+
+// Three operations of which the second is refused.
+static int fill_batch(void) {
+    if (rpma_batch_new(w->h.conn, 3, &w->h.batch) != 0)
+        return -1;
+    for (uintptr_t i = 0; i < 3; i++)
+        if (rpma_batch_write(w->h.batch, w->h.remote, 8, w->h.mr, 16 + i, 24,
+                             RPMA_F_COMPLETION_ALWAYS, (void *)(0x1122 + i)) != 0)
+            return -1;
+    logged_forget();
+    return 0;
+}
+
+static int post_batch(const char *part) {
+    if (fill_batch() != 0)
+        return -1;
+    fake_fail(part, 1, ENOMEM);
+    return rpma_batch_post(w->h.batch, NULL);
+}
+CALL(refused_batch, post_batch("send request"))
+CALL(batch_without_doorbell, post_batch("doorbell"))
+
+static int full_batch(void) {
+    return fill_batch() != 0
+               ? -1
+               : rpma_batch_send(w->h.batch, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL);
+}
+CALL(new_batch, rpma_batch_new(w->h.conn, 3, &w->h.batch))
+#endif
+
 static int arm_fails(void) {
     fake_notify(world_qp(w)->send_cq);
     fake_fail("ibv_req_notify_cq", 1, EIO);
@@ -295,5 +345,16 @@ const struct failure failures[] = {
     {"send: another process", CONNECTED, "ibv_post_send", EACCES, send_it, 0, NULL},
     {"receive", CONNECTED, "ibv_post_recv", ENOMEM, receive, 0, NULL},
     {"receive early", OUTGOING, "ibv_post_recv", ENOMEM, receive_early, 0, NULL},
+#ifndef TEST_OLDER_RELEASES
+    {"request: too many elements", PEER, NULL, 0, many_elements, 0, NULL},
+    {"srq: too many elements", PEER, NULL, 0, many_shared_elements, 0, NULL},
+    {"list: too long", CONNECTED, NULL, 0, long_list, 0, NULL},
+    {"list: no region", CONNECTED, NULL, 0, element_without_region, 0, NULL},
+    {"list: too many bytes", CONNECTED, NULL, 0, long_element, 0, NULL},
+    {"batch: refused", CONNECTED, NULL, 0, refused_batch, 0, NULL},
+    {"batch: doorbell", CONNECTED, NULL, 0, batch_without_doorbell, 0, NULL},
+    {"batch: full", CONNECTED, NULL, 0, full_batch, 0, NULL},
+    {"batch: no memory", CONNECTED, "malloc", ENOMEM, new_batch, 0, NULL},
+#endif
 };
 const size_t failure_count = LENGTH(failures);

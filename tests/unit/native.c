@@ -62,8 +62,11 @@ static void queue_pair_asks_for_what_the_device_has(void **state) {
         assert_int_equal(qp->comp_mask,
                          IBV_QP_INIT_ATTR_PD |
                              (expected ? (unsigned)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0));
-        if (expected)
-            assert_int_equal(qp->send_ops_flags, expected);
+        if (expected) // beside all that a batch may have in one list with them
+            assert_int_equal(qp->send_ops_flags,
+                             expected | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
+                                 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+                                 IBV_QP_EX_WITH_SEND_WITH_IMM);
         MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
         world_drop(&w);
         assert_string_equal(fake_misuses(), "");
@@ -279,6 +282,26 @@ static void flush_failures_are_reported(void **state) {
     world_drop(&w);
 }
 
+// rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(): ENOSPC, where rxe_post_send()
+// has ENOMEM.
+static void full_queue_is_told_by_both_numbers(void **state) {
+    (void)state;
+    static const int errors[] = {ENOMEM, ENOSPC};
+    new_conn(true, false);
+    for (size_t i = 0; i < LENGTH(errors); i++) {
+        fake_fail(BUILD_FLUSHES ? "ibv_wr_complete" : "ibv_post_send", 1, errors[i]);
+        EXPECT_ERROR(
+            rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1, context),
+            RPMA_E_PROVIDER, "ibv_post_send() failed",
+            BUILD_FLUSHES ? "ibv_wr_complete()" : "ibv_post_send()", errors[i],
+            .any_calls = true);
+        assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message,
+                               "the send queue is full, it holds "));
+        fake_faults_off();
+    }
+    world_drop(&w);
+}
+
 int main(void) {
     unsetenv("RPMA_FLUSH");
     const struct CMUnitTest tests[] = {
@@ -294,6 +317,7 @@ int main(void) {
         TEST(flush_hands_its_range_on),
         TEST(native_flush_leaves_bounds_to_the_device),
         TEST(flush_failures_are_reported),
+        TEST(full_queue_is_told_by_both_numbers),
     };
     return UNIT_RUN("native", tests);
 }

@@ -23,10 +23,12 @@ static const struct setting {
     {"conn_cfg", "rcq_size", sizeof(uint32_t), 0, {0, 1, 10, UINT32_MAX}},
     {"conn_cfg", "sq_size", sizeof(uint32_t), 10, {0, 1, 10, UINT32_MAX}},
     {"conn_cfg", "rq_size", sizeof(uint32_t), 10, {0, 1, 10, UINT32_MAX}},
+    {"conn_cfg", "max_sge", sizeof(uint32_t), 1, {1, 2, 10, UINT32_MAX}},
     {"conn_cfg", "compl_channel", sizeof(bool), false, {true, false, true, false}},
     {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
     {"srq_cfg", "rq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
     {"srq_cfg", "rcq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
+    {"srq_cfg", "max_sge", sizeof(uint32_t), 1, {1, 2, 10, UINT32_MAX}},
     {"peer_cfg", "direct_write_to_pmem", sizeof(bool), false, {true, false, true, false}},
 };
 
@@ -144,7 +146,7 @@ static void nothing_is_deleted_quietly(void **state) {
             assert_string_equal(logged_text(), "");
             found++;
         }
-    assert_int_equal(found, 10);
+    assert_int_equal(found, 11);
 }
 
 // ---- the descriptor of a peer configuration ------------------------------------------------

@@ -87,6 +87,43 @@ static bool connection(struct world *w, const void *argument) {
            world_connect(w, shape) && transfer(w, shape) && complete_all(w, shape) && leave(w);
 }
 
+static bool transfer_lists(struct world *w, const struct shape *shape) {
+    const int flags = RPMA_F_COMPLETION_ALWAYS;
+    struct rpma_conn *conn = w->h.conn;
+    struct rpma_mr_remote *remote = w->h.remote;
+    const struct rpma_sge sgl[] = {{w->h.mr, 0, 8}, {NULL, 0, 0}, {w->h.mr, 16, 8}};
+    return (shape->srq ? STEP(w, rpma_srq_recvv(w->h.srq, sgl, 3, NULL))
+                       : STEP(w, rpma_recvv(conn, sgl, 3, NULL))) &&
+           STEP(w, rpma_readv(conn, sgl, 3, remote, 0, flags, NULL)) &&
+           STEP(w, rpma_writev(conn, remote, 0, sgl, 3, flags, NULL)) &&
+           STEP(w, rpma_writev_with_imm(conn, remote, 0, sgl, 3, flags, 1, NULL)) &&
+           STEP(w, rpma_sendv(conn, sgl, 3, flags, NULL)) &&
+           STEP(w, rpma_sendv_with_imm(conn, sgl, 3, flags, 1, NULL));
+}
+
+static bool post_batch(struct world *w) {
+    const int flags = RPMA_F_COMPLETION_ALWAYS;
+    const enum rpma_flush_type type = RPMA_FLUSH_TYPE_PERSISTENT;
+    struct rpma_mr_remote *remote = w->h.remote;
+    const struct rpma_sge sgl[] = {{w->h.mr, 0, 8}, {w->h.mr, 16, 8}};
+    const char bytes[8] = "8 bytes";
+    return STEP(w, rpma_batch_new(w->h.conn, 4, &w->h.batch)) &&
+           STEP(w, rpma_batch_writev(w->h.batch, remote, 0, sgl, 2, flags, NULL)) &&
+           STEP(w, rpma_batch_post(w->h.batch, NULL)) &&
+           STEP(w, rpma_batch_flush(w->h.batch, remote, 0, 8, type, flags, NULL)) &&
+           STEP(w, rpma_batch_atomic_write(w->h.batch, remote, 8, bytes, flags, NULL)) &&
+           STEP(w, rpma_batch_post(w->h.batch, NULL)) &&
+           STEP(w, rpma_batch_reset(w->h.batch)) &&
+           STEP(w, rpma_batch_send(w->h.batch, w->h.mr, 0, 8, flags, NULL)) &&
+           STEP(w, rpma_batch_post(w->h.batch, NULL));
+}
+
+static bool lists(struct world *w, const void *argument) {
+    const struct shape *shape = argument;
+    return world_peer(w) && world_request(w, shape) && world_connect(w, shape) &&
+           transfer_lists(w, shape) && post_batch(w);
+}
+
 static bool peer_and_regions(struct world *w, const void *argument) {
     (void)argument;
     unsigned char desc[21];
@@ -159,6 +196,15 @@ static void connections_with_native_operations(void **state) {
     sweep("incoming, native", connection, &shapes[9], with_native_operations);
 }
 
+static void lists_and_batches(void **state) {
+    (void)state;
+    static const struct shape own = {.name = "lists", .max_sge = 3};
+    static const struct shape shared = {.name = "lists, srq", .srq = true, .max_sge = 3};
+    sweep(own.name, lists, &own, NULL);
+    sweep(shared.name, lists, &shared, NULL);
+    sweep("lists, native", lists, &own, with_native_operations);
+}
+
 static void connections_to_two_addresses(void **state) {
     (void)state;
     sweep("outgoing, two addresses", connection, &shapes[0], with_two_addresses);
@@ -188,6 +234,7 @@ int main(void) {
         TEST(connections),
         TEST(connections_on_dax),
         TEST(connections_with_native_operations),
+        TEST(lists_and_batches),
         TEST(connections_to_two_addresses),
         TEST(rejections),
     };

@@ -23,8 +23,24 @@ static void take_event(void) {
     CHECK(rpma_conn_next_event(shared_conn, &event) == 0 && event == RPMA_CONN_ESTABLISHED);
 }
 
+// A batch of its own for each thread.
+static void post_batch(struct rpma_batch *batch) {
+    const int flags = RPMA_F_COMPLETION_ALWAYS;
+    const struct rpma_sge sgl[1] = {{w->h.mr, 0, 8}};
+    uint32_t posted = 0;
+    CHECK(rpma_batch_reset(batch) == 0);
+    CHECK(rpma_batch_writev(batch, w->h.remote, 0, sgl, 1, flags, NULL) == 0);
+    CHECK(rpma_batch_flush(batch, w->h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, flags, NULL) ==
+          0);
+    CHECK(rpma_batch_atomic_write(batch, w->h.remote, 8, "7 bytes", flags, NULL) == 0);
+    CHECK(rpma_batch_post(batch, &posted) == 0 && posted == 3);
+}
+
 static void use_shared_connection(int number) {
+    struct rpma_batch *batch = NULL;
+    CHECK(rpma_batch_new(shared_conn, 3, &batch) == 0);
     for (int i = 0; i < ROUNDS; i++) {
+        post_batch(batch);
         struct ibv_wc wc;
         struct rpma_cq *cq = NULL;
         uint32_t qp_num = 0;
@@ -38,6 +54,7 @@ static void use_shared_connection(int number) {
         if (number == 0)
             take_event();
     }
+    CHECK(rpma_batch_delete(&batch) == 0);
     CHECK(rpma_conn_disconnect(shared_conn) == 0);
 }
 

@@ -247,6 +247,9 @@ void fake_reset(void) {
         // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
         .max_cqe = (1 << 15) - 1,
         .max_wr = 1 << 20,
+        .max_sge = FAKE_MAX_SGE,
+        .max_sge_rd = FAKE_MAX_SGE_RD,
+        .max_srq_sge = FAKE_MAX_SRQ_SGE,
         .transport = IBV_TRANSPORT_IB,
     };
 }

@@ -23,8 +23,9 @@ static void fill(struct ibv_device_attr_ex *attr) {
     attr->orig_attr.max_qp_wr = (int)device->max_wr;
     attr->orig_attr.max_srq_wr = (int)device->max_wr;
     attr->orig_attr.max_cqe = device->max_cqe;
-    attr->orig_attr.max_sge = FAKE_MAX_SGE;
-    attr->orig_attr.max_srq_sge = FAKE_MAX_SRQ_SGE;
+    attr->orig_attr.max_sge = device->max_sge;
+    attr->orig_attr.max_sge_rd = device->max_sge_rd;
+    attr->orig_attr.max_srq_sge = device->max_srq_sge;
     if (device->odp) {
         attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
         attr->odp_caps.per_transport_caps.rc_odp_caps =

@@ -33,15 +33,32 @@ void fake_quiet(bool quiet);
 
 // ---- what was called -----------------------------------------------------------------------
 
-struct fake_post { // ibv_post_send(), and what the ibv_wr_*() builders posted
+// Elements of a work request, as rdma_rxe has them: Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_param.h, RXE_MAX_SGE, RXE_MAX_SGE_RD, RXE_MAX_SRQ_SGE.
+enum { FAKE_MAX_SGE = 32, FAKE_MAX_SGE_RD = 32, FAKE_MAX_SRQ_SGE = 27 };
+
+struct fake_elements {
+    int num_sge;
+    union {
+        struct ibv_sge sge; // the first
+        struct ibv_sge sges[FAKE_MAX_SGE];
+    };
+};
+
+struct fake_post { // a work request of ibv_post_send(), or what an ibv_wr_*() builder made
     uint64_t wr_id;
     int opcode; // enum ibv_wr_opcode; FAKE_WR_* for the native operations
     unsigned flags;
     uint32_t imm;
     uint64_t remote_addr;
     uint32_t rkey;
-    int num_sge;
-    struct ibv_sge sge;
+    union {
+        struct fake_elements elements;
+        struct {
+            int num_sge;
+            struct ibv_sge sge; // the first
+        };
+    };
     unsigned char inlined[8]; // the bytes themselves: with IBV_SEND_INLINE, or atomic write
     uint64_t flush_len;
     unsigned flush_type, flush_level;
@@ -69,11 +86,19 @@ struct fake_call {
         } create_cq;
         struct ibv_srq_init_attr srq;
         struct ibv_qp_init_attr_ex qp;
-        struct fake_post send;
+        struct {
+            struct fake_post send; // the first request of a list
+            unsigned requests;     // of the list
+        };
         struct {
             uint64_t wr_id;
-            int num_sge;
-            struct ibv_sge sge;
+            union {
+                struct fake_elements elements;
+                struct {
+                    int num_sge;
+                    struct ibv_sge sge; // the first
+                };
+            };
         } recv;
         struct {
             struct rdma_conn_param param;
@@ -112,6 +137,10 @@ const struct fake_call *fake_nth(const char *name, unsigned nth);
 // Starts the record anew; faults keep their count.
 void fake_forget(void);
 
+// What send queues took since fake_forget(), in its order, whichever call it came by.
+unsigned fake_posted_count(void);
+const struct fake_post *fake_posted(unsigned nth); // from 0; NULL: no such
+
 // ---- faults --------------------------------------------------------------------------------
 
 // Lets the nth call of the name fail (from now, counted from 1); name NULL: any call that can
@@ -119,6 +148,10 @@ void fake_forget(void);
 // return a negative number: rdma-core 56, providers/cxgb4/qp.c, c4iw_post_send() and
 // c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -error and
 // leaves errno alone, as providers/cxgb4/cq.c, c4iw_poll_cq() does.
+//
+// A post is made of parts that fail by names of their own, which the record does not have:
+// "send request", each one behind the first of a list, is refused for itself, so that the ones
+// before it are in the queue; "doorbell" fails when all requests are in the queue already.
 void fake_fail(const char *name, unsigned nth, int error);
 // The same, and every later one.
 void fake_fail_from(const char *name, unsigned nth, int error);
@@ -150,6 +183,10 @@ struct fake_device {
     uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0
     int max_cqe;                  // the largest CQ
     uint32_t max_wr;              // the largest send, receive or shared receive queue
+    int max_sge, max_sge_rd;      // elements of a work request, and of a read
+    int max_srq_sge;              // elements of a receive in a shared receive queue
+    bool keeps_bad_wr;            // a post names a request only to refuse it alone, as of mlx5
+    bool hides_refusals;          // as siw_post_send()
     enum ibv_transport_type transport;
 };
 

@@ -76,6 +76,7 @@ struct fake_cq {
 struct fake_srq {
     struct fake_object object;
     struct ibv_srq srq;
+    uint32_t max_sge;
     struct fake_object *pd;
 };
 
@@ -93,15 +94,17 @@ struct fake_qp {
     struct fake_qp_ex qp; // its base is what the library sees
     bool extended;
     uint32_t receives, max_receives; // posted; fakes take none of them away
-    uint32_t max_sends;
+    struct ibv_qp_cap cap;           // what the queues really have
     bool building;                   // between ibv_wr_start() and ibv_wr_complete()
-    struct fake_post pending;
+    int build_error;                 // of a request that was refused since ibv_wr_start()
+    unsigned built;                  // requests since ibv_wr_start()
+    struct fake_post *pending;       // those
     struct fake_object *pd, *srq;
     struct fake_cq *send_cq, *recv_cq;
 };
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
-enum { FAKE_MAX_SGE = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512, FAKE_VECTORS = 1 };
+enum { FAKE_MAX_INLINE = 512, FAKE_VECTORS = 1, FAKE_MAX_BUILT = 128 };
 
 extern struct fake_device fake_device_state;
 uint32_t fake_slots(uint32_t wanted); // what a queue of that size really has
@@ -150,12 +153,17 @@ int fake_qp_destroy(struct ibv_qp *qp, const char *call);
 void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags);
 void fake_faults_reset(void);
 bool fake_fault_asked(const char *name, int *error);
+// Notes that a send queue took the request.
+void fake_take(const struct fake_post *post);
 void fake_alloc_reset(void);
 extern void (*fake_cm_reset)(void);
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+// Every element must lie in a live region of the same device.
+void fake_copy_elements(struct fake_elements *to, const char *call, const struct ibv_sge *sges,
+                        int num_sge);
 int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 

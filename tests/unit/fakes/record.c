@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CALLS = 2048, MAX_FAULTS = 8 };
+enum { MAX_CALLS = 2048, MAX_POSTS = 2048, MAX_FAULTS = 8 };
 
 struct fault {
     const char *name;
@@ -22,6 +22,8 @@ struct fault {
 static struct fake_call *calls; // made once: sanitizers take long over fresh large blocks
 static unsigned call_count;
 static struct fake_call overflow;
+static struct fake_post *posts;
+static unsigned post_count;
 static struct fault faults[MAX_FAULTS];
 static unsigned fault_count, faults_fired;
 static const char *first_fault = "";
@@ -29,6 +31,7 @@ static char text[16384];
 
 void fake_faults_reset(void) {
     call_count = 0;
+    post_count = 0;
     fault_count = 0;
     faults_fired = 0;
     first_fault = "";
@@ -37,6 +40,7 @@ void fake_faults_reset(void) {
 void fake_forget(void) {
     FAKE_LOCKED;
     call_count = 0;
+    post_count = 0;
 }
 
 static void add_fault(const char *name, unsigned nth, bool later, int error) {
@@ -93,11 +97,12 @@ bool fake_fault_asked(const char *name, int *error) {
 static void disturb_errno(const char *name) {
     static const char *const quiet[] = {
         "ibv_post_send",     "ibv_post_recv",    "ibv_post_srq_recv", "ibv_poll_cq",
-        "ibv_req_notify_cq", "ibv_wr_start",     "ibv_wr_flush",      "ibv_wr_atomic_write",
-        "ibv_wr_complete",   "ibv_get_cq_event", "rdma_get_cm_event", "ibv_ack_cq_events"};
+        "ibv_req_notify_cq", "ibv_get_cq_event", "rdma_get_cm_event", "ibv_ack_cq_events"};
     for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++)
         if (strcmp(name, quiet[i]) == 0)
             return;
+    if (strncmp(name, "ibv_wr_", 7) == 0)
+        return;
     if (strncmp(name, "ibv_", 4) == 0 || strncmp(name, "rdma_", 5) == 0)
         errno = EXFULL; // no call fails with it
 }
@@ -154,4 +159,24 @@ const struct fake_call *fake_nth(const char *name, unsigned nth) {
 const struct fake_call *fake_last(const char *name) {
     unsigned count = fake_count(name);
     return count ? fake_nth(name, count) : NULL;
+}
+
+void fake_take(const struct fake_post *post) {
+    if (!posts)
+        posts = calloc(MAX_POSTS, sizeof(*posts));
+    if (!posts)
+        abort();
+    if (post_count == MAX_POSTS)
+        post_count = 0;
+    posts[post_count++] = *post;
+}
+
+unsigned fake_posted_count(void) {
+    FAKE_LOCKED;
+    return post_count;
+}
+
+const struct fake_post *fake_posted(unsigned nth) {
+    FAKE_LOCKED;
+    return nth < post_count ? &posts[nth] : NULL;
 }

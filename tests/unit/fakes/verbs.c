@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #undef ibv_reg_mr
@@ -144,7 +145,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
     struct fake_object *parent = fake_find(FAKE_PD, pd, "ibv_create_srq");
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_init()
     const bool wrong = attr->attr.max_wr == 0 || attr->attr.max_wr > fake_device()->max_wr ||
-                       attr->attr.max_sge > FAKE_MAX_SRQ_SGE;
+                       attr->attr.max_sge > (uint32_t)fake_device()->max_srq_sge;
     if (call->failed || !parent || wrong) {
         errno = call->failed ? call->error : EINVAL;
         return NULL;
@@ -154,6 +155,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
     struct fake_srq *made =
         fake_create(FAKE_SRQ, sizeof(*made), offsetof(struct fake_srq, srq));
     made->pd = parent;
+    made->max_sge = attr->attr.max_sge;
     made->srq.context = pd->context;
     made->srq.pd = pd;
     fake_adopt(parent);
@@ -180,10 +182,10 @@ int ibv_destroy_srq(struct ibv_srq *srq) {
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap(): what the device refuses with
 // EINVAL.
 static bool beyond_device(const struct ibv_qp_cap *cap, bool has_srq) {
-    return cap->max_send_wr > fake_device()->max_wr || cap->max_send_sge > FAKE_MAX_SGE ||
+    const uint32_t max_wr = fake_device()->max_wr, max_sge = (uint32_t)fake_device()->max_sge;
+    return cap->max_send_wr > max_wr || cap->max_send_sge > max_sge ||
            cap->max_inline_data > FAKE_MAX_INLINE ||
-           (!has_srq &&
-            (cap->max_recv_wr > fake_device()->max_wr || cap->max_recv_sge > FAKE_MAX_SGE));
+           (!has_srq && (cap->max_recv_wr > max_wr || cap->max_recv_sge > max_sge));
 }
 
 // What rdma_create_qp_ex() does in the end; NULL and errno on a refusal.
@@ -215,7 +217,7 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     if (attr->cap.max_inline_data < attr->cap.max_send_sge * sizeof(struct ibv_sge))
         attr->cap.max_inline_data = attr->cap.max_send_sge * sizeof(struct ibv_sge);
     qp->max_receives = attr->cap.max_recv_wr;
-    qp->max_sends = attr->cap.max_send_wr;
+    qp->cap = attr->cap;
     *base = (struct ibv_qp){.context = context,
                             .qp_context = attr->qp_context,
                             .pd = attr->pd,
@@ -250,7 +252,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
         fake_misuse("ibv_query_qp: asks for no size");
     if (!found || fake_device()->no_query)
         return EINVAL;
-    attr->cap = init->cap = (struct ibv_qp_cap){.max_send_wr = found->max_sends};
+    attr->cap = init->cap = found->cap;
     return 0;
 }
 
@@ -264,6 +266,8 @@ int fake_qp_destroy(struct ibv_qp *qp, const char *call) {
     fake_release(&found->recv_cq->object, &found->object);
     if (found->srq)
         fake_release(found->srq, &found->object);
+    free(found->pending);
+    found->pending = NULL;
     fake_destroy(&found->object);
     return 0;
 }

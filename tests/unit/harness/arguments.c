@@ -38,6 +38,9 @@ static const struct {
     {"rcq_size", 5},
     {"cq_size", 5},
     {"sq_size", 5},
+    {"max_sge", 5},
+    {"max_ops", 2},
+    {"nsge", 1},
 };
 
 static const char *without_const(const char *type) {
@@ -61,6 +64,7 @@ static uintptr_t handle(const char *type, const struct world *w) {
         {"struct rpma_ep *", w->h.ep},
         {"struct rpma_conn_req *", w->h.req},
         {"struct rpma_conn *", w->h.conn},
+        {"struct rpma_batch *", w->h.batch},
         {"struct rpma_cq *", w->h.conn ? world_cq(w) : NULL},
     };
     for (size_t i = 0; i < LENGTH(handles); i++)
@@ -77,6 +81,11 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
             return good_numbers[n].value;
     if (strcmp(name, "op_context") == 0)
         return 0x55;
+    if (strcmp(name, "sgl") == 0) {
+        static struct rpma_sge sgl[1];
+        sgl[0] = (struct rpma_sge){w->h.mr, 0, 8};
+        return (uintptr_t)sgl;
+    }
     if (strcmp(type, "const char *") == 0)
         return (uintptr_t)(strcmp(name, "port") == 0 ? WORLD_PORT : WORLD_ADDRESS);
     if (strcmp(type, "const void *") == 0) { // a descriptor

@@ -143,10 +143,10 @@ static void check_log(const char *function, const struct expected_error *expecte
     const enum rpma_log_level level =
         expected->level ? expected->level : level_of(expected->code);
     // A provider call stands in the line with its parameters: "call(…) failed: text (number)".
-    char call[64] = "", wanted[256];
+    char call[128] = "", wanted[256];
     if (expected->error) {
-        snprintf(call, sizeof(call), "%.*s(", (int)strcspn(expected->cause, "("),
-                 expected->cause);
+        snprintf(call, sizeof(call), "%s%.*s(", expected->before ? expected->before : "",
+                 (int)strcspn(expected->cause, "("), expected->cause);
         snprintf(wanted, sizeof(wanted), ") failed: %s (%d)", strerror(expected->error),
                  expected->error);
     } else {

@@ -5,6 +5,7 @@
 
 #include "world.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 
 #include "sweep.h"
@@ -47,9 +48,31 @@ bool world_peer(struct world *w) {
            STEP(w, rpma_peer_cfg_set_direct_write_to_pmem(w->h.pcfg, true));
 }
 
+// The tests of decisions run over older releases, to which a function of this one must not be
+// linked: found by name where a test asks for it.
+static bool set_max_sge(struct world *w, const char *setter, void *cfg, uint32_t max_sge) {
+    int (*set)(void *, uint32_t);
+    if (max_sge == 0)
+        return true;
+    *(void **)&set = dlsym(RTLD_DEFAULT, setter);
+    world_begin(w);
+    return world_step(w, set(cfg, max_sge), setter, __FILE__, __LINE__);
+}
+
+static bool drop_batch(struct world *w) {
+    static const char name[] = "rpma_batch_delete";
+    int (*drop)(struct rpma_batch **);
+    if (!w->h.batch)
+        return true;
+    *(void **)&drop = dlsym(RTLD_DEFAULT, name);
+    world_begin(w);
+    return world_step(w, drop(&w->h.batch), name, __FILE__, __LINE__) && !w->h.batch;
+}
+
 static bool make_srq(struct world *w, const struct shape *shape) {
     return STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg)) &&
            STEP(w, rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, shape->srq_rcq_size)) &&
+           set_max_sge(w, "rpma_srq_cfg_set_max_sge", w->h.srq_cfg, shape->max_sge) &&
            STEP(w, rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq)) &&
            STEP(w, rpma_conn_cfg_set_srq(w->h.cfg, w->h.srq));
 }
@@ -58,6 +81,7 @@ bool world_cfg(struct world *w, const struct shape *shape) {
     return STEP(w, rpma_conn_cfg_new(&w->h.cfg)) &&
            STEP(w, rpma_conn_cfg_set_compl_channel(w->h.cfg, shape->shared)) &&
            STEP(w, rpma_conn_cfg_set_rcq_size(w->h.cfg, shape->rcq_size)) &&
+           set_max_sge(w, "rpma_conn_cfg_set_max_sge", w->h.cfg, shape->max_sge) &&
            (!shape->srq || make_srq(w, shape));
 }
 
@@ -96,7 +120,8 @@ bool world_conn(struct world *w, const struct shape *shape) {
     (!(w)->h.member || (STEP(w, function(&(w)->h.member)) && !(w)->h.member))
 
 bool world_drop(struct world *w) {
-    bool ok = DROP(w, conn, rpma_conn_delete);
+    bool ok = drop_batch(w);
+    ok &= DROP(w, conn, rpma_conn_delete);
     ok &= DROP(w, req, rpma_conn_req_delete);
     ok &= DROP(w, ep, rpma_ep_shutdown);
     ok &= DROP(w, cfg, rpma_conn_cfg_delete);

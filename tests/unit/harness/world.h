@@ -29,6 +29,7 @@ struct handles {
     struct rpma_ep *ep;
     struct rpma_conn_req *req;
     struct rpma_conn *conn;
+    struct rpma_batch *batch;
     // Other outputs of calls, here so that a sweep sees when a failed call writes them.
     struct ibv_context *context;
     struct rpma_cq *fired;
@@ -55,6 +56,7 @@ struct shape {
     bool srq;              // with a shared receive queue
     uint32_t srq_rcq_size; // that owns a receive CQ
     uint8_t private_data;  // bytes both ways
+    uint32_t max_sge;      // of the connection and of the shared receive queue; 0: the default
 };
 
 // A step: true when it succeeded. In a plain test everything else fails the test.

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// batch_post.cc -- export: the post of a batch
+
+#include <utility>
+
+#include "api/post.hh"
+#include "core/batch.hh"
+
+using namespace rpma;
+
+namespace {
+
+// Such an operation goes by ibv_post_send() even in a list with native ones:
+// ibv_wr_set_sge_list() of rxe takes the length of the first element for that of all
+// (wr_set_sge_list() of rdma-core 56; pull request 1744 mends it).
+bool has_list(const ibv_send_wr &wr) {
+    return wr.num_sge > 1;
+}
+
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+// Gives one operation to an extended queue pair, between ibv_wr_start() and ibv_wr_complete().
+void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
+    const uint64_t remote_addr = wr.wr.rdma.remote_addr;
+    const uint32_t rkey = wr.wr.rdma.rkey;
+    [[maybe_unused]] const auto &slot = reinterpret_cast<const Slot &>(wr);
+    qpx->wr_id = wr.wr_id;
+    qpx->wr_flags = wr.send_flags; // rxe tells inline data by the flag alone
+    switch (static_cast<int>(wr.opcode)) {
+#ifdef RPMA_NATIVE_FLUSH
+    case IBV_WR_FLUSH:
+        ibv_wr_flush(qpx, rkey, remote_addr, slot.flush_length, slot.flush_types,
+                     IBV_FLUSH_RANGE);
+        return;
+#endif
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    case IBV_WR_ATOMIC_WRITE:
+        ibv_wr_atomic_write(qpx, rkey, remote_addr, slot.value);
+        return;
+#endif
+    case IBV_WR_RDMA_READ:
+        ibv_wr_rdma_read(qpx, rkey, remote_addr);
+        break;
+    case IBV_WR_RDMA_WRITE:
+        ibv_wr_rdma_write(qpx, rkey, remote_addr);
+        break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        ibv_wr_rdma_write_imm(qpx, rkey, remote_addr, wr.imm_data);
+        break;
+    case IBV_WR_SEND:
+        ibv_wr_send(qpx);
+        break;
+    default:
+        ibv_wr_send_imm(qpx, wr.imm_data);
+    }
+    if ((wr.send_flags & IBV_SEND_INLINE) != 0)
+        ibv_wr_set_inline_data(qpx, reinterpret_cast<void *>(wr.sg_list->addr),
+                               wr.sg_list->length);
+    else
+        ibv_wr_set_sge_list(qpx, static_cast<std::size_t>(wr.num_sge), wr.sg_list);
+}
+
+// The operations up to end. All or nothing: a provider that cannot take an operation takes none
+// since ibv_wr_start().
+[[gnu::always_inline]] inline int post_extended(rpma_batch &batch, const ibv_send_wr *end) {
+    ibv_qp_ex *const qpx = batch.conn.extended;
+    ibv_wr_start(qpx);
+    for (const ibv_send_wr *wr = batch.pending; wr != end; wr = wr->next)
+        give(qpx, *wr);
+    return ibv_wr_complete(qpx);
+}
+
+// The first operations, of one element at most.
+int post_others(rpma_batch &batch) {
+    ibv_send_wr *end = batch.pending;
+    while (end != nullptr && !has_list(*end))
+        end = end->next;
+    const int result = post_extended(batch, end);
+    if (result == 0)
+        batch.pending = end;
+    return result;
+}
+
+// The first operation, which has several elements and so is not native.
+int post_alone(rpma_batch &batch) {
+    ibv_send_wr *const wr = batch.pending;
+    ibv_send_wr *const behind = std::exchange(wr->next, nullptr);
+    const int result = ibv_post_send(batch.qp, wr, &batch.pending);
+    wr->next = behind;
+    if (result == 0 || batch.pending == nullptr) // cleared: only the doorbell failed
+        batch.pending = behind;
+    return result;
+}
+
+[[gnu::noinline]] int post_runs(rpma_batch &batch) {
+    while (batch.pending != nullptr) {
+        const int result = has_list(*batch.pending) ? post_alone(batch) : post_others(batch);
+        if (result != 0)
+            return result;
+    }
+    batch.restart();
+    return 0;
+}
+
+// One call of the provider, unless there are operations of several elements.
+[[gnu::noinline]] int post_natively(rpma_batch &batch) {
+    return batch.has_list ? post_runs(batch) : post_extended(batch, nullptr);
+}
+#endif
+
+// Yields the error of the provider, which has stored the first operation that it did not take
+// in batch.pending.
+int post_list(rpma_batch &batch) {
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+    if (batch.is_native) [[unlikely]]
+        return post_natively(batch);
+#endif
+    return ibv_post_send(batch.qp, batch.pending, &batch.pending);
+}
+
+int operation_failed(const char *function, const rpma_batch &batch, ibv_send_wr wr, int result,
+                     const Text &place) {
+    wr.tso.hdr = batch.qp; // where post_send() keeps it
+    return post_send_failed(function, wr, result, place.chars);
+}
+
+// Reports what went wrong, and lets the next post begin where this one ended.
+[[gnu::cold, gnu::noinline]] int post_failed(const char *function, rpma_batch &batch,
+                                             int result) {
+    Text place;
+    const ibv_send_wr *rest = batch.pending;
+    const uint32_t all = batch.count(&batch.first()->wr, &batch.free->wr);
+    // rxe_post_send() and siw_post_send() queue everything, and then their doorbell fails.
+    if (rest == nullptr) {
+        batch.restart();
+        place.add("all %" PRIu32 " operations are queued, but: ", all);
+        return operation_failed(function, batch, batch.last->wr, result, place);
+    }
+    batch.resumed = rest;
+    if (batch.is_native && !has_list(*rest)) {
+        Call call(function);
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result),
+                           send_advice(result, *batch.qp).chars,
+                           "ibv_wr_complete(operations=%" PRIu32 ")", all);
+        return call.finish();
+    }
+    place.add("operation %" PRIu32 " of %" PRIu32 ": ",
+              batch.count(&batch.first()->wr, rest) + 1, all);
+    return operation_failed(function, batch, *rest, result, place);
+}
+
+// The end of a post that failed, that began behind the first operation, or whose provider
+// stored something in batch.pending.
+[[gnu::noinline]] int finish_post(const char *function, rpma_batch &batch, uint32_t *posted,
+                                  int result) {
+    if (result == 0 && batch.is_taken()) [[likely]] {
+        batch.restart();
+        return 0;
+    }
+    if (posted != nullptr && batch.pending != nullptr)
+        *posted -= batch.pending_count();
+    return post_failed(function, batch, result);
+}
+
+} // namespace
+
+int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
+    RPMA_REFUSE(batch == NULL);
+    if (posted != nullptr)
+        *posted = batch->pending_count();
+    if (batch->last == nullptr) [[unlikely]]
+        return 0;
+    batch->last->wr.next = nullptr;
+    const int result = post_list(*batch);
+    batch->last->wr.next = &batch->free->wr;
+    if (result == 0 && batch->pending == &batch->first()->wr) [[likely]]
+        return 0;
+    return finish_post(__func__, *batch, posted, result);
+}

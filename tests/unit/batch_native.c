@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// batch_native.c -- batches for devices that flush and write atomically by themselves: where
+// the build knows these operations, an extended queue pair gets the list; where it does not,
+// the list is like any other. Each test expects one or the other.
+
+#include "operation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef TEST_NATIVE_FLUSH
+enum { BUILD_FLUSHES = true };
+#else
+enum { BUILD_FLUSHES = false };
+#endif
+#ifdef TEST_NATIVE_ATOMIC_WRITE
+enum { BUILD_WRITES_ATOMICALLY = true };
+#else
+enum { BUILD_WRITES_ATOMICALLY = false };
+#endif
+
+enum { MOST = OPERATION_KINDS + 1 };
+
+static struct world w;
+static char bytes[8] = "8 bytes";
+
+static void new_batch(bool flush, bool atomic_write) {
+    fake_device()->native_flush = flush;
+    fake_device()->native_atomic_write = atomic_write;
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &(const struct shape){.max_sge = OPERATION_MOST_SGES});
+    MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
+}
+
+static unsigned elements = 3; // of a list
+
+static struct operation operation(enum operation_kind kind, int flags) {
+    static struct rpma_sge sgl[3];
+    for (size_t i = 0; i < LENGTH(sgl); i++)
+        sgl[i] = (struct rpma_sge){w.h.mr, 100 * i, 5 + i};
+    return (struct operation){.kind = kind,
+                              .local = w.h.mr,
+                              .remote = w.h.remote,
+                              .local_offset = 24,
+                              .remote_offset = 16,
+                              .len = 8,
+                              .sgl = sgl,
+                              .nsge = (int)elements,
+                              .value = bytes,
+                              .type = RPMA_FLUSH_TYPE_PERSISTENT,
+                              .flags = flags,
+                              .imm = 0x12345678,
+                              .op_context = (void *)(0x100 + (uintptr_t)kind)};
+}
+
+static bool is_native(bool flush, bool atomic_write) {
+    return (flush && BUILD_FLUSHES) || (atomic_write && BUILD_WRITES_ATOMICALLY);
+}
+
+static struct fake_post expected[MOST];
+static unsigned added;
+
+// Every kind once; the region of the last one makes the atomic write an ordinary one.
+static void add_every_kind(int flags) {
+    added = 0;
+    for (int kind = 0; kind < OPERATION_KINDS; kind++) {
+        const struct operation o = operation((enum operation_kind)kind, flags);
+        expected[added++] = operation_expected(&o, w.h.conn);
+        unit_begin();
+        assert_int_equal(operation_add(&o, w.h.batch), 0);
+        EXPECT_CALLS("");
+    }
+}
+
+static void expect_all_posted(void) {
+    assert_int_equal(fake_posted_count(), added);
+    for (unsigned i = 0; i < added; i++) {
+        const struct fake_post got = operation_posted(i);
+        assert_memory_equal(&got, &expected[i], sizeof(got));
+    }
+}
+
+// ---- lists of every kind -------------------------------------------------------------------
+
+// The runs of operations that have several elements, or of the others.
+static unsigned runs(bool of_lists) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < added; i++) {
+        const bool is_list = expected[i].num_sge > 1;
+        const bool was_list = i > 0 && expected[i - 1].num_sge > 1;
+        count += is_list == of_lists && (i == 0 || was_list != is_list);
+    }
+    return count;
+}
+
+// wr_set_sge_list() of rxe gets the length of several elements wrong: they go by
+// ibv_post_send().
+static void elements_interrupt_a_native_list(void **state) {
+    (void)state;
+    new_batch(true, true);
+    const bool native = is_native(true, true);
+    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+    for (int again = 0; again < 2; again++) {
+        uint32_t posted = 0;
+        MUST(rpma_batch_post(w.h.batch, &posted));
+        assert_int_equal(posted, added);
+        assert_int_equal(fake_count("ibv_post_send"), native ? runs(true) : 1);
+        assert_int_equal(fake_count("ibv_wr_start"), native ? runs(false) : 0);
+        assert_int_equal(fake_count("ibv_wr_complete"), native ? runs(false) : 0);
+        expect_all_posted();
+    }
+    world_drop(&w);
+}
+
+static void list_is_handed_over_at_once(void **state) {
+    (void)state;
+    elements = 1;
+    for (int device = 0; device < 4; device++)
+        for (int flags = 1; flags <= RPMA_F_COMPLETION_ALWAYS; flags += 2) {
+            fake_reset();
+            const bool flush = device & 1, atomic_write = device & 2;
+            const bool native = is_native(flush, atomic_write);
+            new_batch(flush, atomic_write);
+            add_every_kind(flags);
+            for (int again = 0; again < 2; again++) {
+                uint32_t posted = 0;
+                MUST(rpma_batch_post(w.h.batch, &posted));
+                assert_int_equal(posted, added);
+                assert_int_equal(fake_count("ibv_post_send"), !native);
+                assert_int_equal(fake_count("ibv_wr_start"), native);
+                assert_int_equal(fake_count("ibv_wr_complete"), native);
+                expect_all_posted();
+            }
+            world_drop(&w);
+        }
+    elements = 3;
+}
+
+// Only what is in the list decides, and a reset makes a batch an ordinary one again.
+static void ordinary_lists_go_the_ordinary_way(void **state) {
+    (void)state;
+    new_batch(true, true);
+    const struct operation write = operation(OPERATION_WRITE, 1);
+    const struct operation flush = operation(OPERATION_FLUSH, 1);
+    assert_int_equal(operation_add(&write, w.h.batch), 0);
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    EXPECT_CALLS("ibv_post_send");
+    assert_int_equal(operation_add(&flush, w.h.batch), 0);
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    EXPECT_CALLS(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_rdma_write ibv_wr_set_sge_list "
+                                 "ibv_wr_flush ibv_wr_complete"
+                               : "ibv_post_send");
+    MUST(rpma_batch_reset(w.h.batch));
+    assert_int_equal(operation_add(&write, w.h.batch), 0);
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    EXPECT_CALLS("ibv_post_send");
+    world_drop(&w);
+}
+
+// An atomic write to a misaligned region is an ordinary one, whose bytes go with the request.
+static void misaligned_atomic_write_goes_with_a_flush(void **state) {
+    (void)state;
+    unsigned char desc[21];
+    new_batch(true, true);
+    MUST(rpma_mr_remote_delete(&w.h.remote));
+    world_descriptor(desc, WORLD_REMOTE_ADDR + 1, 64, 1, WORLD_EVERY_USAGE);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
+    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+    memset(bytes, 'x', sizeof(bytes));
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    memcpy(bytes, "8 bytes", sizeof(bytes));
+    expect_all_posted();
+    assert_int_equal(fake_posted(OPERATION_ATOMIC_WRITE)->flags,
+                     IBV_SEND_FENCE | IBV_SEND_INLINE | IBV_SEND_SIGNALED);
+    assert_memory_equal(fake_posted(OPERATION_ATOMIC_WRITE)->inlined, "8 bytes", 8);
+    world_drop(&w);
+}
+
+// Of a flush that the other side did not allow, nothing stays, not even the way of posting.
+static void refused_flush_leaves_an_ordinary_list(void **state) {
+    (void)state;
+    new_batch(true, true);
+    const struct operation write = operation(OPERATION_WRITE, 1);
+    assert_int_equal(operation_add(&write, w.h.batch), 0);
+    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
+    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
+    EXPECT_ERROR(
+        rpma_batch_flush(w.h.batch, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
+        RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    EXPECT_CALLS("ibv_post_send");
+    assert_int_equal(fake_posted_count(), 1);
+    world_drop(&w);
+}
+
+// The device knows the bounds better than the descriptor: a native flush leaves them to it.
+static void native_flush_leaves_bounds_to_the_device(void **state) {
+    (void)state;
+    new_batch(true, false);
+    if (BUILD_FLUSHES)
+        MUST(rpma_batch_flush(w.h.batch, w.h.remote, WORLD_REMOTE_SIZE, 8,
+                              RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL));
+    else
+        EXPECT_ERROR(rpma_batch_flush(w.h.batch, w.h.remote, WORLD_REMOTE_SIZE, 8,
+                                      RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL),
+                     RPMA_E_INVAL, "(emulated flush)",
+                     "dst_offset >= size of the remote region (emulated flush)",
+                     .logs = "dst_offset");
+    world_drop(&w);
+}
+
+// ---- refusals ------------------------------------------------------------------------------
+
+// A native list is taken whole or not at all, wherever the refusal comes from.
+static void refused_native_list_is_posted_again(void **state) {
+    (void)state;
+    elements = 1;
+    for (unsigned nth = 0; nth < OPERATION_KINDS; nth++) {
+        uint32_t posted = 77;
+        fake_reset();
+        new_batch(true, true);
+        const bool native = is_native(true, true);
+        add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+        if (nth > 0)
+            fake_fail("send request", nth, ENOMEM);
+        else
+            fake_fail(native ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);
+        const char *before = "";
+        char place[64];
+        snprintf(place, sizeof(place), "operation %u of %u: ", nth + 1, OPERATION_KINDS);
+        if (!native)
+            before = place;
+        EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
+                     "ibv_post_send() failed", native ? "ibv_wr_complete()" : "ibv_post_send()",
+                     ENOMEM, .any_calls = true, .before = before);
+        assert_int_equal(posted, native ? 0 : nth);
+        fake_faults_off();
+        const uint32_t taken = posted;
+        MUST(rpma_batch_post(w.h.batch, &posted));
+        assert_int_equal(posted, OPERATION_KINDS - taken);
+        MUST(rpma_batch_post(w.h.batch, &posted));
+        assert_int_equal(posted, OPERATION_KINDS);
+        expect_all_posted();
+        world_drop(&w);
+    }
+    elements = 3;
+}
+
+// Whether the nth fault makes a post fail; then the next post goes on with what is left.
+static bool goes_on_after(const char *fault, unsigned nth) {
+    uint32_t posted = 77;
+    fake_reset();
+    new_batch(true, true);
+    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+    fake_fail(fault, nth, ENOMEM);
+    const int ret = rpma_batch_post(w.h.batch, &posted);
+    const uint32_t taken = posted;
+    fake_faults_off();
+    if (ret != 0) {
+        assert_int_equal(ret, RPMA_E_PROVIDER);
+        assert_int_equal(fake_posted_count(), taken);
+        unit_begin();
+        MUST(rpma_batch_post(w.h.batch, &posted));
+        assert_int_equal(posted, OPERATION_KINDS - taken);
+        assert_int_equal(fake_posted_count(), posted);
+        const struct fake_post got = operation_posted(0);
+        assert_memory_equal(&got, &expected[taken], sizeof(got));
+        MUST(rpma_batch_post(w.h.batch, &posted));
+        expect_all_posted();
+    }
+    world_drop(&w);
+    return ret != 0;
+}
+
+// Where several elements interrupt a native list, each run is taken or not: nothing twice,
+// nothing lost, whichever call or operation fails.
+static void refused_run_is_posted_again(void **state) {
+    (void)state;
+    const char *faults[] = {"ibv_wr_complete", "ibv_post_send", "send request"};
+    const bool native = is_native(true, true);
+    for (size_t i = 0; i < LENGTH(faults); i++) {
+        unsigned nth = 1;
+        while (goes_on_after(faults[i], nth))
+            nth++;
+        if (i == 2)
+            assert_int_equal(nth - 1,
+                             OPERATION_KINDS - (native ? runs(true) + runs(false) : 1));
+        else
+            assert_int_equal(nth - 1, native ? runs(i == 1) : i);
+    }
+}
+
+// An operation whose doorbell failed is queued: the next post goes on behind it.
+static void queued_run_is_not_posted_again(void **state) {
+    (void)state;
+    uint32_t posted = 77;
+    new_batch(true, true);
+    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+    fake_fail("doorbell", 1, EIO);
+    assert_int_equal(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER);
+    const uint32_t taken = posted;
+    assert_int_equal(fake_posted_count(), taken);
+    assert_int_not_equal(taken, 0);
+    fake_faults_off();
+    unit_begin();
+    MUST(rpma_batch_post(w.h.batch, &posted));
+    assert_int_equal(posted, OPERATION_KINDS - taken % OPERATION_KINDS);
+    const struct fake_post got = operation_posted(0);
+    assert_memory_equal(&got, &expected[taken % OPERATION_KINDS], sizeof(got));
+    world_drop(&w);
+}
+
+int main(void) {
+    unsetenv("RPMA_FLUSH");
+    const struct CMUnitTest tests[] = {
+        TEST(list_is_handed_over_at_once),
+        TEST(elements_interrupt_a_native_list),
+        TEST(ordinary_lists_go_the_ordinary_way),
+        TEST(misaligned_atomic_write_goes_with_a_flush),
+        TEST(refused_flush_leaves_an_ordinary_list),
+        TEST(native_flush_leaves_bounds_to_the_device),
+        TEST(refused_native_list_is_posted_again),
+        TEST(refused_run_is_posted_again),
+        TEST(queued_run_is_not_posted_again),
+    };
+    return UNIT_RUN("batch_native", tests);
+}

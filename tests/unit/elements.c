@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// elements.c -- how many elements a work request has: asked for, checked, and limited
+
+#include "world.h"
+
+#define FLAGS RPMA_F_COMPLETION_ALWAYS
+
+static struct world w;
+
+static void queues_have_what_was_asked_for(void **state) {
+    (void)state;
+    static const uint32_t wanted[] = {1, 2, FAKE_MAX_SRQ_SGE};
+    for (size_t i = 0; i < LENGTH(wanted); i++) {
+        fake_reset();
+        const struct shape shape = {.srq = true, .max_sge = wanted[i]};
+        memset(&w.h, 0, sizeof(w.h));
+        world_peer(&w);
+        unit_begin();
+        world_cfg(&w, &shape);
+        MUST(rpma_srq_delete(&w.h.srq));
+        MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
+        assert_int_equal(fake_last("ibv_create_srq")->srq.attr.max_sge, wanted[i]);
+        MUST(rpma_conn_cfg_set_srq(w.h.cfg, NULL));
+        MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+        const struct ibv_qp_cap *cap = &fake_last("rdma_create_qp_ex")->qp.cap;
+        assert_int_equal(cap->max_send_sge, wanted[i]);
+        assert_int_equal(cap->max_recv_sge, wanted[i]);
+        assert_int_equal(cap->max_inline_data, 8);
+        world_drop(&w);
+    }
+}
+
+static void request_needs_a_device_with_as_many(void **state) {
+    (void)state;
+    fake_device()->max_sge = 6;
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+    world_cfg(&w, &(const struct shape){.max_sge = 7});
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_INVAL, "max_sge of cfg", "max_sge of cfg > max_sge of the device",
+                 .any_calls = true, .logs = "7 elements (max_sge), the device has 6 (max_sge)");
+    assert_int_equal(fake_count("rdma_create_qp_ex"), 0);
+    MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, 6));
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+    world_drop(&w);
+}
+
+static void incoming_request_needs_a_device_with_as_many(void **state) {
+    (void)state;
+    fake_device()->max_sge = 6;
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+    world_cfg(&w, &(const struct shape){.max_sge = 7});
+    world_listen(&w);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_INVAL,
+                 "max_sge of cfg", "max_sge of cfg > max_sge of the device", .any_calls = true,
+                 .logs = "7 elements (max_sge), the device has 6 (max_sge)");
+    assert_int_equal(fake_count("rdma_reject"), 1);
+    assert_int_equal(fake_count("rdma_create_qp_ex"), 0);
+    world_drop(&w);
+}
+
+static void shared_queue_needs_a_device_with_as_many(void **state) {
+    (void)state;
+    fake_device()->max_srq_sge = 3;
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+    MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
+    MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 4));
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq), RPMA_E_INVAL, "max_sge of cfg",
+                 "max_sge of cfg > max_srq_sge of the device",
+                 .logs = "4 elements (max_sge), the device has 3 (max_srq_sge)");
+    MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 3));
+    MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
+    world_drop(&w);
+}
+
+// rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP
+// reads into one element (SIW_MAX_SGE_RD), whatever a write may have (SIW_MAX_SGE).
+static void devices_limit_the_elements_of_reads(void **state) {
+    (void)state;
+    struct rpma_sge sgl[6];
+    fake_device()->max_sge = 6;
+    fake_device()->max_sge_rd = 1;
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &(const struct shape){.max_sge = 6});
+    for (int i = 0; i < 6; i++)
+        sgl[i] = (struct rpma_sge){w.h.mr, 8 * (size_t)i, 8};
+    MUST(rpma_writev(w.h.conn, w.h.remote, 8, sgl, 6, FLAGS, NULL));
+    MUST(rpma_sendv(w.h.conn, sgl, 6, FLAGS, NULL));
+    MUST(rpma_recvv(w.h.conn, sgl, 6, NULL));
+    MUST(rpma_readv(w.h.conn, sgl, 1, w.h.remote, 8, FLAGS, NULL));
+    EXPECT_ERROR(rpma_readv(w.h.conn, sgl, 2, w.h.remote, 8, FLAGS, NULL), RPMA_E_INVAL,
+                 "nsge > max_sge_rd of the device", "nsge > max_sge_rd of the device",
+                 .logs = "nsge is 2, at most 1 elements are possible");
+    assert_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "set_max_sge"));
+    MUST(rpma_batch_new(w.h.conn, 1, &w.h.batch));
+    EXPECT_ERROR(rpma_batch_readv(w.h.batch, sgl, 2, w.h.remote, 8, FLAGS, NULL), RPMA_E_INVAL,
+                 "nsge > max_sge_rd of the device", "nsge > max_sge_rd of the device",
+                 .logs = "nsge is 2, at most 1 elements are possible");
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(queues_have_what_was_asked_for),
+        TEST(request_needs_a_device_with_as_many),
+        TEST(incoming_request_needs_a_device_with_as_many),
+        TEST(shared_queue_needs_a_device_with_as_many),
+        TEST(devices_limit_the_elements_of_reads),
+    };
+    return UNIT_RUN("elements", tests);
+}
