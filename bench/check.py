@@ -44,6 +44,36 @@ def check_calls(build):
             yield f"{call} is {share:.1f} % above verbs, the goal is {row['goal']} %"
 
 
+def check_batches(build):
+    """A prepared batch of 16 within 2 instructions an operation of the list made by hand, a built
+    one within what plain calls cost, and every list at its budget; the cost grows evenly."""
+    library = build / "src"
+    ours = measure.Subject("librpma", build, "batches-rpma", library).instructions()
+    verbs = measure.Subject("verbs", build, "batches-verbs", library).instructions()
+    plain = measure.Subject("librpma", build, "calls-rpma", library).instructions()
+    rows = {row["list"]: int(row["budget"]) for row in measure.read_batch_budget(plain)}
+    if set(rows) != set(ours):
+        yield f"the budget has other lists than batches-rpma: {' '.join(ours)}"
+        return
+    for name, count in ours.items():
+        way, what, length = measure.batch(name)
+        calls = sum(plain[call] for call in what)
+        print(f"{name}: {count} instructions, budget {rows[name]}; an operation {count / length:.2f}, "
+              f"by hand {verbs[name] / length:.2f}, by plain calls {calls}")
+        if count > rows[name]:
+            yield f"{name} takes {count} instructions, the budget is {rows[name]}"
+        if way == "prepared" and length >= 16 and "native" not in name and \
+                count > verbs[name] + 2 * length:
+            yield f"{name} is more than 2 instructions an operation above the list by hand"
+        # What the device does itself is described first and translated when it is posted.
+        if way == "built" and length >= 16 and "native" not in name and count > calls * length:
+            yield f"{name} takes more instructions than the plain calls"
+    for way_and_what in sorted({name.rpartition("_")[0] for name in ours}):
+        small, middle, large = (ours[f"{way_and_what}_{length}"] for length in (4, 16, 64))
+        if (large - middle) * 12 > (middle - small) * 48 * 1.01:
+            yield f"{way_and_what}: an operation costs more in longer lists"
+
+
 def check_connection(build):
     """What a connection costs within the budget."""
     ours = measure.Subject("librpma", build, "connection", build / "src").connection()
@@ -81,7 +111,7 @@ def check_figures(_):
     print(f"{len(figures)} figures show docs/performance.json")
 
 
-CHECKS = {"calls": check_calls, "connection": check_connection, "figures": check_figures}
+CHECKS = {"calls": check_calls, "batches": check_batches, "connection": check_connection, "figures": check_figures}
 
 
 def main():

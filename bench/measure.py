@@ -38,6 +38,20 @@ def read_budget(counts):
     return read_table(HERE / name)
 
 
+def read_batch_budget(counts):
+    """The budget for batches of the build that has these calls."""
+    name = "batch-budget-native.tsv" if "native_flush" in counts else "batch-budget.tsv"
+    return read_table(HERE / name)
+
+
+def batch(name):
+    """Way, plain calls of one operation, and length of a loop over batches."""
+    way, *what, length = name.split("_")
+    calls = {"write": ["write"], "write flush": ["write", "flush"],
+             "write native flush": ["write", "native_flush"]}
+    return way, calls[" ".join(what)], int(length)
+
+
 def run(command, environment=None, directory=None):
     """Standard output of a command that has to succeed."""
     done = subprocess.run(command, env=environment, cwd=directory, check=False,

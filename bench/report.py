@@ -24,6 +24,15 @@ def read_lab(text):
     return lab
 
 
+def take_lists(lab):
+    """Takes the lists out of the results of the lab: length -> kind -> way -> values."""
+    lists = {}
+    for kind in [kind for kind in lab if kind.startswith("list ")]:
+        for length, figures in lab.pop(kind).items():
+            lists.setdefault(length, {})[kind.removeprefix("list ")] = next(iter(figures.values()))
+    return lists
+
+
 def quartiles(values):
     """Lower quartile, median, upper quartile."""
     return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 \
@@ -93,6 +102,24 @@ def lab_rows(lab):
                 yield [f"{kind}, {figure}", size, spread(ours, digits), spread(theirs, digits)]
 
 
+def batch_rows(results):
+    """Instructions of one operation in lists over the do-nothing provider."""
+    plain = results["instructions"][OURS]
+    for name, count in results["batches"][OURS].items():
+        _, calls, length = measure.batch(name)
+        floor = results["batches"]["floor"][name]
+        yield [name.replace("_", " "), f"{results['batches']['verbs'][name] / length:.2f}",
+               "-" if "native" in name else f"{floor / length:.2f}",  # it knows none
+               f"{count / length:.2f}", str(sum(plain[call] for call in calls))]
+
+
+def list_rows(lists):
+    """Nanoseconds of posting one operation of a list to a real device, for each way."""
+    for kind in next(iter(lists.values())):
+        for length, kinds in lists.items():
+            yield [kind, length, *(spread(values, 0) for values in kinds[kind].values())]
+
+
 def cost_of_all(figure, size, value):
     """What a figure of one of size connections, or of operations in a queue, means for all."""
     if figure.endswith(" per second"):
@@ -132,7 +159,13 @@ def print_tables(results):
                 list(time_rows(results)))
     print_table("One more connection, over the do-nothing provider",
                 ["", OURS, version], list(connection_rows(results)))
+    print_table("Lists over the do-nothing provider: instructions of one operation",
+                ["", "by hand", "floor", OURS, "plain calls"], list(batch_rows(results)))
     if "lab" in results:
+        print_table("Posting one operation of a list on soft-RoCE, in the lab; nanoseconds are "
+                    "instructions",
+                    ["", "length", *next(iter(next(iter(results["lists"].values())).values()))],
+                    list(list_rows(results["lists"])))
         print_table("In the lab, two hosts on soft-RoCE, a nanosecond for each instruction: "
                     "median and quartiles\nof the rounds; the size is connections, or the "
                     "depth of the queue",

@@ -8,32 +8,9 @@
 // request filled from the handles, and a frame that cannot be given up before the provider has
 // read the request. The other functions do what that program needs and no more.
 
-#include <librpma.h>
+#include "floor.h"
 
 #include <rdma/rdma_cma.h>
-
-struct rpma_peer {
-    struct ibv_pd *pd;
-};
-
-struct rpma_mr_local {
-    uint64_t addr;
-    uint32_t lkey;
-};
-
-struct rpma_mr_remote {
-    uint64_t addr;
-    uint32_t rkey;
-};
-
-struct rpma_conn {
-    struct ibv_qp *qp;
-    struct ibv_sge flush_read;
-};
-
-struct rpma_conn_cfg {
-    uint32_t cq_size;
-};
 
 static struct ibv_context *device;
 static struct rpma_peer the_peer;
@@ -47,10 +24,6 @@ struct rpma_cq {
 };
 static struct rpma_cq cqs[3];
 static unsigned connections;
-
-static inline struct ibv_sge slice(const struct rpma_mr_local *mr, size_t offset, size_t len) {
-    return (struct ibv_sge){mr->addr + offset, (uint32_t)len, mr->lkey};
-}
 
 static inline int post(const struct rpma_conn *conn, enum ibv_wr_opcode opcode,
                        struct ibv_sge *sge, const struct rpma_mr_remote *remote, size_t offset,
@@ -67,10 +40,6 @@ static inline int post(const struct rpma_conn *conn, enum ibv_wr_opcode opcode,
         wr.wr.rdma.rkey = remote->rkey;
     }
     return ibv_post_send(conn->qp, &wr, &bad) == 0 ? 0 : RPMA_E_PROVIDER;
-}
-
-static inline unsigned signaled(int flags) {
-    return (unsigned)flags & IBV_SEND_SIGNALED;
 }
 
 int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,

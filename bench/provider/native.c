@@ -49,10 +49,25 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
     (void)qp, (void)rkey, (void)addr, (void)bytes;
 }
 
+static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr) {
+    (void)qp, (void)rkey, (void)addr;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *sges) {
+    (void)qp, (void)num_sge, (void)sges;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length) {
+    (void)qp, (void)lkey, (void)addr, (void)length;
+}
+
 struct ibv_qp *provider_native_qp(uint64_t operations) {
     struct ibv_qp_ex *qp = provider_object(sizeof(*qp));
     qp->wr_start = wr_start;
     qp->wr_complete = wr_complete;
+    qp->wr_rdma_write = operations & IBV_QP_EX_WITH_RDMA_WRITE ? wr_rdma_write : NULL;
+    qp->wr_set_sge = wr_set_sge;
+    qp->wr_set_sge_list = wr_set_sge_list;
     qp->wr_flush = operations & IBV_QP_EX_WITH_FLUSH ? wr_flush : NULL;
     qp->wr_atomic_write = operations & IBV_QP_EX_WITH_ATOMIC_WRITE ? wr_atomic_write : NULL;
     qp->qp_base.handle = EXTENDED;

@@ -4,12 +4,14 @@
 
 """Runs in the lab: all measurements of scale/, for each library in turn, round by round.
 
-usage: guest.py STAGE ROUNDS MOST     STAGE has the program scale and a directory for each library,
-                                      MOST is how many connections there are at most
+usage: guest.py STAGE ROUNDS MOST     STAGE has the programs scale and lists and a directory for each
+                                      library, MOST is how many connections there are at most
 
-Prints lines of library, kind, size, figure and value, separated by tabs.
+Prints lines of library, kind, size, figure and value, separated by tabs; for lists the way of posting
+stands in place of the library.
 """
 
+import itertools
 import os
 import pathlib
 import resource
@@ -25,15 +27,19 @@ DEPTHS = [1, 8, 64]
 TIMES = {1: 400, 8: 1500, 64: 3000}
 KINDS = ["write-flush", "send"]
 RECEIVES = 512
+WAYS = ["plain", "built", "prepared", "hand-built", "hand-prepared"]
+LIST_KINDS = ["write", "write-flush"]
+LENGTHS = [1, 4, 16, 64]
+LIST_TIMES = 101
 PORT = 7204
 
 
 class Side:
     """The program on one host, with one library."""
 
-    def __init__(self, stage, library, host):
+    def __init__(self, stage, library, host, program="scale"):
         self.command = ["on", host, "env", f"LD_LIBRARY_PATH={stage / library}",
-                        stage / "scale"]
+                        stage / program]
 
     def start(self, *arguments):
         process = subprocess.Popen([*self.command, *map(str, arguments)],
@@ -61,6 +67,18 @@ def measure(stage, library, receives, kind, size, *arguments):
     server.wait()
 
 
+def measure_lists(stage):
+    """The ways to post a list, one after the other."""
+    address = os.environ["LAB_ADDR_host2"]
+    server = Side(stage, "librpma", "host2").start("server", address, PORT, 0)
+    client = Side(stage, "librpma", "host1", "lists")
+    for kind, length, way in itertools.product(LIST_KINDS, LENGTHS, WAYS):
+        for figure, value in client.figures(address, PORT, way, kind, length, LIST_TIMES):
+            print(way, f"list {kind}", length, figure, value, sep="\t", flush=True)
+    server.kill()
+    server.wait()
+
+
 def main():
     stage, rounds, most = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
@@ -72,6 +90,7 @@ def main():
                   for kind in KINDS for depth in DEPTHS]
     for number in range(rounds):
         print(f"guest: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        measure_lists(stage)
         runs = operations + connections
         if number % MANY_EVERY == 0:
             runs += many_connections

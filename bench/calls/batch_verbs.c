@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// batch_verbs.c -- lists of work requests written by hand in verbs, prepared once or built anew
+
+#include <stddef.h>
+
+#include "loops.h"
+#include "verbs_side.h"
+
+enum { MOST_REQUESTS = 128, FLUSH_BYTES = 8 };
+
+static struct ibv_send_wr list[MOST_REQUESTS];
+static struct ibv_sge sges[MOST_REQUESTS];
+
+static inline void describe(unsigned i, enum ibv_wr_opcode opcode, uint32_t bytes,
+                            unsigned flags) {
+    sges[i] = (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, bytes, local->lkey};
+    list[i].wr_id = 0;
+    list[i].next = &list[i + 1];
+    list[i].sg_list = &sges[i];
+    list[i].num_sge = 1;
+    list[i].opcode = opcode;
+    list[i].send_flags = flags;
+    list[i].wr.rdma.remote_addr = remote_addr;
+    list[i].wr.rdma.rkey = rkey;
+}
+
+static inline unsigned describe_write(unsigned i) {
+    describe(i, IBV_WR_RDMA_WRITE, TRANSFER_BYTES, IBV_SEND_SIGNALED);
+    return i + 1;
+}
+
+// An emulated flush is a read after the writes.
+static inline unsigned describe_write_and_flush(unsigned i) {
+    describe(i, IBV_WR_RDMA_WRITE, TRANSFER_BYTES, 0);
+    describe(i + 1, IBV_WR_RDMA_READ, FLUSH_BYTES, IBV_SEND_SIGNALED);
+    return i + 2;
+}
+
+static inline void build(unsigned length, unsigned (*add)(unsigned)) {
+    unsigned used = 0;
+    for (unsigned n = 0; n < length; n++)
+        used = add(used);
+    list[used - 1].next = NULL;
+}
+
+static inline void post(void) {
+    struct ibv_send_wr *bad;
+    must(ibv_post_send(qp, list, &bad) == 0, "ibv_post_send");
+}
+
+static inline void prepared(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
+    build(length, add);
+    for (unsigned long i = 0; i < times; i++)
+        post();
+}
+
+static inline void built(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        build(length, add);
+        post();
+    }
+}
+
+#ifdef PROVIDER_NATIVE
+// Such a list cannot be prepared: each operation is a call.
+static inline void post_natively(unsigned length, unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        ibv_wr_start(qpx);
+        for (unsigned n = 0; n < length; n++) {
+            qpx->wr_id = 0;
+            qpx->wr_flags = 0;
+            ibv_wr_rdma_write(qpx, rkey, remote_addr);
+            ibv_wr_set_sge(qpx, local->lkey, (uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES);
+            qpx->wr_id = 0;
+            qpx->wr_flags = IBV_SEND_SIGNALED;
+            ibv_wr_flush(qpx, rkey, remote_addr, TRANSFER_BYTES, IBV_FLUSH_PERSISTENT,
+                         IBV_FLUSH_RANGE);
+        }
+        must(ibv_wr_complete(qpx) == 0, "ibv_wr_complete");
+    }
+}
+#endif
+
+#define LOOP(way, what, length, add)                           \
+    static void way##_##what##_##length(unsigned long times) { \
+        way(length, add, times);                               \
+    }
+#define LOOPS(length)                                             \
+    LOOP(prepared, write, length, describe_write)                 \
+    LOOP(built, write, length, describe_write)                    \
+    LOOP(prepared, write_flush, length, describe_write_and_flush) \
+    LOOP(built, write_flush, length, describe_write_and_flush)
+#define NATIVE_LOOPS(length)                                                \
+    static void prepared_write_native_flush_##length(unsigned long times) { \
+        post_natively(length, times);                                       \
+    }                                                                       \
+    static void built_write_native_flush_##length(unsigned long times) {    \
+        post_natively(length, times);                                       \
+    }
+
+LOOPS(1)
+LOOPS(4)
+LOOPS(16)
+LOOPS(64)
+#ifdef PROVIDER_NATIVE
+NATIVE_LOOPS(1)
+NATIVE_LOOPS(4)
+NATIVE_LOOPS(16)
+NATIVE_LOOPS(64)
+#endif
+
+#define NAME(way, what, length) {#way "_" #what "_" #length, way##_##what##_##length},
+#define NAMES(what, length) NAME(prepared, what, length) NAME(built, what, length)
+#define ALL_LENGTHS(what) NAMES(what, 1) NAMES(what, 4) NAMES(what, 16) NAMES(what, 64)
+
+const struct loop loops[] = {
+    // clang-format off
+    ALL_LENGTHS(write)
+    ALL_LENGTHS(write_flush)
+#ifdef PROVIDER_NATIVE
+    ALL_LENGTHS(write_native_flush)
+#endif
+    // clang-format on
+    {0},
+};

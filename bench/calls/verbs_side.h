@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// verbs_side.h -- what connect_side() makes for loops over verbs
+
+#ifndef VERBS_SIDE_H
+#define VERBS_SIDE_H 1
+
+#include <infiniband/verbs.h>
+
+extern struct ibv_qp *qp;
+#ifdef PROVIDER_NATIVE
+extern struct ibv_qp_ex *qpx; // on a device with native operations
+#endif
+extern struct ibv_cq *cq, *empty_cq; // each poll of cq yields a completion
+extern struct ibv_mr *local;
+extern uint64_t remote_addr;
+extern uint32_t rkey;
+
+#endif /* VERBS_SIDE_H */

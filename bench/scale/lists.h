@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// lists.h -- what is posted, and the ways that are written by hand in verbs
+
+#ifndef LISTS_H
+#define LISTS_H 1
+
+#include "side.h"
+
+enum { MOST_REQUESTS = 128 };
+
+extern struct kind {
+    bool flushes;    // each write is followed by an emulated flush
+    unsigned bytes;  // of each write
+    unsigned length; // of a list: writes, or pairs of write and flush
+} kind;
+
+void open_by_hand(const char *address, const char *port);
+void build_by_hand(void);
+void post_by_hand(void);
+void post_built_by_hand(void);
+void wait_by_hand(void);
+
+#endif /* LISTS_H */

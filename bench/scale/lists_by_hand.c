@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// lists_by_hand.c -- the same lists in verbs, with a connection made by librdmacm
+
+#include "lists.h"
+
+#include <endian.h>
+#include <rdma/rdma_cma.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLUSH_BYTES = 8 };
+
+static struct rdma_cm_id *id;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq;
+static struct ibv_mr *mr;
+static uint64_t remote_addr;
+static uint32_t rkey;
+static struct ibv_send_wr list[MOST_REQUESTS];
+static struct ibv_sge sges[MOST_REQUESTS];
+
+static void must_not_fail(int result, const char *call) {
+    if (result != 0)
+        give_up(call);
+}
+
+// The server gives the descriptor of its region: address, size and key, little-endian.
+static void take_descriptor(const struct rdma_cm_id *connected) {
+    const unsigned char *descriptor = connected->event->param.conn.private_data;
+    memcpy(&remote_addr, descriptor, sizeof(remote_addr));
+    memcpy(&rkey, descriptor + 2 * sizeof(remote_addr), sizeof(rkey));
+    remote_addr = le64toh(remote_addr);
+    rkey = le32toh(rkey);
+}
+
+static void make_queues(void) {
+    void *memory = aligned_alloc(BLOCK, BLOCK);
+    if (memory == NULL)
+        give_up("out of memory");
+    memset(memory, 'x', BLOCK);
+    channel = ibv_create_comp_channel(id->verbs);
+    cq = channel != NULL ? ibv_create_cq(id->verbs, MOST_REQUESTS, NULL, channel, 0) : NULL;
+    if (cq == NULL)
+        give_up("ibv_create_cq");
+    must_not_fail(ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+    struct ibv_qp_init_attr attributes = {.send_cq = cq,
+                                          .recv_cq = cq,
+                                          .cap = {.max_send_wr = MOST_REQUESTS,
+                                                  .max_recv_wr = 1,
+                                                  .max_send_sge = 1,
+                                                  .max_recv_sge = 1},
+                                          .qp_type = IBV_QPT_RC};
+    must_not_fail(rdma_create_qp(id, NULL, &attributes), "rdma_create_qp");
+    mr = ibv_reg_mr(id->pd, memory, BLOCK, IBV_ACCESS_LOCAL_WRITE);
+    if (mr == NULL)
+        give_up("ibv_reg_mr");
+}
+
+void open_by_hand(const char *address, const char *port) {
+    struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *found;
+    must_not_fail(rdma_getaddrinfo(address, port, &hints, &found), "rdma_getaddrinfo");
+    must_not_fail(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+    const int timeout = RPMA_DEFAULT_TIMEOUT_MS;
+    must_not_fail(rdma_resolve_addr(id, NULL, found->ai_dst_addr, timeout),
+                  "rdma_resolve_addr");
+    must_not_fail(rdma_resolve_route(id, timeout), "rdma_resolve_route");
+    rdma_freeaddrinfo(found);
+    make_queues();
+    struct rdma_conn_param param = {
+        .responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7};
+    must_not_fail(rdma_connect(id, &param), "rdma_connect");
+    take_descriptor(id);
+}
+
+static void describe(unsigned i, enum ibv_wr_opcode opcode, uint32_t bytes, unsigned flags) {
+    sges[i] = (struct ibv_sge){(uint64_t)(uintptr_t)mr->addr, bytes, mr->lkey};
+    list[i].wr_id = 0;
+    list[i].next = &list[i + 1];
+    list[i].sg_list = &sges[i];
+    list[i].num_sge = 1;
+    list[i].opcode = opcode;
+    list[i].send_flags = flags;
+    list[i].wr.rdma.remote_addr = remote_addr;
+    list[i].wr.rdma.rkey = rkey;
+}
+
+void build_by_hand(void) {
+    unsigned used = 0;
+    for (unsigned n = 0; n < kind.length; n++) {
+        const unsigned flags = n + 1 == kind.length ? IBV_SEND_SIGNALED : 0;
+        describe(used++, IBV_WR_RDMA_WRITE, kind.bytes, kind.flushes ? 0 : flags);
+        if (kind.flushes)
+            describe(used++, IBV_WR_RDMA_READ, FLUSH_BYTES, flags);
+    }
+    list[used - 1].next = NULL;
+}
+
+void post_by_hand(void) {
+    struct ibv_send_wr *bad;
+    must_not_fail(ibv_post_send(id->qp, list, &bad), "ibv_post_send");
+}
+
+void post_built_by_hand(void) {
+    build_by_hand();
+    post_by_hand();
+}
+
+void wait_by_hand(void) {
+    struct ibv_wc wc;
+    int got;
+    while ((got = ibv_poll_cq(cq, 1, &wc)) == 0) {
+        struct ibv_cq *ready;
+        void *context;
+        must_not_fail(ibv_get_cq_event(channel, &ready, &context), "ibv_get_cq_event");
+        ibv_ack_cq_events(ready, 1);
+        must_not_fail(ibv_req_notify_cq(ready, 0), "ibv_req_notify_cq");
+    }
+    if (got != 1 || wc.status != IBV_WC_SUCCESS)
+        give_up("a list did not complete");
+}
