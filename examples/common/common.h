@@ -19,6 +19,7 @@ struct program {
     const char *does;         /* one line for the usage */
     const char *variant;      /* name of the option that chooses the variant, or NULL */
     const char *number;       /* what its number means, or NULL when it takes none */
+    bool many_servers;        /* takes the address and port of several servers */
     bool takes_file;          /* can work on persistent memory */
     bool states_direct_write; /* tells the other side about direct write to PMem */
 };
@@ -26,6 +27,8 @@ struct program {
 struct arguments {
     const char *addr;
     const char *port;
+    char **servers; /* of many servers: address, port, address, port … */
+    int server_count;
     const char *file; /* persistent memory; NULL: plain memory */
     unsigned number;
     bool variant;
@@ -78,6 +81,9 @@ struct side {
     struct memory memory;
     struct rpma_mr_local *mr;
 };
+
+/* The device of an address of this machine, or the one that leads to another's. */
+struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type type);
 
 /* The device is the one of the address (server) or the one that leads there (client). */
 struct side open_server_side(const struct arguments *args, size_t size, int usage);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type type) {
+struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type type) {
     struct ibv_context *context;
     struct rpma_peer *peer;
     int ret = rpma_utils_get_ibv_context(addr, type, &context);

@@ -13,15 +13,14 @@
 #define USAGE_STATUS 2
 #define NUMBER_MAX 255 // of clients: travels as one byte of the private data
 
-static const char *name = "example";
-
 static void print_usage(FILE *stream, const struct program *program) {
-    fprintf(stream, "usage: %s", name);
+    fprintf(stream, "usage: %s", program_invocation_short_name);
     if (program->variant)
         fprintf(stream, " [%s]", program->variant);
     if (program->states_direct_write)
         fprintf(stream, " [--no-direct-write]");
-    fprintf(stream, " ADDRESS PORT");
+    fprintf(stream,
+            program->many_servers ? " ADDRESS PORT [ADDRESS PORT]..." : " ADDRESS PORT");
     if (program->number)
         fprintf(stream, " %s", program->number);
     if (program->takes_file)
@@ -36,7 +35,7 @@ static void print_usage(FILE *stream, const struct program *program) {
 }
 
 static void refuse(const struct program *program, const char *problem, const char *value) {
-    fprintf(stderr, "%s: %s%s\n", name, problem, value);
+    fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, problem, value);
     print_usage(stderr, program);
     exit(USAGE_STATUS);
 }
@@ -69,8 +68,6 @@ struct arguments read_arguments(int argc, char *argv[], const struct program *pr
     struct arguments args = {.direct_write = true};
     int next = 1;
 
-    if (argc > 0)
-        name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
     setvbuf(stdout, NULL, _IOLBF, 0);
     // What librpma has to say goes to syslog; here it is wanted on stderr too.
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_WARNING));
@@ -79,9 +76,14 @@ struct arguments read_arguments(int argc, char *argv[], const struct program *pr
         read_option(argv[next++], program, &args);
     if (argc - next < (program->number ? 3 : 2))
         refuse(program, "too few arguments", "");
-    args.addr = argv[next++];
-    args.port = argv[next++];
-    read_number(args.port, 65535, program, "PORT must be 1 to 65535, not ");
+    args.servers = &argv[next];
+    args.addr = argv[next];
+    args.port = argv[next + 1];
+    do {
+        read_number(argv[next + 1], 65535, program, "PORT must be 1 to 65535, not ");
+        next += 2;
+        args.server_count++;
+    } while (program->many_servers && argc - next >= 2);
     if (program->number)
         args.number =
             read_number(argv[next++], NUMBER_MAX, program, "the number must be 1 to 255, not ");
@@ -95,7 +97,7 @@ struct arguments read_arguments(int argc, char *argv[], const struct program *pr
 void fail(const char *format, ...) {
     va_list values;
     va_start(values, format);
-    fprintf(stderr, "%s: ", name);
+    fprintf(stderr, "%s: ", program_invocation_short_name);
     vfprintf(stderr, format, values);
     fputc('\n', stderr);
     va_end(values);

@@ -12,7 +12,8 @@ has_rdma_device() { compgen -G '/sys/class/infiniband/*' >/dev/null; }
 
 run_on_hardware() {
     local number status=0
-    [[ -z $opt_pmem ]] || usage_error '--pmem needs the virtual machine: add --vm'
+    [[ -z $opt_pmem$opt_devdax ]] ||
+        usage_error '--pmem and --devdax need the virtual machine: add --vm'
     choose_device
     say "using this machine's RDMA device $device at $address (--vm for the virtual machine)"
     [[ $opt_no_build == yes ]] || build "$opt_build" machine

@@ -235,11 +235,11 @@ add_modules() {
     in_root "$dir" sh -c 'cd /mnt && find . -name "*.xz" -exec xz -df {} + && strip -g ./*.ko'
 }
 
-# Blank NVDIMMs, which the guest formats; every run without --pmem begins with a copy-on-write
+# Blank NVDIMMs, which the guest formats; every run without --pmem and --devdax begins with a copy-on-write
 # view.
 fill_pmem() {
     truncate -s "$pmem_size" "$1/fsdax"
     truncate -s "$pmem_size" "$1/devdax"
     opt_hosts=1 opt_terminal=no opt_shares=() opt_env=() opt_timeout=120
-    run_in_vm "$1/fsdax" "$1/devdax" both true
+    run_in_vm "$1/fsdax" "$1/devdax" new true
 }

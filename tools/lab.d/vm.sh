@@ -17,8 +17,8 @@ kernel_arguments='console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=
 tsc=reliable nowatchdog rcupdate.rcu_cpu_stall_suppress=1'
 
 # run_in_vm FSDAX-FILE DEVDAX-FILE KEEP COMMAND…: KEEP says which of the two files are to take
-# what the guest writes to its persistent memory: none, fsdax or both. Returns the command's
-# exit status.
+# what the guest writes to its persistent memory: words of fsdax and devdax; or new, which is
+# both, to be formatted by the guest. Returns the command's exit status.
 run_in_vm() {
     local fsdax=$1 devdax=$2 keep=$3 status=0
     shift 3
@@ -110,8 +110,8 @@ vm_arguments() {
         -nodefaults -no-user-config -no-reboot -display none -serial "file:$job/console.log"
         -kernel "$kernel/vmlinuz" -initrd "$initramfs/image"
         -append "${kernel_arguments//$'\n'/ }")
-    add_pmem 0 "$fsdax" "$([[ $keep == none ]] && printf off || printf on)"
-    add_pmem 1 "$devdax" "$([[ $keep == both ]] && printf on || printf off)"
+    add_pmem 0 "$fsdax" "$([[ $keep == *fsdax* || $keep == new ]] && printf on || printf off)"
+    add_pmem 1 "$devdax" "$([[ $keep == *devdax* || $keep == new ]] && printf on || printf off)"
     arguments+=(-device virtio-serial-pci)
     [[ $opt_terminal == no ]] ||
         arguments+=(-chardev 'stdio,id=terminal,signal=off'

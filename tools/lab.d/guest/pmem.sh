@@ -7,7 +7,7 @@
 # Namespaces and file system come formatted with the memory; only the lab's preparation, whose
 # NVDIMMs are blank, makes them. So a memory file of an earlier run is used as that run left it.
 bring_up_pmem() {
-    if [[ $lab_keep == both ]]; then
+    if [[ $lab_keep == new ]]; then
         format_pmem || return
     fi
     wait_for 1 '/dev/pmem*' && wait_for 1 '/dev/dax*' || return
@@ -45,5 +45,5 @@ format_pmem() {
 
 # Unmounts what is kept, so that only a power cut leaves a journal to replay.
 take_down_pmem() {
-    [[ $lab_keep == none ]] || umount /mnt/fsdax
+    [[ $lab_keep != *fsdax* && $lab_keep != new ]] || umount /mnt/fsdax
 }

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// replica.c -- connecting to servers, posting to them, and noticing that they are lost
+
+#include "replica.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#define RECORD_OPS 4                           // operations that append a record
+#define QUEUE_SIZE (RECORD_OPS * (WINDOW + 1)) // a device may free a place after the completion
+#define POLL_MS 50
+#define RESOLVE_MS 200
+#define PART_SIZE ((size_t)256 << 10) // what a server can surely transfer before patience ends
+
+int64_t clock_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+// The device that leads to the servers: the first of them that can be resolved shows it.
+static struct rpma_peer *find_peer(const struct arguments *args) {
+    struct ibv_context *context;
+    struct rpma_peer *peer;
+    int i = 0;
+    while (rpma_utils_get_ibv_context(args->servers[2 * i], RPMA_UTIL_IBV_CONTEXT_REMOTE,
+                                      &context))
+        if (++i == args->server_count)
+            fail("no RDMA device leads to any of the servers");
+    CALL(rpma_peer_new(context, &peer));
+    return peer;
+}
+
+struct replicas open_replicas(const struct arguments *args) {
+    struct replicas replicas = {.count = (unsigned)args->server_count};
+    if (replicas.count > REPLICAS_MAX)
+        fail("at most %d servers, not %u", REPLICAS_MAX, replicas.count);
+    replicas.majority = replicas.count / 2 + 1;
+    replicas.peer = find_peer(args);
+    replicas.cfg = make_conn_cfg(0, false);
+    CALL(rpma_conn_cfg_set_timeout(replicas.cfg, RESOLVE_MS));
+    CALL(rpma_conn_cfg_set_max_sge(replicas.cfg, 2));
+    CALL(rpma_conn_cfg_set_sq_size(replicas.cfg, QUEUE_SIZE));
+    CALL(rpma_conn_cfg_set_cq_size(replicas.cfg, QUEUE_SIZE));
+    for (unsigned i = 0; i < replicas.count; i++)
+        replicas.replica[i] = (struct replica){.addr = args->servers[2 * i],
+                                               .port = args->servers[2 * i + 1],
+                                               .alive_time = clock_ms() - RETRY_MS};
+    return replicas;
+}
+
+void close_replicas(struct replicas *replicas) {
+    for (unsigned i = 0; i < replicas->count; i++)
+        lose_replica(&replicas->replica[i], NULL);
+    CALL(rpma_conn_cfg_delete(&replicas->cfg));
+    CALL(rpma_peer_delete(&replicas->peer));
+}
+
+// What was posted and did not complete is of no interest any more.
+void lose_replica(struct replica *replica, const char *reason) {
+    if (replica->state >= CONNECTED && reason)
+        printf("client: server %s is lost: %s\n", replica->addr, reason);
+    CALL(rpma_batch_delete(&replica->batch));
+    CALL(rpma_mr_remote_delete(&replica->log));
+    (void)rpma_conn_delete(&replica->conn);
+    replica->state = LOST;
+    replica->pending = 0;
+    replica->alive_time = clock_ms();
+}
+
+static int nonblocking(int fd) {
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK))
+        fail("cannot make a descriptor non-blocking: %s", strerror(errno));
+    return fd;
+}
+
+static void begin_to_connect(struct replica *replica, const struct replicas *replicas) {
+    struct rpma_conn_req *req;
+    int fd;
+    replica->alive_time = clock_ms();
+    if (rpma_conn_req_new(replicas->peer, replica->addr, replica->port, replicas->cfg, &req) ||
+        rpma_conn_req_connect(&req, NULL, &replica->conn))
+        return;
+    CALL(rpma_conn_get_event_fd(replica->conn, &fd));
+    replica->event_fd = nonblocking(fd);
+    CALL(rpma_conn_get_cq(replica->conn, &replica->cq));
+    CALL(rpma_cq_get_fd(replica->cq, &fd));
+    replica->cq_fd = nonblocking(fd);
+    replica->state = CONNECTING;
+}
+
+void reconnect(struct replicas *replicas) {
+    for (unsigned i = 0; i < replicas->count; i++) {
+        struct replica *replica = &replicas->replica[i];
+        if (replica->state == LOST && clock_ms() >= replica->alive_time + RETRY_MS)
+            begin_to_connect(replica, replicas);
+    }
+}
+
+static void take_event(struct replica *replica) {
+    enum rpma_conn_event event;
+    bool direct_write;
+    int ret = rpma_conn_next_event(replica->conn, &event);
+    if (ret == RPMA_E_NO_EVENT)
+        return;
+    if (ret || event != RPMA_CONN_ESTABLISHED) {
+        lose_replica(replica, ret ? rpma_err_2str(ret) : rpma_utils_conn_event_2str(event));
+        return;
+    }
+    replica->log = offered_memory(replica->conn, &direct_write);
+    replica->flush_type =
+        direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
+    CALL(rpma_batch_new(replica->conn, RECORD_OPS, &replica->batch));
+    replica->state = CONNECTED;
+    replica->alive_time = clock_ms();
+}
+
+static void take_completions(struct replica *replica) {
+    struct ibv_wc wc;
+    (void)rpma_cq_wait(replica->cq); // lets the descriptor tell of the next completion
+    while (!rpma_cq_get_wc(replica->cq, 1, &wc, NULL)) {
+        if (wc.status != IBV_WC_SUCCESS) {
+            lose_replica(replica, ibv_wc_status_str(wc.status));
+            return;
+        }
+        replica->pending--;
+        replica->alive_time = clock_ms();
+        if (wc.wr_id)
+            replica->count = wc.wr_id;
+    }
+}
+
+// Some devices try for ever to reach a server that is gone: patience is the client's own.
+static void look_at(struct replica *replica) {
+    if (replica->state >= CONNECTED)
+        take_completions(replica);
+    if (replica->state != LOST)
+        take_event(replica);
+    if ((replica->state == CONNECTING || replica->pending > 0) &&
+        clock_ms() > replica->alive_time + PATIENCE_MS)
+        lose_replica(replica, "it does not answer");
+}
+
+void await_news(struct replicas *replicas) {
+    struct pollfd fds[2 * REPLICAS_MAX];
+    for (unsigned i = 0; i < replicas->count; i++) {
+        const struct replica *replica = &replicas->replica[i];
+        bool connected = replica->state >= CONNECTED;
+        fds[2 * i] = (struct pollfd){.fd = replica->state == LOST ? -1 : replica->event_fd,
+                                     .events = POLLIN};
+        fds[2 * i + 1] =
+            (struct pollfd){.fd = connected ? replica->cq_fd : -1, .events = POLLIN};
+    }
+    if (poll(fds, 2 * replicas->count, POLL_MS) < 0 && errno != EINTR)
+        fail("poll: %s", strerror(errno));
+    take_news(replicas);
+}
+
+void take_news(struct replicas *replicas) {
+    for (unsigned i = 0; i < replicas->count; i++)
+        look_at(&replicas->replica[i]);
+}
+
+unsigned count_replicas(const struct replicas *replicas, enum replica_state state,
+                        uint64_t records) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < replicas->count; i++)
+        count += replicas->replica[i].state >= state && replicas->replica[i].count >= records;
+    return count;
+}
+
+// Counts the completion that is to come, or loses the replica.
+static void note_post(struct replica *replica, int ret) {
+    if (ret) {
+        lose_replica(replica, rpma_err_2str(ret));
+        return;
+    }
+    if (replica->pending++ == 0)
+        replica->alive_time = clock_ms();
+}
+
+/*
+ * The record must be persistent before the tail says that it is there. Nothing has to wait for
+ * that: the atomic write comes after the flush that was posted before it. One completion tells
+ * of all four.
+ */
+void post_record(struct replica *replica, const struct rpma_sge *sgl, int nsge, size_t place,
+                 size_t tail, uint64_t number) {
+    struct rpma_batch *batch = replica->batch;
+    const void *count = (const void *)(uintptr_t)(number + 1);
+    size_t tail_place = offsetof(struct log_header, tail);
+    uint64_t new_tail = htole64(tail);
+
+    CALL(rpma_batch_reset(batch));
+    CALL(rpma_batch_writev(batch, replica->log, place, sgl, nsge, RPMA_F_COMPLETION_ON_ERROR,
+                           NULL));
+    CALL(rpma_batch_flush(batch, replica->log, place, tail - place, replica->flush_type,
+                          RPMA_F_COMPLETION_ON_ERROR, NULL));
+    CALL(rpma_batch_atomic_write(batch, replica->log, tail_place, (const char *)&new_tail,
+                                 RPMA_F_COMPLETION_ON_ERROR, NULL));
+    CALL(rpma_batch_flush(batch, replica->log, tail_place, sizeof(new_tail),
+                          replica->flush_type, RPMA_F_COMPLETION_ALWAYS, count));
+    note_post(replica, rpma_batch_post(batch, NULL));
+}
+
+static bool settle(struct replicas *replicas, struct replica *replica) {
+    while (replica->pending > 0)
+        await_news(replicas);
+    return replica->state != LOST;
+}
+
+bool fetch_part(struct replicas *replicas, struct replica *replica, struct rpma_mr_local *mr,
+                size_t base, size_t begin, size_t end) {
+    while (settle(replicas, replica) && begin < end) {
+        size_t size = end - begin < PART_SIZE ? end - begin : PART_SIZE;
+        note_post(replica, rpma_read(replica->conn, mr, base + begin, replica->log, begin, size,
+                                     RPMA_F_COMPLETION_ALWAYS, NULL));
+        begin += size;
+    }
+    return replica->state != LOST;
+}
+
+bool store_part(struct replicas *replicas, struct replica *replica,
+                const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end) {
+    while (settle(replicas, replica) && begin < end) {
+        size_t size = end - begin < PART_SIZE ? end - begin : PART_SIZE;
+        int ret = rpma_write(replica->conn, replica->log, begin, mr, base + begin, size,
+                             RPMA_F_COMPLETION_ON_ERROR, NULL);
+        if (!ret)
+            ret = rpma_flush(replica->conn, replica->log, begin, size, replica->flush_type,
+                             RPMA_F_COMPLETION_ALWAYS, NULL);
+        note_post(replica, ret);
+        begin += size;
+    }
+    return replica->state != LOST;
+}
+
+bool store_number(struct replicas *replicas, struct replica *replica, size_t place,
+                  uint64_t number) {
+    uint64_t value = htole64(number);
+    if (!settle(replicas, replica))
+        return false;
+    int ret = rpma_atomic_write(replica->conn, replica->log, place, (const char *)&value,
+                                RPMA_F_COMPLETION_ON_ERROR, NULL);
+    if (!ret)
+        ret = rpma_flush(replica->conn, replica->log, place, sizeof(value), replica->flush_type,
+                         RPMA_F_COMPLETION_ALWAYS, NULL);
+    note_post(replica, ret);
+    return settle(replicas, replica);
+}
