@@ -6,6 +6,10 @@ from . import smoke
 from . import data
 from . import lacking
 from . import queues
+from . import lists
+from . import batches
+from . import batches_faults
+from . import batches_ends
 from . import scale
 from . import examples
 from . import interop

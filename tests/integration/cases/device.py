@@ -176,6 +176,33 @@ def default_sizes(test):
     disconnect(client, server)
 
 
+@case("device", "rdma_rxe cannot repeat a native {verb}: {status}",
+      [{"verb": "flush", "status": "REM_ACCESS_ERR"},
+       {"verb": "atomic", "status": "no completion"}], needs=(lab.NATIVE_OPERATIONS,))
+def repeated(test, verb, status):
+    """
+    A defect of the kernel: req_retry() takes 0 for the address of what is neither a read nor a
+    write nor an atomic operation with an answer. Here the device repeats what stands behind a
+    message without a receive; when packets get lost it does the same.
+    """
+    lab.need_virtual("soft-RoCE")
+    server, client = connected(test)
+    client("send", mr=0, len=8, ctx=1)
+    client("write", mr=0, rmr=0, roff=64, len=8, ctx=2)
+    if verb == "flush":
+        client("flush", rmr=0, roff=64, len=8, persistent=0, ctx=3)
+    else:
+        client("atomic", rmr=0, roff=64, bytes="01" * 8, ctx=3)
+    client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
+    server("recv", mr=0, len=8)
+    expect([(one.ctx, one.status) for one in client.completions(2)],
+           [(1, "SUCCESS"), (2, "SUCCESS")], "completions")
+    if verb == "flush":
+        expect(client.completion(status).ctx, 3, "op_context")
+    else:
+        client.refuses("ERR_TIMEOUT", "wc", timeout=3000)
+
+
 PAGE = 4096
 MENDED = ("rdma_rxe places it right now: remove the notes about it in docs/lab.md and "
           "examples/README.md and this case")

@@ -19,6 +19,13 @@ static struct rpma_conn_req **the_req(const struct args *args) {
     return &world.req[arg_slot(args, "req", MAX_CONNS)];
 }
 
+struct rpma_conn_req *the_request(const struct args *args) {
+    struct rpma_conn_req *req = *the_req(args);
+    if (req == NULL)
+        bad_script("%s: no such request", args->verb);
+    return req;
+}
+
 static const struct rpma_conn_cfg *the_cfg(const struct args *args) {
     if (arg_text_or(args, "cfg", NULL) == NULL)
         return NULL;

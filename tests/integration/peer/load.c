@@ -217,9 +217,8 @@ static int heed_event(struct rpma_conn *conn, bool is_last) {
     return ret == 0 && is_last ? ERR_CLOSED : ret;
 }
 
-/* As await_completion(), with an eye on the connection. */
-static int await_either(struct rpma_conn *conn, struct rpma_cq *cq, struct ibv_wc *wc,
-                        bool event_is_last) {
+int await_either(struct rpma_conn *conn, struct rpma_cq *cq, struct ibv_wc *wc,
+                 bool event_is_last) {
     struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
     rpma_cq_get_fd(cq, &fds[0].fd);
     rpma_conn_get_event_fd(conn, &fds[1].fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* load.h -- operations whose data are checked, for load.c and crowd.c */
+/* load.h -- operations whose data are checked, for commands that do many at once */
 
 #ifndef PEER_LOAD_H
 #define PEER_LOAD_H 1
@@ -44,5 +44,10 @@ int write_pattern(struct worker *w, size_t roff, size_t len, uint64_t seed);
 int exchange(struct worker *w);
 /* One operation at random; counts it, or says which failed. */
 int any_operation(struct worker *w);
+/* Waits for a completion; when the other side is gone meanwhile, the connection is
+ * disconnected, and the answer says so. RPMA_E_PROVIDER: the operation failed. ERR_CLOSED: the
+ * event came, and is the last that is waited for. */
+int await_either(struct rpma_conn *conn, struct rpma_cq *cq, struct ibv_wc *wc,
+                 bool event_is_last);
 
 #endif /* PEER_LOAD_H */

@@ -35,6 +35,7 @@ struct world {
     struct rpma_srq *srq[MAX_OTHERS];
     struct rpma_conn_req *req[MAX_CONNS];
     struct rpma_conn *conn[MAX_CONNS];
+    struct rpma_batch *batch[MAX_OTHERS];
     int epoll_fd;
 };
 
@@ -51,6 +52,8 @@ const char *code_name(int ret);
 /* The object a command is about; a script that names one that does not exist is wrong. */
 struct rpma_conn *the_conn(const struct args *args);
 struct rpma_cq *the_queue(const struct args *args);
+struct rpma_conn_req *the_request(const struct args *args);
+struct rpma_batch *the_batch(const struct args *args);
 
 /* Polls fd for reading: 0, ERR_TIMEOUT or ERR_SYSTEM. */
 int wait_readable(int fd, int timeout_ms);
@@ -71,6 +74,9 @@ extern const struct command setup_commands[];
 extern const struct command memory_commands[];
 extern const struct command connect_commands[];
 extern const struct command data_commands[];
+extern const struct command list_commands[];
+extern const struct command batch_commands[];
+extern const struct command batch_load_commands[];
 extern const struct command wait_commands[];
 extern const struct command load_commands[];
 extern const struct command churn_commands[];

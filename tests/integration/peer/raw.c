@@ -67,9 +67,20 @@ static int do_async_event(const struct args *args) {
     return 0;
 }
 
+/* Of how many elements a work request may consist. */
+static int do_device_limits(const struct args *args) {
+    struct ibv_device_attr attr;
+    (void)args;
+    if (ibv_query_device(world.device, &attr) != 0)
+        return raw_failed("ibv_query_device");
+    reply("sge=%d read_sge=%d srq_sge=%d", attr.max_sge, attr.max_sge_rd, attr.max_srq_sge);
+    return 0;
+}
+
 const struct command raw_commands[] = {
     {"raw-connect", do_raw_connect},
     {"raw-close", do_raw_close},
     {"async-event", do_async_event},
+    {"device-limits", do_device_limits},
     {NULL, NULL},
 };

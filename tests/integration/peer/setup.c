@@ -37,10 +37,9 @@ static int set_sizes(struct rpma_conn_cfg *cfg, const struct args *args) {
         const char *key;
         int (*set)(struct rpma_conn_cfg *, uint32_t);
     } sizes[] = {
-        {"cq", rpma_conn_cfg_set_cq_size},
-        {"rcq", rpma_conn_cfg_set_rcq_size},
-        {"sq", rpma_conn_cfg_set_sq_size},
-        {"rq", rpma_conn_cfg_set_rq_size},
+        {"cq", rpma_conn_cfg_set_cq_size},  {"rcq", rpma_conn_cfg_set_rcq_size},
+        {"sq", rpma_conn_cfg_set_sq_size},  {"rq", rpma_conn_cfg_set_rq_size},
+        {"sge", rpma_conn_cfg_set_max_sge},
     };
     int ret = 0;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && ret == 0; i++)
@@ -70,6 +69,8 @@ static int do_srq(const struct args *args) {
         ret = rpma_srq_cfg_set_rq_size(cfg, (uint32_t)arg_number_or(args, "rq", 100));
     if (ret == 0)
         ret = rpma_srq_cfg_set_rcq_size(cfg, (uint32_t)arg_number_or(args, "rcq", 100));
+    if (ret == 0 && arg_text_or(args, "sge", NULL) != NULL)
+        ret = rpma_srq_cfg_set_max_sge(cfg, (uint32_t)arg_number(args, "sge"));
     if (ret == 0)
         ret = rpma_srq_new(world.peer, cfg, &world.srq[arg_slot(args, "srq", MAX_OTHERS)]);
     rpma_srq_cfg_delete(&cfg);
@@ -117,6 +118,8 @@ static int do_release(const struct args *args) {
     if (world.epoll_fd >= 0)
         close(world.epoll_fd);
     world.epoll_fd = -1;
+    for (size_t i = 0; i < MAX_OTHERS; i++)
+        keep_first(&ret, rpma_batch_delete(&world.batch[i]));
     for (size_t i = 0; i < MAX_CONNS; i++) {
         keep_first(&ret, rpma_conn_delete(&world.conn[i]));
         keep_first(&ret, rpma_conn_req_delete(&world.req[i]));

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Batches that the device does not take whole."""
+
+from harness import lab
+from harness.case import case, disconnect
+from harness.side import expect
+
+from .batches import post, prepared
+
+SLOT = 64
+QUEUE = 4  # elements of the send queue that the library is asked for
+
+
+def add_messages(client, count, first=0):
+    for number in range(first, first + count):
+        client("fill", off=number * SLOT, len=SLOT, seed=number)
+        client("send", batch=0, mr=0, off=number * SLOT, len=SLOT, ctx=number)
+
+
+def heard_once(server, count, first=0):
+    """The receives have these messages, each once, in order, and there are no others."""
+    found = server.completions(count, busy=1)
+    expect([one.ctx for one in found], list(range(first, first + count)), "receives")
+    for number in range(first, first + count):
+        server("check", off=number * SLOT, len=SLOT, seed=number)
+    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+
+
+def posted_in_parts(client, count):
+    """Posts until the device has all; completions make room. The sizes of the parts."""
+    parts = []
+    done = []
+    while sum(parts) < count:
+        code, posted = post(client)
+        rest = count - sum(parts)
+        expect(posted <= rest, True, f"{posted} of {rest} operations")
+        expect(code, "ok" if posted == rest else "RPMA_E_PROVIDER", f"post of {posted}")
+        parts.append(posted)
+        if posted:
+            done += client.completions(posted)
+    expect([one.ctx for one in done], list(range(count)), "completions")
+    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    return parts
+
+
+@case("batches", "a send queue of {queue}, {count} messages: the device takes a part, the next "
+      "post goes on, every message arrives once", [{"queue": QUEUE, "count": 60}],
+      builds=("native",))
+def full_queue(test, queue, count):
+    server, client = prepared(test, sq=queue)
+    server("recv", mr=0, len=SLOT, count=2 * count)
+    client("batch-new", ops=count)
+    add_messages(client, count)
+    parts = posted_in_parts(client, count)
+    expect(queue <= parts[0] < count, True, f"the first post took {parts[0]}")
+    heard_once(server, count)
+    # After the whole list went in, it begins anew.
+    again_parts = posted_in_parts(client, count)
+    expect(again_parts[0], parts[0], "the first post of the second time")
+    found = server.completions(count, busy=1)
+    expect([one.ctx for one in found], list(range(count, 2 * count)), "receives")
+    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    disconnect(client, server)
+
+
+@case("batches", "the device takes a part, more is added behind it: the order is kept",
+      builds=("native",))
+def added_to_part(test):
+    server, client = prepared(test, sq=QUEUE)
+    count = 40
+    server("recv", mr=0, len=SLOT, count=count)
+    client("batch-new", ops=count)
+    add_messages(client, count // 2)
+    code, posted = post(client)
+    expect((code, QUEUE <= posted < count // 2), ("RPMA_E_PROVIDER", True), f"took {posted}")
+    add_messages(client, count // 2, first=count // 2)
+    done = client.completions(posted)
+    while posted < count:
+        part = post(client)[1]
+        posted += part
+        done += client.completions(part)
+    expect([one.ctx for one in done], list(range(count)), "completions")
+    heard_once(server, count)
+    disconnect(client, server)
+
+
+@case("batches", "the device takes a part, the batch is emptied: the rest is forgotten",
+      builds=("native",))
+def forgotten(test):
+    server, client = prepared(test, sq=QUEUE)
+    count = 20
+    server("recv", mr=0, len=SLOT, count=count + 1)
+    client("batch-new", ops=count)
+    add_messages(client, count)
+    posted = post(client)[1]
+    client("batch-reset")
+    client.completions(posted)
+    heard_once(server, posted)
+    add_messages(client, 1, first=posted)
+    expect(post(client), ("ok", 1), "post")
+    expect(client.completion().ctx, posted, "op_context")
+    heard_once(server, 1, first=posted)
+    disconnect(client, server)
+
+
+@case("batches", "a flush among {count} operations, a send queue of {queue}: all or nothing where "
+      "flush is native, in parts elsewhere", [{"count": 40, "queue": QUEUE}])
+def full_queue_with_flush(test, count, queue):
+    """Every message arrives once either way."""
+    server, client = prepared(test, sq=queue)
+    client("batch-new", ops=count)
+    client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=0)
+    client("fill", len=64 * count, seed=1)
+    for number in range(1, count):
+        client("send", batch=0, mr=0, off=number * SLOT, len=SLOT, ctx=number)
+    server("recv", mr=0, len=SLOT, count=2 * count)
+    if not test.is_native:
+        posted_in_parts(client, count)
+        server.completions(count - 1)
+        disconnect(client, server)
+        return
+    for _ in range(2):
+        expect(post(client), ("RPMA_E_PROVIDER", 0), "post of more than the queue has room for")
+    client.refuses("ERR_TIMEOUT", "wc", timeout=200)
+    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    client("batch-reset")
+    add_with_flush(client, queue)
+    expect(post(client), ("ok", queue), "post of as many as the queue has room for")
+    found = client.completions(queue)
+    expect([one.ctx for one in found], list(range(queue)), "completions")
+    heard_once(server, queue - 1)
+    disconnect(client, server)
+
+
+def add_with_flush(client, count):
+    """Messages 0, 1, … and a flush as the last operation."""
+    add_messages(client, count - 1)
+    client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=count - 1)
+
+
+@case("batches", "a flush in the list while the queue is full of messages that wait: nothing is "
+      "taken until there is room, then all", needs=(lab.WAITING_MESSAGES,))
+def occupied_queue(test):
+    """Messages wait as long as nobody receives them, which keeps the queue full for certain."""
+    server, client = prepared(test, sq=QUEUE)
+    client.begin("send-until-full", mr=0, off=SLOT, len=SLOT, limit=100)
+    code, answer = client.take()
+    waiting = int(answer["posted"])
+    expect(code, "RPMA_E_PROVIDER", "post to a full queue")
+    client("batch-new", ops=QUEUE)
+    add_with_flush(client, QUEUE)
+    for _ in range(2):
+        expect(post(client), ("RPMA_E_PROVIDER", 0), "post to a full queue")
+    server("recv", mr=0, off=0, len=SLOT, count=waiting, ctx=1000)
+    client.completions(waiting)
+    server.completions(waiting)
+    server("recv", mr=0, len=SLOT, count=QUEUE - 1)
+    expect(post(client), ("ok", QUEUE), "post to an empty queue")
+    found = client.completions(QUEUE)
+    expect([one.ctx for one in found], list(range(QUEUE)), "completions")
+    heard_once(server, QUEUE - 1)
+    disconnect(client, server)
+
+
+@case("batches", "immediate data in the middle: what is before it goes in, it is refused each "
+      "time, and the connection goes on", lacks=lab.IMMEDIATE_DATA)
+def refused_operation(test):
+    server, client = prepared(test)
+    server("recv", mr=0, len=SLOT, count=3)
+    client("batch-new", ops=4)
+    add_messages(client, 2)
+    client("send-imm", batch=0, mr=0, len=8, imm=1, ctx=2)
+    add_messages(client, 1, first=3)
+    expect(post(client), ("RPMA_E_PROVIDER", 2), "post")
+    heard_once(server, 2)
+    expect([one.ctx for one in client.completions(2)], [0, 1], "completions")
+    expect(post(client), ("RPMA_E_PROVIDER", 0), "second post")
+    client("batch-reset")
+    add_messages(client, 1, first=2)
+    expect(post(client), ("ok", 1), "post without immediate data")
+    client.completion()
+    heard_once(server, 1, first=2)
+    disconnect(client, server)

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Operations on memory lists: every operation, from one element to more than the device has."""
+
+from harness import lab
+from harness.case import (PORT, case, connect, connected, disconnect, listen, share_region)
+from harness.elements import AROUND, GUARD, REGIONS, SIZE, Elements, blank
+from harness.side import LOCAL_USAGES, expect
+
+
+def limits(side):
+    """Elements that the device has in a work request, a read and a receive of a SRQ."""
+    return {name: int(value) for name, value in side("device-limits").items()}
+
+
+def prepared(test, **cfg):
+    """As connected(), with so many elements on both sides and more regions on both."""
+    server, client = test.peers()
+    for side in (server, client):
+        side("cfg", **{"sge": limits(side)["sge"], **cfg})
+        for number in range(1, REGIONS):
+            side("memory", mr=number, size=SIZE)
+            side("reg", mr=number, usage=LOCAL_USAGES)
+    share_region(server, client, SIZE)
+    listen(server)
+    connect(server, client, server_cfg=0, client_cfg=0)
+    return server, client
+
+
+def counts(most):
+    return sorted({0, 1, min(2, most), most})
+
+
+def refused(side, most, verb, **values):
+    """One element too many: nothing is posted, and the line says how many are possible."""
+    elements = Elements(most + 1)
+    side.refuses("RPMA_E_INVAL", verb, **elements.sgl, **values)
+    side.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+
+
+def has_arrived(client):
+    """Where a completion does not say so, a flush behind the write does."""
+    if lab.lacks(lab.ANSWERS):
+        client("flush", rmr=0, len=8, persistent=0)
+        client.completion()
+
+
+def says(test, *words):
+    lines = [line for line in test.said().splitlines() if all(word in line for word in words)]
+    expect(len(lines) > 0, True, f"a line with {' and '.join(words)}")
+
+
+@case("lists", "{verb} of 0, 1, 2 and all elements that the device has, and one more",
+      [{"verb": "writev"}, {"verb": "writev-imm"}])
+def write(test, verb):
+    imm = verb == "writev-imm"
+    if imm:
+        lab.need_feature(lab.IMMEDIATE_DATA)
+    server, client = prepared(test)
+    most = limits(client)["sge"]
+    for seed, count in enumerate(counts(most)):
+        elements = Elements(count, room=most)
+        blank(server, regions=1)
+        elements.fill(client, 100 * seed)
+        if imm:
+            server("recv", ctx=seed)
+        client(verb, **elements.sgl, rmr=0, roff=GUARD + 3, ctx=count, imm=seed + 1)
+        expect(client.completion(opcode="WRITE").ctx, count, "op_context")
+        if imm:
+            found = server.completion(opcode="RECV_WITH_IMM")
+            expect((found.ctx, found.imm, found.len), (seed, seed + 1, elements.length),
+                   "receive")
+        else:
+            has_arrived(client)
+        elements.check_in_a_row(server, GUARD + 3, 100 * seed)
+    refused(client, most, verb, rmr=0)
+    says(test, f"nsge is {most + 1}, at most {most} elements")
+    disconnect(client, server)
+
+
+@case("lists", "readv into 0, 1, 2 and all elements that the device has, and one more")
+def read(test):
+    """iWARP reads into one element: the answer of a read has one place."""
+    server, client = prepared(test)
+    most = min(limits(client)["sge"], limits(client)["read_sge"])
+    if lab.PROVIDER in ("rxe", "siw"):
+        expect(most == 1, lab.PROVIDER == "siw", f"whether a read has one element, not {most}")
+    for seed, count in enumerate(counts(most)):
+        elements = Elements(count, room=most)
+        blank(client)
+        elements.fill_in_a_row(server, GUARD + 3, 100 * seed)
+        client("readv", **elements.sgl, rmr=0, roff=GUARD + 3, ctx=count)
+        expect(client.completion(opcode="READ").ctx, count, "op_context")
+        elements.check(client, 100 * seed)
+    refused(client, most, "readv", rmr=0)
+    says(test, f"nsge is {most + 1}, at most {most} elements")
+    disconnect(client, server)
+
+
+RECEIVE = {"its own queue": "recvv", "a shared receive queue": "srq-recvv"}
+
+
+@case("lists", "{verb} of 0, 1, 2 and all elements that the device has into as many of {queue}",
+      [{"verb": verb, "queue": queue} for verb in ("sendv", "sendv-imm") for queue in RECEIVE])
+def message(test, verb, queue):
+    """What arrives is scattered over elements that do not begin where those that were sent did."""
+    imm = 0x80000001 if verb == "sendv-imm" else 0
+    if imm:
+        lab.need_feature(lab.IMMEDIATE_DATA)
+    server, client = test.peers()
+    own = limits(server)
+    shared = queue != "its own queue"
+    most = min(own["sge"], own["srq_sge"]) if shared else own["sge"]
+    for side in (server, client):
+        for number in range(REGIONS):
+            side("memory", mr=number, size=SIZE)
+            side("reg", mr=number, usage=LOCAL_USAGES)
+    if shared:
+        server("srq", rq=4, rcq=0, sge=most)
+    server("cfg", sge=most, **({"srq": 0} if shared else {}))
+    client("cfg", sge=own["sge"])
+    listen(server)
+    connect(server, client, server_cfg=0, client_cfg=0)
+    for seed, count in enumerate(counts(most)):
+        if count == 0 and lab.lacks(lab.EMPTY_RECEIVE):
+            continue
+        blank(server)
+        elements = Elements(count, room=most)
+        server(RECEIVE[queue], **elements.sgl, ctx=count)
+        scattered(server, client, elements, 100 * seed, verb, imm, ctx=count)
+    refused(server, most, RECEIVE[queue])
+    refused(client, own["sge"], verb)
+    disconnect(client, server)
+
+
+def scattered(server, client, elements, seed, verb, imm, ctx):
+    """One message in two pieces of memory 0 is what the elements of the receive have to be."""
+    elements.fill_in_a_row(client, GUARD, seed)
+    third = elements.length // 3
+    parts = [f"0:{GUARD}:{third}", f"0:{GUARD + third}:{elements.length - third}"]
+    client(verb, sgl=",".join(parts), imm=imm, ctx=seed)
+    expect(client.completion(opcode="SEND").ctx, seed, "op_context")
+    found = server.completion(opcode="RECV")
+    expect((found.ctx, found.imm, found.len), (ctx, imm, elements.length), "receive")
+    elements.check(server, seed)
+
+
+@case("lists", "a message shorter than the list of its receive leaves the rest untouched")
+def short_message(test):
+    server, client = prepared(test)
+    elements = Elements(4)
+    blank(server)
+    elements.fill_in_a_row(client, GUARD, 1)
+    for received in (1, 4096, 4097, 4100, 4105):
+        blank(server)
+        server("recvv", **elements.sgl)
+        client("send", mr=0, off=GUARD, len=received)
+        client.completion(opcode="SEND")
+        expect(server.completion(opcode="RECV").len, received, "length")
+        elements.check(server, 1, received)
+    disconnect(client, server)
+
+
+@case("lists", "receives with lists posted on the requests meet the first messages")
+def early_receive(test):
+    server, client = test.peers()
+    elements = Elements(3)
+    for side in (server, client):
+        for number in range(REGIONS):
+            side("memory", mr=number, size=SIZE)
+            side("reg", mr=number, usage=LOCAL_USAGES)
+        side("cfg", sge=3)
+        blank(side)
+    listen(server)
+    client("req-new", addr=server.address, port=PORT, cfg=0)
+    client("req-recvv", **elements.sgl, ctx=1)
+    client.refuses("RPMA_E_INVAL", "req-recvv", **Elements(4).sgl)
+    client("connect")
+    server("next-req", cfg=0)
+    server("req-recvv", **elements.sgl, ctx=2)
+    server("connect")
+    client.event("ESTABLISHED")
+    server.event("ESTABLISHED")
+    for sender, receiver, ctx in ((client, server, 2), (server, client, 1)):
+        elements.fill_in_a_row(sender, SIZE // 2, 10 * ctx)
+        sender("send", mr=0, off=SIZE // 2, len=elements.length)
+        sender.completion(opcode="SEND")
+        expect(receiver.completion(opcode="RECV").ctx, ctx, "receive")
+        elements.check(receiver, 10 * ctx)
+    disconnect(client, server)
+
+
+@case("lists", "elements without bytes and of no region alone make an empty operation")
+def empty_elements(test):
+    server, client = prepared(test)
+    blank(server, client)
+    nothing = "-:0:0,1:64:0"
+    client("writev", sgl=nothing, rmr=0, roff=GUARD, ctx=1)
+    expect(client.completion(opcode="WRITE").ctx, 1, "op_context")
+    client("readv", sgl="1:64:0", rmr=0, roff=GUARD, ctx=2)
+    expect(client.completion(opcode="READ").ctx, 2, "op_context")
+    client("writev", ctx=3)  # no list and no remote region
+    expect(client.completion(opcode="WRITE").ctx, 3, "op_context")
+    server("recv", mr=0, len=8)
+    client("sendv", sgl=nothing, ctx=4)
+    expect(client.completion(opcode="SEND").ctx, 4, "op_context")
+    expect(server.completion(opcode="RECV").len, 0, "length")
+    for side in (server, client):
+        side("check-set", len=SIZE, byte=AROUND)
+    disconnect(client, server)
+
+
+@case("lists", "more elements than the device has are refused when the queues are made")
+def too_many(test):
+    server, client = test.peers()
+    own = limits(client)
+    listen(server)
+    for side in (server, client):
+        side("cfg", sge=own["sge"] + 1)
+        side.refuses("RPMA_E_INVAL", "cfg", cfg=1, sge=0)
+    client.refuses("RPMA_E_INVAL", "req-new", addr=server.address, port=PORT, cfg=0)
+    says(test, f"elements (max_sge), the device has {own['sge']}")
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server.refuses("RPMA_E_INVAL", "next-req", cfg=0)
+    client.event("REJECTED")
+    server.refuses("RPMA_E_INVAL", "srq", sge=own["srq_sge"] + 1)
+    says(test, f"the device has {own['srq_sge']} (max_srq_sge)")
+    connect(server, client, number=1)
+    disconnect(client, server, 1)
+
+
+@case("lists", "a connection that asked for nothing has one element")
+def default(test):
+    server, client = connected(test)
+    client("fill", len=64, seed=1)
+    client("writev", sgl="0:0:64", rmr=0, roff=64)
+    client.completion(opcode="WRITE")
+    has_arrived(client)
+    refused(client, 1, "writev", rmr=0)
+    client.refuses("RPMA_E_INVAL", "writev", sgl="0:0:64", nsge=-1, rmr=0)
+    client.refuses("RPMA_E_INVAL", "writev", nsge=1, rmr=0)
+    client.refuses("RPMA_E_INVAL", "writev", sgl="0:0:64")
+    client.refuses("RPMA_E_INVAL", "writev", sgl="-:8:0", rmr=0)
+    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    server("check", off=64, len=64, seed=1)
+    disconnect(client, server)
