@@ -577,8 +577,9 @@ int rpma_batch_sendv_with_imm(struct rpma_batch *batch, const struct rpma_sge *s
  * Posts the operations in their order, in one call of the provider. The batch keeps them: the
  * next call posts the same list again, with what the regions contain then. *posted (may be
  * NULL) = operations that the device took in this call, also when the call fails; after a
- * failure the next call goes on with the first operation that the device did not take. A batch
- * with a native flush or atomic write is taken whole or not at all. RPMA_E_INVAL,
+ * failure the next call goes on with the first operation that the device did not take. In a
+ * batch with a native flush or atomic write, operations of several elements go to the provider
+ * by themselves, and what stands between them is taken together or not at all. RPMA_E_INVAL,
  * RPMA_E_PROVIDER (for example: the send queue is full).
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
