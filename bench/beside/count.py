@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Runs in the lab: instructions of one write and its completion, object by object, by callgrind.
+
+usage: count.py STAGE     STAGE has the programs and what bench/beside/run unpacked
+
+Prints lines of subject, object and instructions, separated by tabs.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+TIMES = 500  # writes of the second lap; the third is twice as long
+PORT = 7205
+ARCHITECTURE = "x86_64-linux-gnu"
+
+
+def fail(text):
+    sys.exit(f"beside: {text}")
+
+
+def subjects(stage):
+    """Name, program, directory of the library, and the program's own argument."""
+    ours = pathlib.Path(os.environ["LIBRPMA_BUILD_DIR"]) / "src"
+    fabric = stage / "root" / "usr" / "lib" / ARCHITECTURE
+    return [
+        ("librpma", "rpma", ours, []),
+        ("predecessor 1.2.0", "rpma", f"/opt/librpma-1.2.0/usr/lib/{ARCHITECTURE}", []),
+        ("predecessor 1.3.0", "rpma", f"/opt/librpma-1.3.0/usr/lib/{ARCHITECTURE}", []),
+        ("libfabric, FI_THREAD_SAFE", "fabric", fabric, []),
+        ("libfabric, FI_THREAD_DOMAIN", "fabric", fabric, ["domain"]),
+    ]
+
+
+def on(host, library, *command):
+    """A command on a host; all symbols are bound before main()."""
+    return ["on", host, "env", f"LD_LIBRARY_PATH={library}", "LD_BIND_NOW=1", *map(str, command)]
+
+
+def own_instructions(part):
+    """Object -> instructions of its functions themselves, in one part of callgrind's output."""
+    names, counts = {}, collections.Counter()
+    current, is_call = None, False
+    for line in part.read_text().splitlines():
+        named = re.match(r"(c?ob)=(\(\d+\))(?: (.*))?$", line)
+        if named:
+            kind, number, name = named.groups()
+            if name:
+                names[number] = pathlib.Path(name).name
+            if kind == "ob":
+                current = names[number]
+        elif line.startswith("calls="):
+            is_call = True  # the next line is what the callee took
+        elif re.match(r"[+\-*0-9]", line):
+            if not is_call:
+                counts[current] += int(line.split()[1])
+            is_call = False
+    total = re.search(r"^totals: (\d+)$", part.read_text(), re.MULTILINE)
+    if not total or int(total.group(1)) != sum(counts.values()):
+        fail(f"the objects in {part.name} do not add up to callgrind's total")
+    return counts
+
+
+def per_write(name, laps):
+    """The third lap is twice the second, exactly, in every object."""
+    second, third = laps
+    for thing in second.keys() | third.keys():
+        if third[thing] != 2 * second[thing] or second[thing] % TIMES:
+            fail(f"{name}: {TIMES} writes took {second[thing]} instructions in {thing}, twice as "
+                 f"many took {third[thing]}: the count is disturbed")
+    return {thing: count // TIMES for thing, count in second.items()}
+
+
+def count(stage, name, program, library, how):
+    """Both sides of one subject; the client runs under callgrind."""
+    address = os.environ["LAB_ADDR_host2"]
+    output = pathlib.Path("/tmp") / f"callgrind.{name.replace(' ', '-')}"
+    server = subprocess.Popen(on("host2", library, stage / program, "server", address, PORT, *how),
+                              stdout=subprocess.PIPE, text=True)
+    if server.stdout.readline() != "listening\n":
+        fail(f"{name}: the server did not start")
+    client = subprocess.run(
+        on("host1", library, "valgrind", "--quiet", "--tool=callgrind", "--dump-before=mark",
+           "--toggle-collect=counted_*", f"--callgrind-out-file={output}", stage / program,
+           "client", address, PORT, TIMES, *how), check=False)
+    if client.returncode != 0:
+        fail(f"{name}: the client ended with {client.returncode}")
+    if server.wait() != 0:
+        fail(f"{name}: the server ended with {server.returncode}")
+    return per_write(name, [own_instructions(pathlib.Path(f"{output}.{part}")) for part in (2, 3)])
+
+
+def main():
+    stage = pathlib.Path(sys.argv[1])
+    for name, program, library, how in subjects(stage):
+        counts = count(stage, name, program, library, how)
+        for thing, value in sorted(counts.items()):
+            print(name, thing, value, sep="\t")
+        print(name, "all", sum(counts.values()), sep="\t", flush=True)
+
+
+if __name__ == "__main__":
+    main()
