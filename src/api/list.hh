@@ -68,18 +68,14 @@ inline size_t room_for(int nsge) {
     return used;
 }
 
-// A read or a write of a memory list of at most most elements.
+// An operation on a memory list of at most most elements; a message has no remote address.
 template <class Target>
 [[gnu::always_inline]] inline int
-transfer_list(const char *function, Target target, ibv_wr_opcode opcode, const rpma_sge *sgl,
-              int nsge, uint32_t most, const rpma_mr_remote *remote, size_t remote_offset,
-              int flags, uint32_t imm, const void *op_context) {
+list_operation(const char *function, Target target, ibv_wr_opcode opcode, const rpma_sge *sgl,
+               int nsge, uint32_t most, uint64_t remote_addr, uint32_t rkey, int flags,
+               uint32_t imm, const void *op_context) {
     if (!is_list(sgl, nsge, most)) [[unlikely]]
         return refuse_list(function, sgl, nsge, most, target.conn().max_sge(), CONN_SETTING);
-    if (remote == nullptr && (nsge != 0 || remote_offset != 0)) [[unlikely]]
-        return refuse(function, opcode == IBV_WR_RDMA_READ
-                                    ? "src == NULL && (nsge != 0 || src_offset != 0)"
-                                    : "dst == NULL && (nsge != 0 || dst_offset != 0)");
     typename Target::Request request(target);
     ibv_sge *sges = request.sges;
     if constexpr (!Target::HAS_ROOM)
@@ -88,12 +84,24 @@ transfer_list(const char *function, Target target, ibv_wr_opcode opcode, const r
     if (used < 0) [[unlikely]]
         return RPMA_E_INVAL;
     describe(request.wr, opcode, used, signaled(flags), imm, op_context);
+    request.wr.wr.rdma = {remote_addr, rkey};
     target.note_elements(used);
-    if (remote != nullptr)
-        address(request.wr, *remote, remote_offset);
-    else
-        request.wr.wr.rdma = {0, 0};
     return target.finish(function, request, sges);
+}
+
+// A read or a write of a memory list.
+template <class Target>
+[[gnu::always_inline]] inline int
+transfer_list(const char *function, Target target, ibv_wr_opcode opcode, const rpma_sge *sgl,
+              int nsge, uint32_t most, const rpma_mr_remote *remote, size_t remote_offset,
+              int flags, uint32_t imm, const void *op_context) {
+    if (remote == nullptr && (nsge != 0 || remote_offset != 0)) [[unlikely]]
+        return refuse(function, opcode == IBV_WR_RDMA_READ
+                                    ? "src == NULL && (nsge != 0 || src_offset != 0)"
+                                    : "dst == NULL && (nsge != 0 || dst_offset != 0)");
+    return list_operation(function, target, opcode, sgl, nsge, most,
+                          remote != nullptr ? remote->addr + remote_offset : 0,
+                          remote != nullptr ? remote->rkey : 0, flags, imm, op_context);
 }
 
 // A message from a memory list.
@@ -101,20 +109,8 @@ template <class Target>
 [[gnu::always_inline]] inline int
 message_list(const char *function, Target target, ibv_wr_opcode opcode, const rpma_sge *sgl,
              int nsge, int flags, uint32_t imm, const void *op_context) {
-    const uint32_t most = target.conn().max_sge();
-    if (!is_list(sgl, nsge, most)) [[unlikely]]
-        return refuse_list(function, sgl, nsge, most, most, CONN_SETTING);
-    typename Target::Request request(target);
-    ibv_sge *sges = request.sges;
-    if constexpr (!Target::HAS_ROOM)
-        sges = static_cast<ibv_sge *>(__builtin_alloca(room_for(nsge)));
-    const int used = gather(function, sgl, nsge, sges);
-    if (used < 0) [[unlikely]]
-        return RPMA_E_INVAL;
-    describe(request.wr, opcode, used, signaled(flags), imm, op_context);
-    target.note_elements(used);
-    request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
-    return target.finish(function, request, sges);
+    return list_operation(function, target, opcode, sgl, nsge, target.conn().max_sge(), 0, 0,
+                          flags, imm, op_context);
 }
 
 } // namespace rpma
