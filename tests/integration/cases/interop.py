@@ -36,7 +36,7 @@ def library(name, build):
 def side(test, number, name, role, way="auto"):
     environment = {"LD_LIBRARY_PATH": library(name, test.build), "RPMA_FLUSH": way}
     made = test.side(number, f"{role} {name}", environment=environment,
-                     checked=name in OTHER)
+                     checked=name in OTHER, program=lab.PEER_OF_ANY_RELEASE)
     with open(f"/proc/{made.pid}/maps", encoding="utf-8") as maps:
         expect(environment["LD_LIBRARY_PATH"] in maps.read(), True, "library in use")
     made("peer")

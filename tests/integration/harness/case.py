@@ -75,12 +75,13 @@ class Test:
         """A process on host 1 or 2, with the device's context but no peer."""
         return self.prepare(self.start(number, name, **values))
 
-    def start(self, number, name=None, wrapper=(), environment=None, checked=True):
+    def start(self, number, name=None, wrapper=(), environment=None, checked=True,
+              program=lab.PEER):
         host = lab.host(number)
         name = name or f"host{number}"
         errors = tempfile.TemporaryFile()
         self.errors.append((name, errors))
-        process = subprocess.Popen(lab.on(host, *wrapper, lab.PEER), stdin=subprocess.PIPE,
+        process = subprocess.Popen(lab.on(host, *wrapper, program), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=errors,
                                    env={**os.environ, **(environment or {})})
         side = Side(name, self.transcript, process)

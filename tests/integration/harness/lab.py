@@ -18,6 +18,7 @@ PROVIDER = os.environ.get("LAB_RDMA", "")
 IS_VIRTUAL = PROVIDER in ("rxe", "siw")
 COUNTED = ("pd", "cq", "qp", "cm_id", "mr", "srq")
 PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
+PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without what is new in 1.4
 
 
 # What a case may need and a provider does not have; docs/providers.md says what it does instead.
