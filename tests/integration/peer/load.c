@@ -96,7 +96,8 @@ static int say_goodbye(struct worker *w) {
     return ret == 0 ? finish(w) : ret;
 }
 
-enum { ONE_SIDED = 1 << 0 | 1 << 1, MESSAGES = 1 << 2 }; /* of any_operation()'s steps */
+/* Of any_operation()'s steps. */
+enum { WRITES = 1 << 0, ATOMIC_WRITES = 1 << 1, MESSAGES = 1 << 2 };
 
 int any_operation(struct worker *w) {
     static const struct {
@@ -110,7 +111,7 @@ int any_operation(struct worker *w) {
     int step;
     do
         step = pick(w, 3);
-    while (w->steps != 0 && (w->steps & 1 << step) == 0);
+    while ((w->without & 1 << step) != 0);
     int ret = steps[step].run(w);
     if (ret != 0)
         w->failed_in = steps[step].name;
@@ -165,8 +166,9 @@ static int start(struct worker *w, size_t number, void *(*function)(void *),
     w->base = world.memory[number].base;
     w->deadline = now_ms() + 1000 * (int64_t)arg_number_or(args, "seconds", 0);
     w->without_imm = arg_number_or(args, "imm", 1) == 0;
+    w->without = arg_number_or(args, "atomic", 1) == 0 ? ATOMIC_WRITES : 0;
     if (arg_number_or(args, "apart", 0) != 0)
-        w->steps = number % 2 == 0 ? ONE_SIDED : MESSAGES;
+        w->without |= number % 2 == 0 ? MESSAGES : WRITES | ATOMIC_WRITES;
     w->random = (unsigned)number + 1;
     w->seed = number << 24;
     int ret = rpma_conn_get_cq(w->conn, &w->cq);
@@ -176,7 +178,8 @@ static int start(struct worker *w, size_t number, void *(*function)(void *),
 }
 
 /* Connection, local and remote region n belong to thread n. With imm=0 there is no immediate
- * data; with apart=1 every second thread has messages alone, the others have all else. */
+ * data, with atomic=0 no atomic write; with apart=1 every second thread has messages alone, the
+ * others have all else. */
 static int run_threads(const struct args *args, void *(*function)(void *)) {
     static struct worker workers[MAX_OTHERS];
     size_t count = arg_slot(args, "threads", MAX_OTHERS + 1);

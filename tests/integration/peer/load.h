@@ -30,7 +30,7 @@ struct worker {
     int64_t deadline;
     unsigned random;
     bool without_imm; /* the device has no immediate data */
-    int steps;        /* which it does: a bit for each of any_operation()'s */
+    int without;      /* which it leaves out: a bit for each of any_operation()'s steps */
     uint64_t rounds;
     uint64_t seed;
     const char *failed_in;
