@@ -119,7 +119,8 @@ static int do_release(const struct args *args) {
         close(world.epoll_fd);
     world.epoll_fd = -1;
     for (size_t i = 0; i < MAX_OTHERS; i++)
-        keep_first(&ret, rpma_batch_delete(&world.batch[i]));
+        if (world.batch[i] != NULL)
+            keep_first(&ret, rpma_batch_delete(&world.batch[i]));
     for (size_t i = 0; i < MAX_CONNS; i++) {
         keep_first(&ret, rpma_conn_delete(&world.conn[i]));
         keep_first(&ret, rpma_conn_req_delete(&world.req[i]));
