@@ -48,7 +48,7 @@ static void reply_private_data(const struct rpma_conn_private_data *pdata) {
 
 /* timeout=0 leaves the waiting to librpma. */
 static int do_next_req(const struct args *args) {
-    int timeout = (int)arg_number_or(args, "timeout", 10000);
+    int timeout = (int)arg_number_or(args, "timeout", 60000);
     struct rpma_conn_private_data pdata = {NULL, 0};
     int fd = -1;
     int ret = rpma_ep_get_fd(world.ep, &fd);
@@ -92,7 +92,7 @@ static int do_event(const struct args *args) {
                                         "UNREACHABLE"};
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     struct rpma_conn *conn = the_conn(args);
-    int timeout = (int)arg_number_or(args, "timeout", 10000);
+    int timeout = (int)arg_number_or(args, "timeout", 60000);
     int64_t began = now_ms();
     int fd = -1;
     int ret = rpma_conn_get_event_fd(conn, &fd);
