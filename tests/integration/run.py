@@ -89,6 +89,7 @@ class Run:
         result, reason = self.outcome or ("passed", "")
         if self.test is not None:
             report.keep(log_directory, self.case.file_name, f"{self.test.log()}\n{reason}\n")
+            self.test.close()
         return result, reason, self.seconds
 
 
@@ -129,6 +130,7 @@ def main():
     if not chosen:
         sys.exit("run.py: no case matches")
     tap = report.Tap(arguments.build, len(chosen), arguments.logs)
+    descriptors = len(os.listdir("/proc/self/fd"))
     runs = [Run(case, arguments.build) for case in chosen]
     for run in runs:
         if reason := run.case.why_not():
@@ -140,6 +142,8 @@ def main():
             run.outcome = run.outcome or (
                 "failed", f"not run, because {TOO_MANY} cases before did not end")
         tap.add(run.case.name, *run.end(tap.directory))
+    if (left := len(os.listdir("/proc/self/fd")) - descriptors) > 0:
+        sys.exit(f"run.py: the cases left {left} descriptors open in this program")
     devices = ", ".join(sorted(lab.resources()))
     return tap.end(f"{devices}, Linux {platform.release()}")
 

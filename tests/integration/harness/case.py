@@ -177,6 +177,13 @@ class Test:
                 side.kill()
         self.undo.close()
 
+    def close(self):
+        """Gives back this program's own descriptors, of which every side takes three."""
+        for side in self.sides:
+            side.close()
+        for _, errors in self.errors:
+            errors.close()
+
     def log(self):
         return "\n".join(self.transcript) + "\n" + self.said()
 

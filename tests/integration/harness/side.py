@@ -3,6 +3,7 @@
 """One side of a test: a process of the program `peer`, driven over its standard input."""
 
 import collections
+import contextlib
 import os
 import select
 import signal
@@ -215,3 +216,8 @@ class Side:
             expect(self.process.wait(timeout), 0, f"{self.name}: exit status")
         except subprocess.TimeoutExpired:
             raise Failed(f"{self.name} does not end") from None
+
+    def close(self):
+        with contextlib.suppress(BrokenPipeError):  # what the process did not read is of no use
+            self.process.stdin.close()
+        self.process.stdout.close()
