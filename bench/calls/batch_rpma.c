@@ -68,28 +68,4 @@ static inline void built(struct rpma_conn *through, unsigned length, void (*add)
     LOOP(prepared, write_native_flush, length, native_conn, add_write_and_flush) \
     LOOP(built, write_native_flush, length, native_conn, add_write_and_flush)
 
-LOOPS(1)
-LOOPS(4)
-LOOPS(16)
-LOOPS(64)
-#ifdef PROVIDER_NATIVE
-NATIVE_LOOPS(1)
-NATIVE_LOOPS(4)
-NATIVE_LOOPS(16)
-NATIVE_LOOPS(64)
-#endif
-
-#define NAME(way, what, length) {#way "_" #what "_" #length, way##_##what##_##length},
-#define NAMES(what, length) NAME(prepared, what, length) NAME(built, what, length)
-#define ALL_LENGTHS(what) NAMES(what, 1) NAMES(what, 4) NAMES(what, 16) NAMES(what, 64)
-
-const struct loop loops[] = {
-    // clang-format off
-    ALL_LENGTHS(write)
-    ALL_LENGTHS(write_flush)
-#ifdef PROVIDER_NATIVE
-    ALL_LENGTHS(write_native_flush)
-#endif
-    // clang-format on
-    {0},
-};
+#include "batch_loops.h"

@@ -17,52 +17,45 @@
 
 struct kind kind;
 
-static struct rpma_conn *conn;
-static struct rpma_cq *cq;
-static struct rpma_mr_remote *remote;
+static struct target target;
 static struct rpma_batch *batch;
 static struct side side;
 
 static void open_connection(const char *address, const char *port) {
     side = open_side(address, port, RPMA_UTIL_IBV_CONTEXT_REMOTE);
-    struct rpma_conn_cfg *cfg;
-    must(rpma_conn_cfg_new(&cfg), "rpma_conn_cfg_new");
-    must(rpma_conn_cfg_set_sq_size(cfg, MOST_REQUESTS), "rpma_conn_cfg_set_sq_size");
-    must(rpma_conn_cfg_set_cq_size(cfg, MOST_REQUESTS), "rpma_conn_cfg_set_cq_size");
-    conn = connect_to(&side, cfg);
-    rpma_conn_cfg_delete(&cfg);
-    must(rpma_conn_get_cq(conn, &cq), "rpma_conn_get_cq");
-    struct rpma_conn_private_data data;
-    must(rpma_conn_get_private_data(conn, &data), "rpma_conn_get_private_data");
-    must(rpma_mr_remote_from_descriptor(data.ptr, data.len, &remote),
-         "rpma_mr_remote_from_descriptor");
-    must(rpma_batch_new(conn, MOST_REQUESTS, &batch), "rpma_batch_new");
+    target = connect_with_queues(&side, MOST_REQUESTS);
+    must(rpma_batch_new(target.conn, MOST_REQUESTS, &batch), "rpma_batch_new");
+}
+
+// Only the last operation of a list completes.
+static int flags_of(unsigned i) {
+    return i + 1 == kind.length ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
+}
+
+static int flags_of_write(unsigned i) {
+    return kind.flushes ? RPMA_F_COMPLETION_ON_ERROR : flags_of(i);
 }
 
 static void post_plain(void) {
     for (unsigned i = 0; i < kind.length; i++) {
-        const int flags =
-            i + 1 == kind.length ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
-        must(rpma_write(conn, remote, 0, side.mr, 0, kind.bytes,
-                        kind.flushes ? RPMA_F_COMPLETION_ON_ERROR : flags, NULL),
+        must(rpma_write(target.conn, target.remote, 0, side.mr, 0, kind.bytes,
+                        flags_of_write(i), NULL),
              "rpma_write");
         if (kind.flushes)
-            must(rpma_flush(conn, remote, 0, kind.bytes, RPMA_FLUSH_TYPE_VISIBILITY, flags,
-                            NULL),
+            must(rpma_flush(target.conn, target.remote, 0, kind.bytes,
+                            RPMA_FLUSH_TYPE_VISIBILITY, flags_of(i), NULL),
                  "rpma_flush");
     }
 }
 
 static void fill(void) {
     for (unsigned i = 0; i < kind.length; i++) {
-        const int flags =
-            i + 1 == kind.length ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
-        must(rpma_batch_write(batch, remote, 0, side.mr, 0, kind.bytes,
-                              kind.flushes ? RPMA_F_COMPLETION_ON_ERROR : flags, NULL),
+        must(rpma_batch_write(batch, target.remote, 0, side.mr, 0, kind.bytes,
+                              flags_of_write(i), NULL),
              "rpma_batch_write");
         if (kind.flushes)
-            must(rpma_batch_flush(batch, remote, 0, kind.bytes, RPMA_FLUSH_TYPE_VISIBILITY,
-                                  flags, NULL),
+            must(rpma_batch_flush(batch, target.remote, 0, kind.bytes,
+                                  RPMA_FLUSH_TYPE_VISIBILITY, flags_of(i), NULL),
                  "rpma_batch_flush");
     }
 }
@@ -78,16 +71,7 @@ static void post_built(void) {
 }
 
 static void wait_for_list(void) {
-    struct ibv_wc wc;
-    int ret;
-    while ((ret = rpma_cq_get_wc(cq, 1, &wc, NULL)) == RPMA_E_NO_COMPLETION) {
-        ret = rpma_cq_wait(cq);
-        if (ret != RPMA_E_NO_COMPLETION)
-            must(ret, "rpma_cq_wait");
-    }
-    must(ret, "rpma_cq_get_wc");
-    if (wc.status != IBV_WC_SUCCESS)
-        give_up(ibv_wc_status_str(wc.status));
+    take_completions(target.cq, 1);
 }
 
 static const struct way {
@@ -109,11 +93,6 @@ static const struct way *way_named(const char *name) {
         if (strcmp(ways[i].name, name) == 0)
             return &ways[i];
     give_up("no such way");
-}
-
-static int compare(const void *left, const void *right) {
-    const double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
 }
 
 int main(int argc, char *argv[]) {
@@ -142,7 +121,7 @@ int main(int argc, char *argv[]) {
         taken[i] = seconds() - start;
         way->wait();
     }
-    qsort(taken, times, sizeof(*taken), compare);
+    sort(taken, times);
     print("posting ns per operation", taken[times / 2] * 1e9 / kind.length);
     return 0;
 }

@@ -59,6 +59,37 @@ struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg
     return conn;
 }
 
+struct target connect_with_queues(const struct side *side, uint32_t entries) {
+    struct target target;
+    struct rpma_conn_cfg *cfg;
+    must(rpma_conn_cfg_new(&cfg), "rpma_conn_cfg_new");
+    must(rpma_conn_cfg_set_sq_size(cfg, entries), "rpma_conn_cfg_set_sq_size");
+    must(rpma_conn_cfg_set_cq_size(cfg, entries), "rpma_conn_cfg_set_cq_size");
+    target.conn = connect_to(side, cfg);
+    rpma_conn_cfg_delete(&cfg);
+    must(rpma_conn_get_cq(target.conn, &target.cq), "rpma_conn_get_cq");
+    struct rpma_conn_private_data data;
+    must(rpma_conn_get_private_data(target.conn, &data), "rpma_conn_get_private_data");
+    must(rpma_mr_remote_from_descriptor(data.ptr, data.len, &target.remote),
+         "rpma_mr_remote_from_descriptor");
+    return target;
+}
+
+unsigned long take_completions(struct rpma_cq *cq, int most) {
+    struct ibv_wc wc[MOST_COMPLETIONS];
+    int got, ret;
+    while ((ret = rpma_cq_get_wc(cq, most, wc, &got)) == RPMA_E_NO_COMPLETION) {
+        ret = rpma_cq_wait(cq);
+        if (ret != RPMA_E_NO_COMPLETION)
+            must(ret, "rpma_cq_wait");
+    }
+    must(ret, "rpma_cq_get_wc");
+    for (int i = 0; i < got; i++)
+        if (wc[i].status != IBV_WC_SUCCESS)
+            give_up(ibv_wc_status_str(wc[i].status));
+    return (unsigned long)got;
+}
+
 void leave(struct rpma_conn *conn) {
     enum rpma_conn_event event;
     must(rpma_conn_disconnect(conn), "rpma_conn_disconnect");
@@ -81,4 +112,13 @@ double cpu_seconds(void) {
 
 void print(const char *figure, double value) {
     printf("%s\t%.3f\n", figure, value);
+}
+
+static int compare(const void *left, const void *right) {
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+void sort(double *values, size_t count) {
+    qsort(values, count, sizeof(*values), compare);
 }

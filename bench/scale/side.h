@@ -29,6 +29,17 @@ struct side open_side(const char *address, const char *port,
 
 // Connects and waits until the connection is up. cfg may be NULL.
 struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg *cfg);
+// A connection whose queues hold so many operations, and the region that the server described.
+struct target {
+    struct rpma_conn *conn;
+    struct rpma_cq *cq;
+    struct rpma_mr_remote *remote;
+};
+struct target connect_with_queues(const struct side *side, uint32_t entries);
+// Takes up to MOST_COMPLETIONS completions, waiting for the first one. Ends the program when an
+// operation failed.
+enum { MOST_COMPLETIONS = 64 };
+unsigned long take_completions(struct rpma_cq *cq, int most);
 // Disconnects, waits for the other side, deletes.
 void leave(struct rpma_conn *conn);
 
@@ -36,6 +47,7 @@ double seconds(void);     // of the clock
 double cpu_seconds(void); // of this process, kernel included
 
 void print(const char *figure, double value);
+void sort(double *values, size_t count);
 
 int serve(char *const argv[]);
 int measure_connections(char *const argv[]);

@@ -14,8 +14,7 @@ namespace {
 [[gnu::cold, gnu::noinline]] int refuse_full(const char *function, const rpma_batch &batch) {
     Call call(function);
     RPMA_FAIL(call, RPMA_E_INVAL, 0,
-              "the batch is full: it has room for %" PRIu32 " operations",
-              batch.count(&batch.first()->wr, &batch.free->wr));
+              "the batch is full: it has room for %" PRIu32 " operations", batch.size());
     return call.finish();
 }
 

@@ -130,7 +130,7 @@ int operation_failed(const char *function, const rpma_batch &batch, ibv_send_wr 
                                              int result) {
     Text place;
     const ibv_send_wr *rest = batch.pending;
-    const uint32_t all = batch.count(&batch.first()->wr, &batch.free->wr);
+    const uint32_t all = batch.size();
     // rxe_post_send() and siw_post_send() queue everything, and then their doorbell fails.
     if (rest == nullptr) {
         batch.restart();

@@ -46,6 +46,7 @@ struct rpma_batch : rpma::Allocated {
             reinterpret_cast<const char *>(to) - reinterpret_cast<const char *>(from);
         return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / slot_size_);
     }
+    uint32_t size() const { return count(&first()->wr, &free->wr); }
     uint32_t pending_count() const { return count(pending, &free->wr); }
     // The next post begins with the first operation.
     void restart() {

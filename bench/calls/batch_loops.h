@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// batch_loops.h -- the loops over lists, alike in both variants: LOOPS(length) of a variant
+// defines way_what_length() for each way and operation, NATIVE_LOOPS(length) those of a native
+// device
+
+LOOPS(1)
+LOOPS(4)
+LOOPS(16)
+LOOPS(64)
+#ifdef PROVIDER_NATIVE
+NATIVE_LOOPS(1)
+NATIVE_LOOPS(4)
+NATIVE_LOOPS(16)
+NATIVE_LOOPS(64)
+#endif
+
+#define NAME(way, what, length) {#way "_" #what "_" #length, way##_##what##_##length},
+#define NAMES(what, length) NAME(prepared, what, length) NAME(built, what, length)
+#define ALL_LENGTHS(what) NAMES(what, 1) NAMES(what, 4) NAMES(what, 16) NAMES(what, 64)
+
+const struct loop loops[] = {
+    // clang-format off
+    ALL_LENGTHS(write)
+    ALL_LENGTHS(write_flush)
+#ifdef PROVIDER_NATIVE
+    ALL_LENGTHS(write_native_flush)
+#endif
+    // clang-format on
+    {0},
+};
