@@ -110,8 +110,7 @@ class Soak:
         self.forget(client)
 
     def forget(self, client):
-        client.process.stdin.close()
-        client.process.stdout.close()
+        client.close()
         with self.lock:
             place = self.test.sides.index(client)
             del self.test.sides[place]
