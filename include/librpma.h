@@ -282,6 +282,28 @@ int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size
 int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 
+/* Milliseconds after which an operation that the other side did not acknowledge is repeated, at
+ * most 8796093; rounded up to a power of two times 4.096 us. 0: as device and CM have it.
+ * Governs what this side posts; iWARP has no such time. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_ack_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
+int rpma_conn_cfg_get_ack_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
+
+/* How often it is repeated before it fails, 0 to 7; the connecting side's count governs both
+ * sides. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_retry_count(struct rpma_conn_cfg *cfg, uint32_t retry_count);
+int rpma_conn_cfg_get_retry_count(const struct rpma_conn_cfg *cfg, uint32_t *retry_count);
+
+/* How often the other side repeats a message that found no receive here, 0 to 6; 7: without
+ * end. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_rnr_retry_count(struct rpma_conn_cfg *cfg, uint32_t rnr_retry_count);
+int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
+                                      uint32_t *rnr_retry_count);
+
+/* The type of service (DSCP and ECN) of the packets of a connection, on the connecting side; 0:
+ * the system's default. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos);
+int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos);
+
 /* Whether all CQs of a connection share one completion channel: then rpma_conn_wait() serves
  * them, rpma_cq_wait() does not. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);

@@ -100,6 +100,63 @@ int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge
     return 0;
 }
 
+int rpma_conn_cfg_set_ack_timeout(struct rpma_conn_cfg *cfg, int timeout_ms) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(timeout_ms < 0);
+    RPMA_REFUSE(timeout_ms > 8796093); // 4.096 us * 2^31
+    cfg->ack_timeout_ms = timeout_ms;
+    return 0;
+}
+
+int rpma_conn_cfg_get_ack_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(timeout_ms == NULL);
+    *timeout_ms = cfg->ack_timeout_ms;
+    return 0;
+}
+
+int rpma_conn_cfg_set_retry_count(struct rpma_conn_cfg *cfg, uint32_t retry_count) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(retry_count > 7);
+    cfg->retry_count = static_cast<uint8_t>(retry_count);
+    return 0;
+}
+
+int rpma_conn_cfg_get_retry_count(const struct rpma_conn_cfg *cfg, uint32_t *retry_count) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(retry_count == NULL);
+    *retry_count = cfg->retry_count;
+    return 0;
+}
+
+int rpma_conn_cfg_set_rnr_retry_count(struct rpma_conn_cfg *cfg, uint32_t rnr_retry_count) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(rnr_retry_count > 7);
+    cfg->rnr_retry_count = static_cast<uint8_t>(rnr_retry_count);
+    return 0;
+}
+
+int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
+                                      uint32_t *rnr_retry_count) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(rnr_retry_count == NULL);
+    *rnr_retry_count = cfg->rnr_retry_count;
+    return 0;
+}
+
+int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos) {
+    RPMA_REFUSE(cfg == NULL);
+    cfg->tos = tos;
+    return 0;
+}
+
+int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(tos == NULL);
+    *tos = cfg->tos;
+    return 0;
+}
+
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared) {
     RPMA_REFUSE(cfg == NULL);
     cfg->shared_channel = shared;

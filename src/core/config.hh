@@ -30,6 +30,10 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<uint32_t> sq_size = 10;
     std::atomic<uint32_t> rq_size = 10;
     std::atomic<uint32_t> max_sge = 1;
+    std::atomic<int> ack_timeout_ms = 0; // 0: as device and CM have it
+    std::atomic<uint8_t> retry_count = 7;
+    std::atomic<uint8_t> rnr_retry_count = 7;
+    std::atomic<uint8_t> tos = 0; // 0: the system's default
     std::atomic<bool> shared_channel = false;
     std::atomic<rpma_srq *> srq = nullptr; // borrowed
 };

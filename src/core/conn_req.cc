@@ -11,25 +11,6 @@
 
 using namespace rpma;
 
-namespace {
-
-// As much as the device and the other side agree to, and as many retries as there are.
-rdma_conn_param parameters(const rpma_conn_private_data *pdata) {
-    rdma_conn_param param = {};
-    if (pdata != nullptr) {
-        param.private_data = pdata->ptr;
-        param.private_data_len = pdata->len;
-    }
-    param.responder_resources = RDMA_MAX_RESP_RES;
-    param.initiator_depth = RDMA_MAX_INIT_DEPTH;
-    param.flow_control = 1;
-    param.retry_count = 7;
-    param.rnr_retry_count = 7;
-    return param;
-}
-
-} // namespace
-
 std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &peer,
                                                        const char *addr, const char *port,
                                                        const rpma_conn_cfg &cfg) {
@@ -39,18 +20,20 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
     if (!names)
         return nullptr;
     const int timeout_ms = cfg.timeout_ms;
+    const uint8_t tos = cfg.tos;
     auto transport = try_each_route(
         call, names, addr, port,
         [&](sockaddr *source, sockaddr *destination) -> std::optional<Transport> {
             CmId id = CmId::create(call, nullptr);
-            if (!id || !id.resolve_addr(call, source, destination, timeout_ms) ||
+            if (!id || (tos != 0 && !id.set_tos(call, tos)) ||
+                !id.resolve_addr(call, source, destination, timeout_ms) ||
                 !id.resolve_route(call, timeout_ms))
                 return std::nullopt;
             return Transport::create(call, peer, std::move(id), cfg);
         });
     if (!transport)
         return nullptr;
-    return make<rpma_conn_req>(call, peer, std::move(*transport));
+    return make<rpma_conn_req>(call, peer, std::move(*transport), cfg);
 }
 
 std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &peer,
@@ -70,7 +53,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
                   param.private_data_len);
         return nullptr;
     }
-    auto request = make<rpma_conn_req>(call, peer, std::move(*transport));
+    auto request = make<rpma_conn_req>(call, peer, std::move(*transport), cfg);
     if (!request)
         return nullptr;
     event.release(call);
@@ -86,6 +69,21 @@ bool rpma_conn_req::own_event_channel(Call &call) {
         return false;
     transport_.events = std::move(channel);
     return true;
+}
+
+// As much as the device and the other side agree to.
+rdma_conn_param rpma_conn_req::parameters(const rpma_conn_private_data *pdata) const {
+    rdma_conn_param param = {};
+    if (pdata != nullptr) {
+        param.private_data = pdata->ptr;
+        param.private_data_len = pdata->len;
+    }
+    param.responder_resources = RDMA_MAX_RESP_RES;
+    param.initiator_depth = RDMA_MAX_INIT_DEPTH;
+    param.flow_control = 1;
+    param.retry_count = retry_count_;
+    param.rnr_retry_count = rnr_retry_count_;
+    return param;
 }
 
 std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,

@@ -26,8 +26,9 @@ struct rpma_conn_req : rpma::Allocated {
                                                    rpma::CmEvent &&event,
                                                    const rpma_conn_cfg &cfg);
 
-    rpma_conn_req(rpma_peer &peer, rpma::Transport &&transport)
-        : transport_(std::move(transport)), peer_(peer) {}
+    rpma_conn_req(rpma_peer &peer, rpma::Transport &&transport, const rpma_conn_cfg &cfg)
+        : transport_(std::move(transport)), peer_(peer), retry_count_(cfg.retry_count),
+          rnr_retry_count_(cfg.rnr_retry_count) {}
 
     // Connects or accepts; the request must be deleted afterwards, whatever came out. nullptr:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
@@ -42,7 +43,10 @@ struct rpma_conn_req : rpma::Allocated {
 
   private:
     bool own_event_channel(rpma::Call &call);
+    rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
 
     rpma::Transport transport_;
     rpma_peer &peer_;
+    uint8_t retry_count_;
+    uint8_t rnr_retry_count_;
 };

@@ -51,6 +51,9 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
     made.max_read_sge = std::min(made.max_sge, device.max_read_sge);
     if (!check_max_sge(call, made.max_sge, "max_sge", device.max_sge))
         return std::nullopt;
+    const int ack_timeout_ms = cfg.ack_timeout_ms;
+    if (ack_timeout_ms > 0 && !made.id.set_ack_timeout(call, ack_timeout_ms))
+        return std::nullopt;
     const rpma_srq *srq = cfg.srq;
     if (!made.create_queues(call, peer, cfg, srq))
         return std::nullopt;

@@ -6,6 +6,7 @@
 #include "verbs/cm.hh"
 
 #include <algorithm>
+#include <bit>
 
 #include "verbs/text.hh"
 
@@ -86,6 +87,36 @@ bool CmId::resolve_route(Call &call, int timeout_ms) {
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
                        "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
                        address_text(rdma_get_peer_addr(id_)).chars, timeout_ms);
+    return false;
+}
+
+namespace {
+
+// The smallest exponent whose 4.096 us * 2^exponent is not below timeout_ms, which is positive.
+uint8_t ack_timeout_exponent(int timeout_ms) {
+    constexpr uint64_t UNIT_NS = 4096;
+    const uint64_t units =
+        (static_cast<uint64_t>(timeout_ms) * 1000000 + UNIT_NS - 1) / UNIT_NS;
+    return static_cast<uint8_t>(std::bit_width(units - 1));
+}
+
+} // namespace
+
+bool CmId::set_ack_timeout(Call &call, int timeout_ms) {
+    uint8_t exponent = ack_timeout_exponent(timeout_ms);
+    if (rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent,
+                        sizeof(exponent)) == 0)
+        return true;
+    RPMA_FAIL(call, RPMA_E_PROVIDER, errno,
+              "rdma_set_option(RDMA_OPTION_ID_ACK_TIMEOUT, %u for %d ms)", exponent,
+              timeout_ms);
+    return false;
+}
+
+bool CmId::set_tos(Call &call, uint8_t tos) {
+    if (rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) == 0)
+        return true;
+    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_set_option(RDMA_OPTION_ID_TOS, 0x%02x)", tos);
     return false;
 }
 

@@ -62,6 +62,11 @@ class CmId {
     bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms);
     bool resolve_route(Call &call, int timeout_ms);
 
+    // What the queue pair gets once it is connected: when to repeat what was not acknowledged.
+    bool set_ack_timeout(Call &call, int timeout_ms);
+    // Of an ID that connects, before its address is resolved.
+    bool set_tos(Call &call, uint8_t tos);
+
     bool migrate(Call &call, const EventChannel &channel);
     bool connect(Call &call, rdma_conn_param &param);
     bool accept(Call &call, rdma_conn_param &param);

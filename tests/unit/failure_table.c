@@ -106,6 +106,16 @@ static int own_rcq_and_shared_channel(void) {
 }
 
 #ifndef TEST_OLDER_RELEASES
+static int request_with_timeout(void) {
+    (void)rpma_conn_cfg_new(&w->h.cfg);
+    (void)rpma_conn_cfg_set_ack_timeout(w->h.cfg, 200);
+    return request();
+}
+static int request_with_tos(void) {
+    (void)rpma_conn_cfg_new(&w->h.cfg);
+    (void)rpma_conn_cfg_set_tos(w->h.cfg, 0x68);
+    return request();
+}
 CALL(many_elements, request_with(rpma_conn_cfg_set_max_sge, 33))
 
 static int many_shared_elements(void) {
@@ -347,6 +357,8 @@ const struct failure failures[] = {
     {"receive early", OUTGOING, "ibv_post_recv", ENOMEM, receive_early, 0, NULL},
 #ifndef TEST_OLDER_RELEASES
     {"request: too many elements", PEER, NULL, 0, many_elements, 0, NULL},
+    {"request: ack timeout", PEER, "rdma_set_option", ENOSYS, request_with_timeout, 0, NULL},
+    {"request: type of service", PEER, "rdma_set_option", ENOSYS, request_with_tos, 0, NULL},
     {"srq: too many elements", PEER, NULL, 0, many_shared_elements, 0, NULL},
     {"list: too long", CONNECTED, NULL, 0, long_list, 0, NULL},
     {"list: no region", CONNECTED, NULL, 0, element_without_region, 0, NULL},

@@ -24,6 +24,10 @@ static const struct setting {
     {"conn_cfg", "sq_size", sizeof(uint32_t), 10, {0, 1, 10, UINT32_MAX}},
     {"conn_cfg", "rq_size", sizeof(uint32_t), 10, {0, 1, 10, UINT32_MAX}},
     {"conn_cfg", "max_sge", sizeof(uint32_t), 1, {1, 2, 10, UINT32_MAX}},
+    {"conn_cfg", "ack_timeout", sizeof(int), 0, {0, 1, 1000, 8796093}},
+    {"conn_cfg", "retry_count", sizeof(uint32_t), 7, {0, 1, 6, 7}},
+    {"conn_cfg", "rnr_retry_count", sizeof(uint32_t), 7, {0, 1, 6, 7}},
+    {"conn_cfg", "tos", sizeof(uint8_t), 0, {0, 1, 0x68, UINT8_MAX}},
     {"conn_cfg", "compl_channel", sizeof(bool), false, {true, false, true, false}},
     {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
     {"srq_cfg", "rq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
@@ -62,15 +66,13 @@ static void expect_setting(const struct setting *s, uintptr_t cfg, uint64_t valu
     unsigned char got[16], expected[16]; // little or big endian: compared as bytes
     memset(got, 0x5a, sizeof(got));
     memset(expected, 0x5a, sizeof(expected));
-    const int as_int = (int)value;
+    const uint8_t as_u8 = (uint8_t)value; // a bool as well
     const uint32_t as_u32 = (uint32_t)value;
-    const bool as_bool = value;
     const void *as_pointer = (const void *)(uintptr_t)value;
     memcpy(expected,
-           s->size == sizeof(bool)           ? (const void *)&as_bool
-           : s->size == sizeof(void *)       ? (const void *)&as_pointer
-           : strcmp(s->name, "timeout") == 0 ? (const void *)&as_int
-                                             : (const void *)&as_u32,
+           s->size == sizeof(uint8_t)  ? (const void *)&as_u8
+           : s->size == sizeof(void *) ? (const void *)&as_pointer
+                                       : (const void *)&as_u32,
            s->size);
     const uintptr_t words[] = {cfg, (uintptr_t)got};
     MUST(call_of(s, "get")->call(words));

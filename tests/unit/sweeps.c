@@ -124,6 +124,15 @@ static bool lists(struct world *w, const void *argument) {
            transfer_lists(w, shape) && post_batch(w);
 }
 
+// Settings that the connection manager is asked for.
+static bool options(struct world *w, const void *argument) {
+    const struct shape *shape = argument;
+    return world_peer(w) && world_cfg(w, shape) &&
+           STEP(w, rpma_conn_cfg_set_ack_timeout(w->h.cfg, 100)) &&
+           STEP(w, rpma_conn_cfg_set_tos(w->h.cfg, 0x68)) && world_ask(w, shape) &&
+           world_connect(w, shape) && leave(w);
+}
+
 static bool peer_and_regions(struct world *w, const void *argument) {
     (void)argument;
     unsigned char desc[21];
@@ -205,6 +214,13 @@ static void lists_and_batches(void **state) {
     sweep("lists, native", lists, &own, with_native_operations);
 }
 
+static void connections_with_options(void **state) {
+    (void)state;
+    sweep("outgoing, options", options, &shapes[0], NULL);
+    sweep("incoming, options", options, &shapes[8], NULL);
+    sweep("outgoing, options, two addresses", options, &shapes[0], with_two_addresses);
+}
+
 static void connections_to_two_addresses(void **state) {
     (void)state;
     sweep("outgoing, two addresses", connection, &shapes[0], with_two_addresses);
@@ -235,6 +251,7 @@ int main(void) {
         TEST(connections_on_dax),
         TEST(connections_with_native_operations),
         TEST(lists_and_batches),
+        TEST(connections_with_options),
         TEST(connections_to_two_addresses),
         TEST(rejections),
     };

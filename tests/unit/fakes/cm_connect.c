@@ -107,6 +107,27 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
     return 0;
 }
 
+// rdma-core 56, librdmacm/cma.c, rdma_set_option(): the kernel judges. Linux 7.3,
+// drivers/infiniband/core/ucma.c, ucma_set_option_level() and ucma_set_option_id(): these two
+// options have one byte and are taken in every state.
+int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
+                    size_t optlen) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("rdma_set_option", id);
+    call->option.level = level;
+    call->option.name = optname;
+    call->option.length = optlen;
+    fake_touch(optval, optlen);
+    if (optlen > 0)
+        call->option.value = *(const unsigned char *)optval;
+    if (!fake_find_id(id, "rdma_set_option") || call->failed)
+        return fake_answer(call);
+    if (level != RDMA_OPTION_ID ||
+        (optname != RDMA_OPTION_ID_TOS && optname != RDMA_OPTION_ID_ACK_TIMEOUT))
+        return refuse(ENOSYS);
+    return optlen == 1 ? 0 : refuse(EINVAL);
+}
+
 int rdma_listen(struct rdma_cm_id *id, int backlog) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_listen", id);

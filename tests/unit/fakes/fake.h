@@ -121,9 +121,14 @@ struct fake_call {
             uint32_t flags;
             struct ibv_sge sge;
         } advise;
-        const void *channel; // create_id, migrate_id
-        unsigned number;     // ack_cq_events, poll_cq
-        int backlog;         // listen
+        struct {
+            int level, name;
+            size_t length;
+            unsigned char value; // the first byte
+        } option;                // set_option
+        const void *channel;     // create_id, migrate_id
+        unsigned number;         // ack_cq_events, poll_cq
+        int backlog;             // listen
     };
 };
 

@@ -39,6 +39,9 @@ static const struct {
     {"cq_size", 5},
     {"sq_size", 5},
     {"max_sge", 5},
+    {"retry_count", 5},
+    {"rnr_retry_count", 5},
+    {"tos", 5},
     {"max_ops", 2},
     {"nsge", 1},
 };

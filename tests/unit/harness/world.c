@@ -90,8 +90,10 @@ bool world_listen(struct world *w) {
 }
 
 bool world_request(struct world *w, const struct shape *shape) {
-    if (!world_cfg(w, shape))
-        return false;
+    return world_cfg(w, shape) && world_ask(w, shape);
+}
+
+bool world_ask(struct world *w, const struct shape *shape) {
     if (!shape->incoming)
         return STEP(
             w, rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &w->h.req));

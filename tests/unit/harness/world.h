@@ -68,6 +68,7 @@ bool world_peer(struct world *w); // peer, mr, remote, pcfg
 bool world_cfg(struct world *w, const struct shape *shape);
 bool world_listen(struct world *w);
 bool world_request(struct world *w, const struct shape *shape); // up to h.req
+bool world_ask(struct world *w, const struct shape *shape);     // from h.cfg to h.req
 bool world_connect(struct world *w, const struct shape *shape); // from h.req to h.conn, up
 bool world_conn(struct world *w, const struct shape *shape);    // all of it
 // Deletes whatever there is, in the right order; false when a step failed.

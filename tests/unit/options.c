@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// options.c -- settings of a connection that go to the connection manager: acknowledgement
+// timeout, retry counts and type of service
+
+#include "world.h"
+
+#define QUEUES "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq rdma_create_qp_ex"
+#define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
+#define TURNED_AWAY "rdma_reject rdma_destroy_id rdma_ack_cm_event"
+
+static struct world w;
+static const struct shape sides[] = {{.name = "outgoing"},
+                                     {.name = "incoming", .incoming = true}};
+
+// A peer, a configuration and, for the side that accepts, an endpoint where a request waits.
+static void new_side(const struct shape *side) {
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+    world_cfg(&w, side);
+    if (!side->incoming)
+        return;
+    world_listen(&w);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+}
+
+static int new_request(const struct shape *side) {
+    return side->incoming
+               ? rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req)
+               : rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req);
+}
+
+static void expect_option(int name, unsigned char value) {
+    const struct fake_call *call = fake_last("rdma_set_option");
+    assert_non_null(call);
+    assert_int_equal(call->option.level, RDMA_OPTION_ID);
+    assert_int_equal(call->option.name, name);
+    assert_int_equal(call->option.length, 1);
+    assert_int_equal(call->option.value, value);
+}
+
+// ---- acknowledgement timeout ---------------------------------------------------------------
+
+// InfiniBand Architecture Specification 1.4, local ACK timeout: 4.096 us * 2^n. The values are
+// those at which n changes: 2^n * 4.096 us in whole milliseconds, and one more.
+static void timeout_becomes_the_exponent_that_covers_it(void **state) {
+    (void)state;
+    static const struct {
+        int ms;
+        unsigned char exponent;
+    } cases[] = {{1, 8},      {2, 9},        {3, 10},       {4, 10},      {5, 11},
+                 {8, 11},     {9, 12},       {100, 15},     {134, 15},    {135, 16},
+                 {268, 16},   {269, 17},     {1000, 18},    {1073, 18},   {1074, 19},
+                 {60000, 24}, {4398046, 30}, {4398047, 31}, {8796093, 31}};
+    for (size_t side = 0; side < LENGTH(sides); side++)
+        for (size_t i = 0; i < LENGTH(cases); i++) {
+            fake_reset();
+            new_side(&sides[side]);
+            MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, cases[i].ms));
+            MUST(new_request(&sides[side]));
+            assert_int_equal(fake_count("rdma_set_option"), 1);
+            expect_option(RDMA_OPTION_ID_ACK_TIMEOUT, cases[i].exponent);
+            world_drop(&w);
+        }
+}
+
+// On InfiniBand and RoCE alike it governs this side's queue pair only: where the route is known
+// already, the request cannot carry it to the other side (Linux 7.3,
+// drivers/infiniband/core/cma.c, cma_resolve_iboe_route()).
+static void timeout_is_set_behind_the_route(void **state) {
+    (void)state;
+    new_side(&sides[0]);
+    MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 100));
+    MUST(new_request(&sides[0]));
+    EXPECT_CALLS(RESOLVED "rdma_set_option " QUEUES " rdma_freeaddrinfo");
+    assert_ptr_equal(fake_last("rdma_set_option")->object,
+                     fake_last("rdma_resolve_route")->object);
+    world_drop(&w);
+}
+
+static void request_reads_the_timeout_once_and_forgets_the_configuration(void **state) {
+    (void)state;
+    for (size_t side = 0; side < LENGTH(sides); side++) {
+        fake_reset();
+        new_side(&sides[side]);
+        MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 100));
+        MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 3));
+        MUST(rpma_conn_cfg_set_rnr_retry_count(w.h.cfg, 2));
+        MUST(new_request(&sides[side]));
+        expect_option(RDMA_OPTION_ID_ACK_TIMEOUT, 15);
+        MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 1));
+        MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 5));
+        MUST(rpma_conn_cfg_delete(&w.h.cfg));
+        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+        assert_int_equal(fake_count("rdma_set_option"), 0);
+        const struct fake_call *call =
+            fake_last(sides[side].incoming ? "rdma_accept" : "rdma_connect");
+        assert_int_equal(call->connect.param.retry_count, 3);
+        assert_int_equal(call->connect.param.rnr_retry_count, 2);
+        world_drop(&w);
+    }
+}
+
+// ---- retry counts --------------------------------------------------------------------------
+
+static void counts_go_into_the_request_and_into_the_answer(void **state) {
+    (void)state;
+    for (size_t side = 0; side < LENGTH(sides); side++)
+        for (uint32_t count = 0; count <= 7; count++) {
+            fake_reset();
+            new_side(&sides[side]);
+            MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, count));
+            MUST(rpma_conn_cfg_set_rnr_retry_count(w.h.cfg, 7 - count));
+            MUST(new_request(&sides[side]));
+            MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+            const struct fake_call *call =
+                fake_last(sides[side].incoming ? "rdma_accept" : "rdma_connect");
+            assert_int_equal(call->connect.param.retry_count, count);
+            assert_int_equal(call->connect.param.rnr_retry_count, 7 - count);
+            world_drop(&w);
+        }
+}
+
+// ---- type of service -----------------------------------------------------------------------
+
+static void tos_is_set_before_the_address_is_resolved(void **state) {
+    (void)state;
+    new_side(&sides[0]);
+    MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
+    MUST(new_request(&sides[0]));
+    EXPECT_CALLS("rdma_getaddrinfo rdma_create_id rdma_set_option rdma_resolve_addr "
+                 "rdma_resolve_route " QUEUES " rdma_freeaddrinfo");
+    expect_option(RDMA_OPTION_ID_TOS, 0x68);
+    world_drop(&w);
+}
+
+static void every_address_gets_the_settings(void **state) {
+    (void)state;
+    new_side(&sides[0]);
+    fake_device()->addresses = 3;
+    MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0xff));
+    MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 1));
+    fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
+    fake_fail("rdma_create_qp_ex", 1, ENOMEM);
+    MUST(new_request(&sides[0]));
+    assert_int_equal(fake_count("rdma_set_option"), 3 + 2);
+    world_drop(&w);
+}
+
+// ---- defaults and failures -----------------------------------------------------------------
+
+// Nothing is asked for that the predecessor does not ask for. The side that accepts takes over
+// the type of service of the request.
+static void defaults_ask_for_nothing(void **state) {
+    (void)state;
+    for (size_t side = 0; side < LENGTH(sides); side++) {
+        fake_reset();
+        new_side(&sides[side]);
+        MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 0));
+        MUST(rpma_conn_cfg_set_tos(w.h.cfg, sides[side].incoming ? 0x68 : 0));
+        MUST(new_request(&sides[side]));
+        assert_int_equal(fake_count("rdma_set_option"), 0);
+        world_drop(&w);
+    }
+}
+
+static void a_setting_that_is_refused_leaves_nothing(void **state) {
+    (void)state;
+    new_side(&sides[0]);
+    MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 100));
+    fake_fail("rdma_set_option", 1, ENOSYS);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_set_option()", ENOSYS,
+                 RESOLVED "rdma_set_option rdma_destroy_id rdma_freeaddrinfo");
+    MUST(rpma_conn_cfg_set_tos(w.h.cfg, 1));
+    fake_fail("rdma_set_option", 1, EINVAL);
+    WATCH(w.h);
+    EXPECT_ERROR(
+        rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+        RPMA_E_PROVIDER, "every address was tried", "rdma_set_option()", EINVAL,
+        "rdma_getaddrinfo rdma_create_id rdma_set_option rdma_destroy_id rdma_freeaddrinfo");
+    world_drop(&w);
+
+    new_side(&sides[1]);
+    MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 100));
+    fake_fail("rdma_set_option", 1, ENOSYS);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_PROVIDER,
+                 "ibv_create_comp_channel(), ibv_create_cq()", "rdma_set_option()", ENOSYS,
+                 "rdma_get_cm_event rdma_set_option " TURNED_AWAY);
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(timeout_becomes_the_exponent_that_covers_it),
+        TEST(timeout_is_set_behind_the_route),
+        TEST(request_reads_the_timeout_once_and_forgets_the_configuration),
+        TEST(counts_go_into_the_request_and_into_the_answer),
+        TEST(tos_is_set_before_the_address_is_resolved),
+        TEST(every_address_gets_the_settings),
+        TEST(defaults_ask_for_nothing),
+        TEST(a_setting_that_is_refused_leaves_nothing),
+    };
+    return UNIT_RUN("options", tests);
+}
