@@ -314,6 +314,15 @@ int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *share
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq);
 int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg, struct rpma_srq **srq_ptr);
 
+/* The main CQ of a connection, made by rpma_cq_new() for many connections, borrowed: it must
+ * outlive them. NULL: a queue of the connection's own, of cq_size. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_cq(struct rpma_conn_cfg *cfg, struct rpma_cq *cq);
+int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg, struct rpma_cq **cq_ptr);
+
+/* The same for receives. NULL: as rcq_size says. RPMA_E_INVAL. */
+int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq);
+int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg, struct rpma_cq **rcq_ptr);
+
 /* ---- endpoint and connection requests ---------------------------------------------------- */
 
 struct rpma_ep;
@@ -341,8 +350,8 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
 /*
  * Takes the next incoming request; blocks unless the descriptor is O_NONBLOCK. cfg NULL:
  * defaults; cfg is only read during the call. The request is the caller's: connect or delete.
- * RPMA_E_INVAL (also: an event that is no request; a shared channel together with an SRQ that
- * owns a receive CQ), RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * RPMA_E_INVAL (also: an event that is no request; completion queues of cfg that cannot be
+ * combined), RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr);
@@ -350,8 +359,8 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 /*
  * Makes an outgoing request; resolves address and route, blocking up to the timeout for each.
  * cfg NULL: defaults; cfg is only read during the call. The peer must outlive the request.
- * RPMA_E_INVAL (also: a shared channel together with an SRQ that owns a receive CQ; the device
- * has fewer elements than max_sge), RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * RPMA_E_INVAL (also: completion queues of cfg that cannot be combined; the device has fewer
+ * elements than max_sge), RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
@@ -429,10 +438,11 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr);
 /* *qp_num = number of the queue pair, as in the qp_num of its completions. RPMA_E_INVAL. */
 int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
 
-/* *cq_ptr = main CQ, owned by the connection. RPMA_E_INVAL. */
+/* *cq_ptr = main CQ, owned by the connection unless rpma_cq_new() made it. RPMA_E_INVAL. */
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr);
 
-/* *rcq_ptr = the connection's receive CQ, owned by it, or NULL. RPMA_E_INVAL. */
+/* *rcq_ptr = the connection's receive CQ, owned by it unless rpma_cq_new() made it, or NULL.
+ * RPMA_E_INVAL. */
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr);
 
 /* *fd = descriptor of the shared completion channel; owned by the connection.
@@ -610,6 +620,17 @@ int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 int rpma_batch_reset(struct rpma_batch *batch);
 
 /* ---- completions ------------------------------------------------------------------------- */
+
+/* Makes a completion queue of size entries for many connections (rpma_conn_cfg_set_cq(),
+ * rpma_conn_cfg_set_rcq()), with a completion channel of its own. The peer must outlive it.
+ * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER (for example: size is 0, or more than the device
+ * has). */
+int rpma_cq_new(struct rpma_peer *peer, uint32_t size, struct rpma_cq **cq_ptr);
+
+/* Deletes a queue that rpma_cq_new() made; its connections must be gone. When the provider
+ * refuses, the queue stays and the call may be repeated. RPMA_E_INVAL (also: the queue belongs
+ * to a connection or a shared receive queue), RPMA_E_PROVIDER. */
+int rpma_cq_delete(struct rpma_cq **cq_ptr);
 
 /* *fd = descriptor that is readable when a completion may wait; owned by the CQ. RPMA_E_INVAL.
  */

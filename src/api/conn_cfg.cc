@@ -182,3 +182,29 @@ int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg, struct rpma_srq **srq
     *srq_ptr = cfg->srq;
     return 0;
 }
+
+int rpma_conn_cfg_set_cq(struct rpma_conn_cfg *cfg, struct rpma_cq *cq) {
+    RPMA_REFUSE(cfg == NULL);
+    cfg->cq = cq;
+    return 0;
+}
+
+int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg, struct rpma_cq **cq_ptr) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(cq_ptr == NULL);
+    *cq_ptr = cfg->cq;
+    return 0;
+}
+
+int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq) {
+    RPMA_REFUSE(cfg == NULL);
+    cfg->rcq = rcq;
+    return 0;
+}
+
+int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg, struct rpma_cq **rcq_ptr) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(rcq_ptr == NULL);
+    *rcq_ptr = cfg->rcq;
+    return 0;
+}

@@ -8,6 +8,25 @@
 
 using namespace rpma;
 
+int rpma_cq_new(struct rpma_peer *peer, uint32_t size, struct rpma_cq **cq_ptr) {
+    RPMA_REFUSE(peer == NULL);
+    RPMA_REFUSE(cq_ptr == NULL);
+    Call call(__func__);
+    return call.deliver(rpma_cq::of_program(call, *peer, size), cq_ptr);
+}
+
+int rpma_cq_delete(struct rpma_cq **cq_ptr) {
+    RPMA_REFUSE(cq_ptr == NULL);
+    if (*cq_ptr != nullptr && !(*cq_ptr)->is_of_program()) {
+        Call call(__func__);
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "the completion queue was not made by rpma_cq_new(): its connection or "
+                  "shared receive queue deletes it");
+        return call.finish();
+    }
+    return delete_or_keep(__func__, cq_ptr);
+}
+
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {
     RPMA_REFUSE(cq == NULL);
     RPMA_REFUSE(fd == NULL);

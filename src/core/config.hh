@@ -36,6 +36,8 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<uint8_t> tos = 0; // 0: the system's default
     std::atomic<bool> shared_channel = false;
     std::atomic<rpma_srq *> srq = nullptr; // borrowed
+    std::atomic<rpma_cq *> cq = nullptr;   // borrowed; nullptr: a CQ of its own
+    std::atomic<rpma_cq *> rcq = nullptr;  // borrowed; nullptr: as rcq_size says
 };
 
 namespace rpma {

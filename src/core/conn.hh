@@ -55,8 +55,8 @@ struct rpma_conn : rpma::Allocated {
     // The shared channel's descriptor. RPMA_E_NOT_SHARED_CHNL.
     int shared_fd(rpma::Call &call) const;
 
-    rpma_cq *cq() const { return &*transport_.cq; }
-    rpma_cq *rcq() const { return transport_.rcq ? &*transport_.rcq : nullptr; }
+    rpma_cq *cq() const { return &transport_.cq(); }
+    rpma_cq *rcq() const { return transport_.rcq(); }
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
     uint32_t max_sge() const { return transport_.max_sge; } // elements of a work request
     uint32_t max_read_sge() const { return transport_.max_read_sge; }

@@ -14,7 +14,7 @@ using namespace rpma;
 std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &peer,
                                                        const char *addr, const char *port,
                                                        const rpma_conn_cfg &cfg) {
-    if (!check_channels(call, cfg))
+    if (!check_queues(call, peer, cfg))
         return nullptr;
     Names names = resolve_name(call, addr, port, Side::REMOTE);
     if (!names)
@@ -41,7 +41,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
                                                        const rpma_conn_cfg &cfg) {
     CmId id = CmId::incoming(event->id);
     // Refused only now: a request that stayed would keep the descriptor readable for ever.
-    if (!check_channels(call, cfg))
+    if (!check_queues(call, peer, cfg))
         return nullptr;
     auto transport = Transport::create(call, peer, std::move(id), cfg);
     if (!transport)

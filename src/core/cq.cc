@@ -5,6 +5,8 @@
 
 #include "core/cq.hh"
 
+#include "core/peer.hh"
+
 using namespace rpma;
 
 namespace {
@@ -26,14 +28,22 @@ std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, uint32_t
     Cq queue = create_cq(call, device, size, most, channel);
     if (!queue)
         return std::nullopt;
-    return rpma_cq(std::move(own), channel, std::move(queue));
+    return rpma_cq(std::move(own), std::move(queue));
+}
+
+std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer, uint32_t size) {
+    auto made = create(call, *peer.pd().context, size, peer.device().max_cqe, nullptr);
+    if (!made)
+        return nullptr;
+    made->users_ = 0;
+    return make<rpma_cq>(call, std::move(*made));
 }
 
 void rpma_cq::wait(Call &call) {
     if (shares_channel())
         RPMA_ANSWER(call, RPMA_E_SHARED_CHANNEL, 0,
                     "the completion channel is shared: wait with rpma_conn_wait()");
-    else if (next_cq_event(call, *channel_) != nullptr)
+    else if (next_cq_event(call, *own_channel_.get()) != nullptr)
         take_event(call);
 }
 
@@ -56,7 +66,14 @@ void rpma_cq::release(Call &call) {
     own_channel_.release(call);
 }
 
+// The provider would refuse as well; of siw, the queue is unmapped by then (rdma-core 56,
+// providers/siw/siw.c, siw_destroy_cq()), and the next poll of the connections would crash.
 bool rpma_cq::try_release(Call &call) {
+    if (const int users = users_; users > 0) {
+        RPMA_FAIL(call, RPMA_E_PROVIDER, EBUSY,
+                  "deleting the completion queue while %d of its connections exist", users);
+        return false;
+    }
     acknowledge_all();
     return queue_.try_release(call) && own_channel_.try_release(call);
 }

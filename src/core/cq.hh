@@ -3,6 +3,9 @@
 
 // cq.hh -- a completion queue on its own or on a shared completion channel
 //
+// It belongs to a connection, to a shared receive queue, or to the program, which made it for
+// many connections.
+//
 // Thread-safety: waiting and polling may be called from any thread.
 
 #pragma once
@@ -10,24 +13,33 @@
 #include <atomic>
 #include <optional>
 
+#include "base/memory.hh"
 #include "verbs/objects.hh"
 
-struct rpma_cq {
+struct rpma_peer;
+
+struct rpma_cq : rpma::Allocated {
     // Creates and arms a queue of size entries on a device that has room for most; without a
     // shared channel it gets its own. Nothing: RPMA_E_PROVIDER.
     static std::optional<rpma_cq> create(rpma::Call &call, ibv_context &device, uint32_t size,
                                          uint32_t most, ibv_comp_channel *shared);
+    // A queue of the program. nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    static std::unique_ptr<rpma_cq> of_program(rpma::Call &call, const rpma_peer &peer,
+                                               uint32_t size);
 
     rpma_cq(rpma_cq &&other) noexcept
-        : own_channel_(std::move(other.own_channel_)), channel_(other.channel_),
-          queue_(std::move(other.queue_)), unacknowledged_(other.unacknowledged_.load()) {}
+        : own_channel_(std::move(other.own_channel_)), queue_(std::move(other.queue_)),
+          unacknowledged_(other.unacknowledged_.load()), users_(other.users_.load()) {}
     rpma_cq &operator=(rpma_cq &&) = delete;
     ~rpma_cq() { acknowledge_all(); }
 
     ibv_cq &queue() const { return *queue_.get(); }
     bool is(const ibv_cq *queue) const { return queue_.get() == queue; }
     bool shares_channel() const { return !own_channel_; }
-    int fd() const { return channel_->fd; }
+    bool is_of_program() const { return users_ != OWNED; }
+    void add_user() { users_++; }
+    void drop_user() { users_--; }
+    int fd() const { return queue_->channel->fd; }
 
     // Waits on the own channel, then takes the event. RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
     // RPMA_E_SHARED_CHANNEL.
@@ -38,21 +50,35 @@ struct rpma_cq {
 
     // Destroys queue and channel and forgets them, also when the provider refuses.
     void release(rpma::Call &call);
-    // Stops at the first refusal and keeps what is left, so that a retry works. False: refused.
+    // Stops at the first refusal and keeps what is left, so that a retry works. False:
+    // RPMA_E_PROVIDER, also while it has users.
     bool try_release(rpma::Call &call);
 
   private:
-    rpma_cq(rpma::CompChannel &&own, ibv_comp_channel *channel, rpma::Cq &&queue)
-        : own_channel_(std::move(own)), channel_(channel), queue_(std::move(queue)) {}
+    static constexpr int OWNED = -1; // by a connection or a shared receive queue
+
+    rpma_cq(rpma::CompChannel &&own, rpma::Cq &&queue)
+        : own_channel_(std::move(own)), queue_(std::move(queue)) {}
     void acknowledge_all();
 
     rpma::CompChannel own_channel_;
-    ibv_comp_channel *channel_; // the own or the shared one
     rpma::Cq queue_;
     std::atomic<unsigned> unacknowledged_ = 0;
+    std::atomic<int> users_ = OWNED; // connections, of a queue of the program
 };
 
 namespace rpma {
+
+struct DropCqUser {
+    void operator()(rpma_cq *cq) const { cq->drop_user(); }
+};
+// The use of a queue of the program by one connection; the queue must outlive it.
+using CqUse = std::unique_ptr<rpma_cq, DropCqUser>;
+
+inline CqUse use(rpma_cq &cq) {
+    cq.add_user();
+    return CqUse(&cq);
+}
 
 // What a poll means that did not yield between 1 and wanted completions: RPMA_E_NO_COMPLETION,
 // RPMA_E_PROVIDER, RPMA_E_UNKNOWN.

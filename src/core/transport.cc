@@ -12,21 +12,26 @@
 
 namespace rpma {
 
-bool check_channels(Call &call, const rpma_conn_cfg &cfg) {
-    const rpma_srq *srq = cfg.srq;
-    if (!cfg.shared_channel || srq == nullptr || srq->rcq() == nullptr)
-        return true;
-    RPMA_FAIL(call, RPMA_E_INVAL, 0,
-              "cfg has a shared completion channel, and its shared receive queue owns a "
-              "receive CQ, which has a channel of its own");
-    return false;
-}
-
 namespace {
 
 // The CQ of receives that belongs to the shared receive queue, or nullptr.
 rpma_cq *srq_rcq(const rpma_srq *srq) {
     return srq != nullptr ? srq->rcq() : nullptr;
+}
+
+// Whether the program may lend connections of peer this queue.
+bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
+    if (!cq.is_of_program()) {
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "cfg has a completion queue that was not made by rpma_cq_new()");
+        return false;
+    }
+    const ibv_context *has = cq.queue().context, *needed = peer.pd().context;
+    if (has != needed)
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "cfg has a completion queue of another device: it is on %s, the peer on %s",
+                  ibv_get_device_name(has->device), ibv_get_device_name(needed->device));
+    return has == needed;
 }
 
 // A size that the program did not set leaves room for every operation that may complete: a
@@ -35,13 +40,32 @@ uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpm
     if (cfg.cq_size_set)
         return cfg.cq_size;
     uint64_t completions = cfg.sq_size;
-    if (cfg.rcq_size == 0 && srq_rcq(srq) == nullptr)
+    if (cfg.rcq_size == 0 && cfg.rcq == nullptr && srq_rcq(srq) == nullptr)
         completions += srq != nullptr ? srq->rq_size() : cfg.rq_size.load();
     completions = std::min<uint64_t>(completions, peer.device().max_cqe);
     return std::max(cfg.cq_size.load(), static_cast<uint32_t>(completions));
 }
 
 } // namespace
+
+bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+    const rpma_cq *cq = cfg.cq, *rcq = cfg.rcq;
+    const char *conflict = nullptr;
+    if (cfg.shared_channel && srq_rcq(cfg.srq) != nullptr)
+        conflict = "cfg has a shared completion channel, and its shared receive queue owns a "
+                   "receive CQ, which has a channel of its own";
+    else if (cfg.shared_channel && (cq != nullptr || rcq != nullptr))
+        conflict = "cfg has a shared completion channel and a completion queue of "
+                   "rpma_cq_new(), which has a channel of its own";
+    else if (rcq != nullptr && srq_rcq(cfg.srq) != nullptr)
+        conflict =
+            "cfg has a receive CQ of rpma_cq_new(), and its shared receive queue owns one "
+            "as well";
+    if (conflict != nullptr)
+        RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s", conflict);
+    return conflict == nullptr && (cq == nullptr || check_borrowed(call, peer, *cq)) &&
+           (rcq == nullptr || check_borrowed(call, peer, *rcq));
+}
 
 std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, CmId &&id,
                                            const rpma_conn_cfg &cfg) {
@@ -60,7 +84,7 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
 
     const rpma_cq *receive_cq = srq_rcq(srq);
     if (receive_cq == nullptr)
-        receive_cq = made.rcq ? &*made.rcq : &*made.cq;
+        receive_cq = made.rcq() != nullptr ? made.rcq() : &made.cq();
     const ibv_qp_cap capacities = {
         .max_send_wr = cfg.sq_size,
         .max_recv_wr = cfg.rq_size,
@@ -68,7 +92,7 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
         .max_recv_sge = made.max_sge,
         .max_inline_data = RPMA_ATOMIC_WRITE_ALIGNMENT,
     };
-    made.qp = peer.create_qp(call, *made.id.get(), capacities, made.cq->queue(),
+    made.qp = peer.create_qp(call, *made.id.get(), capacities, made.cq().queue(),
                              receive_cq->queue(), srq != nullptr ? srq->queue() : nullptr);
     if (!made.qp)
         return std::nullopt;
@@ -84,25 +108,43 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
         if (!shared)
             return false;
     }
-    auto main = rpma_cq::create(call, device, main_cq_size(peer, cfg, srq), most, shared.get());
-    if (!main)
-        return false;
-    cq.emplace(std::move(*main));
-
-    const uint32_t rcq_size = cfg.rcq_size;
-    if (rcq_size == 0 || srq_rcq(srq) != nullptr)
+    rpma_cq *const of_program = cfg.cq;
+    if (of_program != nullptr) {
+        borrowed_cq = use(*of_program);
+    } else {
+        auto main =
+            rpma_cq::create(call, device, main_cq_size(peer, cfg, srq), most, shared.get());
+        if (!main)
+            return false;
+        own_cq.emplace(std::move(*main));
+    }
+    rpma_cq *const receives = cfg.rcq;
+    if (receives != nullptr) {
+        // The same queue for both is a connection without a receive CQ.
+        if (receives != of_program)
+            borrowed_rcq = use(*receives);
         return true;
-    auto receive = rpma_cq::create(call, device, rcq_size, most, shared.get());
-    if (receive)
-        rcq.emplace(std::move(*receive));
-    return rcq.has_value();
+    }
+    const uint32_t rcq_size = cfg.rcq_size;
+    return rcq_size == 0 || srq_rcq(srq) != nullptr ||
+           create_receive_queue(call, rcq_size, most);
+}
+
+bool Transport::create_receive_queue(Call &call, uint32_t size, uint32_t most) {
+    auto made = rpma_cq::create(call, *id->verbs, size, most, shared.get());
+    if (made)
+        own_rcq.emplace(std::move(*made));
+    return made.has_value();
 }
 
 void Transport::release(Call &call) {
     qp.release(call);
-    if (rcq)
-        rcq->release(call);
-    cq->release(call);
+    if (own_rcq)
+        own_rcq->release(call);
+    if (own_cq)
+        own_cq->release(call);
+    borrowed_rcq.reset();
+    borrowed_cq.reset();
     id.release(call);
     shared.release(call);
     events.release(call);

@@ -18,9 +18,11 @@ struct rpma_peer;
 
 namespace rpma {
 
-// False (RPMA_E_INVAL) if cfg asks for a shared completion channel and for an SRQ with a
-// receive CQ, which has a channel of its own: the two cannot be combined.
-bool check_channels(Call &call, const rpma_conn_cfg &cfg);
+// False (RPMA_E_INVAL) if a connection of peer cannot have the completion queues of cfg. A
+// shared completion channel serves the connection's own only, those of the program and of an
+// SRQ have a channel of their own; receives complete in one queue; a queue of the program is
+// one of rpma_cq_new() on the device of peer.
+bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
 
 struct Transport {
     // Queues and queue pair of peer for id. Nothing: RPMA_E_INVAL, RPMA_E_PROVIDER.
@@ -30,13 +32,19 @@ struct Transport {
     // Destroys everything and forgets it, also what the provider refuses.
     void release(Call &call);
 
+    // Who may see the connection may wait on its queues.
+    rpma_cq &cq() const { return borrowed_cq ? *borrowed_cq : *own_cq; }
+    // nullptr: receives complete in cq(), or in a queue that the SRQ owns.
+    rpma_cq *rcq() const { return own_rcq ? &*own_rcq : borrowed_rcq.get(); }
+
     PrivateData received; // private data of the other side
     EventChannel events;  // outgoing requests have none before they connect
     CompChannel shared;   // only with a shared completion channel
     CmId id;
-    // Who may see the connection may wait on its queues.
-    mutable std::optional<rpma_cq> cq;  // always there once created
-    mutable std::optional<rpma_cq> rcq; // only with a receive CQ of the connection
+    CqUse borrowed_cq; // once created there is a main CQ, of the program or the own one
+    CqUse borrowed_rcq;
+    mutable std::optional<rpma_cq> own_cq;
+    mutable std::optional<rpma_cq> own_rcq; // only with a receive CQ of the connection
     QueuePair qp;
     uint32_t max_sge;      // elements of a work request
     uint32_t max_read_sge; // elements that a read may have
@@ -45,6 +53,7 @@ struct Transport {
     explicit Transport(CmId &&cm_id) : id(std::move(cm_id)) {}
     bool create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
                        const rpma_srq *srq);
+    bool create_receive_queue(Call &call, uint32_t size, uint32_t most);
 };
 
 } // namespace rpma

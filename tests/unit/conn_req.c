@@ -276,7 +276,7 @@ static void new_refuses_a_shared_channel_with_an_srq_that_has_its_own(void **sta
     world_cfg(&w, &conflict);
     WATCH(w.h);
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                 RPMA_E_INVAL, "shared completion channel",
+                 RPMA_E_INVAL, "channel && cfg has an SRQ",
                  "cfg has a shared completion channel && cfg has an SRQ that owns a receive CQ",
                  .logs = "shared");
     world_drop(&w);

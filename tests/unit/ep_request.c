@@ -203,7 +203,7 @@ static void conflict_rejects_the_request(void **state) {
     ask(NULL, 0);
     WATCH(w.h);
     EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_INVAL,
-                 "shared completion channel",
+                 "channel && cfg has an SRQ",
                  "cfg has a shared completion channel && cfg has an SRQ that owns a receive CQ",
                  .logs = "shared",
                  .calls = "rdma_get_cm_event rdma_reject rdma_destroy_id rdma_ack_cm_event");

@@ -116,6 +116,48 @@ static int request_with_tos(void) {
     (void)rpma_conn_cfg_set_tos(w->h.cfg, 0x68);
     return request();
 }
+
+CALL(large_lent_cq, rpma_cq_new(w->h.peer, 5000000, &w->h.lent_cq))
+CALL(delete_lent_cq, rpma_cq_delete(&w->h.lent_cq))
+
+static int request_on(int (*set)(struct rpma_conn_cfg *, struct rpma_cq *), struct rpma_cq *cq,
+                      bool shared_channel, struct rpma_srq *srq) {
+    (void)rpma_conn_cfg_new(&w->h.cfg);
+    (void)set(w->h.cfg, cq);
+    (void)rpma_conn_cfg_set_compl_channel(w->h.cfg, shared_channel);
+    (void)rpma_conn_cfg_set_srq(w->h.cfg, srq);
+    logged_forget();
+    return request();
+}
+
+static struct rpma_cq *lent_cq(unsigned device) {
+    struct rpma_peer *peer = w->h.peer;
+    if (device > 0)
+        (void)rpma_peer_new(fake_context((int)device), &peer);
+    (void)rpma_cq_new(peer, 8, &w->h.lent_cq);
+    return w->h.lent_cq;
+}
+
+static struct rpma_srq *srq_with_rcq(void) {
+    (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq);
+    return w->h.srq;
+}
+CALL(lent_cq_and_channel, request_on(rpma_conn_cfg_set_cq, lent_cq(0), true, NULL))
+CALL(lent_rcq_and_srq, request_on(rpma_conn_cfg_set_rcq, lent_cq(0), false, srq_with_rcq()))
+CALL(cq_of_connection, request_on(rpma_conn_cfg_set_cq, world_cq(w), false, NULL))
+CALL(cq_of_other_device, request_on(rpma_conn_cfg_set_cq, lent_cq(1), false, NULL))
+
+static int lent_cq_in_use(void) {
+    (void)request_on(rpma_conn_cfg_set_cq, lent_cq(0), false, NULL);
+    logged_forget();
+    return delete_lent_cq();
+}
+
+static int delete_cq_of_connection(void) {
+    struct rpma_cq *cq = world_cq(w);
+    return rpma_cq_delete(&cq);
+}
+
 CALL(many_elements, request_with(rpma_conn_cfg_set_max_sge, 33))
 
 static int many_shared_elements(void) {
@@ -356,6 +398,13 @@ const struct failure failures[] = {
     {"receive", CONNECTED, "ibv_post_recv", ENOMEM, receive, 0, NULL},
     {"receive early", OUTGOING, "ibv_post_recv", ENOMEM, receive_early, 0, NULL},
 #ifndef TEST_OLDER_RELEASES
+    {"cq: too large", PEER, NULL, 0, large_lent_cq, 0, NULL},
+    {"cq: in use", PEER, NULL, 0, lent_cq_in_use, 0, NULL},
+    {"cq: of a connection", CONNECTED, NULL, 0, delete_cq_of_connection, 0, NULL},
+    {"request: cq and shared channel", PEER, NULL, 0, lent_cq_and_channel, 0, NULL},
+    {"request: two receive cqs", PEER, NULL, 0, lent_rcq_and_srq, 0, NULL},
+    {"request: cq of a connection", CONNECTED, NULL, 0, cq_of_connection, 0, NULL},
+    {"request: cq of another device", PEER, NULL, 0, cq_of_other_device, 0, NULL},
     {"request: too many elements", PEER, NULL, 0, many_elements, 0, NULL},
     {"request: ack timeout", PEER, "rdma_set_option", ENOSYS, request_with_timeout, 0, NULL},
     {"request: type of service", PEER, "rdma_set_option", ENOSYS, request_with_tos, 0, NULL},

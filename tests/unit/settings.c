@@ -30,6 +30,8 @@ static const struct setting {
     {"conn_cfg", "tos", sizeof(uint8_t), 0, {0, 1, 0x68, UINT8_MAX}},
     {"conn_cfg", "compl_channel", sizeof(bool), false, {true, false, true, false}},
     {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
+    {"conn_cfg", "cq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
+    {"conn_cfg", "rcq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
     {"srq_cfg", "rq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
     {"srq_cfg", "rcq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
     {"srq_cfg", "max_sge", sizeof(uint32_t), 1, {1, 2, 10, UINT32_MAX}},
@@ -148,7 +150,7 @@ static void nothing_is_deleted_quietly(void **state) {
             assert_string_equal(logged_text(), "");
             found++;
         }
-    assert_int_equal(found, 11);
+    assert_int_equal(found, 12);
 }
 
 // ---- the descriptor of a peer configuration ------------------------------------------------

@@ -15,6 +15,7 @@ static const struct shape shapes[] = {
     {.name = "outgoing, srq", .srq = true},
     {.name = "outgoing, srq, shared, rcq", .srq = true, .shared = true, .rcq_size = 4},
     {.name = "outgoing, srq with rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4},
+    {.name = "outgoing, lent cq and rcq", .lent_cq = 8, .lent_rcq = 8},
     {.name = "incoming", .incoming = true},
     {.name = "incoming, data", .incoming = true, .private_data = 56},
     {.name = "incoming, rcq", .incoming = true, .rcq_size = 4},
@@ -26,7 +27,11 @@ static const struct shape shapes[] = {
      .private_data = 1},
     {.name = "incoming, srq", .incoming = true, .srq = true},
     {.name = "incoming, srq with rcq", .incoming = true, .srq = true, .srq_rcq_size = 4},
+    {.name = "incoming, lent cq", .incoming = true, .lent_cq = 8, .rcq_size = 4},
+    {.name = "incoming, srq, lent rcq", .incoming = true, .srq = true, .lent_rcq = 8},
 };
+
+enum { FIRST_INCOMING = 9 };
 
 // ---- parts of a life -----------------------------------------------------------------------
 
@@ -194,7 +199,7 @@ static void connections(void **state) {
 static void connections_on_dax(void **state) {
     (void)state;
     sweep("outgoing on DAX memory", connection, &shapes[0], on_dax);
-    sweep("incoming on DAX memory", connection, &shapes[8], on_dax);
+    sweep("incoming on DAX memory", connection, &shapes[FIRST_INCOMING], on_dax);
 }
 
 // Where the build has no native operations, the device has them in vain.
@@ -202,7 +207,7 @@ static void connections_with_native_operations(void **state) {
     (void)state;
     sweep("outgoing, native", connection, &shapes[0], with_native_operations);
     sweep("outgoing, native flush on DRAM", connection, &shapes[0], with_native_flush_and_dram);
-    sweep("incoming, native", connection, &shapes[9], with_native_operations);
+    sweep("incoming, native", connection, &shapes[FIRST_INCOMING + 1], with_native_operations);
 }
 
 static void lists_and_batches(void **state) {
@@ -224,7 +229,7 @@ static void connections_with_options(void **state) {
 static void connections_to_two_addresses(void **state) {
     (void)state;
     sweep("outgoing, two addresses", connection, &shapes[0], with_two_addresses);
-    sweep("incoming, two addresses", connection, &shapes[8], with_two_addresses);
+    sweep("incoming, two addresses", connection, &shapes[FIRST_INCOMING], with_two_addresses);
     sweep("devices, two addresses", devices, NULL, with_two_addresses);
 }
 

@@ -59,14 +59,29 @@ static bool set_max_sge(struct world *w, const char *setter, void *cfg, uint32_t
     return world_step(w, set(cfg, max_sge), setter, __FILE__, __LINE__);
 }
 
-static bool drop_batch(struct world *w) {
-    static const char name[] = "rpma_batch_delete";
-    int (*drop)(struct rpma_batch **);
-    if (!w->h.batch)
+static bool lend(struct world *w, uint32_t size, struct rpma_cq **cq, const char *setter) {
+    static const char maker[] = "rpma_cq_new";
+    int (*make)(struct rpma_peer *, uint32_t, struct rpma_cq **);
+    int (*set)(struct rpma_conn_cfg *, struct rpma_cq *);
+    if (size == 0)
+        return true;
+    *(void **)&make = dlsym(RTLD_DEFAULT, maker);
+    *(void **)&set = dlsym(RTLD_DEFAULT, setter);
+    world_begin(w);
+    if (!world_step(w, make(w->h.peer, size, cq), maker, __FILE__, __LINE__))
+        return false;
+    world_begin(w);
+    return world_step(w, set(w->h.cfg, *cq), setter, __FILE__, __LINE__);
+}
+
+static bool drop_newer(struct world *w, void *handle, const char *name) {
+    void **object = handle;
+    int (*drop)(void **);
+    if (!*object)
         return true;
     *(void **)&drop = dlsym(RTLD_DEFAULT, name);
     world_begin(w);
-    return world_step(w, drop(&w->h.batch), name, __FILE__, __LINE__) && !w->h.batch;
+    return world_step(w, drop(object), name, __FILE__, __LINE__) && !*object;
 }
 
 static bool make_srq(struct world *w, const struct shape *shape) {
@@ -82,6 +97,8 @@ bool world_cfg(struct world *w, const struct shape *shape) {
            STEP(w, rpma_conn_cfg_set_compl_channel(w->h.cfg, shape->shared)) &&
            STEP(w, rpma_conn_cfg_set_rcq_size(w->h.cfg, shape->rcq_size)) &&
            set_max_sge(w, "rpma_conn_cfg_set_max_sge", w->h.cfg, shape->max_sge) &&
+           lend(w, shape->lent_cq, &w->h.lent_cq, "rpma_conn_cfg_set_cq") &&
+           lend(w, shape->lent_rcq, &w->h.lent_rcq, "rpma_conn_cfg_set_rcq") &&
            (!shape->srq || make_srq(w, shape));
 }
 
@@ -122,11 +139,13 @@ bool world_conn(struct world *w, const struct shape *shape) {
     (!(w)->h.member || (STEP(w, function(&(w)->h.member)) && !(w)->h.member))
 
 bool world_drop(struct world *w) {
-    bool ok = drop_batch(w);
+    bool ok = drop_newer(w, &w->h.batch, "rpma_batch_delete");
     ok &= DROP(w, conn, rpma_conn_delete);
     ok &= DROP(w, req, rpma_conn_req_delete);
     ok &= DROP(w, ep, rpma_ep_shutdown);
     ok &= DROP(w, cfg, rpma_conn_cfg_delete);
+    ok &= drop_newer(w, &w->h.lent_cq, "rpma_cq_delete");
+    ok &= drop_newer(w, &w->h.lent_rcq, "rpma_cq_delete");
     ok &= DROP(w, srq, rpma_srq_delete);
     ok &= DROP(w, srq_cfg, rpma_srq_cfg_delete);
     ok &= DROP(w, pcfg, rpma_peer_cfg_delete);

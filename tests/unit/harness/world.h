@@ -30,6 +30,7 @@ struct handles {
     struct rpma_conn_req *req;
     struct rpma_conn *conn;
     struct rpma_batch *batch;
+    struct rpma_cq *lent_cq, *lent_rcq; // of the program, for its connections
     // Other outputs of calls, here so that a sweep sees when a failed call writes them.
     struct ibv_context *context;
     struct rpma_cq *fired;
@@ -56,6 +57,8 @@ struct shape {
     bool srq;              // with a shared receive queue
     uint32_t srq_rcq_size; // that owns a receive CQ
     uint8_t private_data;  // bytes both ways
+    uint32_t lent_cq;      // size of a main CQ of the program; 0: the connection has its own
+    uint32_t lent_rcq;     // the same for receives
     uint32_t max_sge;      // of the connection and of the shared receive queue; 0: the default
 };
 
