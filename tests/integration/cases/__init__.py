@@ -15,6 +15,8 @@ from . import examples
 from . import interop
 from . import faults_peer
 from . import faults_data
+from . import lost_peer
+from . import establishing
 from . import threads
 from . import fork
 from . import crowd

@@ -15,8 +15,8 @@ from .side import ALL_USAGES, LOCAL_USAGES, ForkedProcess, Side, expect
 TABLE = []
 PORT = "7204"
 # What these groups ask has the same answer in both builds: they run on one.
-EITHER_BUILD = {"addresses", "device", "fork", "limits", "lists", "overrun", "signals",
-                "troubleshooting"}
+EITHER_BUILD = {"addresses", "device", "establish", "fork", "limits", "lists", "lost", "overrun",
+                "signals", "troubleshooting"}
 
 
 class Case:

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""A peer that is gone for good: who notices, when, and by which setting of which side."""
+
+import time
+
+from harness import lab
+from harness.case import case, connect, disconnect, listen, share_region
+from harness.side import expect
+
+from .faults_data import cables
+from .faults_peer import begin_writes, wait_for_bytes, works_with_new_client
+
+# Far above what any case waits for: an answer all the same when a completion never comes.
+FOR_EVER = 60
+# Seconds in which every operation has failed whose retries are limited by the settings below.
+LONG_ENOUGH = 3
+SIZE = 4 << 20
+STATUS = {"RETRY_EXC_ERR": "12", "RNR_RETRY_EXC_ERR": "13"}
+
+
+def with_settings(test, server=None, client=None):
+    """A server and a client, connected with these settings, and the ends of their cables."""
+    ports = cables(test)
+    sides = test.peers()
+    share_region(*sides, SIZE)
+    share_region(*reversed(sides), SIZE, number=1)
+    listen(sides[0])
+    for side, settings in zip(sides, (server, client)):
+        side("cfg", **(settings or {}))
+    connect(*sides, server_cfg=0, client_cfg=0)
+    return *sides, *ports
+
+
+def cut(port):
+    lab.run("ip", "link", "set", port, "down")
+
+
+def mend(port):
+    lab.run("ip", "link", "set", port, "up")
+
+
+def bounds(ack, retry):
+    """Milliseconds, at the earliest and at the latest: rpma_conn_cfg_set_ack_timeout(3)."""
+    return ack * (retry + 1), 8 * ack * (retry + 1)
+
+
+def milliseconds(since):
+    return round(1000 * (time.monotonic() - since))
+
+
+def expect_early(what, spent, latest):
+    """Twice the time that is documented: the machine's processors are busy with others."""
+    expect(spent <= 2 * latest, True, f"{what}: {spent} ms, not within twice {latest}")
+
+
+def post(side, verb, region=0):
+    """Returns when that was, for fails()."""
+    began = time.monotonic()
+    remote = {} if verb == "send" else {"rmr": region}
+    side(verb, mr=region, len=8, **remote)
+    return began
+
+
+def fails(side, status, posted, earliest, latest, behind=0):
+    """The first operation says why it failed, and does so in time; the others are given back."""
+    answer = side("wc", count=1, timeout=FOR_EVER * 1000)
+    spent = milliseconds(posted)
+    expect(answer["wc0"].split(":")[0], STATUS[status], f"{side.name}: status")
+    expect(spent >= earliest, True, f"{side.name}: after {spent} ms, not {earliest}")
+    expect_early(side.name, int(answer["ms"]), latest)
+    for one in side.completions(behind) if behind else ():
+        expect(one.status, "WR_FLUSH_ERR", f"{side.name}: an operation behind it")
+
+
+def hears_nothing(side, seconds=LONG_ENOUGH):
+    side.refuses("ERR_TIMEOUT", "wc", timeout=seconds * 1000)
+    side.refuses("ERR_TIMEOUT", "event", timeout=1)
+
+
+# ---- under operations ----------------------------------------------------------------------
+
+@case("lost", "{verb} to nobody, {ack} ms and {retry} retries: RETRY_EXC_ERR in time",
+      [{"verb": verb, "ack": ack, "retry": retry}
+       for verb, ack, retry in (("write", 100, 3), ("read", 100, 3), ("send", 100, 3),
+                                ("flush", 100, 3), ("write", 500, 1), ("read", 50, 6),
+                                ("write", 1000, 0))],
+      needs=(lab.LIMITED_RETRIES,), shows=("RETRY_EXC_ERR: any",))
+def posted_to_nobody(test, verb, ack, retry):
+    """The other host's cable is out before the operations are posted, and stays out."""
+    server, client, port, _ = with_settings(test, client={"ack": ack, "retry": retry})
+    server("recv", mr=0, len=8, count=3)
+    cut(port)
+    posted = post(client, "write" if verb == "flush" else verb)
+    client(verb, ctx=1, len=8, **({"persistent": 0} if verb == "flush" else {"mr": 0}),
+           **({} if verb == "send" else {"rmr": 0}))
+    fails(client, "RETRY_EXC_ERR", posted, *bounds(ack, retry), behind=1)
+
+
+@case("lost", "the cable goes in the middle of writes: RETRY_EXC_ERR in time",
+      needs=(lab.LIMITED_RETRIES,))
+def in_the_middle(test):
+    ack, retry = 100, 3
+    server, client, port, _ = with_settings(test, client={"ack": ack, "retry": retry})
+    client("fill", len=SIZE, seed=1)
+    begin_writes(client, 16, SIZE // 16)
+    wait_for_bytes(server, 16 * 500)
+    cut(port)
+    went = time.monotonic()
+    code, answer = client.take(timeout=FOR_EVER)
+    expect((code, answer.get("status")), ("RPMA_E_PROVIDER", STATUS["RETRY_EXC_ERR"]), "the load")
+    expect_early("the load", milliseconds(went), bounds(ack, retry)[1])
+
+
+# ---- whose setting -------------------------------------------------------------------------
+
+@case("lost", "what the client set: its retry count holds for the server too, its timeout does "
+      "not", needs=(lab.LIMITED_RETRIES,))
+def clients_count(test):
+    """The server is left with the timeout of the CM, which is half a second (exponent 17)."""
+    ack, retry = 20, 2
+    cm_timeout = 4096 << 17
+    server, client, _, port = with_settings(test, client={"ack": ack, "retry": retry})
+    cut(port)
+    posted = post(server, "write", region=1)
+    fails(server, "RETRY_EXC_ERR", posted, *bounds(cm_timeout // 1000000, retry))
+    expect(client.is_alive, True, "the client")
+
+
+@case("lost", "what the server set: its retry count holds for nobody", needs=(lab.LIMITED_RETRIES,))
+def servers_count(test):
+    """With the server's count the write would fail after 20 ms; the client's 7 has no end here."""
+    server, client, _, port = with_settings(test, server={"ack": 20, "retry": 0})
+    cut(port)
+    post(server, "write", region=1)
+    hears_nothing(server)
+    mend(port)
+    server.completion(timeout=FOR_EVER * 1000)
+    disconnect(client, server)
+
+
+@case("lost", "what the server set: its timeout holds for what it posts",
+      needs=(lab.LIMITED_RETRIES,))
+def servers_timeout(test):
+    """With that of the CM it would take 536 ms and more for each try."""
+    ack, retry = 20, 6
+    server, client, _, port = with_settings(test, server={"ack": ack}, client={"retry": retry})
+    expect(2 * bounds(ack, retry)[1] < 536 * (retry + 1), True, "the two can be told apart")
+    cut(port)
+    posted = post(server, "write", region=1)
+    fails(server, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
+    expect(client.is_alive, True, "the client")
+
+
+@case("lost", "no receive: the sender's own count holds for nobody", needs=(lab.WAITING_MESSAGES,))
+def senders_count(test):
+    server, client, *_ = with_settings(test, server={"rnr": 7}, client={"rnr": 0})
+    post(client, "send")
+    hears_nothing(client)
+    server("recv", mr=0, len=8)
+    client.completion(timeout=FOR_EVER * 1000)
+    disconnect(client, server)
+
+
+@case("lost", "no receive: the count of the {receiver} holds for the {sender}: RNR_RETRY_EXC_ERR "
+      "in time", [{"receiver": "client", "sender": "server", "count": 0},
+                  {"receiver": "server", "sender": "client", "count": 2}],
+      needs=(lab.WAITING_MESSAGES,))
+def receivers_count(test, receiver, sender, count):
+    """The CM of Linux asks for 655 ms between two tries."""
+    pause = 655
+    sides = with_settings(test, **{receiver: {"rnr": count}})
+    side = sides[("server", "client").index(sender)]
+    posted = post(side, "send")
+    fails(side, "RNR_RETRY_EXC_ERR", posted, count * pause, (count + 1) * pause)
+
+
+# ---- nothing under way ---------------------------------------------------------------------
+
+def beat(side):
+    """One turn of the pattern of librpma(7), "A lost peer": the prepared read once more."""
+    side("batch-post")
+    return side("wc", count=1, timeout=FOR_EVER * 1000)
+
+
+def leaves(side):
+    began = time.monotonic()
+    side("disconnect")
+    side("batch-delete")
+    side("conn-delete")
+    expect(milliseconds(began) < 10000, True, "disconnecting and deleting wait for nobody")
+
+
+@case("lost", "an idle connection: nobody hears anything; a prepared read finds out in time",
+      needs=(lab.LIMITED_RETRIES,))
+def idle(test):
+    ack, retry = 100, 3
+    server, client, port, _ = with_settings(test, client={"ack": ack, "retry": retry})
+    client("batch-new", ops=1)
+    client("read", batch=0, mr=0, rmr=0, len=8)
+    for _ in range(3):
+        expect(beat(client)["wc0"].split(":")[0], "0", "status while the server is there")
+    cut(port)
+    for side in (client, server):
+        hears_nothing(side)
+    posted = time.monotonic()
+    client("batch-post")
+    fails(client, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
+    leaves(client)
+    mend(port)
+    server("conn-delete")
+    works_with_new_client(test, server)
+
+
+@case("lost", "an idle connection, no settings: the program's own interval finds out")
+def own_interval(test):
+    """What works on every device: no answer in time is answer enough, and all can be deleted."""
+    server, client, port, _ = with_settings(test)
+    client("batch-new", ops=1)
+    client("read", batch=0, mr=0, rmr=0, len=8)
+    for _ in range(3):
+        expect(beat(client)["wc0"].split(":")[0], "0", "status while the server is there")
+    cut(port)
+    client("batch-post")
+    hears_nothing(client, seconds=1)
+    leaves(client)
+    mend(port)
+    server("conn-delete")
+    works_with_new_client(test, server)
+
+
+# ---- iWARP ---------------------------------------------------------------------------------
+
+TCP_RETRIES = "net.ipv4.tcp_retries2"
+
+
+def limit_tcp(test, retries):
+    """What an operator can do; the value is as it was after the case."""
+    for number in (1, 2):
+        on_host = lab.on(lab.host(number), "sysctl", "-nq")
+        before = lab.run(*on_host, TCP_RETRIES).strip()
+        lab.run(*on_host, "-w", f"{TCP_RETRIES}={retries}")
+        test.undo.callback(lab.run, *on_host, "-w", f"{TCP_RETRIES}={before}")
+
+
+@case("lost", "TCP repeats instead: {verb}, then CLOSED when TCP has given up",
+      [{"verb": verb, "status": status} for verb, status in
+       (("write", "SUCCESS"), ("send", "SUCCESS"), ("read", "WR_FLUSH_ERR"))],
+      lacks=lab.LIMITED_RETRIES)
+def tcp_gives_up(test, verb, status):
+    """The settings are those of a fraction of a second; two retries of TCP take more than one."""
+    limit_tcp(test, 2)
+    server, client, port, _ = with_settings(test, client={"ack": 20, "retry": 0})
+    server("recv", mr=0, len=8)
+    cut(port)
+    posted = post(client, verb)
+    if status != "SUCCESS":
+        client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
+    client.completion(status, timeout=300000)
+    client.event("CLOSED", within=300)
+    expect(milliseconds(posted) > 1000, True, "TCP repeats longer than the settings say")
+
+
+@case("lost", "TCP repeats nothing where nothing is under way: an idle connection stays",
+      lacks=lab.LIMITED_RETRIES)
+def tcp_says_nothing(test):
+    limit_tcp(test, 1)
+    server, client, port, _ = with_settings(test)
+    cut(port)
+    for side in (client, server):
+        hears_nothing(side, seconds=5)
