@@ -82,6 +82,7 @@ int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_o
 /* ---- peer configuration: what the other side has to know of this one -------------------- */
 
 struct rpma_peer_cfg;
+struct rpma_peer;
 
 /* Makes a configuration without direct write to PMem; the caller deletes it.
  * RPMA_E_INVAL, RPMA_E_NOMEM. */
@@ -97,6 +98,11 @@ int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supp
 /* RPMA_E_INVAL. */
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, bool *supported);
 
+/* States what the device of peer serves natively when the other side flushes and writes
+ * atomically. The descriptor carries it only together with direct write to PMem.
+ * RPMA_E_INVAL. */
+int rpma_peer_cfg_set_native(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
+
 /* Writes the network-transferable form to desc: rpma_peer_cfg_get_descriptor_size() bytes.
  * RPMA_E_INVAL. */
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc);
@@ -110,8 +116,6 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
                                   struct rpma_peer_cfg **pcfg_ptr);
 
 /* ---- peer: one RDMA device with a protection domain ------------------------------------- */
-
-struct rpma_peer;
 
 /*
  * Makes a peer on ibv_ctx, which is borrowed and must outlive it.
@@ -249,8 +253,15 @@ int rpma_srq_recvv(struct rpma_srq *srq, const struct rpma_sge *sgl, int nsge,
 
 struct rpma_conn_cfg;
 
+/* How a connection flushes. */
+enum rpma_flush_mode {
+    RPMA_FLUSH_MODE_AUTO,     /* natively where both sides can, as far as it is known */
+    RPMA_FLUSH_MODE_EMULATED, /* by reading a few bytes back */
+    RPMA_FLUSH_MODE_NATIVE    /* by the device's own operation; without it emulated */
+};
+
 /* Makes a configuration: timeout 1000 ms, CQ, SQ and RQ of 10, one element, no receive CQ, no
- * shared channel, no SRQ. RPMA_E_INVAL, RPMA_E_NOMEM. */
+ * shared channel, no SRQ, flushes AUTO. RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
@@ -303,6 +314,11 @@ int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
  * the system's default. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos);
 int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos);
+
+/* How the connection flushes; any mode but AUTO comes before RPMA_FLUSH of the environment and
+ * before what the other side states. RPMA_E_INVAL (also: another value). */
+int rpma_conn_cfg_set_flush_mode(struct rpma_conn_cfg *cfg, enum rpma_flush_mode mode);
+int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flush_mode *mode);
 
 /* Whether all CQs of a connection share one completion channel: then rpma_conn_wait() serves
  * them, rpma_cq_wait() does not. RPMA_E_INVAL. */
@@ -423,8 +439,8 @@ int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
                                struct rpma_conn_private_data *pdata);
 
-/* Takes over what the other side's configuration says (a copy); allows persistent flushes
- * where it has direct write to PMem. RPMA_E_INVAL. */
+/* Takes over what the other side's configuration says (a copy): allows persistent flushes
+ * where it has direct write to PMem, and does natively only what it serves. RPMA_E_INVAL. */
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);
 
 /* Starts or finishes the disconnection; RPMA_CONN_CLOSED follows. RPMA_E_INVAL,

@@ -116,7 +116,7 @@ int rpma_batch_atomic_write(struct rpma_batch *batch, struct rpma_mr_remote *dst
     const int ret =
         write_inline(__func__, Addition(batch), dst, dst_offset, slot.value, flags, op_context);
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (is_aligned && batch->conn.writes_natively) {
+    if (is_aligned && batch->conn.writes_natively.load(std::memory_order_relaxed) != 0) {
         slot.wr.opcode = IBV_WR_ATOMIC_WRITE;
         slot.wr.send_flags &= ~static_cast<unsigned>(IBV_SEND_INLINE);
         batch->is_native = true;
@@ -125,6 +125,21 @@ int rpma_batch_atomic_write(struct rpma_batch *batch, struct rpma_mr_remote *dst
     return ret;
 }
 
+namespace {
+
+// A flush whose way is not open: the first one of its connection, or one that is not allowed.
+[[gnu::cold, gnu::noinline]] int add_first_flush(rpma_batch *batch, rpma_mr_remote *dst,
+                                                 size_t dst_offset, size_t len,
+                                                 rpma_flush_type type, int flags,
+                                                 const void *op_context) {
+    if (!is_allowed(batch->conn.allowed_flushes() & dst->flush_usage, type))
+        return refuse_flush("rpma_batch_flush", batch->conn, dst, type);
+    batch->conn.begin_flushes();
+    return rpma_batch_flush(batch, dst, dst_offset, len, type, flags, op_context);
+}
+
+} // namespace
+
 int rpma_batch_flush(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
                      size_t len, enum rpma_flush_type type, int flags, const void *op_context) {
     RPMA_REFUSE(batch == NULL);
@@ -132,23 +147,27 @@ int rpma_batch_flush(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
     RPMA_REFUSE(len > UINT32_MAX);
-    const rpma_conn &conn = batch->conn;
-    if (!is_allowed(conn.flush_types.load(std::memory_order_relaxed) & dst->usage, type))
-        [[unlikely]]
-        return refuse_flush(__func__, conn, dst, type);
-    REFUSE_IF_FULL(batch);
+    const uint32_t flushes =
+        batch->conn.flushes.load(std::memory_order_relaxed) & dst->flush_usage;
+    if (!is_allowed(flushes, type)) [[unlikely]] {
 #ifdef RPMA_NATIVE_FLUSH
-    if (conn.flush_mode == FlushMode::NATIVE) {
-        Slot &slot = *batch->free;
-        describe(slot.wr, IBV_WR_FLUSH, 0, signaled(flags), 0, op_context);
-        address(slot.wr, *dst, dst_offset);
-        slot.flush_length = static_cast<uint32_t>(len);
-        slot.flush_types = native_flush_types(type);
-        batch->is_native = true;
-        batch->add_slot();
-        return 0;
-    }
+        if (is_allowed(flushes >> FLUSH_NATIVELY, type)) [[likely]] {
+            REFUSE_IF_FULL(batch);
+            Slot &slot = *batch->free;
+            describe(slot.wr, IBV_WR_FLUSH, 0, signaled(flags), 0, op_context);
+            address(slot.wr, *dst, dst_offset);
+            slot.flush_length = static_cast<uint32_t>(len);
+            slot.flush_types = native_flush_types(type);
+            batch->is_native = true;
+            batch->add_slot();
+            return 0;
+        }
+        return add_first_flush(batch, dst, dst_offset, len, type, flags, op_context);
+#else // which needs no length
+        return add_first_flush(batch, dst, dst_offset, 0, type, flags, op_context);
 #endif
+    }
+    REFUSE_IF_FULL(batch);
     RPMA_REFUSE(dst_offset >= dst->size);
     return flush_by_read(__func__, Addition(batch), dst, dst_offset, flags, op_context);
 }

@@ -46,7 +46,7 @@ int rpma_conn_get_private_data(const struct rpma_conn *conn,
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(pcfg == NULL);
-    conn->allow_persistent_flush(pcfg->direct_write_to_pmem);
+    conn->apply(Call(__func__), pcfg->direct_write_to_pmem, pcfg->served);
     return 0;
 }
 

@@ -157,6 +157,21 @@ int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos) {
     return 0;
 }
 
+int rpma_conn_cfg_set_flush_mode(struct rpma_conn_cfg *cfg, enum rpma_flush_mode mode) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(mode != RPMA_FLUSH_MODE_AUTO && mode != RPMA_FLUSH_MODE_EMULATED &&
+                mode != RPMA_FLUSH_MODE_NATIVE);
+    cfg->flush_mode = mode;
+    return 0;
+}
+
+int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flush_mode *mode) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(mode == NULL);
+    *mode = cfg->flush_mode;
+    return 0;
+}
+
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared) {
     RPMA_REFUSE(cfg == NULL);
     cfg->shared_channel = shared;

@@ -87,7 +87,7 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
         RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, __func__,
                  "remote region: addr=0x%" PRIx64 ", size=%" PRIu64 ", rkey=0x%" PRIx32
                  ", usage=0x%" PRIx32,
-                 mr->addr, mr->size, mr->rkey, mr->usage);
+                 mr->addr, mr->size, mr->rkey, mr->usage());
     return call.deliver(std::move(mr), mr_ptr);
 }
 
@@ -106,6 +106,6 @@ int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size) {
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(flush_type == NULL);
-    *flush_type = static_cast<int>(mr->usage) & FLUSH_USAGE;
+    *flush_type = static_cast<int>(mr->usage()) & FLUSH_USAGE;
     return 0;
 }

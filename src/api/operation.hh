@@ -185,7 +185,7 @@ inline bool is_allowed(unsigned usage, rpma_flush_type type) {
                                                      const rpma_mr_remote *dst,
                                                      rpma_flush_type type) {
     Call call(function);
-    if ((conn.flush_types & usage_of(type)) == 0)
+    if ((conn.allowed_flushes() & usage_of(type)) == 0)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
                   "the other side did not say that it has direct write to PMem: apply its peer "
                   "configuration with rpma_conn_apply_remote_peer_cfg() first");
@@ -194,7 +194,7 @@ inline bool is_allowed(unsigned usage, rpma_flush_type type) {
                   "the remote region was not registered with %s (its usage is 0x%" PRIx32 ")",
                   type == RPMA_FLUSH_TYPE_PERSISTENT ? "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT"
                                                      : "RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY",
-                  dst->usage);
+                  dst->usage());
     return call.finish();
 }
 

@@ -6,8 +6,17 @@
 #include "api/export.hh"
 #include "core/config.hh"
 #include "core/descriptor.hh"
+#include "core/peer.hh"
 
 using namespace rpma;
+
+namespace {
+
+const char *served_text(uint8_t served, uint8_t what) {
+    return served == 0 ? "not stated" : (served & what) != 0 ? "yes" : "no";
+}
+
+} // namespace
 
 int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(pcfg_ptr == NULL);
@@ -33,10 +42,18 @@ int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, boo
     return 0;
 }
 
+int rpma_peer_cfg_set_native(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer) {
+    RPMA_REFUSE(pcfg == NULL);
+    RPMA_REFUSE(peer == NULL);
+    pcfg->served = peer->served();
+    return 0;
+}
+
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc) {
     RPMA_REFUSE(pcfg == NULL);
     RPMA_REFUSE(desc == NULL);
-    *static_cast<unsigned char *>(desc) = pcfg->direct_write_to_pmem ? 1 : 0;
+    *static_cast<unsigned char *>(desc) =
+        put_peer_cfg(pcfg->direct_write_to_pmem, pcfg->served);
     return 0;
 }
 
@@ -56,10 +73,14 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
         return call.finish();
     auto pcfg = make<rpma_peer_cfg>(call);
     if (pcfg) {
-        const bool supported = *static_cast<const unsigned char *>(desc) != 0;
-        pcfg->direct_write_to_pmem = supported;
-        RPMA_LOG(RPMA_LOG_LEVEL_INFO, __func__, "direct write to PMem: %s",
-                 supported ? "yes" : "no");
+        const unsigned char byte = *static_cast<const unsigned char *>(desc);
+        const uint8_t served = served_of(byte);
+        pcfg->direct_write_to_pmem = byte != 0;
+        pcfg->served = served;
+        RPMA_LOG(RPMA_LOG_LEVEL_INFO, __func__,
+                 "direct write to PMem: %s, native flush: %s, native atomic write: %s",
+                 byte != 0 ? "yes" : "no", served_text(served, SERVES_FLUSH),
+                 served_text(served, SERVES_ATOMIC_WRITE));
     }
     return call.deliver(std::move(pcfg), pcfg_ptr);
 }

@@ -73,12 +73,13 @@ namespace {
 
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
 // Out of line, like all that the device does itself: what has to survive the provider's calls
-// would cost every other device a frame.
+// would cost every other device a frame. Flags that are constant need not survive.
+template <unsigned SEND_FLAGS>
 [[gnu::noinline]] int write_natively(const rpma_conn *conn, const rpma_mr_remote *dst,
-                                     size_t dst_offset, const char *src, int flags,
+                                     size_t dst_offset, const char *src, int,
                                      const void *op_context) {
     const uint64_t remote_addr = dst->addr + dst_offset;
-    return post_native("rpma_atomic_write", conn, signaled(flags) | IBV_SEND_FENCE, op_context,
+    return post_native("rpma_atomic_write", conn, SEND_FLAGS | IBV_SEND_FENCE, op_context,
                        remote_addr, RPMA_ATOMIC_WRITE_ALIGNMENT, [&](ibv_qp_ex *qpx) {
                            ibv_wr_atomic_write(qpx, dst->rkey, remote_addr, src);
                        });
@@ -94,12 +95,20 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
     RPMA_REFUSE(src == NULL);
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
-    if (dst->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
-        return write_misaligned(conn, dst, dst_offset, src, flags, op_context);
+    uint64_t special = dst->addr;
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (conn->writes_natively) [[unlikely]]
-        return write_natively(conn, dst, dst_offset, src, flags, op_context);
+    special |= conn->writes_natively.load(std::memory_order_relaxed);
 #endif
+    if (special % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]] {
+        if (dst->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0)
+            return write_misaligned(conn, dst, dst_offset, src, flags, op_context);
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+        return signaled(flags) != 0
+                   ? write_natively<IBV_SEND_SIGNALED>(conn, dst, dst_offset, src, flags,
+                                                       op_context)
+                   : write_natively<0>(conn, dst, dst_offset, src, flags, op_context);
+#endif
+    }
     return write_inline(__func__, Post(conn), dst, dst_offset, src, flags, op_context);
 }
 
@@ -116,17 +125,27 @@ int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
                         op_context);
 }
 
-#ifdef RPMA_NATIVE_FLUSH
 namespace {
 
-// A flush that is no read: one of the device, or one that is not allowed.
-[[gnu::noinline]] int flush_natively(const rpma_conn *conn, const rpma_mr_remote *dst,
-                                     size_t dst_offset, size_t len, rpma_flush_type type,
-                                     int flags, const void *op_context) {
-    const unsigned types = conn->flush_types.load(std::memory_order_relaxed);
-    if (conn->flush_mode != FlushMode::NATIVE || !is_allowed(types & dst->usage, type))
-        [[unlikely]]
+// A flush whose way is not open: the first one of its connection, or one that is not allowed.
+[[gnu::cold, gnu::noinline]] int flush_first(rpma_conn *conn, rpma_mr_remote *dst,
+                                             size_t dst_offset, size_t len,
+                                             rpma_flush_type type, int flags,
+                                             const void *op_context) {
+    if (!is_allowed(conn->allowed_flushes() & dst->flush_usage, type))
         return refuse_flush("rpma_flush", *conn, dst, type);
+    conn->begin_flushes();
+    return rpma_flush(conn, dst, dst_offset, len, type, flags, op_context);
+}
+
+#ifdef RPMA_NATIVE_FLUSH
+// A flush that is no read.
+[[gnu::noinline]] int flush_natively(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
+                                     size_t len, rpma_flush_type type, int flags,
+                                     const void *op_context) {
+    const uint32_t flushes = conn->flushes.load(std::memory_order_relaxed) & dst->flush_usage;
+    if (!is_allowed(flushes >> FLUSH_NATIVELY, type)) [[unlikely]]
+        return flush_first(conn, dst, dst_offset, len, type, flags, op_context);
     const uint64_t remote_addr = dst->addr + dst_offset;
     return post_native("rpma_flush", conn, signaled(flags), op_context, remote_addr, len,
                        [&](ibv_qp_ex *qpx) {
@@ -134,9 +153,9 @@ namespace {
                                         native_flush_types(type), IBV_FLUSH_RANGE);
                        });
 }
+#endif
 
 } // namespace
-#endif
 
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                size_t len, enum rpma_flush_type type, int flags, const void *op_context) {
@@ -145,12 +164,12 @@ int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_of
     RPMA_REFUSE(flags == 0);
     RPMA_REFUSE(type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
     RPMA_REFUSE(len > UINT32_MAX);
-    const unsigned types = conn->read_flushes.load(std::memory_order_relaxed);
-    if (!is_allowed(types & dst->usage, type)) [[unlikely]]
+    const uint32_t flushes = conn->flushes.load(std::memory_order_relaxed) & dst->flush_usage;
+    if (!is_allowed(flushes, type)) [[unlikely]]
 #ifdef RPMA_NATIVE_FLUSH
         return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
 #else
-        return refuse_flush(__func__, *conn, dst, type);
+        return flush_first(conn, dst, dst_offset, len, type, flags, op_context);
 #endif
     RPMA_REFUSE(dst_offset >= dst->size);
     return flush_by_read(__func__, Post(conn), dst, dst_offset, flags, op_context);

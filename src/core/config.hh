@@ -12,8 +12,19 @@
 
 #include "base/memory.hh"
 
+namespace rpma {
+
+// What a peer configuration states of the device: 0 for nothing, otherwise SERVES with the bits
+// of what the device serves. These bits stand in the descriptor, too: see descriptor.hh.
+inline constexpr uint8_t SERVES = 0xa0;
+inline constexpr uint8_t SERVES_FLUSH = 0x02;
+inline constexpr uint8_t SERVES_ATOMIC_WRITE = 0x04;
+
+} // namespace rpma
+
 struct rpma_peer_cfg : rpma::Allocated {
     std::atomic<bool> direct_write_to_pmem = false;
+    std::atomic<uint8_t> served = 0;
 };
 
 struct rpma_srq_cfg : rpma::Allocated {
@@ -34,6 +45,7 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<uint8_t> retry_count = 7;
     std::atomic<uint8_t> rnr_retry_count = 7;
     std::atomic<uint8_t> tos = 0; // 0: the system's default
+    std::atomic<rpma_flush_mode> flush_mode = RPMA_FLUSH_MODE_AUTO;
     std::atomic<bool> shared_channel = false;
     std::atomic<rpma_srq *> srq = nullptr; // borrowed
     std::atomic<rpma_cq *> cq = nullptr;   // borrowed; nullptr: a CQ of its own

@@ -10,27 +10,28 @@
 
 using namespace rpma;
 
-rpma_conn::rpma_conn([[maybe_unused]] const rpma_peer &peer, Transport &&transport)
-    : qp(transport.id->qp), transport_(std::move(transport)) {
+rpma_conn::rpma_conn([[maybe_unused]] const rpma_peer &peer, Transport &&transport,
+                     rpma_flush_mode flush_mode)
+    : qp(transport.id->qp), flush_mode_(flush_mode), transport_(std::move(transport)) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     // libibverbs reads behind the end of a queue pair whose provider has no extended ones.
-    extended = peer.native_operations() != 0 ? ibv_qp_to_qp_ex(qp) : nullptr;
+    extended = peer.native_operations(flush_mode) != 0 ? ibv_qp_to_qp_ex(qp) : nullptr;
 #endif
 #ifdef RPMA_NATIVE_FLUSH
-    if (extended != nullptr && extended->wr_flush != nullptr)
-        flush_mode = FlushMode::NATIVE;
+    if (extended == nullptr || extended->wr_flush == nullptr)
+        flush_mode_ = RPMA_FLUSH_MODE_EMULATED;
 #endif
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    writes_natively = extended != nullptr && extended->wr_atomic_write != nullptr;
-#endif
-    allow_persistent_flush(false);
 }
 
-std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, rpma_peer &peer,
-                                             Transport &&transport) {
-    auto conn = make<rpma_conn>(call, peer, std::move(transport));
-    if (!conn || conn->flush_mode == FlushMode::NATIVE)
+std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, rpma_peer &peer, Transport &&transport,
+                                             rpma_flush_mode flush_mode) {
+    auto conn = make<rpma_conn>(call, peer, std::move(transport), flush_mode);
+    if (!conn)
+        return nullptr;
+    conn->apply(call, false, 0);
+    if (conn->flush_mode_ == RPMA_FLUSH_MODE_NATIVE)
         return conn;
+    // Also where flushes are native: what the other side states may change that.
     const rpma_mr_local *mr = peer.flush_target().acquire(call, peer);
     if (mr == nullptr)
         return nullptr;
@@ -127,13 +128,56 @@ rpma_cq *rpma_conn::wait(Call &call) {
     return fired->take_event(call) ? fired : nullptr;
 }
 
-void rpma_conn::allow_persistent_flush(bool allow) {
-    unsigned types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
-    if (allow)
+void rpma_conn::apply(const Call &call, bool direct_write_to_pmem, uint8_t served) {
+    const bool serves_no_flush = served != 0 && (served & SERVES_FLUSH) == 0;
+    const bool reads = flush_mode_ == RPMA_FLUSH_MODE_EMULATED ||
+                       (flush_mode_ == RPMA_FLUSH_MODE_AUTO && serves_no_flush);
+    if (serves_no_flush && flush_mode_ == RPMA_FLUSH_MODE_NATIVE)
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
+                 "the other side serves no native flush, and this connection was told to flush "
+                 "natively: its flushes will fail");
+    // Whoever states anything has this library, which can be flushed by a read always.
+    const bool is_stated = served != 0 && (reads || !serves_no_flush);
+    if (is_stated)
+        trial_ &= static_cast<uint8_t>(~TRIED);
+    uint32_t types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    if (direct_write_to_pmem)
         types |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
-    const unsigned reads = flush_mode == FlushMode::EMULATED ? types : 0;
-    flush_types.store(static_cast<uint8_t>(types), std::memory_order_relaxed);
-    read_flushes.store(static_cast<uint8_t>(reads), std::memory_order_relaxed);
+    flushes.store(types << (reads ? FLUSH_BY_READ : FLUSH_NATIVELY)
+                        << (is_stated ? 0 : FLUSH_UNTRIED),
+                  std::memory_order_relaxed);
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    const bool serves_atomic_write = served == 0 || (served & SERVES_ATOMIC_WRITE) != 0;
+    writes_natively.store(serves_atomic_write && extended != nullptr &&
+                              extended->wr_atomic_write != nullptr,
+                          std::memory_order_relaxed);
+#endif
+}
+
+uint32_t rpma_conn::begin_flushes() {
+    uint32_t seen = flushes.load(std::memory_order_relaxed);
+    const uint32_t untried = seen >> FLUSH_UNTRIED;
+    if (untried == 0)
+        return seen;
+    trial_ |= TRIED;
+    // Whoever changes the word at the same time has the last word.
+    flushes.compare_exchange_strong(seen, untried, std::memory_order_relaxed);
+    return untried;
+}
+
+void rpma_conn::explain_flushes(const Call &call) {
+    // Only once: this side's own disconnection moves the queue pair to that state, too.
+    if (trial_.fetch_or(EXPLAINED) != TRIED || !has_failed(*qp))
+        return;
+    const bool natively = flush_mode_ != RPMA_FLUSH_MODE_EMULATED;
+    RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
+             "an operation of this connection failed, and the other side did not state that it "
+             "serves %s flushes: if a flush failed, %s",
+             natively ? "native" : "emulated",
+             natively ? "let it state what it serves with rpma_peer_cfg_set_native(), or set "
+                        "RPMA_FLUSH=emulated or RPMA_FLUSH_MODE_EMULATED here"
+                      : "the other side may be a native release 1.3.0, which needs "
+                        "RPMA_MR_USAGE_READ_SRC for its regions");
 }
 
 const char *rpma::event_text(rpma_conn_event event) {

@@ -21,6 +21,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
         return nullptr;
     const int timeout_ms = cfg.timeout_ms;
     const uint8_t tos = cfg.tos;
+    const rpma_flush_mode flush_mode = peer.choose_flush(call, cfg.flush_mode);
     auto transport = try_each_route(
         call, names, addr, port,
         [&](sockaddr *source, sockaddr *destination) -> std::optional<Transport> {
@@ -29,11 +30,11 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
                 !id.resolve_addr(call, source, destination, timeout_ms) ||
                 !id.resolve_route(call, timeout_ms))
                 return std::nullopt;
-            return Transport::create(call, peer, std::move(id), cfg);
+            return Transport::create(call, peer, std::move(id), cfg, flush_mode);
         });
     if (!transport)
         return nullptr;
-    return make<rpma_conn_req>(call, peer, std::move(*transport), cfg);
+    return make<rpma_conn_req>(call, peer, std::move(*transport), cfg, flush_mode);
 }
 
 std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &peer,
@@ -43,7 +44,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
     // Refused only now: a request that stayed would keep the descriptor readable for ever.
     if (!check_queues(call, peer, cfg))
         return nullptr;
-    auto transport = Transport::create(call, peer, std::move(id), cfg);
+    const rpma_flush_mode flush_mode = peer.choose_flush(call, cfg.flush_mode);
+    auto transport = Transport::create(call, peer, std::move(id), cfg, flush_mode);
     if (!transport)
         return nullptr;
 
@@ -53,7 +55,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
                   param.private_data_len);
         return nullptr;
     }
-    auto request = make<rpma_conn_req>(call, peer, std::move(*transport), cfg);
+    auto request = make<rpma_conn_req>(call, peer, std::move(*transport), cfg, flush_mode);
     if (!request)
         return nullptr;
     event.release(call);
@@ -91,7 +93,7 @@ std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
     if (!transport_.events && !own_event_channel(call))
         return nullptr;
     const bool is_incoming = transport_.id.is_incoming();
-    auto conn = rpma_conn::create(call, peer_, std::move(transport_));
+    auto conn = rpma_conn::create(call, peer_, std::move(transport_), flush_mode_);
     if (!conn)
         return nullptr;
 

@@ -26,9 +26,10 @@ struct rpma_conn_req : rpma::Allocated {
                                                    rpma::CmEvent &&event,
                                                    const rpma_conn_cfg &cfg);
 
-    rpma_conn_req(rpma_peer &peer, rpma::Transport &&transport, const rpma_conn_cfg &cfg)
+    rpma_conn_req(rpma_peer &peer, rpma::Transport &&transport, const rpma_conn_cfg &cfg,
+                  rpma_flush_mode flush_mode)
         : transport_(std::move(transport)), peer_(peer), retry_count_(cfg.retry_count),
-          rnr_retry_count_(cfg.rnr_retry_count) {}
+          rnr_retry_count_(cfg.rnr_retry_count), flush_mode_(flush_mode) {}
 
     // Connects or accepts; the request must be deleted afterwards, whatever came out. nullptr:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
@@ -49,4 +50,5 @@ struct rpma_conn_req : rpma::Allocated {
     rpma_peer &peer_;
     uint8_t retry_count_;
     uint8_t rnr_retry_count_;
+    rpma_flush_mode flush_mode_;
 };

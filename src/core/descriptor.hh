@@ -9,13 +9,25 @@
 #include <cstdint>
 
 #include "base/call.hh"
+#include "core/config.hh"
 
 namespace rpma {
 
 // Memory region: address (8 bytes), size (8), rkey (4), usage (1).
 inline constexpr std::size_t MR_DESCRIPTOR_SIZE = 21;
-// Peer configuration: direct write to PMem (1).
+// Peer configuration: direct write to PMem and what the device serves (1).
 inline constexpr std::size_t PEER_CFG_DESCRIPTOR_SIZE = 1;
+
+// Releases before 1.4 write 0 or 1 and read 0 as no and every other byte as yes. So without
+// direct write to PMem the byte is 0, whatever the device serves. With it, bit 0 is set; where
+// the bits around those of SERVES_* are SERVES, the byte states what the device serves.
+inline unsigned char put_peer_cfg(bool direct_write_to_pmem, uint8_t served) {
+    return direct_write_to_pmem ? static_cast<unsigned char>(1 | served) : 0;
+}
+inline uint8_t served_of(unsigned char byte) {
+    constexpr unsigned ANY = SERVES_FLUSH | SERVES_ATOMIC_WRITE;
+    return (byte & ~ANY) == (1 | SERVES) ? static_cast<uint8_t>(byte & ~1U) : 0;
+}
 
 // False: RPMA_E_INVAL. More bytes than wanted are fine: the rest is somebody else's.
 inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t wanted) {

@@ -68,7 +68,7 @@ rpma_mr_remote::from_descriptor(Call &call, const unsigned char *descriptor) {
     if (mr) {
         mr->addr = addr;
         mr->rkey = static_cast<uint32_t>(rkey);
-        mr->usage = usage;
+        mr->flush_usage = usage << FLUSH_BY_READ | usage << FLUSH_NATIVELY;
         mr->size = size;
     }
     return mr;

@@ -10,6 +10,14 @@
 #include "base/memory.hh"
 #include "verbs/objects.hh"
 
+namespace rpma {
+
+// Where the bits RPMA_MR_USAGE_FLUSH_TYPE_* of flushes stand in a word, by the way these
+// flushes go: as a read or as the device's own operation.
+enum FlushWay : unsigned { FLUSH_BY_READ = 0, FLUSH_NATIVELY = 8 };
+
+} // namespace rpma
+
 struct rpma_mr_local : rpma::Allocated {
     rpma_mr_local(rpma::Mr &&region, int usage);
 
@@ -36,6 +44,8 @@ struct rpma_mr_remote : rpma::Allocated {
 
     uint64_t addr;
     uint32_t rkey;
-    uint32_t usage; // RPMA_MR_USAGE_*
+    uint32_t flush_usage; // RPMA_MR_USAGE_*, once for each FlushWay
     uint64_t size;
+
+    uint32_t usage() const { return flush_usage & 0xff; }
 };

@@ -40,20 +40,26 @@ rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     return device;
 }
 
+void warn_without_native_flush(const Call &call, const char *wanted) {
+    RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
+             "%s is not possible here: flushes are emulated", wanted);
+}
+
 // RPMA_FLUSH lets an operator join unlike peers without touching the program.
-bool wants_native_flush(const Call &call, bool device_flushes) {
+rpma_flush_mode operators_choice(const Call &call, bool device_flushes) {
     const char *choice = secure_getenv("RPMA_FLUSH");
     if (choice == nullptr || std::strcmp(choice, "auto") == 0)
-        return device_flushes;
+        return RPMA_FLUSH_MODE_AUTO;
     if (std::strcmp(choice, "emulated") == 0)
-        return false;
-    if (std::strcmp(choice, "native") != 0)
+        return RPMA_FLUSH_MODE_EMULATED;
+    if (std::strcmp(choice, "native") != 0) {
         RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
                  "RPMA_FLUSH=%s is ignored: use auto, emulated or native", choice);
-    else if (!device_flushes)
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
-                 "RPMA_FLUSH=native is not possible here: flushes are emulated");
-    return device_flushes;
+        return RPMA_FLUSH_MODE_AUTO;
+    }
+    if (!device_flushes)
+        warn_without_native_flush(call, "RPMA_FLUSH=native");
+    return RPMA_FLUSH_MODE_NATIVE;
 }
 
 } // namespace
@@ -77,7 +83,7 @@ std::unique_ptr<rpma_peer> rpma_peer::create(Call &call, ibv_context &device) {
              "native atomic write: %s, native flush: %s, on-demand paging: %s",
              can.atomic_write ? "yes" : "no", can.flush ? "yes" : "no",
              can.on_demand_paging ? "yes" : "no");
-    return make<rpma_peer>(call, std::move(pd), can, wants_native_flush(call, can.flush));
+    return make<rpma_peer>(call, std::move(pd), can, operators_choice(call, can.flush));
 }
 
 bool rpma_peer::try_release(Call &call) {
@@ -153,21 +159,35 @@ std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
     }
 }
 
-uint64_t rpma_peer::native_operations() const {
+rpma_flush_mode rpma_peer::choose_flush(const Call &call, rpma_flush_mode wanted) const {
+    if (device_.flush)
+        return wanted != RPMA_FLUSH_MODE_AUTO ? wanted : flush_mode_;
+    if (wanted == RPMA_FLUSH_MODE_NATIVE)
+        warn_without_native_flush(call, "RPMA_FLUSH_MODE_NATIVE");
+    return RPMA_FLUSH_MODE_EMULATED;
+}
+
+uint8_t rpma_peer::served() const {
+    return static_cast<uint8_t>(SERVES | (device_.flush ? SERVES_FLUSH : 0) |
+                                (device_.atomic_write ? SERVES_ATOMIC_WRITE : 0));
+}
+
+uint64_t rpma_peer::native_operations([[maybe_unused]] rpma_flush_mode flush_mode) const {
     uint64_t operations = 0;
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
     if (device_.atomic_write)
         operations |= IBV_QP_EX_WITH_ATOMIC_WRITE;
 #endif
 #ifdef RPMA_NATIVE_FLUSH
-    if (flush_natively_)
+    if (flush_mode != RPMA_FLUSH_MODE_EMULATED)
         operations |= IBV_QP_EX_WITH_FLUSH;
 #endif
     return operations;
 }
 
 QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, const ibv_qp_cap &capacities,
-                               ibv_cq &cq, ibv_cq &receive_cq, ibv_srq *srq) const {
+                               uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
+                               ibv_srq *srq) const {
     ibv_qp_init_attr_ex attributes = {};
     attributes.send_cq = &cq;
     attributes.recv_cq = &receive_cq;
@@ -176,7 +196,7 @@ QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, const ibv_qp_cap &cap
     attributes.qp_type = IBV_QPT_RC;
     attributes.pd = &pd();
     attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
-    attributes.send_ops_flags = native_operations();
+    attributes.send_ops_flags = operations;
     // Devices without extended queue pairs refuse the mask even with no bit behind it.
     if (attributes.send_ops_flags != 0) {
         attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;

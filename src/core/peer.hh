@@ -33,8 +33,9 @@ struct rpma_peer : rpma::Allocated {
     // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
     static std::unique_ptr<rpma_peer> create(rpma::Call &call, ibv_context &device);
 
-    rpma_peer(rpma::Pd &&domain, const rpma_capabilities &device, bool flush_natively)
-        : pd_(std::move(domain)), device_(device), flush_natively_(flush_natively) {}
+    // flush_mode is the operator's choice.
+    rpma_peer(rpma::Pd &&domain, const rpma_capabilities &device, rpma_flush_mode flush_mode)
+        : pd_(std::move(domain)), device_(device), flush_mode_(flush_mode) {}
 
     // Releases everything; what the provider refuses stays, so that a retry works.
     // False: RPMA_E_PROVIDER.
@@ -44,13 +45,22 @@ struct rpma_peer : rpma::Allocated {
     std::unique_ptr<rpma_mr_local> register_memory(rpma::Call &call, void *ptr,
                                                    std::size_t size, int usage) const;
 
-    // Gives id a queue pair of these capacities that sends to cq and receives from srq, or its
-    // own queue, to receive_cq. Empty: RPMA_E_PROVIDER.
+    // Gives id a queue pair of these capacities that does operations natively, sends to cq and
+    // receives from srq, or its own queue, to receive_cq. Empty: RPMA_E_PROVIDER.
     rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, const ibv_qp_cap &capacities,
-                              ibv_cq &cq, ibv_cq &receive_cq, ibv_srq *srq) const;
+                              uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
+                              ibv_srq *srq) const;
 
-    // IBV_QP_EX_WITH_* bits: what queue pairs of this side do by themselves. 0: they are plain.
-    uint64_t native_operations() const;
+    // How a connection flushes whose configuration says wanted. AUTO: natively, unless the
+    // other side states that it does not serve that.
+    rpma_flush_mode choose_flush(const rpma::Call &call, rpma_flush_mode wanted) const;
+
+    // IBV_QP_EX_WITH_* bits: what queue pairs of this side do by themselves if their
+    // connections flush like this. 0: they are plain.
+    uint64_t native_operations(rpma_flush_mode flush_mode) const;
+
+    // What the device serves when the other side asks: SERVES with bits SERVES_*.
+    uint8_t served() const;
 
     // Where the emulated flushes of its connections read to; the peer must outlive its users.
     rpma::FlushTarget &flush_target() { return flush_target_; }
@@ -66,7 +76,7 @@ struct rpma_peer : rpma::Allocated {
     rpma::Pd pd_;
     rpma::FlushTarget flush_target_;
     rpma_capabilities device_;
-    [[maybe_unused]] bool flush_natively_; // what connections of this side do
+    rpma_flush_mode flush_mode_;
 };
 
 // Whether a device serves reads and writes of reliable connections by on-demand paging.

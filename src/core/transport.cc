@@ -68,7 +68,8 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
 }
 
 std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, CmId &&id,
-                                           const rpma_conn_cfg &cfg) {
+                                           const rpma_conn_cfg &cfg,
+                                           rpma_flush_mode flush_mode) {
     Transport made(std::move(id));
     const rpma_capabilities &device = peer.device();
     made.max_sge = cfg.max_sge;
@@ -92,7 +93,8 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
         .max_recv_sge = made.max_sge,
         .max_inline_data = RPMA_ATOMIC_WRITE_ALIGNMENT,
     };
-    made.qp = peer.create_qp(call, *made.id.get(), capacities, made.cq().queue(),
+    made.qp = peer.create_qp(call, *made.id.get(), capacities,
+                             peer.native_operations(flush_mode), made.cq().queue(),
                              receive_cq->queue(), srq != nullptr ? srq->queue() : nullptr);
     if (!made.qp)
         return std::nullopt;

@@ -25,9 +25,11 @@ namespace rpma {
 bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
 
 struct Transport {
-    // Queues and queue pair of peer for id. Nothing: RPMA_E_INVAL, RPMA_E_PROVIDER.
+    // Queues and queue pair of peer for id, of a connection that flushes like this. Nothing:
+    // RPMA_E_INVAL, RPMA_E_PROVIDER.
     static std::optional<Transport> create(Call &call, const rpma_peer &peer, CmId &&id,
-                                           const rpma_conn_cfg &cfg);
+                                           const rpma_conn_cfg &cfg,
+                                           rpma_flush_mode flush_mode);
 
     // Destroys everything and forgets it, also what the provider refuses.
     void release(Call &call);

@@ -74,6 +74,13 @@ uint32_t send_queue_room(ibv_qp &qp) {
                                                                      : 0;
 }
 
+bool has_failed(ibv_qp &qp) {
+    ibv_qp_attr attributes = {};
+    ibv_qp_init_attr initial = {};
+    return ibv_query_qp(&qp, &attributes, IBV_QP_STATE, &initial) == 0 &&
+           attributes.qp_state == IBV_QPS_ERR;
+}
+
 bool arm(Call &call, ibv_cq &queue) {
     const int error = ibv_req_notify_cq(&queue, 0);
     if (error != 0)

@@ -62,6 +62,9 @@ ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel);
 // How much the send queue holds, 0 if the device does not say; for the log.
 uint32_t send_queue_room(ibv_qp &qp);
 
+// Whether an operation failed: the queue pair is in its error state.
+bool has_failed(ibv_qp &qp);
+
 // Has the queue give an event for the next completion. False: RPMA_E_PROVIDER.
 bool arm(Call &call, ibv_cq &queue);
 

@@ -50,6 +50,8 @@ static const struct way {
     {NULL, "(num_entries > 1 &&", {{"num_entries", INT_MAX}, {"num_entries_got", 0}}, NULL},
     {NULL, "type not in", {{"type", 2}}, NULL},
     {NULL, "type not in", {{"type", (uintptr_t)-1}}, NULL},
+    {NULL, "mode not in", {{"mode", RPMA_FLUSH_MODE_NATIVE + 1}}, NULL},
+    {NULL, "mode not in", {{"mode", (uintptr_t)-1}}, NULL},
     {NULL, "threshold not in", {{"threshold", RPMA_LOG_THRESHOLD_MAX}}, NULL},
     {NULL, "threshold not in", {{"threshold", (uintptr_t)-1}}, NULL},
     {NULL, "level < RPMA_LOG_DISABLED", {{"level", (uintptr_t)-2}}, NULL},

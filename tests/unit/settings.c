@@ -28,6 +28,7 @@ static const struct setting {
     {"conn_cfg", "retry_count", sizeof(uint32_t), 7, {0, 1, 6, 7}},
     {"conn_cfg", "rnr_retry_count", sizeof(uint32_t), 7, {0, 1, 6, 7}},
     {"conn_cfg", "tos", sizeof(uint8_t), 0, {0, 1, 0x68, UINT8_MAX}},
+    {"conn_cfg", "flush_mode", sizeof(uint32_t), RPMA_FLUSH_MODE_AUTO, {0, 1, 2, 0}},
     {"conn_cfg", "compl_channel", sizeof(bool), false, {true, false, true, false}},
     {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
     {"conn_cfg", "cq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
@@ -155,9 +156,32 @@ static void nothing_is_deleted_quietly(void **state) {
 
 // ---- the descriptor of a peer configuration ------------------------------------------------
 
+// What the four bytes that state something state; all others say no more than in every release.
+static const struct {
+    unsigned byte;
+    const char *flush, *atomic_write;
+} statements[] = {
+    {0xa1, "no", "no"},
+    {0xa3, "yes", "no"},
+    {0xa5, "no", "yes"},
+    {0xa7, "yes", "yes"},
+};
+
 static void peer_cfg_survives_its_descriptor(void **state) {
     (void)state;
     for (unsigned byte = 0; byte <= UINT8_MAX; byte++) {
+        const char *flush = "not stated", *atomic_write = "not stated";
+        unsigned char expected = byte != 0;
+        char line[128];
+        for (size_t i = 0; i < LENGTH(statements); i++)
+            if (statements[i].byte == byte) {
+                flush = statements[i].flush;
+                atomic_write = statements[i].atomic_write;
+                expected = (unsigned char)byte;
+            }
+        snprintf(line, sizeof(line),
+                 "direct write to PMem: %s, native flush: %s, native atomic write: %s",
+                 byte != 0 ? "yes" : "no", flush, atomic_write);
         const unsigned char received[3] = {(unsigned char)byte, 0xff, 0xff};
         unsigned char desc[2] = {0x5a, 0x5a};
         struct rpma_peer_cfg *pcfg = NULL;
@@ -165,16 +189,21 @@ static void peer_cfg_survives_its_descriptor(void **state) {
         bool supported = byte == 0;
         logged_forget();
         MUST(rpma_peer_cfg_from_descriptor(received, 1 + byte % 3, &pcfg));
-        assert_string_equal(logged_line(RPMA_LOG_LEVEL_INFO, 0)->message,
-                            byte != 0 ? "direct write to PMem: yes"
-                                      : "direct write to PMem: no");
+        assert_string_equal(logged_line(RPMA_LOG_LEVEL_INFO, 0)->message, line);
         MUST(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &supported));
         assert_int_equal(supported, byte != 0);
         MUST(rpma_peer_cfg_get_descriptor_size(pcfg, &size));
         assert_int_equal(size, 1);
         MUST(rpma_peer_cfg_get_descriptor(pcfg, desc));
-        assert_int_equal(desc[0], byte != 0);
+        assert_int_equal(desc[0], expected);
         assert_int_equal(desc[1], 0x5a);
+        // Without direct write to PMem the byte is 0 in every release.
+        MUST(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, false));
+        MUST(rpma_peer_cfg_get_descriptor(pcfg, desc));
+        assert_int_equal(desc[0], 0);
+        MUST(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
+        MUST(rpma_peer_cfg_get_descriptor(pcfg, desc));
+        assert_int_equal(desc[0], expected == 0 ? 1 : expected);
         MUST(rpma_peer_cfg_delete(&pcfg));
     }
 }

@@ -97,6 +97,9 @@ int rdma_disconnect(struct rdma_cm_id *id) {
         fake_misuse("rdma_disconnect: no QP");
     if (!found || call->failed)
         return fake_answer(call);
+    struct fake_qp *qp = id->qp ? fake_find(FAKE_QP, id->qp, "rdma_disconnect") : NULL;
+    if (qp)
+        qp->failed = true;
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_disconnect(): never connected.
     return found->asked || found->answered ? 0 : refuse(EINVAL);
 }

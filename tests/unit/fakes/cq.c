@@ -174,9 +174,15 @@ void fake_notify(struct ibv_cq *cq) {
     fake_queue_push(&inside(cq)->channel->queue, inside(cq));
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer(), COMPST_ERROR: with the
+// completion of an operation that failed, the queue pair goes to the error state.
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc) {
+    struct ibv_qp *qp = wc->status != IBV_WC_SUCCESS ? fake_qp(wc->qp_num) : NULL;
     FAKE_LOCKED;
     struct fake_cq *found = inside(cq);
+    struct fake_qp *failed = qp ? fake_find(FAKE_QP, qp, "fake_complete") : NULL;
+    if (failed)
+        failed->failed = true;
     const unsigned room = sizeof(found->wc) / sizeof(found->wc[0]);
     if (found->wc_count == room)
         fake_misuse("fake_complete: the test overflows the CQ");

@@ -93,6 +93,7 @@ struct fake_qp {
     struct fake_object object;
     struct fake_qp_ex qp; // its base is what the library sees
     bool extended;
+    bool failed;                     // in the error state
     uint32_t receives, max_receives; // posted; fakes take none of them away
     struct ibv_qp_cap cap;           // what the queues really have
     bool building;                   // between ibv_wr_start() and ibv_wr_complete()

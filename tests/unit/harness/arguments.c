@@ -42,6 +42,7 @@ static const struct {
     {"retry_count", 5},
     {"rnr_retry_count", 5},
     {"tos", 5},
+    {"mode", RPMA_FLUSH_MODE_NATIVE},
     {"max_ops", 2},
     {"nsge", 1},
 };

@@ -50,13 +50,13 @@ bool world_peer(struct world *w) {
 
 // The tests of decisions run over older releases, to which a function of this one must not be
 // linked: found by name where a test asks for it.
-static bool set_max_sge(struct world *w, const char *setter, void *cfg, uint32_t max_sge) {
+static bool set_number(struct world *w, const char *setter, void *cfg, uint32_t value) {
     int (*set)(void *, uint32_t);
-    if (max_sge == 0)
+    if (value == 0)
         return true;
     *(void **)&set = dlsym(RTLD_DEFAULT, setter);
     world_begin(w);
-    return world_step(w, set(cfg, max_sge), setter, __FILE__, __LINE__);
+    return world_step(w, set(cfg, value), setter, __FILE__, __LINE__);
 }
 
 static bool lend(struct world *w, uint32_t size, struct rpma_cq **cq, const char *setter) {
@@ -87,7 +87,7 @@ static bool drop_newer(struct world *w, void *handle, const char *name) {
 static bool make_srq(struct world *w, const struct shape *shape) {
     return STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg)) &&
            STEP(w, rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, shape->srq_rcq_size)) &&
-           set_max_sge(w, "rpma_srq_cfg_set_max_sge", w->h.srq_cfg, shape->max_sge) &&
+           set_number(w, "rpma_srq_cfg_set_max_sge", w->h.srq_cfg, shape->max_sge) &&
            STEP(w, rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq)) &&
            STEP(w, rpma_conn_cfg_set_srq(w->h.cfg, w->h.srq));
 }
@@ -96,9 +96,10 @@ bool world_cfg(struct world *w, const struct shape *shape) {
     return STEP(w, rpma_conn_cfg_new(&w->h.cfg)) &&
            STEP(w, rpma_conn_cfg_set_compl_channel(w->h.cfg, shape->shared)) &&
            STEP(w, rpma_conn_cfg_set_rcq_size(w->h.cfg, shape->rcq_size)) &&
-           set_max_sge(w, "rpma_conn_cfg_set_max_sge", w->h.cfg, shape->max_sge) &&
            lend(w, shape->lent_cq, &w->h.lent_cq, "rpma_conn_cfg_set_cq") &&
            lend(w, shape->lent_rcq, &w->h.lent_rcq, "rpma_conn_cfg_set_rcq") &&
+           set_number(w, "rpma_conn_cfg_set_max_sge", w->h.cfg, shape->max_sge) &&
+           set_number(w, "rpma_conn_cfg_set_flush_mode", w->h.cfg, shape->flush_mode) &&
            (!shape->srq || make_srq(w, shape));
 }
 

@@ -59,7 +59,8 @@ struct shape {
     uint8_t private_data;  // bytes both ways
     uint32_t lent_cq;      // size of a main CQ of the program; 0: the connection has its own
     uint32_t lent_rcq;     // the same for receives
-    uint32_t max_sge;      // of the connection and of the shared receive queue; 0: the default
+    enum rpma_flush_mode flush_mode;
+    uint32_t max_sge; // of the connection and of the shared receive queue; 0: the default
 };
 
 // A step: true when it succeeded. In a plain test everything else fails the test.

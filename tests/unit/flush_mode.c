@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// flush_mode.c -- who decides how a connection flushes and writes atomically: the program, the
+// operator, the other side, the own device; and what the log says when the guess was wrong.
+
+#include "operation.h"
+
+#include <stdlib.h>
+
+#ifdef TEST_NATIVE_FLUSH
+enum { BUILD_FLUSHES = true };
+#else
+enum { BUILD_FLUSHES = false };
+#endif
+#ifdef TEST_NATIVE_ATOMIC_WRITE
+enum { BUILD_WRITES_ATOMICALLY = true };
+#else
+enum { BUILD_WRITES_ATOMICALLY = false };
+#endif
+
+enum { WITH_FLUSH = 1 << 11 }; // IBV_QP_EX_WITH_FLUSH: older headers lack the name
+
+// The byte of a peer configuration with direct write to PMem.
+enum { SILENT = 0x01, SERVES = 0xa1, SERVES_FLUSH = 0x02, SERVES_ATOMIC_WRITE = 0x04 };
+
+static struct world w;
+static const char eight[9] = "8 bytes!";
+
+// Applies what the other side states; the warnings that this brings.
+static unsigned apply(unsigned byte) {
+    const unsigned char desc[1] = {(unsigned char)byte};
+    struct rpma_peer_cfg *pcfg = NULL;
+    MUST(rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &pcfg));
+    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, pcfg));
+    EXPECT_CALLS("");
+    const unsigned warnings = logged_count(RPMA_LOG_LEVEL_WARNING);
+    MUST(rpma_peer_cfg_delete(&pcfg));
+    return warnings;
+}
+
+static int flush(enum rpma_flush_type type) {
+    return rpma_flush(w.h.conn, w.h.remote, 8, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
+}
+
+static void expect_flushes(bool native) {
+    static const enum rpma_flush_type types[] = {RPMA_FLUSH_TYPE_VISIBILITY,
+                                                 RPMA_FLUSH_TYPE_PERSISTENT};
+    for (size_t i = 0; i < LENGTH(types); i++) {
+        struct rpma_batch *batch = NULL;
+        MUST(flush(types[i]));
+        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
+        MUST(rpma_batch_new(w.h.conn, 1, &batch));
+        MUST(rpma_batch_flush(batch, w.h.remote, 8, 8, types[i], 1, NULL));
+        MUST(rpma_batch_post(batch, NULL));
+        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
+        MUST(rpma_batch_delete(&batch));
+    }
+}
+
+static void expect_atomic_writes(bool native) {
+    struct rpma_batch *batch = NULL;
+    for (int flags = 1; flags <= RPMA_F_COMPLETION_ALWAYS; flags += 2) {
+        MUST(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, flags, NULL));
+        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_atomic_write ibv_wr_complete"
+                            : "ibv_post_send");
+    }
+    MUST(rpma_batch_new(w.h.conn, 1, &batch));
+    MUST(rpma_batch_atomic_write(batch, w.h.remote, 8, eight, 1, NULL));
+    MUST(rpma_batch_post(batch, NULL));
+    EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_atomic_write ibv_wr_complete" : "ibv_post_send");
+    MUST(rpma_batch_delete(&batch));
+}
+
+// A connection on a device that has both operations, or neither.
+static void new_conn(bool native, enum rpma_flush_mode mode) {
+    fake_device()->native_flush = fake_device()->native_atomic_write = native;
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &(const struct shape){.flush_mode = mode});
+}
+
+// ---- who decides ---------------------------------------------------------------------------
+
+static const struct {
+    const char *value;
+    enum rpma_flush_mode mode;
+} operators[] = {
+    {NULL, RPMA_FLUSH_MODE_AUTO},
+    {"auto", RPMA_FLUSH_MODE_AUTO},
+    {"emulated", RPMA_FLUSH_MODE_EMULATED},
+    {"native", RPMA_FLUSH_MODE_NATIVE},
+};
+
+static const unsigned statements[] = {SILENT, SERVES, SERVES | SERVES_FLUSH,
+                                      SERVES | SERVES_ATOMIC_WRITE,
+                                      SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE};
+
+// The first that chooses counts: the program, then the operator.
+static enum rpma_flush_mode choice(enum rpma_flush_mode program,
+                                   enum rpma_flush_mode operators) {
+    return program != RPMA_FLUSH_MODE_AUTO ? program : operators;
+}
+
+static bool is_native(bool device, enum rpma_flush_mode chosen, unsigned statement) {
+    const bool denied = (statement & SERVES) == SERVES && (statement & SERVES_FLUSH) == 0;
+    return device && BUILD_FLUSHES &&
+           (chosen == RPMA_FLUSH_MODE_NATIVE || (chosen == RPMA_FLUSH_MODE_AUTO && !denied));
+}
+
+static void decide(bool device, enum rpma_flush_mode program, size_t o, bool incoming) {
+    const enum rpma_flush_mode chosen = choice(program, operators[o].mode);
+    const bool possible = device && BUILD_FLUSHES;
+    const struct shape shape = {.flush_mode = program, .incoming = incoming};
+    fake_reset();
+    fake_device()->native_flush = fake_device()->native_atomic_write = device;
+    memset(&w.h, 0, sizeof(w.h));
+    if (operators[o].value)
+        setenv("RPMA_FLUSH", operators[o].value, 1);
+    world_peer(&w);
+    unsetenv("RPMA_FLUSH");
+    world_request(&w, &shape);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING),
+                     program == RPMA_FLUSH_MODE_NATIVE && !possible);
+    const bool asked = fake_last("rdma_create_qp_ex")->qp.send_ops_flags & WITH_FLUSH;
+    assert_int_equal(asked, possible && chosen != RPMA_FLUSH_MODE_EMULATED);
+    world_connect(&w, &shape);
+    expect_flushes(is_native(device, chosen, SILENT));
+    for (size_t i = 0; i < LENGTH(statements); i++) {
+        const bool native = is_native(device, chosen, statements[i]);
+        assert_int_equal(apply(statements[i]),
+                         native && !is_native(device, RPMA_FLUSH_MODE_AUTO, statements[i]));
+        expect_flushes(native);
+    }
+    world_drop(&w);
+}
+
+static void first_choice_counts(void **state) {
+    (void)state;
+    for (int device = 0; device < 2; device++)
+        for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++)
+            for (size_t o = 0; o < LENGTH(operators); o++)
+                for (int incoming = 0; incoming < 2; incoming++)
+                    decide(device, (enum rpma_flush_mode)mode, o, incoming);
+}
+
+// Nobody but the other side has a say in atomic writes.
+static void atomic_writes_follow_the_other_side(void **state) {
+    (void)state;
+    for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++)
+        for (int device = 0; device < 2; device++) {
+            const bool possible = device && BUILD_WRITES_ATOMICALLY;
+            new_conn(device, (enum rpma_flush_mode)mode);
+            expect_atomic_writes(possible);
+            for (size_t i = 0; i < LENGTH(statements); i++) {
+                apply(statements[i]);
+                expect_atomic_writes(possible && (statements[i] == SILENT ||
+                                                  (statements[i] & SERVES_ATOMIC_WRITE)));
+            }
+            world_drop(&w);
+        }
+}
+
+// A batch keeps its operations as they were added.
+static void added_operations_stay(void **state) {
+    (void)state;
+    new_conn(true, RPMA_FLUSH_MODE_AUTO);
+    MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
+    for (int i = 0; i < 2; i++) {
+        MUST(
+            rpma_batch_flush(w.h.batch, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL));
+        MUST(rpma_batch_atomic_write(w.h.batch, w.h.remote, 8, eight, 1, NULL));
+        apply(SERVES);
+    }
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    assert_int_equal(fake_posted(0)->opcode, BUILD_FLUSHES ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
+    assert_int_equal(fake_posted(1)->opcode,
+                     BUILD_WRITES_ATOMICALLY ? FAKE_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
+    assert_int_equal(fake_posted(2)->opcode, IBV_WR_RDMA_READ);
+    assert_int_equal(fake_posted(3)->opcode, IBV_WR_RDMA_WRITE);
+    world_drop(&w);
+}
+
+// ---- what this side states -----------------------------------------------------------------
+
+// By its device and its build; what the operator chose for its own flushes does not count.
+static void statement_is_what_the_device_serves(void **state) {
+    (void)state;
+    for (unsigned device = 0; device < 4; device++)
+        for (size_t o = 0; o < LENGTH(operators); o++) {
+            const bool flushes = device & 1, writes_atomically = device & 2;
+            unsigned char desc[1] = {0};
+            fake_reset();
+            fake_device()->native_flush = flushes;
+            fake_device()->native_atomic_write = writes_atomically;
+            memset(&w.h, 0, sizeof(w.h));
+            if (operators[o].value)
+                setenv("RPMA_FLUSH", operators[o].value, 1);
+            world_peer(&w);
+            unsetenv("RPMA_FLUSH");
+            MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
+            assert_int_equal(desc[0], SILENT);
+            MUST(rpma_peer_cfg_set_native(w.h.pcfg, w.h.peer));
+            EXPECT_CALLS("");
+            MUST(rpma_mr_dereg(&w.h.mr));
+            MUST(rpma_peer_delete(&w.h.peer)); // the configuration has a copy
+            MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
+            assert_int_equal(
+                desc[0],
+                SERVES | (flushes && BUILD_FLUSHES ? SERVES_FLUSH : 0) |
+                    (writes_atomically && BUILD_WRITES_ATOMICALLY ? SERVES_ATOMIC_WRITE : 0));
+            world_drop(&w);
+        }
+}
+
+// Applied without the way through a descriptor, a statement needs no direct write to PMem.
+static void statement_holds_without_a_descriptor(void **state) {
+    (void)state;
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w); // on a device without native flush
+    MUST(rpma_peer_cfg_set_native(w.h.pcfg, w.h.peer));
+    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
+    MUST(rpma_mr_dereg(&w.h.mr));
+    MUST(rpma_peer_delete(&w.h.peer));
+    fake_device()->native_flush = true;
+    MUST(rpma_peer_new(fake_context(0), &w.h.peer));
+    world_request(&w, &(const struct shape){.name = "AUTO"});
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
+    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+    EXPECT_CALLS("ibv_post_send");
+    world_drop(&w);
+}
+
+// ---- a wrong guess -------------------------------------------------------------------------
+
+static const struct ending {
+    unsigned statement;
+    bool flushes, fails, no_query, warns;
+} endings[] = {
+    {SILENT, true, true, false, true},
+    {SILENT, true, false, false, false},               // nothing went wrong
+    {SILENT, false, true, false, false},               // something else went wrong
+    {SILENT, true, true, true, false},                 // the device does not say
+    {SERVES | SERVES_FLUSH, true, true, false, false}, // they knew
+    {SERVES, true, true, false, false},
+};
+
+static void fail_an_operation(void) {
+    const struct ibv_wc wc = {.status = IBV_WC_REM_ACCESS_ERR, .qp_num = world_qp(&w)->qp_num};
+    fake_complete(fake_cq_on(world_cq_fd(world_cq(&w)), 0), &wc);
+}
+
+static void expect_line(bool native) {
+    const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_WARNING, 0);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
+    assert_non_null(
+        strstr(line->message, native ? "serves native flushes" : "serves emulated flushes"));
+    assert_non_null(
+        strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
+}
+
+static void end(const struct ending *e, bool native, bool by_batch, bool disconnects) {
+    fake_reset();
+    new_conn(native, RPMA_FLUSH_MODE_AUTO);
+    apply(e->statement);
+    if (by_batch) {
+        MUST(rpma_batch_new(w.h.conn, 1, &w.h.batch));
+        if (e->flushes)
+            MUST(rpma_batch_flush(w.h.batch, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1,
+                                  NULL));
+        MUST(rpma_batch_delete(&w.h.batch));
+    } else if (e->flushes) {
+        MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+    }
+    if (e->fails)
+        fail_an_operation();
+    fake_device()->no_query = e->no_query;
+    unsigned warnings = 0;
+    if (disconnects) {
+        MUST(rpma_conn_disconnect(w.h.conn));
+        warnings = logged_count(RPMA_LOG_LEVEL_WARNING);
+        if (e->warns)
+            expect_line(native && BUILD_FLUSHES);
+    }
+    MUST(rpma_conn_delete(&w.h.conn));
+    if (!disconnects && e->warns)
+        expect_line(native && BUILD_FLUSHES);
+    assert_int_equal(warnings + logged_count(RPMA_LOG_LEVEL_WARNING), e->warns);
+    world_drop(&w);
+}
+
+// One line at the end of the connection, and none for a pair that works.
+static void wrong_guess_is_told(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LENGTH(endings); i++)
+        for (int way = 0; way < 8; way++)
+            end(&endings[i], way & 1, way & 2, way & 4);
+}
+
+// A refused flush was not posted: it is not what failed.
+static void refused_flush_is_no_guess(void **state) {
+    (void)state;
+    new_conn(true, RPMA_FLUSH_MODE_AUTO);
+    apply(0);
+    MUST(rpma_batch_new(w.h.conn, 1, &w.h.batch));
+    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
+                 RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
+    EXPECT_ERROR(
+        rpma_batch_flush(w.h.batch, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
+        RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
+    fail_an_operation();
+    MUST(rpma_batch_delete(&w.h.batch));
+    MUST(rpma_conn_delete(&w.h.conn));
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+    world_drop(&w);
+}
+
+// Other threads may use the connection while one of them ends it.
+static void own_disconnection_is_no_failure(void **state) {
+    (void)state;
+    new_conn(true, RPMA_FLUSH_MODE_AUTO);
+    MUST(rpma_conn_disconnect(w.h.conn));
+    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+    MUST(rpma_conn_disconnect(w.h.conn));
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+    MUST(rpma_conn_delete(&w.h.conn));
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+    world_drop(&w);
+}
+
+int main(void) {
+    unsetenv("RPMA_FLUSH");
+    const struct CMUnitTest tests[] = {
+        TEST(first_choice_counts),
+        TEST(atomic_writes_follow_the_other_side),
+        TEST(added_operations_stay),
+        TEST(statement_is_what_the_device_serves),
+        TEST(statement_holds_without_a_descriptor),
+        TEST(wrong_guess_is_told),
+        TEST(refused_flush_is_no_guess),
+        TEST(own_disconnection_is_no_failure),
+    };
+    return UNIT_RUN("flush_mode", tests);
+}
