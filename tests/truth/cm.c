@@ -37,6 +37,21 @@ static void resolve(const char *question, struct sockaddr *source, struct sockad
     rdma_destroy_id(id);
 }
 
+static void set_option(const char *question, struct rdma_cm_id *id, int level, int name,
+                       size_t length) {
+    uint32_t value = 18;
+    says(question, rdma_set_option(id, level, name, &value, length));
+}
+
+static void ask_options(struct rdma_cm_id *id) {
+    set_option("option: type of service", id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 1);
+    set_option("option: type of service, 4 bytes", id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, 4);
+    set_option("option: timeout", id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 1);
+    set_option("option: timeout, 4 bytes", id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, 4);
+    set_option("option: name of no option", id, RDMA_OPTION_ID, 99, 1);
+    set_option("option: level of no option", id, 99, RDMA_OPTION_ID_TOS, 1);
+}
+
 void ask_addresses(void) {
     struct sockaddr_in nobody = address_of("192.0.2.1");
     struct sockaddr_in none = {.sin_family = AF_UNSPEC};
@@ -50,6 +65,7 @@ void ask_addresses(void) {
     resolve("resolve: source of nobody here", any(&nobody), any(&own_address));
     resolve("resolve: families differ", (struct sockaddr *)&six, any(&own_address));
     struct rdma_cm_id *id = new_id(NULL);
+    ask_options(id);
     says("resolve: own address", rdma_resolve_addr(id, NULL, any(&own_address), 1000));
     is("resolve: device found", id->verbs != NULL);
     is("resolve: port", id->port_num);
@@ -58,6 +74,8 @@ void ask_addresses(void) {
     says("resolve: again", rdma_resolve_addr(id, NULL, any(&own_address), 1000));
     says("route: first", rdma_resolve_route(id, 1000));
     says("route: again", rdma_resolve_route(id, 1000));
+    set_option("option: timeout behind the route", id, RDMA_OPTION_ID,
+               RDMA_OPTION_ID_ACK_TIMEOUT, 1);
     rdma_destroy_id(id);
     id = bound_id();
     is("bind: address kept",

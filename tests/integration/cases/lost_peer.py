@@ -74,18 +74,33 @@ def fails(side, status, posted, earliest, latest, behind=0):
 
 
 def hears_nothing(side, seconds=LONG_ENOUGH):
+    """
+    No completion, and no event but that of a kernel which looks for the neighbour by chance (Linux
+    7.3, drivers/infiniband/core/cma.c, cma_netevent_callback()).
+    """
     side.refuses("ERR_TIMEOUT", "wc", timeout=seconds * 1000)
-    side.refuses("ERR_TIMEOUT", "event", timeout=1)
+    side.begin("event", timeout=1)
+    code, answer = side.take()
+    expect((code, answer.get("event")) in (("ERR_TIMEOUT", None), ("ok", "UNREACHABLE")), True,
+           f"{side.name}: {code} {answer}")
+
+
+def is_closed(side):
+    """CLOSED comes, possibly behind what hears_nothing() knows."""
+    answer = side("event", timeout=300000)
+    if answer["event"] == "UNREACHABLE":
+        answer = side("event", timeout=300000)
+    expect(answer["event"], "CLOSED", f"{side.name}: event")
 
 
 # ---- under operations ----------------------------------------------------------------------
 
 @case("lost", "{verb} to nobody, {ack} ms and {retry} retries: RETRY_EXC_ERR in time",
-      [{"verb": verb, "ack": ack, "retry": retry}
-       for verb, ack, retry in (("write", 100, 3), ("read", 100, 3), ("send", 100, 3),
-                                ("flush", 100, 3), ("write", 500, 1), ("read", 50, 6),
-                                ("write", 1000, 0))],
-      needs=(lab.LIMITED_RETRIES,), shows=("RETRY_EXC_ERR: any",))
+      [{"verb": "write", "ack": 100, "retry": 3, "shows": ("RETRY_EXC_ERR: any",)},
+       *({"verb": verb, "ack": ack, "retry": retry}
+         for verb, ack, retry in (("read", 100, 3), ("send", 100, 3), ("flush", 100, 3),
+                                  ("write", 500, 1), ("read", 50, 6), ("write", 1000, 0)))],
+      needs=(lab.LIMITED_RETRIES,))
 def posted_to_nobody(test, verb, ack, retry):
     """The other host's cable is out before the operations are posted, and stays out."""
     server, client, port, _ = with_settings(test, client={"ack": ack, "retry": retry})
@@ -120,36 +135,32 @@ def clients_count(test):
     """The server is left with the timeout of the CM, which is half a second (exponent 17)."""
     ack, retry = 20, 2
     cm_timeout = 4096 << 17
-    server, client, _, port = with_settings(test, client={"ack": ack, "retry": retry})
+    server, _, _, port = with_settings(test, client={"ack": ack, "retry": retry})
     cut(port)
     posted = post(server, "write", region=1)
     fails(server, "RETRY_EXC_ERR", posted, *bounds(cm_timeout // 1000000, retry))
-    expect(client.is_alive, True, "the client")
 
 
 @case("lost", "what the server set: its retry count holds for nobody", needs=(lab.LIMITED_RETRIES,))
 def servers_count(test):
     """With the server's count the write would fail after 20 ms; the client's 7 has no end here."""
-    server, client, _, port = with_settings(test, server={"ack": 20, "retry": 0})
+    server, _, _, port = with_settings(test, server={"ack": 20, "retry": 0})
     cut(port)
     post(server, "write", region=1)
     hears_nothing(server)
     mend(port)
     server.completion(timeout=FOR_EVER * 1000)
-    disconnect(client, server)
 
 
 @case("lost", "what the server set: its timeout holds for what it posts",
       needs=(lab.LIMITED_RETRIES,))
 def servers_timeout(test):
-    """With that of the CM it would take 536 ms and more for each try."""
+    """With that of the CM it would take 3.7 s at least, which is more than twice the bound."""
     ack, retry = 20, 6
-    server, client, _, port = with_settings(test, server={"ack": ack}, client={"retry": retry})
-    expect(2 * bounds(ack, retry)[1] < 536 * (retry + 1), True, "the two can be told apart")
+    server, _, _, port = with_settings(test, server={"ack": ack}, client={"retry": retry})
     cut(port)
     posted = post(server, "write", region=1)
     fails(server, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
-    expect(client.is_alive, True, "the client")
 
 
 @case("lost", "no receive: the sender's own count holds for nobody", needs=(lab.WAITING_MESSAGES,))
@@ -167,8 +178,7 @@ def senders_count(test):
                   {"receiver": "server", "sender": "client", "count": 2}],
       needs=(lab.WAITING_MESSAGES,))
 def receivers_count(test, receiver, sender, count):
-    """The CM of Linux asks for 655 ms between two tries."""
-    pause = 655
+    pause = 655  # milliseconds between two tries, which the CM of Linux asks for
     sides = with_settings(test, **{receiver: {"rnr": count}})
     side = sides[("server", "client").index(sender)]
     posted = post(side, "send")
@@ -257,7 +267,7 @@ def tcp_gives_up(test, verb, status):
     if status != "SUCCESS":
         client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
     client.completion(status, timeout=300000)
-    client.event("CLOSED", within=300)
+    is_closed(client)
     expect(milliseconds(posted) > 1000, True, "TCP repeats longer than the settings say")
 
 
