@@ -20,6 +20,7 @@ from . import establishing
 from . import threads
 from . import fork
 from . import crowd
+from . import line
 from . import overrun
 from . import removal
 from . import signals

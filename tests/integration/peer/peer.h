@@ -33,6 +33,7 @@ struct world {
     struct rpma_mr_remote *remote[MAX_REGIONS];
     struct rpma_conn_cfg *cfg[MAX_OTHERS];
     struct rpma_srq *srq[MAX_OTHERS];
+    struct rpma_cq *lent[MAX_OTHERS]; /* of this program, for its connections */
     struct rpma_conn_req *req[MAX_CONNS];
     struct rpma_conn *conn[MAX_CONNS];
     struct rpma_batch *batch[MAX_OTHERS];
@@ -84,5 +85,6 @@ extern const struct command process_commands[];
 extern const struct command crowd_commands[];
 extern const struct command raw_commands[];
 extern const struct command serve_commands[];
+extern const struct command line_commands[];
 
 #endif /* PEER_PEER_H */

@@ -49,11 +49,32 @@ static int set_sizes(struct rpma_conn_cfg *cfg, const struct args *args) {
     return ret;
 }
 
+static int do_lend(const struct args *args) {
+    return rpma_cq_new(world.peer, (uint32_t)arg_number(args, "size"),
+                       &world.lent[arg_slot(args, "lent", MAX_OTHERS)]);
+}
+
+static int do_lend_no_more(const struct args *args) {
+    return rpma_cq_delete(&world.lent[arg_slot(args, "lent", MAX_OTHERS)]);
+}
+
+/* The queues of this program that the connections share. */
+static int set_lent(struct rpma_conn_cfg *cfg, const struct args *args) {
+    int ret = 0;
+    if (arg_text_or(args, "lent", NULL) != NULL)
+        ret = rpma_conn_cfg_set_cq(cfg, world.lent[arg_slot(args, "lent", MAX_OTHERS)]);
+    if (ret == 0 && arg_text_or(args, "lent-rcq", NULL) != NULL)
+        ret = rpma_conn_cfg_set_rcq(cfg, world.lent[arg_slot(args, "lent-rcq", MAX_OTHERS)]);
+    return ret;
+}
+
 static int do_cfg(const struct args *args) {
     struct rpma_conn_cfg **cfg = &world.cfg[arg_slot(args, "cfg", MAX_OTHERS)];
     int ret = rpma_conn_cfg_new(cfg);
     if (ret == 0)
         ret = set_sizes(*cfg, args);
+    if (ret == 0)
+        ret = set_lent(*cfg, args);
     if (ret == 0 && arg_text_or(args, "timeout", NULL) != NULL)
         ret = rpma_conn_cfg_set_timeout(*cfg, (int)arg_number(args, "timeout"));
     if (ret == 0 && arg_text_or(args, "ack", NULL) != NULL)
@@ -134,6 +155,8 @@ static int do_release(const struct args *args) {
     for (size_t i = 0; i < MAX_OTHERS; i++) {
         keep_first(&ret, rpma_conn_cfg_delete(&world.cfg[i]));
         keep_first(&ret, rpma_srq_delete(&world.srq[i]));
+        if (world.lent[i] != NULL)
+            keep_first(&ret, rpma_cq_delete(&world.lent[i]));
     }
     for (size_t i = 0; i < MAX_REGIONS; i++) {
         keep_first(&ret, rpma_mr_dereg(&world.mr[i]));
@@ -149,6 +172,8 @@ const struct command setup_commands[] = {
     {"peer-delete", do_peer_delete},
     {"cfg", do_cfg},
     {"srq", do_srq},
+    {"lend", do_lend},
+    {"lend-no-more", do_lend_no_more},
     {"pcfg", do_pcfg},
     {"apply-pcfg", do_apply_pcfg},
     {"release", do_release},

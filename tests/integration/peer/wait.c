@@ -37,6 +37,10 @@ struct rpma_cq *the_queue(const struct args *args) {
         ret = rpma_conn_get_rcq(the_conn(args), &cq);
     else if (strcmp(name, "srq") == 0)
         ret = rpma_srq_get_rcq(world.srq[arg_slot(args, "srq", MAX_OTHERS)], &cq);
+    else if (strcmp(name, "lent") == 0) {
+        cq = world.lent[arg_slot(args, "lent", MAX_OTHERS)];
+        ret = 0;
+    }
     if (ret != 0 || cq == NULL)
         bad_script("%s: no queue '%s'", args->verb, name);
     return cq;
