@@ -39,6 +39,21 @@ extern "C" {
 #define LIBRPMA_DEPRECATED(instead) __attribute__((deprecated(instead)))
 #endif
 
+/* ---- version ----------------------------------------------------------------------------- */
+
+/* Of this header; rpma_version() has that of the library. */
+#define RPMA_VERSION_MAJOR 1
+#define RPMA_VERSION_MINOR 4
+#define RPMA_VERSION_PATCH 0
+
+/* One number for a version; a later version has a greater one. */
+#define RPMA_VERSION_NUMBER(major, minor, patch) ((major) << 16 | (minor) << 8 | (patch))
+#define RPMA_VERSION \
+    RPMA_VERSION_NUMBER(RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR, RPMA_VERSION_PATCH)
+
+/* The version of the library that runs, as RPMA_VERSION_NUMBER() makes it. Cannot fail. */
+uint32_t rpma_version(void);
+
 /* ---- return codes ---------------------------------------------------------------------- */
 
 #define RPMA_E_UNKNOWN (-100000)         /* a failure without a known cause */
@@ -130,6 +145,10 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
  */
 int rpma_peer_delete(struct rpma_peer **peer_ptr);
 
+/* *pd_ptr = the protection domain of the peer, owned by it: for calls of libibverbs that this
+ * library does not have. RPMA_E_INVAL. */
+int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr);
+
 /* ---- memory regions --------------------------------------------------------------------- */
 
 struct rpma_mr_local;  /* memory of this process, registered with a peer */
@@ -169,6 +188,9 @@ int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc);
 
 /* *desc_size = bytes that rpma_mr_get_descriptor() writes. RPMA_E_INVAL. */
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size);
+
+/* *ibv_mr_ptr = the region of libibverbs, owned by mr. RPMA_E_INVAL. */
+int rpma_mr_get_ibv_mr(const struct rpma_mr_local *mr, struct ibv_mr **ibv_mr_ptr);
 
 /*
  * Advises the provider about len bytes at offset (advice and flags: ibv_advise_mr(3)).
@@ -260,8 +282,8 @@ enum rpma_flush_mode {
     RPMA_FLUSH_MODE_NATIVE    /* by the device's own operation; without it emulated */
 };
 
-/* Makes a configuration: timeout 1000 ms, CQ, SQ and RQ of 10, one element, no receive CQ, no
- * shared channel, no SRQ, flushes AUTO. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Makes a configuration: timeout 1000 ms, CQ, SQ and RQ of 10, one element, 8 bytes inline, no
+ * receive CQ, no shared channel, no SRQ, flushes AUTO. RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
@@ -319,6 +341,12 @@ int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos);
  * before what the other side states. RPMA_E_INVAL (also: another value). */
 int rpma_conn_cfg_set_flush_mode(struct rpma_conn_cfg *cfg, enum rpma_flush_mode mode);
 int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flush_mode *mode);
+
+/* Bytes that one write or send with RPMA_F_INLINE may carry; what the device takes is checked
+ * when a connection request is made. Every connection takes 8, which atomic writes need.
+ * RPMA_E_INVAL. */
+int rpma_conn_cfg_set_inline_size(struct rpma_conn_cfg *cfg, uint32_t inline_size);
+int rpma_conn_cfg_get_inline_size(const struct rpma_conn_cfg *cfg, uint32_t *inline_size);
 
 /* Whether all CQs of a connection share one completion channel: then rpma_conn_wait() serves
  * them, rpma_cq_wait() does not. RPMA_E_INVAL. */
@@ -454,6 +482,9 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr);
 /* *qp_num = number of the queue pair, as in the qp_num of its completions. RPMA_E_INVAL. */
 int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
 
+/* *qp_ptr = the queue pair of libibverbs, owned by the connection. RPMA_E_INVAL. */
+int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr);
+
 /* *cq_ptr = main CQ, owned by the connection unless rpma_cq_new() made it. RPMA_E_INVAL. */
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr);
 
@@ -478,6 +509,11 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
 /* Completion of an operation: one of these must be given; failures complete always. */
 #define RPMA_F_COMPLETION_ON_ERROR (1 << 0)
 #define RPMA_F_COMPLETION_ALWAYS (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
+
+/* For writes and sends, beside one of the above: the bytes are copied while the operation is
+ * posted, so that their memory is free at once. At most inline_size bytes of the connection's
+ * configuration, else RPMA_E_PROVIDER. Other operations ignore it. */
+#define RPMA_F_INLINE (1 << 3)
 
 /* Not used by any function; kept for sources that name it. */
 #define RPMA_W_WAIT_FOR_COMPLETION (1)
@@ -663,6 +699,9 @@ int rpma_cq_wait(struct rpma_cq *cq);
  * RPMA_E_PROVIDER, RPMA_E_UNKNOWN. */
 int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
                    int *num_entries_got);
+
+/* *ibv_cq_ptr = the queue of libibverbs, owned by cq. RPMA_E_INVAL. */
+int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr);
 
 /* ---- logging ----------------------------------------------------------------------------- */
 

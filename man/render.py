@@ -45,7 +45,7 @@ LONG_PAGE = 4   # subsections that make a list of contents worth while
 # Order and titles of the index; the first prefix that fits takes the function.
 GROUPS = [
     ("Devices", ("rpma_utils_get", "rpma_utils_ibv")),
-    ("Peer", ("rpma_peer_new", "rpma_peer_delete")),
+    ("Peer", ("rpma_peer_new", "rpma_peer_delete", "rpma_peer_get_ibv")),
     ("Peer configuration", ("rpma_peer_cfg",)),
     ("Memory regions", ("rpma_mr",)),
     ("Endpoint", ("rpma_ep",)),
@@ -61,7 +61,7 @@ GROUPS = [
     ("Shared receive queue configuration", ("rpma_srq_cfg",)),
     ("Shared receive queue", ("rpma_srq",)),
     ("Logging", ("rpma_log",)),
-    ("Return codes", ("rpma_err",)),
+    ("Return codes and version", ("rpma_err", "rpma_version")),
 ]
 INDEX_ORDER = [title for title, _ in GROUPS if title != "Of old releases"] + ["Of old releases"]
 

@@ -3,6 +3,7 @@
 
 // batch_post.cc -- export: the post of a batch
 
+#include <algorithm>
 #include <utility>
 
 #include "api/post.hh"
@@ -54,7 +55,7 @@ void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
     default:
         ibv_wr_send_imm(qpx, wr.imm_data);
     }
-    if ((wr.send_flags & IBV_SEND_INLINE) != 0)
+    if ((wr.send_flags & IBV_SEND_INLINE) != 0 && wr.num_sge == 1)
         ibv_wr_set_inline_data(qpx, reinterpret_cast<void *>(wr.sg_list->addr),
                                wr.sg_list->length);
     else
@@ -119,6 +120,14 @@ int post_list(rpma_batch &batch) {
     return ibv_post_send(batch.qp, batch.pending, &batch.pending);
 }
 
+// Of the operations from one on.
+uint64_t most_inline_bytes(const ibv_send_wr *wr, const ibv_send_wr *end) {
+    uint64_t most = 0;
+    for (; wr != end; wr = wr->next)
+        most = std::max(most, inline_bytes(wr->send_flags, wr->sg_list, wr->num_sge));
+    return most;
+}
+
 int operation_failed(const char *function, const rpma_batch &batch, ibv_send_wr wr, int result,
                      const Text &place) {
     wr.tso.hdr = batch.qp; // where post_send() keeps it
@@ -140,9 +149,10 @@ int operation_failed(const char *function, const rpma_batch &batch, ibv_send_wr 
     batch.resumed = rest;
     if (batch.is_native && !has_list(*rest)) {
         Call call(function);
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result),
-                           send_advice(result, *batch.qp).chars,
-                           "ibv_wr_complete(operations=%" PRIu32 ")", all);
+        RPMA_FAIL_ADVISING(
+            call, RPMA_E_PROVIDER, post_error(result),
+            send_advice(result, *batch.qp, most_inline_bytes(rest, &batch.free->wr)).chars,
+            "ibv_wr_complete(operations=%" PRIu32 ")", all);
         return call.finish();
     }
     place.add("operation %" PRIu32 " of %" PRIu32 ": ",

@@ -57,6 +57,13 @@ int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num) {
     return 0;
 }
 
+int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(qp_ptr == NULL);
+    *qp_ptr = conn->qp;
+    return 0;
+}
+
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(cq_ptr == NULL);

@@ -172,6 +172,19 @@ int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flus
     return 0;
 }
 
+int rpma_conn_cfg_set_inline_size(struct rpma_conn_cfg *cfg, uint32_t inline_size) {
+    RPMA_REFUSE(cfg == NULL);
+    cfg->inline_size = inline_size;
+    return 0;
+}
+
+int rpma_conn_cfg_get_inline_size(const struct rpma_conn_cfg *cfg, uint32_t *inline_size) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(inline_size == NULL);
+    *inline_size = cfg->inline_size;
+    return 0;
+}
+
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared) {
     RPMA_REFUSE(cfg == NULL);
     cfg->shared_channel = shared;

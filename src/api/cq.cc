@@ -34,6 +34,13 @@ int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {
     return 0;
 }
 
+int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr) {
+    RPMA_REFUSE(cq == NULL);
+    RPMA_REFUSE(ibv_cq_ptr == NULL);
+    *ibv_cq_ptr = &cq->queue();
+    return 0;
+}
+
 int rpma_cq_wait(struct rpma_cq *cq) {
     RPMA_REFUSE(cq == NULL);
     Call call(__func__);

@@ -83,7 +83,7 @@ list_operation(const char *function, Target target, ibv_wr_opcode opcode, const 
     const int used = gather(function, sgl, nsge, sges);
     if (used < 0) [[unlikely]]
         return RPMA_E_INVAL;
-    describe(request.wr, opcode, used, signaled(flags), imm, op_context);
+    describe(request.wr, opcode, used, flags_for(opcode, flags), imm, op_context);
     request.wr.wr.rdma = {remote_addr, rkey};
     target.note_elements(used);
     return target.finish(function, request, sges);

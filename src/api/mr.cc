@@ -52,6 +52,13 @@ int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size) {
     return 0;
 }
 
+int rpma_mr_get_ibv_mr(const struct rpma_mr_local *mr, struct ibv_mr **ibv_mr_ptr) {
+    RPMA_REFUSE(mr == NULL);
+    RPMA_REFUSE(ibv_mr_ptr == NULL);
+    *ibv_mr_ptr = mr->region.get();
+    return 0;
+}
+
 int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(desc == NULL);

@@ -102,7 +102,7 @@ template <class Target>
 transfer(const char *function, Target target, ibv_wr_opcode opcode, const rpma_mr_local *local,
          size_t local_offset, const rpma_mr_remote *remote, size_t remote_offset, size_t len,
          int flags, uint32_t imm, const void *op_context) {
-    const uint64_t send_flags = signaled(flags);
+    const uint64_t send_flags = flags_for(opcode, flags);
     if (local == nullptr || remote == nullptr) [[unlikely]] {
         if (local != nullptr || remote != nullptr || (local_offset | remote_offset | len) != 0)
             return refuse_regions(function, opcode == IBV_WR_RDMA_READ, local, remote);
@@ -122,7 +122,7 @@ template <class Target>
 [[gnu::always_inline]] inline int
 message(const char *function, Target target, ibv_wr_opcode opcode, const rpma_mr_local *src,
         size_t offset, size_t len, int flags, uint32_t imm, const void *op_context) {
-    const uint64_t send_flags = signaled(flags);
+    const uint64_t send_flags = carrying(flags);
     if (src == nullptr) [[unlikely]]
         return target.finish_empty(function, opcode, send_flags, imm, op_context);
     typename Target::Request request(target);

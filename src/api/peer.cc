@@ -15,6 +15,13 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr) {
     return call.deliver(rpma_peer::create(call, *ibv_ctx), peer_ptr);
 }
 
+int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr) {
+    RPMA_REFUSE(peer == NULL);
+    RPMA_REFUSE(pd_ptr == NULL);
+    *pd_ptr = &peer->pd();
+    return 0;
+}
+
 int rpma_peer_delete(struct rpma_peer **peer_ptr) {
     RPMA_REFUSE(peer_ptr == NULL);
     return delete_or_keep(__func__, peer_ptr);

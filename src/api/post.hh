@@ -44,9 +44,29 @@ inline Text post_advice(int result, const char *queue, uint32_t room, const char
     return text;
 }
 
-inline Text send_advice(int result, ibv_qp &qp) {
-    const uint32_t room = is_full(result) ? send_queue_room(qp) : 0;
-    return post_advice(result, "send", room, "rpma_conn_cfg_set_sq_size");
+// Bytes that the provider is to copy while it takes a request. By value, so that a failed post
+// hands over no request but the members that are read.
+inline uint64_t inline_bytes(unsigned send_flags, const ibv_sge *sges, int num_sge) {
+    uint64_t bytes = 0;
+    if ((send_flags & IBV_SEND_INLINE) != 0)
+        for (int i = 0; i < num_sge; i++)
+            bytes += sges[i].length;
+    return bytes;
+}
+
+// bytes is how many the request was to carry inline. Too many of them are asked for first: a
+// provider may say ENOMEM (mlx5) or ENOSPC (wr_set_inline_data() of rxe) as of a full queue.
+inline Text send_advice(int result, ibv_qp &qp, uint64_t bytes) {
+    if (!is_full(result) && bytes == 0)
+        return post_advice(result, "send", 0, "");
+    const ibv_qp_cap holds = capacities(qp);
+    if (bytes <= holds.max_inline_data || holds.max_inline_data == 0)
+        return post_advice(result, "send", holds.max_send_wr, "rpma_conn_cfg_set_sq_size");
+    Text text;
+    text.add("; %" PRIu64 " bytes are to go inline, the connection takes %" PRIu32
+             " at most: make it more with rpma_conn_cfg_set_inline_size()",
+             bytes, holds.max_inline_data);
+    return text;
 }
 
 // The request comes by value: its address would be kept over the provider's call.
@@ -58,11 +78,13 @@ inline Text send_advice(int result, ibv_qp &qp) {
     const ibv_sge &sge = wr.num_sge > 0 ? wr.sg_list[0] : none;
     ibv_qp &qp = *static_cast<ibv_qp *>(wr.tso.hdr);
     const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result), send_advice(result, qp).chars,
-                       "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
-                       ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
-                       place, opcode_text(wr.opcode), is_send ? 0 : wr.wr.rdma.remote_addr,
-                       sge.addr, sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+    RPMA_FAIL_ADVISING(
+        call, RPMA_E_PROVIDER, post_error(result),
+        send_advice(result, qp, inline_bytes(wr.send_flags, wr.sg_list, wr.num_sge)).chars,
+        "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
+        ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
+        place, opcode_text(wr.opcode), is_send ? 0 : wr.wr.rdma.remote_addr, sge.addr,
+        sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
     // Who has a key may use the memory: keys are for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
              is_send ? 0 : wr.wr.rdma.rkey, sge.lkey);
@@ -84,9 +106,9 @@ inline Text send_advice(int result, ibv_qp &qp) {
                                                            uint64_t remote_addr, size_t len,
                                                            int result) {
     Call call(function);
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, post_error(result), send_advice(result, qp).chars,
-                       "ibv_wr_complete(remote_addr=0x%" PRIx64 ", length=%zu)", remote_addr,
-                       len);
+    RPMA_FAIL_ADVISING(
+        call, RPMA_E_PROVIDER, post_error(result), send_advice(result, qp, 0).chars,
+        "ibv_wr_complete(remote_addr=0x%" PRIx64 ", length=%zu)", remote_addr, len);
     return call.finish();
 }
 

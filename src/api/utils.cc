@@ -68,6 +68,10 @@ const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event) {
     return event_text(conn_event);
 }
 
+uint32_t rpma_version(void) {
+    return RPMA_VERSION;
+}
+
 const char *rpma_err_2str(int ret) {
     switch (ret) {
     case 0:

@@ -46,6 +46,7 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<uint8_t> rnr_retry_count = 7;
     std::atomic<uint8_t> tos = 0; // 0: the system's default
     std::atomic<rpma_flush_mode> flush_mode = RPMA_FLUSH_MODE_AUTO;
+    std::atomic<uint32_t> inline_size = RPMA_ATOMIC_WRITE_ALIGNMENT;
     std::atomic<bool> shared_channel = false;
     std::atomic<rpma_srq *> srq = nullptr; // borrowed
     std::atomic<rpma_cq *> cq = nullptr;   // borrowed; nullptr: a CQ of its own

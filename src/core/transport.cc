@@ -91,7 +91,7 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
         .max_recv_wr = cfg.rq_size,
         .max_send_sge = made.max_sge,
         .max_recv_sge = made.max_sge,
-        .max_inline_data = RPMA_ATOMIC_WRITE_ALIGNMENT,
+        .max_inline_data = std::max<uint32_t>(cfg.inline_size, RPMA_ATOMIC_WRITE_ALIGNMENT),
     };
     made.qp = peer.create_qp(call, *made.id.get(), capacities,
                              peer.native_operations(flush_mode), made.cq().queue(),

@@ -24,6 +24,17 @@ inline uint64_t signaled(int flags) {
     return static_cast<uint64_t>(flags) & IBV_SEND_SIGNALED;
 }
 
+// The same, and whether the bytes are to be copied. Only what carries bytes away may ask for
+// that: rxe would copy the memory that a read is for (init_send_wqe() of rdma-core 56).
+inline uint64_t carrying(int flags) {
+    static_assert(IBV_SEND_INLINE == RPMA_F_INLINE);
+    return static_cast<uint64_t>(flags) & (IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+}
+
+inline uint64_t flags_for(ibv_wr_opcode opcode, int flags) {
+    return opcode == IBV_WR_RDMA_READ ? signaled(flags) : carrying(flags);
+}
+
 inline ibv_sge slice(const rpma_mr_local &mr, std::size_t offset, std::size_t len) {
     return {mr.addr + offset, static_cast<uint32_t>(len), mr.lkey};
 }

@@ -191,6 +191,10 @@ QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
     Text advice =
         limit_advice("the larger queue", std::max(wanted.max_send_wr, wanted.max_recv_wr),
                      "max_qp_wr", most);
+    // No attribute of a device says how much it takes.
+    if (error == EINVAL && wanted.max_inline_data > RPMA_ATOMIC_WRITE_ALIGNMENT)
+        advice.add("; where the device takes fewer bytes inline, ask for less with "
+                   "rpma_conn_cfg_set_inline_size()");
     if (id.verbs != attributes.pd->context)
         advice.add("; the connection is on device %s, the peer on %s",
                    ibv_get_device_name(id.verbs->device),

@@ -67,11 +67,11 @@ ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel) {
     return nullptr;
 }
 
-uint32_t send_queue_room(ibv_qp &qp) {
+ibv_qp_cap capacities(ibv_qp &qp) {
     ibv_qp_attr attributes = {};
     ibv_qp_init_attr initial = {};
-    return ibv_query_qp(&qp, &attributes, IBV_QP_CAP, &initial) == 0 ? initial.cap.max_send_wr
-                                                                     : 0;
+    return ibv_query_qp(&qp, &attributes, IBV_QP_CAP, &initial) == 0 ? initial.cap
+                                                                     : ibv_qp_cap{};
 }
 
 bool has_failed(ibv_qp &qp) {

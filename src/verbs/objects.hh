@@ -59,8 +59,8 @@ CompChannel create_comp_channel(Call &call, ibv_context &device);
 // event. nullptr: RPMA_E_NO_COMPLETION (nothing to read, or a signal came), RPMA_E_PROVIDER.
 ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel);
 
-// How much the send queue holds, 0 if the device does not say; for the log.
-uint32_t send_queue_room(ibv_qp &qp);
+// What the queue pair was made for, zeros if the device does not say; for the log.
+ibv_qp_cap capacities(ibv_qp &qp);
 
 // Whether an operation failed: the queue pair is in its error state.
 bool has_failed(ibv_qp &qp);

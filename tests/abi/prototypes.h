@@ -52,6 +52,7 @@ int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *share
 int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg, struct rpma_cq **cq_ptr);
 int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size);
 int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flush_mode *mode);
+int rpma_conn_cfg_get_inline_size(const struct rpma_conn_cfg *cfg, uint32_t *inline_size);
 int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg, struct rpma_cq **rcq_ptr);
 int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg *cfg, uint32_t *rcq_size);
@@ -69,6 +70,7 @@ int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);
 int rpma_conn_cfg_set_cq(struct rpma_conn_cfg *cfg, struct rpma_cq *cq);
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size);
 int rpma_conn_cfg_set_flush_mode(struct rpma_conn_cfg *cfg, enum rpma_flush_mode mode);
+int rpma_conn_cfg_set_inline_size(struct rpma_conn_cfg *cfg, uint32_t inline_size);
 int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq);
 int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg *cfg, uint32_t rcq_size);
@@ -89,6 +91,7 @@ int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr);
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
                                struct rpma_conn_private_data *pdata);
+int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr);
 int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr);
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
@@ -108,6 +111,7 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
 int rpma_cq_delete(struct rpma_cq **cq_ptr);
 int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl);
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
+int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr);
 int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
                    int *num_entries_got);
 int rpma_cq_new(struct rpma_peer *peer, uint32_t size, struct rpma_cq **cq_ptr);
@@ -129,6 +133,7 @@ int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advi
 int rpma_mr_dereg(struct rpma_mr_local **mr_ptr);
 int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc);
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size);
+int rpma_mr_get_ibv_mr(const struct rpma_mr_local *mr, struct ibv_mr **ibv_mr_ptr);
 int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr);
 int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size);
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
@@ -148,6 +153,7 @@ int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr);
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported);
 int rpma_peer_cfg_set_native(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
 int rpma_peer_delete(struct rpma_peer **peer_ptr);
+int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr);
 int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
 int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t dst_offset,
               const struct rpma_mr_remote *src, size_t src_offset, size_t len, int flags,
@@ -186,6 +192,7 @@ const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event);
 int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context **ibv_ctx_ptr);
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_odp_capable);
+uint32_t rpma_version(void);
 int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                const struct rpma_mr_local *src, size_t src_offset, size_t len, int flags,
                const void *op_context);

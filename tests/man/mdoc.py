@@ -90,7 +90,7 @@ class Page:
             elif line.macro == "Fa":
                 args += line.args
             elif line.macro == "Fc":
-                found.append((name, result, args))
+                found.append((name, result, [] if args == ["void"] else args))
             elif line.macro == "Fn":
                 found.append((line.args[0], result, line.args[1:]))
         return found

@@ -14,7 +14,8 @@ static struct world w;
 static struct rpma_mr_remote *misaligned;
 static char bytes[8];
 
-static const int flags[] = {RPMA_F_COMPLETION_ON_ERROR, RPMA_F_COMPLETION_ALWAYS, 1 << 4, -1};
+static const int flags[] = {RPMA_F_COMPLETION_ON_ERROR, RPMA_F_COMPLETION_ALWAYS, 1 << 4,
+                            RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE, -1};
 static const size_t lengths[] = {0, 1, 8, WORLD_MEMORY_SIZE, UINT32_MAX};
 static const size_t offsets[] = {0, 8, WORLD_REMOTE_SIZE - 8, WORLD_REMOTE_SIZE - 3,
                                  SIZE_MAX - 7};
@@ -95,6 +96,9 @@ static void add_if_valid(const struct operation *o) {
 static void add_with_regions(struct operation o) {
     for (size_t i = 0; i < LENGTH(lengths); i++)
         for (size_t k = 0; k < LENGTH(offsets); k++) {
+            // Inline data is read at once, so it has to be there.
+            if (o.flags & RPMA_F_INLINE && offsets[k] >= WORLD_MEMORY_SIZE)
+                continue;
             o.len = lengths[i];
             o.remote_offset = offsets[k];
             o.local_offset = offsets[k] + 1;

@@ -321,6 +321,27 @@ static void getters_tell_queue_pair_and_queues(void **state) {
     world_drop(&w);
 }
 
+static void objects_of_libibverbs_are_those_that_were_made(void **state) {
+    (void)state;
+    struct ibv_pd *pd = NULL;
+    struct ibv_mr *mr = NULL;
+    struct ibv_qp *qp = NULL;
+    struct ibv_cq *cq = NULL;
+    memset(&w.h, 0, sizeof(w.h));
+    world_conn(&w, &(const struct shape){0});
+    MUST(rpma_peer_get_ibv_pd(w.h.peer, &pd));
+    MUST(rpma_mr_get_ibv_mr(w.h.mr, &mr));
+    MUST(rpma_conn_get_ibv_qp(w.h.conn, &qp));
+    MUST(rpma_cq_get_ibv_cq(world_cq(&w), &cq));
+    EXPECT_CALLS("");
+    assert_ptr_equal(mr->pd, pd);
+    assert_ptr_equal(mr->addr, w.memory);
+    assert_ptr_equal(qp, world_qp(&w));
+    assert_ptr_equal(qp->pd, pd);
+    assert_ptr_equal(qp->send_cq, cq);
+    world_drop(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(events_have_meanings),
@@ -337,6 +358,7 @@ int main(void) {
         TEST(delete_takes_all_steps_and_reports_the_first_failure),
         TEST(delete_does_not_mind_what_waits),
         TEST(getters_tell_queue_pair_and_queues),
+        TEST(objects_of_libibverbs_are_those_that_were_made),
     };
     return UNIT_RUN("conn", tests);
 }

@@ -167,6 +167,13 @@ static int many_shared_elements(void) {
 }
 
 // A header and its payload, of a connection that has one element.
+CALL(much_inline, request_with(rpma_conn_cfg_set_inline_size, 100000))
+
+static int write_much_inline(void) {
+    return rpma_write(w->h.conn, w->h.remote, 0, w->h.mr, 16, 24,
+                      RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE, NULL);
+}
+
 static int long_list(void) {
     const struct rpma_sge sgl[2] = {{w->h.mr, 16, 8}, {w->h.mr, 32, 16}};
     return rpma_writev(w->h.conn, w->h.remote, 8, sgl, 2, RPMA_F_COMPLETION_ALWAYS, NULL);
@@ -405,6 +412,8 @@ const struct failure failures[] = {
     {"request: two receive cqs", PEER, NULL, 0, lent_rcq_and_srq, 0, NULL},
     {"request: cq of a connection", CONNECTED, NULL, 0, cq_of_connection, 0, NULL},
     {"request: cq of another device", PEER, NULL, 0, cq_of_other_device, 0, NULL},
+    {"request: too much inline", PEER, NULL, 0, much_inline, 0, NULL},
+    {"write: too much inline", CONNECTED, NULL, 0, write_much_inline, 0, NULL},
     {"request: too many elements", PEER, NULL, 0, many_elements, 0, NULL},
     {"request: ack timeout", PEER, "rdma_set_option", ENOSYS, request_with_timeout, 0, NULL},
     {"request: type of service", PEER, "rdma_set_option", ENOSYS, request_with_tos, 0, NULL},

@@ -29,6 +29,7 @@ static const struct setting {
     {"conn_cfg", "rnr_retry_count", sizeof(uint32_t), 7, {0, 1, 6, 7}},
     {"conn_cfg", "tos", sizeof(uint8_t), 0, {0, 1, 0x68, UINT8_MAX}},
     {"conn_cfg", "flush_mode", sizeof(uint32_t), RPMA_FLUSH_MODE_AUTO, {0, 1, 2, 0}},
+    {"conn_cfg", "inline_size", sizeof(uint32_t), 8, {0, 8, 64, UINT32_MAX}},
     {"conn_cfg", "compl_channel", sizeof(bool), false, {true, false, true, false}},
     {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
     {"conn_cfg", "cq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},

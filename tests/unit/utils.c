@@ -223,6 +223,18 @@ static void events_have_texts(void **state) {
                             cases[i].text);
 }
 
+// The header says it in numbers, the project in words, the library by a call.
+static void version_is_that_of_the_project(void **state) {
+    (void)state;
+    char text[32];
+    const uint32_t version = rpma_version();
+    snprintf(text, sizeof(text), "%u.%u.%u", version >> 16, version >> 8 & 0xff,
+             version & 0xff);
+    assert_string_equal(text, PROJECT_VERSION);
+    assert_int_equal(version, RPMA_VERSION);
+    assert_true(RPMA_VERSION_NUMBER(1, 3, 255) < RPMA_VERSION_NUMBER(1, 4, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(address_leads_to_a_device),
@@ -235,6 +247,7 @@ int main(void) {
         TEST(odp_is_unknown_when_the_device_says_nothing),
         TEST(codes_have_texts),
         TEST(events_have_texts),
+        TEST(version_is_that_of_the_project),
     };
     return UNIT_RUN("utils", tests);
 }

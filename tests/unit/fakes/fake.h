@@ -59,7 +59,8 @@ struct fake_post { // a work request of ibv_post_send(), or what an ibv_wr_*() b
             struct ibv_sge sge; // the first
         };
     };
-    unsigned char inlined[8]; // the bytes themselves: with IBV_SEND_INLINE, or atomic write
+    unsigned char inlined[64]; // the bytes themselves: with IBV_SEND_INLINE, or atomic write
+    size_t inlined_bytes;
     uint64_t flush_len;
     unsigned flush_type, flush_level;
 };
@@ -190,6 +191,7 @@ struct fake_device {
     uint32_t max_wr;              // the largest send, receive or shared receive queue
     int max_sge, max_sge_rd;      // elements of a work request, and of a read
     int max_srq_sge;              // elements of a receive in a shared receive queue
+    int inline_error;             // of a post with too much inline data; 0: EINVAL, as of rxe
     bool keeps_bad_wr;            // a post names a request only to refuse it alone, as of mlx5
     bool hides_refusals;          // as siw_post_send()
     enum ibv_transport_type transport;

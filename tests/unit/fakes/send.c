@@ -15,8 +15,26 @@ static struct fake_qp *qp_of(struct ibv_qp *qp) {
 
 // ---- lists ---------------------------------------------------------------------------------
 
+// As much as a post can show.
 static void copy_inline_data(struct fake_post *to, const void *bytes, size_t length) {
-    memcpy(to->inlined, bytes, length < sizeof(to->inlined) ? length : sizeof(to->inlined));
+    const size_t room =
+        to->inlined_bytes < sizeof(to->inlined) ? sizeof(to->inlined) - to->inlined_bytes : 0;
+    memcpy(to->inlined + (sizeof(to->inlined) - room), bytes, length < room ? length : room);
+    to->inlined_bytes += length;
+}
+
+// Nothing is read of what is too much: rxe looks at the lengths first.
+static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int num_sge) {
+    size_t length = 0;
+    to->num_sge = num_sge;
+    for (int i = 0; i < num_sge; i++)
+        length += sges[i].length;
+    for (int i = 0; i < num_sge && length <= FAKE_MAX_INLINE; i++) {
+        if (i < FAKE_MAX_SGE)
+            to->elements.sges[i] = sges[i];
+        copy_inline_data(to, (const void *)(uintptr_t)sges[i].addr, sges[i].length);
+    }
+    to->inlined_bytes = length;
 }
 
 // Reads what providers read, whatever the opcode is: libibverbs/cmd.c, ibv_cmd_post_send(), and
@@ -30,9 +48,7 @@ static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
     to->opcode = (int)wr->opcode;
     to->flags = wr->send_flags;
     if (wr->send_flags & IBV_SEND_INLINE) { // no key is looked at
-        to->num_sge = wr->num_sge;
-        to->sge = wr->sg_list[0];
-        copy_inline_data(to, (const void *)(uintptr_t)to->sge.addr, to->sge.length);
+        copy_inlined(to, wr->sg_list, wr->num_sge);
     } else {
         fake_copy_elements(&to->elements, "ibv_post_send", wr->sg_list, wr->num_sge);
     }
@@ -47,13 +63,16 @@ static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
     fake_touch(to, sizeof(*to));
 }
 
-// rdma-core 56, providers/rxe/rxe.c, validate_send_wr(): EINVAL for more elements than the
-// queue was made for.
+// rdma-core 56, providers/rxe/rxe.c, validate_send_wr(): EINVAL for more elements, or more
+// inline data, than the queue was made for. mlx5 says ENOMEM for the data (set_data_inl_seg()
+// of providers/mlx5/qp.c), which is what it says of a full queue.
 static int refusal(const struct fake_call *call, const struct fake_qp *qp,
                    const struct fake_post *post, bool is_first) {
     int error = 0;
     if (is_first ? call->failed : fake_fault_asked("send request", &error))
         return is_first ? call->error : error;
+    if (post->inlined_bytes > qp->cap.max_inline_data)
+        return fake_device()->inline_error ? fake_device()->inline_error : EINVAL;
     return (uint32_t)post->num_sge > qp->cap.max_send_sge ? EINVAL : 0;
 }
 
@@ -181,7 +200,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
         return;
     struct fake_post *post =
         build_remote(ex, "ibv_wr_atomic_write", FAKE_WR_ATOMIC_WRITE, rkey, remote_addr);
-    copy_inline_data(post, bytes, sizeof(post->inlined));
+    copy_inline_data(post, bytes, 8);
 }
 
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
@@ -218,7 +237,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), asks the flags whether there
-// is inline data, and wr_set_inline_data() of rxe (rdma-core 56) leaves them as they are.
+// is inline data, and wr_set_inline_data() of rxe (rdma-core 56) leaves them as they are. Too
+// much of it is ENOSPC there.
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length) {
     if (fake_is_quiet())
         return;
@@ -230,6 +250,8 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length)
             "ibv_wr_set_inline_data: without IBV_SEND_INLINE rxe takes it for elements");
     post->sge.length = (uint32_t)length;
     copy_inline_data(post, bytes, length);
+    if (length > building(ex, "ibv_wr_set_inline_data")->cap.max_inline_data)
+        building(ex, "ibv_wr_set_inline_data")->build_error = ENOSPC;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, wr_complete(): all requests, or none after a refusal.

@@ -44,6 +44,7 @@ static const struct {
     {"tos", 5},
     {"mode", RPMA_FLUSH_MODE_NATIVE},
     {"max_ops", 2},
+    {"inline_size", 16},
     {"nsge", 1},
 };
 
