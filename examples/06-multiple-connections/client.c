@@ -24,7 +24,7 @@ int main(int argc, char *argv[]) {
         open_client_side(&args, sizeof(struct content),
                          RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
     struct content *content = (void *)side.memory.ptr;
-    struct offer offer = make_offer(side.mr, false);
+    struct offer offer = make_offer(side.peer, side.mr, false);
     struct rpma_conn_req *req;
 
     fill_block(content->block, BLOCK_SIZE, args.number);

@@ -98,7 +98,8 @@ struct offer {
     uint8_t descriptors[48]; /* of the memory region, then of the peer configuration */
 };
 
-struct offer make_offer(const struct rpma_mr_local *mr, bool direct_write);
+struct offer make_offer(const struct rpma_peer *peer, const struct rpma_mr_local *mr,
+                        bool direct_write);
 
 /* The other side's offer, empty or not; fails when something else came. */
 struct offer received_offer(const struct rpma_conn *conn);

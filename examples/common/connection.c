@@ -57,13 +57,17 @@ struct rpma_ep *start_listening(struct rpma_peer *peer, const struct arguments *
     return ep;
 }
 
-struct offer make_offer(const struct rpma_mr_local *mr, bool direct_write) {
+// With direct write the configuration also carries what the device does natively, so that the
+// other side flushes and writes atomically in a way that works here.
+struct offer make_offer(const struct rpma_peer *peer, const struct rpma_mr_local *mr,
+                        bool direct_write) {
     struct offer offer = {0};
     struct rpma_peer_cfg *pcfg;
     size_t mr_size, pcfg_size;
 
     CALL(rpma_peer_cfg_new(&pcfg));
     CALL(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write));
+    CALL(rpma_peer_cfg_set_native(pcfg, peer));
     CALL(rpma_mr_get_descriptor_size(mr, &mr_size));
     CALL(rpma_peer_cfg_get_descriptor_size(pcfg, &pcfg_size));
     if (mr_size + pcfg_size > sizeof(offer.descriptors))

@@ -154,15 +154,15 @@ void rpma_conn::apply(const Call &call, bool direct_write_to_pmem, uint8_t serve
 #endif
 }
 
-uint32_t rpma_conn::begin_flushes() {
+// Another thread may have begun them, or changed what is allowed, and then has the last word.
+void rpma_conn::begin_flushes() {
+    constexpr uint32_t TRIED_ONES = (1U << FLUSH_UNTRIED) - 1;
     uint32_t seen = flushes.load(std::memory_order_relaxed);
     const uint32_t untried = seen >> FLUSH_UNTRIED;
-    if (untried == 0)
-        return seen;
-    trial_ |= TRIED;
-    // Whoever changes the word at the same time has the last word.
-    flushes.compare_exchange_strong(seen, untried, std::memory_order_relaxed);
-    return untried;
+    static_assert(TRIED == true);
+    trial_ |= static_cast<uint8_t>(untried != 0);
+    flushes.compare_exchange_strong(seen, (seen & TRIED_ONES) | untried,
+                                    std::memory_order_relaxed);
 }
 
 void rpma_conn::explain_flushes(const Call &call) {

@@ -79,8 +79,8 @@ struct rpma_conn : rpma::Allocated {
         const uint32_t types = word | word >> rpma::FLUSH_UNTRIED;
         return types | types >> rpma::FLUSH_NATIVELY;
     }
-    // The word of flushes, with those that were untried in the place of the others.
-    uint32_t begin_flushes();
+    // Puts untried flushes in the place of the others, and remembers that they were tried.
+    void begin_flushes();
 
     // What an operation needs stands first, so that it is in one cache line.
     ibv_qp *qp;
