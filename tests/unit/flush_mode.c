@@ -315,6 +315,18 @@ static void refused_flush_is_no_guess(void **state) {
     world_drop(&w);
 }
 
+// What was stated in the end counts, not what was tried before.
+static void statement_ends_the_guess(void **state) {
+    (void)state;
+    new_conn(true, RPMA_FLUSH_MODE_AUTO);
+    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+    apply(SERVES | SERVES_FLUSH);
+    fail_an_operation();
+    MUST(rpma_conn_delete(&w.h.conn));
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+    world_drop(&w);
+}
+
 // Other threads may use the connection while one of them ends it.
 static void own_disconnection_is_no_failure(void **state) {
     (void)state;
@@ -338,6 +350,7 @@ int main(void) {
         TEST(statement_holds_without_a_descriptor),
         TEST(wrong_guess_is_told),
         TEST(refused_flush_is_no_guess),
+        TEST(statement_ends_the_guess),
         TEST(own_disconnection_is_no_failure),
     };
     return UNIT_RUN("flush_mode", tests);

@@ -132,14 +132,16 @@ class Test:
             return False
         return lab.PROVIDER == "rxe" or "native flush: yes" in self.said()
 
-    def said(self):
-        """What the sides wrote to their standard error so far."""
-        text = []
+    def words(self):
+        """(name, what it wrote to its standard error so far) of each side."""
         for name, errors in self.errors:
-            errors.seek(0)
-            said = errors.read().decode(errors="replace")
-            text.append(f"==== {name}\n{said}")
-        return "\n".join(text)
+            # Not by seek(): the side writes at the same offset.
+            size = os.fstat(errors.fileno()).st_size
+            yield name, os.pread(errors.fileno(), size, 0).decode(errors="replace")
+
+    def said(self):
+        """The same in one text."""
+        return "\n".join(f"==== {name}\n{said}" for name, said in self.words())
 
     def finish(self):
         """Everything is given back while the processes live; then they end."""

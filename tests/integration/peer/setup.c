@@ -103,7 +103,8 @@ static int do_srq(const struct args *args) {
     return ret;
 }
 
-/* The descriptor of a configuration with direct write to PMem as asked for. */
+/* The descriptor of a configuration with direct write to PMem as asked for; native=1 states
+ * what the peer serves. */
 static int do_pcfg(const struct args *args) {
     struct rpma_peer_cfg *pcfg = NULL;
     unsigned char descriptor[16];
@@ -111,6 +112,8 @@ static int do_pcfg(const struct args *args) {
     int ret = rpma_peer_cfg_new(&pcfg);
     if (ret == 0)
         ret = rpma_peer_cfg_set_direct_write_to_pmem(pcfg, arg_number(args, "direct") != 0);
+    if (ret == 0 && arg_number_or(args, "native", 0) != 0)
+        ret = rpma_peer_cfg_set_native(pcfg, world.peer);
     if (ret == 0)
         ret = rpma_peer_cfg_get_descriptor_size(pcfg, &size);
     if (ret == 0 && size <= sizeof(descriptor))
@@ -118,6 +121,26 @@ static int do_pcfg(const struct args *args) {
     rpma_peer_cfg_delete(&pcfg);
     if (ret == 0)
         reply_bytes("desc", descriptor, size);
+    return ret;
+}
+
+/* What each byte says as a descriptor about direct write to PMem, from byte 0 on: 0 or 1. */
+static int do_pcfg_bytes(const struct args *args) {
+    unsigned char answers[256];
+    int ret = 0;
+    (void)args;
+    for (unsigned byte = 0; byte < sizeof(answers) && ret == 0; byte++) {
+        const unsigned char descriptor = (unsigned char)byte;
+        struct rpma_peer_cfg *pcfg = NULL;
+        bool direct = false;
+        ret = rpma_peer_cfg_from_descriptor(&descriptor, 1, &pcfg);
+        if (ret == 0)
+            ret = rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &direct);
+        answers[byte] = direct;
+        rpma_peer_cfg_delete(&pcfg);
+    }
+    if (ret == 0)
+        reply_bytes("direct", answers, sizeof(answers));
     return ret;
 }
 
@@ -175,6 +198,7 @@ const struct command setup_commands[] = {
     {"lend", do_lend},
     {"lend-no-more", do_lend_no_more},
     {"pcfg", do_pcfg},
+    {"pcfg-bytes", do_pcfg_bytes},
     {"apply-pcfg", do_apply_pcfg},
     {"release", do_release},
     {NULL, NULL},
