@@ -7,6 +7,7 @@ from . import data
 from . import lacking
 from . import queues
 from . import lists
+from . import inline
 from . import batches
 from . import batches_faults
 from . import batches_ends

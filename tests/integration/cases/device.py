@@ -156,7 +156,7 @@ def default_sizes(test):
     ten sends and ten receives on each side.
     """
     count = 10
-    server, client = connected(test)
+    server, client = connected(test, server_cfg="defaults")
     for side in (server, client):
         for number in range(count):
             side("recv", mr=0, off=64 * number, len=64, ctx=number)

@@ -26,9 +26,17 @@ struct rpma_conn_req *the_request(const struct args *args) {
     return req;
 }
 
+// The defaults, but on a busy machine an address takes more than a second to resolve.
+static const struct rpma_conn_cfg *patient_cfg(void) {
+    static struct rpma_conn_cfg *cfg;
+    if (cfg == NULL && rpma_conn_cfg_new(&cfg) == 0)
+        (void)rpma_conn_cfg_set_timeout(cfg, PATIENCE_MS);
+    return cfg;
+}
+
 static const struct rpma_conn_cfg *the_cfg(const struct args *args) {
     if (arg_text_or(args, "cfg", NULL) == NULL)
-        return NULL;
+        return arg_number_or(args, "defaults", 0) != 0 ? NULL : patient_cfg();
     return world.cfg[arg_slot(args, "cfg", MAX_OTHERS)];
 }
 

@@ -122,7 +122,8 @@ int any_operation(struct worker *w) {
 
 static void *work(void *argument) {
     struct worker *w = argument;
-    while (w->ret == 0 && now_ms() < w->deadline)
+    // On a busy machine the time may be over before the first one has begun.
+    while (w->ret == 0 && (w->rounds == 0 || now_ms() < w->deadline))
         w->ret = any_operation(w);
     if (w->ret == 0)
         w->ret = say_goodbye(w);

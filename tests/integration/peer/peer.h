@@ -24,6 +24,8 @@ struct memory {
     size_t size;
 };
 
+#define PATIENCE_MS 60000 // for an address, on a busy machine
+
 struct world {
     struct ibv_context *device;
     struct rpma_peer *peer;

@@ -40,7 +40,7 @@ static int set_sizes(struct rpma_conn_cfg *cfg, const struct args *args) {
         {"cq", rpma_conn_cfg_set_cq_size},          {"rcq", rpma_conn_cfg_set_rcq_size},
         {"sq", rpma_conn_cfg_set_sq_size},          {"rq", rpma_conn_cfg_set_rq_size},
         {"sge", rpma_conn_cfg_set_max_sge},         {"retry", rpma_conn_cfg_set_retry_count},
-        {"rnr", rpma_conn_cfg_set_rnr_retry_count},
+        {"rnr", rpma_conn_cfg_set_rnr_retry_count}, {"inline", rpma_conn_cfg_set_inline_size},
     };
     int ret = 0;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && ret == 0; i++)
@@ -75,8 +75,8 @@ static int do_cfg(const struct args *args) {
         ret = set_sizes(*cfg, args);
     if (ret == 0)
         ret = set_lent(*cfg, args);
-    if (ret == 0 && arg_text_or(args, "timeout", NULL) != NULL)
-        ret = rpma_conn_cfg_set_timeout(*cfg, (int)arg_number(args, "timeout"));
+    if (ret == 0)
+        ret = rpma_conn_cfg_set_timeout(*cfg, (int)arg_number_or(args, "timeout", PATIENCE_MS));
     if (ret == 0 && arg_text_or(args, "ack", NULL) != NULL)
         ret = rpma_conn_cfg_set_ack_timeout(*cfg, (int)arg_number(args, "ack"));
     if (ret == 0 && arg_text_or(args, "tos", NULL) != NULL)
