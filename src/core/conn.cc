@@ -166,8 +166,10 @@ void rpma_conn::begin_flushes() {
 }
 
 void rpma_conn::explain_flushes(const Call &call) {
-    // Only once: this side's own disconnection moves the queue pair to that state, too.
-    if (trial_.fetch_or(EXPLAINED) != TRIED || !has_failed(*qp))
+    // This side's own disconnection moves the queue pair to that state, too. So only who comes
+    // first says it, and looked before anybody else went on to disconnect.
+    const bool failed = trial_ == TRIED && has_failed(*qp);
+    if (trial_.fetch_or(EXPLAINED) != TRIED || !failed)
         return;
     const bool natively = flush_mode_ != RPMA_FLUSH_MODE_EMULATED;
     RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
