@@ -120,6 +120,15 @@ def list_rows(lists):
             yield [kind, length, *(spread(values, 0) for values in kinds[kind].values())]
 
 
+def queue_rows(queues):
+    """What many connections cost with one completion queue, and with one each."""
+    for figure in next(iter(queues.values())):
+        for size, by_figure in queues.items():
+            values = by_figure[figure]
+            digits = 0 if max(sum(values.values(), [])) >= 100 else 1
+            yield [figure, size, *(spread(each, digits) for each in values.values())]
+
+
 def cost_of_all(figure, size, value):
     """What a figure of one of size connections, or of operations in a queue, means for all."""
     if figure.endswith(" per second"):
@@ -166,6 +175,10 @@ def print_tables(results):
                     "instructions",
                     ["", "length", *next(iter(next(iter(results["lists"].values())).values()))],
                     list(list_rows(results["lists"])))
+        print_table("In the lab, connections on one completion queue of the program, and with one "
+                    "each",
+                    ["", "connections", *next(iter(next(iter(results["queues"].values())).values()))],
+                    list(queue_rows(results["queues"])))
         print_table("In the lab, two hosts on soft-RoCE, a nanosecond for each instruction: "
                     "median and quartiles\nof the rounds; the size is connections, or the "
                     "depth of the queue",

@@ -5,29 +5,8 @@
 
 #include "side.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static double resident_kib(void) {
-    unsigned long all, resident;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fscanf(file, "%lu %lu", &all, &resident) != 2)
-        give_up("/proc/self/statm cannot be read");
-    fclose(file);
-    return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1024;
-}
-
-static double descriptors(void) {
-    DIR *directory = opendir("/proc/self/fd");
-    if (directory == NULL)
-        give_up("/proc/self/fd cannot be read");
-    unsigned count = 0;
-    while (readdir(directory) != NULL)
-        count++;
-    closedir(directory);
-    return count;
-}
 
 // As the kernel counts them.
 static double regions(void) {

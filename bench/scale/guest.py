@@ -8,7 +8,7 @@ usage: guest.py STAGE ROUNDS MOST     STAGE has the programs scale and lists and
                                       library, MOST is how many connections there are at most
 
 Prints lines of library, kind, size, figure and value, separated by tabs; for lists the way of posting
-stands in place of the library.
+stands in place of the library, and for queues whether all connections share one.
 """
 
 import itertools
@@ -31,6 +31,8 @@ WAYS = ["plain", "built", "prepared", "hand-built", "hand-prepared"]
 LIST_KINDS = ["write", "write-flush"]
 LENGTHS = [1, 4, 16, 64]
 LIST_TIMES = 101
+QUEUES = ["one", "each"]
+LAPS = 5
 PORT = 7204
 
 
@@ -79,6 +81,18 @@ def measure_lists(stage):
     server.wait()
 
 
+def measure_queues(stage, sizes):
+    """One completion queue for all connections, or one for each."""
+    address = os.environ["LAB_ADDR_host2"]
+    client = Side(stage, "librpma", "host1", "queues")
+    for size, queues in itertools.product(sizes, QUEUES):
+        server = Side(stage, "librpma", "host2").start("server", address, PORT, 0)
+        for figure, value in client.figures(address, PORT, queues, size, LAPS):
+            print(queues, "queues", size, figure, value, sep="\t", flush=True)
+        server.kill()
+        server.wait()
+
+
 def main():
     stage, rounds, most = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
@@ -91,6 +105,8 @@ def main():
     for number in range(rounds):
         print(f"guest: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         measure_lists(stage)
+        sizes = CONNECTIONS + (MANY_CONNECTIONS if number % MANY_EVERY == 0 else [])
+        measure_queues(stage, [many for many in sizes if many <= most])
         runs = operations + connections
         if number % MANY_EVERY == 0:
             runs += many_connections

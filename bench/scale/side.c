@@ -5,10 +5,12 @@
 
 #include "side.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 void give_up(const char *what) {
     fprintf(stderr, "scale: %s\n", what);
@@ -59,19 +61,23 @@ struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg
     return conn;
 }
 
-struct target connect_with_queues(const struct side *side, uint32_t entries) {
-    struct target target;
-    struct rpma_conn_cfg *cfg;
-    must(rpma_conn_cfg_new(&cfg), "rpma_conn_cfg_new");
-    must(rpma_conn_cfg_set_sq_size(cfg, entries), "rpma_conn_cfg_set_sq_size");
-    must(rpma_conn_cfg_set_cq_size(cfg, entries), "rpma_conn_cfg_set_cq_size");
-    target.conn = connect_to(side, cfg);
-    rpma_conn_cfg_delete(&cfg);
+struct target connect_to_target(const struct side *side, const struct rpma_conn_cfg *cfg) {
+    struct target target = {.conn = connect_to(side, cfg)};
     must(rpma_conn_get_cq(target.conn, &target.cq), "rpma_conn_get_cq");
     struct rpma_conn_private_data data;
     must(rpma_conn_get_private_data(target.conn, &data), "rpma_conn_get_private_data");
     must(rpma_mr_remote_from_descriptor(data.ptr, data.len, &target.remote),
          "rpma_mr_remote_from_descriptor");
+    return target;
+}
+
+struct target connect_with_queues(const struct side *side, uint32_t entries) {
+    struct rpma_conn_cfg *cfg;
+    must(rpma_conn_cfg_new(&cfg), "rpma_conn_cfg_new");
+    must(rpma_conn_cfg_set_sq_size(cfg, entries), "rpma_conn_cfg_set_sq_size");
+    must(rpma_conn_cfg_set_cq_size(cfg, entries), "rpma_conn_cfg_set_cq_size");
+    const struct target target = connect_to_target(side, cfg);
+    rpma_conn_cfg_delete(&cfg);
     return target;
 }
 
@@ -108,6 +114,26 @@ double cpu_seconds(void) {
     getrusage(RUSAGE_SELF, &usage);
     return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+double resident_kib(void) {
+    unsigned long all, resident;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%lu %lu", &all, &resident) != 2)
+        give_up("/proc/self/statm cannot be read");
+    fclose(file);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+double descriptors(void) {
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory == NULL)
+        give_up("/proc/self/fd cannot be read");
+    unsigned count = 0;
+    while (readdir(directory) != NULL)
+        count++;
+    closedir(directory);
+    return count;
 }
 
 void print(const char *figure, double value) {

@@ -29,12 +29,14 @@ struct side open_side(const char *address, const char *port,
 
 // Connects and waits until the connection is up. cfg may be NULL.
 struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg *cfg);
-// A connection whose queues hold so many operations, and the region that the server described.
+// A connection with the region that the server described.
 struct target {
     struct rpma_conn *conn;
     struct rpma_cq *cq;
     struct rpma_mr_remote *remote;
 };
+struct target connect_to_target(const struct side *side, const struct rpma_conn_cfg *cfg);
+// The same; its queues hold so many operations.
 struct target connect_with_queues(const struct side *side, uint32_t entries);
 // Takes up to MOST_COMPLETIONS completions, waiting for the first one. Ends the program when an
 // operation failed.
@@ -45,6 +47,9 @@ void leave(struct rpma_conn *conn);
 
 double seconds(void);     // of the clock
 double cpu_seconds(void); // of this process, kernel included
+
+double resident_kib(void); // of this process
+double descriptors(void);
 
 void print(const char *figure, double value);
 void sort(double *values, size_t count);
