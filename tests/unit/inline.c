@@ -187,6 +187,19 @@ static void too_much_is_refused(void **state) {
     world_drop(&w);
 }
 
+// A device that does not say what the queue pair was made for.
+static void too_much_of_an_unknown_size_is_refused(void **state) {
+    (void)state;
+    new_conn(20);
+    fake_device()->no_query = true;
+    EXPECT_ERROR(rpma_write(w.h.conn, w.h.remote, 8, w.h.mr, 4, 33, FLAGS, NULL),
+                 RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", EINVAL,
+                 .any_calls = true);
+    assert_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "at most"));
+    fake_device()->no_query = false;
+    world_drop(&w);
+}
+
 static void too_much_in_a_batch_is_refused(void **state) {
     (void)state;
     uint32_t posted = 7;
@@ -208,6 +221,24 @@ static void too_much_in_a_batch_is_refused(void **state) {
 }
 
 #ifdef TEST_NATIVE_FLUSH
+static void nothing_may_go_inline_beside_a_native_flush(void **state) {
+    (void)state;
+    fake_device()->native_flush = true;
+    new_conn(20);
+    MUST(rpma_batch_new(w.h.conn, 2, &w.h.batch));
+    MUST(rpma_batch_send(w.h.batch, NULL, 0, 0, FLAGS, NULL));
+    MUST(rpma_batch_flush(w.h.batch, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL));
+    EXPECT_ERROR(
+        rpma_batch_flush(w.h.batch, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL),
+        RPMA_E_INVAL, "the batch is full", "the batch is full: it has room for 2 operations");
+    fake_forget();
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    assert_int_equal(fake_posted_count(), 2);
+    assert_int_equal(fake_posted(0)->num_sge, 0);
+    assert_int_equal(fake_posted(0)->inlined_bytes, 0);
+    world_drop(&w);
+}
+
 // Together with a native flush nothing of it is taken, and the error is not that of a full
 // queue, though it has the same number.
 static void too_much_beside_a_native_flush_is_refused(void **state) {
@@ -243,8 +274,10 @@ int main(void) {
         TEST(other_operations_ignore_the_flag),
         TEST(nothing_may_go_inline),
         TEST(too_much_is_refused),
+        TEST(too_much_of_an_unknown_size_is_refused),
         TEST(too_much_in_a_batch_is_refused),
 #ifdef TEST_NATIVE_FLUSH
+        TEST(nothing_may_go_inline_beside_a_native_flush),
         TEST(too_much_beside_a_native_flush_is_refused),
 #endif
     };
