@@ -80,6 +80,26 @@ static void request_needs_a_device_that_takes_as_much(void **state) {
     world_drop(&w);
 }
 
+// Both have to be so: much was asked for, and the device found an argument wrong.
+static void other_refusals_are_not_about_inline_data(void **state) {
+    (void)state;
+    memset(&w.h, 0, sizeof(w.h));
+    world_peer(&w);
+    world_cfg(&w, &(const struct shape){0});
+    for (int much = 0; much < 2; much++) {
+        const int error = much ? ENOMEM : EINVAL;
+        MUST(rpma_conn_cfg_set_inline_size(w.h.cfg, much ? 64 : 8));
+        fake_fail("rdma_create_qp_ex", 1, error);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                     RPMA_E_PROVIDER, "rdma_create_qp_ex()", "rdma_create_qp_ex()", error,
+                     .any_calls = true);
+        assert_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "inline_size"));
+        fake_faults_off();
+    }
+    world_drop(&w);
+}
+
 static void bytes_are_copied_while_they_are_posted(void **state) {
     (void)state;
     new_conn(20);
@@ -269,6 +289,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(queues_have_what_was_asked_for),
         TEST(request_needs_a_device_that_takes_as_much),
+        TEST(other_refusals_are_not_about_inline_data),
         TEST(bytes_are_copied_while_they_are_posted),
         TEST(batch_copies_with_each_post),
         TEST(other_operations_ignore_the_flag),

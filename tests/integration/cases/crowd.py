@@ -59,6 +59,13 @@ def serve_until_all_left(server):
             return
 
 
+def leave(server, everyone):
+    """The server, which serves, notices that all have left."""
+    together(everyone, "crowd-end")
+    pause(server)
+    serve_until_all_left(server)
+
+
 @case("scale", "{count} connections of {clients} processes: all write, flush, read back and "
       "exchange a message; nothing is left", [{"count": 1000, "clients": 2}], limit=120,
       builds=("native",), needs=(lab.MANY_CONNECTIONS,))
@@ -68,6 +75,10 @@ def crowd(test, count, clients):
     everyone = [process(test, 2, f"client {number}") for number in range(clients)]
     for client in everyone:
         make_client(client)
+    server.begin("serve")  # what a side makes once, it makes with its first connection
+    together(everyone, "crowd", count=1, addr=server.address, port=PORT)
+    together(everyone, "crowd-greet")
+    leave(server, everyone)
     before = lab.resources()
     heaps = {side: heap(side) for side in (server, *everyone)}
     server.begin("serve")
@@ -80,9 +91,7 @@ def crowd(test, count, clients):
     for number in range(count):
         server("check", off=number * SHARE, len=SHARE, seed=number)
     server.begin("serve")
-    together(everyone, "crowd-end")
-    pause(server)
-    serve_until_all_left(server)
+    leave(server, everyone)
     # librdmacm keeps its tables, which are some KiB for each thousand of connections.
     grown = {side.name: heap(side) - used for side, used in heaps.items()}
     test.transcript.append(f"heaps grew by {grown}")
