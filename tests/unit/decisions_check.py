@@ -45,9 +45,11 @@ def read_table(path):
 
 
 def news_ids(path):
+    """The labels: an entry ends with its own in parentheses, a row of a table has it in the last cell."""
+    label = r'([A-Z]\d+(?:, [A-Z]\d+)*|resources)'
     with open(path, encoding='utf-8') as file:
-        groups = re.findall(r'^- \(([A-Z]\d+(?:, [A-Z]\d+)*|resources)\)', file.read(), re.M)
-    return [name for group in groups for name in group.split(', ')]
+        groups = re.findall(rf'(?:\({label}\)|^\|.*\| {label} \|)$', file.read(), re.M)
+    return [name for group in groups for name in ''.join(group).split(', ')]
 
 
 def check_ids(executable, news, table):
