@@ -4,13 +4,15 @@
 
 """Runs in the lab: all measurements of scale/, for each library in turn, round by round.
 
-usage: guest.py STAGE ROUNDS MOST     STAGE has the programs scale and lists and a directory for each
-                                      library, MOST is how many connections there are at most
+usage: guest.py STAGE ROUNDS MOST     STAGE has the programs scale, lists and queues and a directory
+                                      for each library, MOST is how many connections there are at
+                                      most
 
 Prints lines of library, kind, size, figure and value, separated by tabs; for lists the way of posting
 stands in place of the library, and for queues whether all connections share one.
 """
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -36,61 +38,65 @@ LAPS = 5
 PORT = 7204
 
 
-class Side:
-    """The program on one host, with one library."""
+def command(stage, library, host, program, *arguments):
+    """A program on one host, with one library."""
+    return ["on", host, "env", f"LD_LIBRARY_PATH={stage / library}", stage / program,
+            *map(str, arguments)]
 
-    def __init__(self, stage, library, host, program="scale"):
-        self.command = ["on", host, "env", f"LD_LIBRARY_PATH={stage / library}",
-                        stage / program]
 
-    def start(self, *arguments):
-        process = subprocess.Popen([*self.command, *map(str, arguments)],
-                                   stdout=subprocess.PIPE, text=True)
+@contextlib.contextmanager
+def server(stage, library, receives):
+    """Serves on host2 until the block ends."""
+    arguments = ("server", os.environ["LAB_ADDR_host2"], PORT, receives)
+    process = subprocess.Popen(command(stage, library, "host2", "scale", *arguments),
+                               stdout=subprocess.PIPE, text=True)
+    try:
         if process.stdout.readline() != "listening\n":
             sys.exit(f"guest: the server did not start: {arguments}")
-        return process
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
-    def figures(self, *arguments):
-        done = subprocess.run([*self.command, *map(str, arguments)], check=False,
-                              stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            sys.exit(f"guest: {' '.join(map(str, arguments))} ended with {done.returncode}")
-        return [line.split("\t") for line in done.stdout.splitlines()]
+
+def figures(stage, library, program, *arguments):
+    """What a client on host1 prints: pairs of figure and value."""
+    done = subprocess.run(command(stage, library, "host1", program, *arguments), check=False,
+                          stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"guest: {program} {' '.join(map(str, arguments))} ended with {done.returncode}")
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def report(name, kind, size, pairs):
+    for figure, value in pairs:
+        print(name, kind, size, figure, value, sep="\t", flush=True)
 
 
 def measure(stage, library, receives, kind, size, *arguments):
-    """One run of both sides; prints its figures."""
-    address = os.environ["LAB_ADDR_host2"]
-    server = Side(stage, library, "host2").start("server", address, PORT, receives)
-    client = Side(stage, library, "host1")
-    for figure, value in client.figures(arguments[0], address, PORT, *arguments[1:]):
-        print(library, kind, size, figure, value, sep="\t", flush=True)
-    server.kill()
-    server.wait()
+    """One run of both sides, with one library."""
+    with server(stage, library, receives):
+        report(library, kind, size, figures(stage, library, "scale", arguments[0],
+                                            os.environ["LAB_ADDR_host2"], PORT, *arguments[1:]))
 
 
 def measure_lists(stage):
     """The ways to post a list, one after the other."""
     address = os.environ["LAB_ADDR_host2"]
-    server = Side(stage, "librpma", "host2").start("server", address, PORT, 0)
-    client = Side(stage, "librpma", "host1", "lists")
-    for kind, length, way in itertools.product(LIST_KINDS, LENGTHS, WAYS):
-        for figure, value in client.figures(address, PORT, way, kind, length, LIST_TIMES):
-            print(way, f"list {kind}", length, figure, value, sep="\t", flush=True)
-    server.kill()
-    server.wait()
+    with server(stage, "librpma", 0):
+        for kind, length, way in itertools.product(LIST_KINDS, LENGTHS, WAYS):
+            report(way, f"list {kind}", length,
+                   figures(stage, "librpma", "lists", address, PORT, way, kind, length, LIST_TIMES))
 
 
 def measure_queues(stage, sizes):
     """One completion queue for all connections, or one for each."""
     address = os.environ["LAB_ADDR_host2"]
-    client = Side(stage, "librpma", "host1", "queues")
     for size, queues in itertools.product(sizes, QUEUES):
-        server = Side(stage, "librpma", "host2").start("server", address, PORT, 0)
-        for figure, value in client.figures(address, PORT, queues, size, LAPS):
-            print(queues, "queues", size, figure, value, sep="\t", flush=True)
-        server.kill()
-        server.wait()
+        with server(stage, "librpma", 0):
+            report(queues, "queues", size,
+                   figures(stage, "librpma", "queues", address, PORT, queues, size, LAPS))
 
 
 def main():

@@ -58,9 +58,7 @@ static unsigned long drain(struct rpma_cq *cq) {
     if (ret != RPMA_E_NO_COMPLETION)
         must(ret, "rpma_cq_wait");
     while ((ret = rpma_cq_get_wc(cq, MOST_COMPLETIONS, wc, &got)) == 0) {
-        for (int i = 0; i < got; i++)
-            if (wc[i].status != IBV_WC_SUCCESS)
-                give_up(ibv_wc_status_str(wc[i].status));
+        must_succeed(wc, got);
         taken += (unsigned long)got;
     }
     if (ret != RPMA_E_NO_COMPLETION)

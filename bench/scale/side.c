@@ -81,6 +81,12 @@ struct target connect_with_queues(const struct side *side, uint32_t entries) {
     return target;
 }
 
+void must_succeed(const struct ibv_wc *completions, int count) {
+    for (int i = 0; i < count; i++)
+        if (completions[i].status != IBV_WC_SUCCESS)
+            give_up(ibv_wc_status_str(completions[i].status));
+}
+
 unsigned long take_completions(struct rpma_cq *cq, int most) {
     struct ibv_wc wc[MOST_COMPLETIONS];
     int got, ret;
@@ -90,9 +96,7 @@ unsigned long take_completions(struct rpma_cq *cq, int most) {
             must(ret, "rpma_cq_wait");
     }
     must(ret, "rpma_cq_get_wc");
-    for (int i = 0; i < got; i++)
-        if (wc[i].status != IBV_WC_SUCCESS)
-            give_up(ibv_wc_status_str(wc[i].status));
+    must_succeed(wc, got);
     return (unsigned long)got;
 }
 

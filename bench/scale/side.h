@@ -38,6 +38,8 @@ struct target {
 struct target connect_to_target(const struct side *side, const struct rpma_conn_cfg *cfg);
 // The same; its queues hold so many operations.
 struct target connect_with_queues(const struct side *side, uint32_t entries);
+// Ends the program when one of the operations failed.
+void must_succeed(const struct ibv_wc *completions, int count);
 // Takes up to MOST_COMPLETIONS completions, waiting for the first one. Ends the program when an
 // operation failed.
 enum { MOST_COMPLETIONS = 64 };
