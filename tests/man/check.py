@@ -24,6 +24,7 @@ CHECKS = {
     "pages": text_checks.check_pages,
     "head": text_checks.check_head,
     "synopsis": text_checks.check_synopsis,
+    "types": text_checks.check_types,
     "errors": text_checks.check_errors,
     "original": original.check_original,
     "references": text_checks.check_references,

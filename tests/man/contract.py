@@ -29,14 +29,40 @@ def documented_errors(source):
 def normalise(text):
     """One spelling for one type: no space but between words."""
     text = " ".join(text.split())
-    return re.sub(r" ?([*\[\](),]) ?", r"\1", text)
+    return re.sub(r" ?([*\[\](),{};=]) ?", r"\1", text)
+
+
+def header(source):
+    """The header without comments."""
+    text = (source / "include/librpma.h").read_text(encoding="utf-8")
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+
+
+def types(source):
+    """The types that a reader has to know, as SYNOPSIS shows them: name to text, normalised.
+    Enumerators have the values of contract/types.tsv."""
+    text, values = header(source), {}
+    for row in read_table(source / "contract/types.tsv"):
+        if row["kind"] == "enumerator":
+            values.setdefault(row["name"], []).append(f"{row['member']} = {row['value']}")
+    found = {f"enum {name}": normalise(f"enum {name} {{{', '.join(members)}}};")
+             for name, members in values.items()}
+    for name, body in re.findall(r"^(struct rpma_\w+) (\{[^}]*\};)", text, flags=re.M):
+        found[name] = normalise(f"{name} {body}")
+    for whole, name in re.findall(r"^(typedef [^;]*?\b(rpma_\w+)\([^;]*\);)", text, flags=re.M):
+        found[name] = normalise(whole)
+    return found
+
+
+def macros(source):
+    """The macros of the header, as it defines them."""
+    return {" ".join(line.split()) for line in re.findall(r"^#define .*[^\\\n]$", header(source),
+                                                           flags=re.M)}
 
 
 def prototypes(source):
     """For each function of the header: (return type, list of parameters), normalised."""
-    text = (source / "include/librpma.h").read_text(encoding="utf-8")
-    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    text = re.sub(r"^\s*#.*(\\\n.*)*$", "", text, flags=re.M)
+    text = re.sub(r"^\s*#.*(\\\n.*)*$", "", header(source), flags=re.M)
     text = re.sub(r"LIBRPMA_DEPRECATED\(\"[^\"]*\"\)", "", text)
     found = {}
     pattern = r"([A-Za-z_][\w\s*]*?)\b(rpma_\w+)\s*\(([^()]*)\)\s*;"

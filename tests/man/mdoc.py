@@ -96,7 +96,8 @@ class Page:
         return found
 
     def error_lists(self):
-        """(functions named before a list, code to words) for each list of ERRORS."""
+        """(functions named before a list, code to the words of its entries) for each list of
+        ERRORS."""
         depth, functions, entries, codes, found = 0, [], {}, [], []
         for line in self.section("ERRORS"):
             if line.macro == "Bl":
@@ -113,7 +114,8 @@ class Page:
                 functions.append(line.args[0])
             elif line.macro == "It" and depth == 1 and line.args[:1] == ["Er"]:
                 codes = [arg for arg in line.args[1:] if arg not in PUNCTUATION]
-                entries.update({code: [] for code in codes})
+                for code in codes:
+                    entries.setdefault(code, [])
             else:
                 for code in codes:
                     entries[code].append(line.text())
@@ -139,10 +141,13 @@ class Page:
                     found.append((line.number, name, section))
         return found
 
-    def literal_blocks(self):
-        """(first line, text) of each literal display."""
+    def literal_blocks(self, title=None):
+        """(first line, text) of each literal display of a section; else of all but SYNOPSIS."""
+        synopsis = self.section("SYNOPSIS")
+        lines = self.section(title) if title else [line for line in self.lines
+                                                   if line not in synopsis]
         found, inside = [], None
-        for line in self.lines:
+        for line in lines:
             if line.macro == "Bd" and "-literal" in line.args:
                 inside = (line.number + 1, [])
             elif line.macro == "Ed" and inside:

@@ -13,6 +13,7 @@ import contract
 SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "ATTRIBUTES", "RETURN VALUES",
             "ERRORS", "HISTORY", "SEE ALSO"]
 OVERVIEW = "librpma.7"
+CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
 
 
 def functions_pages(book):
@@ -91,6 +92,22 @@ def check_synopsis(book):
                 yield f"man/{page.name}: prototype of {name} differs from include/librpma.h"
 
 
+def check_types(book):
+    """SYNOPSIS shows each type that the prototypes name, with the values of its enumerators."""
+    declared, defined = contract.types(book.source), contract.macros(book.source)
+    for page in functions_pages(book):
+        text = "\n".join(block for _, block in page.literal_blocks("SYNOPSIS"))
+        parts = re.split(r"^(?=(?:enum|struct|typedef|#define) )", text, flags=re.M)
+        shown = {contract.normalise(part) for part in parts if not part.startswith("#")} - {""}
+        lines = {" ".join(line.split()) for line in text.splitlines() if line.startswith("#")}
+        for what in sorted(shown - set(declared.values())) + sorted(lines - defined):
+            yield f"man/{page.name}: SYNOPSIS: {what} is not what include/librpma.h declares"
+        used = " ".join(" ".join(parameters) for _, _, parameters in page.prototypes())
+        for name, whole in declared.items():
+            if re.search(rf"\b{name}\b", used) and whole not in shown:
+                yield f"man/{page.name}: SYNOPSIS must show {name}"
+
+
 def check_errors(book):
     """ERRORS says for each function what contract/errors.tsv says: the codes and their causes."""
     yield from compare_errors(book, contract.documented_errors(book.source))
@@ -102,6 +119,9 @@ def compare_errors(book, rows):
         for functions, entries in page.error_lists():
             if not functions:
                 yield f"man/{page.name}: ERRORS has a list that no .Fn introduces"
+            for code, words in entries.items():
+                if CHAINED.search(words):
+                    yield f"man/{page.name}: {code}: each cause is an entry of its own"
             for name in functions:
                 if name in shown:
                     yield f"man/{page.name}: ERRORS has two lists for {name}"
