@@ -4,10 +4,11 @@
 
 from harness import lab
 from harness.case import case, connect, disconnect
+from harness.network import cables, cut, mend
 from harness.side import expect
 
 from .batches import AROUND, FLAG, PIECE, post, prepared
-from .faults_data import again, cables
+from .faults_data import again
 from .faults_peer import works_with_new_server
 
 
@@ -47,7 +48,7 @@ def link_cut(test):
     server, client = prepared(test)
     count = 32
     add_writes(client, count, PIECE)
-    lab.run("ip", "link", "set", port, "down")
+    cut(port)
     expect(post(client), ("ok", count), "post")
     client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
     client("disconnect")
@@ -63,7 +64,7 @@ def link_cut(test):
     expect(code, "ok" if posted == count else "RPMA_E_PROVIDER", "post after the end")
     client("conn-delete")
     client("batch-delete")
-    lab.run("ip", "link", "set", port, "up")
+    mend(port)
     lab.wait_for_host(2, client.address, server.address)
     again(server, client, 1)
 

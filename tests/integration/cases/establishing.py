@@ -7,9 +7,9 @@ import time
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, share_region
+from harness.network import cables, cut, mend
 from harness.side import expect
 
-from .faults_data import cables
 from .faults_peer import works_with_new_client
 
 LIMIT = 1000  # milliseconds; what a program may choose
@@ -79,7 +79,7 @@ def is_killed(client, port):
 
 
 def is_cut_off(client, port):
-    lab.run("ip", "link", "set", port, "down")
+    cut(port)
 
 
 @case("establish", "the client {what} between request and established: the server gives up in time",
@@ -101,7 +101,7 @@ def client_vanishes(test, what, fate):
     test.wait_until_equal(server.descriptors, before, "the server's descriptors")
     if client.is_alive:
         client("conn-delete")  # or else its kernel repeats the request when the cable is back
-    lab.run("ip", "link", "set", port, "up")
+    mend(port)
     works_with_new_client(test, server)
 
 

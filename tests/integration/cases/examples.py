@@ -8,6 +8,7 @@ import subprocess
 
 from harness import lab
 from harness.case import case
+from harness.network import PORTS, disturbed
 from harness.side import Failed, expect
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
@@ -38,10 +39,7 @@ def slow_down(test):
     What goes to the clients' host takes its time, as on a real cable: else a client's first
     message can be there before the accept has ended, and then such a device does not notice it.
     """
-    port = "port2"
-    lab.run("modprobe", "sch_netem")
-    lab.run("tc", "qdisc", "add", "dev", port, "root", "netem", "delay", "50ms")
-    test.undo.callback(lab.run, "tc", "qdisc", "del", "dev", port, "root")
+    test.undo.enter_context(disturbed(PORTS[1:], "delay", "50ms"))
 
 
 @case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)

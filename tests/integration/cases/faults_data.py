@@ -7,6 +7,7 @@ import time
 
 from harness import lab
 from harness.case import (case, connect, connected, disconnect, listen, share_region)
+from harness.network import PORTS, cables, cut, disturbed, mend
 from harness.side import ALL_USAGES, expect
 
 from .faults_peer import ends_broken, wait_for_bytes, writing
@@ -124,15 +125,6 @@ def not_ready(test):
     client.completion("WR_FLUSH_ERR", timeout=5000)
 
 
-def cables(test):
-    """The host's ends of the cables; they are whole again after the case."""
-    lab.need_virtual("a cable that can be pulled")
-    ports = ("port1", "port2")
-    for port in ports:
-        test.undo.callback(lab.run, "ip", "link", "set", port, "up")
-    return ports
-
-
 @case("faults", "link down for 1 s under writes: they end, what completed is there",
       limit=120)
 def short_outage(test):
@@ -146,9 +138,9 @@ def short_outage(test):
     client("fill", len=size, seed=1)
     client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
     wait_for_bytes(server, 16 * 100)
-    lab.run("ip", "link", "set", port, "down")
+    cut(port)
     time.sleep(1)
-    lab.run("ip", "link", "set", port, "up")
+    mend(port)
     code, answer = client.take()
     expect(code == "ok" or (code == "RPMA_E_PROVIDER" and answer["status"] != "0"), True,
            f"end of the load ({code} {answer})")
@@ -164,14 +156,14 @@ def long_outage(test):
     """Longer than the retries of hardware; soft-RoCE goes on trying until it is told to end."""
     port = cables(test)[1]
     server, client = connected(test)
-    lab.run("ip", "link", "set", port, "down")
+    cut(port)
     client("write", mr=0, rmr=0, len=64)
     client.refuses("ERR_TIMEOUT", "wc", timeout=8000)
     server.refuses("ERR_TIMEOUT", "event", timeout=1)  # nor does the idle side
     client("disconnect")
     client.completion("WR_FLUSH_ERR", timeout=5000)
     client("conn-delete")
-    lab.run("ip", "link", "set", port, "up")
+    mend(port)
     lab.wait_for_host(2, client.address, server.address)
     again(server, client, 1)
 
@@ -179,25 +171,19 @@ def long_outage(test):
 @case("faults", "5 % loss and reordering during {count} writes: all verified",
       [{"count": 10000}], limit=300)
 def lossy(test, count):
-    ports = cables(test)
+    lab.need_virtual("a bad cable")
     server, client = test.peers()
     share_region(server, client, count * 64)
     listen(server)
     client("cfg", cq=64, sq=64)
     connect(server, client, client_cfg=0)
     client("fill", len=count * 64, seed=1)
-    lab.run("modprobe", "sch_netem")
-    for port in ports:
-        test.undo.callback(lab.run, "tc", "qdisc", "del", "dev", port, "root")
-        lab.run("tc", "qdisc", "add", "dev", port, "root", "netem", "loss", "5%", "delay",
-                "1ms", "reorder", "25%", "50%")
-    client.begin("write-blocks", mr=0, rmr=0, len=64, count=count, window=32)
-    answer = client.end()
-    expect(answer["done"], str(count), "completions")
-    for port in ports:
-        dropped = lab.run("tc", "-s", "qdisc", "show", "dev", port)
-        test.transcript.append(dropped)
-        expect("dropped 0," in dropped, False, "the network loses packets")
+    with disturbed(PORTS, "loss", "5%", "delay", "1ms", "reorder", "25%", "50%"):
+        answer = client("write-blocks", mr=0, rmr=0, len=64, count=count, window=32)
+        expect(answer["done"], str(count), "completions")
+        for port in PORTS:
+            dropped = lab.run("tc", "-s", "qdisc", "show", "dev", port)
+            test.transcript.append(dropped)
+            expect("dropped 0," in dropped, False, "the network loses packets")
     server("check", len=count * 64, seed=1)
-    test.undo.close()
     disconnect(client, server)

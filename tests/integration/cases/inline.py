@@ -4,6 +4,7 @@
 
 from harness import lab
 from harness.case import case, connect, disconnect, listen, share_region
+from harness.network import PORTS, disturbed
 from harness.side import Failed, expect
 
 SIZE = 64  # soft-iWARP takes 80
@@ -48,46 +49,37 @@ def carried(test, verb, most):
     disconnect(client, server)
 
 
-def overwritten(test, port, milliseconds, flags):
+def overwritten(server, client, milliseconds, flags):
     """
     What arrives of a small write whose memory changes at once. A large write before it fills
     the cable, so that the device comes to the small one only when the first answers are there.
     """
-    server, client = pair(test, inline=SIZE)
     client("set", off=LARGE, len=SIZE, byte=BEFORE)
-    lab.run("tc", "qdisc", "replace", "dev", port, "root", "netem", "delay",
-            f"{milliseconds}ms", "limit", "100000")
-    client("write", mr=0, rmr=0, len=LARGE)
-    client("write", mr=0, off=LARGE, rmr=0, roff=LARGE, len=SIZE, flags=flags)
-    client("set", off=LARGE, len=SIZE, byte=AFTER)
-    client.completions(2, timeout=120000)
-    lab.run("tc", "qdisc", "del", "dev", port, "root")
+    with disturbed(PORTS[1:], "delay", f"{milliseconds}ms", "limit", "100000"):
+        client("write", mr=0, rmr=0, len=LARGE)
+        client("write", mr=0, off=LARGE, rmr=0, roff=LARGE, len=SIZE, flags=flags)
+        client("set", off=LARGE, len=SIZE, byte=AFTER)
+        client.completions(2, timeout=120000)
     try:
         server("check-set", off=LARGE, len=SIZE, byte=BEFORE)
-        arrived = BEFORE
+        return BEFORE
     except Failed:
         server("check-set", off=LARGE, len=SIZE, byte=AFTER)
-        arrived = AFTER
-    disconnect(client, server)
-    for side in (client, server):
-        side("release")
-        side.begin("quit")
-        side.wait_for_end()
-    return arrived
+        return AFTER
 
 
 @case("inline", "the memory may be changed at once, which without the flag shows", limit=300)
 def free_at_once(test):
     """The first part is the control: on a busy machine the delay has to be longer."""
     lab.need_virtual("a slow cable")
-    port = "port2"
-    lab.run("modprobe", "sch_netem")
+    server, client = pair(test, inline=SIZE)
     for milliseconds in (100, 400, 1600):
-        if overwritten(test, port, milliseconds, ALWAYS) == AFTER:
+        if overwritten(server, client, milliseconds, ALWAYS) == AFTER:
             break
     else:
         raise Failed("a write without the flag never showed the change")
-    expect(overwritten(test, port, milliseconds, ALWAYS | INLINE), BEFORE, "with the flag")
+    expect(overwritten(server, client, milliseconds, ALWAYS | INLINE), BEFORE, "with the flag")
+    disconnect(client, server)
 
 
 @case("inline", "more than the connection takes is refused, and nothing else is",

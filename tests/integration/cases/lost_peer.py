@@ -6,9 +6,9 @@ import time
 
 from harness import lab
 from harness.case import case, connect, disconnect, listen, share_region
+from harness.network import cables, cut, mend
 from harness.side import expect
 
-from .faults_data import cables
 from .faults_peer import begin_writes, wait_for_bytes, works_with_new_client
 
 # Far above what any case waits for: an answer all the same when a completion never comes.
@@ -30,14 +30,6 @@ def with_settings(test, server=None, client=None):
         side("cfg", **(settings or {}))
     connect(*sides, server_cfg=0, client_cfg=0)
     return *sides, *ports
-
-
-def cut(port):
-    lab.run("ip", "link", "set", port, "down")
-
-
-def mend(port):
-    lab.run("ip", "link", "set", port, "up")
 
 
 def bounds(ack, retry):

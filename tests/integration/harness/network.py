@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""The cables between the hosts: pulled, put back, or bad."""
+
+import contextlib
+
+from . import lab
+
+PORTS = ("port1", "port2")  # the bridge's ends of the cables of host1 and host2
+
+
+def cables(test):
+    """The ends of both cables, which are whole again after the case."""
+    lab.need_virtual("a cable that can be pulled")
+    for port in PORTS:
+        test.undo.callback(mend, port)
+    return PORTS
+
+
+def cut(port):
+    lab.run("ip", "link", "set", port, "down")
+
+
+def mend(port):
+    lab.run("ip", "link", "set", port, "up")
+
+
+@contextlib.contextmanager
+def disturbed(ports, *how):
+    """What goes to these hosts is delayed, lost or reordered meanwhile, in netem's words."""
+    lab.run("modprobe", "sch_netem")
+    with contextlib.ExitStack() as undo:
+        for port in ports:
+            lab.run("tc", "qdisc", "add", "dev", port, "root", "netem", *how)
+            undo.callback(lab.run, "tc", "qdisc", "del", "dev", port, "root")
+        yield
