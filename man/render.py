@@ -123,6 +123,8 @@ def frame_prototypes(body):
             parameters = "<br>" + parameters.replace("</var>, ", "</var>,<br>")
         return (f'<p class="proto" id="{name}">{result} <code class="Fn">{name}</code>'
                 f'(<span class="parameters">{parameters}</span>);</p>')
+    if 'id="SYNOPSIS"' not in body:
+        return body
     head, synopsis, rest = re.split(r'(id="SYNOPSIS".*?</section>)', body, maxsplit=1,
                                     flags=re.S)
     synopsis = re.sub(r'<p class="Pp">(<var class="Ft">[^<]*</var>)\s*<br/>\s*'

@@ -42,6 +42,12 @@ CODE = ".Sh BUGS\n.Bd -literal\n%s\n.Ed\n"
 FAULTS = [
     ("pages", "a page is missing", remove(ALIAS)),
     ("pages", "the overview is missing", remove(OVERVIEW)),
+    ("pages", "a function that the overview does not list",
+     edit(OVERVIEW, r"^\.Xr rpma_srq_recvv 3 ,\n", "")),
+    ("pages", "a function that the overview lists twice",
+     edit(OVERVIEW, r"^(\.Xr rpma_srq_recvv 3) ,$", r"\1 ,\n\1 ,")),
+    ("pages", "a page that nobody finds",
+     append("man/rpma_nobody.7", ".Sh NAME\n.Nm rpma_nobody\n.Nd nothing\n")),
     ("pages", "a page of nothing",
      append("man/rpma_nothing.3", ".so man3/rpma_ep_listen.3\n")),
     ("pages", "an alias leads nowhere", edit(ALIAS, r"^\.so .*", ".so man3/rpma_nothing.3")),

@@ -17,21 +17,24 @@ CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
 
 
 def functions_pages(book):
-    return [page for page in book.pages if page.name != OVERVIEW and not page.target]
+    return [page for page in book.pages if page.path.suffix == ".3" and not page.target]
 
 
 def check_pages(book):
-    """Every exported function has a page, every page an exported function."""
+    """Every exported function has a page, every page of section 3 an exported function; the
+    overview leads to everything: to the pages of its own section, and once to each function."""
     exported = contract.exported_functions(book.source)
     present = {page.name: page for page in book.pages}
     if OVERVIEW not in present:
         yield f"man/{OVERVIEW} is missing"
+    else:
+        yield from check_overview(present[OVERVIEW], book, exported)
     for name in exported:
         if f"{name}.3" not in present:
             yield f"{name} is exported, man/{name}.3 is missing"
     for page in book.pages:
-        stem = page.name.rsplit(".", 1)[0]
-        if page.name != OVERVIEW and (page.name != f"{stem}.3" or stem not in exported):
+        stem, section = page.name.rsplit(".", 1)
+        if section == "3" and stem not in exported:
             yield f"man/{page.name} describes nothing that is exported"
         elif page.target:
             yield from check_alias(page, stem, present)
@@ -39,6 +42,17 @@ def check_pages(book):
             yield f"man/{page.name}: the first .Nm of NAME must be {stem}"
         else:
             yield from check_names(page, present)
+
+
+def check_overview(overview, book, exported):
+    leads_to = {f"{name}.{section}" for _, name, section in overview.references()}
+    for page in book.pages:
+        if page.path.suffix == ".7" and page.name not in leads_to | {OVERVIEW}:
+            yield f"man/{OVERVIEW} must name {page.name}"
+    listed = [line.args[0] for line in overview.section("FUNCTIONS") if line.macro == "Xr"]
+    for name in sorted(set(exported) | set(listed)):
+        if listed.count(name) != (name in exported):
+            yield f"man/{OVERVIEW}: FUNCTIONS must list each exported function once: {name}"
 
 
 def check_alias(page, stem, present):
