@@ -3,13 +3,16 @@
 # Copyright 2026, the librpma developers
 
 """Holds the library to its budgets: bench/budget*.tsv and bench/connection.tsv. Holds the figures
-of docs/ to their values, docs/performance.json.
+of docs/ to their values, docs/performance.json, and bench/plot to the curves that it has to draw of
+runs of rpma-perf.
 
 Counts instructions, calls and bytes, so that it may run on a busy machine. Ends with 0, 1 (one
 line per fault) or 77 (skipped: the line says why).
 """
 
 import argparse
+import collections
+import json
 import pathlib
 import re
 import shutil
@@ -111,7 +114,40 @@ def check_figures(_):
     print(f"{len(figures)} figures show docs/performance.json")
 
 
-CHECKS = {"calls": check_calls, "batches": check_batches, "connection": check_connection, "figures": check_figures}
+def a_run(operations, sizes):
+    """What rpma-perf --json prints, as far as it is drawn."""
+    return {"results": [{"operation": operation, "size": size,
+                         "latency_us": {"median": 8 + size / 512, "p99": 9 + size / 512},
+                         "operations_per_second": 9e5 / size, "bandwidth_mib_per_second": 0.858}
+                        for operation in operations for size in sizes]}
+
+
+def check_runs(_):
+    """Of each operation of each run there is a curve in each of the four pictures, with a point
+    for each size and one in the key."""
+    if not shutil.which("gnuplot"):
+        raise measure.Missing("gnuplot is not installed: run tools/setup plot")
+    runs = {"idle": a_run(["write", "read"], [64, 4096, 65536]),
+            "busy_now": a_run(["write"], [64, 4096])}
+    wanted = {("idle: write", 3 + 1): 4, ("idle: read", 3 + 1): 4, ("busy_now: write", 2 + 1): 4}
+    with tempfile.TemporaryDirectory(prefix="librpma-bench-") as name:
+        directory = pathlib.Path(name)
+        for run, values in runs.items():
+            (directory / f"{run}.json").write_text(json.dumps(values))
+        drawn = directory / "runs.svg"
+        measure.run([HERE / "plot", *sorted(directory.glob("*.json")), "--output", drawn])
+        curves = re.findall(r'<g id="gnuplot_plot_\w+" ><title>(.*?)</title>'
+                            r'(.*?)(?=<g id="gnuplot_plot_|\Z)', drawn.read_text(), re.DOTALL)
+    got = collections.Counter((title, curve.count("<use xlink:href=")) for title, curve in curves)
+    for curve in sorted(got.keys() | wanted.keys()):
+        if got[curve] != wanted.get(curve, 0):
+            yield (f"'{curve[0]}' with {curve[1]} points is drawn {got[curve]} times, not "
+                   f"{wanted.get(curve, 0)}")
+    print(f"{len(got)} curves of runs of rpma-perf, each with its points")
+
+
+CHECKS = {"calls": check_calls, "batches": check_batches, "connection": check_connection,
+          "figures": check_figures, "runs": check_runs}
 
 
 def main():
