@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 
 import mdoc
 import original
+import site_checks
 import text_checks
 import tool_checks
 
@@ -33,7 +34,8 @@ CHECKS = {
     "width": tool_checks.check_width,
     "whatis": tool_checks.check_whatis,
     "examples": tool_checks.check_examples,
-    "html": tool_checks.check_html,
+    "html": site_checks.check_html,
+    "search": site_checks.check_search,
 }
 
 

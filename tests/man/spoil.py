@@ -16,6 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
+SITE = "man/site/"
 PAGE, ALIAS, OVERVIEW = "man/rpma_ep_listen.3", "man/rpma_ep_shutdown.3", "man/librpma.7"
 
 
@@ -99,10 +100,23 @@ FAULTS = [
      append(OVERVIEW, CODE % (HEADER + "int f(void) { int unused; return 0; }"))),
     ("examples", "an undeclared call",
      append(OVERVIEW, CODE % (HEADER + "int f(void) { return rpma_no(); }"))),
-    ("html", "a renderer that forgets aliases",
-     edit("man/render.py", r"for alias in manual.aliases:", "for alias in []:")),
-    ("html", "a renderer that leads astray",
-     edit("man/render.py", r"href=\"librpma.7.html\"", 'href="librpma.html"')),
+    ("html", "a builder that forgets aliases",
+     edit(SITE + "build.py", r"for alias in manual.aliases:", "for alias in []:")),
+    ("html", "a builder that leads astray",
+     edit(SITE + "frame.py", r"librpma.7.html", "librpma.html")),
+    ("html", "a start page without the examples",
+     edit(SITE + "start.py", r"guides.examples.values\(\)", "[]")),
+    ("html", "a start page that names no function twice, but one never",
+     edit(SITE + "start.py", r"for each in beside\)", "for each in beside[:1])")),
+    ("html", "a document that leads nowhere", append("docs/lab.md", "[nothing](#nothing)\n")),
+    ("html", "a style from elsewhere",
+     edit(SITE + "style.css", r"^:root", '@import "https://example.org/style.css";\n:root')),
+    ("search", "an index without the further names of a page",
+     edit(SITE + "build.py", r"for name in names:", "for name in names[:1]:")),
+    ("search", "an index that leads astray",
+     edit(SITE + "build.py", r"places.get\(name, page.url\)", "page.url + '#NAME'")),
+    ("search", "a search that sorts the wrong way",
+     edit(SITE + "search.js", r"b.score - a.score", "a.score - b.score")),
     ("html", "a reference within the page that leads nowhere",
      append(OVERVIEW, ".Sx Nothing\n")),
     ("examples", "a fragment", append(OVERVIEW, CODE % "ret = rpma_ep_shutdown(&ep);")),
@@ -110,9 +124,10 @@ FAULTS = [
 
 
 def spoiled_copy(root, path, change):
-    for part in ("man", "include", "contract"):
+    for part in ("man", "include", "contract", "docs", "examples", "programs"):
         shutil.copytree(SOURCE / part, root / part)
-    shutil.copy(SOURCE / "meson.build", root)
+    for file in ("meson.build", *SOURCE.glob("*.md")):
+        shutil.copy(SOURCE / file, root)
     file = root / path
     if change is None:
         file.unlink()

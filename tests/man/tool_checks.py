@@ -8,7 +8,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import contract
@@ -154,26 +153,3 @@ def compile_block(tools, flags, page, number, code):
         if done.returncode:
             fault = [line for line in done.stderr.splitlines() if "error:" in line]
             yield f"{tool[0]}: {(fault or [done.stderr])[0]}"
-
-
-def check_html(book):
-    """The pages render to HTML: every name has a file, every link a target."""
-    need("mandoc")
-    with tempfile.TemporaryDirectory(prefix="librpma-html-") as folder:
-        target = pathlib.Path(folder)
-        manual = book.source / "man"
-        done = run([sys.executable, str(manual / "render.py"), str(manual), folder])
-        if done.returncode:
-            yield (done.stderr or done.stdout).strip().splitlines()[-1]
-            return
-        files = {path.name: path.read_text(encoding="utf-8") for path in target.iterdir()}
-    for page in book.pages:
-        if f"{page.name}.html" not in files:
-            yield f"HTML: {page.name}.html is missing"
-    places = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in files.items()}
-    for name, text in sorted(files.items()):
-        for link in sorted(set(re.findall(r'href="([^"]+)"', text))):
-            file, _, anchor = link.partition("#")
-            file = file or name
-            if file not in files or anchor and anchor not in places[file]:
-                yield f"HTML: {name} links to {link}, which does not exist"

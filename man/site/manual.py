@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""The manual pages, rendered by mandoc."""
+
+import re
+import subprocess
+
+from source_code import highlight
+from frame import Page, plain
+
+ONE_LINE = 72   # a longer prototype gets a line for each parameter
+PARAMETER = (r'<span class="parameter"><var class="Vt">\1</var>'
+             r'<var class="Fa">\2</var></span>')
+ALIAS = re.compile(r"^\.so man\d/(\S+)$", flags=re.M)
+
+
+class Manual:
+    """The sources: which page describes which name, and in what words."""
+
+    def __init__(self, source):
+        self.sources, self.pages, self.aliases = {}, {}, {}
+        for path in sorted([*source.glob("man/*.[1-9]"), *source.glob("programs/**/*.[1-9]")]):
+            text = path.read_text(encoding="utf-8")
+            alias = ALIAS.search(text)
+            if alias:
+                self.aliases[path.name] = alias.group(1)
+                continue
+            head, _, about = text.partition("\n.Nd ")
+            name, _, section = path.name.rpartition(".")
+            page = Page(f"{path.name}.html", f"{name}({section})", f"section{section}",
+                        about.split("\n")[0])
+            page.names = re.findall(r"^\.Nm (\S+)", head, flags=re.M)
+            self.sources[path.name], self.pages[path.name] = path, page
+
+    def places(self):
+        """Where each page is described: 'name(section)', and 'name' for functions and programs."""
+        places = {}
+        for name in [*self.pages, *self.aliases]:
+            stem, _, section = name.rpartition(".")
+            url = f"{name}.html" if name in self.pages else f"{self.aliases[name]}.html#{stem}"
+            places[f"{stem}({section})"] = url
+            if section in "123":
+                places[stem] = url
+        return places
+
+    def render(self, mandoc):
+        places = self.places()
+        for name, page in self.pages.items():
+            body = run_mandoc(mandoc, self.sources[name])
+            body = re.sub(r'<(table|div) class="(?:head|foot)".*?</\1>', "", body, flags=re.S)
+            body = level_headings(highlight_blocks(frame_prototypes(body)))
+            page.body = (f"<h1>{page.title}</h1>" + mend_links(body, places))
+            page.headings = headings_of(page.body)
+
+
+def run_mandoc(mandoc, path):
+    command = [mandoc, "-T", "html", "-O", "fragment,man=%N.%S.html", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode or "manual-text" not in done.stdout:
+        raise RuntimeError(f"mandoc cannot render {path}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def mend_links(body, places):
+    """Cross references go to the right place; those to pages of others become plain text."""
+    def link(match):
+        name, section, text = match.groups()
+        place = places.get(f"{name}({section})")
+        if place is None:
+            return f'<span class="Xr">{text}</span>'
+        return f'<a class="Xr" href="{place}">{text}</a>'
+    return re.sub(r'<a class="Xr" href="([^"]*)\.(\w+)\.html"[^>]*>(.*?)</a>', link, body,
+                  flags=re.S)
+
+
+def frame_prototypes(body):
+    """Each prototype of SYNOPSIS becomes a box that can be linked to; long ones get lines."""
+    def box(match):
+        result, name, parameters = (" ".join(part.split()) for part in match.groups())
+        parameters = re.sub(r'<var class="Fa">([^<]*?[ *])(\w+)</var>', PARAMETER, parameters)
+        if len(plain(f"{result} {name}({parameters});")) > ONE_LINE:
+            parameters = "<br>" + parameters.replace("</span>, ", "</span>,<br>")
+        return (f'<p class="proto" id="{name}">{result} <code class="Fn">{name}</code>'
+                f'(<span class="parameters">{parameters}</span>);</p>')
+    parts = re.split(r'(id="SYNOPSIS".*?</section>)', body, maxsplit=1, flags=re.S)
+    if len(parts) < 3:
+        return body
+    head, synopsis, rest = parts
+    synopsis = re.sub(r'<p class="Pp">(<var class="Ft">[^<]*</var>)\s*<br/>\s*'
+                      r'<code class="Fn"[^>]*>(\w+)</code>\((.*?)\);</p>', box, synopsis,
+                      flags=re.S)
+    for name in re.findall(r'class="proto" id="(\w+)"', synopsis):
+        rest = rest.replace(f' id="{name}"', "")
+    return head + synopsis + rest
+
+
+def highlight_blocks(body):
+    """Complete programs of C are shown as such."""
+    return re.sub(r'(<pre[^>]*>)\n?((?:/\*|#include|#define)[^<]*)(</pre>)',
+                  lambda match: match.group(1) + highlight(plain(match.group(2))) + match.group(3),
+                  body)
+
+
+def level_headings(body):
+    """Sections are second to the page's own title, whatever level mandoc gives them."""
+    for kind, level in (("Sh", "2"), ("Ss", "3")):
+        body = re.sub(rf'<h\d class="{kind}"(.*?)</h\d>', rf'<h{level} class="{kind}"\1</h{level}>',
+                      body, flags=re.S)
+    return body
+
+
+def headings_of(body):
+    found = re.findall(r'<h([23])[^>]* id="([^"]+)"[^>]*>(.*?)</h\1>', body, flags=re.S)
+    return [(int(level) - 1, anchor, " ".join(text.split())) for level, anchor, text in found]

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Checks of the HTML site: what it has, where its links lead, what its search finds."""
+
+import html
+import pathlib
+import posixpath
+import re
+import subprocess
+import sys
+import tempfile
+
+import contract
+from tool_checks import Missing, need, run
+
+LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
+# What a page must load from elsewhere, or a style: nothing.
+FOREIGN = re.compile(r'<(?:link|script|img)[^>]*="(?:https?:)?//|@import|url\(')
+# Asks find() of search.js for each name, one line of the answer's first URL each.
+ASK = """
+NAMES.forEach(function (name) {
+    var found = find(SEARCH, name);
+    print(name + " " + (found.length > 0 ? found[0].url : "-"));
+});
+"""
+
+
+class Site:
+    """The site, built into a temporary directory; its files by their paths."""
+
+    def __init__(self, book):
+        need("mandoc", "cmark-gfm")
+        if run([sys.executable, "-c", "import pygments"]).returncode:
+            raise Missing("python3-pygments is not installed")
+        self.book = book
+
+    def __enter__(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="librpma-html-")
+        self.root = pathlib.Path(self.directory.name)
+        done = run([sys.executable, str(self.book.source / "man/site/build.py"),
+                    str(self.book.source), str(self.root)])
+        self.complaint = (done.stderr or done.stdout).strip() if done.returncode else ""
+        self.files = {str(path.relative_to(self.root)): path.read_text(encoding="utf-8")
+                      for path in self.root.rglob("*") if path.is_file()}
+        return self
+
+    def __exit__(self, *_):
+        self.directory.cleanup()
+
+
+def sources(source):
+    """Every page, document and example, and the file of the site that it must have."""
+    for path in sorted([*source.glob("man/*.[1-9]"), *source.glob("programs/**/*.[1-9]")]):
+        yield path, f"{path.name}.html"
+    for pattern in ("*.md", "docs/*.md", "programs/**/*.md", "examples/*.md", "examples/*/*.md"):
+        for path in sorted(source.glob(pattern)):
+            yield path, f"{path.relative_to(source).with_suffix('.html')}"
+    for path in sorted(source.glob("examples/[0-9]*/")):
+        yield path, f"{path.relative_to(source)}/README.html"
+
+
+def leads_to(name, link):
+    """The file and the anchor that a link of the file name leads to."""
+    file, _, anchor = html.unescape(link).partition("#")
+    return (posixpath.normpath(posixpath.join(posixpath.dirname(name), file)) if file else name,
+            anchor)
+
+
+def check_html(book):
+    """Everything has a page that the start page links to, every link a target."""
+    with Site(book) as site:
+        if site.complaint:
+            yield site.complaint
+            return
+        yield from check_start(book, site)
+        places = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in site.files.items()}
+        for name, text in sorted(site.files.items()):
+            if name.endswith((".html", ".css")) and FOREIGN.search(text):
+                yield f"HTML: {name} loads something from elsewhere"
+            for link in sorted(set(LINK.findall(text)) if name.endswith(".html") else ()):
+                if re.match(r"https?:|mailto:|data:,$", link):
+                    continue
+                file, anchor = leads_to(name, link)
+                if file not in site.files or anchor and anchor not in places[file]:
+                    yield f"HTML: {name} links to {link}, which does not exist"
+
+
+def check_start(book, site):
+    """The start page links to every page, document and example, and to every function by name."""
+    text = site.files.get("index.html", "")
+    linked = {leads_to("index.html", link)[0] for link in LINK.findall(text)}
+    for path, file in sources(book.source):
+        if file not in site.files:
+            yield f"HTML: {file} is missing"
+        elif file not in linked and not (path.is_file() and ".so man" in path.read_text()):
+            yield f"HTML: the start page does not link to {file}"
+    named = re.findall(r'<a href="[^"]*"><code>(\w+)</code></a>', text)
+    for name in contract.exported_functions(book.source):
+        if named.count(name) != 1:
+            yield f"HTML: the start page names {name} {named.count(name)} times instead of once"
+
+
+def check_search(book):
+    """The search leads from each function to the place that describes it."""
+    need("duk")
+    with Site(book) as site:
+        if site.complaint:
+            yield site.complaint
+            return
+        names = contract.exported_functions(book.source)
+        script = site.root / "ask.js"
+        script.write_text(f"var NAMES = {names!r};\n" + site.files["search.js"]
+                          + site.files["search-index.js"] + ASK, encoding="utf-8")
+        done = subprocess.run(["duk", str(script)], capture_output=True, text=True, check=False)
+        answers = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        if done.returncode:
+            yield f"search: search.js fails: {done.stderr.strip()}"
+        for name in names:
+            file, anchor = leads_to("", answers.get(name, "-"))
+            text = site.files.get(file, "")
+            if f'<code class="Nm">{name}</code>' not in text or anchor not in ("", name):
+                yield f"search: {name} leads to {answers.get(name, 'nowhere')}"
