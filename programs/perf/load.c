@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// load.c -- the client's side of a load: how much is posted, and how long each
+// operation takes
+
+#include "load.h"
+
+#include "failure.h"
+#include "lane.h"
+#include "waiting.h"
+
+static void complete(struct lane *lane, uint64_t now) {
+    const struct plan *plan = &lane->crew->plan;
+    histogram_add(&lane->worker->histogram, now - lane->started[lane->done % plan->depth]);
+    lane->done++;
+    lane->worker->under_way--;
+    atomic_fetch_add_explicit(&lane->worker->progress, 1, memory_order_relaxed);
+}
+
+// A message of the server: the echo of the oldest message, or the news of more
+// receives.
+static bool handle_receive(struct lane *lane, uint64_t now) {
+    const struct plan *plan = &lane->crew->plan;
+    bool is_echoed = lane->crew->operation->is_echoed;
+    if (is_echoed && plan->verify && !lane_check_reply(lane))
+        return false;
+    if (is_echoed)
+        complete(lane, now);
+    else
+        lane->allowed += plan_receives(plan) / 2;
+    return lane_post_receive(lane, lane->replies++);
+}
+
+static bool handle(struct lane *lane, const struct ibv_wc *wc, uint64_t now) {
+    const struct plan *plan = &lane->crew->plan;
+    if (wc->opcode & IBV_WC_RECV)
+        return handle_receive(lane, now);
+    if (lane->crew->operation->is_echoed) {
+        lane->unretired -= plan_signal_every(plan);
+        return true;
+    }
+    if (lane->crew->operation->is_read && plan->verify && !lane_check_read(lane))
+        return false;
+    complete(lane, now);
+    return true;
+}
+
+static bool has_room(const struct lane *lane) {
+    const struct plan *plan = &lane->crew->plan;
+    if (lane->posted - lane->done + plan->batch > plan->depth)
+        return false;
+    if (!lane->crew->operation->is_message)
+        return true;
+    if (lane->crew->operation->is_echoed)
+        return lane->unretired + plan->batch <= plan_sends(plan);
+    return lane->posted + plan->batch <= lane->allowed;
+}
+
+// Posts what there is room for.
+static bool fill_lane(struct lane *lane, uint64_t until) {
+    const struct plan *plan = &lane->crew->plan;
+    while (!lane->is_over && has_room(lane)) {
+        if (!lane_post(lane))
+            return false;
+        lane->worker->under_way += plan->batch;
+        lane->is_over = lane->limit ? lane->posted >= lane->limit
+                                    : lane->started[(lane->posted - 1) % plan->depth] >= until;
+    }
+    return true;
+}
+
+// *is_open: something is left to be posted.
+static bool fill_lanes(struct worker *worker, uint64_t until, bool *is_open) {
+    struct crew *crew = worker->crew;
+    *is_open = false;
+    for (uint64_t i = worker->first; i < crew->plan.connections; i += crew->plan.threads) {
+        if (!fill_lane(&crew->lanes[i], until))
+            return false;
+        *is_open |= !crew->lanes[i].is_over;
+    }
+    return true;
+}
+
+static void begin(struct worker *worker, uint64_t count) {
+    struct crew *crew = worker->crew;
+    for (uint64_t i = worker->first; i < crew->plan.connections; i += crew->plan.threads) {
+        crew->lanes[i].limit = count ? crew->lanes[i].posted + count : 0;
+        crew->lanes[i].is_over = false;
+    }
+    histogram_reset(&worker->histogram);
+}
+
+// Posts and takes completions until the count, or the time, is reached and
+// nothing is under way.
+static bool run(struct worker *worker, uint64_t count, uint64_t duration_ns) {
+    uint64_t until = now_ns() + duration_ns;
+    begin(worker, count);
+    for (;;) {
+        bool is_open;
+        if (!fill_lanes(worker, until, &is_open))
+            return false;
+        int taken = worker_take(worker, handle);
+        if (taken < 0)
+            return false;
+        if (!is_open && !worker->under_way)
+            return true;
+        // Where nothing is under way, it is for the completions of messages that it
+        // waits.
+        struct rpma_cq *cq = worker->rcq && worker->under_way ? worker->rcq : worker->cq;
+        if (!taken && !worker_wait(worker, cq))
+            return false;
+    }
+}
+
+static bool handle_flush(struct lane *lane, const struct ibv_wc *wc, uint64_t now) {
+    (void)wc;
+    (void)now;
+    lane->worker->under_way--;
+    return true;
+}
+
+// What was written is there before the server looks at it.
+static bool flush_lanes(struct worker *worker) {
+    struct crew *crew = worker->crew;
+    for (uint64_t i = worker->first; i < crew->plan.connections; i += crew->plan.threads) {
+        if (!lane_flush(&crew->lanes[i]))
+            return false;
+        worker->under_way++;
+    }
+    while (worker->under_way) {
+        int taken = worker_take(worker, handle_flush);
+        if (taken < 0 || (!taken && !worker_wait(worker, worker->cq)))
+            return false;
+    }
+    return true;
+}
+
+static bool measure(struct worker *worker) {
+    const struct crew *crew = worker->crew;
+    worker->began_at = now_ns();
+    if (!run(worker, crew->limits->count, crew->limits->duration_ns))
+        return false;
+    worker->ended_at = now_ns();
+    return !crew->plan.verify || crew->operation->is_message || crew->operation->is_read ||
+           flush_lanes(worker);
+}
+
+void *load_run(void *argument) {
+    struct worker *worker = argument;
+    const struct limits *limits = worker->crew->limits;
+    worker->is_done = (!limits->warmup || run(worker, limits->warmup, 0)) &&
+                      crew_wait_at_gate(worker->crew) && measure(worker);
+    atomic_store(&worker->has_ended, true);
+    crew_wake_main(worker->crew);
+    return NULL;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.h -- memory that transfers go to and come from
+
+#ifndef RPMA_PERF_MEMORY_H
+#define RPMA_PERF_MEMORY_H 1
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct memory {
+    void *ptr;
+    size_t size;
+    const char *kind; // "dram", "file", "fsdax" or "devdax"
+    bool is_persistent;
+};
+
+// DRAM that is all zeros.
+bool memory_allocate(struct memory *memory, size_t size);
+// All of a file or of a device DAX.
+bool memory_map(struct memory *memory, const char *path);
+void memory_free(struct memory *memory);
+
+#endif

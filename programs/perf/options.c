@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// options.c -- the command line
+
+#include "options.h"
+
+#include "failure.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: rpma-perf --server [--memory PATH] [--once] [--port PORT] ADDRESS\n"
+    "       rpma-perf [OPTION]... ADDRESS    (the client; ADDRESS is the "
+    "server's)\n"
+    "  -s, --server            serve one client after the other\n"
+    "  -p, --port PORT         of the server (7204)\n"
+    "  -m, --memory PATH       server: use, and overwrite, a file or a device "
+    "DAX\n"
+    "  -1, --once              server: end after one client\n"
+    "  -o, --operation LIST    write, read, flush-visibility, "
+    "flush-persistent, send,\n"
+    "                          atomic-write, ping-pong, ping-pong-rcq, all "
+    "(write)\n"
+    "  -b, --size LIST         bytes: 64,4096 or, doubling, 1:65536 (64)\n"
+    "  -d, --depth N           operations under way on each connection (1)\n"
+    "      --batch N           operations posted by one call (1)\n"
+    "      --prepared          make the batches once and post them again and "
+    "again\n"
+    "  -e, --elements N        pieces of local memory of each operation (1)\n"
+    "  -i, --inline BYTES      operations up to this size carry their data "
+    "(0)\n"
+    "  -c, --connections N     in all (as many as threads)\n"
+    "  -t, --threads N         on both sides (1)\n"
+    "  -D, --duration SECONDS  for each operation and size (3)\n"
+    "  -n, --count N           operations of each connection, instead of a "
+    "duration\n"
+    "  -w, --warmup N          operations of each connection before that "
+    "(100)\n"
+    "      --poll              look for completions all the time, never wait\n"
+    "      --verify            check every byte at its destination\n"
+    "  -j, --json              print all settings and results as JSON\n"
+    "  -h, --help              print this\n"
+    "  -V, --version           print the versions of program and library\n";
+
+static const struct option long_options[] = {
+    {"server", no_argument, NULL, 's'},
+    {"port", required_argument, NULL, 'p'},
+    {"memory", required_argument, NULL, 'm'},
+    {"once", no_argument, NULL, '1'},
+    {"operation", required_argument, NULL, 'o'},
+    {"size", required_argument, NULL, 'b'},
+    {"depth", required_argument, NULL, 'd'},
+    {"batch", required_argument, NULL, 'A'},
+    {"prepared", no_argument, NULL, 'R'},
+    {"elements", required_argument, NULL, 'e'},
+    {"inline", required_argument, NULL, 'i'},
+    {"connections", required_argument, NULL, 'c'},
+    {"threads", required_argument, NULL, 't'},
+    {"duration", required_argument, NULL, 'D'},
+    {"count", required_argument, NULL, 'n'},
+    {"warmup", required_argument, NULL, 'w'},
+    {"poll", no_argument, NULL, 'L'},
+    {"verify", no_argument, NULL, 'Y'},
+    {"json", no_argument, NULL, 'j'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+// Capitals without a short option are letters of the long one alone.
+static const char short_options[] = "sp:m:1o:b:d:e:i:c:t:D:n:w:jhV";
+
+#define refuse(...)            \
+    do {                       \
+        complain(__VA_ARGS__); \
+        exit(EXIT_USAGE);      \
+    } while (0)
+
+static void end_with_versions(void) {
+    uint32_t version = rpma_version();
+    printf("rpma-perf %d.%d.%d, librpma %u.%u.%u\n", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
+           RPMA_VERSION_PATCH, version >> 16, version >> 8 & 0xff, version & 0xff);
+    exit(EXIT_SUCCESS);
+}
+
+static const char *name_of(int letter) {
+    const struct option *option = long_options;
+    while (option->name && option->val != letter)
+        option++;
+    return option->name;
+}
+
+static uint64_t number(int letter, const char *text, uint64_t min, uint64_t max) {
+    uint64_t value;
+    if (!parse_number(text, min, max, &value))
+        refuse("--%s takes a number from %lu to %lu, not \"%s\"", name_of(letter),
+               (unsigned long)min, (unsigned long)max, text);
+    return value;
+}
+
+// A number that is a setting of the plan; an option without argument sets it
+// to 1.
+static void read_setting(struct options *options, int letter) {
+    for (size_t i = 0; i < setting_count; i++)
+        if (!strcmp(settings[i].name, name_of(letter)))
+            *plan_field(&options->plan, &settings[i]) =
+                optarg ? number(letter, optarg, settings[i].min, settings[i].max) : 1;
+}
+
+static void add_operation(struct options *options, const char *name) {
+    bool is_all = !strcmp(name, "all");
+    size_t before = options->operation_count;
+    for (size_t i = 0; i < OPERATION_COUNT; i++)
+        if (is_all || !strcmp(operations[i].name, name)) {
+            if (options->operation_count == OPERATION_COUNT)
+                refuse("--operation names more operations than there are");
+            options->operations[options->operation_count++] = i;
+        }
+    if (options->operation_count == before)
+        refuse("--operation: there is no operation \"%s\"; --help lists them", name);
+}
+
+static void add_size(struct options *options, uint64_t size) {
+    if (options->size_count == SIZES_MAX)
+        refuse("--size takes at most %d sizes", SIZES_MAX);
+    options->sizes[options->size_count++] = size;
+}
+
+// One size, or the first and the last of a sweep.
+static void add_sizes(struct options *options, char *text) {
+    char *last = strchr(text, ':');
+    if (last)
+        *last++ = '\0';
+    uint64_t size = number('b', text, 1, SIZE_MAX_OF_OPERATION);
+    uint64_t greatest = last ? number('b', last, size, SIZE_MAX_OF_OPERATION) : size;
+    for (; size <= greatest; size *= 2)
+        add_size(options, size);
+}
+
+// Hands on the parts of a list; an empty one as well, which is refused as any
+// bad value.
+static void read_list(struct options *options, const char *text,
+                      void (*add)(struct options *options, char *part)) {
+    char *copy = strdup(text), *rest = copy, *part;
+    if (!copy)
+        refuse("out of memory");
+    while ((part = strsep(&rest, ",")))
+        add(options, part);
+    free(copy);
+}
+
+static void add_operation_of_list(struct options *options, char *part) {
+    add_operation(options, part);
+}
+
+static uint64_t nanoseconds(const char *text) {
+    char *end;
+    double seconds = strtod(text, &end);
+    if (*text < '0' || *text > '9' || *end || !(seconds >= 0.001 && seconds <= 86400))
+        refuse("--duration takes seconds from 0.001 to 86400, not \"%s\"", text);
+    return (uint64_t)(seconds * 1e9);
+}
+
+static void read_option(struct options *options, int letter) {
+    switch (letter) {
+    case 's':
+        options->is_server = true;
+        break;
+    case 'p':
+        (void)number(letter, optarg, 1, 65535);
+        options->port = optarg;
+        break;
+    case 'm':
+        options->memory = optarg;
+        break;
+    case '1':
+        options->once = true;
+        break;
+    case 'o':
+        read_list(options, optarg, add_operation_of_list);
+        break;
+    case 'b':
+        read_list(options, optarg, add_sizes);
+        break;
+    case 'D':
+        options->limits.duration_ns = nanoseconds(optarg);
+        break;
+    case 'n':
+        options->limits.count = number(letter, optarg, 1, UINT64_C(1) << 40);
+        break;
+    case 'w':
+        options->limits.warmup = number(letter, optarg, 0, UINT64_C(1) << 40);
+        break;
+    case 'j':
+        options->json = true;
+        break;
+    case 'h':
+        fputs(help, stdout);
+        exit(EXIT_SUCCESS);
+    case 'V':
+        end_with_versions();
+        break;
+    default:
+        read_setting(options, letter);
+    }
+}
+
+// Those that are only for one side: the server takes all settings from the
+// client.
+static bool is_for_server(int letter) {
+    return strchr("sp1m", letter) != NULL;
+}
+static bool is_for_client(int letter) {
+    return !strchr("s1m", letter);
+}
+
+static void check_side(const struct options *options, const bool *is_given) {
+    for (const struct option *option = long_options; option->name; option++) {
+        if (!is_given[option->val])
+            continue;
+        if (options->is_server && !is_for_server(option->val))
+            refuse("--%s is for the client: the server takes it from there", option->name);
+        if (!options->is_server && !is_for_client(option->val))
+            refuse("--%s is for the server: give --server, too", option->name);
+    }
+}
+
+// An atomic write has its own size.
+size_t options_size_count(const struct options *options, size_t operation) {
+    return operations[options->operations[operation]].is_atomic ? 1 : options->size_count;
+}
+
+void options_choose(struct options *options, size_t operation, size_t size) {
+    bool is_atomic = operations[options->operations[operation]].is_atomic;
+    options->plan.operation = options->operations[operation];
+    options->plan.size = is_atomic ? ATOMIC_SIZE : options->sizes[size];
+}
+
+static void complete(struct options *options, const bool *is_given) {
+    if (!options->operation_count)
+        options->operations[options->operation_count++] = 0;
+    if (!options->size_count)
+        add_size(options, options->plan.size);
+    if (!is_given['d'])
+        options->plan.depth = options->plan.batch;
+    if (!is_given['c'])
+        options->plan.connections = options->plan.threads;
+    if (is_given['D'] && is_given['n'])
+        refuse("--duration and --count exclude each other");
+    for (size_t i = 0; i < options->operation_count; i++) {
+        for (size_t j = 0; j < options_size_count(options, i); j++) {
+            options_choose(options, i, j);
+            const char *conflict = plan_conflict(&options->plan);
+            if (conflict)
+                refuse("%s: %s", operations[options->plan.operation].name, conflict);
+        }
+    }
+}
+
+struct options options_read(int argc, char *argv[]) {
+    struct options options = {.port = "7204",
+                              .limits = {.warmup = 100, .duration_ns = UINT64_C(3000000000)}};
+    bool is_given[128] = {false};
+    static char name[] = "rpma-perf"; // for the lines of getopt_long()
+    argv[0] = name;
+    int letter;
+    for (size_t i = 0; i < setting_count; i++)
+        *plan_field(&options.plan, &settings[i]) = settings[i].start;
+    while ((letter = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
+        if (letter == '?')
+            exit(EXIT_USAGE); // getopt_long() has said why
+        is_given[letter] = true;
+        read_option(&options, letter);
+    }
+    check_side(&options, is_given);
+    if (optind != argc - 1)
+        refuse(optind == argc ? "ADDRESS of the server is missing; see --help"
+                              : "only one ADDRESS can be given; see --help");
+    options.address = argv[optind];
+    complete(&options, is_given);
+    return options;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// options.h -- the command line
+
+#ifndef RPMA_PERF_OPTIONS_H
+#define RPMA_PERF_OPTIONS_H 1
+
+#include "load.h"
+
+#define SIZES_MAX 64
+
+struct options {
+    bool is_server;
+    const char *address;
+    const char *port;
+    const char *memory; // path; NULL: DRAM
+    bool once;
+    bool json;
+    uint64_t operations[OPERATION_COUNT];
+    size_t operation_count;
+    uint64_t sizes[SIZES_MAX];
+    size_t size_count;
+    struct plan plan; // of which operation and size vary
+    struct limits limits;
+};
+
+// Ends the program, with one line, if the arguments are not as they have to be.
+struct options options_read(int argc, char *argv[]);
+
+// Each operation has so many sizes; choosing one of them completes the plan.
+size_t options_size_count(const struct options *options, size_t operation);
+void options_choose(struct options *options, size_t operation, size_t size);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// result.h -- what a run found out, and how it is told
+
+#ifndef RPMA_PERF_RESULT_H
+#define RPMA_PERF_RESULT_H 1
+
+#include "options.h"
+
+#define SIDE_TEXT 128
+
+// What a side runs on.
+struct side {
+    char librpma[SIDE_TEXT];
+    char kernel[SIDE_TEXT];
+    char device[SIDE_TEXT];
+    char memory[SIDE_TEXT]; // kind: "dram", "file", "fsdax" or "devdax"
+};
+
+struct result {
+    uint64_t operation, size;
+    uint64_t operations; // completed, of all connections
+    double seconds;
+    uint64_t client_cpu_ns, server_cpu_ns;
+    bool is_verified;
+    struct histogram latency;
+};
+
+double result_rate(const struct result *result);      // operations a second
+double result_bandwidth(const struct result *result); // MiB a second
+double result_us(const struct result *result,
+                 double part); // a part of all took this or less
+
+void side_describe(struct side *side, const char *device, const char *memory);
+
+// A table with a line for each result.
+void table_begin(const struct options *options, const struct side *client,
+                 const struct side *server);
+void table_add(const struct result *result);
+// On a terminal only: what is going on, until the next line of the table.
+void progress_show(const char *operation, uint64_t size, uint64_t operations, double seconds);
+void progress_clear(void);
+
+// One object with everything, on standard output.
+struct json_report;
+struct json_report *json_begin(const struct options *options, const struct side *client,
+                               const struct side *server);
+void json_add(struct json_report *report, const struct result *result);
+// Prints and frees it; NULL: nothing. False: it could not be written.
+bool json_end(struct json_report *report);
+void json_drop(struct json_report *report);
+
+#endif
