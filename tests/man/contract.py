@@ -17,6 +17,11 @@ def exported_functions(source):
     return sorted({row["symbol"] for row in read_table(source / "contract/symbols.tsv")})
 
 
+def programs(source):
+    """Names of the programs that are installed beside the library: those with a completion."""
+    return sorted(path.name for path in source.glob("programs/completion/*"))
+
+
 def documented_errors(source):
     """For each function with an error that can happen: its rows."""
     rows = {}

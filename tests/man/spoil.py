@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 SITE = "man/site/"
 PAGE, ALIAS, OVERVIEW = "man/rpma_ep_listen.3", "man/rpma_ep_shutdown.3", "man/librpma.7"
+PROGRAM = "man/rpma-info.1"
 
 
 def remove(path):
@@ -57,6 +58,11 @@ FAULTS = [
     ("pages", "NAME lacks an alias", edit(PAGE, r"^\.Nm rpma_ep_shutdown.*\n", "")),
     ("pages", "a new export",
      append("contract/symbols.tsv", "rpma_new\tLIBRPMA_1.0\tyes\t9\n")),
+    ("pages", "a program's page is missing", remove(PROGRAM)),
+    ("pages", "a program that does not exist", remove("programs/completion/rpma-info")),
+    ("head", "a program's page without its exit status",
+     edit(PROGRAM, r"^\.Sh EXIT STATUS", ".Sh EXIT")),
+    ("whatis", "a program's page without its name", edit(PROGRAM, r"^\.Nm rpma-info", ".Nm x")),
     ("head", "a wrong title", edit(PAGE, r"^\.Dt \S+", ".Dt RPMA_OTHER")),
     ("head", "a wrong version", edit(PAGE, r"^\.Os .*", '.Os "librpma 9.9.9"')),
     ("head", "a lost section", edit(PAGE, r"^\.Sh ATTRIBUTES", ".Sh ATTRIBUTE")),

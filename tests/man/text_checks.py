@@ -10,8 +10,12 @@ import subprocess
 import conditions
 import contract
 
-SECTIONS = ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "ATTRIBUTES", "RETURN VALUES",
-            "ERRORS", "HISTORY", "SEE ALSO"]
+SECTIONS = {
+    "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO", "HISTORY"],
+    "3": ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "ATTRIBUTES", "RETURN VALUES", "ERRORS",
+          "HISTORY", "SEE ALSO"],
+    "7": ["NAME", "DESCRIPTION", "SEE ALSO"],
+}
 OVERVIEW = "librpma.7"
 CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
 
@@ -21,9 +25,11 @@ def functions_pages(book):
 
 
 def check_pages(book):
-    """Every exported function has a page, every page of section 3 an exported function; the
-    overview leads to everything: to the pages of its own section, and once to each function."""
+    """Every exported function and every program has a page, every page of sections 1 and 3 is
+    about one of these; the overview leads to everything: to the pages of its own section, and
+    once to each function."""
     exported = contract.exported_functions(book.source)
+    programs = contract.programs(book.source)
     present = {page.name: page for page in book.pages}
     if OVERVIEW not in present:
         yield f"man/{OVERVIEW} is missing"
@@ -32,10 +38,13 @@ def check_pages(book):
     for name in exported:
         if f"{name}.3" not in present:
             yield f"{name} is exported, man/{name}.3 is missing"
+    for name in programs:
+        if f"{name}.1" not in present:
+            yield f"{name} is a program, man/{name}.1 is missing"
     for page in book.pages:
         stem, section = page.name.rsplit(".", 1)
-        if section == "3" and stem not in exported:
-            yield f"man/{page.name} describes nothing that is exported"
+        if stem not in {"1": programs, "3": exported}.get(section, [stem]):
+            yield f"man/{page.name} describes nothing that is exported, and no program"
         elif page.target:
             yield from check_alias(page, stem, present)
         elif page.names()[:1] != [stem]:
@@ -85,7 +94,7 @@ def check_head(book):
             yield f"man/{page.name}: .Dt must be {stem.upper()} {section}"
         if version and page.head("Os") != f"librpma {version.group(1)}":
             yield f"man/{page.name}: .Os must be \"librpma {version.group(1)}\""
-        for title in SECTIONS if section == "3" else ["NAME", "DESCRIPTION", "SEE ALSO"]:
+        for title in SECTIONS[section]:
             if not page.section(title):
                 yield f"man/{page.name}: section {title} is missing or empty"
 

@@ -105,8 +105,9 @@ def check_whatis(book):
         for file in place.files():
             done = run(["lexgrog", file], cwd=place.root)
             listed |= set(re.findall(r': "(\S+) - .+"$', done.stdout, flags=re.M))
-        for name in contract.exported_functions(book.source) + ["librpma"]:
-            section = "7" if name == "librpma" else "3"
+        sections = {name: "3" for name in contract.exported_functions(book.source)}
+        sections.update({name: "1" for name in contract.programs(book.source)}, librpma="7")
+        for name, section in sections.items():
             if name not in listed:
                 yield f"whatis would not know {name}: no page has it in NAME"
             opened = run(["man", "-M", str(place.root), "-w", section, name])

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// info.h -- the parts of rpma-info: each adds what it finds to the report
+
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <librpma.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+
+#include "tree.h"
+
+/* rpma-info(1) and --help list them. */
+enum status {
+    STATUS_POSSIBLE = 0,      /* what was asked for is possible */
+    STATUS_FAILED = 1,        /* the program itself failed */
+    STATUS_ARGUMENTS = 2,     /* wrong arguments */
+    STATUS_NO_DEVICE = 3,     /* no device that can be used */
+    STATUS_NO_MEMORY = 4,     /* PATH is no memory */
+    STATUS_NOT_REGISTERED = 5 /* PATH registers with no device that was asked for */
+};
+
+struct options {
+    const char *address, *device, *memory;
+    bool json;
+};
+
+/* options.c: ends the program when there is nothing else to do. */
+struct options parse_options(int argc, char **argv);
+
+/* quiet.c: librpma, libibverbs and librdmacm say nothing until speak(). */
+void be_quiet(void);
+void speak(void);
+/* The last error that librpma had to say since the last call, "" without one. */
+const char *last_error(void);
+
+/* system.c */
+void add_versions(tree *report);
+void add_limits(tree *report);
+bool may_lock_all(void);
+void add_connection_manager(tree *report);
+/* Why there is no device at all, and what would bring one. */
+void add_no_device(tree *report, const char *key);
+/* The first line of a file of a few words, "" when it cannot be read. */
+void read_line(char *line, size_t size, const char *path);
+#define LINE_SIZE 256
+
+/* defaults.c */
+void add_defaults(tree *report);
+
+/* address.c: the addresses of this machine, and the device that librpma finds behind each */
+struct address {
+    char text[INET6_ADDRSTRLEN + IF_NAMESIZE + 1]; /* with the scope where one is needed */
+    char netdev[IF_NAMESIZE];
+    char device[IBV_SYSFS_NAME_MAX]; /* "" when there is none */
+};
+struct addresses {
+    struct address *items;
+    size_t count;
+};
+struct addresses find_addresses(void);
+/* The device behind an address of this machine or of another: false when there is none. */
+bool device_behind(const char *address, char device[IBV_SYSFS_NAME_MAX], bool *is_remote);
+/* Whether the network device of a GID is one of this process. */
+bool is_own_address(const struct addresses *all, const char *text);
+
+/* device.c */
+struct search {
+    const char *device; /* NULL: all */
+    const struct addresses *addresses;
+    const struct memory *memory; /* NULL: none */
+};
+/* Whether the machine has any device, one that was searched for or another. */
+bool add_devices(tree *report, const struct search *search);
+
+/* port.c */
+void add_ports(tree *device, struct ibv_context *context, const struct ibv_device_attr *limits);
+/* A name for a message: the network device of a device, or a placeholder. */
+void netdev_of(char *name, size_t size, const char *device);
+
+/* capability.c */
+#define VENDOR_RXE 0xffffff /* drivers/infiniband/sw/rxe/rxe_param.h: RXE_VENDOR_ID */
+#define VENDOR_SIW 0x626d74 /* drivers/infiniband/sw/siw/siw.h: SIW_VENDOR_ID */
+void add_capabilities(tree *device, struct ibv_context *context, struct rpma_peer *peer,
+                      const struct ibv_device_attr_ex *attributes);
+void add_device_limits(tree *device, struct ibv_context *context,
+                       const struct ibv_device_attr *limits);
+
+/* memory.c: what --memory names */
+enum memory_kind { MEMORY_FILE, MEMORY_TMPFS, MEMORY_HUGETLBFS, MEMORY_FSDAX, MEMORY_DEVDAX };
+struct memory {
+    const char *path;
+    void *base;
+    size_t size, mapped, alignment;
+    enum memory_kind kind;
+    bool map_sync;          /* FS-DAX: the mapping keeps the file's blocks where they are */
+    bool nvdimm;            /* it belongs to a region of an NVDIMM bus */
+    char domain[LINE_SIZE]; /* what the kernel says that a power failure spares; may be "" */
+};
+/* Ends the program with one line when path is no memory. */
+void map_memory(struct memory *memory, const char *path);
+void add_memory(tree *report, const struct memory *memory);
+void unmap_memory(const struct memory *memory);
+/* The part of memory that rpma_flush() relies on; the reason when it is not persistent. */
+void add_persistence(tree *parent, const char *key, const struct memory *memory);
+
+/* dax.c: what the kernel says about the persistent memory behind a file or a device */
+void look_at_dax(struct memory *memory, const char *links, unsigned major, unsigned minor);
+
+/* registration.c */
+void add_registration(tree *device, struct rpma_peer *peer, const struct memory *memory);
+
+/* text.c */
+void print_text(const tree *report);

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""What the tests of the programs share: start a program, compare, report as TAP."""
+
+import re
+import subprocess
+import sys
+import traceback
+
+HELP_LINES, HELP_COLUMNS = 24, 80
+TESTS = []
+
+
+class Skipped(Exception):
+    """The test cannot run here; the text says why."""
+
+
+def test(title):
+    """Enters a function into the list of tests."""
+    def enter(function):
+        TESTS.append((title, function))
+        return function
+    return enter
+
+
+def expect(actual, wanted, what):
+    if actual != wanted:
+        raise AssertionError(f"{what}: {actual!r} instead of {wanted!r}")
+
+
+def run(program, *arguments, **options):
+    options.setdefault("stdout", subprocess.PIPE)
+    return subprocess.run([program, *arguments], stderr=subprocess.PIPE, text=True, check=False,
+                          **options)
+
+
+def expect_one_line(done, status, what):
+    """It failed with this status, and one line says why."""
+    expect(done.returncode, status, f"{what}: exit status")
+    expect(done.stdout or "", "", f"{what}: standard output")
+    lines = done.stderr.splitlines()
+    expect(len(lines), 1, f"{what}: lines of the standard error: {done.stderr!r}")
+
+
+def check_help(program):
+    """--help fits a terminal; gives its options."""
+    done = run(program, "--help")
+    expect((done.returncode, done.stderr), (0, ""), "--help")
+    lines = done.stdout.splitlines()
+    expect(len(lines) <= HELP_LINES, True, f"--help has {len(lines)} lines")
+    for line in lines:
+        expect(len(line) <= HELP_COLUMNS, True, f"--help: {len(line)} columns: {line}")
+    # Each option is explained in a line of its own.
+    return set(re.findall(r"^ +(--[a-z-]+)", done.stdout, flags=re.M))
+
+
+def options_of_page(page):
+    """The options that a manual page explains, each at the head of a list's entry."""
+    with open(page, encoding="utf-8") as file:
+        return {"--" + name for name in re.findall(r"^\.It Fl Fl ([a-z-]+)", file.read(), re.M)}
+
+
+def completed(completion, name, *words):
+    """What bash offers for the last of the words behind the program's name."""
+    script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+              '"_${1//-/_}"; ((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"')
+    done = subprocess.run(["bash", "-euc", script, "bash", completion, name, *words], check=True,
+                          capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def check_lists(program, name, page, completion):
+    """Help, manual page and completion know the same options."""
+    of_help = check_help(program)
+    expect(options_of_page(page), of_help, f"options of {page} beside --help")
+    expect(set(completed(completion, name, "--")), of_help, "options of the completion")
+
+
+def main():
+    print(f"1..{len(TESTS)}")
+    failed = 0
+    for number, (title, function) in enumerate(TESTS, 1):
+        try:
+            function()
+            print(f"ok {number} - {title}")
+        except Skipped as skipped:
+            print(f"ok {number} - {title} # SKIP {skipped}")
+        except Exception as error:  # whatever it is, the next test runs
+            failed += 1
+            print(f"not ok {number} - {title}")
+            print(f"# {type(error).__name__}: {error}")
+            traceback.print_exc(file=sys.stderr)
+    return 1 if failed else 0

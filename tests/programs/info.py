@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Tests rpma-info on a machine with or without RDMA: info.py PROGRAM SOURCE VERSION
+
+What devices say is compared in the lab (tests/integration/cases/info.py).
+"""
+
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+
+import harness
+from harness import Skipped, expect, expect_one_line, run, test
+
+PROGRAM, SOURCE, VERSION = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+SCHEMA = SOURCE / "programs/info/rpma-info.schema.json"
+POSSIBLE, FAILED, WRONG_ARGUMENTS, NO_DEVICE, NO_MEMORY = range(5)
+DRAM = {"tmpfs": "tmpfs", "ramfs": "tmpfs", "hugetlbfs": "hugetlbfs"}
+
+
+def has_device():
+    try:
+        return bool(os.listdir("/sys/class/infiniband"))
+    except FileNotFoundError:
+        return False
+
+
+def answers(*arguments, **options):
+    """The JSON of a run, checked against the schema."""
+    done = run(PROGRAM, "--json", *arguments, **options)
+    expect(done.stderr, "", "standard error")
+    found = json.loads(done.stdout)
+    expect(found["exit_status"], done.returncode, "exit_status")
+    try:
+        import jsonschema
+    except ImportError:
+        raise Skipped("python3-jsonschema is not installed: tools/setup programs") from None
+    jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(found)
+    return found
+
+
+@test("help, manual page and completion list the same options, and help fits a terminal")
+def lists():
+    harness.check_lists(PROGRAM, "rpma-info", SOURCE / "man/rpma-info.1",
+                        SOURCE / "programs/completion/rpma-info")
+
+
+@test("the completion offers paths behind --memory")
+def completes_paths():
+    found = harness.completed(SOURCE / "programs/completion/rpma-info", "rpma-info", "--memory",
+                              str(SOURCE / "mes"))
+    expect(sorted(found), [str(SOURCE / "meson.build"), str(SOURCE / "meson_options.txt")], "paths")
+
+
+@test("--version tells the version of the project, of the program and of the library")
+def version():
+    done = run(PROGRAM, "--version")
+    expect((done.returncode, done.stdout, done.stderr),
+           (0, f"rpma-info {VERSION}, librpma {VERSION}\n", ""), "--version")
+
+
+@test("wrong arguments: status 2 and one line")
+def wrong_arguments():
+    for arguments in (["--unknown"], ["-x"], ["-xy"], ["--json=1"], ["--device"], ["--memory"],
+                      ["--device="], ["--memory", ""], [""], ["a", "b"], ["a", "--device", "b"],
+                      ["--device", "a", "--device", "b"], ["--memory", "a", "--memory", "b"],
+                      ["--dev", "a", "--", "b"], ["--", "a", "--json"]):
+        expect_one_line(run(PROGRAM, *arguments), WRONG_ARGUMENTS, arguments)
+
+
+@test("a machine without RDMA gets an answer, in JSON as the schema says")
+def no_device():
+    found = answers()
+    if has_device():
+        expect(found["devices"] != [], True, "devices of a machine that has some")
+        return
+    expect((found["exit_status"], found["devices"], found["usable"]["is"]),
+           (NO_DEVICE, [], False), "answer")
+    expect("modprobe rdma_rxe" in found["usable"]["help"], True, found["usable"]["help"])
+
+
+@test("the text says what the JSON says, in lines of at most 80 columns")
+def text():
+    found, done = answers(), run(PROGRAM)
+    expect((done.returncode, done.stderr), (found["exit_status"], ""), "end")
+    for line in done.stdout.splitlines():
+        expect(len(line) <= 80, True, f"columns of {line!r}")
+    words = " ".join(done.stdout.split())
+    for answer in (found["usable"], found["connection_manager"],
+                   found["limits"]["locked_memory"]["unlimited"]):
+        for sentence in (answer.get("why", ""), answer.get("help", "")):
+            expect(" ".join(sentence.split()) in words, True, f"{sentence!r} in the text")
+    for value in found["versions"].values():
+        expect(value is None or value in words or "/" in value, True, f"{value} in the text")
+
+
+@test("limits and versions are those of the system")
+def system():
+    soft, hard = 8192, 16384
+    limits = {resource.RLIMIT_NOFILE: (soft, hard), resource.RLIMIT_MEMLOCK: (soft, hard)}
+
+    def lower():
+        for which, values in limits.items():
+            resource.setrlimit(which, values)
+    found = answers(preexec_fn=lower)
+    for name in ("descriptors", "locked_memory"):
+        expect([found["limits"][name][key] for key in ("soft", "hard")], [soft, hard], name)
+    expect(found["versions"]["kernel"], os.uname().release, "kernel")
+    expect(found["versions"]["librpma"], VERSION, "librpma")
+    package = subprocess.run(["dpkg-query", "-W", "-f", "${source:Upstream-Version}", "libibverbs1"],
+                             capture_output=True, text=True, check=False).stdout
+    if package:
+        expect(found["versions"]["rdma_core"], package, "rdma-core beside the package")
+
+
+@test("a device or an address that is not there: status 3 and an answer")
+def not_there():
+    for arguments in (["--device", "no-such-device"], ["192.0.2.1"], ["no-such-host.invalid"]):
+        found = answers(*arguments)
+        expect((found["exit_status"], found["usable"]["is"]), (NO_DEVICE, False), arguments)
+
+
+@test("the environment: RPMA_FLUSH is told")
+def environment():
+    expect(answers(env={**os.environ, "RPMA_FLUSH": "emulated"})["rpma_flush"], "emulated", "with")
+    without = {key: value for key, value in os.environ.items() if key != "RPMA_FLUSH"}
+    expect(answers(env=without)["rpma_flush"], None, "without")
+
+
+def check_file(directory, size):
+    """What stat(1) says about the file system is what the answer has to say."""
+    with tempfile.NamedTemporaryFile(dir=directory) as file:
+        content = os.urandom(min(size, 4096)) + bytes(max(size - 4096, 0))
+        file.write(content)
+        file.flush()
+        system = subprocess.run(["stat", "-f", "-c", "%T", file.name], capture_output=True,
+                                text=True, check=True).stdout.strip()
+        found = answers("--memory", file.name)["memory"]
+        expect((found["path"], found["size"], found["tried_size"], found["kind"]),
+               (file.name, size, size, DRAM.get(system, "file")), f"memory on {system}")
+        expect((found["persistent"]["is"], found["map_sync"]), (False, False), "persistence")
+        expect(pathlib.Path(file.name).read_bytes() == content, True, "the content stays")
+        return system
+
+
+@test("--memory with an ordinary file, of whole pages or not")
+def ordinary_file():
+    for size in (1, 4096, 10000, 1 << 20):
+        check_file(".", size)
+
+
+@test("--memory with a file in DRAM")
+def tmpfs():
+    expect(check_file("/dev/shm", 1 << 20), "tmpfs", "file system of /dev/shm")
+
+
+@test("--memory with what is no memory: status 4 and one line")
+def no_memory():
+    with tempfile.TemporaryDirectory() as directory:
+        empty, pipe = os.path.join(directory, "empty"), os.path.join(directory, "pipe")
+        pathlib.Path(empty).touch()
+        os.mkfifo(pipe)
+        missing = os.path.join(directory, "missing")
+        for path in (missing, directory, empty, pipe, "/dev/null", empty + "/below"):
+            for json_too in ([], ["--json"]):
+                expect_one_line(run(PROGRAM, *json_too, "--memory", path), NO_MEMORY, path)
+        expect((os.path.exists(missing), os.path.getsize(empty)), (False, 0), "nothing is made")
+        block = [path for path in pathlib.Path("/dev").iterdir() if path.is_block_device()]
+        for path in block[:1]:
+            expect_one_line(run(PROGRAM, "--memory", str(path)), NO_MEMORY, path)
+
+
+@test("--memory with a file that nobody may write: status 4 and one line")
+def read_only():
+    path = "/sys/kernel/uevent_seqnum"  # not even root opens it for writing
+    expect(os.path.getsize(path) > 0, True, f"{path} has a size")
+    expect_one_line(run(PROGRAM, "--memory", path), NO_MEMORY, path)
+
+
+@test("answers that cannot be written: status 1 and one line")
+def full():
+    for arguments in ([], ["--json"]):
+        with open("/dev/full", "w", encoding="utf-8") as nowhere:
+            expect_one_line(run(PROGRAM, *arguments, stdout=nowhere), FAILED, arguments)
+
+
+sys.exit(harness.main())
