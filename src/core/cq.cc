@@ -35,7 +35,7 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer, 
     auto made = create(call, *peer.pd().context, size, peer.device().max_cqe, nullptr);
     if (!made)
         return nullptr;
-    made->users_ = 0;
+    made->of_program_ = true;
     return make<rpma_cq>(call, std::move(*made));
 }
 
@@ -69,9 +69,9 @@ void rpma_cq::release(Call &call) {
 // The provider would refuse as well; of siw, the queue is unmapped by then (rdma-core 56,
 // providers/siw/siw.c, siw_destroy_cq()), and the next poll of the connections would crash.
 bool rpma_cq::try_release(Call &call) {
-    if (const int users = users_; users > 0) {
+    if (const unsigned users = users_; users > 0) {
         RPMA_FAIL(call, RPMA_E_PROVIDER, EBUSY,
-                  "deleting the completion queue while %d of its connections exist", users);
+                  "deleting the completion queue while %u of its connections exist", users);
         return false;
     }
     acknowledge_all();

@@ -29,14 +29,14 @@ struct rpma_cq : rpma::Allocated {
 
     rpma_cq(rpma_cq &&other) noexcept
         : own_channel_(std::move(other.own_channel_)), queue_(std::move(other.queue_)),
-          unacknowledged_(other.unacknowledged_.load()), users_(other.users_.load()) {}
+          unacknowledged_(other.unacknowledged_.load()), of_program_(other.of_program_) {}
     rpma_cq &operator=(rpma_cq &&) = delete;
     ~rpma_cq() { acknowledge_all(); }
 
     ibv_cq &queue() const { return *queue_.get(); }
     bool is(const ibv_cq *queue) const { return queue_.get() == queue; }
     bool shares_channel() const { return !own_channel_; }
-    bool is_of_program() const { return users_ != OWNED; }
+    bool is_of_program() const { return of_program_; }
     void add_user() { users_++; }
     void drop_user() { users_--; }
     int fd() const { return queue_->channel->fd; }
@@ -55,8 +55,6 @@ struct rpma_cq : rpma::Allocated {
     bool try_release(rpma::Call &call);
 
   private:
-    static constexpr int OWNED = -1; // by a connection or a shared receive queue
-
     rpma_cq(rpma::CompChannel &&own, rpma::Cq &&queue)
         : own_channel_(std::move(own)), queue_(std::move(queue)) {}
     void acknowledge_all();
@@ -64,7 +62,9 @@ struct rpma_cq : rpma::Allocated {
     rpma::CompChannel own_channel_;
     rpma::Cq queue_;
     std::atomic<unsigned> unacknowledged_ = 0;
-    std::atomic<int> users_ = OWNED; // connections, of a queue of the program
+    // Connections that do not own the queue, which the program or a shared receive queue does.
+    std::atomic<unsigned> users_ = 0;
+    bool of_program_ = false;
 };
 
 namespace rpma {
@@ -72,7 +72,7 @@ namespace rpma {
 struct DropCqUser {
     void operator()(rpma_cq *cq) const { cq->drop_user(); }
 };
-// The use of a queue of the program by one connection; the queue must outlive it.
+// The use of a queue by one connection that does not own it; the queue must outlive it.
 using CqUse = std::unique_ptr<rpma_cq, DropCqUser>;
 
 inline CqUse use(rpma_cq &cq) {

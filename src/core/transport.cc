@@ -15,7 +15,7 @@ namespace rpma {
 namespace {
 
 // The CQ of receives that belongs to the shared receive queue, or nullptr.
-rpma_cq *srq_rcq(const rpma_srq *srq) {
+rpma_cq *rcq_of(const rpma_srq *srq) {
     return srq != nullptr ? srq->rcq() : nullptr;
 }
 
@@ -40,7 +40,7 @@ uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpm
     if (cfg.cq_size_set)
         return cfg.cq_size;
     uint64_t completions = cfg.sq_size;
-    if (cfg.rcq_size == 0 && cfg.rcq == nullptr && srq_rcq(srq) == nullptr)
+    if (cfg.rcq_size == 0 && cfg.rcq == nullptr && rcq_of(srq) == nullptr)
         completions += srq != nullptr ? srq->rq_size() : cfg.rq_size.load();
     completions = std::min<uint64_t>(completions, peer.device().max_cqe);
     return std::max(cfg.cq_size.load(), static_cast<uint32_t>(completions));
@@ -51,13 +51,13 @@ uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpm
 bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
     const rpma_cq *cq = cfg.cq, *rcq = cfg.rcq;
     const char *conflict = nullptr;
-    if (cfg.shared_channel && srq_rcq(cfg.srq) != nullptr)
+    if (cfg.shared_channel && rcq_of(cfg.srq) != nullptr)
         conflict = "cfg has a shared completion channel, and its shared receive queue owns a "
                    "receive CQ, which has a channel of its own";
     else if (cfg.shared_channel && (cq != nullptr || rcq != nullptr))
         conflict = "cfg has a shared completion channel and a completion queue of "
                    "rpma_cq_new(), which has a channel of its own";
-    else if (rcq != nullptr && srq_rcq(cfg.srq) != nullptr)
+    else if (rcq != nullptr && rcq_of(cfg.srq) != nullptr)
         conflict =
             "cfg has a receive CQ of rpma_cq_new(), and its shared receive queue owns one "
             "as well";
@@ -83,9 +83,9 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
     if (!made.create_queues(call, peer, cfg, srq))
         return std::nullopt;
 
-    const rpma_cq *receive_cq = srq_rcq(srq);
+    const rpma_cq *receive_cq = made.srq_rcq ? made.srq_rcq.get() : made.rcq();
     if (receive_cq == nullptr)
-        receive_cq = made.rcq() != nullptr ? made.rcq() : &made.cq();
+        receive_cq = &made.cq();
     const ibv_qp_cap capacities = {
         .max_send_wr = cfg.sq_size,
         .max_recv_wr = cfg.rq_size,
@@ -127,9 +127,12 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
             borrowed_rcq = use(*receives);
         return true;
     }
+    if (rpma_cq *const of_srq = rcq_of(srq)) {
+        srq_rcq = use(*of_srq);
+        return true;
+    }
     const uint32_t rcq_size = cfg.rcq_size;
-    return rcq_size == 0 || srq_rcq(srq) != nullptr ||
-           create_receive_queue(call, rcq_size, most);
+    return rcq_size == 0 || create_receive_queue(call, rcq_size, most);
 }
 
 bool Transport::create_receive_queue(Call &call, uint32_t size, uint32_t most) {
@@ -145,6 +148,7 @@ void Transport::release(Call &call) {
         own_rcq->release(call);
     if (own_cq)
         own_cq->release(call);
+    srq_rcq.reset();
     borrowed_rcq.reset();
     borrowed_cq.reset();
     id.release(call);

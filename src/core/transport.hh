@@ -45,6 +45,7 @@ struct Transport {
     CmId id;
     CqUse borrowed_cq; // once created there is a main CQ, of the program or the own one
     CqUse borrowed_rcq;
+    CqUse srq_rcq; // that the SRQ owns: receives complete there
     mutable std::optional<rpma_cq> own_cq;
     mutable std::optional<rpma_cq> own_rcq; // only with a receive CQ of the connection
     QueuePair qp;

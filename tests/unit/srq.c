@@ -146,12 +146,39 @@ static void delete_is_refused_under_a_connection(void **state) {
     world_drop(&w);
 }
 
+static void expect_received_into(struct rpma_srq **srq) {
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_srq_delete(srq), RPMA_E_PROVIDER, "the queue stays",
+                 "or a connection still receives into its CQ",
+                 .logs = "while 1 of its connections exist");
+}
+
+// A provider that refuses may have unmapped the receive CQ by then: it is not asked.
+static void delete_is_refused_while_the_receive_cq_is_used(void **state) {
+    (void)state;
+    const struct shape shape = {.srq = true, .srq_rcq_size = 8};
+    new_peer();
+    world_request(&w, &shape);
+    expect_received_into(&w.h.srq);
+    world_connect(&w, &shape);
+    expect_received_into(&w.h.srq);
+    MUST(rpma_conn_delete(&w.h.conn));
+    fake_forget();
+    MUST(rpma_srq_delete(&w.h.srq));
+    EXPECT_CALLS("ibv_destroy_cq ibv_destroy_comp_channel ibv_destroy_srq");
+    world_drop(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(new_makes_queue_and_receive_cq),       TEST(new_follows_the_configuration),
-        TEST(receive_cq_waits_on_its_own),          TEST(new_fails_with_each_call),
-        TEST(new_returns_all_when_memory_is_out),   TEST(delete_keeps_the_queue_when_refused),
+        TEST(new_makes_queue_and_receive_cq),
+        TEST(new_follows_the_configuration),
+        TEST(receive_cq_waits_on_its_own),
+        TEST(new_fails_with_each_call),
+        TEST(new_returns_all_when_memory_is_out),
+        TEST(delete_keeps_the_queue_when_refused),
         TEST(delete_is_refused_under_a_connection),
+        TEST(delete_is_refused_while_the_receive_cq_is_used),
     };
     return UNIT_RUN("srq", tests);
 }

@@ -58,6 +58,10 @@ static int do_lend_no_more(const struct args *args) {
     return rpma_cq_delete(&world.lent[arg_slot(args, "lent", MAX_OTHERS)]);
 }
 
+static int do_srq_delete(const struct args *args) {
+    return rpma_srq_delete(&world.srq[arg_slot(args, "srq", MAX_OTHERS)]);
+}
+
 /* The queues of this program that the connections share. */
 static int set_lent(struct rpma_conn_cfg *cfg, const struct args *args) {
     int ret = 0;
@@ -195,6 +199,7 @@ const struct command setup_commands[] = {
     {"peer-delete", do_peer_delete},
     {"cfg", do_cfg},
     {"srq", do_srq},
+    {"srq-delete", do_srq_delete},
     {"lend", do_lend},
     {"lend-no-more", do_lend_no_more},
     {"pcfg", do_pcfg},
