@@ -37,6 +37,7 @@ static void new_resolves_and_makes_the_queues(void **state) {
     assert_int_equal(name->getaddrinfo.flags, 0);
     assert_int_equal(name->getaddrinfo.family, AF_UNSPEC);
     assert_int_equal(name->getaddrinfo.socktype, SOCK_STREAM);
+    assert_int_equal(name->getaddrinfo.protocol, IPPROTO_TCP);
     const struct fake_call *route = fake_last("rdma_getaddrinfo");
     assert_string_equal(route->getaddrinfo.node, "");
     assert_int_equal(route->getaddrinfo.flags, 0);
@@ -241,9 +242,10 @@ static void new_tries_every_route(void **state) {
     assert_int_equal(fake_count("rdma_resolve_addr"), 40);
     for (int n = 0; n < 40; n++) {
         const struct fake_call *tried = fake_nth("rdma_resolve_addr", (unsigned)n + 1);
-        assert_true(fake_addr_is(tried->resolve.addr, n / 2));
-        assert_true(n % 2 == 0 ? fake_addr_is(tried->resolve.source, FAKE_FIRST_ROUTE)
-                               : !tried->resolve.source);
+        const bool by_route = n % 2 == 0;
+        assert_true(fake_addr_is(tried->resolve.addr, by_route ? FAKE_ROUTE_TO(n / 2) : n / 2));
+        assert_true(by_route ? fake_addr_is(tried->resolve.source, FAKE_FIRST_ROUTE)
+                             : !tried->resolve.source);
     }
     world_drop(&w);
 }

@@ -36,6 +36,7 @@ static void listen_binds_and_listens(void **state) {
     assert_int_equal(name->getaddrinfo.flags, AI_PASSIVE);
     assert_int_equal(name->getaddrinfo.family, AF_UNSPEC);
     assert_int_equal(name->getaddrinfo.socktype, SOCK_STREAM);
+    assert_int_equal(name->getaddrinfo.protocol, IPPROTO_TCP);
     assert_true(fake_addr_is(fake_last("rdma_bind_addr")->resolve.addr, 0));
     assert_int_equal(fake_last("rdma_listen")->backlog, 0);
     assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1);

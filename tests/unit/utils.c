@@ -46,6 +46,7 @@ static void address_leads_to_a_device(void **state) {
         assert_int_equal(name->getaddrinfo.flags, sides[i].flags);
         assert_int_equal(name->getaddrinfo.family, AF_UNSPEC);
         assert_int_equal(name->getaddrinfo.socktype, SOCK_STREAM);
+        assert_int_equal(name->getaddrinfo.protocol, IPPROTO_TCP);
         assert_true(fake_addr_is(fake_last(sides[i].step)->resolve.addr, 0));
         assert_null(fake_last(sides[i].step)->resolve.source);
         assert_null(fake_last("rdma_create_id")->channel);
@@ -87,7 +88,7 @@ static void routes_with_a_source_are_tried(void **state) {
     fake_device()->routes = 1;
     MUST(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_REMOTE, &context));
     const struct fake_call *step = fake_last("rdma_resolve_addr");
-    assert_true(fake_addr_is(step->resolve.addr, 0));
+    assert_true(fake_addr_is(step->resolve.addr, FAKE_ROUTE_TO(0)));
     assert_true(fake_addr_is(step->resolve.source, FAKE_FIRST_ROUTE));
     fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
     MUST(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_REMOTE, &context));

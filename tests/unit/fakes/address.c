@@ -15,10 +15,18 @@ struct fake_addresses {
     struct sockaddr_storage source[FAKE_MOST_ADDRESSES], destination[FAKE_MOST_ADDRESSES];
 };
 
+static int number_of(const struct sockaddr *addr) {
+    int number = 0;
+    while (number < FAKE_MOST_ADDRESSES && !fake_addr_is(addr, number))
+        number++;
+    return number;
+}
+
 // As in rdma-core 44, librdmacm/addrinfo.c: rdma_getaddrinfo() hands on the first address that
 // getaddrinfo() gives, as source of a passive side and as destination of an active one; without
-// a name it copies the destination of the hints. IBACM's answers, which have a source address,
-// stand before it (acm.c: ucma_ib_resolve()).
+// a name it copies the destination of the hints. IBACM's answers stand before it: their
+// addresses are GIDs, which the service was asked for by the family of the hints (acm.c:
+// ucma_ib_resolve(), ucma_ib_set_addr(), ucma_ib_set_connect()).
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
                      struct rdma_addrinfo **res) {
     FAKE_LOCKED;
@@ -37,6 +45,9 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
     }
     if (node && fake_device()->gai_error)
         return fake_device()->gai_error;
+    if (!node && hints->ai_family != hints->ai_dst_addr->sa_family)
+        fake_misuse("rdma_getaddrinfo: family %d, and a destination of family %d",
+                    hints->ai_family, hints->ai_dst_addr->sa_family);
     struct fake_addresses *made =
         fake_create(FAKE_ADDRINFO, sizeof(*made), offsetof(struct fake_addresses, info));
     const bool passive = hints->ai_flags & RAI_PASSIVE;
@@ -49,13 +60,14 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
             fake_number_address(addr, len, 0);
         else
             memcpy(addr, hints->ai_dst_addr, *len = hints->ai_dst_len);
-        info->ai_family = addr->ss_family;
         *(passive ? &info->ai_src_addr : &info->ai_dst_addr) = (struct sockaddr *)addr;
         if (i < last) {
-            fake_number_address(&made->source[i], &info->ai_src_len, FAKE_MOST_ADDRESSES + i);
+            fake_number_address(addr, len, FAKE_ROUTE_TO(number_of(hints->ai_dst_addr)));
+            fake_number_address(&made->source[i], &info->ai_src_len, FAKE_FIRST_ROUTE + i);
             info->ai_src_addr = (struct sockaddr *)&made->source[i];
             info->ai_next = info + 1;
         }
+        info->ai_family = addr->ss_family;
     }
     *res = made->info;
     return 0;

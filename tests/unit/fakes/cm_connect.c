@@ -6,15 +6,17 @@
 #include "cm.h"
 
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <string.h>
 
-// rdma-core 56, librdmacm/cma.c, ucma_addrlen(): 0 for what rdma_bind_addr() and
-// rdma_resolve_addr() refuse with EINVAL.
+// rdma-core 56, librdmacm/cma.c, ucma_addrlen(), where the kernel knows AF_IB: 0
+// for what rdma_bind_addr() and rdma_resolve_addr() refuse with EINVAL.
 static size_t address_length(const struct sockaddr *addr) {
     if (!addr)
         return 0;
     return addr->sa_family == AF_INET    ? sizeof(struct sockaddr_in)
            : addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+           : addr->sa_family == AF_IB    ? sizeof(struct sockaddr_ib)
                                          : 0;
 }
 

@@ -200,10 +200,12 @@ struct fake_device {
 struct fake_device *fake_device(void);
 // The context of the first (0) or second (1) device.
 struct ibv_context *fake_context(int number);
-// Whether it is the address of that number (from 0) that getaddrinfo() gave; the sources of
-// routes have the numbers behind.
-#define FAKE_FIRST_ROUTE FAKE_MOST_ADDRESSES
+// Whether it is the address of that number (from 0) that getaddrinfo() gave; the addresses of
+// IBACM's routes have the numbers behind: sources from FAKE_FIRST_ROUTE on, and the destination
+// of each route to address n is FAKE_ROUTE_TO(n).
 #define FAKE_MOST_ADDRESSES 32
+#define FAKE_FIRST_ROUTE FAKE_MOST_ADDRESSES
+#define FAKE_ROUTE_TO(n) (2 * FAKE_MOST_ADDRESSES + (n))
 bool fake_addr_is(const struct sockaddr *addr, int number);
 
 // Keys of the newest live region at that address; 0: none.

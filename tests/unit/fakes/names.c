@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -14,7 +15,12 @@
 // An address of that number: 127.0.0.1 and up, every second one as IPv6.
 void fake_number_address(struct sockaddr_storage *addr, socklen_t *len, int number) {
     memset(addr, 0, sizeof(*addr));
-    if (number % 2 == 0) {
+    if (number >= FAKE_FIRST_ROUTE) {
+        struct sockaddr_ib *ib = (struct sockaddr_ib *)addr;
+        ib->sib_family = AF_IB;
+        ib->sib_addr.sib_raw[15] = (unsigned char)number;
+        *len = sizeof(*ib);
+    } else if (number % 2 == 0) {
         struct sockaddr_in *in = (struct sockaddr_in *)addr;
         in->sin_family = AF_INET;
         in->sin_addr.s_addr = htonl(0x7f000001u + (unsigned)number);
