@@ -467,6 +467,25 @@ int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
                                struct rpma_conn_private_data *pdata);
 
+/*
+ * Packs the descriptors of mr and of pcfg, each of which may be NULL, into the pdata->len bytes
+ * at pdata->ptr; on success pdata->len is what they take. Behind them the program may add bytes
+ * of its own. RPMA_E_INVAL (also: pdata->len is too small).
+ */
+int rpma_conn_private_data_pack(const struct rpma_mr_local *mr,
+                                const struct rpma_peer_cfg *pcfg,
+                                struct rpma_conn_private_data *pdata);
+
+/*
+ * Makes of private data that was packed so, and may be longer, a remote region and a peer
+ * configuration, which the caller deletes; NULL where none was packed. *rest = the bytes behind
+ * them. Each of the three may be NULL. RPMA_E_INVAL (also: other data, or cut), RPMA_E_NOMEM.
+ */
+int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
+                                  struct rpma_mr_remote **mr_ptr,
+                                  struct rpma_peer_cfg **pcfg_ptr,
+                                  struct rpma_conn_private_data *rest);
+
 /* Takes over what the other side's configuration says (a copy): allows persistent flushes
  * where it has direct write to PMem, and does natively only what it serves. RPMA_E_INVAL. */
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);

@@ -26,6 +26,7 @@
 #include "api/mr.cc"
 #include "api/peer.cc"
 #include "api/peer_cfg.cc"
+#include "api/private_data.cc"
 #include "api/rma.cc"
 #include "api/srq.cc"
 #include "api/utils.cc"

@@ -29,7 +29,7 @@ int main(int argc, char *argv[]) {
 
     fill_block(content->block, BLOCK_SIZE, args.number);
     content->request.checksum = htonl(checksum(content->block, BLOCK_SIZE));
-    offer.number = (uint8_t)args.number;
+    add_number(&offer, args.number);
 
     // The receive is posted before the connection is up: the answer finds it whenever it comes.
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, NULL, &req));

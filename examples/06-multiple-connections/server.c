@@ -114,7 +114,7 @@ static void handle_request(struct client *unused) {
     CALL(rpma_conn_req_recv(req, side.mr, client->offset + offsetof(struct slot, request),
                             sizeof(struct message), NULL));
     CALL(rpma_conn_req_connect(&req, NULL, &client->conn));
-    client->number = received_offer(client->conn).number;
+    client->number = offered_number(client->conn);
     client->source = offered_memory(client->conn, NULL);
 
     client->events = (struct source){handle_event, client};

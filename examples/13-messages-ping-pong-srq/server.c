@@ -51,7 +51,7 @@ static void accept_clients(struct rpma_ep *ep, struct rpma_srq *srq, struct clie
     CALL(rpma_conn_cfg_set_srq(cfg, srq));
     for (struct client *client = clients; client < clients + count; client++) {
         client->conn = accept_client(ep, cfg, NULL);
-        client->number = received_offer(client->conn).number;
+        client->number = offered_number(client->conn);
         CALL(rpma_conn_get_cq(client->conn, &client->cq));
         CALL(rpma_conn_get_qp_num(client->conn, &client->qp_num));
     }

@@ -50,7 +50,7 @@ static void check_log(const struct log_header *header) {
  * to end.
  */
 static void take_request(struct rpma_ep *ep, struct offer *offer) {
-    struct rpma_conn_private_data pdata = {.ptr = offer, .len = sizeof(*offer)};
+    struct rpma_conn_private_data pdata = {.ptr = offer->bytes, .len = offer->size};
     struct rpma_conn_req *req;
     if (rpma_ep_next_conn_req(ep, NULL, &req))
         return;

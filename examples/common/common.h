@@ -90,19 +90,20 @@ struct side open_server_side(const struct arguments *args, size_t size, int usag
 struct side open_client_side(const struct arguments *args, size_t size, int usage);
 void close_side(struct side *side);
 
-/* What one side tells the other about itself: at most 56 bytes reach a server. */
+/* What one side tells the other about itself, its private data: descriptors, and behind them
+ * what the example adds. At most 56 bytes reach a server. */
 struct offer {
-    uint8_t number;
-    uint8_t mr_size; /* 0: no memory is offered */
-    uint8_t pcfg_size;
-    uint8_t descriptors[48]; /* of the memory region, then of the peer configuration */
+    uint8_t size;
+    uint8_t bytes[56];
 };
 
+/* With the descriptors of the memory region and of a peer configuration. */
 struct offer make_offer(const struct rpma_peer *peer, const struct rpma_mr_local *mr,
                         bool direct_write);
 
-/* The other side's offer, empty or not; fails when something else came. */
-struct offer received_offer(const struct rpma_conn *conn);
+/* A number that tells clients apart: the client adds it to its offer, the server takes it. */
+void add_number(struct offer *offer, unsigned number);
+unsigned offered_number(const struct rpma_conn *conn);
 
 /* The memory that the other side offers. What it says about direct write to PMem is applied to
  * the connection; *direct_write (may be NULL) tells what that is. */

@@ -5,8 +5,6 @@
 
 #include "common.h"
 
-#include <string.h>
-
 struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type type) {
     struct ibv_context *context;
     struct rpma_peer *peer;
@@ -61,47 +59,41 @@ struct rpma_ep *start_listening(struct rpma_peer *peer, const struct arguments *
 // other side flushes and writes atomically in a way that works here.
 struct offer make_offer(const struct rpma_peer *peer, const struct rpma_mr_local *mr,
                         bool direct_write) {
-    struct offer offer = {0};
+    struct offer offer;
+    struct rpma_conn_private_data pdata = {.ptr = offer.bytes, .len = sizeof(offer.bytes)};
     struct rpma_peer_cfg *pcfg;
-    size_t mr_size, pcfg_size;
 
     CALL(rpma_peer_cfg_new(&pcfg));
     CALL(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write));
     CALL(rpma_peer_cfg_set_native(pcfg, peer));
-    CALL(rpma_mr_get_descriptor_size(mr, &mr_size));
-    CALL(rpma_peer_cfg_get_descriptor_size(pcfg, &pcfg_size));
-    if (mr_size + pcfg_size > sizeof(offer.descriptors))
-        fail("the descriptors have %zu bytes, too many to offer", mr_size + pcfg_size);
-    CALL(rpma_mr_get_descriptor(mr, offer.descriptors));
-    CALL(rpma_peer_cfg_get_descriptor(pcfg, offer.descriptors + mr_size));
+    CALL(rpma_conn_private_data_pack(mr, pcfg, &pdata));
     CALL(rpma_peer_cfg_delete(&pcfg));
-    offer.mr_size = (uint8_t)mr_size;
-    offer.pcfg_size = (uint8_t)pcfg_size;
+    offer.size = pdata.len;
     return offer;
 }
 
-// The private data may arrive longer than it was sent: its end is padding.
-struct offer received_offer(const struct rpma_conn *conn) {
-    struct rpma_conn_private_data pdata;
-    struct offer offer;
+void add_number(struct offer *offer, unsigned number) {
+    offer->bytes[offer->size++] = (uint8_t)number;
+}
+
+unsigned offered_number(const struct rpma_conn *conn) {
+    struct rpma_conn_private_data pdata, rest;
     CALL(rpma_conn_get_private_data(conn, &pdata));
-    if (pdata.len < sizeof(offer))
-        fail("the other side sent %d bytes of private data, not an offer", pdata.len);
-    memcpy(&offer, pdata.ptr, sizeof(offer));
-    if ((size_t)offer.mr_size + offer.pcfg_size > sizeof(offer.descriptors))
-        fail("the other side sent private data that is not an offer");
-    return offer;
+    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, &rest));
+    if (!rest.len)
+        fail("the other side told no number");
+    return *(const uint8_t *)rest.ptr;
 }
 
 struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write) {
-    struct offer offer = received_offer(conn);
+    struct rpma_conn_private_data pdata;
     struct rpma_mr_remote *mr;
     struct rpma_peer_cfg *pcfg;
-    if (!offer.mr_size)
+
+    CALL(rpma_conn_get_private_data(conn, &pdata));
+    CALL(rpma_conn_private_data_unpack(&pdata, &mr, &pcfg, NULL));
+    if (!mr || !pcfg)
         fail("the other side offers no memory");
-    CALL(rpma_mr_remote_from_descriptor(offer.descriptors, offer.mr_size, &mr));
-    CALL(rpma_peer_cfg_from_descriptor(offer.descriptors + offer.mr_size, offer.pcfg_size,
-                                       &pcfg));
     CALL(rpma_conn_apply_remote_peer_cfg(conn, pcfg));
     if (direct_write)
         CALL(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, direct_write));
@@ -111,9 +103,9 @@ struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write
 
 struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer) {
     struct offer copy = offer ? *offer : (struct offer){0};
-    struct rpma_conn_private_data pdata = {.ptr = &copy, .len = sizeof(copy)};
+    struct rpma_conn_private_data pdata = {.ptr = copy.bytes, .len = copy.size};
     struct rpma_conn *conn;
-    CALL(rpma_conn_req_connect(req, &pdata, &conn));
+    CALL(rpma_conn_req_connect(req, offer ? &pdata : NULL, &conn));
     expect_event(conn, RPMA_CONN_ESTABLISHED);
     return conn;
 }

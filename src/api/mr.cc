@@ -5,8 +5,6 @@
 
 #include "api/export.hh"
 
-#include <cinttypes>
-
 #include "core/descriptor.hh"
 #include "core/mr.hh"
 #include "core/peer.hh"
@@ -89,13 +87,9 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
     Call call(__func__);
     if (!check_descriptor_size(call, desc_size, MR_DESCRIPTOR_SIZE))
         return call.finish();
-    auto mr = rpma_mr_remote::from_descriptor(call, static_cast<const unsigned char *>(desc));
-    if (mr)
-        RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, __func__,
-                 "remote region: addr=0x%" PRIx64 ", size=%" PRIu64 ", rkey=0x%" PRIx32
-                 ", usage=0x%" PRIx32,
-                 mr->addr, mr->size, mr->rkey, mr->usage());
-    return call.deliver(std::move(mr), mr_ptr);
+    return call.deliver(
+        rpma_mr_remote::from_descriptor(call, static_cast<const unsigned char *>(desc)),
+        mr_ptr);
 }
 
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {

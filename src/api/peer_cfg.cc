@@ -10,14 +10,6 @@
 
 using namespace rpma;
 
-namespace {
-
-const char *served_text(uint8_t served, uint8_t what) {
-    return served == 0 ? "not stated" : (served & what) != 0 ? "yes" : "no";
-}
-
-} // namespace
-
 int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr) {
     RPMA_REFUSE(pcfg_ptr == NULL);
     Call call(__func__);
@@ -52,8 +44,7 @@ int rpma_peer_cfg_set_native(struct rpma_peer_cfg *pcfg, const struct rpma_peer 
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc) {
     RPMA_REFUSE(pcfg == NULL);
     RPMA_REFUSE(desc == NULL);
-    *static_cast<unsigned char *>(desc) =
-        put_peer_cfg(pcfg->direct_write_to_pmem, pcfg->served);
+    pcfg->describe(static_cast<unsigned char *>(desc));
     return 0;
 }
 
@@ -71,16 +62,7 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
     Call call(__func__);
     if (!check_descriptor_size(call, desc_size, PEER_CFG_DESCRIPTOR_SIZE))
         return call.finish();
-    auto pcfg = make<rpma_peer_cfg>(call);
-    if (pcfg) {
-        const unsigned char byte = *static_cast<const unsigned char *>(desc);
-        const uint8_t served = served_of(byte);
-        pcfg->direct_write_to_pmem = byte != 0;
-        pcfg->served = served;
-        RPMA_LOG(RPMA_LOG_LEVEL_INFO, __func__,
-                 "direct write to PMem: %s, native flush: %s, native atomic write: %s",
-                 byte != 0 ? "yes" : "no", served_text(served, SERVES_FLUSH),
-                 served_text(served, SERVES_ATOMIC_WRITE));
-    }
-    return call.deliver(std::move(pcfg), pcfg_ptr);
+    return call.deliver(
+        rpma_peer_cfg::from_descriptor(call, static_cast<const unsigned char *>(desc)),
+        pcfg_ptr);
 }

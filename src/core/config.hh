@@ -23,6 +23,12 @@ inline constexpr uint8_t SERVES_ATOMIC_WRITE = 0x04;
 } // namespace rpma
 
 struct rpma_peer_cfg : rpma::Allocated {
+    // descriptor has PEER_CFG_DESCRIPTOR_SIZE bytes. nullptr: RPMA_E_NOMEM.
+    static std::unique_ptr<rpma_peer_cfg> from_descriptor(rpma::Call &call,
+                                                          const unsigned char *descriptor);
+    // Writes PEER_CFG_DESCRIPTOR_SIZE bytes.
+    void describe(unsigned char *descriptor) const;
+
     std::atomic<bool> direct_write_to_pmem = false;
     std::atomic<uint8_t> served = 0;
 };

@@ -70,6 +70,10 @@ rpma_mr_remote::from_descriptor(Call &call, const unsigned char *descriptor) {
         mr->rkey = static_cast<uint32_t>(rkey);
         mr->flush_usage = usage << FLUSH_BY_READ | usage << FLUSH_NATIVELY;
         mr->size = size;
+        RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, call.function(),
+                 "remote region: addr=0x%" PRIx64 ", size=%" PRIu64 ", rkey=0x%" PRIx32
+                 ", usage=0x%" PRIx32,
+                 mr->addr, mr->size, mr->rkey, mr->usage());
     }
     return mr;
 }

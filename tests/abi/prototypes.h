@@ -95,6 +95,13 @@ int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr);
 int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr);
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
+int rpma_conn_private_data_pack(const struct rpma_mr_local *mr,
+                                const struct rpma_peer_cfg *pcfg,
+                                struct rpma_conn_private_data *pdata);
+int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
+                                  struct rpma_mr_remote **mr_ptr,
+                                  struct rpma_peer_cfg **pcfg_ptr,
+                                  struct rpma_conn_private_data *rest);
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
                           const struct rpma_conn_private_data *pdata,
                           struct rpma_conn **conn_ptr);

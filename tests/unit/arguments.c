@@ -20,6 +20,8 @@ static const struct rpma_sge offset_of_nothing = {NULL, 1, 0}, bytes_of_nothing 
 static struct rpma_sge too_long = {NULL, 0, (size_t)UINT32_MAX + 1}; // of the world's region
 static struct rpma_sge longest = {NULL, 0, SIZE_MAX};
 
+static const struct rpma_conn_private_data nowhere = {NULL, 255};
+
 // A way to make a term of a condition true; several rows may stand for one term.
 static const struct way {
     const char *function; // NULL: any
@@ -59,6 +61,7 @@ static const struct way {
     {NULL, "desc_size < ", {{"desc_size", 0}}, NULL},
     {"rpma_mr_remote_from_descriptor", "desc_size < 21", {{"desc_size", 20}}, NULL},
     {NULL, "the usage byte", {{"desc", (uintptr_t)desc_without_usage}}, "usage"},
+    {NULL, "pdata->ptr == NULL", {{"pdata", (uintptr_t)&nowhere}}, "pdata->ptr == NULL"},
     {NULL, "dst_offset >= size", {{"dst_offset", WORLD_REMOTE_SIZE}}, NULL},
     {NULL, "dst_offset >= size", {{"dst_offset", SIZE_MAX}}, NULL},
     {NULL, "dst == NULL && (src", {{"dst", 0}}, "dst == NULL && src != NULL"},

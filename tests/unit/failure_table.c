@@ -212,6 +212,22 @@ static int full_batch(void) {
                : rpma_batch_send(w->h.batch, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL);
 }
 CALL(new_batch, rpma_batch_new(w->h.conn, 3, &w->h.batch))
+
+static int pack_into(uint8_t size) {
+    static unsigned char bytes[64];
+    return rpma_conn_private_data_pack(w->h.mr, w->h.pcfg,
+                                       &(struct rpma_conn_private_data){bytes, size});
+}
+CALL(pack_into_little, pack_into(24))
+
+static int unpack(const void *bytes, uint8_t size) {
+    struct rpma_mr_remote *remote;
+    return rpma_conn_private_data_unpack(
+        &(struct rpma_conn_private_data){(void *)(uintptr_t)bytes, size}, &remote, NULL, NULL);
+}
+CALL(unpack_zeros, unpack((unsigned char[56]){0}, 56))
+CALL(unpack_cut, unpack((unsigned char[3]){0xf5, 21, 1}, 3))
+CALL(unpack_short_region, unpack((unsigned char[56]){0xf5, 20, 1}, 56))
 #endif
 
 static int arm_fails(void) {
@@ -421,6 +437,10 @@ const struct failure failures[] = {
     {"list: too long", CONNECTED, NULL, 0, long_list, 0, NULL},
     {"list: no region", CONNECTED, NULL, 0, element_without_region, 0, NULL},
     {"list: too many bytes", CONNECTED, NULL, 0, long_element, 0, NULL},
+    {"pack: little room", PEER, NULL, 0, pack_into_little, 0, NULL},
+    {"unpack: something else", NOTHING, NULL, 0, unpack_zeros, 0, NULL},
+    {"unpack: cut", NOTHING, NULL, 0, unpack_cut, 0, NULL},
+    {"unpack: short region", NOTHING, NULL, 0, unpack_short_region, 0, NULL},
     {"batch: refused", CONNECTED, NULL, 0, refused_batch, 0, NULL},
     {"batch: doorbell", CONNECTED, NULL, 0, batch_without_doorbell, 0, NULL},
     {"batch: full", CONNECTED, NULL, 0, full_batch, 0, NULL},

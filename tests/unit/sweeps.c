@@ -145,6 +145,19 @@ static bool peer_and_regions(struct world *w, const void *argument) {
            STEP(w, rpma_mr_advise(w->h.mr, 0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, 0));
 }
 
+static bool packed_descriptors(struct world *w, const void *argument) {
+    (void)argument;
+    unsigned char bytes[64];
+    struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
+    return STEP(w, rpma_peer_new(fake_context(0), &w->h.peer)) &&
+           STEP(w, rpma_mr_reg(w->h.peer, w->memory, sizeof(w->memory), WORLD_EVERY_USAGE,
+                               &w->h.mr)) &&
+           STEP(w, rpma_peer_cfg_new(&w->h.pcfg)) &&
+           STEP(w, rpma_conn_private_data_pack(w->h.mr, w->h.pcfg, &pdata)) &&
+           STEP(w, rpma_peer_cfg_delete(&w->h.pcfg)) &&
+           STEP(w, rpma_conn_private_data_unpack(&pdata, &w->h.remote, &w->h.pcfg, NULL));
+}
+
 static bool configurations(struct world *w, const void *argument) {
     (void)argument;
     const unsigned char desc[1] = {1};
@@ -245,6 +258,7 @@ static void objects(void **state) {
     sweep("peer and regions", peer_and_regions, NULL, NULL);
     sweep("peer and regions, DAX", peer_and_regions, NULL, on_dax);
     sweep("peer and regions, DRAM", peer_and_regions, NULL, with_native_flush_and_dram);
+    sweep("packed descriptors", packed_descriptors, NULL, NULL);
     sweep("configurations", configurations, NULL, NULL);
     sweep("devices", devices, NULL, NULL);
 }
