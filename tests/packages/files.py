@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Holds what debian/ says to what the project says elsewhere.
+
+usage: files.py write          writes debian/librpma0.symbols from contract/symbols.tsv
+       files.py symbols        debian/librpma0.symbols is what `write` would write
+       files.py predecessor    and it asks for no newer librpma0 than Debian's own of 1.2.0 does
+       files.py version        the newest entry of debian/changelog has the version of the project
+       files.py spoiled        each check above fails when it should
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "abi"))
+
+import common
+import debian
+
+SYMBOLS = common.ROOT / "debian" / "librpma0.symbols"
+CHANGELOG = common.ROOT / "debian" / "changelog"
+PROJECT = common.ROOT / "meson.build"
+HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
+# Debian wrote "1.0" for the first release at the node LIBRPMA_1.0 that still counts.
+DEBIAN_VERSIONS = {"1.0.0": "1.0"}
+# What the predecessor dropped is back since then.
+OWN_FIRST = "1.4.0"
+
+
+def since(releases):
+    """The release from which on the symbol was never missing again."""
+    theirs = common.releases_of_predecessor()
+    own = sorted(releases - set(theirs), key=common.version)
+    if own:
+        return own[0]
+    start = OWN_FIRST
+    for release in reversed(theirs):
+        if release not in releases:
+            break
+        start = release
+    return start
+
+
+def expected():
+    """All lines of the file, those of the version nodes included."""
+    found = {}
+    for row in common.read_symbols():
+        releases = set(row["releases"].split())
+        for name in (row["symbol"], row["node"]):
+            found.setdefault((name, row["node"]), set()).update(releases)
+    lines = []
+    for (symbol, node), releases in sorted(found.items()):
+        release = since(releases)
+        lines.append(f" {symbol}@{node} {DEBIAN_VERSIONS.get(release, release)}")
+    return HEAD + lines
+
+
+def project_version(text=None):
+    text = PROJECT.read_text(encoding="utf-8") if text is None else text
+    return re.search(r"^  version: '([0-9.]+)',$", text, re.M).group(1)
+
+
+def check_symbols(lines=None):
+    lines = SYMBOLS.read_text(encoding="utf-8").splitlines() if lines is None else lines
+    wanted = expected()
+    faults = [f"not wanted: {line}" for line in set(lines) - set(wanted)]
+    faults += [f"not there: {line}" for line in set(wanted) - set(lines)]
+    if faults or lines != wanted:
+        raise common.Fault(f"{SYMBOLS.name}: tests/packages/files.py write mends it\n  "
+                           + common.some(faults or ["the order of the lines"]))
+    return f"{len(wanted) - len(HEAD)} symbols of {SYMBOLS.name} are those of contract/symbols.tsv"
+
+
+def entries(lines):
+    return dict(line.split() for line in lines if line.startswith(" "))
+
+
+def check_predecessor(lines=None):
+    with tempfile.TemporaryDirectory(prefix="librpma-packages-") as directory:
+        if not debian.cached("librpma0"):
+            debian.fetch("librpma0")
+        common.run(["dpkg-deb", "--control", debian.cached("librpma0")[-1], directory])
+        text = (pathlib.Path(directory) / "symbols").read_text(encoding="utf-8")
+    theirs = entries(text.splitlines())
+    ours = entries(SYMBOLS.read_text(encoding="utf-8").splitlines() if lines is None else lines)
+    faults = [f"{name}: since {ours.get(name)}, Debian says {since}"
+              for name, since in theirs.items() if ours.get(name) != since]
+    if faults or not theirs:
+        raise common.Fault("against Debian's librpma0.symbols:\n  " + common.some(faults))
+    return f"the {len(theirs)} symbols of Debian's librpma0 {debian.VERSION} need no newer one"
+
+
+def check_version(changelog=None):
+    text = CHANGELOG.read_text(encoding="utf-8") if changelog is None else changelog
+    head = re.match(r"librpma \(([^)-]+)-[^)]+\) ", text)
+    if not head or head.group(1) != project_version():
+        raise common.Fault(f"debian/changelog begins with {text.splitlines()[0]!r}, "
+                           f"meson.build has version {project_version()}")
+    return f"debian/changelog and meson.build agree on {project_version()}"
+
+
+def check_spoiled():
+    """Loses and alters a line, and has one too many; another version in the changelog."""
+    good = SYMBOLS.read_text(encoding="utf-8").splitlines()
+    old = good.index(" rpma_write@LIBRPMA_1.0 1.0")
+    spoiled = {
+        check_symbols: [good[:old] + good[old + 1:], [*good, " rpma_never@LIBRPMA_1.4 1.4.0"],
+                        [*good[:old], good[old] + ".0", *good[old + 1:]], good[::-1]],
+        check_predecessor: [good[:old] + good[old + 1:],
+                            [*good[:old], " rpma_write@LIBRPMA_1.0 1.4.0", *good[old + 1:]]],
+        check_version: ["librpma (1.3.9-1) unstable; urgency=medium\n", "librpma 1.4.0\n"],
+    }
+    count = 0
+    for check, inputs in spoiled.items():
+        for text in inputs:
+            try:
+                check(text)
+            except common.Fault:
+                count += 1
+                continue
+            raise common.Fault(f"{check.__name__} notices nothing")
+    return f"{count} spoiled files, each noticed"
+
+
+def main():
+    checks = {"symbols": check_symbols, "predecessor": check_predecessor,
+              "version": check_version, "spoiled": check_spoiled}
+    if sys.argv[1:] == ["write"]:
+        SYMBOLS.write_text("\n".join(expected()) + "\n", encoding="utf-8")
+    elif len(sys.argv) == 2 and sys.argv[1] in checks:
+        common.finish(f"packages {sys.argv[1]}", [checks[sys.argv[1]]])
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
