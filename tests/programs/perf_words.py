@@ -144,14 +144,13 @@ def check_completion(program, source):
         yield f"{file.name} does not go on with a list of operations"
 
 
-def check_manual(_, source):
-    """The page describes each option, and no other."""
+def check_manual(program, source):
+    """The page describes each option, and no other, and each operation."""
     page = (source / "man" / "rpma-perf.1").read_text(encoding="utf-8")
-    found = set()
-    for names in re.findall(r"^\.It Fl (.*)$", page, re.MULTILINE):
-        for name in re.findall(r"(?:^|Fl )(\S+)", names):
-            found.add("-" + name.replace("\\-", "-"))
-    yield from differences(options_of_help(_), found, "rpma-perf.1")
+    found = {("--" if long else "-") + name
+             for item in re.findall(r"^\.It (Fl .*)$", page, re.MULTILINE)
+             for long, name in re.findall(r"Fl (Fl )?(?!Fl)(\S+)", item)}
+    yield from differences(options_of_help(program), found, "rpma-perf.1")
     yield from (f"rpma-perf.1 does not describe {name}" for name in OPERATIONS
                 if not re.search(rf"^\.It Cm {name}$", page, re.MULTILINE))
 
