@@ -122,7 +122,7 @@ static void expect_in_use(struct rpma_cq **lent, const char *users) {
     snprintf(logs, sizeof(logs), "while %s of its connections exist", users);
     WATCH(w.h);
     EXPECT_ERROR(rpma_cq_delete(lent), RPMA_E_PROVIDER, "the CQ stays",
-                 "or a connection still uses it", .logs = logs);
+                 "or a connection still uses it", .logs = logs, .own_error = EBUSY);
 }
 
 // A provider that refuses may have unmapped the queue by then: it is not asked.

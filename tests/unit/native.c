@@ -46,10 +46,12 @@ static void new_conn(bool flush, bool atomic_write) {
 // A device without extended queue pairs refuses the mask, whatever the flags behind it are.
 static void queue_pair_asks_for_what_the_device_has(void **state) {
     (void)state;
-    for (int device = 0; device < 4; device++) {
-        const bool flush = device & 1, atomic_write = device & 2;
+    for (int device = 0; device < 8; device++) {
+        const bool global = device & 1, persistent = device & 2, atomic_write = device & 4;
+        const bool flush = global && persistent; // a connection may need either
         fake_reset();
-        fake_device()->native_flush = flush;
+        fake_device()->flush_caps =
+            (global ? FAKE_CAP_FLUSH_GLOBAL : 0) | (persistent ? FAKE_CAP_FLUSH_PERSISTENT : 0);
         fake_device()->native_atomic_write = atomic_write;
         const unsigned expected =
             (flush && BUILD_FLUSHES ? WITH_FLUSH : 0) |

@@ -150,7 +150,7 @@ static void expect_received_into(struct rpma_srq **srq) {
     WATCH(w.h);
     EXPECT_ERROR(rpma_srq_delete(srq), RPMA_E_PROVIDER, "the queue stays",
                  "or a connection still receives into its CQ",
-                 .logs = "while 1 of its connections exist");
+                 .logs = "while 1 of its connections exist", .own_error = EBUSY);
 }
 
 // A provider that refuses may have unmapped the receive CQ by then: it is not asked.

@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <dirent.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -137,6 +138,17 @@ static enum rpma_log_level level_of(int code) {
     return code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_LEVEL_ERROR;
 }
 
+// Whether the line ends a sentence like "text of an error number (number)".
+static bool tells_error(const char *message) {
+    for (const char *open = message; (open = strchr(open, '(')); open++) {
+        const char *text = strerror(atoi(open + 1));
+        const ptrdiff_t length = (ptrdiff_t)strlen(text);
+        if (open - message > length && memcmp(open - 1 - length, text, (size_t)length) == 0)
+            return true;
+    }
+    return false;
+}
+
 // One line that names the function and the cause.
 static void check_log(const char *function, const struct expected_error *expected,
                       const char *file, int line) {
@@ -163,6 +175,8 @@ static void check_log(const char *function, const struct expected_error *expecte
     else if (!strstr(logged->message, wanted) ||
              strncmp(logged->message, call, strlen(call)) != 0)
         wrong = "another cause";
+    else if (!expected->error && !expected->own_error && tells_error(logged->message))
+        wrong = "an error number that nobody gave";
     else if (logged->format[strlen(logged->format) - 1] != '\n')
         wrong = "no newline";
     if (!wrong)
@@ -174,7 +188,10 @@ static void check_log(const char *function, const struct expected_error *expecte
 
 void unit_expect_error(int ret, const char *text, const struct expected_error *expected,
                        const char *file, int line) {
-    check_errno(errno, expected->error, text, file, line);
+    int error = expected->error ? expected->error : expected->own_error;
+    if (error == 0 && expected->code == RPMA_E_PROVIDER)
+        error = ERRNO_BEFORE; // which gave none
+    check_errno(errno, error, text, file, line);
     const char *function = unit_function(text);
     const char *why;
     const struct contract_row *row =

@@ -71,6 +71,7 @@ struct expected_error {
     const char *before;        // text in the log line before the provider call; NULL: none
     bool any_calls;            // the provider calls are of no interest here
     enum rpma_log_level level; // of the log line, where it is not that of the code; 0: it is
+    int own_error;             // errno, and the number logged, where no provider call failed
 };
 
 // The call fails as said: this code, watched outputs untouched, these provider calls, one log
