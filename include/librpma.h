@@ -8,7 +8,7 @@
  * Conventions, unless a declaration says otherwise:
  * - A function returns 0 or one of the RPMA_E_* codes; outputs are written on success only.
  * - After RPMA_E_PROVIDER errno is what libibverbs or librdmacm gave; where they give nothing,
- * it stays as it was. The log has the cause in any case.
+ *   it stays as it was. The log always has the cause.
  * - A NULL argument where an object or an output is needed is RPMA_E_INVAL.
  * - Sizes, lengths and offsets are bytes; offsets count from the start of the memory region.
  * - rpma_*_delete, rpma_mr_dereg and rpma_ep_shutdown take the address of the handle, set the
@@ -83,7 +83,7 @@ enum rpma_util_ibv_context_type {
 /*
  * Finds the RDMA device behind addr (host name or numeric address). The context stays the
  * property of librdmacm: do not close it. May block for RPMA_DEFAULT_TIMEOUT_MS per address.
- * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER (also when no device stands behind addr).
+ * RPMA_E_INVAL, RPMA_E_PROVIDER (also when no device stands behind addr).
  */
 int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context **ibv_ctx_ptr);
@@ -194,8 +194,8 @@ int rpma_mr_get_ibv_mr(const struct rpma_mr_local *mr, struct ibv_mr **ibv_mr_pt
 
 /*
  * Advises the provider about len bytes at offset (advice and flags: ibv_advise_mr(3)).
- * RPMA_E_INVAL (also: refused range, advice or flags; len above UINT32_MAX), RPMA_E_NOSUPP,
- * RPMA_E_PROVIDER.
+ * RPMA_E_INVAL (also: refused range or flags; len above UINT32_MAX), RPMA_E_NOSUPP,
+ * RPMA_E_PROVIDER (also: the usage of the region does not allow the advice).
  */
 int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
                    uint32_t flags);
@@ -282,8 +282,9 @@ enum rpma_flush_mode {
     RPMA_FLUSH_MODE_NATIVE    /* by the device's own operation; without it emulated */
 };
 
-/* Makes a configuration: timeout 1000 ms, CQ, SQ and RQ of 10, one element, 8 bytes inline, no
- * receive CQ, no shared channel, no SRQ, flushes AUTO. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Makes a configuration: timeout 1000 ms, SQ and RQ of 10, a main CQ with room for both, one
+ * element, 8 bytes inline, no receive CQ, no shared channel, no SRQ, flushes AUTO.
+ * RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
@@ -790,7 +791,8 @@ int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmp
     LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_get_wc");
 
 /* Takes one completion. RPMA_E_INVAL, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_UNKNOWN,
- * RPMA_E_NOSUPP (a kind without an RPMA_OP_*; the completion is lost). */
+ * RPMA_E_NOSUPP (a kind without an RPMA_OP_*; the completion is lost, and op_context and
+ * op_status are written all the same). */
 int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
     LIBRPMA_DEPRECATED("use rpma_cq_get_wc");
 

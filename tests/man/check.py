@@ -28,6 +28,7 @@ CHECKS = {
     "types": text_checks.check_types,
     "errors": text_checks.check_errors,
     "original": original.check_original,
+    "terms": text_checks.check_terms,
     "references": text_checks.check_references,
     "mandoc": tool_checks.check_mandoc,
     "groff": tool_checks.check_groff,

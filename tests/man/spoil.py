@@ -90,6 +90,8 @@ FAULTS = [
     ("errors", "a failure of what cannot fail",
      append("contract/errors.tsv",
             "rpma_utils_conn_event_2str\tRPMA_E_INVAL\tspoiled\tkept\t\n")),
+    ("terms", "another word for it", append(PAGE, "It waits for a notice.\n")),
+    ("terms", "the old library twice", append(PAGE, "librpma 1.3.0 and\nlibrpma 1.3.0\n")),
     ("references", "a page that does not exist", append(OVERVIEW, ".Xr rpma_nothing 3\n")),
     ("references", "the wrong section", append(OVERVIEW, ".Xr rpma_ep_listen 2\n")),
     ("references", "an unknown foreign page", append(OVERVIEW, ".Xr ibv_nothing 3\n")),

@@ -17,6 +17,13 @@ SECTIONS = {
     "7": ["NAME", "DESCRIPTION", "SEE ALSO"],
 }
 OVERVIEW = "librpma.7"
+# What no page says, and what it says instead.
+TERMS = {
+    r"[Pp]redecessor": "librpma 1.3.0, or the release",
+    r"\b([Oo]ne|[Aa]n?|[Tt]he|[Nn]o|[Nn]ew|[Ee]ach) notice\b": "notification",
+    r"[Bb]oth functions do not": "neither function",
+    r"completion was taken": "completion has been taken",
+}
 CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
 
 
@@ -158,6 +165,18 @@ def compare_errors(book, rows):
             for what in conditions.differences(expected, shown.get(name, {}),
                                                page.error_effects(name)):
                 yield f"man/{page.name}: {name}: {what}"
+
+
+def check_terms(book):
+    """One term for one thing, and no phrase that is no English."""
+    for page in book.pages:
+        text = " ".join(" ".join([line.macro, *line.args]) if line.macro else line.raw
+                        for line in page.lines)
+        for phrase, better in TERMS.items():
+            if re.search(phrase, text):
+                yield f"man/{page.name}: not {phrase!r}: {better}"
+        if page.path.suffix == ".3" and text.count("librpma 1.3.0") > 1:
+            yield f"man/{page.name} names librpma 1.3.0 more than once"
 
 
 def check_references(book):

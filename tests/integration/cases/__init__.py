@@ -29,4 +29,5 @@ from . import signals
 from . import addresses
 from . import limits
 from . import device
+from . import manual
 from . import troubleshooting

@@ -113,7 +113,7 @@ def exchange(server, client):
 
 
 ROWS = {"this library, native": "native", "this library, not native": "plain",
-        "predecessor, native": "1.3.0", "predecessor, not native": "1.2.0"}
+        "older release, native": "1.3.0", "older release, not native": "1.2.0"}
 
 
 @case("interop", "the table of pairs in rpma_flush(3) is what was seen")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""What the manual says of real devices, and what no other group shows."""
+
+import os
+import re
+import subprocess
+
+from harness import lab
+from harness.case import PORT, case, connect, connected, disconnect, listen, share_region
+from harness.side import FLUSH_VISIBILITY, READ_SRC, SEND, WRITE_DST, expect
+
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__)))))
+BOTH = ("native", "plain")
+
+
+@case("manual", "the server's ESTABLISHED waits until the client has taken its own")
+def handshake(test):
+    """librpma(7), "Steps of a client": librdmacm answers for the client when it takes the event."""
+    server, client = test.peers()
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-req")
+    server("connect")
+    server.refuses("ERR_TIMEOUT", "event", timeout=2000)
+    client.event("ESTABLISHED")
+    server.event("ESTABLISHED")
+    disconnect(client, server)
+
+
+@case("manual", "a write before a message can be seen when the message is received, {rounds} rounds",
+      [{"rounds": 50}])
+def message_after_write(test, rounds):
+    """rpma_memory_model(7): a receive says that the writes before its message have arrived."""
+    server, client = connected(test)
+    for number in range(rounds):
+        server("recv", mr=0, off=32768, len=8, ctx=number)
+        client("fill", len=16384, seed=number)
+        client("write", mr=0, rmr=0, len=16384, flags=1)
+        client("send", mr=0, len=8)
+        expect(server.completion(opcode="RECV").ctx, number, "op_context")
+        server("check", len=16384, seed=number)
+        client.completion(opcode="SEND")
+    disconnect(client, server)
+
+
+@case("manual", "a region that may be flushed and written to can be read")
+def flush_grants_read(test):
+    """rpma_security(7) and rpma_mr_reg(3)."""
+    server, client = connected(test, usage=WRITE_DST | FLUSH_VISIBILITY)
+    server("fill", len=64, seed=3)
+    client("read", mr=0, rmr=0, len=64)
+    client.completion(opcode="READ")
+    client("check", len=64, seed=3)
+    disconnect(client, server)
+
+
+@case("manual", "a region of usage {usage} of this side can be written and sent from",
+      [{"usage": SEND}, {"usage": READ_SRC}])
+def local_usages(test, usage):
+    """rpma_mr_reg(3): the device does not keep apart what this side does with a region."""
+    server, client = connected(test)
+    client("memory", mr=1, size=4096)
+    client("reg", mr=1, usage=usage)
+    client("fill", mr=1, len=64, seed=4)
+    client("write", mr=1, rmr=0, len=64)
+    client.completion(opcode="WRITE")
+    server("recv", mr=0, off=4096, len=64)
+    client("send", mr=1, len=64)
+    client.completion(opcode="SEND")
+    server.completion(opcode="RECV")
+    server("check", len=64, seed=4)
+    disconnect(client, server)
+
+
+@case("manual", "a flush of length 0 completes", builds=BOTH)
+def empty_flush(test):
+    """rpma_flush(3)"""
+    server, client = connected(test)
+    client("flush", rmr=0, len=0, persistent=0)
+    client.completion()
+    disconnect(client, server)
+
+
+@case("manual", "a flush across the end of the region: emulated it succeeds, native it is denied",
+      builds=BOTH)
+def flush_across_end(test):
+    """rpma_flush(3): an emulated flush looks at its offset only."""
+    server, client = connected(test, size=4096)
+    client("flush", rmr=0, roff=4088, len=4096, persistent=0)
+    if test.is_native:
+        client.completion("REM_ACCESS_ERR")
+        client("conn-delete")
+    else:
+        client.completion(opcode="READ")
+        disconnect(client, server)
+
+
+@case("manual", "a timeout of 0 ms: the request fails")
+def no_time(test):
+    """rpma_conn_cfg_set_timeout(3)"""
+    server, client = test.peers()
+    listen(server)
+    client("cfg", timeout=0)
+    client.refuses("RPMA_E_PROVIDER", "req-new", addr=server.address, port=PORT, cfg=0)
+
+
+@case("manual", "descriptors of a connection: {count} with {what}",
+      [{"what": "the defaults", "values": {}, "count": 2},
+       {"what": "a receive CQ", "values": {"rcq": 10}, "count": 3},
+       {"what": "a receive CQ and a shared channel", "values": {"rcq": 10, "shared": 1},
+        "count": 2},
+       {"what": "a CQ that the program made", "values": {"lent": 0}, "count": 1}])
+def descriptors(test, what, values, count):
+    """rpma_limits(7)"""
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    client("lend", size=100)
+    client("cfg", **values)
+    before = client.descriptors()
+    connect(server, client, client_cfg=0)
+    expect(len(client.descriptors()) - len(before), count, "descriptors of a connection")
+    disconnect(client, server)
+
+
+# ---- programs that pages show --------------------------------------------------------------
+
+
+def programs_of(page):
+    """The complete programs that a page shows."""
+    with open(os.path.join(CHECKOUT, "man", page), encoding="utf-8") as file:
+        text = file.read()
+    blocks = re.findall(r"^\.Bd -literal.*\n((?:.*\n)*?)\.Ed$", text, re.MULTILINE)
+    return [block.replace("\\e", "\\") for block in blocks if re.search(r"^main\(", block, re.M)]
+
+
+@case("manual", "the server and the client of librpma(7) are compiled and work")
+def server_and_client(test):
+    directory, programs = test.directory(), programs_of("librpma.7")
+    expect(len(programs), 2, "programs in librpma(7)")
+    for name, code in zip(("server", "client"), programs):
+        source = os.path.join(directory, name + ".c")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(code)
+        lab.run("cc", f"-I{CHECKOUT}/include", source, "-o", os.path.join(directory, name),
+                f"-L{lab.BUILD_DIR}/src", "-lrpma", "-libverbs")
+    where = lab.address(lab.host(1)), PORT
+    server = subprocess.Popen(lab.on(lab.host(1), os.path.join(directory, "server"), *where),
+                              stdout=subprocess.PIPE, text=True)
+    test.undo.callback(server.kill)
+    command = lab.on(lab.host(2), os.path.join(directory, "client"), *where)
+    while subprocess.run(command, stderr=subprocess.DEVNULL).returncode != 0:  # not listening yet
+        expect(server.poll(), None, "the server's exit status")
+    expect(server.communicate()[0], "Connection closed: written from afar\n", "the server's words")
