@@ -8,9 +8,9 @@
 # Builds stand in the checkout, where the guest finds them under the same name.
 build_dir() { printf '%s\n' "$checkout/build/$2-$1"; }
 
-# build native|plain WHERE: WHERE is lab, the lab's root, or machine, this machine as it is.
-# Says nothing when there is nothing to do; otherwise one line, and the compiler's words when it
-# fails.
+# build native|plain WHERE [TARGET…]: WHERE is lab, the lab's root, or machine, this machine as
+# it is; without a TARGET all is built. Says nothing when there is nothing to do; otherwise what
+# it does, and the compiler's words when it fails.
 build() {
     local within=in_chroot switch=disabled
     [[ $1 == plain ]] || switch=enabled
@@ -20,18 +20,21 @@ build() {
         # A machine of its own may be too old for the native operations.
         [[ $1 == plain ]] || switch=auto
     fi
-    with_lock "build-$(digest "$checkout")-$2-$1" build_locked "$1" "$(build_dir "$1" "$2")"
+    with_lock "build-$(digest "$checkout")-$2-$1" build_locked "$1" "$(build_dir "$1" "$2")" "${@:3}"
 }
 
 build_locked() {
     local flavour=$1 dir=$2 began=$SECONDS log=$cache/build-$$.log
+    shift 2
     if [[ ! -e $dir/build.ninja ]]; then
         say "building librpma ($flavour) in $dir …"
         rm -rf -- "$dir"
-        "$within" meson setup "$dir" "$checkout" "-Dnative_flush=$switch" \
-            "-Dnative_atomic_write=$switch" >"$log" 2>&1 || build_failed "$flavour" "$log"
+        attend "configuring librpma ($flavour)" "$log" "$within" meson setup "$dir" "$checkout" \
+            "-Dnative_flush=$switch" "-Dnative_atomic_write=$switch"
+        [[ $attended -eq 0 ]] || build_failed "$flavour" "$log"
     fi
-    "$within" ninja -C "$dir" >"$log" 2>&1 || build_failed "$flavour" "$log"
+    attend "building librpma ($flavour)" "$log" "$within" ninja -C "$dir" "$@"
+    [[ $attended -eq 0 ]] || build_failed "$flavour" "$log"
     grep -q 'no work to do' "$log" || say "built librpma ($flavour) in $((SECONDS - began)) s"
     rm -f -- "$log"
 }

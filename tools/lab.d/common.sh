@@ -56,39 +56,46 @@ with_lock() {
 # was in. Its log is kept in memory, where a full disk does not cut it off, and only when the
 # step fails, beside what it was to become.
 step() {
-    local what=$1 dir=$2 fill=$3 began=$SECONDS log
+    local what=$1 dir=$2 began=$SECONDS log
     [[ -e $dir ]] && return
     rm -rf --one-file-system -- "$dir.part"
     mkdir -p -- "$dir.part"
     log=$(mktemp -p /dev/shm librpma-lab-XXXXXX 2>/dev/null || mktemp)
     say "preparing $what …"
-    # A process group of its own, so that an interrupt can end all of it.
-    set -m
-    (set -e; "$fill" "$dir.part") >"$log" 2>&1 </dev/null &
-    step_group=$!
-    set +m
-    trap 'kill -TERM -- "-$step_group" 2>/dev/null' EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
-    wait_with_progress "$what" "$step_group" "$began" || step_failed "$what" "$dir" "$log"
-    trap - EXIT INT TERM HUP
+    attend "preparing $what" "$log" "$3" "$dir.part"
+    [[ $attended -eq 0 ]] || step_failed "$what" "$dir" "$log"
     mv -T -- "$dir.part" "$dir"
     rm -f -- "$log"
     say "prepared $what in $((SECONDS - began)) s"
 }
 
-# One line every 20 seconds keeps a log that nobody touches alive.
-wait_with_progress() {
-    local what=$1 pid=$2 began=$3 next=20
-    while kill -0 "$pid" 2>/dev/null; do
+# attend WHAT LOG COMMAND…: runs COMMAND with its words in LOG, says every 10 seconds that it is still
+# at WHAT, and leaves COMMAND's status in attended. The process group is COMMAND's own, so that
+# an interrupt can end all of it.
+attend() {
+    local what=$1 log=$2 began=$SECONDS next=10
+    shift 2
+    set -m
+    (set -e; "$@") >"$log" 2>&1 </dev/null &
+    attended_group=$!
+    set +m
+    trap 'kill -TERM -- "-$attended_group" 2>/dev/null' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    while kill -0 "$attended_group" 2>/dev/null; do
         sleep 0.2
         if ((SECONDS - began >= next)); then
-            say "still preparing $what ($next s)"
-            ((next += 20))
+            say "still $what ($next s$(ninja_progress "$log"))"
+            ((next += 10))
         fi
     done
-    wait "$pid"
+    trap - EXIT INT TERM HUP
+    attended=0
+    wait "$attended_group" || attended=$?
 }
+
+# ninja_progress LOG: how far ninja has come, if it is ninja's log
+ninja_progress() { sed -nE 's|^\[([0-9]+)/([0-9]+)\].*|, step \1 of \2|p' "$1" | tail -n 1; }
 
 # step_failed WHAT DIR LOG: says why in one line. What the step has written so far is of no use
 # and makes room for the log.

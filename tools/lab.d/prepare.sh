@@ -21,8 +21,9 @@ boot_modules=(virtio_pci 9pnet_virtio 9p overlay virtio_console)
 rdma_modules=(rdma_rxe rdma_ucm veth)
 pmem_modules=(nfit nd_pmem dax_pmem device_dax ext4)
 
-# The parts, in the order in which they are made; a part has a variable for its directory and a
-# function fill_PART. What the first four hold every run needs; siw only a run with that provider.
+# A part has a variable for its directory and a function fill_PART. Root and kernel take the
+# longest and do not need each other; the others need both, and are made in this order. All but
+# siw every run needs.
 run_parts=(root kernel initramfs pmem)
 all_parts=("${run_parts[@]}" siw)
 
@@ -36,7 +37,7 @@ prepare() {
     "$lab_dir/../setup" lab
     parts_present "$@" || {
         need_root "preparing the lab"
-        with_lock prepare prepare_parts "$@"
+        make_parts "$@"
     }
     for part; do touch -c -- "${!part}" 2>/dev/null || true; done
 }
@@ -47,8 +48,8 @@ name_parts() {
     packages=$(root_packages)
     root=$cache/root-$(digest "$suite" "$packages" "$(declare -f fill_root unpack_predecessor)")
     kernel=$cache/kernel-$(digest "$kernel_suite" "$kernel_pattern" \
-        "$(declare -f fill_kernel take_kernel)" "${root##*-}")
-    initramfs=$cache/initramfs-$(digest "$(<"$lab_dir/guest/init")" "${kernel##*-}" \
+        "$(declare -f fill_kernel take_kernel)")
+    initramfs=$cache/initramfs-$(digest "$(<"$lab_dir/guest/init")" "${root##*-}" "${kernel##*-}" \
         "$(declare -f fill_initramfs add_modules)" \
         "${boot_modules[*]}" "${rdma_modules[*]}" "${pmem_modules[*]}")
     pmem=$cache/pmem-$(digest "$(declare -f fill_pmem)" "$(<"$lab_dir/guest/pmem.sh")" \
@@ -62,13 +63,28 @@ parts_present() {
     for part; do [[ -d ${!part} ]] || return; done
 }
 
-prepare_parts() {
-    local part
+# make_parts PART…: each under a lock of its own, so that another lab may make one meanwhile
+make_parts() {
+    local part makers=() failed=0
+    for part in root kernel; do
+        [[ " $* " != *" $part "* ]] || { make_part "$part" & makers+=("$!"); }
+    done
+    # Background jobs do not hear an interrupt of the terminal.
+    trap 'kill -TERM "${makers[@]}" 2>/dev/null' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    for part in "${makers[@]}"; do wait "$part" || failed=1; done
+    trap - EXIT INT TERM HUP
+    [[ $failed -eq 0 ]] || exit 1
+    for part; do make_part "$part"; done
+    with_lock forget forget_old_parts
+}
+
+make_part() {
     local -A titles=([root]="the Debian $suite root" [kernel]="the kernel from $kernel_suite"
         [initramfs]='the initramfs' [pmem]='the persistent memory'
         [siw]="soft-iWARP for the kernel from $kernel_suite")
-    for part; do step "${titles[$part]}" "${!part}" "fill_$part"; done
-    forget_old_parts
+    [[ -d ${!1} ]] || with_lock "$1" step "${titles[$1]}" "${!1}" "fill_$1"
 }
 
 # Parts of other versions of the lab, and consoles of failed machines, that no run used for a week.
@@ -191,7 +207,8 @@ take_kernel() {
     mkdir -p "$1/usr/lib/modules"
     mv "$modules" "$1/usr/lib/modules/"
     rm -r "$1/unpacked"
-    in_root "$1" depmod -b /mnt/usr "$version"
+    # This machine's own depmod, because the root may still be on its way.
+    PATH=$PATH:/usr/sbin:/sbin depmod -b "$1/usr" "$version"
     printf '%s\n' "$version" >"$1/version"
 }
 

@@ -145,11 +145,11 @@ add_share() {
 # Listens to the guest until it is gone. The time limit is the command's: it begins when the
 # guest is up.
 follow_vm() {
-    local deadline=$((SECONDS + boot_limit)) word value verdict
+    local began=$SECONDS deadline=$((SECONDS + boot_limit)) word value verdict
     ready=no
     while ((SECONDS < deadline)); do
         word='' verdict=0
-        read -r -t $((deadline - SECONDS)) -u "$control" word value || verdict=$?
+        read -r -t "$(patience "$deadline")" -u "$control" word value || verdict=$?
         case $word in
             ready) ready=yes deadline=$((SECONDS + opt_timeout)) ;;
             left-running) say 'the command left processes running; their output ends here' ;;
@@ -158,6 +158,8 @@ follow_vm() {
             # read's statuses: above 128 the time is over, otherwise the other end is gone
             *) ((verdict == 0 || verdict > 128)) || { judge_end ''; return; } ;;
         esac
+        [[ $ready == yes || $verdict -le 128 ]] ||
+            say "still booting the machine ($((SECONDS - began)) s)"
     done
     stop_vm
     if [[ $ready == no ]]; then
@@ -167,6 +169,15 @@ follow_vm() {
     fi
     say "the command was stopped at its time limit, $opt_timeout s"
     return 124
+}
+
+# patience DEADLINE: how long to wait for the next word; a machine that boots is talked about
+# every 10 seconds.
+patience() {
+    local left=$(($1 - SECONDS))
+    ((left > 0)) || left=1
+    [[ $ready == no && $left -gt 10 ]] && left=10
+    printf '%s' "$left"
 }
 
 cut_power() {
