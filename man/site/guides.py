@@ -121,10 +121,13 @@ def number_headings(body):
 
 
 def highlight_blocks(body):
+    """A block of one line, which is a line of a log more often than not, may be broken."""
+    def block(match):
+        text, language = plain(match.group(3)), match.group(1) or match.group(2) or "text"
+        kind = ' class="line"' if text.count("\n") < 2 else ""
+        return f"<pre{kind}>{highlight(text, language)}</pre>"
     return re.sub(r'<pre(?: lang="(\w+)")?><code(?: class="language-(\w+)")?>(.*?)</code></pre>',
-                  lambda match: "<pre>" + highlight(
-                      plain(match.group(3)), match.group(1) or match.group(2) or "text") + "</pre>",
-                  body, flags=re.S)
+                  block, body, flags=re.S)
 
 
 def title_of(body):

@@ -11,6 +11,9 @@ LAST = ("version", "return codes", "logging", "what only releases before 1.0 had
 LEAD = ("Remote Persistent Memory Access: C programs read, write and flush the memory of another "
         "machine over RDMA.")
 
+PICTURE = ("A client writes into the persistent memory of a server and flushes it; the completion of the "
+           "flush says that the data is persistent. The server's program is idle meanwhile.")
+
 
 def purposes(source):
     """The functions of the header by its sections: [(title, remark, names)], in its order."""
@@ -70,8 +73,7 @@ def body(manual, guides, source, version):
     inner = [page for page in guides.documents.values() if page not in first]
     parts = [f"<h1>librpma {html.escape(version)}</h1>", f'<p class="lead">{LEAD}</p>']
     if "docs/how-it-works.svg" in guides.pictures:
-        parts.append('<img class="picture" src="docs/how-it-works.svg" alt="How librpma works: see '
-                     'the README for a description in words.">')
+        parts.append(f'<p><img src="docs/how-it-works.svg" alt="{PICTURE}"></p>')
     parts += ['<p class="starts"><a href="README.html">What it is</a>'
               '<a href="librpma.7.html">Overview: librpma(7)</a>'
               '<a href="examples/README.html">Examples</a></p>',

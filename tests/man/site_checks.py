@@ -17,6 +17,7 @@ from tool_checks import Missing, need, run
 LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
 # What a page must load from elsewhere, or a style: nothing.
 FOREIGN = re.compile(r'<(?:link|script|img)[^>]*="(?:https?:)?//|@import|url\(')
+CONTRAST = 4.5
 # Asks find() of search.js for each name, one line of the answer's first URL each.
 ASK = """
 NAMES.forEach(function (name) {
@@ -74,6 +75,7 @@ def check_html(book):
             yield site.complaint
             return
         yield from check_start(book, site)
+        yield from check_contrast(site.files["style.css"])
         places = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in site.files.items()}
         for name, text in sorted(site.files.items()):
             if name.endswith((".html", ".css")) and FOREIGN.search(text):
@@ -84,6 +86,28 @@ def check_html(book):
                 file, anchor = leads_to(name, link)
                 if file not in site.files or anchor and anchor not in places[file]:
                     yield f"HTML: {name} links to {link}, which does not exist"
+
+
+def luminance(colour):
+    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def check_contrast(style):
+    """Every colour of text can be read on every ground, light and dark (WCAG 2, level AA)."""
+    schemes = [dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", block))
+               for block in re.findall(r":root \{(.*?)\}", style, flags=re.S)]
+    if len(schemes) != 2:
+        yield f"HTML: style.css has {len(schemes)} sets of colours, not a light and a dark one"
+    for colours in schemes:
+        grounds = [name for name in ("paper", "shade", "chosen") if name in colours]
+        for name in sorted(set(colours) - set(grounds) - {"line"}):
+            for ground in grounds:
+                pair = sorted(luminance(colours[each]) + 0.05 for each in (name, ground))
+                if pair[1] / pair[0] < CONTRAST:
+                    yield (f"HTML: {name} on {ground} ({colours[name]}, {colours[ground]}) has a "
+                           f"contrast of {pair[1] / pair[0]:.1f}, less than {CONTRAST}")
 
 
 def check_start(book, site):

@@ -117,6 +117,8 @@ FAULTS = [
     ("html", "a start page that names no function twice, but one never",
      edit(SITE + "start.py", r"for each in beside\)", "for each in beside[:1])")),
     ("html", "a document that leads nowhere", append("docs/lab.md", "[nothing](#nothing)\n")),
+    ("html", "a colour that is hard to read",
+     edit(SITE + "style.css", r"--quiet: #566074", "--quiet: #a6b0c4")),
     ("html", "a style from elsewhere",
      edit(SITE + "style.css", r"^:root", '@import "https://example.org/style.css";\n:root')),
     ("search", "an index without the further names of a page",
