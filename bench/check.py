@@ -25,6 +25,7 @@ import measure
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
+SCHEMA = HERE.parent / "programs" / "perf" / "rpma-perf.schema.json"
 
 
 def check_calls(build):
@@ -129,6 +130,12 @@ def check_runs(_):
         raise measure.Missing("gnuplot is not installed: run tools/setup plot")
     runs = {"idle": a_run(["write", "read"], [64, 4096, 65536]),
             "busy_now": a_run(["write"], [64, 4096])}
+    values = runs["idle"]["results"][0]
+    result = json.loads(SCHEMA.read_text())["definitions"]["result"]
+    latency = result["properties"]["latency_us"]
+    if not values.keys() <= set(result["required"]) or \
+            not values["latency_us"].keys() <= set(latency["required"]):
+        yield f"{SCHEMA.name} has other results than this check"
     wanted = {("idle: write", 3 + 1): 4, ("idle: read", 3 + 1): 4, ("busy_now: write", 2 + 1): 4}
     with tempfile.TemporaryDirectory(prefix="librpma-bench-") as name:
         directory = pathlib.Path(name)
