@@ -62,8 +62,10 @@ def check_files(installed):
         "librpma/cmake/librpma-config-version.cmake"]}
     found = {path for directory in (installed.prefix, installed.libdir, installed.includedir)
              for path in directory.rglob("*") if path.is_symlink() or path.is_file()}
-    manual = [installed.prefix / "share" / name for name in ("man", "doc")]
-    outside = {path for path in found if not any(map(path.is_relative_to, manual))}
+    besides = [installed.prefix / name for name in (
+        "share/man", "share/doc", "share/librpma", "share/bash-completion/completions")]
+    outside = {path for path in found if not any(map(path.is_relative_to, besides))
+               and not path.match("bin/rpma-*")}
     faults = [f"installed and not wanted: {path}" for path in outside - wanted]
     faults += [f"wanted and not installed: {path}" for path in wanted - outside]
     if faults:
@@ -74,7 +76,7 @@ def check_files(installed):
             raise common.Fault(f"librpma.so is no link to {common.SONAME}")
         if not stat.S_ISREG(real.lstat().st_mode):
             raise common.Fault(f"{common.SONAME} is not the file itself")
-    return f"{len(outside)} files besides the manual, as wanted"
+    return f"{len(outside)} files besides the manual and the programs, as wanted"
 
 
 def check_package_fields(installed):
@@ -154,7 +156,7 @@ def install_static_layouts(source, directory):
     # Newer Meson defines this by itself; the library must not need libstdc++ for it.
     common.run(["meson", "setup", build, source, "-Ddefault_library=static", "-Doptimization=0",
                 "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1", "-Dtests=disabled", "-Dexamples=disabled",
-                "-Dman=disabled", "-Dbench=disabled"])
+                "-Dman=disabled", "-Dprograms=disabled", "-Dbench=disabled"])
     common.run(["meson", "compile", "-C", build, "rpma"])
     yield install_static(source, build, f"--prefix={directory}/prefix")
     # As distributions do it whose packages have a directory for each output, Nix and Guix.

@@ -73,11 +73,12 @@ def check_mandoc(book):
 
 
 def check_groff(book):
-    """groff formats each page with all warnings enabled and gives none."""
+    """groff formats each page with all warnings enabled and gives none. Since 1.23 it also warns, under the name
+    break, of lines that it does not fill to the margin."""
     need("groff")
     with Installed(book) as place:
         for file in place.files():
-            done = run(["groff", "-ww", "-mandoc", "-Tutf8", file], cwd=place.root)
+            done = run(["groff", "-ww", "-Wbreak", "-mandoc", "-Tutf8", file], cwd=place.root)
             yield from done.stderr.splitlines()
 
 
