@@ -47,7 +47,9 @@ static void add_not_native(tree *operations, const char *key, const char *name, 
                text_of("Linux 6.2 or later has it"));
     else
         add_no(operations, key, text_of("the device has no %s", name),
-               text_of("another device; librpma emulates it here, which no call notices"));
+               text_of("another device; librpma does the same with %s here",
+                       strcmp(key, "native_flush") == 0 ? "a read behind the writes"
+                                                        : "a fenced write of 8 bytes"));
 }
 
 static void add_flush(tree *operations, bool native, bool device_has,

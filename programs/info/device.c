@@ -74,7 +74,8 @@ static void add_no_address(tree *device, const struct addresses *all) {
                text_of("run the program in the namespace that has it: ip netns exec"));
     else
         add_no(device, "usable", text_of("no IP address leads to the device"),
-               text_of("give its network device one: ip address add ADDRESS/LENGTH dev %s",
+               text_of("give its network device one: ip address add ADDRESS/LENGTH dev %s; or "
+                       "run the program in the network namespace of that: ip netns exec",
                        netdev));
 }
 

@@ -33,17 +33,21 @@ static void first_entry(char *name, size_t size, const char *directory) {
         (void)closedir(entries);
 }
 
-/* Devices made of software have a file that names it, adapters a directory. */
+/* rdma_rxe has a file that names it, adapters have a directory; siw has it beside its GID. */
 void netdev_of(char *name, size_t size, const char *device) {
     char *parent = text_of("/sys/class/infiniband/%s/parent", device);
     char *adapter = text_of("/sys/class/infiniband/%s/device/net", device);
+    char *beside_gid = text_of("/sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/0", device);
     read_line(name, size, parent);
     if (name[0] == '\0')
         first_entry(name, size, adapter);
     if (name[0] == '\0')
+        read_line(name, size, beside_gid);
+    if (name[0] == '\0')
         (void)snprintf(name, size, "NETDEV");
     free(parent);
     free(adapter);
+    free(beside_gid);
 }
 
 static const char *gid_type_of(uint32_t type) {

@@ -168,9 +168,14 @@ def no_memory():
         pathlib.Path(empty).touch()
         os.mkfifo(pipe)
         missing = os.path.join(directory, "missing")
-        for path in (missing, directory, empty, pipe, "/dev/null", empty + "/below"):
+        for path, why in ((missing, "there is no such file"), (directory, "is a directory"),
+                          (empty, "is empty"), (pipe, "neither a file nor a device DAX"),
+                          ("/dev/null", "neither a file nor a device DAX"),
+                          (empty + "/below", "Not a directory")):
             for json_too in ([], ["--json"]):
-                expect_one_line(run(PROGRAM, *json_too, "--memory", path), NO_MEMORY, path)
+                done = run(PROGRAM, *json_too, "--memory", path)
+                expect_one_line(done, NO_MEMORY, path)
+                expect(f"{path}: " in done.stderr and why in done.stderr, True, done.stderr)
         expect((os.path.exists(missing), os.path.getsize(empty)), (False, 0), "nothing is made")
         block = [path for path in pathlib.Path("/dev").iterdir() if path.is_block_device()]
         for path in block[:1]:

@@ -31,3 +31,4 @@ from . import limits
 from . import device
 from . import manual
 from . import troubleshooting
+from . import info
