@@ -18,8 +18,9 @@ def exported_functions(source):
 
 
 def programs(source):
-    """Names of the programs that are installed beside the library: those with a completion."""
-    return sorted(path.name for path in source.glob("programs/completion/*"))
+    """Names of the programs that are installed beside the library."""
+    texts = [path.read_text(encoding="utf-8") for path in source.glob("programs/*/meson.build")]
+    return sorted(re.findall(r"executable\('(rpma-[\w-]+)'", "".join(texts)))
 
 
 def documented_errors(source):
