@@ -111,5 +111,5 @@ def level_headings(body):
 
 
 def headings_of(body):
-    found = re.findall(r'<h([23])[^>]* id="([^"]+)"[^>]*>(.*?)</h\1>', body, flags=re.S)
+    found = re.findall(r'<h([234])[^>]* id="([^"]+)"[^>]*>(.*?)</h\1>', body, flags=re.S)
     return [(int(level) - 1, anchor, " ".join(text.split())) for level, anchor, text in found]
