@@ -219,10 +219,10 @@ static void batch_refuses_what_plain_calls_refuse(void **state) {
 
 // ---- flushes and atomic writes -------------------------------------------------------------
 
-static void flush_needs_what_the_plain_one_needs(void **state) {
-    (void)state;
+static void flush_needs(bool native) {
     unsigned char desc[21];
     struct rpma_mr_remote *unused = NULL;
+    fake_device()->native_flush = native;
     new_batch();
     world_descriptor(desc, WORLD_REMOTE_ADDR, 64, 1, RPMA_MR_USAGE_WRITE_DST);
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &unused));
@@ -242,6 +242,12 @@ static void flush_needs_what_the_plain_one_needs(void **state) {
         RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
     post_and_compare(); // nothing
     drop();
+}
+
+static void flush_needs_what_the_plain_one_needs(void **state) {
+    (void)state;
+    flush_needs(false);
+    flush_needs(true); // on a device that flushes by itself
 }
 
 // One warning of a connection, whether its batches or plain calls misalign.

@@ -5,6 +5,19 @@
 
 #include "world.h"
 
+#include <stdio.h>
+
+#ifdef TEST_NATIVE_FLUSH
+enum { BUILD_FLUSHES = true };
+#else
+enum { BUILD_FLUSHES = false };
+#endif
+#ifdef TEST_NATIVE_ATOMIC_WRITE
+enum { BUILD_WRITES_ATOMICALLY = true };
+#else
+enum { BUILD_WRITES_ATOMICALLY = false };
+#endif
+
 static struct world w;
 
 static void new_asks_the_device_once(void **state) {
@@ -16,6 +29,29 @@ static void new_asks_the_device_once(void **state) {
     MUST(rpma_peer_delete(&peer));
     EXPECT_CALLS("ibv_dealloc_pd");
     assert_null(peer);
+}
+
+// One line tells what the device can do and the build knows.
+static void new_tells_what_the_device_has(void **state) {
+    (void)state;
+    for (int device = 0; device < 8; device++) {
+        const bool odp = device & 1, flush = device & 2, atomic_write = device & 4;
+        struct rpma_peer *peer = NULL;
+        char wanted[128];
+        fake_reset();
+        fake_device()->odp = odp;
+        fake_device()->native_flush = flush;
+        fake_device()->native_atomic_write = atomic_write;
+        MUST(rpma_peer_new(fake_context(0), &peer));
+        snprintf(wanted, sizeof(wanted),
+                 "native atomic write: %s, native flush: %s, on-demand paging: %s",
+                 atomic_write && BUILD_WRITES_ATOMICALLY ? "yes" : "no",
+                 flush && BUILD_FLUSHES ? "yes" : "no", odp ? "yes" : "no");
+        const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_INFO, 0);
+        assert_non_null(line);
+        assert_string_equal(line->message, wanted);
+        MUST(rpma_peer_delete(&peer));
+    }
 }
 
 static void new_fails_when_the_device_says_nothing(void **state) {
@@ -109,6 +145,7 @@ static void delete_is_refused_as_long_as_a_region_lives(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(new_asks_the_device_once),
+        TEST(new_tells_what_the_device_has),
         TEST(new_fails_when_the_device_says_nothing),
         TEST(new_fails_without_protection_domain),
         TEST(new_never_clears_errno),
