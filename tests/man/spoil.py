@@ -109,6 +109,8 @@ FAULTS = [
      append(OVERVIEW, CODE % (HEADER + "int f(void) { int unused; return 0; }"))),
     ("examples", "an undeclared call",
      append(OVERVIEW, CODE % (HEADER + "int f(void) { return rpma_no(); }"))),
+    ("examples", "a document whose program does not compile",
+     edit("docs/lab.md", r"ibv_get_device_name\(device->device\)", "ibv_get_device_name(device)")),
     ("html", "a builder that forgets aliases",
      edit(SITE + "build.py", r"for alias in manual.aliases:", "for alias in []:")),
     ("html", "a builder that leads astray",

@@ -127,7 +127,7 @@ def compilers():
 
 
 def check_examples(book):
-    """Code that the pages show is complete and compiles without a warning."""
+    """Code that the pages and the documents show is complete and compiles without a warning."""
     flags = ["-x", "c", "-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
              f"-I{book.source / 'include'}", "-c", "-o", os.devnull, "-"]
     tools = compilers()
@@ -139,18 +139,29 @@ def check_examples(book):
         for number, code in page.literal_blocks():
             if code.startswith(("#include", "#define")):
                 shown += 1
-                yield from compile_block(tools, flags, page, number, code)
+                yield from compile_block(tools, flags, f"man/{page.name}", number, code)
             elif re.search(r";$|\brpma_\w+\(", code, flags=re.M):
                 yield (f"man/{page.name}:{number}: code that is no complete unit: "
                        "it must begin with #include or #define")
+    for place, number, code in document_blocks(book.source):
+        shown += 1
+        yield from compile_block(tools, flags, place, number, code)
     print(f"{shown} examples compiled with {', '.join(' '.join(each) for each in tools)}")
     if shown == 0:
         yield "no page shows code"
 
 
-def compile_block(tools, flags, page, number, code):
+def document_blocks(source):
+    """The C of the documents: (file, line, code); each block is a complete unit."""
+    for path in sorted([*source.glob("*.md"), *source.glob("docs/*.md")]):
+        text = path.read_text(encoding="utf-8")
+        for match in re.finditer(r"^```c\n(.*?)^```$", text, flags=re.M | re.S):
+            yield path.relative_to(source), text.count("\n", 0, match.start(1)) + 1, match.group(1)
+
+
+def compile_block(tools, flags, place, number, code):
     for tool in tools:
-        text = f'#line {number} "man/{page.name}"\n{code}'
+        text = f'#line {number} "{place}"\n{code}'
         done = run(tool + flags, input=text)
         if done.returncode:
             fault = [line for line in done.stderr.splitlines() if "error:" in line]
