@@ -10,17 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifdef TEST_NATIVE_FLUSH
-enum { BUILD_FLUSHES = true };
-#else
-enum { BUILD_FLUSHES = false };
-#endif
-#ifdef TEST_NATIVE_ATOMIC_WRITE
-enum { BUILD_WRITES_ATOMICALLY = true };
-#else
-enum { BUILD_WRITES_ATOMICALLY = false };
-#endif
-
 enum { MOST = OPERATION_KINDS + 1 };
 
 static struct world w;

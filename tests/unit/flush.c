@@ -9,12 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef TEST_NATIVE_FLUSH
-enum { BUILD_FLUSHES = true };
-#else
-enum { BUILD_FLUSHES = false };
-#endif
-
 static struct world w;
 static const struct shape outgoing = {.name = "outgoing"};
 static void *const context = (void *)0x1234567890;

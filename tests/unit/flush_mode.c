@@ -8,17 +8,6 @@
 
 #include <stdlib.h>
 
-#ifdef TEST_NATIVE_FLUSH
-enum { BUILD_FLUSHES = true };
-#else
-enum { BUILD_FLUSHES = false };
-#endif
-#ifdef TEST_NATIVE_ATOMIC_WRITE
-enum { BUILD_WRITES_ATOMICALLY = true };
-#else
-enum { BUILD_WRITES_ATOMICALLY = false };
-#endif
-
 enum { WITH_FLUSH = 1 << 11 }; // IBV_QP_EX_WITH_FLUSH: older headers lack the name
 
 // The byte of a peer configuration with direct write to PMem.

@@ -8,17 +8,6 @@
 
 #include <stdlib.h>
 
-#ifdef TEST_NATIVE_FLUSH
-enum { BUILD_FLUSHES = true };
-#else
-enum { BUILD_FLUSHES = false };
-#endif
-#ifdef TEST_NATIVE_ATOMIC_WRITE
-enum { BUILD_WRITES_ATOMICALLY = true };
-#else
-enum { BUILD_WRITES_ATOMICALLY = false };
-#endif
-
 enum { // by value: older headers lack the names
     WITH_FLUSH = 1 << 11,
     WITH_ATOMIC_WRITE = 1 << 12,

@@ -18,6 +18,18 @@
 #define WORLD_REMOTE_SIZE 64u
 #define WORLD_REMOTE_RKEY 77u
 
+// What the library under test does natively on a device that can.
+#ifdef TEST_NATIVE_FLUSH
+enum { BUILD_FLUSHES = true };
+#else
+enum { BUILD_FLUSHES = false };
+#endif
+#ifdef TEST_NATIVE_ATOMIC_WRITE
+enum { BUILD_WRITES_ATOMICALLY = true };
+#else
+enum { BUILD_WRITES_ATOMICALLY = false };
+#endif
+
 struct handles {
     struct rpma_peer *peer;
     struct rpma_mr_local *mr;      // the memory below, for every usage
