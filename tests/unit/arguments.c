@@ -141,7 +141,6 @@ static void is_refused(void **state) {
     static struct world w;
     static struct arguments a;
     const struct bad *b = *state;
-    memset(&w, 0, sizeof(w));
     const struct shape shape = {.name = "of arguments"};
     world_conn(&w, &shape);
     world_listen(&w);

@@ -13,7 +13,6 @@ static struct world w;
 
 // A connection and a batch with room for MOST operations.
 static void new_batch(void) {
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &(const struct shape){.max_sge = 2});
     MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
 }

@@ -22,7 +22,6 @@ static const size_t offsets[] = {0, 8, WORLD_REMOTE_SIZE - 8, WORLD_REMOTE_SIZE 
 
 static void new_batch(void) {
     unsigned char desc[21];
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &(const struct shape){.max_sge = OPERATION_MOST_SGES});
     MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
     world_descriptor(desc, WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE);

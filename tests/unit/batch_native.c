@@ -18,7 +18,6 @@ static char bytes[8] = "8 bytes";
 static void new_batch(bool flush, bool atomic_write) {
     fake_device()->native_flush = flush;
     fake_device()->native_atomic_write = atomic_write;
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &(const struct shape){.max_sge = OPERATION_MOST_SGES});
     MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
 }

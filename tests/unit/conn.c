@@ -14,13 +14,11 @@ static struct world w;
 static const struct shape outgoing = {.name = "outgoing"};
 
 static void new_conn(const struct shape *shape) {
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, shape);
 }
 
 // Connected as far as rpma_conn_req_connect() goes: no event was taken yet.
 static void new_unestablished(const struct shape *shape) {
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_request(&w, shape);
     MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
@@ -327,7 +325,6 @@ static void objects_of_libibverbs_are_those_that_were_made(void **state) {
     struct ibv_mr *mr = NULL;
     struct ibv_qp *qp = NULL;
     struct ibv_cq *cq = NULL;
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &(const struct shape){0});
     MUST(rpma_peer_get_ibv_pd(w.h.peer, &pd));
     MUST(rpma_mr_get_ibv_mr(w.h.mr, &mr));

@@ -16,7 +16,6 @@
 static struct world w;
 
 static void new_world(void) {
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
 }
 

@@ -18,7 +18,6 @@ static const struct shape outgoing = {.name = "outgoing"};
 static const struct shape incoming = {.name = "incoming", .incoming = true};
 
 static void new_request(const struct shape *shape) {
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_request(&w, shape);
 }

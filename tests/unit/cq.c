@@ -15,7 +15,6 @@ static struct rpma_cq *cq;
 static struct ibv_cq *queue, *receive_queue;
 
 static void new_conn(const struct shape *shape) {
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, shape);
     cq = world_cq(&w);
     queue = world_qp(&w)->send_cq;

@@ -12,17 +12,12 @@
 
 static struct world w;
 
-static void new_peer(void) {
-    memset(&w.h, 0, sizeof(w.h));
-    world_peer(&w);
-}
-
 // ---- rpma_cq_new(), rpma_cq_delete() -------------------------------------------------------
 
 static void new_makes_an_armed_queue_with_a_channel(void **state) {
     (void)state;
     struct ibv_wc wc = {.wr_id = 42}, got = {0};
-    new_peer();
+    world_peer(&w);
     MUST(rpma_cq_new(w.h.peer, 100, &w.h.lent_cq));
     EXPECT_CALLS(MADE);
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
@@ -48,7 +43,7 @@ static void new_needs_a_size_that_the_device_has(void **state) {
     } cases[] = {
         {0, "ibv_create_cq(cqe=0)"}, {201, "max_cqe 200"}, {UINT32_MAX, "max_cqe 200"}};
     fake_device()->max_cqe = 200;
-    new_peer();
+    world_peer(&w);
     for (size_t i = 0; i < LENGTH(cases); i++) {
         WATCH(w.h);
         EXPECT_ERROR(rpma_cq_new(w.h.peer, cases[i].size, &w.h.lent_cq), RPMA_E_PROVIDER,
@@ -72,7 +67,7 @@ static void new_fails_with_each_call(void **state) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         char cause[64];
         fake_reset();
-        new_peer();
+        world_peer(&w);
         snprintf(cause, sizeof(cause), "%s()", cases[i].call);
         fake_fail(cases[i].call, 1, ENOSYS);
         WATCH(w.h);
@@ -84,7 +79,7 @@ static void new_fails_with_each_call(void **state) {
 
 static void new_returns_all_when_memory_is_out(void **state) {
     (void)state;
-    new_peer();
+    world_peer(&w);
     fake_fail("malloc", 1, ENOMEM);
     WATCH(w.h);
     EXPECT_ERROR(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq), RPMA_E_NOMEM, "allocation failed",
@@ -103,7 +98,7 @@ static void delete_keeps_the_queue_when_refused(void **state) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         char cause[64];
         fake_reset();
-        new_peer();
+        world_peer(&w);
         MUST(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq));
         snprintf(cause, sizeof(cause), "%s()", cases[i].call);
         fake_fail(cases[i].call, 1, EBUSY);
@@ -130,7 +125,7 @@ static void delete_is_refused_under_requests_and_connections(void **state) {
     (void)state;
     const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
     struct rpma_conn_req *second = NULL;
-    new_peer();
+    world_peer(&w);
     world_request(&w, &shape);
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &second));
     expect_in_use(&w.h.lent_cq, "2");
@@ -151,7 +146,7 @@ static void delete_is_refused_under_requests_and_connections(void **state) {
 static void failed_request_leaves_the_queue_free(void **state) {
     (void)state;
     const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
-    new_peer();
+    world_peer(&w);
     world_cfg(&w, &shape);
     fake_fail("rdma_create_qp_ex", 1, EIO);
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
@@ -165,7 +160,6 @@ static void failed_request_leaves_the_queue_free(void **state) {
 static void delete_refuses_queues_of_others(void **state) {
     (void)state;
     const struct shape shape = {.rcq_size = 4};
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &shape);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     struct rpma_cq *others[3] = {world_cq(&w), world_rcq(&w), NULL};
@@ -215,7 +209,7 @@ static void each_completion_has_its_queue(void **state) {
             struct shape shape = way->shape;
             shape.incoming = incoming;
             fake_reset();
-            new_peer();
+            world_peer(&w);
             world_request(&w, &shape);
             assert_int_equal(fake_count("ibv_create_cq"), way->makes[0] != 0);
             if (way->makes[0])
@@ -236,7 +230,7 @@ static void each_completion_has_its_queue(void **state) {
 static void same_queue_for_both_is_the_main_one(void **state) {
     (void)state;
     const struct shape shape = {.lent_cq = 8, .rcq_size = 4};
-    new_peer();
+    world_peer(&w);
     world_cfg(&w, &shape);
     MUST(rpma_conn_cfg_set_rcq(w.h.cfg, w.h.lent_cq));
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
@@ -252,7 +246,7 @@ static void same_queue_for_both_is_the_main_one(void **state) {
 static void setting_nothing_gives_each_its_own_again(void **state) {
     (void)state;
     const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
-    new_peer();
+    world_peer(&w);
     world_cfg(&w, &shape);
     MUST(rpma_conn_cfg_set_cq(w.h.cfg, NULL));
     MUST(rpma_conn_cfg_set_rcq(w.h.cfg, NULL));
@@ -275,7 +269,6 @@ static void connections_are_told_apart_by_their_numbers(void **state) {
     struct ibv_wc wc[8];
     uint32_t number[2];
     int got = 0;
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &shape);
     struct rpma_conn *first = w.h.conn;
     MUST(rpma_conn_get_qp_num(first, &number[0]));
@@ -410,7 +403,7 @@ static void conflicts_are_refused(void **state) {
     (void)state;
     for (size_t i = 0; i < LENGTH(conflicts); i++) {
         fake_reset();
-        new_peer();
+        world_peer(&w);
         world_cfg(&w, &conflicts[i].shape);
         MUST(conflicts[i].set(w.h.cfg, foreign_queue(conflicts[i].lent)));
         refuse_outgoing(&conflicts[i]);
@@ -428,7 +421,7 @@ static void conflicts_are_refused(void **state) {
 static void queue_of_another_peer_of_the_device_will_do(void **state) {
     (void)state;
     const struct shape shape = {0};
-    new_peer();
+    world_peer(&w);
     world_cfg(&w, &shape);
     MUST(rpma_conn_cfg_set_cq(w.h.cfg, foreign_queue(OF_PROGRAM)));
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));

@@ -15,12 +15,12 @@ static const struct shape outgoing = {0};
 void E1(void **state) {
     (void)state;
     uint32_t size = 0;
+    assert_true(world_peer(w));
     MUST(rpma_srq_cfg_new(&w->h.srq_cfg));
     MUST(rpma_srq_cfg_get_rq_size(w->h.srq_cfg, &size));
     EXPECT_EQUAL("rq_size", size, 100);
     MUST(rpma_srq_cfg_get_rcq_size(w->h.srq_cfg, &size));
     EXPECT_EQUAL("rcq_size", size, 100);
-    assert_true(world_peer(w));
     MUST(rpma_srq_new(w->h.peer, NULL, &w->h.srq));
     EXPECT_EQUAL("max_wr", fake_last("ibv_create_srq")->srq.attr.max_wr, 100);
     EXPECT_EQUAL("cqe", fake_last("ibv_create_cq")->create_cq.cqe, 100);

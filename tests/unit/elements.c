@@ -15,7 +15,6 @@ static void queues_have_what_was_asked_for(void **state) {
     for (size_t i = 0; i < LENGTH(wanted); i++) {
         fake_reset();
         const struct shape shape = {.srq = true, .max_sge = wanted[i]};
-        memset(&w.h, 0, sizeof(w.h));
         world_peer(&w);
         unit_begin();
         world_cfg(&w, &shape);
@@ -35,7 +34,6 @@ static void queues_have_what_was_asked_for(void **state) {
 static void request_needs_a_device_with_as_many(void **state) {
     (void)state;
     fake_device()->max_sge = 6;
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_cfg(&w, &(const struct shape){.max_sge = 7});
     WATCH(w.h);
@@ -51,7 +49,6 @@ static void request_needs_a_device_with_as_many(void **state) {
 static void incoming_request_needs_a_device_with_as_many(void **state) {
     (void)state;
     fake_device()->max_sge = 6;
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_cfg(&w, &(const struct shape){.max_sge = 7});
     world_listen(&w);
@@ -68,7 +65,6 @@ static void incoming_request_needs_a_device_with_as_many(void **state) {
 static void shared_queue_needs_a_device_with_as_many(void **state) {
     (void)state;
     fake_device()->max_srq_sge = 3;
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
     MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 4));
@@ -88,7 +84,6 @@ static void devices_limit_the_elements_of_reads(void **state) {
     struct rpma_sge sgl[6];
     fake_device()->max_sge = 6;
     fake_device()->max_sge_rd = 1;
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &(const struct shape){.max_sge = 6});
     for (int i = 0; i < 6; i++)
         sgl[i] = (struct rpma_sge){w.h.mr, 8 * (size_t)i, 8};

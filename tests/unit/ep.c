@@ -15,7 +15,6 @@
 static struct world w;
 
 static void new_ep(void) {
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_listen(&w);
 }
@@ -63,7 +62,6 @@ static void listen_fails_with_each_call(void **state) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         char cause[64], calls[256];
         fake_reset();
-        memset(&w.h, 0, sizeof(w.h));
         world_peer(&w);
         snprintf(cause, sizeof(cause), "%s()", cases[i].call);
         snprintf(calls, sizeof(calls), "%s%s", cases[i].calls, cases[i].tail ? tail : "");
@@ -81,7 +79,6 @@ static void listen_tries_every_address(void **state) {
     for (size_t i = 0; i < LENGTH(steps); i++) {
         fake_reset();
         fake_device()->addresses = 2;
-        memset(&w.h, 0, sizeof(w.h));
         world_peer(&w);
         fake_fail(steps[i], 1, EADDRNOTAVAIL);
         world_listen(&w);
@@ -94,7 +91,6 @@ static void listen_tries_every_address(void **state) {
 
 static void listen_returns_all_when_memory_is_out(void **state) {
     (void)state;
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     fake_fail("malloc", 1, ENOMEM);
     WATCH(w.h);

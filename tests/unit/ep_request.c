@@ -16,7 +16,6 @@ static struct world w;
 static const struct shape incoming = {.name = "incoming", .incoming = true};
 
 static void new_ep(void) {
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_listen(&w);
 }

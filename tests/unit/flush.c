@@ -14,7 +14,6 @@ static const struct shape outgoing = {.name = "outgoing"};
 static void *const context = (void *)0x1234567890;
 
 static void new_conn(void) {
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &outgoing);
 }
 
@@ -108,7 +107,7 @@ static void persistent_flush_needs(bool native) {
                  RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
     world_drop(&w);
-    memset(&w.h, 0, sizeof(w.h)); // and before anything was applied
+    // and before anything was applied
     world_peer(&w);
     world_request(&w, &outgoing);
     MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));

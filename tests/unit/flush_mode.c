@@ -64,7 +64,6 @@ static void expect_atomic_writes(bool native) {
 // A connection on a device that has both operations, or neither.
 static void new_conn(bool native, enum rpma_flush_mode mode) {
     fake_device()->native_flush = fake_device()->native_atomic_write = native;
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &(const struct shape){.flush_mode = mode});
 }
 
@@ -102,7 +101,6 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
     const struct shape shape = {.flush_mode = program, .incoming = incoming};
     fake_reset();
     fake_device()->native_flush = fake_device()->native_atomic_write = device;
-    memset(&w.h, 0, sizeof(w.h));
     if (operators[o].value)
         setenv("RPMA_FLUSH", operators[o].value, 1);
     world_peer(&w);
@@ -181,7 +179,6 @@ static void statement_is_what_the_device_serves(void **state) {
             fake_reset();
             fake_device()->native_flush = flushes;
             fake_device()->native_atomic_write = writes_atomically;
-            memset(&w.h, 0, sizeof(w.h));
             if (operators[o].value)
                 setenv("RPMA_FLUSH", operators[o].value, 1);
             world_peer(&w);
@@ -204,7 +201,6 @@ static void statement_is_what_the_device_serves(void **state) {
 // Applied without the way through a descriptor, a statement needs no direct write to PMem.
 static void statement_holds_without_a_descriptor(void **state) {
     (void)state;
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w); // on a device without native flush
     MUST(rpma_peer_cfg_set_native(w.h.pcfg, w.h.peer));
     MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));

@@ -17,7 +17,6 @@ static const enum operation_kind carriers[] = {
 };
 
 static void new_conn(uint32_t inline_size) {
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_cfg(&w, &(const struct shape){.max_sge = 2});
     MUST(rpma_conn_cfg_set_inline_size(w.h.cfg, inline_size));
@@ -65,7 +64,6 @@ static void queues_have_what_was_asked_for(void **state) {
 // takes.
 static void request_needs_a_device_that_takes_as_much(void **state) {
     (void)state;
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_cfg(&w, &(const struct shape){0});
     MUST(rpma_conn_cfg_set_inline_size(w.h.cfg, 513));
@@ -83,7 +81,6 @@ static void request_needs_a_device_that_takes_as_much(void **state) {
 // Both have to be so: much was asked for, and the device found an argument wrong.
 static void other_refusals_are_not_about_inline_data(void **state) {
     (void)state;
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_cfg(&w, &(const struct shape){0});
     for (int much = 0; much < 2; much++) {

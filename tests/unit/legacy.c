@@ -45,7 +45,6 @@ static const struct way {
 
 static void new_conn(void) {
     const struct shape shape = {.name = "outgoing"};
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &shape);
     cq = world_cq(&w);
     queue = world_qp(&w)->send_cq;

@@ -19,7 +19,6 @@ static const unsigned char *const memories[3] = {w.memory, other_memory[0], othe
 
 static void new_world(bool with_srq, uint32_t max_sge) {
     const struct shape shape = {.srq = with_srq, .max_sge = max_sge};
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_cfg(&w, &shape);
     MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, 100)); // no fake takes a receive away

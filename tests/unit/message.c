@@ -12,7 +12,6 @@ static void *const context = (void *)0x1234567890;
 
 static void new_conn(bool with_srq) {
     const struct shape shape = {.srq = with_srq};
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &shape);
 }
 

@@ -36,7 +36,6 @@ static void address_and_key_reach_the_work_request(void **state) {
     static struct world w;
     const struct shape shape = {.name = "plain"};
     unsigned char desc[21];
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &shape);
     world_descriptor(desc, 0x1122334455667788u, 64, 0x99aabbccu, RPMA_MR_USAGE_WRITE_DST);
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));

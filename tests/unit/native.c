@@ -26,7 +26,6 @@ static const char eight[9] = "8 bytes!";
 static void new_conn(bool flush, bool atomic_write) {
     fake_device()->native_flush = flush;
     fake_device()->native_atomic_write = atomic_write;
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &outgoing);
 }
 
@@ -46,7 +45,6 @@ static void queue_pair_asks_for_what_the_device_has(void **state) {
             (flush && BUILD_FLUSHES ? WITH_FLUSH : 0) |
             (atomic_write && BUILD_WRITES_ATOMICALLY ? WITH_ATOMIC_WRITE : 0);
         fake_device()->plain_qp = expected == 0;
-        memset(&w.h, 0, sizeof(w.h));
         world_peer(&w);
         world_request(&w, &outgoing);
         const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
@@ -69,7 +67,6 @@ static void flush_target_is_for_emulation(void **state) {
     (void)state;
     for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++) {
         fake_device()->native_flush = true;
-        memset(&w.h, 0, sizeof(w.h));
         world_conn(&w, &(const struct shape){.flush_mode = (enum rpma_flush_mode)mode});
         MUST(rpma_mr_dereg(&w.h.mr));
         MUST(rpma_conn_delete(&w.h.conn));

@@ -16,7 +16,6 @@ static const struct shape sides[] = {{.name = "outgoing"},
 
 // A peer, a configuration and, for the side that accepts, an endpoint where a request waits.
 static void new_side(const struct shape *side) {
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     world_cfg(&w, side);
     if (!side->incoming)

@@ -77,7 +77,6 @@ static void unpack(const unsigned char *bytes, size_t size, bool has_mr, bool ha
 static void what_is_packed_is_unpacked(void **state) {
     (void)state;
     const struct shape shape = {.name = "plain"};
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &shape);
     for (int what = 0; what < 4; what++) {
         const struct rpma_mr_local *mr = what & 1 ? w.h.mr : NULL;
@@ -99,7 +98,6 @@ static void packing_leaves_the_room_behind_alone(void **state) {
     (void)state;
     unsigned char bytes[255], before[255];
     struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     memset(bytes, 0x77, sizeof(bytes));
     memcpy(before, bytes, sizeof(bytes));
@@ -111,7 +109,6 @@ static void packing_leaves_the_room_behind_alone(void **state) {
 
 static void pack_refuses_every_smaller_buffer(void **state) {
     (void)state;
-    memset(&w.h, 0, sizeof(w.h));
     world_peer(&w);
     for (int what = 0; what < 4; what++) {
         const struct rpma_mr_local *mr = what & 1 ? w.h.mr : NULL;

@@ -119,7 +119,6 @@ static void *run(void *work) {
 static void in_threads(void (*first)(void), void (*others)(void)) {
     const struct shape shape = {.name = "of events"};
     pthread_t threads[THREADS];
-    memset(&w, 0, sizeof(w));
     world_conn(&w, &shape);
     cq = world_cq(&w);
     queue = fake_cq_on(world_cq_fd(cq), 0);

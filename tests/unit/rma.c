@@ -15,7 +15,6 @@ static void *const context = (void *)0x1234567890;
 static const char eight[9] = "8 bytes!";
 
 static void new_conn(void) {
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &outgoing);
 }
 

@@ -11,15 +11,10 @@
 
 static struct world w;
 
-static void new_peer(void) {
-    memset(&w.h, 0, sizeof(w.h));
-    world_peer(&w);
-}
-
 static void new_makes_queue_and_receive_cq(void **state) {
     (void)state;
     struct rpma_cq *rcq = NULL;
-    new_peer();
+    world_peer(&w);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     EXPECT_CALLS(WITH_RCQ);
     const struct fake_call *srq = fake_last("ibv_create_srq");
@@ -38,7 +33,7 @@ static void new_makes_queue_and_receive_cq(void **state) {
 static void new_follows_the_configuration(void **state) {
     (void)state;
     struct rpma_cq *rcq = (struct rpma_cq *)&w;
-    new_peer();
+    world_peer(&w);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
     MUST(rpma_srq_cfg_set_rq_size(w.h.srq_cfg, 7));
     MUST(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, 0));
@@ -60,7 +55,7 @@ static void receive_cq_waits_on_its_own(void **state) {
     (void)state;
     struct rpma_cq *rcq = NULL;
     struct ibv_wc wc = {.wr_id = 42}, got = {0};
-    new_peer();
+    world_peer(&w);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
     fake_complete(fake_cq_on(world_cq_fd(rcq), 0), &wc);
@@ -85,7 +80,7 @@ static void new_fails_with_each_call(void **state) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         char cause[64];
         fake_reset();
-        new_peer();
+        world_peer(&w);
         snprintf(cause, sizeof(cause), "%s()", cases[i].call);
         fake_fail(cases[i].call, 1, ENOSYS);
         WATCH(w.h);
@@ -97,7 +92,7 @@ static void new_fails_with_each_call(void **state) {
 
 static void new_returns_all_when_memory_is_out(void **state) {
     (void)state;
-    new_peer();
+    world_peer(&w);
     fake_fail("malloc", 1, ENOMEM);
     WATCH(w.h);
     EXPECT_ERROR(rpma_srq_new(w.h.peer, NULL, &w.h.srq), RPMA_E_NOMEM, "allocation failed",
@@ -121,7 +116,7 @@ static void delete_keeps_the_queue_when_refused(void **state) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         char cause[64];
         fake_reset();
-        new_peer();
+        world_peer(&w);
         MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
         snprintf(cause, sizeof(cause), "%s()", cases[i].call);
         fake_fail(cases[i].call, 1, EBUSY);
@@ -138,7 +133,6 @@ static void delete_keeps_the_queue_when_refused(void **state) {
 static void delete_is_refused_under_a_connection(void **state) {
     (void)state;
     const struct shape shape = {.srq = true};
-    memset(&w.h, 0, sizeof(w.h));
     world_conn(&w, &shape);
     WATCH(w.h);
     EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
@@ -157,7 +151,7 @@ static void expect_received_into(struct rpma_srq **srq) {
 static void delete_is_refused_while_the_receive_cq_is_used(void **state) {
     (void)state;
     const struct shape shape = {.srq = true, .srq_rcq_size = 8};
-    new_peer();
+    world_peer(&w);
     world_request(&w, &shape);
     expect_received_into(&w.h.srq);
     world_connect(&w, &shape);

@@ -49,7 +49,6 @@ static void count_message(enum rpma_log_level level, const char *file_name, cons
 }
 
 void threads_begin(const struct shape *shape) {
-    memset(&w->h, 0, sizeof(w->h));
     failure = NULL;
     threads_messages = 0;
     assert_true(world_peer(w) && (!shape || (world_cfg(w, shape))));

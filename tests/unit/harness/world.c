@@ -38,6 +38,7 @@ void world_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint
 
 bool world_peer(struct world *w) {
     unsigned char desc[21];
+    w->h = (struct handles){0};
     world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
                      WORLD_EVERY_USAGE);
     return STEP(w, rpma_peer_new(fake_context(0), &w->h.peer)) &&

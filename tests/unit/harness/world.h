@@ -80,7 +80,8 @@ struct shape {
 void world_begin(struct world *w);
 bool world_step(struct world *w, int ret, const char *text, const char *file, int line);
 
-bool world_peer(struct world *w); // peer, mr, remote, pcfg
+// Forgets all handles, then makes peer, mr, remote and pcfg; world_conn() begins with it.
+bool world_peer(struct world *w);
 bool world_cfg(struct world *w, const struct shape *shape);
 bool world_listen(struct world *w);
 bool world_request(struct world *w, const struct shape *shape); // up to h.req
