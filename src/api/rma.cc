@@ -76,7 +76,7 @@ namespace {
 // would cost every other device a frame. Flags that are constant need not survive.
 template <unsigned SEND_FLAGS>
 [[gnu::noinline]] int write_natively(const rpma_conn *conn, const rpma_mr_remote *dst,
-                                     size_t dst_offset, const char *src, int,
+                                     size_t dst_offset, const char *src,
                                      const void *op_context) {
     const uint64_t remote_addr = dst->addr + dst_offset;
     return post_native("rpma_atomic_write", conn, SEND_FLAGS | IBV_SEND_FENCE, op_context,
@@ -104,9 +104,8 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
             return write_misaligned(conn, dst, dst_offset, src, flags, op_context);
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
         return signaled(flags) != 0
-                   ? write_natively<IBV_SEND_SIGNALED>(conn, dst, dst_offset, src, flags,
-                                                       op_context)
-                   : write_natively<0>(conn, dst, dst_offset, src, flags, op_context);
+                   ? write_natively<IBV_SEND_SIGNALED>(conn, dst, dst_offset, src, op_context)
+                   : write_natively<0>(conn, dst, dst_offset, src, op_context);
 #endif
     }
     return write_inline(__func__, Post(conn), dst, dst_offset, src, flags, op_context);
