@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn.c -- connections: events, private data, disconnection, deletion
+// conn.c -- connections: events, private data, what they are made of
 
 #include "interrupt.h"
 #include "world.h"
 
-#include <stdio.h>
-
-#define DROP_QP_AND_CQ "rdma_destroy_qp ibv_destroy_cq ibv_destroy_comp_channel "
-
 static struct world w;
 static const struct shape outgoing = {.name = "outgoing"};
-
-static void new_conn(const struct shape *shape) {
-    world_conn(&w, shape);
-}
 
 // Connected as far as rpma_conn_req_connect() goes: no event was taken yet.
 static void new_unestablished(const struct shape *shape) {
@@ -44,7 +36,7 @@ static void events_have_meanings(void **state) {
         {RDMA_CM_EVENT_REJECTED, RPMA_CONN_REJECTED},
         {RDMA_CM_EVENT_UNREACHABLE, RPMA_CONN_UNREACHABLE},
     };
-    new_conn(&outgoing);
+    world_conn(&w, &outgoing);
     for (size_t i = 0; i < LENGTH(cases); i++) {
         enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
         happen(cases[i].type);
@@ -78,7 +70,7 @@ static void status_is_told_in_words(void **state) {
         {RDMA_CM_EVENT_CONNECT_ERROR, ECONNRESET, ": Connection reset by peer (104)"},
         {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, ": Connection timed out (-110); does a fire"},
     };
-    new_conn(&outgoing);
+    world_conn(&w, &outgoing);
     for (size_t i = 0; i < LENGTH(cases); i++) {
         enum rpma_conn_event event;
         fake_cm_event_status(world_event_fd(&w), cases[i].type, cases[i].status, NULL, 0);
@@ -101,7 +93,7 @@ static void events_without_meaning_are_consumed(void **state) {
         RDMA_CM_EVENT_MULTICAST_JOIN,  RDMA_CM_EVENT_MULTICAST_ERROR,
         RDMA_CM_EVENT_ADDR_CHANGE,     (enum rdma_cm_event_type)99,
     };
-    new_conn(&outgoing);
+    world_conn(&w, &outgoing);
     for (size_t i = 0; i < LENGTH(types); i++) {
         enum rpma_conn_event event;
         memset(&event, 0x5a, sizeof(event)); // never read: only the name of the CM event counts
@@ -119,7 +111,7 @@ static void no_event_is_no_failure(void **state) {
     (void)state;
     static const int errors[] = {EAGAIN, ENODATA};
     enum rpma_conn_event event = RPMA_CONN_LOST;
-    new_conn(&outgoing);
+    world_conn(&w, &outgoing);
     world_nonblocking(world_event_fd(&w));
     WATCH(event);
     EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_NO_EVENT, "nothing to read",
@@ -137,7 +129,7 @@ static void no_event_is_no_failure(void **state) {
 static void event_failures_are_the_providers(void **state) {
     (void)state;
     enum rpma_conn_event event = RPMA_CONN_LOST;
-    new_conn(&outgoing);
+    world_conn(&w, &outgoing);
     fake_fail("rdma_get_cm_event", 1, EBADF);
     WATCH(event);
     EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
@@ -157,7 +149,7 @@ static void event_failures_are_the_providers(void **state) {
 static void signal_ends_the_wait(void **state) {
     (void)state;
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    new_conn(&outgoing);
+    world_conn(&w, &outgoing);
     WATCH(event);
     interrupt_wait(NULL);
     EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
@@ -236,82 +228,12 @@ static void establishment_counts_more_than_its_data(void **state) {
     world_drop(&w);
 }
 
-// ---- disconnection and deletion ------------------------------------------------------------
-
-static void disconnect_asks_the_provider(void **state) {
-    (void)state;
-    new_conn(&outgoing);
-    MUST(rpma_conn_disconnect(w.h.conn));
-    EXPECT_CALLS("rdma_disconnect");
-    fake_fail("rdma_disconnect", 1, EINVAL);
-    EXPECT_ERROR(rpma_conn_disconnect(w.h.conn), RPMA_E_PROVIDER, "rdma_disconnect() failed",
-                 "rdma_disconnect()", EINVAL, "rdma_disconnect");
-    world_drop(&w);
-}
-
-static void delete_releases_in_order(void **state) {
-    (void)state;
-    static const struct {
-        struct shape shape;
-        const char *calls;
-    } cases[] = {
-        {{.name = "plain"}, DROP_QP_AND_CQ "rdma_destroy_id rdma_destroy_event_channel"},
-        {{.name = "incoming", .incoming = true},
-         DROP_QP_AND_CQ "rdma_destroy_id rdma_destroy_event_channel"},
-        {{.name = "rcq", .rcq_size = 1},
-         DROP_QP_AND_CQ "ibv_destroy_cq ibv_destroy_comp_channel "
-                        "rdma_destroy_id rdma_destroy_event_channel"},
-        {{.name = "shared", .shared = true},
-         "rdma_destroy_qp ibv_destroy_cq rdma_destroy_id ibv_destroy_comp_channel "
-         "rdma_destroy_event_channel"},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        new_conn(&cases[i].shape);
-        MUST(rpma_conn_delete(&w.h.conn));
-        EXPECT_CALLS(cases[i].calls);
-        assert_null(w.h.conn);
-        world_drop(&w);
-    }
-}
-
-static void delete_takes_all_steps_and_reports_the_first_failure(void **state) {
-    (void)state;
-    static const char *const steps[] = {"ibv_destroy_cq", "rdma_destroy_id",
-                                        "ibv_destroy_comp_channel"};
-    const struct shape shared = {.name = "shared", .shared = true};
-    for (size_t i = 0; i < LENGTH(steps); i++)
-        for (int more = 0; more < 2; more++) {
-            char cause[64];
-            fake_reset();
-            new_conn(&shared);
-            snprintf(cause, sizeof(cause), "%s()", steps[i]);
-            fake_fail(steps[i], 1, EIO);
-            for (size_t later = i + 1; more && later < LENGTH(steps); later++)
-                fake_fail(steps[later], 1, ENXIO);
-            EXPECT_ERROR(rpma_conn_delete(&w.h.conn), RPMA_E_PROVIDER,
-                         "the first failure counts", cause, EIO,
-                         "rdma_destroy_qp ibv_destroy_cq rdma_destroy_id "
-                         "ibv_destroy_comp_channel rdma_destroy_event_channel");
-            assert_null(w.h.conn);
-            world_drop(&w);
-        }
-}
-
-// In any state, with an event nobody took and completions nobody polled.
-static void delete_does_not_mind_what_waits(void **state) {
-    (void)state;
-    const struct ibv_wc wc = {.wr_id = 1};
-    new_unestablished(&outgoing);
-    happen(RDMA_CM_EVENT_ESTABLISHED);
-    fake_complete(world_qp(&w)->send_cq, &wc);
-    MUST(rpma_conn_delete(&w.h.conn));
-    world_drop(&w);
-}
+// ---- what a connection is made of -----------------------------------------------------------
 
 static void getters_tell_queue_pair_and_queues(void **state) {
     (void)state;
     uint32_t number = 0;
-    new_conn(&outgoing);
+    world_conn(&w, &outgoing);
     MUST(rpma_conn_get_qp_num(w.h.conn, &number));
     assert_non_null(fake_qp(number));
     assert_ptr_equal(fake_cq_on(world_cq_fd(world_cq(&w)), 0), fake_qp(number)->send_cq);
@@ -350,10 +272,6 @@ int main(void) {
         TEST(private_data_comes_with_establishment),
         TEST(private_data_of_the_request_stays),
         TEST(establishment_counts_more_than_its_data),
-        TEST(disconnect_asks_the_provider),
-        TEST(delete_releases_in_order),
-        TEST(delete_takes_all_steps_and_reports_the_first_failure),
-        TEST(delete_does_not_mind_what_waits),
         TEST(getters_tell_queue_pair_and_queues),
         TEST(objects_of_libibverbs_are_those_that_were_made),
     };

@@ -5,7 +5,6 @@
 
 #include "world.h"
 
-#include <netdb.h>
 #include <stdio.h>
 
 #define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
@@ -15,10 +14,6 @@
 
 static struct world w;
 
-static void new_world(void) {
-    world_peer(&w);
-}
-
 static void new_request(const struct rpma_conn_cfg *cfg) {
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
 }
@@ -27,7 +22,7 @@ static void new_request(const struct rpma_conn_cfg *cfg) {
 
 static void new_resolves_and_makes_the_queues(void **state) {
     (void)state;
-    new_world();
+    world_peer(&w);
     new_request(NULL);
     EXPECT_CALLS(ALL_OF_NEW "rdma_freeaddrinfo");
     const struct fake_call *name = fake_last("getaddrinfo");
@@ -79,7 +74,7 @@ static void new_makes_room_for_all_completions(void **state) {
             .rcq_size = cases[i].rcq, .srq = cases[i].srq, .srq_rcq_size = cases[i].srq_rcq};
         uint32_t size = 0;
         fake_reset();
-        new_world();
+        world_peer(&w);
         world_cfg(&w, &shape);
         if (cases[i].sq)
             MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, cases[i].sq));
@@ -98,7 +93,7 @@ static void new_makes_room_for_all_completions(void **state) {
 static void new_names_a_limit_that_is_exceeded(void **state) {
     (void)state;
     fake_device()->max_cqe = 100;
-    new_world();
+    world_peer(&w);
     MUST(rpma_conn_cfg_new(&w.h.cfg));
     MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, 101));
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
@@ -111,7 +106,7 @@ static void new_names_a_limit_that_is_exceeded(void **state) {
 
 static void new_describes_the_queue_pair(void **state) {
     (void)state;
-    new_world();
+    world_peer(&w);
     fake_device()->max_cqe = INT32_MAX;
     MUST(rpma_conn_cfg_new(&w.h.cfg));
     MUST(rpma_conn_cfg_set_timeout(w.h.cfg, 7));
@@ -165,7 +160,7 @@ static void new_fails_with_each_call(void **state) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         char cause[64];
         fake_reset();
-        new_world();
+        world_peer(&w);
         snprintf(cause, sizeof(cause), "%s()", cases[i].call);
         fake_fail(cases[i].call, 1, ENODEV);
         WATCH(w.h);
@@ -175,21 +170,9 @@ static void new_fails_with_each_call(void **state) {
     }
 }
 
-// getaddrinfo() codes are not errno values.
-static void new_explains_a_name_that_is_not_known(void **state) {
-    (void)state;
-    new_world();
-    fake_device()->gai_error = EAI_NONAME;
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, "nowhere", WORLD_PORT, NULL, &w.h.req),
-                 RPMA_E_PROVIDER, "every address was tried", "getaddrinfo()", .calls = "",
-                 .logs = gai_strerror(EAI_NONAME));
-    world_drop(&w);
-}
-
 static void new_returns_all_when_memory_is_out(void **state) {
     (void)state;
-    new_world();
+    world_peer(&w);
     fake_fail("malloc", 1, ENOMEM);
     WATCH(w.h);
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
@@ -199,60 +182,9 @@ static void new_returns_all_when_memory_is_out(void **state) {
     world_drop(&w);
 }
 
-static void new_tries_every_address(void **state) {
+static void new_fails_when_a_size_is_refused(void **state) {
     (void)state;
-    static const char *const steps[] = {"rdma_getaddrinfo", "rdma_create_id",
-                                        "rdma_resolve_addr", "rdma_resolve_route",
-                                        "rdma_create_qp_ex"};
-    for (size_t i = 0; i < LENGTH(steps); i++) {
-        fake_reset();
-        fake_device()->addresses = 3;
-        new_world();
-        fake_fail(steps[i], 1, ENETUNREACH);
-        fake_fail(steps[i], 2, EHOSTUNREACH);
-        new_request(NULL);
-        assert_int_equal(fake_count(steps[i]), 3);
-        assert_true(fake_addr_is(fake_last("rdma_resolve_addr")->resolve.addr, 2));
-        world_drop(&w);
-    }
-    fake_reset();
-    fake_device()->addresses = 2;
-    new_world();
-    fake_fail_from("rdma_resolve_route", 1, ETIMEDOUT);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
-                 RPMA_E_PROVIDER, "every address was tried", "rdma_resolve_route()", ETIMEDOUT,
-                 "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
-                 "rdma_destroy_id rdma_freeaddrinfo rdma_getaddrinfo rdma_create_id "
-                 "rdma_resolve_addr rdma_resolve_route rdma_destroy_id rdma_freeaddrinfo");
-    world_drop(&w);
-}
-
-// A name may have many addresses, and IBACM may know a way with a source to each of them.
-static void new_tries_every_route(void **state) {
-    (void)state;
-    fake_device()->addresses = 20;
-    fake_device()->routes = 1;
-    new_world();
-    fake_fail_from("rdma_resolve_addr", 1, ENETUNREACH);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, "many", WORLD_PORT, NULL, &w.h.req),
-                 RPMA_E_PROVIDER, "every address was tried", "rdma_resolve_addr()", ENETUNREACH,
-                 .any_calls = true);
-    assert_int_equal(fake_count("rdma_resolve_addr"), 40);
-    for (int n = 0; n < 40; n++) {
-        const struct fake_call *tried = fake_nth("rdma_resolve_addr", (unsigned)n + 1);
-        const bool by_route = n % 2 == 0;
-        assert_true(fake_addr_is(tried->resolve.addr, by_route ? FAKE_ROUTE_TO(n / 2) : n / 2));
-        assert_true(by_route ? fake_addr_is(tried->resolve.source, FAKE_FIRST_ROUTE)
-                             : !tried->resolve.source);
-    }
-    world_drop(&w);
-}
-
-// A peer of one device cannot serve a route that leads over another.
-static void new_fails_when_a_size_or_the_device_is_refused(void **state) {
-    (void)state;
-    new_world();
+    world_peer(&w);
     MUST(rpma_conn_cfg_new(&w.h.cfg));
     MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, 0));
     WATCH(w.h);
@@ -260,20 +192,12 @@ static void new_fails_when_a_size_or_the_device_is_refused(void **state) {
                  RPMA_E_PROVIDER, "every address was tried", "ibv_create_cq()", EINVAL,
                  .any_calls = true);
     world_drop(&w);
-    memset(&w.h, 0, sizeof(w.h));
-    MUST(rpma_peer_new(fake_context(1), &w.h.peer));
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
-                 RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EINVAL,
-                 .any_calls = true);
-    assert_non_null(strstr(logged_text(), "is on device fake0, the peer on fake1"));
-    world_drop(&w);
 }
 
 static void new_refuses_a_shared_channel_with_an_srq_that_has_its_own(void **state) {
     (void)state;
     const struct shape conflict = {.shared = true, .srq = true, .srq_rcq_size = 1};
-    new_world();
+    world_peer(&w);
     world_cfg(&w, &conflict);
     WATCH(w.h);
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
@@ -287,7 +211,7 @@ static void new_refuses_a_shared_channel_with_an_srq_that_has_its_own(void **sta
 
 static void delete_undoes_new(void **state) {
     (void)state;
-    new_world();
+    world_peer(&w);
     new_request(NULL);
     MUST(rpma_conn_req_delete(&w.h.req));
     EXPECT_CALLS("rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id");
@@ -308,7 +232,7 @@ static void delete_takes_all_steps_and_reports_the_first_failure(void **state) {
         for (int more = 0; more < 2; more++) {
             char cause[64];
             fake_reset();
-            new_world();
+            world_peer(&w);
             new_request(NULL);
             snprintf(cause, sizeof(cause), "%s()", cases[i].call);
             fake_fail(cases[i].call, 1, EIO);
@@ -323,7 +247,7 @@ static void delete_takes_all_steps_and_reports_the_first_failure(void **state) {
 
 static void recv_posts_before_the_connection(void **state) {
     (void)state;
-    new_world();
+    world_peer(&w);
     new_request(NULL);
     MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 16, UINT32_MAX, NULL));
     EXPECT_CALLS("ibv_post_recv");
@@ -341,7 +265,7 @@ static void recv_posts_before_the_connection(void **state) {
 static void outgoing_request_has_no_private_data(void **state) {
     (void)state;
     struct rpma_conn_private_data pdata = {&w, 1};
-    new_world();
+    world_peer(&w);
     new_request(NULL);
     MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
     assert_null(pdata.ptr);
@@ -356,11 +280,8 @@ int main(void) {
         TEST(new_names_a_limit_that_is_exceeded),
         TEST(new_describes_the_queue_pair),
         TEST(new_fails_with_each_call),
-        TEST(new_explains_a_name_that_is_not_known),
         TEST(new_returns_all_when_memory_is_out),
-        TEST(new_tries_every_address),
-        TEST(new_tries_every_route),
-        TEST(new_fails_when_a_size_or_the_device_is_refused),
+        TEST(new_fails_when_a_size_is_refused),
         TEST(new_refuses_a_shared_channel_with_an_srq_that_has_its_own),
         TEST(delete_undoes_new),
         TEST(delete_takes_all_steps_and_reports_the_first_failure),

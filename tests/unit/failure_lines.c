@@ -23,10 +23,21 @@ struct world failing_world;
 
 static struct world *const w = &failing_world;
 
+static const struct {
+    const struct failure *first;
+    const size_t *count;
+} tables[] = {
+    {failures, &failure_count},
+#ifndef TEST_OLDER_RELEASES
+    {new_failures, &new_failure_count},
+#endif
+};
+
 static const struct failure *failure_called(const char *name) {
-    for (size_t i = 0; i < failure_count; i++)
-        if (strcmp(failures[i].name, name) == 0)
-            return &failures[i];
+    for (size_t t = 0; t < LENGTH(tables); t++)
+        for (size_t i = 0; i < *tables[t].count; i++)
+            if (strcmp(tables[t].first[i].name, name) == 0)
+                return &tables[t].first[i];
     return NULL;
 }
 
@@ -139,8 +150,9 @@ static void lay_out(void **state) {
 int main(int argc, char **argv) {
     const struct failure *failure = argc == 2 ? failure_called(argv[1]) : NULL;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
-        for (size_t i = 0; i < failure_count; i++)
-            puts(failures[i].name);
+        for (size_t t = 0; t < LENGTH(tables); t++)
+            for (size_t i = 0; i < *tables[t].count; i++)
+                puts(tables[t].first[i].name);
         return 0;
     }
     if (!failure && (argc != 2 || strcmp(argv[1], "--layout") != 0)) {

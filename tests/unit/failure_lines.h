@@ -25,9 +25,18 @@ struct failure {
     void (*device)(struct fake_device *device);
 };
 
-extern const struct failure failures[];
-extern const size_t failure_count;
+extern const struct failure failures[], new_failures[];
+extern const size_t failure_count, new_failure_count;
 
 extern struct world failing_world;
+
+// A call that fails, as the table wants it.
+#define CALL(name, expression) \
+    static int name(void) {    \
+        return expression;     \
+    }
+// Requests a connection with h.cfg, which is NULL or has the one setting.
+int request(void);
+int request_with(int (*set)(struct rpma_conn_cfg *, uint32_t), uint32_t value);
 
 #endif // FAILURE_LINES_H

@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // flush_mode.c -- who decides how a connection flushes and writes atomically: the program, the
-// operator, the other side, the own device; and what the log says when the guess was wrong.
+// operator, the other side, the own device.
 
 #include "operation.h"
 
@@ -10,22 +10,14 @@
 
 enum { WITH_FLUSH = 1 << 11 }; // IBV_QP_EX_WITH_FLUSH: older headers lack the name
 
-// The byte of a peer configuration with direct write to PMem.
-enum { SILENT = 0x01, SERVES = 0xa1, SERVES_FLUSH = 0x02, SERVES_ATOMIC_WRITE = 0x04 };
-
 static struct world w;
 static const char eight[9] = "8 bytes!";
 
-// Applies what the other side states; the warnings that this brings.
+// The warnings that the statement of the other side brings.
 static unsigned apply(unsigned byte) {
-    const unsigned char desc[1] = {(unsigned char)byte};
-    struct rpma_peer_cfg *pcfg = NULL;
-    MUST(rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &pcfg));
-    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, pcfg));
+    world_apply(&w, (uint8_t)byte);
     EXPECT_CALLS("");
-    const unsigned warnings = logged_count(RPMA_LOG_LEVEL_WARNING);
-    MUST(rpma_peer_cfg_delete(&pcfg));
-    return warnings;
+    return logged_count(RPMA_LOG_LEVEL_WARNING);
 }
 
 static int flush(enum rpma_flush_type type) {
@@ -216,115 +208,6 @@ static void statement_holds_without_a_descriptor(void **state) {
     world_drop(&w);
 }
 
-// ---- a wrong guess -------------------------------------------------------------------------
-
-static const struct ending {
-    unsigned statement;
-    bool flushes, fails, no_query, warns;
-} endings[] = {
-    {SILENT, true, true, false, true},
-    {SILENT, true, false, false, false},               // nothing went wrong
-    {SILENT, false, true, false, false},               // something else went wrong
-    {SILENT, true, true, true, false},                 // the device does not say
-    {SERVES | SERVES_FLUSH, true, true, false, false}, // they knew
-    {SERVES, true, true, false, false},
-};
-
-static void fail_an_operation(void) {
-    const struct ibv_wc wc = {.status = IBV_WC_REM_ACCESS_ERR, .qp_num = world_qp(&w)->qp_num};
-    fake_complete(fake_cq_on(world_cq_fd(world_cq(&w)), 0), &wc);
-}
-
-static void expect_line(bool native) {
-    const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_WARNING, 0);
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
-    assert_non_null(
-        strstr(line->message, native ? "serves native flushes" : "serves emulated flushes"));
-    assert_non_null(
-        strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
-}
-
-static void end(const struct ending *e, bool native, bool by_batch, bool disconnects) {
-    fake_reset();
-    new_conn(native, RPMA_FLUSH_MODE_AUTO);
-    apply(e->statement);
-    if (by_batch) {
-        MUST(rpma_batch_new(w.h.conn, 1, &w.h.batch));
-        if (e->flushes)
-            MUST(rpma_batch_flush(w.h.batch, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1,
-                                  NULL));
-        MUST(rpma_batch_delete(&w.h.batch));
-    } else if (e->flushes) {
-        MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
-    }
-    if (e->fails)
-        fail_an_operation();
-    fake_device()->no_query = e->no_query;
-    unsigned warnings = 0;
-    if (disconnects) {
-        MUST(rpma_conn_disconnect(w.h.conn));
-        warnings = logged_count(RPMA_LOG_LEVEL_WARNING);
-        if (e->warns)
-            expect_line(native && BUILD_FLUSHES);
-    }
-    MUST(rpma_conn_delete(&w.h.conn));
-    if (!disconnects && e->warns)
-        expect_line(native && BUILD_FLUSHES);
-    assert_int_equal(warnings + logged_count(RPMA_LOG_LEVEL_WARNING), e->warns);
-    world_drop(&w);
-}
-
-// One line at the end of the connection, and none for a pair that works.
-static void wrong_guess_is_told(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(endings); i++)
-        for (int way = 0; way < 8; way++)
-            end(&endings[i], way & 1, way & 2, way & 4);
-}
-
-// A refused flush was not posted: it is not what failed.
-static void refused_flush_is_no_guess(void **state) {
-    (void)state;
-    new_conn(true, RPMA_FLUSH_MODE_AUTO);
-    apply(0);
-    MUST(rpma_batch_new(w.h.conn, 1, &w.h.batch));
-    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
-                 RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
-    EXPECT_ERROR(
-        rpma_batch_flush(w.h.batch, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
-        RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
-    fail_an_operation();
-    MUST(rpma_batch_delete(&w.h.batch));
-    MUST(rpma_conn_delete(&w.h.conn));
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
-    world_drop(&w);
-}
-
-// What was stated in the end counts, not what was tried before.
-static void statement_ends_the_guess(void **state) {
-    (void)state;
-    new_conn(true, RPMA_FLUSH_MODE_AUTO);
-    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
-    apply(SERVES | SERVES_FLUSH);
-    fail_an_operation();
-    MUST(rpma_conn_delete(&w.h.conn));
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
-    world_drop(&w);
-}
-
-// Other threads may use the connection while one of them ends it.
-static void own_disconnection_is_no_failure(void **state) {
-    (void)state;
-    new_conn(true, RPMA_FLUSH_MODE_AUTO);
-    MUST(rpma_conn_disconnect(w.h.conn));
-    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
-    MUST(rpma_conn_disconnect(w.h.conn));
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
-    MUST(rpma_conn_delete(&w.h.conn));
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
-    world_drop(&w);
-}
-
 int main(void) {
     unsetenv("RPMA_FLUSH");
     const struct CMUnitTest tests[] = {
@@ -333,10 +216,6 @@ int main(void) {
         TEST(added_operations_stay),
         TEST(statement_is_what_the_device_serves),
         TEST(statement_holds_without_a_descriptor),
-        TEST(wrong_guess_is_told),
-        TEST(refused_flush_is_no_guess),
-        TEST(statement_ends_the_guess),
-        TEST(own_disconnection_is_no_failure),
     };
     return UNIT_RUN("flush_mode", tests);
 }

@@ -140,6 +140,12 @@ bool world_conn(struct world *w, const struct shape *shape) {
 #define DROP(w, member, function) \
     (!(w)->h.member || (STEP(w, function(&(w)->h.member)) && !(w)->h.member))
 
+bool world_apply(struct world *w, uint8_t statement) {
+    return DROP(w, pcfg, rpma_peer_cfg_delete) &&
+           STEP(w, rpma_peer_cfg_from_descriptor(&statement, 1, &w->h.pcfg)) &&
+           STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
+}
+
 bool world_drop(struct world *w) {
     bool ok = drop_newer(w, &w->h.batch, "rpma_batch_delete");
     ok &= DROP(w, conn, rpma_conn_delete);

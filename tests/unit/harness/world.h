@@ -30,6 +30,9 @@ enum { BUILD_WRITES_ATOMICALLY = true };
 enum { BUILD_WRITES_ATOMICALLY = false };
 #endif
 
+// The byte of a peer configuration with direct write to PMem.
+enum { SILENT = 0x01, SERVES = 0xa1, SERVES_FLUSH = 0x02, SERVES_ATOMIC_WRITE = 0x04 };
+
 struct handles {
     struct rpma_peer *peer;
     struct rpma_mr_local *mr;      // the memory below, for every usage
@@ -88,6 +91,8 @@ bool world_request(struct world *w, const struct shape *shape); // up to h.req
 bool world_ask(struct world *w, const struct shape *shape);     // from h.cfg to h.req
 bool world_connect(struct world *w, const struct shape *shape); // from h.req to h.conn, up
 bool world_conn(struct world *w, const struct shape *shape);    // all of it
+// Applies what the other side states: h.pcfg becomes that of a descriptor with this byte.
+bool world_apply(struct world *w, uint8_t statement);
 // Deletes whatever there is, in the right order; false when a step failed.
 bool world_drop(struct world *w);
 

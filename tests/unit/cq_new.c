@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// cq_new.c -- completion queues that the program makes: rpma_cq_new(), rpma_cq_delete()
+
+#include "world.h"
+
+#include <stdio.h>
+
+#define MADE "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq"
+#define GONE "ibv_destroy_cq ibv_destroy_comp_channel"
+
+static struct world w;
+
+static void new_makes_an_armed_queue_with_a_channel(void **state) {
+    (void)state;
+    struct ibv_wc wc = {.wr_id = 42}, got = {0};
+    world_peer(&w);
+    MUST(rpma_cq_new(w.h.peer, 100, &w.h.lent_cq));
+    EXPECT_CALLS(MADE);
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
+    struct ibv_cq *queue = fake_cq_on(world_cq_fd(w.h.lent_cq), 0);
+    assert_true(fake_armed(queue));
+    fake_complete(queue, &wc);
+    MUST(rpma_cq_wait(w.h.lent_cq));
+    assert_true(fake_armed(queue));
+    MUST(rpma_cq_get_wc(w.h.lent_cq, 1, &got, NULL));
+    assert_int_equal(got.wr_id, 42);
+    assert_int_equal(fake_unacked(queue), 1);
+    MUST(rpma_cq_delete(&w.h.lent_cq)); // with the event of the wait acknowledged
+    EXPECT_CALLS("ibv_ack_cq_events " GONE);
+    assert_null(w.h.lent_cq);
+    world_drop(&w);
+}
+
+static void new_needs_a_size_that_the_device_has(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t size;
+        const char *logs;
+    } cases[] = {
+        {0, "ibv_create_cq(cqe=0)"}, {201, "max_cqe 200"}, {UINT32_MAX, "max_cqe 200"}};
+    fake_device()->max_cqe = 200;
+    world_peer(&w);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_cq_new(w.h.peer, cases[i].size, &w.h.lent_cq), RPMA_E_PROVIDER,
+                     "ibv_create_cq() or", "ibv_create_cq()", EINVAL,
+                     "ibv_create_comp_channel ibv_create_cq ibv_destroy_comp_channel",
+                     .logs = cases[i].logs);
+    }
+    MUST(rpma_cq_new(w.h.peer, 200, &w.h.lent_cq));
+    world_drop(&w);
+}
+
+static void new_fails_with_each_call(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *calls;
+    } cases[] = {
+        {"ibv_create_comp_channel", "ibv_create_comp_channel"},
+        {"ibv_create_cq", "ibv_create_comp_channel ibv_create_cq ibv_destroy_comp_channel"},
+        {"ibv_req_notify_cq", MADE " " GONE},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char cause[64];
+        fake_reset();
+        world_peer(&w);
+        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
+        fake_fail(cases[i].call, 1, ENOSYS);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq), RPMA_E_PROVIDER,
+                     "ibv_create_cq() or", cause, ENOSYS, cases[i].calls);
+        world_drop(&w);
+    }
+}
+
+static void new_returns_all_when_memory_is_out(void **state) {
+    (void)state;
+    world_peer(&w);
+    fake_fail("malloc", 1, ENOMEM);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq), RPMA_E_NOMEM, "allocation failed",
+                 "out of memory", .calls = MADE " " GONE);
+    world_drop(&w);
+}
+
+static void delete_keeps_the_queue_when_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *call, *calls, *rest;
+    } cases[] = {
+        {"ibv_destroy_cq", "ibv_destroy_cq", GONE},
+        {"ibv_destroy_comp_channel", GONE, "ibv_destroy_comp_channel"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char cause[64];
+        fake_reset();
+        world_peer(&w);
+        MUST(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq));
+        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
+        fake_fail(cases[i].call, 1, EBUSY);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "the CQ stays", cause,
+                     EBUSY, cases[i].calls);
+        MUST(rpma_cq_delete(&w.h.lent_cq));
+        EXPECT_CALLS(cases[i].rest);
+        assert_null(w.h.lent_cq);
+        world_drop(&w);
+    }
+}
+
+static void expect_in_use(struct rpma_cq **lent, const char *users) {
+    char logs[64];
+    snprintf(logs, sizeof(logs), "while %s of its connections exist", users);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_cq_delete(lent), RPMA_E_PROVIDER, "the CQ stays",
+                 "or a connection still uses it", .logs = logs, .own_error = EBUSY);
+}
+
+// A provider that refuses may have unmapped the queue by then: it is not asked.
+static void delete_is_refused_under_requests_and_connections(void **state) {
+    (void)state;
+    const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
+    struct rpma_conn_req *second = NULL;
+    world_peer(&w);
+    world_request(&w, &shape);
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &second));
+    expect_in_use(&w.h.lent_cq, "2");
+    world_connect(&w, &shape);
+    expect_in_use(&w.h.lent_cq, "2");
+    expect_in_use(&w.h.lent_rcq, "2");
+    MUST(rpma_conn_req_delete(&second));
+    expect_in_use(&w.h.lent_rcq, "1");
+    MUST(rpma_conn_delete(&w.h.conn));
+    EXPECT_CALLS("rdma_destroy_qp rdma_destroy_id rdma_destroy_event_channel");
+    MUST(rpma_cq_delete(&w.h.lent_cq));
+    EXPECT_CALLS(GONE);
+    MUST(rpma_cq_delete(&w.h.lent_rcq));
+    world_drop(&w);
+}
+
+// A request that fails does not keep the queue.
+static void failed_request_leaves_the_queue_free(void **state) {
+    (void)state;
+    const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
+    world_peer(&w);
+    world_cfg(&w, &shape);
+    fake_fail("rdma_create_qp_ex", 1, EIO);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EIO,
+                 .any_calls = true);
+    MUST(rpma_cq_delete(&w.h.lent_cq));
+    MUST(rpma_cq_delete(&w.h.lent_rcq));
+    world_drop(&w);
+}
+
+static void delete_refuses_queues_of_others(void **state) {
+    (void)state;
+    const struct shape shape = {.rcq_size = 4};
+    world_conn(&w, &shape);
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    struct rpma_cq *others[3] = {world_cq(&w), world_rcq(&w), NULL};
+    MUST(rpma_srq_get_rcq(w.h.srq, &others[2]));
+    for (size_t i = 0; i < LENGTH(others); i++) {
+        WATCH(others);
+        EXPECT_ERROR(rpma_cq_delete(&others[i]), RPMA_E_INVAL, "the CQ was not made",
+                     "the CQ was not made by rpma_cq_new()",
+                     .logs = "was not made by rpma_cq_new()");
+    }
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(new_makes_an_armed_queue_with_a_channel),
+        TEST(new_needs_a_size_that_the_device_has),
+        TEST(new_fails_with_each_call),
+        TEST(new_returns_all_when_memory_is_out),
+        TEST(delete_keeps_the_queue_when_refused),
+        TEST(delete_is_refused_under_requests_and_connections),
+        TEST(failed_request_leaves_the_queue_free),
+        TEST(delete_refuses_queues_of_others),
+    };
+    return UNIT_RUN("cq_new", tests);
+}
