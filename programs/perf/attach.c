@@ -70,7 +70,8 @@ static bool connect_lane(struct client *client, const struct rpma_peer_cfg *peer
     if (!cfg)
         return false;
     (void)rpma_conn_cfg_set_max_sge(cfg, (uint32_t)crew->plan.elements);
-    (void)rpma_conn_cfg_set_inline_size(cfg, (uint32_t)crew->plan.inline_size);
+    if (crew->plan.inline_size > ATOMIC_SIZE) // there is room for so much in any case
+        (void)rpma_conn_cfg_set_inline_size(cfg, (uint32_t)crew->plan.inline_size);
     bool is_made = succeeds(rpma_conn_req_new(session->peer, client->options->address,
                                               client->options->port, cfg, &request),
                             "cannot make a connection with these settings");

@@ -98,7 +98,7 @@ static bool run(struct worker *worker, uint64_t count, uint64_t duration_ns) {
     begin(worker, count);
     for (;;) {
         bool is_open;
-        if (!fill_lanes(worker, until, &is_open))
+        if (crew_is_stopped(worker->crew) || !fill_lanes(worker, until, &is_open))
             return false;
         int taken = worker_take(worker, handle);
         if (taken < 0)

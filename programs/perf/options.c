@@ -164,21 +164,9 @@ static uint64_t nanoseconds(const char *text) {
     return (uint64_t)(seconds * 1e9);
 }
 
-static void read_option(struct options *options, int letter) {
+// How much, and of what.
+static void read_amount(struct options *options, int letter) {
     switch (letter) {
-    case 's':
-        options->is_server = true;
-        break;
-    case 'p':
-        (void)number(letter, optarg, 1, 65535);
-        options->port = optarg;
-        break;
-    case 'm':
-        options->memory = optarg;
-        break;
-    case '1':
-        options->once = true;
-        break;
     case 'o':
         read_list(options, optarg, add_operation_of_list);
         break;
@@ -194,6 +182,26 @@ static void read_option(struct options *options, int letter) {
     case 'w':
         options->limits.warmup = number(letter, optarg, 0, UINT64_C(1) << 40);
         break;
+    default:
+        read_setting(options, letter);
+    }
+}
+
+static void read_option(struct options *options, int letter) {
+    switch (letter) {
+    case 's':
+        options->is_server = true;
+        break;
+    case 'p':
+        (void)number(letter, optarg, 1, 65535);
+        options->port = optarg;
+        break;
+    case 'm':
+        options->memory = optarg;
+        break;
+    case '1':
+        options->once = true;
+        break;
     case 'j':
         options->json = true;
         break;
@@ -204,7 +212,7 @@ static void read_option(struct options *options, int letter) {
         end_with_versions();
         break;
     default:
-        read_setting(options, letter);
+        read_amount(options, letter);
     }
 }
 

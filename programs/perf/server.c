@@ -47,7 +47,7 @@ static bool on_request(struct server *server) {
         is_expected ? crew_next_cfg(crew, serve_queues(&crew->plan)) : link_cfg();
     if (!cfg)
         return server_refuse(server);
-    if (is_expected && crew->operation->is_echoed)
+    if (is_expected && crew->operation->is_echoed && crew->plan.inline_size > ATOMIC_SIZE)
         (void)rpma_conn_cfg_set_inline_size(cfg, (uint32_t)crew->plan.inline_size);
     struct rpma_conn_req *request = next_request(server, cfg);
     (void)rpma_conn_cfg_delete(&cfg);
