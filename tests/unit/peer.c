@@ -7,17 +7,6 @@
 
 #include <stdio.h>
 
-#ifdef TEST_NATIVE_FLUSH
-enum { BUILD_FLUSHES = true };
-#else
-enum { BUILD_FLUSHES = false };
-#endif
-#ifdef TEST_NATIVE_ATOMIC_WRITE
-enum { BUILD_WRITES_ATOMICALLY = true };
-#else
-enum { BUILD_WRITES_ATOMICALLY = false };
-#endif
-
 static struct world w;
 
 static void new_asks_the_device_once(void **state) {
