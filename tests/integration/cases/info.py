@@ -285,7 +285,7 @@ def closed(test, nodes):
                    device["usable"]["why"])
 
 
-@case("info", "memcheck finds nothing", limit=300)
+@case("info", "memcheck finds nothing", limit=300, builds=("native",))
 def memcheck(test):
     path = lab.need(lab.DEVDAX, "device DAX")
     # librdmacm keeps the devices that it has opened until the process ends.
