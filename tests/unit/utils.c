@@ -108,6 +108,23 @@ static void unknown_name_is_explained(void **state) {
                  .logs = gai_strerror(EAI_FAMILY), .calls = "");
 }
 
+// IPv6 addresses are full of colons: brackets keep the port apart.
+static void addresses_are_written_with_their_ports(void **state) {
+    (void)state;
+    static const char *const written[] = {"(addr=127.0.0.1:0)", "(addr=[::2]:0)"};
+    for (int last = 0; last < (int)LENGTH(written); last++) {
+        struct ibv_context *context = NULL;
+        fake_reset();
+        fake_device()->addresses = last + 1;
+        fake_fail_from("rdma_bind_addr", 1, EADDRNOTAVAIL);
+        EXPECT_ERROR(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
+                     RPMA_E_PROVIDER, "every address was tried", "rdma_bind_addr()",
+                     EADDRNOTAVAIL, .any_calls = true);
+        const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
+        assert_non_null(strstr(line->message, written[last]));
+    }
+}
+
 static void every_address_is_tried(void **state) {
     (void)state;
     for (size_t i = 0; i < LENGTH(sides); i++) {
@@ -243,6 +260,7 @@ int main(void) {
         TEST(unknown_name_is_explained),
         TEST(every_address_is_tried),
         TEST(routes_with_a_source_are_tried),
+        TEST(addresses_are_written_with_their_ports),
         TEST(address_without_device_is_an_error),
         TEST(odp_needs_reads_and_writes_on_connections),
         TEST(odp_is_unknown_when_the_device_says_nothing),
