@@ -11,8 +11,6 @@
 enum { // by value: older headers lack the names
     WITH_FLUSH = 1 << 11,
     WITH_ATOMIC_WRITE = 1 << 12,
-    ACCESS_GLOBAL = 1 << 8,
-    ACCESS_PERSISTENT = 1 << 9,
     FLUSH_GLOBAL = 1,
     FLUSH_PERSISTENT = 2,
     FLUSH_RANGE = 0,
@@ -76,86 +74,6 @@ static void flush_target_is_for_emulation(void **state) {
                          : "ibv_dereg_mr ibv_dealloc_pd");
         world_drop(&w);
     }
-}
-
-// ---- regions -------------------------------------------------------------------------------
-
-enum {
-    BOTH = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
-};
-
-static void peer_on(bool pmem, bool dax) {
-    fake_device()->native_flush = true;
-    fake_device()->pmem = pmem;
-    fake_device()->dax = dax;
-    fake_device()->odp = dax;
-    memset(&w.h, 0, sizeof(w.h));
-    MUST(rpma_peer_new(fake_context(0), &w.h.peer));
-}
-
-// Targets serve initiators of both kinds: readable in any case.
-static void regions_serve_both_kinds_of_initiators(void **state) {
-    (void)state;
-    static const struct {
-        int usage;
-        unsigned native;
-    } cases[] = {
-        {RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, ACCESS_GLOBAL},
-        {RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, ACCESS_PERSISTENT},
-        {BOTH, ACCESS_GLOBAL | ACCESS_PERSISTENT},
-    };
-    peer_on(true, false);
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        MUST(rpma_mr_reg(w.h.peer, w.memory, 64, cases[i].usage, &w.h.mr));
-        EXPECT_CALLS("ibv_reg_mr");
-        assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access,
-                         IBV_ACCESS_REMOTE_READ | (BUILD_FLUSHES ? cases[i].native : 0));
-        MUST(rpma_mr_dereg(&w.h.mr));
-    }
-    world_drop(&w);
-}
-
-// Programs that flushed ordinary memory persistently keep working on devices that refuse that.
-static void regions_of_ordinary_memory_are_registered_too(void **state) {
-    (void)state;
-    peer_on(false, false);
-    MUST(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr));
-    assert_int_equal(fake_count("ibv_reg_mr"), BUILD_FLUSHES ? 2 : 1);
-    assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access,
-                     IBV_ACCESS_REMOTE_READ | (BUILD_FLUSHES ? (unsigned)ACCESS_GLOBAL : 0));
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO), BUILD_FLUSHES);
-    world_drop(&w);
-}
-
-// The kernel pins the pages before the device looks at them: FS-DAX memory is refused for that
-// alone, and on-demand paging does not ask what memory it is.
-static void regions_of_fs_dax_keep_both_flushes(void **state) {
-    (void)state;
-    peer_on(false, true);
-    MUST(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr));
-    assert_int_equal(fake_count("ibv_reg_mr"), 2);
-    assert_int_equal(
-        fake_last("ibv_reg_mr")->reg_mr.access,
-        IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND |
-            (BUILD_FLUSHES ? (unsigned)ACCESS_GLOBAL | (unsigned)ACCESS_PERSISTENT : 0));
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO), 0);
-    world_drop(&w);
-}
-
-static void other_refusals_are_final(void **state) {
-    (void)state;
-    peer_on(false, false);
-    WATCH(w.h);
-    fake_fail("ibv_reg_mr", 1, EACCES);
-    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr), RPMA_E_PROVIDER,
-                 "ibv_reg_mr() failed", "ibv_reg_mr()", EACCES, "ibv_reg_mr");
-    fake_faults_off();
-    WATCH(w.h);
-    fake_fail_from("ibv_reg_mr", 1, EINVAL);
-    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr), RPMA_E_PROVIDER,
-                 "ibv_reg_mr() failed", "ibv_reg_mr()", EINVAL,
-                 BUILD_FLUSHES ? "ibv_reg_mr ibv_reg_mr" : "ibv_reg_mr");
-    world_drop(&w);
 }
 
 // ---- atomic write --------------------------------------------------------------------------
@@ -298,10 +216,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(queue_pair_asks_for_what_the_device_has),
         TEST(flush_target_is_for_emulation),
-        TEST(regions_serve_both_kinds_of_initiators),
-        TEST(regions_of_ordinary_memory_are_registered_too),
-        TEST(regions_of_fs_dax_keep_both_flushes),
-        TEST(other_refusals_are_final),
         TEST(atomic_write_is_fenced),
         TEST(misaligned_atomic_write_is_plain),
         TEST(atomic_write_failures_are_reported),

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm.c -- event channels, CM IDs and events of librdmacm.
+// cm.c -- event channels and CM IDs of librdmacm.
 
 #include "cm.h"
 
 #include <errno.h>
-#include <string.h>
 
 struct fake_id *fake_find_id(struct rdma_cm_id *id, const char *call) {
     return fake_find(FAKE_ID, id, call);
@@ -167,142 +166,4 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
     if (found->channel)
         fake_adopt(&to->object);
     return 0;
-}
-
-// ---- events --------------------------------------------------------------------------------
-
-// rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a request brings a new ID on the channel
-// of the listener, and its event counts on the listener (ucma_process_conn_req()).
-int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
-    fake_lock();
-    struct fake_call call = *fake_enter("rdma_get_cm_event", channel);
-    struct fake_event_channel *found =
-        fake_find(FAKE_EVENT_CHANNEL, channel, "rdma_get_cm_event");
-    fake_unlock(NULL);
-    if (call.failed || !found)
-        return fake_answer(&call);
-    if (fake_queue_wait(&found->queue) != 0) // without the lock: it may block
-        return -1;
-    FAKE_LOCKED;
-    struct fake_cm_event *taken = fake_queue_take(&found->queue);
-    taken->object.internal = false; // from now on the library owes an acknowledgement
-    taken->counted_on->unacked++;
-    struct rdma_cm_event *seen = &taken->seen->event;
-    if (seen->event == RDMA_CM_EVENT_CONNECT_REQUEST && taken->counted_on->listening) {
-        struct fake_id *child = fake_new_id(found);
-        child->incoming = true;
-        child->id.verbs = fake_context(fake_device()->other_device);
-        child->id.ps = RDMA_PS_TCP;
-        seen->listen_id = &taken->counted_on->id;
-        seen->id = &child->id;
-    }
-    *event = seen;
-    return 0;
-}
-
-// rdma-core 56, librdmacm/cma.c, rdma_ack_cm_event(): counts, frees the event, and refuses NULL
-// only. Its manual page speaks of failures, so a fault may cause one.
-int rdma_ack_cm_event(struct rdma_cm_event *event) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_ack_cm_event", event);
-    struct fake_cm_event *found = fake_find(FAKE_CM_EVENT, event, "rdma_ack_cm_event");
-    if (!found)
-        return fake_answer(&(struct fake_call){.failed = true, .error = EINVAL});
-    if (call->failed && !found->object.refused)
-        found->counted_on->unacked--; // nothing more can be asked for
-    if (call->failed) {
-        fake_refuse(&found->object, call->error, NULL);
-        return fake_answer(call);
-    }
-    if (!found->object.refused)
-        found->counted_on->unacked--;
-    fake_destroy(&found->object);
-    return 0;
-}
-
-static struct fake_event_channel *channel_on(int fd) {
-    for (struct fake_object *o = fake_first(); o; o = o->next)
-        if (o->kind == FAKE_EVENT_CHANNEL && !o->dead &&
-            ((struct fake_event_channel *)o)->queue.fd == fd)
-            return (struct fake_event_channel *)o;
-    return NULL;
-}
-
-const void *fake_event_channel_on(int fd) {
-    FAKE_LOCKED;
-    struct fake_event_channel *channel = channel_on(fd);
-    return channel ? &channel->channel : NULL;
-}
-
-static struct fake_id *newest_id_on(const struct fake_event_channel *channel, unsigned *count) {
-    struct fake_id *newest = NULL;
-    *count = 0;
-    for (struct fake_object *o = fake_first(); o; o = o->next)
-        if (o->kind == FAKE_ID && !o->dead && ((struct fake_id *)o)->channel == channel) {
-            newest = newest ? newest : (struct fake_id *)o;
-            ++*count;
-        }
-    return newest;
-}
-
-unsigned fake_ids_on(int fd) {
-    FAKE_LOCKED;
-    unsigned count;
-    newest_id_on(channel_on(fd), &count);
-    return count;
-}
-
-unsigned fake_pending_on(int fd) {
-    FAKE_LOCKED;
-    struct fake_event_channel *channel = channel_on(fd);
-    unsigned count = 0;
-    for (struct fake_node *node = channel ? channel->queue.first : NULL; node;
-         node = node->next)
-        count++;
-    return count;
-}
-
-// Linux 7.3, drivers/infiniband/core/cma.c: cma_set_req_event_data(), cma_set_rep_event_data()
-// and cma_ib_handler() hand on whole messages; cma_iw_handler() what came.
-static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type type,
-                           uint8_t len) {
-    if (fake_device()->transport != IBV_TRANSPORT_IB)
-        return len;
-    if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
-        return FAKE_REQUEST_DATA;
-    if (type == RDMA_CM_EVENT_ESTABLISHED && !id->incoming)
-        return FAKE_ACCEPT_DATA;
-    return type == RDMA_CM_EVENT_REJECTED ? FAKE_REJECT_DATA : 0;
-}
-
-void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
-    fake_cm_event_status(fd, type, 0, data, len);
-}
-
-void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, const void *data,
-                          uint8_t len) {
-    FAKE_LOCKED;
-    unsigned count;
-    struct fake_event_channel *channel = channel_on(fd);
-    struct fake_id *id = channel ? newest_id_on(channel, &count) : NULL;
-    if (!id) {
-        fake_misuse("fake_cm_event: no CM ID on that descriptor");
-        return;
-    }
-    struct fake_cm_event *made = fake_create(FAKE_CM_EVENT, sizeof(*made), 0);
-    struct fake_cm_event_seen *seen = fake_give_page(&made->object, sizeof(*seen));
-    made->object.internal = true; // not yet the library's
-    made->seen = seen;
-    made->counted_on = id;
-    seen->event.id = &id->id;
-    seen->event.event = type;
-    seen->event.status = status;
-    const uint8_t length = length_seen(id, type, len);
-    if (length > 0 && len > length)
-        fake_misuse("fake_cm_event: %u bytes of private data do not fit", len);
-    else if (length > 0 && len > 0)
-        memcpy(seen->data, data, len);
-    seen->event.param.conn.private_data = length ? seen->data : NULL;
-    seen->event.param.conn.private_data_len = length;
-    fake_queue_push(&channel->queue, made);
 }

@@ -152,6 +152,9 @@ int fake_queue_wait(const struct fake_queue *queue); // blocks as the descriptor
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
 int fake_qp_destroy(struct ibv_qp *qp, const char *call);
 void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags);
+struct fake_qp *fake_qp_of(struct ibv_qp *qp);
+// Adds to the inline data of a post, as far as it can show it.
+void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
 void fake_faults_reset(void);
 bool fake_fault_asked(const char *name, int *error);
 // Notes that a send queue took the request.

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// send.c -- requests to send: lists of them, and those that ibv_wr_*() builders make.
+// send.c -- requests to send, as lists; send_builders.c has those that are built.
 
 #include "internal.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-static struct fake_qp *qp_of(struct ibv_qp *qp) {
+struct fake_qp *fake_qp_of(struct ibv_qp *qp) {
     return (struct fake_qp *)((char *)qp - offsetof(struct fake_qp, qp));
 }
 
-// ---- lists ---------------------------------------------------------------------------------
-
 // As much as a post can show.
-static void copy_inline_data(struct fake_post *to, const void *bytes, size_t length) {
+void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length) {
     const size_t room =
         to->inlined_bytes < sizeof(to->inlined) ? sizeof(to->inlined) - to->inlined_bytes : 0;
     memcpy(to->inlined + (sizeof(to->inlined) - room), bytes, length < room ? length : room);
@@ -32,7 +29,7 @@ static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int n
     for (int i = 0; i < num_sge && length <= FAKE_MAX_INLINE; i++) {
         if (i < FAKE_MAX_SGE)
             to->elements.sges[i] = sges[i];
-        copy_inline_data(to, (const void *)(uintptr_t)sges[i].addr, sges[i].length);
+        fake_copy_inline_data(to, (const void *)(uintptr_t)sges[i].addr, sges[i].length);
     }
     to->inlined_bytes = length;
 }
@@ -113,198 +110,5 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
     // rdma-core 56, providers/mana: mana_post_send() names no request when it can take none.
     if (fake_device()->keeps_bad_wr && call->failed)
         return call->error;
-    return post_list(call, qp_of(qp), wr, bad);
-}
-
-// ---- builders ------------------------------------------------------------------------------
-
-static struct fake_qp *building(struct ibv_qp_ex *ex, const char *call) {
-    struct fake_qp *qp = qp_of(&ex->qp_base);
-    if (!qp->building)
-        fake_misuse("%s: outside of ibv_wr_start()", call);
-    return qp;
-}
-
-static void wr_start(struct ibv_qp_ex *ex) {
-    if (fake_is_quiet())
-        return;
-    struct fake_qp *qp = qp_of(&ex->qp_base);
-    fake_lock(); // as a provider: held until ibv_wr_complete()
-    fake_note("ibv_wr_start", &ex->qp_base);
-    if (!qp->pending)
-        qp->pending = calloc(FAKE_MAX_BUILT, sizeof(*qp->pending));
-    if (!qp->pending)
-        abort();
-    qp->building = true;
-    qp->build_error = 0;
-    qp->built = 0;
-}
-
-// rdma-core 56, providers/rxe/rxe.c, wr_rdma_write() and its like: after a request that was
-// refused, nothing is taken any more.
-static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcode) {
-    static struct fake_post refused;
-    struct fake_qp *qp = building(ex, call);
-    int error = 0;
-    fake_note(call, &ex->qp_base);
-    if (!qp->build_error && qp->built > 0 && fake_fault_asked("send request", &error))
-        qp->build_error = error;
-    if (qp->build_error || qp->built == FAKE_MAX_BUILT)
-        return &refused;
-    struct fake_post *post = &qp->pending[qp->built++];
-    memset(post, 0, sizeof(*post));
-    post->opcode = opcode;
-    post->wr_id = ex->wr_id;
-    post->flags = ex->wr_flags;
-    return post;
-}
-
-static struct fake_post *build_remote(struct ibv_qp_ex *ex, const char *call, int opcode,
-                                      uint32_t rkey, uint64_t remote_addr) {
-    struct fake_post *post = build(ex, call, opcode);
-    post->rkey = rkey;
-    post->remote_addr = remote_addr;
-    return post;
-}
-
-static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr) {
-    if (!fake_is_quiet())
-        build_remote(ex, "ibv_wr_rdma_read", IBV_WR_RDMA_READ, rkey, remote_addr);
-}
-
-static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr) {
-    if (!fake_is_quiet())
-        build_remote(ex, "ibv_wr_rdma_write", IBV_WR_RDMA_WRITE, rkey, remote_addr);
-}
-
-static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
-                              __be32 imm) {
-    if (!fake_is_quiet())
-        build_remote(ex, "ibv_wr_rdma_write_imm", IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)
-            ->imm = imm;
-}
-
-static void wr_send(struct ibv_qp_ex *ex) {
-    if (!fake_is_quiet())
-        build(ex, "ibv_wr_send", IBV_WR_SEND);
-}
-
-static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm) {
-    if (!fake_is_quiet())
-        build(ex, "ibv_wr_send_imm", IBV_WR_SEND_WITH_IMM)->imm = imm;
-}
-
-static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
-                            const void *bytes) {
-    if (fake_is_quiet())
-        return;
-    struct fake_post *post =
-        build_remote(ex, "ibv_wr_atomic_write", FAKE_WR_ATOMIC_WRITE, rkey, remote_addr);
-    copy_inline_data(post, bytes, 8);
-}
-
-static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
-                     uint8_t type, uint8_t level) {
-    if (fake_is_quiet())
-        return;
-    struct fake_post *post = build_remote(ex, "ibv_wr_flush", FAKE_WR_FLUSH, rkey, remote_addr);
-    post->flush_len = len;
-    post->flush_type = type;
-    post->flush_level = level;
-}
-
-// The request that gets its memory; a refused one gets none.
-static struct fake_post *newest(struct ibv_qp_ex *ex, const char *call) {
-    struct fake_qp *qp = building(ex, call);
-    fake_note(call, &ex->qp_base);
-    if (qp->build_error)
-        return NULL;
-    if (qp->built > 0)
-        return &qp->pending[qp->built - 1];
-    fake_misuse("%s: before any request", call);
-    return NULL;
-}
-
-static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges) {
-    if (fake_is_quiet())
-        return;
-    struct fake_post *post = newest(ex, "ibv_wr_set_sge_list");
-    struct fake_qp *qp = building(ex, "ibv_wr_set_sge_list");
-    if (post)
-        fake_copy_elements(&post->elements, "ibv_wr_set_sge_list", sges, (int)num_sge);
-    if (num_sge > qp->cap.max_send_sge && !qp->build_error)
-        qp->build_error = ENOSPC; // wr_set_sge_list() of rxe
-}
-
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), asks the flags whether there
-// is inline data, and wr_set_inline_data() of rxe (rdma-core 56) leaves them as they are. Too
-// much of it is ENOSPC there.
-static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length) {
-    if (fake_is_quiet())
-        return;
-    struct fake_post *post = newest(ex, "ibv_wr_set_inline_data");
-    if (!post)
-        return;
-    if (!(post->flags & IBV_SEND_INLINE))
-        fake_misuse(
-            "ibv_wr_set_inline_data: without IBV_SEND_INLINE rxe takes it for elements");
-    post->sge.length = (uint32_t)length;
-    copy_inline_data(post, bytes, length);
-    if (length > building(ex, "ibv_wr_set_inline_data")->cap.max_inline_data)
-        building(ex, "ibv_wr_set_inline_data")->build_error = ENOSPC;
-}
-
-// rdma-core 56, providers/rxe/rxe.c, wr_complete(): all requests, or none after a refusal.
-static int wr_complete(struct ibv_qp_ex *ex) {
-    if (fake_is_quiet())
-        return 0;
-    struct fake_qp *qp = building(ex, "ibv_wr_complete");
-    struct fake_call *call = fake_enter("ibv_wr_complete", &ex->qp_base);
-    if (qp->built > 0)
-        call->send = qp->pending[0];
-    call->requests = qp->built;
-    fake_touch(&call->send, sizeof(call->send));
-    qp->building = false;
-    const int error = call->failed ? call->error : qp->build_error;
-    for (unsigned i = 0; i < qp->built && !error; i++)
-        fake_take(&qp->pending[i]);
-    fake_unlock(NULL);
-    return error;
-}
-
-static void wr_abort(struct ibv_qp_ex *ex) {
-    struct fake_qp *qp = building(ex, "ibv_wr_abort");
-    fake_note("ibv_wr_abort", &ex->qp_base);
-    qp->building = false;
-    fake_unlock(NULL);
-}
-
-// rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not asked for is
-// NULL.
-void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags) {
-    struct ibv_qp_ex *ex = &qp->qp.ex;
-    ex->wr_start = wr_start;
-    ex->wr_complete = wr_complete;
-    ex->wr_abort = wr_abort;
-    ex->wr_set_sge_list = wr_set_sge_list;
-    ex->wr_set_inline_data = wr_set_inline_data;
-    if (send_ops_flags & IBV_QP_EX_WITH_RDMA_READ)
-        ex->wr_rdma_read = wr_rdma_read;
-    if (send_ops_flags & IBV_QP_EX_WITH_RDMA_WRITE)
-        ex->wr_rdma_write = wr_rdma_write;
-    if (send_ops_flags & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
-        ex->wr_rdma_write_imm = wr_rdma_write_imm;
-    if (send_ops_flags & IBV_QP_EX_WITH_SEND)
-        ex->wr_send = wr_send;
-    if (send_ops_flags & IBV_QP_EX_WITH_SEND_WITH_IMM)
-        ex->wr_send_imm = wr_send_imm;
-    if (send_ops_flags & (1 << 12))
-        ex->wr_atomic_write = wr_atomic_write;
-#ifdef FAKE_HEADERS_KNOW_FLUSH
-    if (send_ops_flags & (1 << 11))
-        ex->wr_flush = wr_flush;
-#else
-    if (send_ops_flags & (1 << 11))
-        qp->qp.wr_flush = wr_flush;
-#endif
+    return post_list(call, fake_qp_of(qp), wr, bad);
 }
