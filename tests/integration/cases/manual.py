@@ -126,6 +126,63 @@ def descriptors(test, what, values, count):
     disconnect(client, server)
 
 
+@case("manual", "descriptors: one of an endpoint, of a CQ for many connections, of a shared "
+      "receive queue")
+def other_descriptors(test):
+    """rpma_limits(7)"""
+    server, _ = test.peers()
+    for make in (lambda: listen(server), lambda: server("lend", size=10),
+                 lambda: server("srq", rq=10, rcq=10)):
+        before = len(server.descriptors())
+        make()
+        expect(len(server.descriptors()) - before, 1, "descriptors")
+
+
+# ---- who may use a region ------------------------------------------------------------------
+
+
+@case("manual", "a client that has the descriptor of another client's region can use the region")
+def any_client(test):
+    """rpma_security(7): a region belongs to a peer, not to a connection."""
+    server, client = test.peers()
+    stranger = test.side(2, "stranger")
+    stranger("peer")
+    descriptor = share_region(server, client)
+    listen(server)
+    connect(server, client)
+    stranger("memory", mr=0, size=4096)
+    stranger("reg", mr=0, usage=SEND)
+    stranger("remote", rmr=0, desc=descriptor)
+    stranger("req-new", addr=server.address, port=PORT)
+    stranger("connect")
+    server("next-req", req=1)
+    server("connect", req=1, conn=1)
+    stranger.event("ESTABLISHED")
+    server.event("ESTABLISHED", conn=1)
+    stranger("fill", len=64, seed=5)
+    stranger("write", mr=0, rmr=0, len=64)
+    stranger.completion(opcode="WRITE")
+    server("recv", conn=1, mr=0, off=4096, len=8)
+    stranger("send", mr=0, len=8)
+    server.completion(opcode="RECV", conn=1)
+    server("check", len=64, seed=5)
+
+
+@case("manual", "a region of another peer on the same device is denied")
+def another_peer(test):
+    """rpma_security(7): one peer is one domain of trust."""
+    server, client = test.peers()
+    other = test.side(1, "other")
+    other("peer")
+    share_region(server, client)
+    listen(other)
+    connect(other, client)
+    server("set", len=64, byte=7)
+    client("write", mr=0, rmr=0, len=64)
+    client.completion("REM_ACCESS_ERR")
+    server("check-set", len=64, byte=7)
+
+
 # ---- programs that pages show --------------------------------------------------------------
 
 
