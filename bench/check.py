@@ -3,7 +3,7 @@
 # Copyright 2026, the librpma developers
 
 """Holds the library to its budgets: bench/budget*.tsv and bench/connection.tsv. Holds the figures
-of docs/ to their values, docs/performance.json, and bench/plot to the curves that it has to draw of
+of docs/ to their values, docs/performance*.json, and bench/plot to the curves that it has to draw of
 runs of rpma-perf.
 
 Counts instructions, calls and bytes, so that it may run on a busy machine. Ends with 0, 1 (one
@@ -12,6 +12,7 @@ line per fault) or 77 (skipped: the line says why).
 
 import argparse
 import collections
+import itertools
 import json
 import pathlib
 import re
@@ -22,6 +23,7 @@ import tempfile
 sys.dont_write_bytecode = True
 
 import measure
+import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
@@ -153,8 +155,20 @@ def check_runs(_):
     print(f"{len(got)} curves of runs of rpma-perf, each with its points")
 
 
+def check_beside(_):
+    """The table of rpma-perf beside programs of others shows its values."""
+    rows = list(report.beside_rows(json.loads((DOCS / "performance-beside.json").read_text())))
+    page = (DOCS / "performance.md").read_text().splitlines()
+    head = next((number for number, line in enumerate(page) if line == rows[0]), len(page))
+    shown = list(itertools.takewhile(lambda line: line.startswith("|"), page[head:]))
+    for wanted, line in itertools.zip_longest(rows, shown, fillvalue="no line"):
+        if wanted != line:
+            yield f"performance.md has not what bench/beside/times --rows prints: {wanted}"
+    print(f"{len(shown)} lines show docs/performance-beside.json")
+
+
 CHECKS = {"calls": check_calls, "batches": check_batches, "connection": check_connection,
-          "figures": check_figures, "runs": check_runs}
+          "figures": check_figures, "runs": check_runs, "beside": check_beside}
 
 
 def main():

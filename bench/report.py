@@ -120,6 +120,21 @@ def list_rows(lists):
             yield [kind, length, *(spread(values, 0) for values in kinds[kind].values())]
 
 
+def beside_rows(works):
+    """The lines of the table of docs/performance.md: rpma-perf beside programs of others."""
+    yield "| work | bytes | figure | perftest | fi_pingpong | rpma-perf | of perftest's |"
+    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
+    for work, sizes in works.items():
+        for size, figures in sizes.items():
+            for figure, programs in figures.items():
+                cells = [spread(programs[name], 1) if name in programs else "-"
+                         for name in ("perftest", "fi_pingpong", "rpma-perf")]
+                ours, theirs = (quartiles(programs[name])[1] if name in programs else None
+                                for name in ("rpma-perf", "perftest"))
+                cells.append(f"{100 * ours / theirs:.0f} %" if ours and theirs else "-")
+                yield f"| {work} | {int(size):,} | {figure} | {' | '.join(cells)} |"
+
+
 def queue_rows(queues):
     """What many connections cost with one completion queue, and with one each."""
     for figure in next(iter(queues.values())):
