@@ -3,20 +3,21 @@
 
 /*
  * librpma.h -- Remote Persistent Memory Access: read, write and flush the memory of another
- * machine over RDMA. librpma(7) explains the model, each function has a manual page.
+ * machine over RDMA. librpma(7) explains the model; each function has a manual page.
  *
  * Conventions, unless a declaration says otherwise:
- * - A function returns 0 or one of the RPMA_E_* codes; outputs are written on success only.
+ * - A function returns 0 or one of the RPMA_E_* codes that its comment lists; outputs are
+ *   written on success only.
  * - After RPMA_E_PROVIDER errno is what libibverbs or librdmacm gave; where they give nothing,
  *   it stays as it was. The log always has the cause.
  * - A NULL argument where an object or an output is needed is RPMA_E_INVAL.
- * - Sizes, lengths and offsets are bytes; offsets count from the start of the memory region.
+ * - Lengths and offsets are in bytes; offsets count from the start of the memory region.
  * - rpma_*_delete, rpma_mr_dereg and rpma_ep_shutdown take the address of the handle, set the
  *   handle to NULL, and do nothing when it is NULL already.
- * - Functions may be called from many threads at once as long as no two of them use the same
- *   connection request or endpoint, and nobody uses an object while it is being deleted.
- *   Peers, configurations, memory regions and connections may be shared; the events of a
- *   connection are for one thread at a time.
+ * - Many threads may call functions at once as long as no two of them use the same connection
+ *   request, endpoint or batch, and nobody uses an object while it is being deleted. Threads
+ *   may share peers, configurations, memory regions, queues and connections, but only one
+ *   thread at a time may take the events of a connection.
  */
 
 #ifndef LIBRPMA_H
@@ -32,7 +33,7 @@
 extern "C" {
 #endif
 
-/* Marks what only releases before 1.0 had; define LIBRPMA_NO_DEPRECATED to silence it. */
+/* Marks what only releases before 1.0 had; LIBRPMA_NO_DEPRECATED silences the warnings. */
 #if defined(LIBRPMA_NO_DEPRECATED) || !defined(__GNUC__)
 #define LIBRPMA_DEPRECATED(instead)
 #else
@@ -41,7 +42,7 @@ extern "C" {
 
 /* ---- version ----------------------------------------------------------------------------- */
 
-/* Of this header; rpma_version() has that of the library. */
+/* The version of this header; rpma_version() returns that of the library. */
 #define RPMA_VERSION_MAJOR 1
 #define RPMA_VERSION_MINOR 4
 #define RPMA_VERSION_PATCH 0
@@ -63,16 +64,16 @@ uint32_t rpma_version(void);
 #define RPMA_E_INVAL (-100004)           /* an argument is not valid */
 #define RPMA_E_NO_COMPLETION (-100005)   /* no completion is available now */
 #define RPMA_E_NO_EVENT (-100006)        /* no event is available now */
-#define RPMA_E_AGAIN (-100007)           /* temporary; no function of this release returns it */
+#define RPMA_E_AGAIN (-100007)           /* try again; no function of this release returns it */
 #define RPMA_E_SHARED_CHANNEL (-100008)  /* the completion channel is shared */
 #define RPMA_E_NOT_SHARED_CHNL (-100009) /* the completion channel is not shared */
 
-/* Text of a return code (0 included); static storage, never NULL, cannot fail. */
+/* Returns the text of a return code, 0 included: static storage, never NULL. Cannot fail. */
 const char *rpma_err_2str(int ret);
 
 /* ---- devices --------------------------------------------------------------------------- */
 
-/* Milliseconds, each for resolving an address and for resolving a route. */
+/* Milliseconds for resolving an address, and again for resolving a route. */
 #define RPMA_DEFAULT_TIMEOUT_MS 1000
 
 enum rpma_util_ibv_context_type {
@@ -81,9 +82,10 @@ enum rpma_util_ibv_context_type {
 };
 
 /*
- * Finds the RDMA device behind addr (host name or numeric address). The context stays the
- * property of librdmacm: do not close it. May block for RPMA_DEFAULT_TIMEOUT_MS per address.
- * RPMA_E_INVAL, RPMA_E_PROVIDER (also when no device stands behind addr).
+ * Finds the RDMA device behind addr (host name or numeric address). The context remains the
+ * property of librdmacm: do not close it. May wait for the name server and, for a remote
+ * address, up to RPMA_DEFAULT_TIMEOUT_MS for each address of the name.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER (also: there is no device behind addr).
  */
 int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context **ibv_ctx_ptr);
@@ -94,7 +96,7 @@ int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type
  */
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_odp_capable);
 
-/* ---- peer configuration: what the other side has to know of this one -------------------- */
+/* ---- peer configuration: what the other side has to know about this one ----------------- */
 
 struct rpma_peer_cfg;
 struct rpma_peer;
@@ -106,16 +108,15 @@ int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr);
 /* RPMA_E_INVAL. */
 int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr);
 
-/* States whether RDMA writes to this side reach its PMem past all volatile caches.
- * RPMA_E_INVAL. */
+/* States whether flushed RDMA writes to this side are in its PMem, or in what the platform
+ * saves on a power failure (rpma_memory_model(7)). RPMA_E_INVAL. */
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported);
 
 /* RPMA_E_INVAL. */
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, bool *supported);
 
-/* States what the device of peer serves natively when the other side flushes and writes
- * atomically. The descriptor carries it only together with direct write to PMem.
- * RPMA_E_INVAL. */
+/* States which flushes and atomic writes of the other side the device of peer serves natively.
+ * The descriptor carries this only together with direct write to PMem. RPMA_E_INVAL. */
 int rpma_peer_cfg_set_native(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
 
 /* Writes the network-transferable form to desc: rpma_peer_cfg_get_descriptor_size() bytes.
@@ -133,13 +134,13 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
 /* ---- peer: one RDMA device with a protection domain ------------------------------------- */
 
 /*
- * Makes a peer on ibv_ctx, which is borrowed and must outlive it.
+ * Makes a peer on ibv_ctx, which is borrowed and must outlive the peer.
  * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
  */
 int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
 
 /*
- * Deletes the peer; its regions, shared receive queues and connections must be gone. When the
+ * Deletes the peer; delete its regions, its queues and its connections before. When the
  * provider refuses, the peer stays and the call may be repeated.
  * RPMA_E_INVAL, RPMA_E_PROVIDER.
  */
@@ -205,7 +206,7 @@ int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advi
 int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
                                    struct rpma_mr_remote **mr_ptr);
 
-/* Forgets the remote region; the memory there is not affected. RPMA_E_INVAL. */
+/* Deletes the remote region; this does not affect the memory. RPMA_E_INVAL. */
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr);
 
 /* *size = bytes of the remote region. RPMA_E_INVAL. */
@@ -216,8 +217,8 @@ int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_ty
 
 /*
  * One element of a memory list: len bytes of a local region. The operations that take a list
- * (rpma_writev() and others) treat its elements as one piece, in their order. An element
- * without bytes is left out; mr may be NULL there, with offset 0.
+ * (rpma_writev() and others) treat its elements as one piece, in their order. They skip an
+ * element of 0 bytes; its mr may be NULL if its offset is 0.
  */
 struct rpma_sge {
     const struct rpma_mr_local *mr;
@@ -237,7 +238,7 @@ int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr);
 /* RPMA_E_INVAL. */
 int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr);
 
-/* Receives that fit into the shared queue. RPMA_E_INVAL. */
+/* How many receives the shared queue holds. RPMA_E_INVAL. */
 int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size);
 int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
 
@@ -254,15 +255,15 @@ int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge);
  * RPMA_E_NOMEM, RPMA_E_PROVIDER. */
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr);
 
-/* Deletes the queue; its connections must be gone. When the provider refuses, the queue stays
+/* Deletes the queue; delete its connections before. When the provider refuses, the queue stays
  * and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_srq_delete(struct rpma_srq **srq_ptr);
 
 /* *rcq_ptr = the queue's receive CQ, owned by the queue, or NULL. RPMA_E_INVAL. */
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
 
-/* Posts a receive for any connection of the queue; dst NULL with offset 0 and len 0 takes an
- * empty message. RPMA_E_INVAL (also: len above UINT32_MAX), RPMA_E_PROVIDER. */
+/* Posts a receive for any connection of the queue; with dst NULL, offset 0 and len 0 it takes
+ * an empty message. RPMA_E_INVAL (also: len above UINT32_MAX), RPMA_E_PROVIDER. */
 int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
                   const void *op_context);
 
@@ -277,13 +278,13 @@ struct rpma_conn_cfg;
 
 /* How a connection flushes. */
 enum rpma_flush_mode {
-    RPMA_FLUSH_MODE_AUTO,     /* natively where both sides can, as far as it is known */
+    RPMA_FLUSH_MODE_AUTO,     /* natively where both sides can, as far as this one knows */
     RPMA_FLUSH_MODE_EMULATED, /* by reading a few bytes back */
-    RPMA_FLUSH_MODE_NATIVE    /* by the device's own operation; without it emulated */
+    RPMA_FLUSH_MODE_NATIVE    /* by the device's own operation; emulated without one */
 };
 
-/* Makes a configuration: timeout 1000 ms, SQ and RQ of 10, a main CQ with room for both, one
- * element, 8 bytes inline, no receive CQ, no shared channel, no SRQ, flushes AUTO.
+/* Makes a configuration: timeout 1000 ms, SQ and RQ of 10 entries, a main CQ with room for
+ * both, 1 element, 8 bytes inline, no receive CQ, no shared channel, no SRQ, flush mode AUTO.
  * RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
 
@@ -295,7 +296,7 @@ int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr);
 int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
 int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 
-/* Entries of the main CQ; 0 is refused by providers later. RPMA_E_INVAL. */
+/* Entries of the main CQ; with 0 making a connection fails later. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size);
 int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size);
 
@@ -311,46 +312,46 @@ int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size
 int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size);
 
-/* Elements of the memory lists of rpma_writev() and others, at least 1; what the device has is
- * checked when a connection request is made. RPMA_E_INVAL. */
+/* How many elements the memory lists of rpma_writev() and others may have, at least 1. Making a
+ * connection request fails if the device has fewer. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 
-/* Milliseconds after which an operation that the other side did not acknowledge is repeated, at
- * most 8796093; rounded up to a power of two times 4.096 us. 0: as device and CM have it.
- * Governs what this side posts; iWARP has no such time. RPMA_E_INVAL. */
+/* After how many milliseconds the device repeats an operation that the other side has not
+ * acknowledged: at most 8796093, rounded up to a power of two times 4.096 us; 0: the default of
+ * the system. Applies to what this side posts; iWARP has no such time. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_ack_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
 int rpma_conn_cfg_get_ack_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 
-/* How often it is repeated before it fails, 0 to 7; the connecting side's count governs both
- * sides. RPMA_E_INVAL. */
+/* How often the device repeats an unacknowledged operation before it fails, 0 to 7; the count
+ * of the connecting side applies to both sides. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_retry_count(struct rpma_conn_cfg *cfg, uint32_t retry_count);
 int rpma_conn_cfg_get_retry_count(const struct rpma_conn_cfg *cfg, uint32_t *retry_count);
 
-/* How often the other side repeats a message that found no receive here, 0 to 6; 7: without
- * end. RPMA_E_INVAL. */
+/* How often the other side repeats a message that finds no receive on this side, 0 to 6; 7:
+ * without end. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_rnr_retry_count(struct rpma_conn_cfg *cfg, uint32_t rnr_retry_count);
 int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
                                       uint32_t *rnr_retry_count);
 
-/* The type of service (DSCP and ECN) of the packets of a connection, on the connecting side; 0:
- * the system's default. RPMA_E_INVAL. */
+/* The type of service (DSCP and ECN) of a connection's packets; counts on the connecting side.
+ * 0: the default of the system. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos);
 int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos);
 
-/* How the connection flushes; any mode but AUTO comes before RPMA_FLUSH of the environment and
- * before what the other side states. RPMA_E_INVAL (also: another value). */
+/* How the connection flushes; any mode but AUTO overrides RPMA_FLUSH in the environment and
+ * what the other side states. RPMA_E_INVAL (also: mode has another value). */
 int rpma_conn_cfg_set_flush_mode(struct rpma_conn_cfg *cfg, enum rpma_flush_mode mode);
 int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flush_mode *mode);
 
-/* Bytes that one write or send with RPMA_F_INLINE may carry; what the device takes is checked
- * when a connection request is made. Every connection takes 8, which atomic writes need.
+/* How many bytes one write or send with RPMA_F_INLINE may carry. Making a connection request
+ * fails if the device takes fewer. Every connection takes 8, which atomic writes need.
  * RPMA_E_INVAL. */
 int rpma_conn_cfg_set_inline_size(struct rpma_conn_cfg *cfg, uint32_t inline_size);
 int rpma_conn_cfg_get_inline_size(const struct rpma_conn_cfg *cfg, uint32_t *inline_size);
 
-/* Whether all CQs of a connection share one completion channel: then rpma_conn_wait() serves
- * them, rpma_cq_wait() does not. RPMA_E_INVAL. */
+/* Whether all CQs of a connection share one completion channel: then rpma_conn_wait() waits for
+ * them, and rpma_cq_wait() refuses to. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);
 int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *shared);
 
@@ -359,8 +360,8 @@ int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *share
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq);
 int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg, struct rpma_srq **srq_ptr);
 
-/* The main CQ of a connection, made by rpma_cq_new() for many connections, borrowed: it must
- * outlive them. NULL: a queue of the connection's own, of cq_size. RPMA_E_INVAL. */
+/* The main CQ of a connection, which rpma_cq_new() made for many connections; borrowed: it must
+ * outlive them. NULL: the connection has a queue of its own, of cq_size. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_cq(struct rpma_conn_cfg *cfg, struct rpma_cq *cq);
 int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg, struct rpma_cq **cq_ptr);
 
@@ -394,7 +395,7 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
 
 /*
  * Takes the next incoming request; blocks unless the descriptor is O_NONBLOCK. cfg NULL:
- * defaults; cfg is only read during the call. The request is the caller's: connect or delete.
+ * defaults; cfg is only read during the call. The caller connects or deletes the request.
  * RPMA_E_INVAL (also: an event that is no request; completion queues of cfg that cannot be
  * combined), RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
@@ -402,7 +403,7 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr);
 
 /*
- * Makes an outgoing request; resolves address and route, blocking up to the timeout for each.
+ * Makes an outgoing request: resolves address and route, and waits up to the timeout for each.
  * cfg NULL: defaults; cfg is only read during the call. The peer must outlive the request.
  * RPMA_E_INVAL (also: completion queues of cfg that cannot be combined; the device has fewer
  * elements than max_sge), RPMA_E_NOMEM, RPMA_E_PROVIDER.
@@ -410,12 +411,12 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
 
-/* Deletes the request; an incoming one is rejected. It is gone also when a step fails.
+/* Deletes the request and rejects an incoming one. The request is gone even if a step fails.
  * RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
 
-/* *pdata = private data of an incoming request, or {NULL, 0}; valid as long as the request and
- * the connection made of it. RPMA_E_INVAL. */
+/* *pdata = private data of an incoming request, or {NULL, 0}; valid until the request, or the
+ * connection made from it, is deleted. RPMA_E_INVAL. */
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
                                    struct rpma_conn_private_data *pdata);
 
@@ -430,9 +431,9 @@ int rpma_conn_req_recvv(struct rpma_conn_req *req, const struct rpma_sge *sgl, i
                         const void *op_context);
 
 /*
- * Connects (outgoing) or accepts (incoming) without waiting: rpma_conn_next_event() tells the
- * outcome. pdata (copied; may be NULL) goes to the other side. The request is consumed and
- * *req_ptr is NULL afterwards, on failure too, unless req_ptr or *req_ptr was NULL.
+ * Connects (outgoing) or accepts (incoming) without waiting for the other side:
+ * rpma_conn_next_event() tells the outcome. pdata (copied; may be NULL) goes to the other side.
+ * The call consumes the request and sets *req_ptr to NULL even when it fails.
  * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
@@ -478,25 +479,28 @@ int rpma_conn_private_data_pack(const struct rpma_mr_local *mr,
                                 struct rpma_conn_private_data *pdata);
 
 /*
- * Makes of private data that was packed so, and may be longer, a remote region and a peer
- * configuration, which the caller deletes; NULL where none was packed. *rest = the bytes behind
- * them. Each of the three may be NULL. RPMA_E_INVAL (also: other data, or cut), RPMA_E_NOMEM.
+ * Makes a remote region and a peer configuration, which the caller deletes, from private data
+ * that rpma_conn_private_data_pack() packed; NULL where none was packed. *rest = the bytes
+ * behind them. Each of the three pointers may be NULL. RPMA_E_INVAL (also: the data is not of
+ * this form, or cut), RPMA_E_NOMEM.
  */
 int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
                                   struct rpma_mr_remote **mr_ptr,
                                   struct rpma_peer_cfg **pcfg_ptr,
                                   struct rpma_conn_private_data *rest);
 
-/* Takes over what the other side's configuration says (a copy): allows persistent flushes
- * where it has direct write to PMem, and does natively only what it serves. RPMA_E_INVAL. */
+/* Takes over what the configuration of the other side says (a copy): the connection may flush
+ * persistently if that side has direct write to PMem, and uses only native operations that it
+ * serves. RPMA_E_INVAL. */
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);
 
 /* Starts or finishes the disconnection; RPMA_CONN_CLOSED follows. RPMA_E_INVAL,
  * RPMA_E_PROVIDER. */
 int rpma_conn_disconnect(struct rpma_conn *conn);
 
-/* Deletes the connection in any state, with its queues; the other side of an established one
- * gets RPMA_CONN_CLOSED. It is gone also when a step fails. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+/* Deletes the connection in any state, with its queues; if it is established, the other side
+ * gets RPMA_CONN_CLOSED. The connection is gone even if a step fails. RPMA_E_INVAL,
+ * RPMA_E_PROVIDER. */
 int rpma_conn_delete(struct rpma_conn **conn_ptr);
 
 /* *qp_num = number of the queue pair, as in the qp_num of its completions. RPMA_E_INVAL. */
@@ -518,7 +522,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd);
 
 /*
  * Waits on the shared channel until one of the CQs has a completion: *cq is that CQ, *is_rcq
- * (may be NULL) tells whether it is the receive CQ. flags is not used. Drain the CQ with
+ * (is_rcq may be NULL) says whether it is the receive CQ. flags is unused. Drain the CQ with
  * rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_NOT_SHARED_CHNL, RPMA_E_NO_COMPLETION
  * (nothing to read, or interrupted), RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
  */
@@ -526,13 +530,13 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
 
 /* ---- remote memory access ---------------------------------------------------------------- */
 
-/* Completion of an operation: one of these must be given; failures complete always. */
+/* When an operation has a completion: pass one of these. Failed operations always have one. */
 #define RPMA_F_COMPLETION_ON_ERROR (1 << 0)
 #define RPMA_F_COMPLETION_ALWAYS (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
 
-/* For writes and sends, beside one of the above: the bytes are copied while the operation is
- * posted, so that their memory is free at once. At most inline_size bytes of the connection's
- * configuration, else RPMA_E_PROVIDER. Other operations ignore it. */
+/* For writes and sends, with one of the above: posting the operation copies its bytes, so that
+ * their memory is free at once. The device may refuse more than inline_size bytes of the
+ * connection's configuration (RPMA_E_PROVIDER). Other operations ignore the flag. */
 #define RPMA_F_INLINE (1 << 3)
 
 /* Not used by any function; kept for sources that name it. */
@@ -547,9 +551,10 @@ enum rpma_flush_type {
 };
 
 /*
- * The operations below are posted and return at once; op_context comes back as wr_id of the
- * completion. len is at most UINT32_MAX. The regions must stay until the operation completed.
- * Ranges are not checked here: an access outside the region completes with an error.
+ * The functions below post an operation and return at once; op_context comes back as wr_id of
+ * the completion. len is at most UINT32_MAX. The regions must stay registered until the
+ * operation has completed. Nobody checks ranges here: an access outside a region completes
+ * with an error.
  * All: RPMA_E_INVAL, RPMA_E_PROVIDER (for example: the send queue is full).
  */
 
@@ -575,16 +580,17 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
                       const char src[8], int flags, const void *op_context);
 
 /*
- * Flushes the effect of earlier writes to len bytes at dst_offset; native where the device has
- * it, else by reading after the writes. Also RPMA_E_NOSUPP: dst was not registered for type,
- * or type is persistent and the other side's direct write to PMem was not applied.
+ * Flushes the effect of earlier writes to len bytes at dst_offset: natively, or emulated by
+ * reading after the writes (enum rpma_flush_mode). Also RPMA_E_NOSUPP: dst was not registered
+ * for type, or type is persistent and no peer configuration with direct write to PMem was
+ * applied (rpma_conn_apply_remote_peer_cfg()).
  */
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                size_t len, enum rpma_flush_type type, int flags, const void *op_context);
 
 /*
  * Scatter/gather: as the functions without v, but the local memory is the nsge elements of sgl,
- * which the device treats as one piece. The list is read during the call. nsge is at most
+ * which the device treats as one piece. The list is only read during the call. nsge is at most
  * max_sge of the connection's configuration (rpma_readv(): and what the device can read into);
  * with nsge 0, sgl and the remote region may be NULL. The lengths add up to at most UINT32_MAX.
  */
@@ -608,8 +614,8 @@ int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t of
 int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
                        size_t len, int flags, uint32_t imm, const void *op_context);
 
-/* Posts a receive; dst NULL with offset 0 and len 0 takes an empty message. Messages fill
- * posted receives in the order of posting. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+/* Posts a receive; with dst NULL, offset 0 and len 0 it takes an empty message. Messages fill
+ * receives in the order of their posting. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
               const void *op_context);
 
@@ -638,10 +644,10 @@ int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch *
 int rpma_batch_delete(struct rpma_batch **batch_ptr);
 
 /*
- * Add an operation to the batch, and touch no device: each as the function without batch_, with
- * the same checks and errors except RPMA_E_PROVIDER. An operation that is refused leaves the
- * batch as it was. All: RPMA_E_INVAL (also: the batch is full), rpma_batch_flush() also
- * RPMA_E_NOSUPP.
+ * Each of these functions adds an operation to the batch and touches no device. It checks what
+ * the function without batch_ checks, and fails as that does, but never with RPMA_E_PROVIDER. A
+ * refused operation leaves the batch as it was. All: RPMA_E_INVAL (also: the batch is full),
+ * rpma_batch_flush() also RPMA_E_NOSUPP.
  */
 int rpma_batch_read(struct rpma_batch *batch, struct rpma_mr_local *dst, size_t dst_offset,
                     const struct rpma_mr_remote *src, size_t src_offset, size_t len, int flags,
@@ -681,10 +687,11 @@ int rpma_batch_sendv_with_imm(struct rpma_batch *batch, const struct rpma_sge *s
  * Posts the operations in their order, in one call of the provider. The batch keeps them: the
  * next call posts the same list again, with what the regions contain then. *posted (may be
  * NULL) = operations that the device took in this call, also when the call fails; after a
- * failure the next call goes on with the first operation that the device did not take. In a
- * batch with a native flush or atomic write, operations of several elements go to the provider
- * by themselves, and what stands between them is taken together or not at all. RPMA_E_INVAL,
- * RPMA_E_PROVIDER (for example: the send queue is full).
+ * failure the next call goes on with the first operation that the device did not take. The
+ * device takes a batch with a native flush or atomic write as a whole or not at all, unless it
+ * has operations of several elements: these go to the provider on their own, and the device
+ * takes what is between them as a whole or not at all. RPMA_E_INVAL, RPMA_E_PROVIDER (for
+ * example: the send queue is full).
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 
@@ -699,13 +706,13 @@ int rpma_batch_reset(struct rpma_batch *batch);
  * has). */
 int rpma_cq_new(struct rpma_peer *peer, uint32_t size, struct rpma_cq **cq_ptr);
 
-/* Deletes a queue that rpma_cq_new() made; its connections must be gone. When the provider
+/* Deletes a queue that rpma_cq_new() made; delete its connections before. When the provider
  * refuses, the queue stays and the call may be repeated. RPMA_E_INVAL (also: the queue belongs
  * to a connection or a shared receive queue), RPMA_E_PROVIDER. */
 int rpma_cq_delete(struct rpma_cq **cq_ptr);
 
-/* *fd = descriptor that is readable when a completion may wait; owned by the CQ. RPMA_E_INVAL.
- */
+/* *fd = descriptor that is readable when there may be a completion; owned by the CQ.
+ * RPMA_E_INVAL. */
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
 
 /* Waits until the CQ may have completions; blocks unless its descriptor is O_NONBLOCK. Drain
@@ -741,8 +748,8 @@ enum rpma_log_threshold {
     RPMA_LOG_THRESHOLD_MAX
 };
 
-/* A log function of the application: called from any thread, so it must be thread-safe; the
- * arguments are valid during the call only; message_format ends with a newline. */
+/* A log function of the program. Any thread may call it, so it must be thread-safe; its
+ * arguments are valid during the call only, and message_format ends with a newline. */
 typedef void rpma_log_function(enum rpma_log_level level, const char *file_name,
                                const int line_no, const char *function_name,
                                const char *message_format, ...);
@@ -769,10 +776,10 @@ enum rpma_op {
 };
 
 struct rpma_completion {
-    void *op_context;             /* as given to the operation */
+    void *op_context;             /* what the operation was given */
     enum rpma_op op;              /* kind of the operation */
     uint32_t byte_len;            /* bytes received */
-    enum ibv_wc_status op_status; /* if not IBV_WC_SUCCESS, only op_context is valid besides */
+    enum ibv_wc_status op_status; /* unless IBV_WC_SUCCESS, only op_context is valid too */
     unsigned flags;               /* IBV_WC_* flags */
     uint32_t imm;                 /* host byte order; valid with IBV_WC_WITH_IMM in flags */
 };
@@ -797,7 +804,8 @@ int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
     LIBRPMA_DEPRECATED("use rpma_cq_get_wc");
 
 /* As rpma_atomic_write(), from 8 bytes at src_offset of a region (RPMA_MR_USAGE_WRITE_SRC)
- * that must stay until the operation completed; never native. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+ * that must stay registered until the operation has completed; never native. RPMA_E_INVAL,
+ * RPMA_E_PROVIDER. */
 int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                       const struct rpma_mr_local *src, size_t src_offset, int flags,
                       const void *op_context) LIBRPMA_DEPRECATED("use rpma_atomic_write");
