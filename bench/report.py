@@ -173,7 +173,7 @@ def growth_rows(lab):
 def print_tables(results):
     version = f"librpma0 {results['predecessor']}"
     print_table("Instructions of one call: loop, call, library and do-nothing provider; the "
-                "share is what is above\nverbs, in percent of the predecessor's",
+                "share is what is above\nverbs, in percent of the original's",
                 ["call", "verbs", "floor", OURS, version, "share", "goal", "met"],
                 list(instruction_rows(results["instructions"])))
     rounds = len(next(iter(results["nanoseconds"][OURS].values())))

@@ -31,8 +31,8 @@ def subjects(stage):
     fabric = stage / "root" / "usr" / "lib" / ARCHITECTURE
     return [
         ("librpma", "rpma", ours, []),
-        ("predecessor 1.2.0", "rpma", f"/opt/librpma-1.2.0/usr/lib/{ARCHITECTURE}", []),
-        ("predecessor 1.3.0", "rpma", f"/opt/librpma-1.3.0/usr/lib/{ARCHITECTURE}", []),
+        ("original 1.2.0", "rpma", f"/opt/librpma-1.2.0/usr/lib/{ARCHITECTURE}", []),
+        ("original 1.3.0", "rpma", f"/opt/librpma-1.3.0/usr/lib/{ARCHITECTURE}", []),
         ("libfabric, FI_THREAD_SAFE", "fabric", fabric, []),
         ("libfabric, FI_THREAD_DOMAIN", "fabric", fabric, ["domain"]),
     ]
