@@ -30,5 +30,7 @@ from . import addresses
 from . import limits
 from . import device
 from . import manual
+from . import perf
+from . import perf_faults
 from . import troubleshooting
 from . import info

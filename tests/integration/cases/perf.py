@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""rpma-perf: what it measures, with every byte checked, and how it tells it."""
+
+import json
+import os
+import signal
+
+from harness import lab
+from harness.case import case
+from harness.program import (PATIENCE, measure, new_file, nothing_stays, room_for_early_messages,
+                             serve, stop)
+from harness.side import expect
+
+from .interop import OTHER, library
+from .threads import MEMCHECK
+
+SCHEMA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))), "programs", "perf", "rpma-perf.schema.json")
+OPERATIONS = ("write", "read", "flush-visibility", "atomic-write", "send", "ping-pong",
+              "ping-pong-rcq")
+
+
+def results_of(client):
+    return json.loads(client.end())["results"]
+
+
+SHAPES = [
+    {"shape": "one at a time", "options": ()},
+    {"shape": "8 under way, 3 connections, 2 threads",
+     "options": ("-d", "8", "-c", "3", "-t", "2")},
+    {"shape": "batches, inline", "options": ("-d", "8", "--batch", "4", "-i", "64")},
+    {"shape": "polling", "options": ("--poll", "-d", "2")},
+]
+
+
+@case("perf", "each operation, verified: {shape}", SHAPES, limit=300)
+def verified(test, shape, options):
+    room_for_early_messages(test)
+    server = serve(test)
+    sizes = [1, 1000, 65536]
+    client = measure(test, "-o", ",".join(OPERATIONS), "-b", ",".join(map(str, sizes)), "-n", "64",
+                     "-w", "16", "--verify", "--json", *options)
+    wanted = {(operation, size) for operation in OPERATIONS
+              for size in ([8] if operation == "atomic-write" else sizes)}
+    found = results_of(client)
+    expect({(row["operation"], row["size"]) for row in found}, wanted, "operations and sizes")
+    connections = 3 if "-c" in options else 1
+    for row in found:
+        expect((row["operations"], row["verified"]), (64 * connections, True), str(row))
+    stop(test, server)
+
+
+@case("perf", "each operation, verified: prepared batches of lists of 5 elements", limit=300)
+def verified_lists(test):
+    room_for_early_messages(test)
+    server = serve(test)
+    # A device may be able to read into one element only.
+    names = [name for name in OPERATIONS if name != "atomic-write" and
+             not (name == "read" and lab.PROVIDER == "siw")]
+    client = measure(test, "-o", ",".join(names), "-b", "5,1001", "-d", "8", "--batch", "4",
+                     "--prepared", "-e", "5", "-n", "64", "--verify", "--json")
+    for row in results_of(client):
+        expect((row["operations"], row["verified"]), (64, True), str(row))
+    stop(test, server)
+
+
+@case("perf", "persistent flushes to {kind} memory, verified",
+      [{"kind": "fsdax", "needs": (lab.ON_DEMAND_PAGING,)}, {"kind": "devdax", "needs": ()}],
+      limit=120)
+def persistent(test, kind, needs):
+    for feature in needs:
+        lab.need_feature(feature)
+    path = lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[kind], f"{kind} memory")
+    if kind == "fsdax":
+        path = new_file(test, lab.FSDAX)
+    room_for_early_messages(test)
+    server = serve(test, "--memory", path)
+    client = measure(test, "-o", "flush-persistent,ping-pong", "-b", "100,4096", "-d", "4", "-n",
+                     "100", "--verify", "--json")
+    report = json.loads(client.end())
+    expect(report["server"]["memory"], kind, "memory of the server")
+    expect([row["verified"] for row in report["results"]], [True] * 4, "verified")
+    stop(test, server)
+
+
+@case("perf", "JSON is as its schema says, and has what repeats the run")
+def schema(test):
+    import jsonschema  # the lab's root has it
+    room_for_early_messages(test)
+    server = serve(test)
+    report = json.loads(measure(test, "-b", "64:256", "-D", "0.2", "-d", "2", "-w", "7",
+                                "--json").end())
+    with open(SCHEMA, encoding="utf-8") as file:
+        wanted = json.load(file)
+    jsonschema.Draft7Validator.check_schema(wanted)
+    jsonschema.Draft7Validator(wanted).validate(report)
+    expect(report["settings"], {"depth": 2, "batch": 1, "prepared": False, "elements": 1,
+                                "inline": 0, "connections": 1, "threads": 1, "poll": False,
+                                "verify": False, "warmup": 7, "duration_s": 0.2}, "settings")
+    expect([row["size"] for row in report["results"]], [64, 128, 256], "sizes")
+    for side in ("client", "server"):
+        expect(report[side]["kernel"], os.uname().release, f"kernel of the {side}")
+    for row in report["results"]:
+        plausible(row)
+    stop(test, server)
+
+
+def plausible(row):
+    latency = [row["latency_us"][key] for key in ("min", "median", "p90", "p99", "p99_9", "max")]
+    expect(latency, sorted(latency), "order of the latencies")
+    expect(row["seconds"] >= 0.2, True, f"{row['seconds']} s are less than asked for")
+    rate = row["operations"] / row["seconds"]
+    expect(abs(rate - row["operations_per_second"]) < rate / 100, True, f"rate of {row}")
+    expect(abs(rate * row["size"] / 2**20 - row["bandwidth_mib_per_second"]) < 0.01, True,
+           f"bandwidth of {row}")
+    # Two are under way, so that their times add up to twice the duration at most.
+    expect(row["latency_us"]["mean"] * row["operations"] <= 2.02e6 * row["seconds"], True,
+           f"mean of {row}")
+    expect(row["cpu_us_per_operation"]["client"] > 0, True, "work of the client's processors")
+
+
+@case("perf", "a table for people: a line for each operation")
+def table(test):
+    room_for_early_messages(test)
+    server = serve(test)
+    lines = measure(test, "-o", "write,send", "-n", "50").end().splitlines()
+    expect([line.split()[:3] for line in lines[-2:]], [["write", "64", "50"], ["send", "64", "50"]],
+           "the last lines")
+    expect(len(lines[-1].split()), len(lines[-3].split()), "figures below the heads")
+    stop(test, server)
+
+
+@case("perf", "the other build as {other}: flushes and atomic writes, verified",
+      [{"other": "server"}, {"other": "client"}])
+def builds(test, other):
+    environment = {"LD_LIBRARY_PATH": library(OTHER[test.build], test.build)}
+    room_for_early_messages(test)
+    server = serve(test, environment=environment if other == "server" else None)
+    client = measure(test, "-o", "flush-visibility,atomic-write", "-n", "50", "--verify",
+                     environment=environment if other == "client" else None)
+    client.end()
+    stop(test, server)
+
+
+@case("perf", "memcheck: both sides, each operation, and a peer that is killed", limit=600,
+      builds=("native",))
+def valgrind(test):
+    room_for_early_messages(test)
+    server = serve(test, wrapper=MEMCHECK)
+    measure(test, "-o", ",".join(OPERATIONS), "-d", "4", "--batch", "2", "-n", "40", "--verify",
+            wrapper=MEMCHECK).end()
+    client = measure(test, "-o", "ping-pong", "-D", "120")
+    client.wait_for_threads(2)
+    client.signal(signal.SIGKILL)
+    server.wait_until(lambda: server.complained().count("\n") == 1, "line about the client")
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    nothing_stays(test)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""rpma-perf: wrong data, peers that vanish or speak another language, and refused settings."""
+
+import os
+import signal
+
+from harness import lab
+from harness.case import PORT, case, listen
+from harness.network import cables, cut
+from harness.program import (PATIENCE, Process, address, measure, new_file, nothing_stays,
+                             room_for_early_messages, serve, stop_after_failure)
+from harness.side import expect
+
+
+@case("perf", "wrong data at the server is found, and fails the run")
+def damaged_writes(test):
+    """Between the end of the load and the server's look at it, one byte changes."""
+    path = new_file(test, "/dev/shm")
+    room_for_early_messages(test)
+    server = serve(test, "--memory", path)
+    client = measure(test, "-b", "100", "-D", "3", "-w", "0", "--verify")
+    # Without a warm-up, what comes first belongs to the load.
+    client.wait_until(lambda: any(content(path, 100)), "data at the server")
+    server.signal(signal.SIGSTOP)  # it has no part in writes
+    client.wait_for_threads(1)
+    damage(path, 99)
+    server.signal(signal.SIGCONT)
+    client.end(1, "verification failed: connection 0")
+    server.wait_until(lambda: "byte 99 of 100" in server.complained(), "word about the byte")
+    server.signal(signal.SIGTERM)
+    server.process.wait(PATIENCE)
+    nothing_stays(test)
+
+
+def content(path, size):
+    with open(path, "rb") as file:
+        return file.read(size)
+
+
+def damage(path, place):
+    with open(path, "r+b", buffering=0) as file:
+        byte = os.pread(file.fileno(), 1, place)
+        os.pwrite(file.fileno(), bytes([byte[0] ^ 1]), place)
+
+
+@case("perf", "wrong data that a read brings is found, and fails the run")
+def damaged_reads(test):
+    path = new_file(test, "/dev/shm")
+    room_for_early_messages(test)
+    server = serve(test, "--memory", path)
+    client = measure(test, "-o", "read", "-b", "100", "-D", "60", "--verify")
+    client.wait_for_threads(2)
+    damage(path, 50)
+    client.end(1, "byte 50 of 100 is wrong in the client's memory")
+    stop_after_failure(test, server, "gone in the middle|closed")
+
+
+@case("perf", "the server is killed in the middle of {operation}: one line and the status 1",
+      [{"operation": operation} for operation in ("write", "read", "ping-pong", "send")])
+def server_killed(test, operation):
+    room_for_early_messages(test)
+    server = serve(test)
+    client = measure(test, "-o", operation, "-D", "120", "-d", "4")
+    client.wait_for_threads(2)
+    server.signal(signal.SIGKILL)
+    server.process.wait(PATIENCE)
+    client.end(1, "")
+    nothing_stays(test)
+
+
+@case("perf", "the client is killed in the middle of {operation}: the server serves the next one",
+      [{"operation": operation} for operation in ("write", "ping-pong")])
+def client_killed(test, operation):
+    room_for_early_messages(test)
+    server = serve(test)
+    client = measure(test, "-o", operation, "-D", "120", "-d", "4")
+    client.wait_for_threads(2)
+    client.signal(signal.SIGKILL)
+    stop_after_failure(test, server, "closed|gone|failed")
+
+
+@case("perf", "the cable is cut in the middle of {operation}: both sides notice", limit=200,
+      table=[{"operation": "write"}, {"operation": "ping-pong"}], needs=(lab.LIMITED_RETRIES,))
+def cable_cut(test, operation):
+    _, port = cables(test)
+    server = serve(test, "--once")
+    client = measure(test, "-o", operation, "-D", "120")
+    client.wait_for_threads(2)
+    cut(port)
+    client.end(1, "")
+    server.end(1, "")
+
+
+@case("perf", "SIGINT ends the client, SIGTERM the server in the middle of a load")
+def interrupted(test):
+    room_for_early_messages(test)
+    server = serve(test)
+    client = measure(test, "-o", "ping-pong", "-D", "120")
+    client.wait_for_threads(2)
+    client.signal(signal.SIGINT)
+    client.end(1, "interrupted")
+    server.wait_until(lambda: server.complained().count("\n") == 1, "line about the client")
+    client = measure(test, "-o", "ping-pong", "-D", "120")
+    client.wait_for_threads(2)
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    client.end(1, "")
+    nothing_stays(test)
+
+
+@case("perf", "a client of another version is told so, and the server says it")
+def newer_client(test):
+    server = serve(test, "--once")
+    client = test.side(2)
+    client("peer")
+    client("req-new", addr=address(), port="7204")
+    client("connect", pdata=b"rpma-perf 2 control 0 0\0".hex())
+    client.event("ESTABLISHED")
+    greeting = bytes.fromhex(client("pdata")["pdata"]).rstrip(b"\0")
+    expect(greeting, b"rpma-perf 1 control 0 0", "what the server sends with the connection")
+    client("disconnect")
+    server.end(1, "a client speaks version 2 of the protocol, this server version 1")
+
+
+@case("perf", "a server of {what} is refused", [
+    {"what": "another version", "greeting": b"rpma-perf 2 control 0 0\0",
+     "line": "the server speaks version 2 of the protocol, this client version 1"},
+    {"what": "another kind", "greeting": b"hello", "line": "is no rpma-perf"}])
+def other_server(test, what, greeting, line):
+    server = test.side(1)
+    server("peer")
+    listen(server)
+    client = measure(test, "--port", PORT)
+    server("next-req")
+    server("connect", pdata=greeting.hex())
+    server.event("ESTABLISHED")
+    client.end(1, line)
+
+
+@case("perf", "somebody who is no rpma-perf is turned away")
+def stranger(test):
+    server = serve(test)
+    client = test.side(2)
+    client("peer")
+    client("req-new", addr=address(), port="7204")
+    client("connect")
+    client.event("REJECTED")
+    server.wait_until(lambda: "no rpma-perf" in server.complained(), "line about it")
+    measure(test, "-n", "20").end()
+    server.signal(signal.SIGTERM)
+    server.process.wait(PATIENCE)
+
+
+@case("perf", "a second client is refused while the first is served")
+def busy(test):
+    room_for_early_messages(test)
+    server = serve(test)
+    first = measure(test, "-D", "120")
+    first.wait_for_threads(2)
+    measure(test, "-n", "1").end(1, "")
+    first.signal(signal.SIGINT)
+    first.end(1, "interrupted")
+    stop_after_failure(test, server, "closed|gone")
+
+
+@case("perf", "refused settings: {line}", [
+    {"options": ("-o", "flush-persistent"), "memory": False, "line": "persistent memory"},
+    {"options": ("-b", "1048576", "-d", "64"), "memory": True, "line": "these settings need"}])
+def refused(test, options, memory, line):
+    room_for_early_messages(test)
+    server = serve(test, *(("--memory", new_file(test, "/dev/shm")) if memory else ()))
+    measure(test, *options).end(1, line)
+    stop_after_failure(test, server, line)
+
+
+@case("perf", "no device, and nobody who listens: one line")
+def nobody(test):
+    Process(test, 2, "--server", "192.0.2.1").end(1, "192.0.2.1")
+    measure(test, "-n", "1").end(1, "")
+    nothing_stays(test)

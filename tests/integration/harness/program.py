@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""rpma-perf on the hosts: its processes, and how they have to end."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+from . import lab
+from .network import disturbed
+from .side import Failed, expect
+
+PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "perf", "rpma-perf")
+PATIENCE = 300  # seconds for what ends by itself
+SIZE = 16 << 20  # of memory that a server is given
+
+
+class Process:
+    """rpma-perf on one of the hosts, with its output in files."""
+
+    def __init__(self, test, number, *arguments, wrapper=(), environment=None):
+        self.test, self.words = test, " ".join(("rpma-perf", *arguments))
+        self.files = [test.undo.enter_context(tempfile.TemporaryFile()) for _ in range(2)]
+        self.process = subprocess.Popen(
+            lab.on(lab.host(number), *wrapper, PROGRAM, *arguments), stdout=self.files[0],
+            stderr=self.files[1], stdin=subprocess.DEVNULL,
+            env={**os.environ, **(environment or {})})
+        test.undo.callback(self.end_by_force)
+
+    def end_by_force(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.test.transcript.append(f"{self.words}: {self.process.returncode}\n{self.said()}"
+                                    f"{self.complained()}")
+
+    def text(self, file):
+        size = os.fstat(file.fileno()).st_size
+        return os.pread(file.fileno(), size, 0).decode()
+
+    def said(self):
+        return self.text(self.files[0])
+
+    def complained(self):
+        return self.text(self.files[1])
+
+    def wait_until(self, is_reached, what):
+        deadline = time.monotonic() + PATIENCE
+        while not is_reached():
+            if self.process.poll() is not None:
+                raise Failed(f"{self.words} ended: {self.complained()}")
+            if time.monotonic() > deadline:
+                raise Failed(f"{self.words}: no {what}")
+            time.sleep(0.01)
+
+    def threads(self):
+        with contextlib.suppress(FileNotFoundError):
+            return len(os.listdir(f"/proc/{self.process.pid}/task"))
+        return 0
+
+    def wait_for_threads(self, count):
+        self.wait_until(lambda: self.threads() == count, f"{count} threads")
+
+    def end(self, status=0, line=None):
+        """It ends with the status; line: part of the one line that it says then."""
+        try:
+            found = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{self.words} does not end") from None
+        lines = self.complained().splitlines()
+        expect(found, status, f"{self.words}: exit status ({lines})")
+        expect(len(lines), 0 if line is None else 1, f"{self.words}: lines {lines}")
+        if line is not None:
+            expect(line in lines[0], True, f"{line!r} in {lines[0]!r}")
+        return self.said()
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+
+def serve(test, *arguments, **values):
+    """A server on host 1 that listens already."""
+    server = Process(test, 1, "--server", *arguments, address(), **values)
+    server.wait_until(lambda: "listening on" in server.said(), "word that it listens")
+    return server
+
+
+def address():
+    return lab.address(lab.host(1))
+
+
+def measure(test, *arguments, **values):
+    return Process(test, 2, *arguments, address(), **values)
+
+
+def nothing_stays(test):
+    test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
+
+
+def stop(test, server):
+    server.signal(signal.SIGTERM)
+    server.end()
+    nothing_stays(test)
+
+
+def room_for_early_messages(test):
+    """Where an accept can miss a message that follows at once, the way takes its time."""
+    if lab.lacks(lab.EARLY_MESSAGES):
+        test.undo.enter_context(disturbed(("port2",), "delay", "50ms"))
+
+
+def stop_after_failure(test, server, words):
+    """The server says one line about the client, then serves another one and ends."""
+    server.wait_until(lambda: server.complained().count("\n") == 1, "line about the client")
+    expect(any(word in server.complained() for word in words.split("|")), True,
+           f"{words} in {server.complained()}")
+    measure(test, "-n", "20", "--verify").end()
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    nothing_stays(test)
+
+
+def new_file(test, directory):
+    file = test.undo.enter_context(tempfile.NamedTemporaryFile(dir=directory))
+    os.truncate(file.name, SIZE)
+    os.posix_fallocate(file.fileno(), 0, SIZE)
+    return file.name
