@@ -8,7 +8,7 @@
 job='' # directory that carries the command in and the guest's files out
 vm_pid=''
 console='' # where the console of a failed machine is kept
-boot_limit=180
+boot_limit=600
 ready='' # yes once the guest runs the command
 
 # On a busy host the emulated timers and processors stand still for a while: the kernel is not to
