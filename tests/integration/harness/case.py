@@ -16,7 +16,7 @@ TABLE = []
 PORT = "7204"
 # What these groups ask has the same answer in both builds: they run on one.
 EITHER_BUILD = {"addresses", "device", "establish", "fork", "inline", "limits", "lists", "lost",
-                "manual", "overrun", "signals", "troubleshooting"}
+                "manual", "overrun", "perf", "signals", "troubleshooting"}
 
 
 class Case:
