@@ -159,7 +159,9 @@ void rpma_conn::begin_flushes() {
     constexpr uint32_t TRIED_ONES = (1U << FLUSH_UNTRIED) - 1;
     uint32_t seen = flushes.load(std::memory_order_relaxed);
     const uint32_t untried = seen >> FLUSH_UNTRIED;
-    trial_ |= untried != 0 ? TRIED : 0;
+    // Without a branch: which side of it the tests take would be up to their threads.
+    static_assert(TRIED == true);
+    trial_ |= static_cast<uint8_t>(untried != 0);
     flushes.compare_exchange_strong(seen, (seen & TRIED_ONES) | untried,
                                     std::memory_order_relaxed);
 }
