@@ -119,7 +119,8 @@ static void pack_refuses_every_smaller_buffer(void **state) {
             struct rpma_conn_private_data pdata = {bytes, (uint8_t)size};
             memset(bytes, 0x77, sizeof(bytes));
             WATCH(bytes);
-            WATCH(pdata);
+            WATCH(pdata.ptr);
+            WATCH(pdata.len);
             EXPECT_ERROR(rpma_conn_private_data_pack(mr, pcfg, &pdata), RPMA_E_INVAL,
                          "pdata->len <", "pdata->len < size of the packed descriptors",
                          .logs = "pdata->len is too small");
@@ -137,7 +138,8 @@ static void expect_refused(const unsigned char *bytes, size_t size, const char *
     struct rpma_conn_private_data pdata = exactly(bytes, size);
     WATCH(mr);
     WATCH(pcfg);
-    WATCH(rest);
+    WATCH(rest.ptr);
+    WATCH(rest.len);
     EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, &mr, &pcfg, &rest), RPMA_E_INVAL, cause,
                  cause, .logs = logs);
     // Also when nobody wants the objects, unless it takes a look into a descriptor.
@@ -232,7 +234,8 @@ static void unpack_fails_when_memory_is_out(void **state) {
         fake_fail("malloc", nth, ENOMEM);
         WATCH(mr);
         WATCH(pcfg);
-        WATCH(rest);
+        WATCH(rest.ptr);
+        WATCH(rest.len);
         EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, &mr, &pcfg, &rest), RPMA_E_NOMEM,
                      "allocation failed", "out of memory");
         fake_faults_off();
