@@ -8,7 +8,7 @@ import subprocess
 
 from harness import lab
 from harness.case import case
-from harness.network import PORTS, disturbed
+from harness.network import room_for_early_messages
 from harness.side import Failed, expect
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
@@ -34,14 +34,6 @@ def needs(example, memory):
         yield lab.ON_DEMAND_PAGING
 
 
-def slow_down(test):
-    """
-    What goes to the clients' host takes its time, as on a real cable: else a client's first
-    message can be there before the accept has ended, and then such a device does not notice it.
-    """
-    test.undo.enter_context(disturbed(PORTS[1:], "delay", "50ms"))
-
-
 @case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
 def example_pair(test, example, memory, clients, variant):
     """The programs themselves check the data; their exit status says so."""
@@ -49,8 +41,7 @@ def example_pair(test, example, memory, clients, variant):
         lab.need_feature(feature)
     if memory != "plain":
         lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[memory], memory)
-    if lab.lacks(lab.EARLY_MESSAGES):
-        slow_down(test)
+    room_for_early_messages(test)
     options = ["--memory", memory] if memory != "plain" else []
     options += ["--variant"] if variant else []
     done = subprocess.run([RUNNER, *options, "--clients", clients, example], text=True,

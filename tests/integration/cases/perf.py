@@ -8,8 +8,8 @@ import signal
 
 from harness import lab
 from harness.case import case
-from harness.program import (PATIENCE, measure, new_file, nothing_stays, room_for_early_messages,
-                             serve, stop)
+from harness.network import room_for_early_messages
+from harness.program import PATIENCE, measure, new_file, nothing_stays, serve, stop
 from harness.side import expect
 
 from .interop import OTHER, library

@@ -7,9 +7,9 @@ import signal
 
 from harness import lab
 from harness.case import PORT, case, listen
-from harness.network import cables, disturbed
-from harness.program import (PATIENCE, Process, address, measure, new_file, nothing_stays,
-                             room_for_early_messages, serve, stop_after_failure)
+from harness.network import cables, disturbed, room_for_early_messages
+from harness.program import (PATIENCE, Process, address, measure, new_file, nothing_stays, serve,
+                             stop_after_failure)
 from harness.side import expect
 
 

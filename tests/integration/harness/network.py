@@ -25,6 +25,15 @@ def mend(port):
     lab.run("ip", "link", "set", port, "up")
 
 
+def room_for_early_messages(test):
+    """
+    Where an accept can miss a message that follows at once, what goes to the clients' host takes its
+    time, as on a real cable: else a client's first message can be there before the accept has ended.
+    """
+    if lab.lacks(lab.EARLY_MESSAGES):
+        test.undo.enter_context(disturbed(PORTS[1:], "delay", "50ms"))
+
+
 @contextlib.contextmanager
 def disturbed(ports, *how):
     """What goes to these hosts is delayed, lost or reordered meanwhile, in netem's words."""

@@ -10,7 +10,6 @@ import tempfile
 import time
 
 from . import lab
-from .network import disturbed
 from .side import Failed, expect
 
 PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "perf", "rpma-perf")
@@ -104,12 +103,6 @@ def stop(test, server):
     server.signal(signal.SIGTERM)
     server.end()
     nothing_stays(test)
-
-
-def room_for_early_messages(test):
-    """Where an accept can miss a message that follows at once, the way takes its time."""
-    if lab.lacks(lab.EARLY_MESSAGES):
-        test.undo.enter_context(disturbed(("port2",), "delay", "50ms"))
 
 
 def stop_after_failure(test, server, words):
