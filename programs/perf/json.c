@@ -110,9 +110,8 @@ static struct json_object *latency_of(const struct result *result) {
 
 static struct json_object *cpu_of(const struct result *result) {
     struct json_object *object = json_object_new_object();
-    double count = result->operations ? (double)result->operations : 1;
-    add_figure(object, "client", (double)result->client_cpu_ns / 1000 / count);
-    add_figure(object, "server", (double)result->server_cpu_ns / 1000 / count);
+    add_figure(object, "client", result_cpu_us(result, result->client_cpu_ns));
+    add_figure(object, "server", result_cpu_us(result, result->server_cpu_ns));
     return object;
 }
 

@@ -54,8 +54,7 @@ static size_t length_of_element(const struct plan *plan, uint64_t element) {
     return element + 1 < plan->elements ? each : plan->size - each * element;
 }
 
-// Where the elements of the list of a place are; sgl NULL: only how long they
-// are.
+// Where an element of the list of a place is.
 static size_t place_of_element(const struct plan *plan, size_t place, uint64_t element) {
     return place * lane_place_size(plan) +
            element * (plan->size / plan->elements + ELEMENT_GAP);
@@ -77,13 +76,13 @@ static void gather(struct lane *lane, size_t place, char *piece, bool to_element
     }
 }
 
-static void fill(struct lane *lane, size_t place) {
+static void fill(struct lane *lane, size_t place, uint64_t number) {
     const struct plan *plan = &lane->crew->plan;
     char *piece = scratch_of(lane);
     if (lane->crew->operation->is_read) // so that what was read before does not pass
         memset(piece, 0, plan->size);
     else
-        pattern_fill(piece, plan->size, lane->index, lane->posted);
+        pattern_fill(piece, plan->size, lane->index, number);
     gather(lane, place, piece, true);
 }
 
@@ -197,10 +196,8 @@ static bool post_batch(struct lane *lane, uint64_t number) {
 bool lane_post(struct lane *lane) {
     const struct plan *plan = &lane->crew->plan;
     uint64_t first = lane->posted % plan->depth;
-    for (uint64_t i = 0; plan->verify && i < plan->batch; i++, lane->posted++)
-        fill(lane, first + i);
-    if (plan->verify)
-        lane->posted -= plan->batch;
+    for (uint64_t i = 0; plan->verify && i < plan->batch; i++)
+        fill(lane, first + i, lane->posted + i);
     uint64_t now = now_ns();
     for (uint64_t i = 0; i < plan->batch; i++)
         lane->started[first + i] = now;

@@ -32,6 +32,9 @@ double result_bandwidth(const struct result *result); // MiB a second
 double result_us(const struct result *result,
                  double part); // a part of all took this or less
 
+double result_cpu_us(const struct result *result,
+                     uint64_t cpu_ns); // processor time of one operation
+
 void side_describe(struct side *side, const char *device, const char *memory);
 
 // A table with a line for each result.

@@ -32,7 +32,7 @@ void side_describe(struct side *side, const char *device, const char *memory) {
     snprintf(side->memory, SIDE_TEXT, "%s", memory);
 }
 
-static double cpu_us(const struct result *result, uint64_t cpu_ns) {
+double result_cpu_us(const struct result *result, uint64_t cpu_ns) {
     return result->operations ? (double)cpu_ns / 1000 / (double)result->operations : 0;
 }
 
@@ -61,7 +61,8 @@ void table_add(const struct result *result) {
            operations[result->operation].name, result->size, result->operations,
            result_us(result, 0.5), result_us(result, 0.99), result_us(result, 0.999),
            (double)result->latency.max / 1000, result_rate(result), result_bandwidth(result),
-           cpu_us(result, result->client_cpu_ns), cpu_us(result, result->server_cpu_ns),
+           result_cpu_us(result, result->client_cpu_ns),
+           result_cpu_us(result, result->server_cpu_ns),
            result->is_verified ? "  verified" : "");
     fflush(stdout);
 }
