@@ -80,7 +80,10 @@ def valgrind(tool, *options):
             f"--suppressions={HERE}/../valgrind.supp", *options)
 
 
-MEMCHECK = valgrind("memcheck", "--leak-check=full", "--errors-for-leak-kinds=definite")
+# librdmacm keeps what it knows of the devices until the process ends, and memcheck takes that for
+# possible leaks.
+MEMCHECK = valgrind("memcheck", "--leak-check=full", "--errors-for-leak-kinds=definite",
+                    "--show-leak-kinds=definite")
 HELGRIND = valgrind("helgrind")
 
 

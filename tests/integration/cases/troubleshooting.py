@@ -99,6 +99,20 @@ def no_descriptors(test):
     client("req-delete")
 
 
+@case("troubleshooting", "private data that nobody packed", shows=("unpack: something else",))
+def not_packed(test):
+    """Soft-RoCE pads what the client sent with zeros; from a server that sent nothing come zeros."""
+    server, client = test.peers()
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect", pdata="77")
+    server("next-req")
+    server("connect")
+    for side in (client, server):
+        side.event("ESTABLISHED")
+        side.refuses("RPMA_E_INVAL", "unpack")
+
+
 @case("troubleshooting", "full queues: {queue}",
       [{"queue": "send queue", "shows": ("write",)},
        {"queue": "receive queue", "shows": ("receive",)}],

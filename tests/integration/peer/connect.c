@@ -122,6 +122,16 @@ static int do_pdata(const struct args *args) {
     return ret;
 }
 
+/* Makes the remote region that the other side packed. */
+static int do_unpack(const struct args *args) {
+    struct rpma_conn_private_data pdata = {NULL, 0};
+    int ret = rpma_conn_get_private_data(the_conn(args), &pdata);
+    if (ret == 0)
+        ret = rpma_conn_private_data_unpack(
+            &pdata, &world.remote[arg_slot(args, "rmr", MAX_REGIONS)], NULL, NULL);
+    return ret;
+}
+
 static int do_qp(const struct args *args) {
     uint32_t qp_num = 0;
     int ret = rpma_conn_get_qp_num(the_conn(args), &qp_num);
@@ -184,6 +194,7 @@ const struct command connect_commands[] = {
     {"connect", do_connect},
     {"event", do_event},
     {"pdata", do_pdata},
+    {"unpack", do_unpack},
     {"qp", do_qp},
     {"disconnect", do_disconnect},
     {"conn-delete", do_conn_delete},
