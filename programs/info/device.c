@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "info.h"
+#include "library.h"
 
 static void add_addresses(tree *device, const struct addresses *all, const char *name) {
     tree *list = add_list(device, "addresses");
@@ -108,7 +109,7 @@ static void add_opened(tree *device, struct ibv_context *context, const struct s
     if (ibv_query_device_ex(context, NULL, &attributes) != 0 ||
         rpma_peer_new(context, &peer) != 0) {
         add_no(device, "usable",
-               text_of("librpma makes no peer of the device: %s", last_error()),
+               text_of("librpma makes no peer of the device: %s", last_library_error()),
                text_of("docs/troubleshooting.md of librpma explains the line"));
         return;
     }

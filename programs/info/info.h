@@ -34,8 +34,6 @@ struct options parse_options(int argc, char **argv);
 /* quiet.c: librpma, libibverbs and librdmacm say nothing until speak(). */
 void be_quiet(void);
 void speak(void);
-/* The last error that librpma had to say since the last call, "" without one. */
-const char *last_error(void);
 
 /* system.c */
 void add_versions(tree *report);

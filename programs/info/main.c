@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "info.h"
+#include "library.h"
 
 static void add_text_or_null(tree *parent, const char *key, const char *text) {
     if (text != NULL)
@@ -26,7 +27,7 @@ static bool add_question(tree *report, const struct options *options,
     add_text_or_null(asked, "memory", options->memory);
     if (options->address == NULL)
         return true;
-    (void)last_error();
+    (void)last_library_error();
     if (device_behind(options->address, device, &is_remote)) {
         add_yes(asked, "found");
         add_text(asked, "behind", "%s", device);
@@ -34,7 +35,8 @@ static bool add_question(tree *report, const struct options *options,
         return true;
     }
     add_no(asked, "found",
-           text_of("no device of this machine leads to %s: %s", options->address, last_error()),
+           text_of("no device of this machine leads to %s: %s", options->address,
+                   last_library_error()),
            text_of("without ADDRESS, rpma-info lists the addresses that lead to devices"));
     return false;
 }

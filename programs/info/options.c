@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "info.h"
+#include "library.h"
 
 static const char usage[] =
     "usage: rpma-info [--json] [ADDRESS | --device NAME] [--memory PATH]\n"
@@ -56,16 +57,10 @@ static void take(const char **place, const char *what, const char *value) {
     *place = value;
 }
 
-static void print_version(void) {
-    const uint32_t library = rpma_version();
-    printf("rpma-info %d.%d.%d, librpma %u.%u.%u\n", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
-           RPMA_VERSION_PATCH, library >> 16, library >> 8 & 0xff, library & 0xff);
-}
-
 /* Says something and ends; a full disk or a closed pipe is a failure. */
 __attribute__((noreturn)) static void tell(bool version) {
     if (version)
-        print_version();
+        print_versions("rpma-info");
     else
         fputs(usage, stdout);
     exit(fflush(stdout) == 0 ? STATUS_POSSIBLE : STATUS_FAILED);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "info.h"
+#include "library.h"
 
 #define CAP_IPC_LOCK_BIT 14 /* linux/capability.h */
 
@@ -54,10 +55,8 @@ static void add_rdma_core(tree *versions) {
 
 void add_versions(tree *report) {
     tree *versions = add_object(report, "versions");
-    const uint32_t library = rpma_version();
     struct utsname kernel;
-    add_text(versions, "librpma", "%u.%u.%u", library >> 16, library >> 8 & 0xff,
-             library & 0xff);
+    add_text(versions, "librpma", "%s", library_version());
     add_rdma_core(versions);
     add_text(versions, "kernel", "%s", uname(&kernel) == 0 ? kernel.release : "");
 }

@@ -4,6 +4,7 @@
 // failure.c -- what failed first, to be said in one line by who began the work
 
 #include "failure.h"
+#include "library.h"
 
 #include <errno.h>
 #include <librpma.h>
@@ -16,27 +17,9 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char first[2 * TEXT_SIZE];
-static _Thread_local char reason[TEXT_SIZE]; // librpma's, of the last failed call
-
-static void keep_reason(enum rpma_log_level level, const char *file_name, const int line_no,
-                        const char *function_name, const char *message_format, ...) {
-    va_list values;
-    (void)file_name;
-    (void)line_no;
-    (void)function_name;
-    if (level > RPMA_LOG_LEVEL_ERROR)
-        return;
-    va_start(values, message_format);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    vsnprintf(reason, sizeof(reason), message_format, values);
-#pragma GCC diagnostic pop
-    va_end(values);
-    reason[strcspn(reason, "\n")] = '\0';
-}
 
 void failure_init(void) {
-    (void)rpma_log_set_function(keep_reason);
+    keep_library_errors();
 }
 
 static void note(const char *because, const char *format, va_list values) {
@@ -66,9 +49,9 @@ bool succeeds(int ret, const char *format, ...) {
         return true;
     va_list values;
     va_start(values, format);
+    const char *reason = last_library_error();
     note(*reason ? reason : rpma_err_2str(ret), format, values);
     va_end(values);
-    *reason = '\0';
     return false;
 }
 

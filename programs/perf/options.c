@@ -6,6 +6,7 @@
 #include "options.h"
 
 #include "failure.h"
+#include "library.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -80,9 +81,7 @@ static const char short_options[] = "sp:m:1o:b:d:e:i:c:t:D:n:w:jhV";
     } while (0)
 
 static void end_with_versions(void) {
-    uint32_t version = rpma_version();
-    printf("rpma-perf %d.%d.%d, librpma %u.%u.%u\n", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
-           RPMA_VERSION_PATCH, version >> 16, version >> 8 & 0xff, version & 0xff);
+    print_versions("rpma-perf");
     exit(EXIT_SUCCESS);
 }
 

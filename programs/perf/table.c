@@ -5,6 +5,8 @@
 
 #include "result.h"
 
+#include "library.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -24,9 +26,7 @@ double result_us(const struct result *result, double part) {
 
 void side_describe(struct side *side, const char *device, const char *memory) {
     struct utsname system;
-    uint32_t version = rpma_version();
-    snprintf(side->librpma, SIDE_TEXT, "%u.%u.%u", version >> 16, version >> 8 & 0xff,
-             version & 0xff);
+    snprintf(side->librpma, SIDE_TEXT, "%s", library_version());
     snprintf(side->kernel, SIDE_TEXT, "%s", uname(&system) ? "unknown" : system.release);
     snprintf(side->device, SIDE_TEXT, "%s", device);
     snprintf(side->memory, SIDE_TEXT, "%s", memory);
