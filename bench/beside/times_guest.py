@@ -164,4 +164,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Crashed as error:
+        sys.exit(str(error))
