@@ -4,6 +4,7 @@
 
 from harness import lab
 from harness.case import PORT, case, connect, connected, disconnect, listen
+from harness.network import cables, cut, mend
 from harness.side import ALL_USAGES, expect
 
 BLOCK = 4096
@@ -113,3 +114,16 @@ def written_late(test):
     client("write", mr=0, rmr=0, len=16)
     client.refuses("ERR_TIMEOUT", "wc", timeout=3000)
     client("conn-delete")
+
+
+@case("lacking", "a write behind a read completes before it", lacks=lab.ORDERED_COMPLETIONS)
+def overtaken(test):
+    """The answer to the read cannot come as long as the cable is out."""
+    cable = cables(test)[1]
+    client = connected(test)[1]
+    cut(cable)
+    client("read", mr=0, rmr=0, len=16, ctx=1)
+    client("write", mr=0, rmr=0, len=16, ctx=2)
+    expect(client.completion().ctx, 2, "first completion")
+    mend(cable)
+    expect(client.completion().ctx, 1, "second completion")

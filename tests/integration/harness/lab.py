@@ -35,12 +35,13 @@ SMALL_READS = "answers to small reads that can meet a post of this side"
 LATE_COMPLETIONS = "completions of what is posted after the end of a connection"
 EARLY_MESSAGES = "accept that notices a message which follows it at once"
 LIMITED_RETRIES = "retries that a program can limit"
+ORDERED_COMPLETIONS = "completions in the order of posting behind a read"
 REPEATED_NATIVE = "native flush or atomic write that may be repeated"
 LACKS = {
     "rxe": {REPEATED_NATIVE},
     "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, ANSWERS,
             CONNECT_IN_BACKGROUND, MANY_CONNECTIONS, REMOVAL_IN_USE, LATE_COMPLETIONS,
-            EARLY_MESSAGES, SMALL_READS, LIMITED_RETRIES},
+            EARLY_MESSAGES, SMALL_READS, LIMITED_RETRIES, ORDERED_COMPLETIONS},
 }
 
 
