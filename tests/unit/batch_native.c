@@ -126,27 +126,6 @@ static void list_is_handed_over_at_once(void **state) {
     elements = 3;
 }
 
-// Only what is in the list decides, and a reset makes a batch an ordinary one again.
-static void ordinary_lists_go_the_ordinary_way(void **state) {
-    (void)state;
-    new_batch(true, true);
-    const struct operation write = operation(OPERATION_WRITE, 1);
-    const struct operation flush = operation(OPERATION_FLUSH, 1);
-    assert_int_equal(operation_add(&write, w.h.batch), 0);
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS("ibv_post_send");
-    assert_int_equal(operation_add(&flush, w.h.batch), 0);
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_rdma_write ibv_wr_set_sge_list "
-                                 "ibv_wr_flush ibv_wr_complete"
-                               : "ibv_post_send");
-    MUST(rpma_batch_reset(w.h.batch));
-    assert_int_equal(operation_add(&write, w.h.batch), 0);
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS("ibv_post_send");
-    world_drop(&w);
-}
-
 // An atomic write to a misaligned region is an ordinary one, whose bytes go with the request.
 static void misaligned_atomic_write_goes_with_a_flush(void **state) {
     (void)state;
@@ -163,39 +142,6 @@ static void misaligned_atomic_write_goes_with_a_flush(void **state) {
     assert_int_equal(fake_posted(OPERATION_ATOMIC_WRITE)->flags,
                      IBV_SEND_FENCE | IBV_SEND_INLINE | IBV_SEND_SIGNALED);
     assert_memory_equal(fake_posted(OPERATION_ATOMIC_WRITE)->inlined, "8 bytes", 8);
-    world_drop(&w);
-}
-
-// Of a flush that the other side did not allow, nothing stays, not even the way of posting.
-static void refused_flush_leaves_an_ordinary_list(void **state) {
-    (void)state;
-    new_batch(true, true);
-    const struct operation write = operation(OPERATION_WRITE, 1);
-    assert_int_equal(operation_add(&write, w.h.batch), 0);
-    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
-    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
-    EXPECT_ERROR(
-        rpma_batch_flush(w.h.batch, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
-        RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS("ibv_post_send");
-    assert_int_equal(fake_posted_count(), 1);
-    world_drop(&w);
-}
-
-// The device knows the bounds better than the descriptor: a native flush leaves them to it.
-static void native_flush_leaves_bounds_to_the_device(void **state) {
-    (void)state;
-    new_batch(true, false);
-    if (BUILD_FLUSHES)
-        MUST(rpma_batch_flush(w.h.batch, w.h.remote, WORLD_REMOTE_SIZE, 8,
-                              RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL));
-    else
-        EXPECT_ERROR(rpma_batch_flush(w.h.batch, w.h.remote, WORLD_REMOTE_SIZE, 8,
-                                      RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL),
-                     RPMA_E_INVAL, "(emulated flush)",
-                     "dst_offset >= size of the remote region (emulated flush)",
-                     .logs = "dst_offset");
     world_drop(&w);
 }
 
@@ -305,10 +251,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(list_is_handed_over_at_once),
         TEST(elements_interrupt_a_native_list),
-        TEST(ordinary_lists_go_the_ordinary_way),
         TEST(misaligned_atomic_write_goes_with_a_flush),
-        TEST(refused_flush_leaves_an_ordinary_list),
-        TEST(native_flush_leaves_bounds_to_the_device),
         TEST(refused_native_list_is_posted_again),
         TEST(refused_run_is_posted_again),
         TEST(queued_run_is_not_posted_again),

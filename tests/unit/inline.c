@@ -8,7 +8,6 @@
 #define FLAGS (RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE)
 
 static struct world w;
-static uint32_t made; // max_inline_data of the queue pair that was asked for
 
 // What carries bytes away, in one piece and in several.
 static const enum operation_kind carriers[] = {
@@ -21,7 +20,6 @@ static void new_conn(uint32_t inline_size) {
     world_cfg(&w, &(const struct shape){.max_sge = 2});
     MUST(rpma_conn_cfg_set_inline_size(w.h.cfg, inline_size));
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
-    made = fake_last("rdma_create_qp_ex")->qp.cap.max_inline_data;
     world_connect(&w, &(const struct shape){0});
     memcpy(w.memory, "0123456789abcdefghijklmnopqrstuvwxyz", 36);
 }
@@ -44,57 +42,6 @@ static struct operation operation(enum operation_kind kind, size_t length) {
                               .value = "8 bytes",
                               .type = RPMA_FLUSH_TYPE_VISIBILITY,
                               .flags = FLAGS};
-}
-
-static void queues_have_what_was_asked_for(void **state) {
-    (void)state;
-    static const struct {
-        uint32_t wanted, made;
-    } cases[] = {{0, 8}, {7, 8}, {8, 8}, {9, 9}, {512, 512}};
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_reset();
-        new_conn(cases[i].wanted);
-        assert_int_equal(made, cases[i].made);
-        world_drop(&w);
-    }
-}
-
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap(), and
-// drivers/infiniband/sw/siw/siw_verbs.c, siw_create_qp(): EINVAL for more than the device
-// takes.
-static void request_needs_a_device_that_takes_as_much(void **state) {
-    (void)state;
-    world_peer(&w);
-    world_cfg(&w, &(const struct shape){0});
-    MUST(rpma_conn_cfg_set_inline_size(w.h.cfg, 513));
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                 RPMA_E_PROVIDER, "rdma_create_qp_ex()", "rdma_create_qp_ex()", EINVAL,
-                 .any_calls = true);
-    assert_non_null(
-        strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "max_inline_data=513"));
-    assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message,
-                           "ask for less with rpma_conn_cfg_set_inline_size()"));
-    world_drop(&w);
-}
-
-// Both have to be so: much was asked for, and the device found an argument wrong.
-static void other_refusals_are_not_about_inline_data(void **state) {
-    (void)state;
-    world_peer(&w);
-    world_cfg(&w, &(const struct shape){0});
-    for (int much = 0; much < 2; much++) {
-        const int error = much ? ENOMEM : EINVAL;
-        MUST(rpma_conn_cfg_set_inline_size(w.h.cfg, much ? 64 : 8));
-        fake_fail("rdma_create_qp_ex", 1, error);
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                     RPMA_E_PROVIDER, "rdma_create_qp_ex()", "rdma_create_qp_ex()", error,
-                     .any_calls = true);
-        assert_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "inline_size"));
-        fake_faults_off();
-    }
-    world_drop(&w);
 }
 
 static void bytes_are_copied_while_they_are_posted(void **state) {
@@ -284,9 +231,6 @@ static void too_much_beside_a_native_flush_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(queues_have_what_was_asked_for),
-        TEST(request_needs_a_device_that_takes_as_much),
-        TEST(other_refusals_are_not_about_inline_data),
         TEST(bytes_are_copied_while_they_are_posted),
         TEST(batch_copies_with_each_post),
         TEST(other_operations_ignore_the_flag),

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// batch_refused.c -- batches of which the device takes only a part: what is reported, and where
+// posting goes on
+
+#include "batches.h"
+
+#include <stdio.h>
+
+static struct world w;
+
+// The nth of the pending operations is refused.
+static void refuse(unsigned nth, int error) {
+    if (nth == 1)
+        fake_fail("ibv_post_send", 1, error);
+    else
+        fake_fail("send request", nth - 1, error);
+}
+
+// It is, and the device took the ones before it; number and all are those in the whole batch.
+static void expect_refusal(unsigned nth, unsigned number, unsigned all) {
+    char before[64];
+    uint32_t posted = UINT32_MAX;
+    snprintf(before, sizeof(before), "operation %u of %u: ", number, all);
+    refuse(nth, ENOMEM);
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER, "ibv_post_send() failed",
+                 "ibv_post_send()", ENOMEM, "ibv_post_send", .before = before);
+    assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "queue is full"));
+    assert_int_equal(posted, nth - 1);
+    batch_expect_taken(&w, 0, number - nth, nth - 1);
+    fake_faults_off();
+}
+
+// ---- what is left ----------------------------------------------------------------------
+
+// Twice in each list, at every two places; providers that name no request when all goes well
+// are like the others.
+static void posting_goes_on_with_what_was_refused(void **state) {
+    (void)state;
+    for (int keeps_bad_wr = 0; keeps_bad_wr < 2; keeps_bad_wr++)
+        for (unsigned first = 1; first <= OPS; first++)
+            for (unsigned second = first; second <= OPS; second++) {
+                fake_reset();
+                fake_device()->keeps_bad_wr = keeps_bad_wr;
+                batch_begin(&w);
+                batch_add(&w, 0, OPS);
+                expect_refusal(first, first, OPS);
+                expect_refusal(second - first + 1, second, OPS);
+                batch_post_all(&w, second - 1, OPS - second + 1);
+                batch_post_all(&w, 0, OPS); // the whole list again
+                expect_refusal(first, first, OPS);
+                batch_post_all(&w, first - 1, OPS - first + 1);
+                world_drop(&w);
+            }
+}
+
+static void operations_are_added_behind_refused_ones(void **state) {
+    (void)state;
+    for (unsigned nth = 1; nth <= OPS; nth++) {
+        fake_reset();
+        batch_begin(&w);
+        batch_add(&w, 0, OPS);
+        expect_refusal(nth, nth, OPS);
+        batch_add(&w, OPS, 1);
+        expect_refusal(1, nth, OPS + 1);
+        batch_add(&w, OPS + 1, 1);
+        batch_post_all(&w, nth - 1, MOST - nth + 1);
+        batch_post_all(&w, 0, MOST);
+        world_drop(&w);
+    }
+}
+
+static void reset_forgets_refused_operations(void **state) {
+    (void)state;
+    for (unsigned nth = 1; nth <= OPS; nth++) {
+        fake_reset();
+        batch_begin(&w);
+        batch_add(&w, 0, OPS);
+        expect_refusal(nth, nth, OPS);
+        MUST(rpma_batch_reset(w.h.batch));
+        EXPECT_CALLS("");
+        batch_post_all(&w, 0, 0);
+        batch_add(&w, 10, MOST);
+        batch_post_all(&w, 10, MOST);
+        world_drop(&w);
+    }
+}
+
+static void nobody_has_to_ask_how_many_were_posted(void **state) {
+    (void)state;
+    batch_begin(&w);
+    batch_add(&w, 0, OPS);
+    refuse(3, ENOMEM);
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, NULL), RPMA_E_PROVIDER, "ibv_post_send() failed",
+                 "ibv_post_send()", ENOMEM, "ibv_post_send", .before = "operation 3 of 6: ");
+    batch_expect_taken(&w, 0, 0, 2);
+    fake_faults_off();
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    batch_expect_taken(&w, 0, 2, OPS - 2);
+    world_drop(&w);
+}
+
+// Error numbers as in rma.c.
+static void reasons_are_told_as_far_as_the_provider_gives_them(void **state) {
+    (void)state;
+    static const struct {
+        int returned, error;
+    } cases[] = {{EINVAL, EINVAL}, {-ENOMEM, ENOMEM}, {-1, 0}};
+    batch_begin(&w);
+    batch_add(&w, 0, OPS);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        uint32_t posted = 7;
+        refuse(1, cases[i].returned);
+        EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
+                     "ibv_post_send() failed", "ibv_post_send()", cases[i].error,
+                     "ibv_post_send", .logs = "gives no reason",
+                     .before = "operation 1 of 6: ");
+        assert_int_equal(posted, 0);
+        fake_faults_off();
+    }
+    batch_post_all(&w, 0, OPS);
+    world_drop(&w);
+}
+
+// Everything is in the queue, though the device may not know: posted again, it would be there
+// twice.
+static void failed_doorbell_leaves_nothing_to_post(void **state) {
+    (void)state;
+    for (unsigned count = 1; count <= OPS; count++) {
+        char before[64];
+        uint32_t posted = 0;
+        fake_reset();
+        batch_begin(&w);
+        batch_add(&w, 0, count);
+        snprintf(before, sizeof(before), "all %u operations are queued, but: ", count);
+        fake_fail("doorbell", 1, EIO);
+        EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
+                     "ibv_post_send() failed", "ibv_post_send()", EIO, "ibv_post_send",
+                     .before = before);
+        assert_int_equal(posted, count);
+        batch_expect_taken(&w, 0, 0, count);
+        batch_post_all(&w, 0, count); // the list from its beginning
+        world_drop(&w);
+    }
+}
+
+static void doorbell_fails_behind_a_refusal(void **state) {
+    (void)state;
+    uint32_t posted = 0;
+    batch_begin(&w);
+    batch_add(&w, 0, OPS);
+    refuse(4, ENOMEM);
+    fake_fail("doorbell", 1, EIO); // whose error comes first
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER, "ibv_post_send() failed",
+                 "ibv_post_send()", EIO, "ibv_post_send", .before = "operation 4 of 6: ");
+    assert_int_equal(posted, 3);
+    batch_post_all(&w, 3, OPS - 3);
+    world_drop(&w);
+}
+
+// rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell stands for the
+// error of the refusal, so a list that is longer than the queue seems to be taken.
+static void refusal_is_seen_behind_success(void **state) {
+    (void)state;
+    for (unsigned nth = 2; nth <= OPS; nth++) {
+        char before[64];
+        uint32_t posted = 0;
+        fake_reset();
+        fake_device()->hides_refusals = true;
+        batch_begin(&w);
+        batch_add(&w, 0, OPS);
+        snprintf(before, sizeof(before), "operation %u of %u: ", nth, OPS);
+        refuse(nth, ENOMEM);
+        EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
+                     "ibv_post_send() failed", "ibv_post_send()", .calls = "ibv_post_send",
+                     .logs = "gives no reason");
+        assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, before));
+        assert_int_equal(posted, nth - 1);
+        batch_expect_taken(&w, 0, 0, nth - 1);
+        fake_faults_off();
+        batch_post_all(&w, nth - 1, OPS - nth + 1);
+        world_drop(&w);
+    }
+}
+
+static void batches_of_a_connection_are_independent(void **state) {
+    (void)state;
+    struct rpma_batch *other = NULL;
+    batch_begin(&w);
+    MUST(rpma_batch_new(w.h.conn, 1, &other));
+    batch_add(&w, 0, OPS);
+    MUST(rpma_batch_send(other, NULL, 0, 0, 1, (void *)77));
+    expect_refusal(3, 3, OPS);
+    MUST(rpma_batch_post(other, NULL));
+    assert_int_equal(fake_posted_count(), 1);
+    assert_int_equal(fake_posted(0)->wr_id, 77);
+    MUST(rpma_batch_delete(&other));
+    batch_post_all(&w, 2, OPS - 2);
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(posting_goes_on_with_what_was_refused),
+        TEST(operations_are_added_behind_refused_ones),
+        TEST(reset_forgets_refused_operations),
+        TEST(nobody_has_to_ask_how_many_were_posted),
+        TEST(reasons_are_told_as_far_as_the_provider_gives_them),
+        TEST(failed_doorbell_leaves_nothing_to_post),
+        TEST(doorbell_fails_behind_a_refusal),
+        TEST(refusal_is_seen_behind_success),
+        TEST(batches_of_a_connection_are_independent),
+    };
+    return UNIT_RUN("batch_refused", tests);
+}

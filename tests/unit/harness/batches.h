@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// batches.h -- a batch whose operations are told apart by their contexts, which count from 0
+
+#ifndef BATCHES_H
+#define BATCHES_H 1
+
+#include "world.h"
+
+enum { MOST = 8, OPS = 6 }; // there is room for, and are in most tests
+
+// A connection and a batch with room for MOST operations.
+void batch_begin(struct world *w);
+
+// Operations with the contexts from first on; the device gets them in that order.
+void batch_add(struct world *w, unsigned first, unsigned count);
+
+// The device took those contexts, from one record on, and nothing after them.
+void batch_expect_taken(const struct world *w, unsigned from, unsigned first, unsigned count);
+
+// Posts what is pending, which must be those.
+void batch_post_all(struct world *w, unsigned first, unsigned count);
+
+#endif // BATCHES_H
