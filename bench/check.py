@@ -43,7 +43,7 @@ def check_calls(build):
         call, budget = row["call"], int(row["budget"])
         share = measure.share(ours[call], int(row["predecessor"]), verbs[call])
         print(f"{call}: {ours[call]} instructions, budget {budget}; above verbs {share:.0f} % "
-              f"of the predecessor, goal {row['goal']} %")
+              f"of the original, goal {row['goal']} %")
         if ours[call] > budget:
             yield f"{call} takes {ours[call]} instructions, the budget is {budget}"
         if share > float(row["goal"]):
@@ -88,7 +88,7 @@ def check_connection(build):
         if figure not in ours:
             yield f"the program prints no '{figure}'"
             continue
-        print(f"{figure}: {ours[figure]}, budget {budget}, predecessor {row['predecessor']}")
+        print(f"{figure}: {ours[figure]}, budget {budget}, the original {row['predecessor']}")
         if ours[figure] > budget:
             yield f"{figure} is {ours[figure]}, the budget is {budget}"
 

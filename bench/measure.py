@@ -124,5 +124,5 @@ def per_call(name, lengths):
 
 
 def share(ours, predecessor, verbs):
-    """What is above the raw call, in percent of what the predecessor has above it."""
+    """What is above the raw call, in percent of what the original has above it."""
     return 100 * (ours - verbs) / (predecessor - verbs)

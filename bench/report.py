@@ -8,7 +8,7 @@ import statistics
 
 import measure
 
-TIME_GOAL = 100 / 3  # percent of the predecessor's time above the raw post
+TIME_GOAL = 100 / 3  # percent of the original's time above the raw post
 TIME_GOAL_CALLS = {"write", "read", "send", "flush"}
 LINEAR = 1.05  # exponent of size, with some room for the medians' own spread
 OURS, THEIRS = "librpma", "predecessor"

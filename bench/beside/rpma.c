@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rpma.c -- the write and its completion by librpma; runs on the predecessor too
+// rpma.c -- the write and its completion by librpma; runs on the original too
 
 #include "beside.h"
 #include "side.h"

@@ -46,7 +46,7 @@ def version(release):
     return tuple(int(part) for part in release.split("."))
 
 
-def releases_of_predecessor():
+def original_releases():
     return sorted({row["release"] for row in read_original()}, key=version)
 
 

@@ -51,7 +51,7 @@ def parse():
     options.table = (common.read_table(options.symbols) if options.symbols
                      else common.read_symbols())
     if options.releases == ["all"]:
-        options.releases = common.releases_of_predecessor() + ["today"]
+        options.releases = common.original_releases() + ["today"]
     return options
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Holds contract/errors.tsv against what the manuals of the predecessor document, whatever the
+"""Holds contract/errors.tsv against what the manuals of the original document, whatever the
 pages of this manual say: no row of theirs is lost, none is claimed to be theirs that is not."""
 
 import re
@@ -47,7 +47,7 @@ def compare_original(rows, original):
 
 
 def check_original(book):
-    """contract/errors.tsv keeps all that the predecessor's manuals document."""
+    """contract/errors.tsv keeps all that the original's manuals document."""
     tables = [contract.read_table(book.source / "contract" / path)
               for path in ("errors.tsv", "original/errors.tsv")]
     yield from compare_original(*tables)

@@ -4,7 +4,7 @@
 
 """Spoils each row of contract/errors.tsv in every way that one can think of: it is lost, has
 another code or decision, or one word, sign or part of its condition is another or missing. The
-checks of the table against the manual and the predecessor's manuals must notice each."""
+checks of the table against the manual and the original's manuals must notice each."""
 
 import re
 import sys

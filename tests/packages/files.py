@@ -6,7 +6,7 @@
 
 usage: files.py write          writes debian/librpma0.symbols from contract/symbols.tsv
        files.py symbols        debian/librpma0.symbols is what `write` would write
-       files.py predecessor    and it asks for no newer librpma0 than Debian's own of 1.2.0 does
+       files.py debian         and it asks for no newer librpma0 than Debian's own of 1.2.0 does
        files.py version        the newest entry of debian/changelog has the version of the project
        files.py spoiled        each check above fails when it should
 """
@@ -28,13 +28,13 @@ PROJECT = common.ROOT / "meson.build"
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
 # Debian wrote "1.0" for the first release at the node LIBRPMA_1.0 that still counts.
 DEBIAN_VERSIONS = {"1.0.0": "1.0"}
-# What the predecessor dropped is back since then.
+# What the original dropped is back since then.
 OWN_FIRST = "1.4.0"
 
 
 def since(releases):
     """The release from which on the symbol was never missing again."""
-    theirs = common.releases_of_predecessor()
+    theirs = common.original_releases()
     own = sorted(releases - set(theirs), key=common.version)
     if own:
         return own[0]
@@ -80,7 +80,7 @@ def entries(lines):
     return dict(line.split() for line in lines if line.startswith(" "))
 
 
-def check_predecessor(lines=None):
+def check_debian(lines=None):
     with tempfile.TemporaryDirectory(prefix="librpma-packages-") as directory:
         if not debian.cached("librpma0"):
             debian.fetch("librpma0")
@@ -111,7 +111,7 @@ def check_spoiled():
     spoiled = {
         check_symbols: [good[:old] + good[old + 1:], [*good, " rpma_never@LIBRPMA_1.4 1.4.0"],
                         [*good[:old], good[old] + ".0", *good[old + 1:]], good[::-1]],
-        check_predecessor: [good[:old] + good[old + 1:],
+        check_debian: [good[:old] + good[old + 1:],
                             [*good[:old], " rpma_write@LIBRPMA_1.0 1.4.0", *good[old + 1:]]],
         check_version: ["librpma (1.3.9-1) unstable; urgency=medium\n", "librpma 1.4.0\n"],
     }
@@ -128,7 +128,7 @@ def check_spoiled():
 
 
 def main():
-    checks = {"symbols": check_symbols, "predecessor": check_predecessor,
+    checks = {"symbols": check_symbols, "debian": check_debian,
               "version": check_version, "spoiled": check_spoiled}
     if sys.argv[1:] == ["write"]:
         SYMBOLS.write_text("\n".join(expected()) + "\n", encoding="utf-8")

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// decisions.h -- tests of what this library does differently from its predecessor, one for each
+// decisions.h -- tests of what this library does differently from the original, one for each
 // id of NEWS.md, named like it.
 //
 // They run over any librpma.so.0, so they take nothing for granted but the public header of
 // 1.0, and each says in one line what it found. decisions_check.py runs them over binaries of
-// the predecessor and compares the lines with decisions.tsv.
+// the original and compares the lines with decisions.tsv.
 
 #ifndef DECISIONS_H
 #define DECISIONS_H 1

@@ -3,13 +3,13 @@
 # Copyright 2026, the librpma developers
 #
 # decisions_check.py -- holds three lists of decisions together: what NEWS.md tells, what is
-# tested, and what the predecessor's own binaries fail.
+# tested, and what the original's own binaries fail.
 #
 #   decisions_check.py ids EXECUTABLE NEWS.md decisions.tsv
-#   decisions_check.py predecessor EXECUTABLE decisions.tsv [DIRECTORY]
+#   decisions_check.py original EXECUTABLE decisions.tsv [DIRECTORY]
 #
 # decisions.tsv says for each release what its library is caught at ("unseen: why" where it
-# cannot be). predecessor takes Debian's binary packages: those that are unpacked in
+# cannot be). original takes Debian's binary packages: those that are unpacked in
 # DIRECTORY/librpma-VERSION (by default /opt, where tools/lab has them), otherwise the one that
 # apt-get downloads here, into a cache. Nothing is installed. 77: there is no such binary.
 
@@ -64,7 +64,7 @@ def check_ids(executable, news, table):
     print(f'{len(every)} decisions in {", ".join(lists)}: {" ".join(every)}')
 
 
-# ---- the predecessor ---------------------------------------------------------------------------
+# ---- the original --------------------------------------------------------------------------------
 
 def fetch(cache):
     """The package in the cache, brought there by apt if need be, and why it is not there."""
@@ -92,7 +92,7 @@ def download():
     return directory
 
 
-def predecessors(directory):
+def originals(directory):
     """Version and library directory of each binary there is."""
     roots = sorted(glob.glob(os.path.join(directory, 'librpma-*'))) or [download()]
     for root in roots:
@@ -123,10 +123,10 @@ def judge(finding, said):
     return '' if finding in said else f'fails, but not with "{finding}":\n{said}'
 
 
-def check_predecessor(executable, path, directory='/opt'):
+def check_original(executable, path, directory='/opt'):
     table = read_table(path)
     wrong = compared = 0
-    for version, library in predecessors(directory):
+    for version, library in originals(directory):
         column = {name: row.get(version) for name, row in table.items()}
         if None in column.values():
             print(f'librpma {version} is skipped: decisions.tsv has no column for it')
@@ -141,14 +141,14 @@ def check_predecessor(executable, path, directory='/opt'):
         print(f'librpma {version} fails {len(failed)} of {len(column)} decisions; '
               f'unseen there: {" ".join(unseen)}')
     if not compared:
-        end(SKIPPED, 'skipped, no release of the predecessor that decisions.tsv knows')
+        end(SKIPPED, 'skipped, no release of the original that decisions.tsv knows')
     if wrong:
         end(1, f'{wrong} findings differ: correct decisions.tsv, or the tests')
 
 
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    checks = {'ids': check_ids, 'predecessor': check_predecessor}
+    checks = {'ids': check_ids, 'original': check_original}
     if len(sys.argv) < 4 or sys.argv[1] not in checks:
         end(2, 'usage: see the first lines of this file')
     checks[sys.argv[1]](*sys.argv[2:])

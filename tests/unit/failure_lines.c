@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // failure_lines.c -- makes one failure happen and prints what the library logs of it, for
-// failure_lines.py, which compares this library with its predecessor
+// failure_lines.py, which compares this library with the original
 //
 //   unit-failure-lines --list       the names of all failures
 //   unit-failure-lines NAME         what the library says about that failure
@@ -42,7 +42,7 @@ static const struct failure *failure_called(const char *name) {
 }
 
 static bool stand(const struct failure *failure) {
-    // Addresses that need more than 32 bits: the predecessor cuts them.
+    // Addresses that need more than 32 bits: the original cuts them.
     unsigned char desc[21];
     const struct shape shape = {.incoming =
                                     failure->stage == INCOMING || failure->stage == SERVING,
@@ -140,7 +140,7 @@ static void lay_out(void **state) {
         fake_syslog_forget();
         (void)failure->call();
         const char *text = fake_syslog(&priority);
-        // The predecessor leaves the facility to its openlog().
+        // The original leaves the facility to its openlog().
         printf("syslog\t%d\t%s", LOG_PRI(priority), text);
         (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED);
         memset(&w->h, 0, sizeof(w->h));

@@ -3,15 +3,15 @@
 # Copyright 2026, the librpma developers
 #
 # failure_lines.py -- what the log says about each failure: what the table asks for, and no less
-# than the predecessor's own binaries say
+# than the original's own binaries say
 #
 #   failure_lines.py EXECUTABLE failure_lines.tsv [decisions_check.py [DIRECTORY]]
 #
 # failure_lines.tsv has a row for each failure of EXECUTABLE: the level of the line, texts that it
-# contains (";" between them), and what the predecessor's line has and this one lacks, with the
+# contains (";" between them), and what the original's line has and this one lacks, with the
 # reason ("everything": it has no such function, and EXECUTABLE for it has no such failure). With
-# decisions_check.py, which finds the predecessor's binaries, every value, name and error text of
-# the predecessor's line has to be in this library's. 77: there is no such binary.
+# decisions_check.py, which finds the original's binaries, every value, name and error text of
+# the original's line has to be in this library's. 77: there is no such binary.
 
 import importlib.util
 import os
@@ -24,7 +24,7 @@ WARNING, DEBUG = LEVELS.index('warning'), LEVELS.index('debug')
 # L2: what a program may ask for.
 ANSWERS = {'RPMA_E_NO_EVENT', 'RPMA_E_NO_COMPLETION', 'RPMA_E_SHARED_CHANNEL',
            'RPMA_E_NOT_SHARED_CHNL'}
-# Whose lines can be compared in their layout: nothing is fatal to the predecessor.
+# Whose lines can be compared in their layout: nothing is fatal to the original.
 SHOWN = LEVELS[1:]
 KEYS = ('rkey', 'lkey')
 WORD = r'0x[0-9a-fA-F]+|\d+'
@@ -137,7 +137,7 @@ def faults_of(ours, row):
 
 
 def less_than(theirs, ours, row):
-    """What the predecessor's line has and ours lacks, but for what the table allows."""
+    """What the original's line has and ours lacks, but for what the table allows."""
     their_level, their_text = theirs.told()
     level, text = ours.told()
     allowed = texts(row['lacks'])
@@ -192,7 +192,7 @@ def check(executable, table, version=None, library=None):
             print(f'layout {place}: {theirs[place]}' +
                   ('' if same else f'\n    WRONG: ours is {ours.get(place)}'))
         if len(theirs) != 2 * len(SHOWN):
-            end(1, f'the predecessor does not write a line of each level to compare: {theirs}')
+            end(1, f'the original does not write a line of each level to compare: {theirs}')
     return wrong
 
 
@@ -213,7 +213,7 @@ def main():
         decisions_check = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(decisions_check)
         wrong = sum(check(executable, table, version, library) for version, library in
-                    decisions_check.predecessors(*(sys.argv[4:] or ['/opt'])))
+                    decisions_check.originals(*(sys.argv[4:] or ['/opt'])))
     if wrong:
         end(1, f'{wrong} findings: mend the lines, or tell the reason in {sys.argv[2]}')
     print(f'{len(table)} failures')

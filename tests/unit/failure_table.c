@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failure_table.c -- the failures that the predecessor knows as well, and the calls that meet
+// failure_table.c -- the failures that the original knows as well, and the calls that meet
 // them
 
 #include "failure_lines.h"

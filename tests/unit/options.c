@@ -149,7 +149,7 @@ static void every_address_gets_the_settings(void **state) {
 
 // ---- defaults and failures -----------------------------------------------------------------
 
-// Nothing is asked for that the predecessor does not ask for. The side that accepts takes over
+// Nothing is asked for that the original does not ask for. The side that accepts takes over
 // the type of service of the request.
 static void defaults_ask_for_nothing(void **state) {
     (void)state;

@@ -135,7 +135,7 @@ fill_root() {
     mkdir -p "$1"/mnt/fsdax "$1"/run/lab
 }
 
-# The predecessor's packages stand beside the system's libraries, where no program finds them by
+# The original's packages stand beside the system's libraries, where no program finds them by
 # chance.
 unpack_predecessor() {
     local release debs=$1/tmp/debs deb version

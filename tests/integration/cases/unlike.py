@@ -14,7 +14,7 @@ from harness.side import ALL_USAGES, LOCAL_USAGES, READ_SRC, expect
 
 from .interop import OTHER, library
 
-# As the table names them: this library, native and plain; the predecessor, likewise.
+# As the table names them: this library, native and plain; the original, likewise.
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
 SIZE = 2 << 20
 WARNING = "an operation of this connection failed"

@@ -64,7 +64,7 @@ int main(void) {
     size_t capacity = 0;
     struct args args;
 
-    // With the default function: the predecessor's library takes part in these tests as well.
+    // With the default function: the original's library takes part in these tests as well.
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO);
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_INFO);
     setvbuf(stdin, NULL, _IONBF,

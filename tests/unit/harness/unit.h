@@ -48,7 +48,7 @@ void unit_nothing_left(const char *where);
 // The call returns 0, logs no failure and does not clear errno.
 #define MUST(call) unit_must((unit_begin(), (call)), #call, __FILE__, __LINE__)
 void unit_must(int ret, const char *text, const char *file, int line);
-// The predecessor clears errno, which is a decision of its own (E12): tests that run on it too
+// The original clears errno, which is a decision of its own (E12): tests that run on it too
 // leave errno out of what they expect of success.
 extern bool unit_leaves_errno_out;
 
