@@ -22,9 +22,8 @@ static bool answer(struct server *server, const char *word) {
     return control_send(&server->session.control);
 }
 
-// rpma-perf measures flushes and does not rely on them, so it always states
-// direct write: it is what a persistent flush needs, and what the statement of
-// native operations travels with.
+// rpma-perf measures flushes and does not rely on them, so it always states direct write: it is
+// what a persistent flush needs, and what the statement of native operations travels with.
 static bool add_peer_cfg(struct server *server, struct message *out) {
     struct rpma_peer_cfg *cfg = NULL;
     unsigned char bytes[64];

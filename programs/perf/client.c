@@ -10,8 +10,7 @@
 
 #include <stdlib.h>
 
-// Another protocol, or another program, is told by what it sent with the
-// connection.
+// Another protocol, or another program, is told by what it sent with the connection.
 static bool check_greeting(const struct control *control, const struct options *options) {
     struct rpma_conn_private_data data;
     if (!succeeds(rpma_conn_get_private_data(control->link.conn, &data), "no private data"))

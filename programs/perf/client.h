@@ -19,8 +19,7 @@ struct client {
     struct json_report *json;
 };
 
-// Waits for an answer that begins with the word; what the server refuses is the
-// failure.
+// Waits for an answer that begins with the word; what the server refuses is the failure.
 bool client_await(struct client *client, const char *word);
 bool client_ask(struct client *client, const char *word, const char *answer);
 

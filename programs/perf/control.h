@@ -22,8 +22,7 @@ struct control {
     bool is_beating;
 };
 
-// Makes the connection of a request, with a receive before it is up. The
-// request is gone.
+// Makes the connection of a request, with a receive before it is up. The request is gone.
 bool control_open(struct control *control, struct rpma_peer *peer,
                   struct rpma_conn_req **request);
 void control_close(struct control *control);
@@ -35,8 +34,8 @@ enum heard { HEARD_NOTHING, HEARD_MESSAGE, HEARD_END };
 // Takes a message into control->in if one is there; never waits.
 enum heard control_take(struct control *control);
 
-// For every turn of a wait: asks the other side's device for a sign of life at
-// intervals. False: there is none.
+// For every turn of a wait: asks the other side's device for a sign of life at intervals.
+// False: there is none.
 bool control_beat(struct control *control);
 #define BEAT_MS 5000
 

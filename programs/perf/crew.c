@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// crew.c -- what one load works with: memory, connections, and threads that use
-// them
+// crew.c -- what one load works with: memory, connections, and threads that use them
 
 #include "crew.h"
 

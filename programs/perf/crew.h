@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// crew.h -- what one load works with: memory, connections, and threads that use
-// them
+// crew.h -- what one load works with: memory, connections, and threads that use them
 
 #ifndef RPMA_PERF_CREW_H
 #define RPMA_PERF_CREW_H 1
@@ -19,8 +18,7 @@
 struct crew;
 struct worker;
 
-// A connection of the load. Numbers of operations go on from the warm-up to the
-// measurement.
+// A connection of the load. Numbers of operations go on from the warm-up to the measurement.
 struct lane {
     struct crew *crew;
     struct worker *worker;
@@ -105,11 +103,9 @@ static inline bool crew_is_stopped(const struct crew *crew) {
     return atomic_load_explicit(&crew->stop, memory_order_relaxed);
 }
 
-// Waits for completions as the plan says. False: it failed, or the crew is
-// stopped.
+// Waits for completions as the plan says. False: it failed, or the crew is stopped.
 bool worker_wait(struct worker *worker, struct rpma_cq *cq);
-// Takes completions of both CQs and hands them on. Number of them, -1: it
-// failed.
+// Takes completions of both CQs and hands them on. Number of them, -1: it failed.
 int worker_take(struct worker *worker,
                 bool (*handle)(struct lane *lane, const struct ibv_wc *wc, uint64_t now));
 

@@ -22,13 +22,11 @@ void failure_init(void) {
     keep_library_errors();
 }
 
-static void note(const char *because, const char *format, va_list values) {
+__attribute__((format(printf, 2, 0))) static void note(const char *because, const char *format,
+                                                       va_list values) {
     pthread_mutex_lock(&lock);
     if (!*first) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
         vsnprintf(first, TEXT_SIZE, format, values);
-#pragma GCC diagnostic pop
         size_t used = strlen(first);
         if (because)
             snprintf(first + used, sizeof(first) - used, ": %s", because);
@@ -72,10 +70,7 @@ void complain(const char *format, ...) {
     va_list values;
     char line[2 * TEXT_SIZE];
     va_start(values, format);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
     vsnprintf(line, sizeof(line), format, values);
-#pragma GCC diagnostic pop
     va_end(values);
     fprintf(stderr, "rpma-perf: %s\n", line);
 }

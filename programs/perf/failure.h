@@ -13,12 +13,10 @@
 // Keeps what librpma says about its failures, instead of syslog.
 void failure_init(void);
 
-// Notes what failed, unless something did already. Any thread may call it.
-// Returns false.
+// Notes what failed, unless something did already. Any thread may call it. Returns false.
 bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// The same with librpma's reason behind it. Returns true, and notes nothing, if
-// ret is 0.
+// The same with librpma's reason behind it. Returns true, and notes nothing, if ret is 0.
 bool succeeds(int ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // What was noted, or NULL; it stays until it is forgotten.

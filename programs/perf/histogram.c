@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// histogram.c -- counts of durations, in buckets whose width grows with the
-// value
+// histogram.c -- counts of durations, in buckets whose width grows with the value
 
 #include "histogram.h"
 

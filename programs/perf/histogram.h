@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// histogram.h -- counts of durations, in buckets whose width grows with the
-// value
+// histogram.h -- counts of durations, in buckets whose width grows with the value
 //
-// A value below 2^HISTOGRAM_BITS has a bucket of its own. Above, each power of
-// two is split into 2^(HISTOGRAM_BITS - 1) buckets, and a bucket is told by its
-// greatest value: what comes out is never below what went in, and at most
-// 2^-(HISTOGRAM_BITS - 1), which is 1/256, above it.
+// A value below 2^HISTOGRAM_BITS has a bucket of its own. Above, each power of two is split
+// into 2^(HISTOGRAM_BITS - 1) buckets, and a bucket is told by its greatest value: what comes
+// out is never below what went in, and at most 2^-(HISTOGRAM_BITS - 1), which is 1/256, above
+// it.
 
 #ifndef RPMA_PERF_HISTOGRAM_H
 #define RPMA_PERF_HISTOGRAM_H 1
@@ -30,8 +29,8 @@ void histogram_reset(struct histogram *histogram);
 void histogram_add(struct histogram *histogram, uint64_t value);
 void histogram_merge(struct histogram *histogram, const struct histogram *other);
 
-// The least bucket value that at least this part (0 to 1) of all values does
-// not exceed; never more than the maximum; 0 when there is none.
+// The least bucket value that at least this part (0 to 1) of all values does not exceed; never
+// more than the maximum; 0 when there is none.
 uint64_t histogram_at(const struct histogram *histogram, double part);
 double histogram_mean(const struct histogram *histogram);
 

@@ -144,8 +144,7 @@ static bool post(struct lane *lane, size_t place, struct rpma_batch *batch) {
     struct step step = step_of(lane, place);
     step.batch = batch;
     uint64_t every = plan_signal_every(plan);
-    // Within a prepared batch the number is that of the place, which gives the
-    // same answer.
+    // Within a prepared batch the number is that of the place, which gives the same answer.
     bool is_signaled = ((batch ? place : lane->posted) + 1) % every == 0;
     int completion = is_signaled ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
     return succeeds(operation_post(lane->crew->operation, &step, completion), "cannot post %s",

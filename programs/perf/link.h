@@ -16,12 +16,11 @@ struct link {
     bool has_ended;
 };
 
-// With limits for retries, so that a lost peer is noticed where the device can.
-// NULL: fails.
+// With limits for retries, so that a lost peer is noticed where the device can. NULL: fails.
 struct rpma_conn_cfg *link_cfg(void);
 
-// Connects or accepts and waits until the connection is up; the request is gone
-// in any case. kind, session, number: go to the other side as private data.
+// Connects or accepts and waits until the connection is up; the request is gone in any case.
+// kind, session, number: go to the other side as private data.
 bool link_open(struct link *link, struct rpma_conn_req **request, const char *kind,
                uint64_t session, uint64_t number);
 void link_close(struct link *link);
@@ -29,8 +28,7 @@ void link_close(struct link *link);
 // Takes the events that wait. False: the connection is over.
 bool link_is_up(struct link *link);
 
-// What the other side sent with the connection: another protocol, or no
-// rpma-perf, is told.
+// What the other side sent with the connection: another protocol, or no rpma-perf, is told.
 struct greeting {
     bool is_ours; // an rpma-perf
     unsigned protocol;

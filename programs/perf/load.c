@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// load.c -- the client's side of a load: how much is posted, and how long each
-// operation takes
+// load.c -- the client's side of a load: how much is posted, and how long each operation takes
 
 #include "load.h"
 
@@ -18,8 +17,7 @@ static void complete(struct lane *lane, uint64_t now) {
     atomic_fetch_add_explicit(&lane->worker->progress, 1, memory_order_relaxed);
 }
 
-// A message of the server: the echo of the oldest message, or the news of more
-// receives.
+// A message of the server: the echo of the oldest message, or the news of more receives.
 static bool handle_receive(struct lane *lane, uint64_t now) {
     const struct plan *plan = &lane->crew->plan;
     bool is_echoed = lane->crew->operation->is_echoed;
@@ -91,8 +89,8 @@ static void begin(struct worker *worker, uint64_t count) {
     histogram_reset(&worker->histogram);
 }
 
-// Posts and takes completions until the count, or the time, is reached and
-// nothing is under way.
+// Posts and takes completions until the count, or the time, is reached and nothing is under
+// way.
 static bool run(struct worker *worker, uint64_t count, uint64_t duration_ns) {
     uint64_t until = now_ns() + duration_ns;
     begin(worker, count);
@@ -105,8 +103,7 @@ static bool run(struct worker *worker, uint64_t count, uint64_t duration_ns) {
             return false;
         if (!is_open && !worker->under_way)
             return true;
-        // Where nothing is under way, it is for the completions of messages that it
-        // waits.
+        // Where nothing is under way, it is for the completions of messages that it waits.
         struct rpma_cq *cq = worker->rcq && worker->under_way ? worker->rcq : worker->cq;
         if (!taken && !worker_wait(worker, cq))
             return false;

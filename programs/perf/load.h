@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// load.h -- the client's side of a load: how much is posted, and how long each
-// operation takes
+// load.h -- the client's side of a load: how much is posted, and how long each operation takes
 
 #ifndef RPMA_PERF_LOAD_H
 #define RPMA_PERF_LOAD_H 1

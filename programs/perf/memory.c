@@ -53,8 +53,7 @@ static bool find_size(int fd, struct memory *memory, const char *path) {
     return memory->size ? true : fail("%s is empty: its size is what can be used", path);
 }
 
-// Only on FS-DAX may a mapping be synchronous; elsewhere the page cache is in
-// between.
+// Only on FS-DAX may a mapping be synchronous; elsewhere the page cache is in between.
 static bool map(int fd, struct memory *memory, const char *path) {
     const int protection = PROT_READ | PROT_WRITE;
     if (!memory->kind) {

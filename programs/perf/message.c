@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// message.c -- what the two sides say to each other: a word, and lines
-// KEY=VALUE behind it
+// message.c -- what the two sides say to each other: a word, and lines KEY=VALUE behind it
 
 #include "message.h"
 
@@ -65,8 +64,7 @@ bool message_is(const struct message *message, const char *word) {
            message->text[length] == '\n';
 }
 
-// The place behind "KEY=" at the beginning of a line; *length up to the end of
-// that line.
+// The place behind "KEY=" at the beginning of a line; *length up to the end of that line.
 static const char *find(const struct message *message, const char *key, size_t *length) {
     const char *end = message->text + message->length;
     size_t key_length = strlen(key);

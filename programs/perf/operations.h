@@ -39,8 +39,7 @@ struct operation {
 #define OPERATION_COUNT 8
 extern const struct operation operations[OPERATION_COUNT];
 
-// Posts the operation, with its flush if it has one; completion:
-// RPMA_F_COMPLETION_*.
+// Posts the operation, with its flush if it has one; completion: RPMA_F_COMPLETION_*.
 int operation_post(const struct operation *operation, const struct step *step, int completion);
 int step_flush(const struct step *step, enum rpma_flush_type type, int flags);
 

@@ -100,8 +100,7 @@ static uint64_t number(int letter, const char *text, uint64_t min, uint64_t max)
     return value;
 }
 
-// A number that is a setting of the plan; an option without argument sets it
-// to 1.
+// A number that is a setting of the plan; an option without argument sets it to 1.
 static void read_setting(struct options *options, int letter) {
     for (size_t i = 0; i < setting_count; i++)
         if (!strcmp(settings[i].name, name_of(letter)))
@@ -139,8 +138,7 @@ static void add_sizes(struct options *options, char *text) {
         add_size(options, size);
 }
 
-// Hands on the parts of a list; an empty one as well, which is refused as any
-// bad value.
+// Hands on the parts of a list; an empty one as well, which is refused as any bad value.
 static void read_list(struct options *options, const char *text,
                       void (*add)(struct options *options, char *part)) {
     char *copy = strdup(text), *rest = copy, *part;
@@ -215,8 +213,7 @@ static void read_option(struct options *options, int letter) {
     }
 }
 
-// Those that are only for one side: the server takes all settings from the
-// client.
+// Those that are only for one side: the server takes all settings from the client.
 static bool is_for_server(int letter) {
     return strchr("sp1m", letter) != NULL;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pattern.c -- data that says which operation of which connection it belongs
-// to, and where
+// pattern.c -- data that says which operation of which connection it belongs to, and where
 
 #include "pattern.h"
 
@@ -10,8 +9,7 @@
 
 #define WORD sizeof(uint64_t)
 
-// The finalizer of splitmix64: each bit of the input changes half of the
-// output.
+// The finalizer of splitmix64: each bit of the input changes half of the output.
 static uint64_t mix(uint64_t value) {
     value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);

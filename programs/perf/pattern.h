@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pattern.h -- data that says which operation of which connection it belongs
-// to, and where
+// pattern.h -- data that says which operation of which connection it belongs to, and where
 
 #ifndef RPMA_PERF_PATTERN_H
 #define RPMA_PERF_PATTERN_H 1
@@ -11,8 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Every byte depends on its position, on the connection and on the number of
-// the operation.
+// Every byte depends on its position, on the connection and on the number of the operation.
 void pattern_fill(void *memory, size_t size, uint64_t connection, uint64_t number);
 
 // The position of the first byte that is wrong, or size.

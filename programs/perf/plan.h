@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// plan.h -- what one load is: the client decides, and tells the server all of
-// it
+// plan.h -- what one load is: the client decides, and tells the server all of it
 
 #ifndef RPMA_PERF_PLAN_H
 #define RPMA_PERF_PLAN_H 1
@@ -13,8 +12,8 @@
 #define ELEMENTS_MAX 32
 #define SIZE_MAX_OF_OPERATION (UINT64_C(1) << 30)
 #define ATOMIC_SIZE 8
-// Transfers begin at multiples of it: rdma_rxe misplaces others in memory that
-// it pages on demand.
+// Transfers begin at multiples of it: rdma_rxe misplaces others in memory that it pages on
+// demand.
 #define SLOT_ALIGNMENT 4096
 
 struct plan {
@@ -31,8 +30,7 @@ struct plan {
     uint64_t verify;
 };
 
-// A setting of the plan: its name in messages, in JSON and as an option, and
-// its range.
+// A setting of the plan: its name in messages, in JSON and as an option, and its range.
 struct setting {
     const char *name;
     size_t offset;
@@ -46,8 +44,7 @@ uint64_t *plan_field(struct plan *plan, const struct setting *setting);
 uint64_t plan_value(const struct plan *plan, const struct setting *setting);
 
 void plan_add_to(const struct plan *plan, struct message *message);
-// False: a setting is missing or out of its range, or they do not fit each
-// other; says so.
+// False: a setting is missing or out of its range, or they do not fit each other; says so.
 bool plan_get_from(struct plan *plan, const struct message *message);
 
 // What does not fit together in a plan, or NULL.

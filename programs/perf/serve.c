@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// serve.c -- the server's side of a load: echoing and taking messages, and
-// looking at the data
+// serve.c -- the server's side of a load: echoing and taking messages, and looking at the data
 
 #include "serve.h"
 

@@ -19,8 +19,7 @@ struct server {
     bool is_busy; // from a plan to its result
 };
 
-// Performs what the client's message asks for, and answers it. False: the
-// client is lost.
+// Performs what the client's message asks for, and answers it. False: the client is lost.
 bool server_answer(struct server *server);
 // Tells the client, and the operator, what failed.
 bool server_refuse(struct server *server);

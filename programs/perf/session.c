@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.c -- a client and its server: what either of them has to look at
-// while it waits
+// session.c -- a client and its server: what either of them has to look at while it waits
 
 #include "session.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.h -- a client and its server: what either of them has to look at
-// while it waits
+// session.h -- a client and its server: what either of them has to look at while it waits
 
 #ifndef RPMA_PERF_SESSION_H
 #define RPMA_PERF_SESSION_H 1
@@ -25,8 +24,7 @@ enum news { NEWS_NONE, NEWS_MESSAGE, NEWS_REQUEST, NEWS_WORKER, NEWS_LOST, NEWS_
 // Waits for the first of them, or until the time is over.
 enum news session_wait(struct session *session, int milliseconds);
 
-// The device behind an address of this machine, or on the way to one of
-// another.
+// The device behind an address of this machine, or on the way to one of another.
 bool session_open_peer(struct session *session, const char *address,
                        enum rpma_util_ibv_context_type type);
 

@@ -13,8 +13,7 @@
 #define PATIENCE_MS 60000   // how long nothing may happen before the other side counts as lost
 #define WAKE_SIGNAL SIGUSR1 // ends a worker's wait for completions
 
-// SIGINT and SIGTERM ask for the end. They are held back except while
-// wait_for() waits.
+// SIGINT and SIGTERM ask for the end. They are held back except while wait_for() waits.
 void signals_init(void);
 bool is_stopping(void);
 
