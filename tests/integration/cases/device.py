@@ -7,7 +7,7 @@ import glob
 import os
 
 from harness import lab
-from harness.case import (PORT, case, connect, connected, disconnect, listen)
+from harness.case import PORT, case, connected, disconnect, listen
 from harness.side import (FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, SEND, WRITE_DST, Failed,
                           expect)
 
@@ -16,6 +16,7 @@ BLOCK = 4096
 
 @case("device", "a region for writes and flushes can be read as well")
 def flush_grants_read(test):
+    """rpma_security(7) and rpma_mr_reg(3)."""
     server, client = connected(test, usage=WRITE_DST | FLUSH_VISIBILITY)
     server("fill", len=BLOCK, seed=1)
     client("read", mr=0, rmr=0, len=BLOCK)
@@ -37,6 +38,7 @@ def write_grants_no_read(test):
 @case("device", "what a region is registered for locally is not kept apart: {usage} sends and "
       "is written from", [{"usage": "READ_SRC"}, {"usage": "SEND"}])
 def local_usage(test, usage):
+    """rpma_mr_reg(3): the device does not keep apart what this side does with a region."""
     server, client = connected(test)
     client("memory", mr=1, size=BLOCK)
     client("reg", mr=1, usage={"READ_SRC": READ_SRC, "SEND": SEND}[usage])
@@ -109,6 +111,7 @@ def receives_end(test):
 
 @case("device", "a server's ESTABLISHED comes once the client takes its own")
 def handshake(test):
+    """librpma(7), "Steps of a client": librdmacm answers for the client when it takes the event."""
     server, client = test.peers()
     listen(server)
     client("req-new", addr=server.address, port=PORT)

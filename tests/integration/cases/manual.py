@@ -8,26 +8,11 @@ import subprocess
 
 from harness import lab
 from harness.case import PORT, case, connect, connected, disconnect, listen, share_region
-from harness.side import FLUSH_VISIBILITY, READ_SRC, SEND, WRITE_DST, expect
+from harness.side import SEND, expect
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))))
 BOTH = ("native", "plain")
-
-
-@case("manual", "the server's ESTABLISHED waits until the client has taken its own")
-def handshake(test):
-    """librpma(7), "Steps of a client": librdmacm answers for the client when it takes the event."""
-    server, client = test.peers()
-    listen(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
-    server("next-req")
-    server("connect")
-    server.refuses("ERR_TIMEOUT", "event", timeout=2000)
-    client.event("ESTABLISHED")
-    server.event("ESTABLISHED")
-    disconnect(client, server)
 
 
 @case("manual", "a write before a message can be seen when the message is received, {rounds} rounds",
@@ -43,35 +28,6 @@ def message_after_write(test, rounds):
         expect(server.completion(opcode="RECV").ctx, number, "op_context")
         server("check", len=16384, seed=number)
         client.completion(opcode="SEND")
-    disconnect(client, server)
-
-
-@case("manual", "a region that may be flushed and written to can be read")
-def flush_grants_read(test):
-    """rpma_security(7) and rpma_mr_reg(3)."""
-    server, client = connected(test, usage=WRITE_DST | FLUSH_VISIBILITY)
-    server("fill", len=64, seed=3)
-    client("read", mr=0, rmr=0, len=64)
-    client.completion(opcode="READ")
-    client("check", len=64, seed=3)
-    disconnect(client, server)
-
-
-@case("manual", "a region of usage {usage} of this side can be written and sent from",
-      [{"usage": SEND}, {"usage": READ_SRC}])
-def local_usages(test, usage):
-    """rpma_mr_reg(3): the device does not keep apart what this side does with a region."""
-    server, client = connected(test)
-    client("memory", mr=1, size=4096)
-    client("reg", mr=1, usage=usage)
-    client("fill", mr=1, len=64, seed=4)
-    client("write", mr=1, rmr=0, len=64)
-    client.completion(opcode="WRITE")
-    server("recv", mr=0, off=4096, len=64)
-    client("send", mr=1, len=64)
-    client.completion(opcode="SEND")
-    server.completion(opcode="RECV")
-    server("check", len=64, seed=4)
     disconnect(client, server)
 
 
