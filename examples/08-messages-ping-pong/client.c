@@ -32,7 +32,8 @@ int main(int argc, char *argv[]) {
         if (round > 0)
             post_receive(&side, srq, NULL, conn);
         messages->outgoing = htobe64(number);
-        send_message(&side, &completions);
+        send_message(&side, conn);
+        await_operation(&completions);
         await_receive(&completions);
         if (be64toh(messages->incoming) != number + 1)
             fail("the answer to %d is wrong", (int)number);

@@ -38,10 +38,9 @@ static inline void post_receive(struct side *side, struct rpma_srq *srq,
         CALL(rpma_recv(conn, side->mr, offset, sizeof(uint64_t), NULL));
 }
 
-static inline void send_message(struct side *side, struct completions *completions) {
-    CALL(rpma_send(completions->conn, side->mr, offsetof(struct messages, outgoing),
-                   sizeof(uint64_t), RPMA_F_COMPLETION_ALWAYS, NULL));
-    await_operation(completions);
+static inline void send_message(struct side *side, struct rpma_conn *conn) {
+    CALL(rpma_send(conn, side->mr, offsetof(struct messages, outgoing), sizeof(uint64_t),
+                   RPMA_F_COMPLETION_ALWAYS, NULL));
 }
 
 #endif

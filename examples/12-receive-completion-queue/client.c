@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- sends several messages at once; the answer arrives in a CQ of its own
+// client.c -- sends several messages at once; the answers arrive in a CQ of their own
 
 #include "sum.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct program program = {
-    .does = "Sends eight numbers to the server, which answers with their sum.",
+    .does = "Sends eight numbers to the server, which answers with sums of them.",
     .variant = "--shared-channel",
 };
 
@@ -17,19 +17,21 @@ int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_client_side(&args, sizeof(struct content), USAGE);
     struct content *content = (void *)side.memory.ptr;
-    struct rpma_conn_cfg *cfg = make_conn_cfg(1, args.variant);
+    struct rpma_conn_cfg *cfg = make_conn_cfg(2, args.variant);
     struct rpma_conn_req *req;
-    uint64_t sum = 0;
+    uint64_t sums[2] = {0};
 
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, cfg, &req));
-    CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, sum), sizeof(uint64_t),
-                            NULL));
+    for (size_t half = 0; half < 2; half++)
+        CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, sums[half]),
+                                sizeof(uint64_t), NULL));
     struct rpma_conn *conn = establish(&req, NULL);
     struct completions completions = completions_of(conn, NULL, args.variant);
 
     for (size_t i = 0; i < NUMBERS; i++) {
         uint64_t number = (i + 1) * (i + 1);
-        sum += number;
+        sums[0] += i < NUMBERS / 2 ? number : 0;
+        sums[1] += number;
         content->numbers[i] = htobe64(number);
         // Only the last send says when it is done; the others are done by then.
         CALL(rpma_send(conn, side.mr, i * sizeof(uint64_t), sizeof(uint64_t),
@@ -37,10 +39,12 @@ int main(int argc, char *argv[]) {
                        NULL));
     }
     await_operation(&completions);
-    await_receive(&completions);
-    if (be64toh(content->sum) != sum)
-        fail("the server's sum is wrong");
-    printf("client: the server says that the sum is %d, all right\n", (int)sum);
+    for (size_t half = 0; half < 2; half++) {
+        await_receive(&completions);
+        if (be64toh(content->sums[half]) != sums[half])
+            fail("the server's sum is wrong");
+    }
+    printf("client: the server says that the sum is %d, all right\n", (int)sums[1]);
 
     disconnect(&conn);
     CALL(rpma_conn_cfg_delete(&cfg));

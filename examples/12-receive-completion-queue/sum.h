@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* sum.h -- the client sends numbers, the server answers with their sum */
+/* sum.h -- the client sends numbers, the server answers with sums of them */
 
 #ifndef SUM_H
 #define SUM_H 1
@@ -13,7 +13,7 @@
 
 struct content {
     uint64_t numbers[NUMBERS]; /* big-endian, one message each */
-    uint64_t sum;              /* big-endian */
+    uint64_t sums[2];          /* big-endian: of the first half of the numbers, of all */
 };
 
 #endif
