@@ -8,6 +8,7 @@ import os
 
 from harness import lab
 from harness.case import PORT, case, connected, disconnect, listen
+from harness.network import cables, disturbed
 from harness.side import (FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, SEND, WRITE_DST, Failed,
                           expect)
 
@@ -204,6 +205,42 @@ def repeated(test, verb, status):
         expect(client.completion(status).ctx, 3, "op_context")
     else:
         client.refuses("ERR_TIMEOUT", "wc", timeout=3000)
+
+
+def duplicates(device):
+    """How many requests have come to the device again, after it had served them."""
+    with open(f"/sys/class/infiniband/{device}/ports/1/hw_counters/duplicate_request",
+              encoding="utf-8") as file:
+        return int(file.read())
+
+
+@case("device", "the answer to a {verb} gets lost, rdma_rxe asks again: {status}",
+      [{"verb": "flush", "status": "no completion"}, {"verb": "read", "status": "SUCCESS"}],
+      limit=60, needs=(lab.NATIVE_OPERATIONS,))
+def answered_again(test, verb, status):
+    """
+    A defect of the kernel: rxe_prepare_res() does not note the packet's number of a flush, so
+    duplicate_request() does not find it, drops what was repeated and answers no more. With the
+    retry count 7 rxe_completer() repeats for ever. The answer to what follows ends it.
+    """
+    way_to_client = cables(test)[1:]
+    server, client = connected(test)
+    before = duplicates("rxe1")
+    arguments = {"persistent": 0} if verb == "flush" else {"mr": 0}
+    with disturbed(way_to_client, "loss", "100%"):
+        client(verb, rmr=0, len=8, ctx=1, **arguments)
+        while duplicates("rxe1") == before:
+            client.refuses("ERR_TIMEOUT", "wc", timeout=50)
+    if status == "SUCCESS":
+        expect(client.completion(timeout=10000).ctx, 1, "op_context")
+    else:
+        repeated_until_now = duplicates("rxe1")
+        while duplicates("rxe1") < repeated_until_now + 3:
+            client.refuses("ERR_TIMEOUT", "wc", timeout=200)
+        client("write", mr=0, rmr=0, len=8, ctx=2)
+        expect([(one.ctx, one.status) for one in client.completions(2)],
+               [(1, "SUCCESS"), (2, "SUCCESS")], "completions")
+    disconnect(client, server)
 
 
 PAGE = 4096
