@@ -4,10 +4,11 @@
 
 """What users of the source get who have no checkout. Needs no network.
 
-usage: source.py tarball DIRECTORY       meson dist makes a tarball there, which builds and passes the suites
-                                         unit, abi and man on its own
-       source.py subproject [TARBALL]    a project of another builds with librpma as its subproject: from the
-                                         working tree, or from TARBALL by a wrap file as tools/release writes it
+usage: source.py tarball DIRECTORY [TARBALL]    TARBALL, or without it one that meson dist makes there, builds
+                                                and passes the suites unit, abi and man on its own
+       source.py subproject [TARBALL]           a project of another builds with librpma as its subproject: from
+                                                the working tree, or from TARBALL by a wrap file as tools/release
+                                                writes it
 """
 
 import json
@@ -32,11 +33,16 @@ executable('program', 'program.c', dependencies: librpma)
 """
 
 
-def check_tarball(directory):
+def make_tarball(directory):
     build = directory / "build"
     common.run(["meson", "setup", build, common.ROOT, "-Dexamples=disabled", "-Dbench=disabled"])
     common.run(["meson", "dist", "-C", build, "--no-tests", "--allow-dirty"])
     tarball, = (build / "meson-dist").glob("librpma-*.tar.xz")
+    return tarball
+
+
+def check_tarball(directory, tarball=None):
+    tarball = tarball or make_tarball(directory)
     common.run(["tar", "-xf", tarball, "-C", directory])
     source = directory / tarball.name.removesuffix(".tar.xz")
     alone = directory / "alone"
@@ -90,11 +96,11 @@ def main():
     if kind == "subproject" and len(rest) <= 1:
         tarball = pathlib.Path(rest[0]).resolve() if rest else None
         common.finish("source", [lambda: check_subproject(tarball)])
-    elif kind == "tarball" and len(rest) == 1:
-        directory = pathlib.Path(rest[0]).resolve()
+    elif kind == "tarball" and 1 <= len(rest) <= 2:
+        directory, *given = (pathlib.Path(path).resolve() for path in rest)
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        common.finish("source", [lambda: check_tarball(directory)])
+        common.finish("source", [lambda: check_tarball(directory, *given)])
     else:
         sys.exit(__doc__)
 
