@@ -14,10 +14,12 @@
 
 #define PORT "7305"
 
+// Nobody flushes the client's memory. A device that flushes natively refuses memory that is not
+// persistent to be flushed like that, and release 1.3.0 does not ask again without it.
 enum {
     USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
-            RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
-            RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
+            RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV,
+    FLUSHED = USAGE | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
 };
 
 void life_fail(const char *file, int line, const char *text, int ret, bool is_call) {
@@ -52,13 +54,13 @@ static unsigned char *map_file(const char *path) {
     return memory;
 }
 
-static void register_memory(struct life *life, struct side *side, const char *file) {
+static void register_memory(struct life *life, struct side *side, const char *file, int usage) {
     side->memory = file ? map_file(file)
                         : mmap(NULL, LIFE_MEMORY, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(side->memory != MAP_FAILED);
     memset(side->memory, 0, LIFE_MEMORY);
-    MUST(rpma_mr_reg(life->peer, side->memory, LIFE_MEMORY, USAGE, &side->mr));
+    MUST(rpma_mr_reg(life->peer, side->memory, LIFE_MEMORY, usage, &side->mr));
 }
 
 void life_open(struct life *life, int argc, char *argv[]) {
@@ -70,8 +72,8 @@ void life_open(struct life *life, int argc, char *argv[]) {
     MUST(rpma_peer_new(device, &life->peer));
     const char *file = argc > 2 ? argv[2] : NULL;
     life->persistent = file || !life->on_device;
-    register_memory(life, &life->client, NULL);
-    register_memory(life, &life->server, file);
+    register_memory(life, &life->client, NULL, USAGE);
+    register_memory(life, &life->server, file, FLUSHED);
     MUST(rpma_ep_listen(life->peer, life->address, PORT, &life->ep));
 }
 
