@@ -29,7 +29,7 @@ use_root() {
     root=$cache/root-$kind-$release-$(digest "$included" "$(declare -f fill_package_root)")
     "$checkout/tools/setup" lab
     mkdir -p -- "$cache"
-    with_lock prepare step "the Debian $release root for $kind" "$root" fill_package_root
+    [[ -d $root ]] || with_lock prepare step "the Debian $release root for $kind" "$root" fill_package_root
     touch -c -- "$root"
 }
 
