@@ -4,8 +4,8 @@
 
 from harness import lab
 from harness.case import PORT, case, connect, connected, disconnect, listen
-from harness.network import cables, cut, mend
-from harness.side import ALL_USAGES, expect
+from harness.network import cables, cut, disturbed, mend, overtaken
+from harness.side import ALL_USAGES, RECV, SEND, expect
 
 BLOCK = 4096
 
@@ -87,6 +87,31 @@ def no_receive(test):
     client.completion(opcode="SEND")
     client.event("CLOSED")
     server.event("CLOSED")
+
+
+@case("lacking", "a server that sends first loses a connection whose client gets the message with "
+      "the answer", lacks=lab.SERVER_FIRST)
+def server_first(test):
+    """librpma(7), "Messages": the message overtakes the answer, so TCP delivers both at once."""
+    server, client = test.peers()
+    _, to_client = cables(test)
+    server("memory", size=64)
+    server("reg", usage=SEND)
+    client("memory", size=64)
+    client("reg", usage=RECV)
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("req-recv", mr=0, len=64, ctx=7)
+    client("connect")
+    server("next-req")
+    with disturbed([to_client], "delay", "2s"):
+        server("connect")
+        server.event("ESTABLISHED")
+        overtaken(to_client)
+        server("send", mr=0, len=8)
+        client.event("LOST")
+        expect(client.completion("WR_FLUSH_ERR").ctx, 7, "op_context")
+        server.event("CLOSED")
 
 
 @case("lacking", "the 49th connection of a process is refused with a line; there is room again "

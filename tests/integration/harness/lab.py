@@ -34,6 +34,7 @@ REMOVAL_IN_USE = "removal of a device that programs hold open"
 SMALL_READS = "answers to small reads that can meet a post of this side"
 LATE_COMPLETIONS = "completions of what is posted after the end of a connection"
 EARLY_MESSAGES = "accept that notices a message which follows it at once"
+SERVER_FIRST = "client that takes a message together with the answer to its request"
 LIMITED_RETRIES = "retries that a program can limit"
 ORDERED_COMPLETIONS = "completions in the order of posting behind a read"
 REPEATED_NATIVE = "native flush or atomic write that may be repeated"
@@ -41,7 +42,7 @@ LACKS = {
     "rxe": {REPEATED_NATIVE},
     "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, ANSWERS,
             CONNECT_IN_BACKGROUND, MANY_CONNECTIONS, REMOVAL_IN_USE, LATE_COMPLETIONS,
-            EARLY_MESSAGES, SMALL_READS, LIMITED_RETRIES, ORDERED_COMPLETIONS},
+            EARLY_MESSAGES, SERVER_FIRST, SMALL_READS, LIMITED_RETRIES, ORDERED_COMPLETIONS},
 }
 
 

@@ -34,6 +34,11 @@ def room_for_early_messages(test):
         test.undo.enter_context(disturbed(PORTS[1:], "delay", "50ms"))
 
 
+def overtaken(port):
+    """What is delayed on the way to this host stays so; what is sent from now on is not."""
+    lab.run("tc", "qdisc", "change", "dev", port, "root", "netem", "delay", "0ms")
+
+
 @contextlib.contextmanager
 def disturbed(ports, *how):
     """What goes to these hosts is delayed, lost or reordered meanwhile, in netem's words."""
