@@ -46,11 +46,12 @@ def local_usage(test, usage):
     client("fill", mr=1, len=BLOCK, seed=1)
     client("write", mr=1, rmr=0, len=BLOCK)
     client.completion(opcode="WRITE")
-    server("check", len=BLOCK, seed=1)
-    server("recv", mr=0, len=BLOCK)
+    server("recv", mr=0, off=BLOCK, len=BLOCK)
     client("send", mr=1, len=BLOCK)
     client.completion(opcode="SEND")
     server.completion(opcode="RECV")
+    for offset in (0, BLOCK):
+        server("check", off=offset, len=BLOCK, seed=1)
     disconnect(client, server)
 
 
