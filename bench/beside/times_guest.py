@@ -22,7 +22,7 @@ import time
 
 TIMES = {64: 1024, 4096: 1024, 65536: 320}
 SLICED_TIMES = 100  # where each transfer waits for the scheduler
-TRIES = 5  # of perftest, whose ib_write_bw ends by SIGSEGV now and then
+TRIES = 5  # of perftest, whose ib_write_bw ends by SIGSEGV when its server rejects the connection
 DEPTH = 64
 MIB = 1 << 20
 WARMUP = 20
