@@ -50,8 +50,8 @@ def check_tarball(directory, tarball=None):
     common.run(["ninja", "-C", alone])
     common.run(["meson", "test", "-C", alone, "--no-rebuild", "--print-errorlogs",
                 "--suite", "unit", "--suite", "abi", "--suite", "man", "--no-suite", "network"])
-    results = [json.loads(line)["result"] for line in
-               (alone / "meson-logs" / "testlog-here.json").read_text(encoding="utf-8").splitlines()]
+    log, = (alone / "meson-logs").glob("testlog*.json")
+    results = [json.loads(line)["result"] for line in log.read_text(encoding="utf-8").splitlines()]
     if "OK" not in results:
         raise common.Fault("the tarball has no test that ran")
     return (f"{tarball.name} builds alone; {results.count('OK')} of {len(results)} tests passed, "
