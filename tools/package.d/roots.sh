@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# roots.sh -- the Debian roots of tools/package: one that builds, one that has the old packages
+# roots.sh -- the Debian roots of tools/package: one that builds, one that builds for arm64, one that has the
+# old packages
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
@@ -9,6 +10,8 @@
 old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf cmake make man-db ibverbs-providers libibverbs-dev
     librdmacm-dev libjson-c5'
 build_machine='build-essential lintian faketime autopkgtest'
+# For another architecture; the rest comes in fill_cross_root.
+cross_machine='build-essential lintian crossbuild-essential-arm64 qemu-user'
 opt_shares=()
 
 # The packages that debian/control names, without versions and profiles; debhelper-compat is debhelper's.
@@ -17,19 +20,23 @@ build_dependencies() {
         on { gsub(/,|\(.*\)|<.*>|:any/, ""); sub(/-compat$/, "", $1); print $1 }' "$checkout/debian/control"
 }
 
-# use_root building|upgrading RELEASE: sets root, for in_chroot
+# use_root building|crossing|upgrading RELEASE: sets root, for in_chroot
 use_root() {
+    local fill=fill_package_root besides=()
     need_root "a root of Debian $2"
     release=$2 kind=$1
-    if [[ $kind == building ]]; then
-        included="$build_machine $(build_dependencies | paste -sd' ')"
-    else
-        included=$old_machine
-    fi
-    root=$cache/root-$kind-$release-$(digest "$included" "$(declare -f fill_package_root)")
+    case $kind in
+        building) included="$build_machine $(build_dependencies | paste -sd' ')" ;;
+        crossing)
+            included=$cross_machine fill=fill_cross_root
+            besides=("$(declare -f fill_cross_root)" "$(sed '/^$/q' "$checkout/debian/control")")
+            ;;
+        upgrading) included=$old_machine ;;
+    esac
+    root=$cache/root-$kind-$release-$(digest "$included" "$(declare -f fill_package_root)" "${besides[@]}")
     "$checkout/tools/setup" lab
     mkdir -p -- "$cache"
-    [[ -d $root ]] || with_lock prepare step "the Debian $release root for $kind" "$root" fill_package_root
+    [[ -d $root ]] || with_lock prepare step "the Debian $release root for $kind" "$root" "$fill"
     touch -c -- "$root"
 }
 
@@ -45,4 +52,21 @@ fill_package_root() {
         "$release" "$1" "$uri"
     rm -f -- "$1.apt.conf"
     mkdir -p "$1/mnt"
+}
+
+# apt asks debian/control what a build for arm64 needs, so what that says of architectures and profiles is tried too.
+fill_cross_root() {
+    fill_package_root "$1"
+    mkdir "$1/source"
+    cp -r "$checkout/debian" "$1/source/"
+    # shellcheck disable=SC2016 # for the inner shell
+    unshare --mount --propagation private -- bash -euc '
+        for dir in /proc /sys /dev; do mount --rbind "$dir" "$1$dir"; done
+        exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+            chroot "$1" sh -euc "$2"' - "$1" '
+        dpkg --add-architecture arm64
+        apt-get -q update
+        apt-get -q -y --host-architecture arm64 --build-profiles cross --arch-only build-dep /source
+        apt-get -q -y install libcmocka-dev:arm64
+        apt-get clean'
 }
