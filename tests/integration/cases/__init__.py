@@ -29,6 +29,7 @@ from . import signals
 from . import addresses
 from . import limits
 from . import device
+from . import device_defects
 from . import manual
 from . import perf
 from . import perf_faults

@@ -2,15 +2,9 @@
 # Copyright 2026, the librpma developers
 """What a device does by itself, and the manual therefore says."""
 
-import contextlib
-import glob
-import os
-
 from harness import lab
 from harness.case import PORT, case, connected, disconnect, listen
-from harness.network import cables, disturbed
-from harness.side import (FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, SEND, WRITE_DST, Failed,
-                          expect)
+from harness.side import FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, SEND, WRITE_DST, expect
 
 BLOCK = 4096
 
@@ -179,100 +173,3 @@ def default_sizes(test):
             contexts = [one.ctx for one in found if one.opcode == opcode]
             expect(contexts, list(range(first, first + count)), f"{side.name}: {opcode}")
     disconnect(client, server)
-
-
-@case("device", "rdma_rxe cannot repeat a native {verb}: {status}",
-      [{"verb": "flush", "status": "REM_ACCESS_ERR"},
-       {"verb": "atomic", "status": "no completion"}], needs=(lab.NATIVE_OPERATIONS,))
-def repeated(test, verb, status):
-    """
-    A defect of the kernel: req_retry() takes 0 for the address of what is neither a read nor a
-    write nor an atomic operation with an answer. Here the device repeats what stands behind a
-    message without a receive; when packets get lost it does the same.
-    """
-    lab.need_virtual("soft-RoCE")
-    server, client = connected(test)
-    client("send", mr=0, len=8, ctx=1)
-    client("write", mr=0, rmr=0, roff=64, len=8, ctx=2)
-    if verb == "flush":
-        client("flush", rmr=0, roff=64, len=8, persistent=0, ctx=3)
-    else:
-        client("atomic", rmr=0, roff=64, bytes="01" * 8, ctx=3)
-    client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
-    server("recv", mr=0, len=8)
-    expect([(one.ctx, one.status) for one in client.completions(2)],
-           [(1, "SUCCESS"), (2, "SUCCESS")], "completions")
-    if verb == "flush":
-        expect(client.completion(status).ctx, 3, "op_context")
-    else:
-        client.refuses("ERR_TIMEOUT", "wc", timeout=3000)
-
-
-def duplicates(device):
-    """How many requests have come to the device again, after it had served them."""
-    with open(f"/sys/class/infiniband/{device}/ports/1/hw_counters/duplicate_request",
-              encoding="utf-8") as file:
-        return int(file.read())
-
-
-@case("device", "the answer to a {verb} gets lost, rdma_rxe asks again: {status}",
-      [{"verb": "flush", "status": "no completion"}, {"verb": "read", "status": "SUCCESS"}],
-      limit=60, needs=(lab.NATIVE_OPERATIONS,))
-def answered_again(test, verb, status):
-    """
-    A defect of the kernel: rxe_prepare_res() does not note the packet's number of a flush, so
-    duplicate_request() does not find it, drops what was repeated and answers no more. With the
-    retry count 7 rxe_completer() repeats for ever. The answer to what follows ends it.
-    """
-    way_to_client = cables(test)[1:]
-    server, client = connected(test)
-    before = duplicates("rxe1")
-    arguments = {"persistent": 0} if verb == "flush" else {"mr": 0}
-    with disturbed(way_to_client, "loss", "100%"):
-        client(verb, rmr=0, len=8, ctx=1, **arguments)
-        while duplicates("rxe1") == before:
-            client.refuses("ERR_TIMEOUT", "wc", timeout=50)
-    if status == "SUCCESS":
-        expect(client.completion(timeout=10000).ctx, 1, "op_context")
-    else:
-        repeated_until_now = duplicates("rxe1")
-        while duplicates("rxe1") < repeated_until_now + 3:
-            client.refuses("ERR_TIMEOUT", "wc", timeout=200)
-        client("write", mr=0, rmr=0, len=8, ctx=2)
-        expect([(one.ctx, one.status) for one in client.completions(2)],
-               [(1, "SUCCESS"), (2, "SUCCESS")], "completions")
-    disconnect(client, server)
-
-
-PAGE = 4096
-MENDED = ("rdma_rxe places it right now: remove the notes about it in docs/lab.md and "
-          "examples/README.md and this case")
-
-
-def ipv4_gid(device):
-    """The index of the entry that holds the IPv4 address."""
-    for path in glob.glob(f"/sys/class/infiniband/{device}/ports/1/gids/*"):
-        with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
-            if file.read().startswith("0000:0000:0000:0000:0000:ffff:"):
-                return os.path.basename(path)
-    raise Failed(f"{device} has no IPv4 address")
-
-
-@case("device", "rdma_rxe puts what is written into FS-DAX memory at the beginning of the page",
-      needs=(lab.ON_DEMAND_PAGING,))
-def misplaced(test):
-    """
-    A defect of the kernel, shown by verbs alone: in memory that is paged on demand the place
-    within the page gets lost. The examples keep to page boundaries for that reason.
-    """
-    lab.need_virtual("soft-RoCE")
-    file = lab.need(lab.FSDAX, "FS-DAX file system") + "/odp-offset"
-    program = os.path.join(os.path.dirname(lab.PEER), "odp-offset")
-    found = {}
-    for offset in (0, 64, PAGE, PAGE + 512):
-        said = lab.run(*lab.on(lab.host(1), program, "rxe1", ipv4_gid("rxe1"), file, str(offset)))
-        found[offset] = int(said)
-    test.transcript.append(f"where the data are: {found}")
-    if all(offset == place for offset, place in found.items()):
-        raise Failed(MENDED)
-    expect(found, {offset: offset // PAGE * PAGE for offset in found}, "where the data are")
