@@ -42,6 +42,7 @@ class Installed:
             pathlib.Path(f"{root}{pathlib.PurePath(options['prefix'], directory)}")
             for directory in ("", options["libdir"], options["includedir"]))
         self.directories = [options["libdir"], options["includedir"]]
+        self.cmake_prefix = self.prefix if self.libdir.is_relative_to(self.prefix) else self.libdir
         self.sanitizer = options["b_sanitize"]
         self.pkgconfig = {**os.environ, "PKG_CONFIG_PATH": str(self.libdir / "pkgconfig"),
                           **({"PKG_CONFIG_SYSROOT_DIR": root} if root else {})}
@@ -125,11 +126,9 @@ def check_pkg_config(installed):
 
 
 def check_cmake(installed):
-    below = installed.libdir.is_relative_to(installed.prefix)
-    found_in = installed.prefix if below else installed.libdir
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         common.run(["cmake", "-G", "Ninja", "-S", CMAKE_PROJECT, "-B", directory,
-                    f"-DCMAKE_PREFIX_PATH={found_in}",
+                    f"-DCMAKE_PREFIX_PATH={installed.cmake_prefix}",
                     f"-DEXPECTED_LIBDIR={installed.libdir}",
                     f"-DEXPECTED_INCLUDEDIR={installed.includedir}",
                     f"-DEXPECTED_VERSION={installed.version}",

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Holds what debian/ says to what the project says elsewhere.
+"""Holds what debian/ and packaging/ say to what the project says elsewhere.
 
 usage: files.py write          writes debian/librpma0.symbols from contract/symbols.tsv
        files.py symbols        debian/librpma0.symbols is what `write` would write
        files.py debian         and it asks for no newer librpma0 than Debian's own of 1.2.0 does
-       files.py version        the newest entry of debian/changelog has the version of the project
+       files.py version        the newest entry of debian/changelog and packaging/rpm/librpma.spec have the version of
+                               the project
        files.py spoiled        each check above fails when it should
 """
 
@@ -24,6 +25,7 @@ import debian
 
 SYMBOLS = common.ROOT / "debian" / "librpma0.symbols"
 CHANGELOG = common.ROOT / "debian" / "changelog"
+SPEC = common.ROOT / "packaging" / "rpm" / "librpma.spec"
 PROJECT = common.ROOT / "meson.build"
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
 # Debian wrote "1.0" for the first release at the node LIBRPMA_1.0 that still counts.
@@ -104,8 +106,18 @@ def check_version(changelog=None):
     return f"debian/changelog and meson.build agree on {project_version()}"
 
 
+def check_spec(text=None):
+    text = SPEC.read_text(encoding="utf-8") if text is None else text
+    found = [*re.findall(r"^Version: +(\S+)$", text, re.M),
+             *re.findall(r"^%changelog\n\*.* - ([0-9.]+)-\d+$", text, re.M)]
+    if found != [project_version()] * 2:
+        raise common.Fault(f"librpma.spec has {' and '.join(found)} as Version and in the newest entry of %changelog, "
+                           f"meson.build has version {project_version()}")
+    return f"librpma.spec and meson.build agree on {project_version()}"
+
+
 def check_spoiled():
-    """Loses and alters a line, and has one too many; another version in the changelog."""
+    """Loses and alters a line, and has one too many; another version in the changelogs and the spec."""
     good = SYMBOLS.read_text(encoding="utf-8").splitlines()
     old = good.index(" rpma_write@LIBRPMA_1.0 1.0")
     spoiled = {
@@ -115,6 +127,10 @@ def check_spoiled():
                             [*good[:old], " rpma_write@LIBRPMA_1.0 1.4.0", *good[old + 1:]]],
         check_version: ["librpma (1.3.9-1) unstable; urgency=medium\n", "librpma 1.4.0\n"],
     }
+    spec = SPEC.read_text(encoding="utf-8")
+    spoiled[check_spec] = [re.sub(place, r"\g<1>1.3.9", spec, flags=re.M)
+                           for place in (r"^(Version: +)\S+", r"(^%changelog\n\*.* - )[0-9.]+")]
+    spoiled[check_spec].append(spec.replace("%changelog", ""))
     count = 0
     for check, inputs in spoiled.items():
         for text in inputs:
@@ -128,12 +144,12 @@ def check_spoiled():
 
 
 def main():
-    checks = {"symbols": check_symbols, "debian": check_debian,
-              "version": check_version, "spoiled": check_spoiled}
+    checks = {"symbols": [check_symbols], "debian": [check_debian],
+              "version": [check_version, check_spec], "spoiled": [check_spoiled]}
     if sys.argv[1:] == ["write"]:
         SYMBOLS.write_text("\n".join(expected()) + "\n", encoding="utf-8")
     elif len(sys.argv) == 2 and sys.argv[1] in checks:
-        common.finish(f"packages {sys.argv[1]}", [checks[sys.argv[1]]])
+        common.finish(f"packages {sys.argv[1]}", checks[sys.argv[1]])
     else:
         sys.exit(__doc__)
 
