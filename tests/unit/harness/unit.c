@@ -173,6 +173,7 @@ static void check_log(const char *function, const struct expected_error *expecte
     else if (strcmp(logged->function, function) != 0)
         wrong = "another function";
     else if (!strstr(logged->message, wanted) ||
+             (expected->logs && !strstr(logged->message, expected->logs)) ||
              strncmp(logged->message, call, strlen(call)) != 0)
         wrong = "another cause";
     else if (!expected->error && !expected->own_error && tells_error(logged->message))

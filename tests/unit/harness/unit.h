@@ -67,7 +67,7 @@ struct expected_error {
     int error; // errno of the provider, and then the caller's: "cause failed: text (number)" is
                // logged; 0: none
     const char *calls;         // provider calls made, separated by blanks; NULL: none
-    const char *logs;          // text in the log line, when it is not the cause
+    const char *logs;          // text in the log line: beside the number, or not the cause
     const char *before;        // text in the log line before the provider call; NULL: none
     bool any_calls;            // the provider calls are of no interest here
     enum rpma_log_level level; // of the log line, where it is not that of the code; 0: it is
