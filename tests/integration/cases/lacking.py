@@ -142,7 +142,7 @@ def written_late(test):
 
 
 @case("lacking", "a write behind a read completes before it", lacks=lab.ORDERED_COMPLETIONS)
-def overtaken(test):
+def completes_first(test):
     """The answer to the read cannot come as long as the cable is out."""
     cable = cables(test)[1]
     client = connected(test)[1]
