@@ -124,7 +124,7 @@ def check_spoiled():
         check_symbols: [good[:old] + good[old + 1:], [*good, " rpma_never@LIBRPMA_1.4 1.4.0"],
                         [*good[:old], good[old] + ".0", *good[old + 1:]], good[::-1]],
         check_debian: [good[:old] + good[old + 1:],
-                            [*good[:old], " rpma_write@LIBRPMA_1.0 1.4.0", *good[old + 1:]]],
+                       [*good[:old], " rpma_write@LIBRPMA_1.0 1.4.0", *good[old + 1:]]],
         check_version: ["librpma (1.3.9-1) unstable; urgency=medium\n", "librpma 1.4.0\n"],
     }
     spec = SPEC.read_text(encoding="utf-8")

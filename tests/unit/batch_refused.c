@@ -25,11 +25,19 @@ static void expect_refusal(unsigned nth, unsigned number, unsigned all) {
     snprintf(before, sizeof(before), "operation %u of %u: ", number, all);
     refuse(nth, ENOMEM);
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER, "ibv_post_send() failed",
-                 "ibv_post_send()", ENOMEM, "ibv_post_send", .before = before);
-    assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "queue is full"));
+                 "ibv_post_send()", ENOMEM, "ibv_post_send", .logs = "queue is full",
+                 .before = before);
     assert_int_equal(posted, nth - 1);
     batch_expect_taken(&w, 0, number - nth, nth - 1);
     fake_faults_off();
+}
+
+// A new batch of OPS operations, of which the nth has been refused.
+static void refused_once(unsigned nth) {
+    fake_reset();
+    batch_begin(&w);
+    batch_add(&w, 0, OPS);
+    expect_refusal(nth, nth, OPS);
 }
 
 // ---- what is left ----------------------------------------------------------------------
@@ -58,10 +66,7 @@ static void posting_goes_on_with_what_was_refused(void **state) {
 static void operations_are_added_behind_refused_ones(void **state) {
     (void)state;
     for (unsigned nth = 1; nth <= OPS; nth++) {
-        fake_reset();
-        batch_begin(&w);
-        batch_add(&w, 0, OPS);
-        expect_refusal(nth, nth, OPS);
+        refused_once(nth);
         batch_add(&w, OPS, 1);
         expect_refusal(1, nth, OPS + 1);
         batch_add(&w, OPS + 1, 1);
@@ -74,10 +79,7 @@ static void operations_are_added_behind_refused_ones(void **state) {
 static void reset_forgets_refused_operations(void **state) {
     (void)state;
     for (unsigned nth = 1; nth <= OPS; nth++) {
-        fake_reset();
-        batch_begin(&w);
-        batch_add(&w, 0, OPS);
-        expect_refusal(nth, nth, OPS);
+        refused_once(nth);
         MUST(rpma_batch_reset(w.h.batch));
         EXPECT_CALLS("");
         batch_post_all(&w, 0, 0);

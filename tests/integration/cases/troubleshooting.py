@@ -104,12 +104,8 @@ def not_packed(test):
     """Soft-RoCE pads what the client sent with zeros; from a server that sent nothing come zeros."""
     server, client = test.peers()
     listen(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect", pdata="77")
-    server("next-req")
-    server("connect")
+    connect(server, client, client_data="77")
     for side in (client, server):
-        side.event("ESTABLISHED")
         side.refuses("RPMA_E_INVAL", "unpack")
 
 
