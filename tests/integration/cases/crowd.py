@@ -68,7 +68,7 @@ def leave(server, everyone):
 
 @case("scale", "{count} connections of {clients} processes: all write, flush, read back and "
       "exchange a message; nothing is left", [{"count": 1000, "clients": 2}], limit=120,
-      builds=("native",), needs=(lab.MANY_CONNECTIONS,))
+      needs=(lab.MANY_CONNECTIONS,))
 def crowd(test, count, clients):
     server = process(test, 1, "server")
     make_server(server, count)
@@ -101,7 +101,7 @@ def crowd(test, count, clients):
 
 
 @case("faults", "server killed with {count} connections: clients see CLOSED, its successor "
-      "listens on the same port at once", [{"count": 100}], builds=("native",),
+      "listens on the same port at once", [{"count": 100}],
       needs=(lab.MANY_CONNECTIONS,))
 def restart(test, count):
     server, successor = (process(test, 1, name) for name in ("server", "successor"))

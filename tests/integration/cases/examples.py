@@ -2,6 +2,7 @@
 # Copyright 2026, the librpma developers
 """Every example pair, with its variants, on every kind of memory it takes."""
 
+import glob
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from harness.side import Failed, expect
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))))
 RUNNER = os.path.join(CHECKOUT, "examples", "run-pair")
+TITLE = "{example} on {memory} memory{variant}"
 
 
 def runs():
@@ -27,6 +29,13 @@ def runs():
                "variant": " ".join(["", *variant])}
 
 
+def depends_on_build(example):
+    """The others neither flush nor write atomically, so they run on one build."""
+    sources = glob.glob(os.path.join(os.path.dirname(RUNNER), example, "*.c"))
+    return any(re.search(r"rpma_\w*(flush|atomic)", open(path, encoding="utf-8").read())
+               for path in sources)
+
+
 def needs(example, memory):
     if "with-imm" in example:
         yield lab.IMMEDIATE_DATA
@@ -34,7 +43,9 @@ def needs(example, memory):
         yield lab.ON_DEMAND_PAGING
 
 
-@case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
+@case("examples", TITLE, [run for run in runs() if depends_on_build(run["example"])], limit=90)
+@case("examples", TITLE, [run for run in runs() if not depends_on_build(run["example"])], limit=90,
+      builds=("native",))
 def example_pair(test, example, memory, clients, variant):
     """The programs themselves check the data; their exit status says so."""
     for feature in needs(example, memory):

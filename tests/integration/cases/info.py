@@ -14,7 +14,7 @@ import subprocess
 import jsonschema
 
 from harness import lab
-from harness.case import PORT, case
+from harness.case import BOTH_BUILDS, PORT, case
 from harness.side import ALL_USAGES, FLUSH_PERSISTENT, FLUSH_VISIBILITY, LOCAL_USAGES, expect
 
 from .limits import as_user
@@ -143,7 +143,8 @@ def by_address(test):
         expect([found["devices"], found["exit_status"]], [[], NO_DEVICE], wrong)
 
 
-@case("info", "operations and inline bytes are those that the library uses and takes")
+@case("info", "operations and inline bytes are those that the library uses and takes",
+      builds=BOTH_BUILDS)
 def operations(test):
     side = test.side(1, environment={"RPMA_LOG": "info"})
     side("peer")
@@ -287,7 +288,7 @@ def closed(test, nodes):
                    device["usable"]["why"])
 
 
-@case("info", "memcheck finds nothing", limit=300, builds=("native",))
+@case("info", "memcheck finds nothing", limit=300)
 def memcheck(test):
     path = lab.need(lab.DEVDAX, "device DAX")
     done = subprocess.run(lab.on(lab.host(1), *MEMCHECK, PROGRAM, "--memory", path),

@@ -65,7 +65,7 @@ WAYS = [{"receives": "in it"}, {"receives": "in one of their own"}]
 
 
 @case("line", "1000 connections on one queue, receives {receives}: each completion is its "
-      "connection's next, each connection gets its share", WAYS, limit=300, builds=("native",),
+      "connection's next, each connection gets its share", WAYS, limit=300,
       needs=(lab.MANY_CONNECTIONS,))
 def thousand(test, receives):
     everyone_has_turns(test, 1000, 4, receives)

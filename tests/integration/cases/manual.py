@@ -7,12 +7,12 @@ import re
 import subprocess
 
 from harness import lab
-from harness.case import PORT, case, connect, connected, disconnect, listen, share_region
+from harness.case import (BOTH_BUILDS, PORT, case, connect, connected, disconnect, listen,
+                          share_region)
 from harness.side import SEND, expect
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))))
-BOTH = ("native", "plain")
 
 
 @case("manual", "a write before a message can be seen when the message is received, {rounds} rounds",
@@ -31,7 +31,7 @@ def message_after_write(test, rounds):
     disconnect(client, server)
 
 
-@case("manual", "a flush of length 0 completes", builds=BOTH)
+@case("manual", "a flush of length 0 completes", builds=BOTH_BUILDS)
 def empty_flush(test):
     """rpma_flush(3)"""
     server, client = connected(test)
@@ -41,7 +41,7 @@ def empty_flush(test):
 
 
 @case("manual", "a flush across the end of the region: emulated it succeeds, native it is denied",
-      builds=BOTH)
+      builds=BOTH_BUILDS)
 def flush_across_end(test):
     """rpma_flush(3): an emulated flush looks at its offset only."""
     server, client = connected(test, size=4096)

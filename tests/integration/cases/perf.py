@@ -143,8 +143,7 @@ def builds(test, other):
     stop(test, server)
 
 
-@case("perf", "memcheck: both sides, each operation, and a peer that is killed", limit=600,
-      builds=("native",))
+@case("perf", "memcheck: both sides, each operation, and a peer that is killed", limit=600)
 def valgrind(test):
     room_for_early_messages(test)
     server = serve(test, wrapper=MEMCHECK)

@@ -13,7 +13,7 @@ DEVICE_FATAL = "8"  # IBV_EVENT_DEVICE_FATAL
 
 @case("faults", "device of the {gone} removed while it waits: LOST there, CLOSED at the other "
       "side, everything can be given back", [{"gone": "server"}, {"gone": "client"}],
-      builds=("native",), needs=(lab.REMOVAL_IN_USE,), shows=("device removed",))
+      needs=(lab.REMOVAL_IN_USE,), shows=("device removed",))
 def device_removed(test, gone):
     lab.need_virtual("a device that can be removed")
     server, client = connected(test)
