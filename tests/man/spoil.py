@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Shows that each check of the manual can fail: spoils a copy, the check has to notice.
+"""Shows that each check of the manual can fail: spoils a copy, the check has to notice. That the
+manual itself is without fault is for tests/man/check.py all to say.
 
 Ends with 0, 1 (a fault was not noticed) or 77 (a tool is missing, some were not tried).
 """
@@ -136,12 +137,22 @@ FAULTS = [
 ]
 
 
-def spoiled_copy(root, path, change):
-    for part in ("man", "include", "contract", "docs", "examples", "programs"):
-        shutil.copytree(SOURCE / part, root / part)
-    for file in ("meson.build", *SOURCE.glob("*.md")):
-        shutil.copy(SOURCE / file, root)
+# These look at each page or document by itself, and slowly: their copies have only the spoiled one.
+ONE_BY_ONE = ("mandoc", "groff", "width", "examples")
+
+
+def spoiled_copy(root, check, path, change):
     file = root / path
+    if check in ONE_BY_ONE:
+        shutil.copytree(SOURCE / "include", root / "include")
+        (root / "man").mkdir()
+        file.parent.mkdir(exist_ok=True)
+        shutil.copy(SOURCE / path, file)
+    else:
+        for part in ("man", "include", "contract", "docs", "examples", "programs"):
+            shutil.copytree(SOURCE / part, root / part)
+        for each in ("meson.build", *SOURCE.glob("*.md")):
+            shutil.copy(SOURCE / each, root)
     if change is None:
         file.unlink()
     else:
@@ -153,7 +164,7 @@ def try_fault(check, story, spoil):
     with tempfile.TemporaryDirectory(prefix="librpma-spoiled-") as folder:
         root = pathlib.Path(folder)
         try:
-            spoiled_copy(root, *spoil)
+            spoiled_copy(root, check, *spoil)
         except (OSError, ValueError) as error:
             print(f"man {check}: {story}: cannot be tried: {error}")
             return 1
@@ -169,12 +180,6 @@ def try_fault(check, story, spoil):
 
 
 def main():
-    checks = sorted({check for check, _, _ in FAULTS})
-    command = [sys.executable, str(HERE / "check.py"), *checks]
-    clean = subprocess.run(command, capture_output=True, text=True, check=False)
-    if clean.returncode == 1:
-        print("the manual itself has faults: mend what tests/man/check.py all says first")
-        return 1
     results = [try_fault(*fault) for fault in FAULTS]
     print(f"{results.count(0)} of {len(results)} faults noticed, {results.count(77)} skipped")
     return 1 if 1 in results else 77 if 77 in results else 0
