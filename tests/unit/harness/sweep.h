@@ -23,8 +23,8 @@ struct sweep {
 // the world is dropped by the sweep.
 typedef bool scenario(struct world *w, const void *argument);
 
-// Runs all of it: every errno, with and without later calls failing. prepare, if any, sets up
-// the fake device before each run.
+// Runs all of it: every errno (one, if the environment has SWEEP_ONE_ERROR), with and without
+// later calls failing. prepare, if any, sets up the fake device before each run.
 void sweep(const char *name, scenario *run, const void *argument, void (*prepare)(void));
 
 // For STEP().
