@@ -44,11 +44,8 @@ def mixed_load(test, seconds, threads=THREADS, wrapper=()):
         disconnect(client, server, number)
 
 
-WORK = "{threads} threads, a connection each, mixed operations for {seconds} s"
-
-
-@case("threads", WORK, [{"threads": THREADS, "seconds": 60}], limit=180, builds=("native",))
-@case("threads", WORK, [{"threads": THREADS, "seconds": 10}], limit=180, builds=("plain",))
+@case("threads", "{threads} threads, a connection each, mixed operations for {seconds} s",
+      [{"threads": THREADS, "seconds": 15}], limit=180)
 def load(test, threads, seconds):
     mixed_load(test, seconds, threads)
 
