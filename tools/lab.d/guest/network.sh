@@ -14,21 +14,12 @@ bring_up_network() {
     LAB_HOSTS=
     # The initramfs has loaded rdma_rxe; siw comes with the job, because no Debian kernel has it.
     [[ $lab_provider != siw ]] || insmod /run/lab/siw.ko || return
+    lay_cables | ip -batch - || return
     if ((lab_hosts == 1)); then
-        ip link add veth0 type veth peer name port1 || return
-        ip link set port1 mtu 9000 up
         give_device 1 || return
     else
-        ip link add bridge0 type bridge || return
-        ip link set bridge0 up
         for ((number = 1; number <= lab_hosts; number++)); do
-            ip netns add "host$number" || return
-            ip link add "port$number" mtu 9000 type veth \
-                peer name veth0 netns "host$number" || return
-            ip link set "port$number" master bridge0 up
-            ip -n "host$number" link set lo up
-            give_device "$number" -n "host$number" || return
-            keep_order ip netns exec "host$number" || return
+            give_device "$number" "host$number" || return
         done
     fi
     keep_order || return
@@ -36,25 +27,47 @@ bring_up_network() {
     export LAB_RDMA=$lab_provider LAB_HOSTS=${LAB_HOSTS# }
 }
 
-# give_device NUMBER [-n NAMESPACE]: address and RDMA device for its end of the cable
+# Each process takes the emulated machine a tenth of a second, so one ip does what several would.
+lay_cables() {
+    local number
+    if ((lab_hosts == 1)); then
+        echo 'link add veth0 type veth peer name port1'
+        echo 'link set port1 mtu 9000 up'
+        return
+    fi
+    echo 'link add bridge0 type bridge'
+    echo 'link set bridge0 up'
+    for ((number = 1; number <= lab_hosts; number++)); do
+        echo "netns add host$number"
+        echo "link add port$number mtu 9000 type veth peer name veth0 netns host$number"
+        echo "link set port$number master bridge0 up"
+    done
+}
+
+# give_device NUMBER [NAMESPACE]: address and RDMA device for its end of the cable
 give_device() {
-    local number=$1 address=10.77.0.$1
-    shift
-    ip "$@" addr add "$address/24" dev veth0
+    local number=$1 namespace=${2-} address=10.77.0.$1
+    local inside=(${namespace:+ip netns exec "$namespace"})
     # Nobody else is on this cable, so an IPv6 address needs no probing.
-    ip "$@" link set veth0 addrgenmode none mtu 9000 up
-    ${2:+ip netns exec "$2"} rdma link add "$lab_provider$number" type "$lab_provider" \
-        netdev veth0 || return
+    ip ${namespace:+-n "$namespace"} -batch - <<END || return
+link set lo up
+addr add $address/24 dev veth0
+link set veth0 addrgenmode none mtu 9000 up
+END
+    "${inside[@]}" bash -c "$(declare -f keep_order)
+        rdma link add $lab_provider$number type $lab_provider netdev veth0 && keep_order" || return
     export "LAB_ADDR_host$number=$address"
     LAB_HOSTS+=" host$number"
 }
 
-# keep_order [COMMAND…]: packets do not overtake each other in a cable. veth leaves a packet to the
-# processor that sent it (veth_forward_skb() and netif_rx() of Linux 7.3), and an emulated processor
-# may stand still while another one sends the next packet. So one receives them all.
+# Packets do not overtake each other in a cable. veth leaves a packet to the processor that sent it
+# (veth_forward_skb() and netif_rx() of Linux 7.3), and an emulated processor may stand still while
+# another one sends the next packet. So one receives them all.
 keep_order() {
-    # shellcheck disable=SC2016 # for that shell
-    "$@" sh -c 'for queue in /sys/class/net/*/queues/rx-0/rps_cpus; do echo 1 >"$queue" || exit; done'
+    local queue
+    for queue in /sys/class/net/*/queues/rx-0/rps_cpus; do
+        echo 1 >"$queue" || return
+    done
 }
 
 # A RoCE device can be used once its GID table holds the IPv4 address, an iWARP device once its
