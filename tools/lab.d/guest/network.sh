@@ -22,7 +22,6 @@ bring_up_network() {
             give_device "$number" "host$number" || return
         done
     fi
-    keep_order || return
     wait_for_devices || return
     export LAB_RDMA=$lab_provider LAB_HOSTS=${LAB_HOSTS# }
 }
@@ -54,20 +53,9 @@ link set lo up
 addr add $address/24 dev veth0
 link set veth0 addrgenmode none mtu 9000 up
 END
-    "${inside[@]}" bash -c "$(declare -f keep_order)
-        rdma link add $lab_provider$number type $lab_provider netdev veth0 && keep_order" || return
+    "${inside[@]}" rdma link add "$lab_provider$number" type "$lab_provider" netdev veth0 || return
     export "LAB_ADDR_host$number=$address"
     LAB_HOSTS+=" host$number"
-}
-
-# Packets do not overtake each other in a cable. veth leaves a packet to the processor that sent it
-# (veth_forward_skb() and netif_rx() of Linux 7.3), and an emulated processor may stand still while
-# another one sends the next packet. So one receives them all.
-keep_order() {
-    local queue
-    for queue in /sys/class/net/*/queues/rx-0/rps_cpus; do
-        echo 1 >"$queue" || return
-    done
 }
 
 # A RoCE device can be used once its GID table holds the IPv4 address, an iWARP device once its
