@@ -101,8 +101,7 @@ def crowd(test, count, clients):
 
 
 @case("faults", "server killed with {count} connections: clients see CLOSED, its successor "
-      "listens on the same port at once", [{"count": 100}],
-      needs=(lab.MANY_CONNECTIONS,))
+      "listens on the same port at once", [{"count": 100}], needs=(lab.MANY_CONNECTIONS,))
 def restart(test, count):
     server, successor = (process(test, 1, name) for name in ("server", "successor"))
     client = process(test, 2, "client")

@@ -8,14 +8,13 @@ import re
 import subprocess
 
 from harness import lab
-from harness.case import case
+from harness.case import BOTH_BUILDS, case
 from harness.network import room_for_early_messages
 from harness.side import Failed, expect
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))))
 RUNNER = os.path.join(CHECKOUT, "examples", "run-pair")
-TITLE = "{example} on {memory} memory{variant}"
 
 
 def runs():
@@ -26,14 +25,16 @@ def runs():
     for line in listed.splitlines():
         example, memory, clients, *variant = line.split()
         yield {"example": example, "memory": memory, "clients": clients,
-               "variant": " ".join(["", *variant])}
+               "variant": " ".join(["", *variant]), "builds": builds_for(example)}
 
 
-def depends_on_build(example):
-    """The others neither flush nor write atomically, so they run on one build."""
-    sources = glob.glob(os.path.join(os.path.dirname(RUNNER), example, "*.c"))
-    return any(re.search(r"rpma_\w*(flush|atomic)", open(path, encoding="utf-8").read())
-               for path in sources)
+def builds_for(example):
+    """Both where it flushes or writes atomically."""
+    for path in glob.glob(os.path.join(os.path.dirname(RUNNER), example, "*.c")):
+        with open(path, encoding="utf-8") as source:
+            if re.search(r"rpma_\w*(flush|atomic)", source.read()):
+                return BOTH_BUILDS
+    return ("native",)
 
 
 def needs(example, memory):
@@ -43,9 +44,7 @@ def needs(example, memory):
         yield lab.ON_DEMAND_PAGING
 
 
-@case("examples", TITLE, [run for run in runs() if depends_on_build(run["example"])], limit=90)
-@case("examples", TITLE, [run for run in runs() if not depends_on_build(run["example"])], limit=90,
-      builds=("native",))
+@case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
 def example_pair(test, example, memory, clients, variant):
     """The programs themselves check the data; their exit status says so."""
     for feature in needs(example, memory):

@@ -25,8 +25,9 @@ BOTH_BUILDS = ("native", "plain")
 class Case:
     def __init__(self, group, title, function, values, limit, builds, needs, lacks, shows):
         self.group, self.title, self.function = group, title, function
-        self.values, self.limit, self.builds = dict(values), limit, builds
+        self.values, self.limit = dict(values), limit
         self.needs, self.lacks = needs, lacks
+        self.builds = self.values.pop("builds", builds)
         self.shows = self.values.pop("shows", shows)
 
     @property
@@ -47,7 +48,8 @@ class Case:
 def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None, shows=()):
     """
     Enters a function into the table, once per row of values. limit: seconds until it counts as
-    failed, on an idle machine. builds: those it runs on, where others would show nothing more.
+    failed, on an idle machine. builds: those it runs on, where others would show nothing more; a
+    row may have its own.
     needs: features (lab.py) that not every provider has. lacks: the one whose absence it shows.
     shows: the entries of docs/troubleshooting.md that it makes happen; a row may have its own.
     """

@@ -13,8 +13,7 @@ enum { MORE_THAN_ANY_SCENARIO = 500 };
 // Where the code looks at errno: retries, "nothing to read", out of memory, not supported.
 static const int errors[] = {EIO, ENOMEM, EAGAIN, EINVAL, EOPNOTSUPP, EINTR, ENODATA};
 
-// SWEEP_ONE_ERROR leaves all but the first out, for tools that make each run thirty times
-// longer.
+// SWEEP_ONE_ERROR leaves all but the first out, for tools that slow each run down.
 static size_t errors_to_try(void) {
     return getenv("SWEEP_ONE_ERROR") ? 1 : LENGTH(errors);
 }
