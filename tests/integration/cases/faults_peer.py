@@ -242,6 +242,7 @@ def unreachable(test):
     address = client.address + "1"
     lab.run("ip", "-n", lab.host(1), "addr", "add", address + "/24", "dev", "veth0")
     retry(lambda: server("listen", addr=address, port=PORT))
+    lab.wait_for_host(3, None, address)
     client("req-new", addr=address, port=PORT)
     test.undo.callback(lab.run, "ip", "link", "set", "port3", "up")
     lab.run("ip", "link", "set", "port3", "down")

@@ -38,8 +38,20 @@ lay_cables() {
     echo 'link set bridge0 up'
     for ((number = 1; number <= lab_hosts; number++)); do
         echo "netns add host$number"
-        echo "link add port$number mtu 9000 type veth peer name veth0 netns host$number"
+        echo "link add port$number mtu 9000 type veth peer name veth0 address $(link_address "$number") netns host$number"
         echo "link set port$number master bridge0 up"
+    done
+}
+
+link_address() { printf '02:00:00:00:00:%02x' "$1"; }
+
+# neighbours NUMBER: what a host knows of the others from the beginning. On these cables the answer to
+# its question comes before the kernel's rdma_resolve_ip() has noted that somebody waits for it, so that
+# its first rdma_resolve_addr() would take as long as it may.
+neighbours() {
+    local other
+    for ((other = 1; other <= lab_hosts; other++)); do
+        ((other == $1)) || echo "neigh add 10.77.0.$other lladdr $(link_address "$other") dev veth0 nud stale"
     done
 }
 
@@ -52,6 +64,7 @@ give_device() {
 link set lo up
 addr add $address/24 dev veth0
 link set veth0 addrgenmode none mtu 9000 up
+$(neighbours "$number")
 END
     "${inside[@]}" rdma link add "$lab_provider$number" type "$lab_provider" netdev veth0 || return
     export "LAB_ADDR_host$number=$address"
