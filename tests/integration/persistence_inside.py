@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-What persistence.py runs in the lab: persistence_inside.py BUILD write|check.
+What persistence.py runs in the lab: persistence_inside.py write|check BUILD….
 
 The emulated memory has no cache that a power cut would empty, so data that arrived is there. What
 a client loses without a flush is what has not arrived yet. Therefore the network holds all packets
@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
 from harness import lab  # noqa: E402
-from harness.case import Test, connect, listen, share_region  # noqa: E402
+from harness.case import PORT, Test, connect, listen, share_region  # noqa: E402
 from harness.side import ON_ERROR, Failed, expect  # noqa: E402
 
 BLOCK = 65536
@@ -29,8 +29,69 @@ FLUSHED, CONTROL = 0, 1  # the regions, each a file of its own
 CABLE = "port1"  # what the bridge sends to the server
 
 
-def file(region):
-    return os.path.join(lab.FSDAX, ("persistence", "control")[region])
+class Pair:
+    """A client and a server of one build, with a connection for each region."""
+
+    def __init__(self, build):
+        self.build, self.test = build, Test(build)
+
+    def file(self, region):
+        return os.path.join(lab.FSDAX, self.build + ("-flushed", "-control")[region])
+
+    def tell(self, text):
+        print(f"{self.build}: {text}", flush=True)
+
+    def start(self, port):
+        directory = lab.build_directory(self.build)
+        self.server, self.client = self.test.peers(
+            program=os.path.join(directory, "tests", "integration", "peer"),
+            environment={"LD_LIBRARY_PATH": os.path.join(directory, "src")})
+        listen(self.server, port)
+        for side in (self.server, self.client):
+            side("cfg", sq=BLOCKS + 1)
+        for region in (FLUSHED, CONTROL):
+            share_region(self.server, self.client, SIZE, number=region, file=self.file(region))
+            connect(self.server, self.client, number=region, server_cfg=0, client_cfg=0, port=port)
+            self.client("apply-pcfg", conn=region, desc=self.server("pcfg", direct=1)["desc"])
+            self.server("set", mr=region, len=SIZE, byte=BEFORE)
+
+    def write(self, region):
+        for number in range(BLOCKS):
+            place = number * BLOCK
+            self.client("fill", mr=region, off=place, len=BLOCK, seed=number)
+            self.client("write", conn=region, mr=region, off=place, rmr=region, roff=place, len=BLOCK,
+                        flags=ON_ERROR)
+
+    def store(self):
+        """Writes all blocks, makes them persistent and waits until they are."""
+        hold_packets()
+        self.write(FLUSHED)
+        self.client("flush", conn=FLUSHED, rmr=FLUSHED, len=SIZE, persistent=1)
+        self.client.begin("wc", conn=FLUSHED)
+        let_packets_go()
+        self.client.end()
+        lab.run("tc", "qdisc", "del", "dev", CABLE, "root")
+        self.tell("all blocks are flushed")
+
+    def post(self):
+        """Writes all blocks while no packet gets through."""
+        self.write(CONTROL)
+        self.server("check-set", mr=CONTROL, len=SIZE, byte=BEFORE)
+
+    def check(self):
+        reader = self.test.side(1, "reader")
+        for region in (FLUSHED, CONTROL):
+            if not os.path.exists(self.file(region)):
+                raise Failed(f"{self.file(region)} is gone")
+            reader("memory", mr=region, file=self.file(region), size=SIZE)
+        for number in range(BLOCKS):
+            reader("check", mr=FLUSHED, off=number * BLOCK, len=BLOCK, seed=number)
+        self.tell("all blocks are there")
+        for number in range(BLOCKS):
+            code = reader.code("check", mr=CONTROL, off=number * BLOCK, len=BLOCK, seed=number)
+            expect(code, "ERR_MISMATCH", f"block {number} of the control, which nobody flushed")
+        self.tell("no block of the control is there")
+        self.test.finish()
 
 
 def hold_packets():
@@ -41,70 +102,36 @@ def let_packets_go():
     lab.run("tc", "qdisc", "change", "dev", CABLE, "root", "plug", "release_indefinite")
 
 
-def store(server, client, region, flush):
-    """Writes all blocks; with flush, makes them persistent and waits until they are."""
-    server("set", mr=region, len=SIZE, byte=BEFORE)
+def write(pairs):
+    for number, pair in enumerate(pairs):
+        pair.start(int(PORT) + number)
+        pair.store()
     hold_packets()
-    for number in range(BLOCKS):
-        place = number * BLOCK
-        client("fill", mr=region, off=place, len=BLOCK, seed=number)
-        client("write", conn=region, mr=region, off=place, rmr=region, roff=place, len=BLOCK,
-               flags=ON_ERROR)
-    if flush:
-        client("flush", conn=region, rmr=region, len=SIZE, persistent=1)
-        client.begin("wc", conn=region)
-        let_packets_go()
-        client.end()
-        lab.run("tc", "qdisc", "del", "dev", CABLE, "root")
-    else:
-        server("check-set", mr=region, len=SIZE, byte=BEFORE)
-
-
-def write(test):
-    server, client = test.peers()
-    listen(server)
-    for side in (server, client):
-        side("cfg", sq=BLOCKS + 1)
-    for region in (FLUSHED, CONTROL):
-        share_region(server, client, SIZE, number=region, file=file(region))
-        connect(server, client, number=region, server_cfg=0, client_cfg=0)
-        client("apply-pcfg", conn=region, desc=server("pcfg", direct=1)["desc"])
-    store(server, client, FLUSHED, flush=True)
-    print("all blocks are flushed", flush=True)
-    store(server, client, CONTROL, flush=False)
+    for pair in pairs:
+        pair.post()
     subprocess.run(["lab-kill-power"], check=False)
     raise Failed("there is still power")
 
 
-def check(test):
-    reader = test.side(1, "reader")
-    for region in (FLUSHED, CONTROL):
-        if not os.path.exists(file(region)):
-            raise Failed(f"{file(region)} is gone")
-        reader("memory", mr=region, file=file(region), size=SIZE)
-    for number in range(BLOCKS):
-        reader("check", mr=FLUSHED, off=number * BLOCK, len=BLOCK, seed=number)
-    print("all blocks are there")
-    for number in range(BLOCKS):
-        code = reader.code("check", mr=CONTROL, off=number * BLOCK, len=BLOCK, seed=number)
-        expect(code, "ERR_MISMATCH", f"block {number} of the control, which nobody flushed")
-    print("no block of the control is there")
-    test.finish()
+def check(pairs):
+    for pair in pairs:
+        pair.check()
 
 
 def main():
-    build, step = sys.argv[1:]
+    step, *builds = sys.argv[1:]
     if not lab.IS_VIRTUAL:
         print("there is no power to cut: this is no virtual machine")
         return 77
-    test = Test(build)
+    pairs = [Pair(build) for build in builds]
     try:
-        {"write": write, "check": check}[step](test)
+        {"write": write, "check": check}[step](pairs)
     except Failed as failure:
-        print(test.log(), failure, sep="\n")
+        print(*(pair.test.log() for pair in pairs), failure, sep="\n")
         return 1
     finally:
-        test.abandon()
+        for pair in pairs:
+            pair.test.abandon()
     return 0
 
 

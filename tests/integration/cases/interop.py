@@ -20,11 +20,10 @@ WITHOUT_READ = FLUSH_VISIBILITY | FLUSH_PERSISTENT | 8
 SEEN = {}  # (target, way of the initiator): whether it worked
 
 
-def library(name, build):
+def library(name):
     """The directory that holds a library."""
     if name in OTHER:
-        path = os.path.join(os.path.dirname(lab.BUILD_DIR),
-                            os.path.basename(lab.BUILD_DIR).replace(build, name), "src")
+        path = os.path.join(lab.build_directory(name), "src")
     else:
         path = os.path.dirname((glob.glob(f"/opt/librpma-{name}/usr/lib/*/librpma.so.0") or
                                 ["/"])[0])
@@ -34,7 +33,7 @@ def library(name, build):
 
 
 def side(test, number, name, role, way="auto"):
-    environment = {"LD_LIBRARY_PATH": library(name, test.build), "RPMA_FLUSH": way}
+    environment = {"LD_LIBRARY_PATH": library(name), "RPMA_FLUSH": way}
     made = test.side(number, f"{role} {name}", environment=environment,
                      checked=name in OTHER, program=lab.PEER_OF_ANY_RELEASE)
     with open(f"/proc/{made.pid}/maps", encoding="utf-8") as maps:

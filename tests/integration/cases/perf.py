@@ -134,7 +134,7 @@ def table(test):
 @case("perf", "the other build as {other}: flushes and atomic writes, verified",
       [{"other": "server"}, {"other": "client"}])
 def builds(test, other):
-    environment = {"LD_LIBRARY_PATH": library(OTHER[test.build], test.build)}
+    environment = {"LD_LIBRARY_PATH": library(OTHER[test.build])}
     room_for_early_messages(test)
     server = serve(test, environment=environment if other == "server" else None)
     client = measure(test, "-o", "flush-visibility,atomic-write", "-n", "50", "--verify",

@@ -66,7 +66,7 @@ class Pair:
 
 def start(test, number, name, role):
     is_ours = name in OTHER
-    environment = {"LD_LIBRARY_PATH": library(name, test.build), "RPMA_FLUSH": "auto"}
+    environment = {"LD_LIBRARY_PATH": library(name), "RPMA_FLUSH": "auto"}
     side = test.side(number, f"{role} {name}", environment=environment, checked=is_ours,
                      program=lab.PEER if is_ours else lab.PEER_OF_ANY_RELEASE)
     side("peer")

@@ -195,14 +195,14 @@ class Test:
         return "\n".join(self.transcript) + "\n" + self.said()
 
 
-def listen(server):
-    server("listen", addr=server.address, port=PORT)
+def listen(server, port=PORT):
+    server("listen", addr=server.address, port=port)
 
 
 def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_data="",
-            client_data=""):
+            client_data="", port=PORT):
     """Connection number on both sides; the server listens already."""
-    client("req-new", req=number, addr=server.address, port=PORT, **with_cfg(client_cfg))
+    client("req-new", req=number, addr=server.address, port=port, **with_cfg(client_cfg))
     client("connect", req=number, conn=number, **with_data(client_data))
     server("next-req", req=number, **with_cfg(server_cfg))
     server("connect", req=number, conn=number, **with_data(server_data))

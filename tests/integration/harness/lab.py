@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import platform
+import re
 import subprocess
 import time
 
@@ -57,6 +58,11 @@ def host(number):
 
 def address(name):
     return os.environ["LAB_ADDR_" + name]
+
+
+def build_directory(name):
+    """Of the build native or plain, which stand side by side."""
+    return re.sub("(native|plain)$", name, BUILD_DIR)
 
 
 def on(name, *command):
