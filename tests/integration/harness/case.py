@@ -180,6 +180,7 @@ class Test:
     def abandon(self):
         """Leaves nothing behind, whatever happened."""
         for side in self.sides:
+            side.note_rest()
             if side.is_alive:
                 side.kill()
         self.undo.close()

@@ -217,6 +217,17 @@ class Side:
         except subprocess.TimeoutExpired:
             raise Failed(f"{self.name} does not end") from None
 
+    def note_rest(self):
+        """What it has said and nobody asked for goes to the transcript: it may be why another failed."""
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            chunk = os.read(self.process.stdout.fileno(), 65536)
+            if not chunk:
+                break
+            self.buffer += chunk
+        for line in self.buffer.decode(errors="replace").splitlines():
+            self.note(f"< {line} (nobody asked for it)")
+        self.buffer = b""
+
     def close(self):
         with contextlib.suppress(BrokenPipeError):  # what the process did not read is of no use
             self.process.stdin.close()
