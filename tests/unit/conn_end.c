@@ -17,6 +17,7 @@ static void disconnect_asks_the_provider(void **state) {
     world_conn(&w, &outgoing);
     MUST(rpma_conn_disconnect(w.h.conn));
     EXPECT_CALLS("rdma_disconnect");
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message, "disconnecting");
     fake_fail("rdma_disconnect", 1, EINVAL);
     EXPECT_ERROR(rpma_conn_disconnect(w.h.conn), RPMA_E_PROVIDER, "rdma_disconnect() failed",
                  "rdma_disconnect()", EINVAL, "rdma_disconnect");
