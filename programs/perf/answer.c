@@ -22,6 +22,16 @@ static bool answer(struct server *server, const char *word) {
     return control_send(&server->session.control);
 }
 
+static bool say_hello(struct server *server) {
+    struct message *out = &server->session.control.out;
+    message_begin(out, "hello");
+    message_add(out, "librpma", server->self.librpma);
+    message_add(out, "kernel", server->self.kernel);
+    message_add(out, "device", server->self.device);
+    message_add(out, "memory", server->self.memory);
+    return control_send(&server->session.control);
+}
+
 // rpma-perf measures flushes and does not rely on them, so it always states direct write: it is
 // what a persistent flush needs, and what the statement of native operations travels with.
 static bool add_peer_cfg(struct server *server, struct message *out) {
@@ -147,7 +157,9 @@ bool server_answer(struct server *server) {
         const char *word;
         bool (*perform)(struct server *server);
     } words[] = {
-        {"plan", on_plan}, {"begin", on_begin}, {"measure", on_measure}, {"stop", on_stop}};
+        {"hello", say_hello},    {"plan", on_plan}, {"begin", on_begin},
+        {"measure", on_measure}, {"stop", on_stop},
+    };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (message_is(&server->session.control.in, words[i].word))
             return words[i].perform(server);

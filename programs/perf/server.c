@@ -29,16 +29,6 @@ static struct greeting greeting_of_request(const struct rpma_conn_req *request) 
     return greeting_of(&data);
 }
 
-static bool say_hello(struct server *server) {
-    struct message *out = &server->session.control.out;
-    message_begin(out, "hello");
-    message_add(out, "librpma", server->self.librpma);
-    message_add(out, "kernel", server->self.kernel);
-    message_add(out, "device", server->self.device);
-    message_add(out, "memory", server->self.memory);
-    return control_send(&server->session.control);
-}
-
 // The next connection of the load; all others are turned away.
 static bool on_request(struct server *server) {
     struct crew *crew = server->session.crew;
@@ -73,8 +63,6 @@ static bool on_request(struct server *server) {
 static bool serve_client(struct server *server) {
     struct session *session = &server->session;
     server->is_busy = false;
-    if (!say_hello(server))
-        return false;
     for (;;) {
         switch (session_wait(session, IDLE_MS)) {
         case NEWS_MESSAGE:
