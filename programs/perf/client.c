@@ -38,11 +38,9 @@ static bool connect_control(struct client *client) {
                                           &request),
                         "cannot connect to %s port %s", options->address, options->port);
     (void)rpma_conn_cfg_delete(&cfg);
-    if (!is_made || !control_open(&session->control, session->peer, &request) ||
-        !check_greeting(&session->control, options))
-        return false;
     // The client speaks first, because on iWARP the server may not.
-    if (!client_ask(client, "hello", "hello"))
+    if (!is_made || !control_open(&session->control, session->peer, &request) ||
+        !check_greeting(&session->control, options) || !client_ask(client, "hello", "hello"))
         return false;
     const struct message *hello = &session->control.in;
     side_describe(&client->self, session->device, "dram");

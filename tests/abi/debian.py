@@ -114,11 +114,12 @@ def witness(debian, directory, text):
 def with_debug_information(build, directory):
     """The exported functions of this library once more, with debug information. All at one node:
     abidiff takes any name of a function that has several, and then compares it to nothing."""
-    words, where = mutants.command_of(build, mutants.UNIT)
+    entry = mutants.entry_of(build, mutants.UNIT)
+    words = mutants.command_of(entry)
     words.remove("-DRPMA_SYMBOL_VERSIONS")
     exports = directory / "exports.o"
     words[words.index("-o") + 1] = str(exports)
-    common.run([*words, "-g", "-O0", "-fno-sanitize=all"], cwd=where)
+    common.run([*words, "-g", "-O0", "-fno-sanitize=all"], cwd=entry["directory"])
     target, script = directory / "after.so", directory / "after.map"
     script.write_text("LIBRPMA_1.0 {\n global: rpma_*;\n local: *;\n};\n", encoding="utf-8")
     common.run(["cc", "-shared", exports, f"-Wl,-soname,{common.SONAME}",

@@ -26,22 +26,21 @@ def entry_of(build, source):
                 and entry["output"].startswith(f"src/{common.SONAME}.p/"))
 
 
-def command_of(build, source):
-    """(words, directory) of the compiler's call for a unit, without the precompiled header: that
-    is of no use where an option is another one."""
-    entry = entry_of(build, source)
+def command_of(entry):
+    """The words of the compiler's call, without the precompiled header: that is of no use where an
+    option is another one."""
     words, kept = iter(shlex.split(entry["command"])), []
     for word in words:
         if word in ("-include", "-include-pch"):
             next(words)
         elif word != "-fpch-preprocess":
             kept.append(word)
-    return kept, entry["directory"]
+    return kept
 
 
 def make(build, directory, old, new, compiler):
     """Writes directory/librpma.so.0: the objects of the build, but for the one that is spoiled."""
-    words, where = command_of(build, UNIT)
+    entry = entry_of(build, UNIT)
     text = (common.ROOT / "src" / SOURCE).read_text(encoding="utf-8")
     if old not in text:
         raise common.Fault(f"nothing to spoil: {old!r} is gone from {SOURCE}")
@@ -49,11 +48,12 @@ def make(build, directory, old, new, compiler):
     (directory / "completion.cc").write_text(text.replace(old, new, 1), encoding="utf-8")
     unit = (common.ROOT / "src" / UNIT).read_text(encoding="utf-8")
     spoiled.write_text(unit.replace(SOURCE, "completion.cc"), encoding="utf-8")
+    words = command_of(entry)
     words[words.index("-c") + 1] = str(spoiled)
     words[words.index("-o") + 1] = str(target)
-    common.run([*words, "-O0", f"-I{common.ROOT / 'src'}"], cwd=where)
+    common.run([*words, "-O0", f"-I{common.ROOT / 'src'}"], cwd=entry["directory"])
     objects = sorted((build / "src" / f"{common.SONAME}.p").glob("*.o"))
-    same = [path for path in objects if path != build / entry_of(build, UNIT)["output"]]
+    same = [path for path in objects if path != build / entry["output"]]
     sanitize = [word for word in shlex.split(compiler) if word.startswith("-fsanitize")]
     common.run(["c++", "-shared", *sanitize, *same, target, f"-Wl,-soname,{common.SONAME}",
                 "-Wl,--as-needed", f"-Wl,--version-script,{build / 'src' / 'librpma.map'}",
