@@ -31,6 +31,7 @@ struct worker {
     unsigned random;
     bool without_imm; /* the device has no immediate data */
     int without;      /* which it leaves out: a bit for each of any_operation()'s steps */
+    int tried;        /* which it has done, likewise */
     uint64_t rounds;
     uint64_t seed;
     const char *failed_in;
