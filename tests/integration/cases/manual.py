@@ -165,6 +165,9 @@ def server_and_client(test):
                               stdout=subprocess.PIPE, text=True)
     test.undo.callback(server.kill)
     command = lab.on(lab.host(2), os.path.join(directory, "client"), *where)
-    while subprocess.run(command, stderr=subprocess.DEVNULL).returncode != 0:  # not listening yet
+    client = None
+    while client is None or client.returncode != 0:  # it is not listening yet
         expect(server.poll(), None, "the server's exit status")
+        client = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    expect(client.stdout, "done\n", "the client's words")
     expect(server.communicate()[0], "Connection closed: written from afar\n", "the server's words")
