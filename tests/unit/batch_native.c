@@ -87,19 +87,25 @@ static unsigned runs(bool of_lists) {
 // ibv_post_send().
 static void elements_interrupt_a_native_list(void **state) {
     (void)state;
-    new_batch(true, true);
-    const bool native = is_native(true, true);
-    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
-    for (int again = 0; again < 2; again++) {
-        uint32_t posted = 0;
-        MUST(rpma_batch_post(w.h.batch, &posted));
-        assert_int_equal(posted, added);
-        assert_int_equal(fake_count("ibv_post_send"), native ? runs(true) : 1);
-        assert_int_equal(fake_count("ibv_wr_start"), native ? runs(false) : 0);
-        assert_int_equal(fake_count("ibv_wr_complete"), native ? runs(false) : 0);
-        expect_all_posted();
-    }
-    world_drop(&w);
+    for (elements = 2; elements <= 3; elements++)
+        for (int keeps_bad_wr = 0; keeps_bad_wr < 2; keeps_bad_wr++) {
+            fake_reset();
+            new_batch(true, true);
+            fake_device()->keeps_bad_wr = keeps_bad_wr;
+            const bool native = is_native(true, true);
+            add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+            for (int again = 0; again < 2; again++) {
+                uint32_t posted = 0;
+                MUST(rpma_batch_post(w.h.batch, &posted));
+                assert_int_equal(posted, added);
+                assert_int_equal(fake_count("ibv_post_send"), native ? runs(true) : 1);
+                assert_int_equal(fake_count("ibv_wr_start"), native ? runs(false) : 0);
+                assert_int_equal(fake_count("ibv_wr_complete"), native ? runs(false) : 0);
+                expect_all_posted();
+            }
+            world_drop(&w);
+        }
+    elements = 3;
 }
 
 static void list_is_handed_over_at_once(void **state) {

@@ -114,6 +114,8 @@ static void new_describes_the_queue_pair(void **state) {
     MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, 14));
     new_request(w.h.cfg);
     EXPECT_CALLS(RESOLVED QUEUES QUEUES "rdma_create_qp_ex rdma_freeaddrinfo");
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
+                        "requesting a connection to " WORLD_ADDRESS ":" WORLD_PORT);
     assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 7);
     assert_int_equal(fake_last("rdma_resolve_route")->resolve.timeout_ms, 7);
     assert_int_equal(fake_nth("ibv_create_cq", 1)->create_cq.cqe, INT32_MAX);

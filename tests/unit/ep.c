@@ -29,6 +29,8 @@ static void listen_binds_and_listens(void **state) {
     (void)state;
     new_ep();
     EXPECT_CALLS(LISTENED "rdma_listen");
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
+                        "listening on " WORLD_ADDRESS ":" WORLD_PORT);
     const struct fake_call *name = fake_last("getaddrinfo");
     assert_string_equal(name->getaddrinfo.node, WORLD_ADDRESS);
     assert_string_equal(name->getaddrinfo.service, WORLD_PORT);
