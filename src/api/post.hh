@@ -83,8 +83,8 @@ inline Text send_advice(int result, ibv_qp &qp, uint64_t bytes) {
         send_advice(result, qp, inline_bytes(wr.send_flags, wr.sg_list, wr.num_sge)).chars,
         "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
         ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
-        place, opcode_text(wr.opcode), is_send ? 0 : wr.wr.rdma.remote_addr, sge.addr,
-        sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+        place, opcode_text(wr.opcode), wr.wr.rdma.remote_addr, sge.addr, sge.length, wr.wr_id,
+        send_flags_text(wr.send_flags).chars);
     // Who has a key may use the memory: keys are for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
              is_send ? 0 : wr.wr.rdma.rkey, sge.lkey);

@@ -53,7 +53,6 @@ void Call::answer(const char *file, int line, int code, int error, const char *f
 
 void Call::begin_attempt(bool last) {
     code_ = 0;
-    error_ = 0;
     tentative_ = !last;
 }
 

@@ -125,6 +125,24 @@ static void nothing_may_go_inline(void **state) {
     world_drop(&w);
 }
 
+// A provider may say the same of both (send_advice() of api/post.hh).
+static void full_queue_is_told_from_too_much(void **state) {
+    (void)state;
+    new_conn(20);
+    for (size_t i = 0; i < LENGTH(carriers); i++) {
+        const struct operation most = operation(carriers[i], 32);
+        fake_fail("ibv_post_send", 1, ENOMEM);
+        unit_begin();
+        unit_expect_error(operation_post(&most, w.h.conn), operation_name(most.kind),
+                          &(struct expected_error){
+                              RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()",
+                              ENOMEM, .logs = "the send queue is full", .any_calls = true},
+                          __FILE__, __LINE__);
+        fake_faults_off();
+    }
+    world_drop(&w);
+}
+
 // The fakes make room for two elements of 16 bytes, as rxe does: 33 are one too many.
 static void too_much_is_refused(void **state) {
     (void)state;
@@ -233,6 +251,7 @@ int main(void) {
         TEST(batch_copies_with_each_post),
         TEST(other_operations_ignore_the_flag),
         TEST(nothing_may_go_inline),
+        TEST(full_queue_is_told_from_too_much),
         TEST(too_much_is_refused),
         TEST(too_much_of_an_unknown_size_is_refused),
         TEST(too_much_in_a_batch_is_refused),

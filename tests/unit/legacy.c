@@ -104,6 +104,22 @@ static void kinds_are_mapped(void **state) {
     world_drop(&w);
 }
 
+// The caller has room for one.
+static void others_wait_for_the_next_call(void **state) {
+    (void)state;
+    new_conn();
+    for (const struct way *way = ways; way < ways + LENGTH(ways); way++) {
+        struct rpma_completion cmpl;
+        complete(IBV_WC_SEND, IBV_WC_SUCCESS, 0);
+        complete(IBV_WC_RDMA_READ, IBV_WC_SUCCESS, 0);
+        MUST(way->get(&cmpl));
+        assert_int_equal(cmpl.op, RPMA_OP_SEND);
+        MUST(way->get(&cmpl));
+        assert_int_equal(cmpl.op, RPMA_OP_READ);
+    }
+    world_drop(&w);
+}
+
 static void immediate_data_comes_with_receives(void **state) {
     (void)state;
     static const struct {
@@ -247,6 +263,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(nodes_have_their_own_functions),
         TEST(kinds_are_mapped),
+        TEST(others_wait_for_the_next_call),
         TEST(immediate_data_comes_with_receives),
         TEST(failed_operations_are_no_errors),
         TEST(kinds_without_name_are_not_supported),

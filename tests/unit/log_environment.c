@@ -26,14 +26,18 @@ static void silent(enum rpma_log_level level, const char *file_name, const int l
     (void)level, (void)file_name, (void)line_no, (void)function_name, (void)message_format;
 }
 
-// A program that wants to see nothing, and one message each of ERROR and INFO.
+// A program that wants to see nothing, or with CHILD_AUX everything, or with CHILD_PLAIN leaves
+// all as it is; and one message each of ERROR and INFO.
 static int child(void) {
     static const unsigned char desc[1] = {1};
     struct rpma_peer_cfg *pcfg = NULL;
-    (void)rpma_log_set_function(getenv("CHILD_AUX") ? NULL : silent);
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, getenv("CHILD_AUX") ? RPMA_LOG_LEVEL_DEBUG
-                                                                         : RPMA_LOG_DISABLED);
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_DEBUG);
+    if (!getenv("CHILD_PLAIN")) {
+        const bool all = getenv("CHILD_AUX");
+        (void)rpma_log_set_function(all ? NULL : silent);
+        (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD,
+                                     all ? RPMA_LOG_LEVEL_DEBUG : RPMA_LOG_DISABLED);
+        (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_DEBUG);
+    }
     (void)rpma_mr_remote_delete(NULL);
     (void)rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &pcfg);
     return rpma_peer_cfg_delete(&pcfg);
@@ -108,6 +112,15 @@ static void messages_are_not_shown_twice(void **state) {
     assert_int_equal(lines(text), 2);
 }
 
+static void program_that_sets_nothing_is_heard(void **state) {
+    (void)state;
+    setenv("CHILD_PLAIN", "1", 1);
+    const char *text = stderr_with("info", false);
+    unsetenv("CHILD_PLAIN");
+    assert_non_null(strstr(text, " *ERROR* mr.cc: "));
+    assert_non_null(strstr(text, " *INFO*  peer_cfg.cc: "));
+}
+
 static void other_values_are_named(void **state) {
     (void)state;
     const char *text = stderr_with("loud", false);
@@ -127,6 +140,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variable_decides_what_is_shown),
         cmocka_unit_test(messages_are_not_shown_twice),
+        cmocka_unit_test(program_that_sets_nothing_is_heard),
         cmocka_unit_test(other_values_are_named),
         cmocka_unit_test(privileged_programs_do_not_listen),
     };

@@ -83,6 +83,8 @@ static void send_failures_are_reported(void **state) {
                           &(struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
                                                    "ibv_post_send()", ENOMEM, "ibv_post_send"},
                           __FILE__, __LINE__);
+        const struct logged_line *keys = logged_line(RPMA_LOG_LEVEL_DEBUG, 0);
+        assert_memory_equal(keys->message, "rkey=0x0, lkey=0x", 17);
         fake_faults_off();
     }
     world_drop(&w);
