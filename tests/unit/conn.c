@@ -191,6 +191,7 @@ static void private_data_comes_with_establishment(void **state) {
         expect_data(NULL, 0);
         fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, data, cases[i].sent);
         MUST(rpma_conn_next_event(w.h.conn, &event));
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
         expect_data(data, cases[i].seen);
         fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, "later", 5);
         MUST(rpma_conn_next_event(w.h.conn, &event));

@@ -31,19 +31,32 @@ static void queues_have_what_was_asked_for(void **state) {
     }
 }
 
+// Of devices, the one that has fewest and another.
+static const struct {
+    int most;
+    const char *logs;
+} limits[] = {
+    {1, "2 elements (max_sge), the device has 1 (max_"},
+    {6, "7 elements (max_sge), the device has 6 (max_"},
+};
+
 static void request_needs_a_device_with_as_many(void **state) {
     (void)state;
-    fake_device()->max_sge = 6;
-    world_peer(&w);
-    world_cfg(&w, &(const struct shape){.max_sge = 7});
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                 RPMA_E_INVAL, "max_sge of cfg", "max_sge of cfg > max_sge of the device",
-                 .any_calls = true, .logs = "7 elements (max_sge), the device has 6 (max_sge)");
-    assert_int_equal(fake_count("rdma_create_qp_ex"), 0);
-    MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, 6));
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
-    world_drop(&w);
+    for (size_t i = 0; i < LENGTH(limits); i++) {
+        const uint32_t most = (uint32_t)limits[i].most;
+        fake_reset();
+        fake_device()->max_sge = limits[i].most;
+        world_peer(&w);
+        world_cfg(&w, &(const struct shape){.max_sge = most + 1});
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                     RPMA_E_INVAL, "max_sge of cfg", "max_sge of cfg > max_sge of the device",
+                     .any_calls = true, .logs = limits[i].logs);
+        assert_int_equal(fake_count("rdma_create_qp_ex"), 0);
+        MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, most));
+        MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+        world_drop(&w);
+    }
 }
 
 static void incoming_request_needs_a_device_with_as_many(void **state) {
@@ -64,17 +77,21 @@ static void incoming_request_needs_a_device_with_as_many(void **state) {
 
 static void shared_queue_needs_a_device_with_as_many(void **state) {
     (void)state;
-    fake_device()->max_srq_sge = 3;
-    world_peer(&w);
-    MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
-    MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 4));
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq), RPMA_E_INVAL, "max_sge of cfg",
-                 "max_sge of cfg > max_srq_sge of the device",
-                 .logs = "4 elements (max_sge), the device has 3 (max_srq_sge)");
-    MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 3));
-    MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
-    world_drop(&w);
+    for (size_t i = 0; i < LENGTH(limits); i++) {
+        const uint32_t most = (uint32_t)limits[i].most;
+        fake_reset();
+        fake_device()->max_srq_sge = limits[i].most;
+        world_peer(&w);
+        MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
+        MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, most + 1));
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq), RPMA_E_INVAL,
+                     "max_sge of cfg", "max_sge of cfg > max_srq_sge of the device",
+                     .logs = limits[i].logs);
+        MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, most));
+        MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
+        world_drop(&w);
+    }
 }
 
 // rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP

@@ -128,6 +128,7 @@ static void reg_fails_with_the_provider(void **state) {
         assert_true(
             line_says("length=64, access=IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ)"));
         assert_false(line_says("on-demand paging"));
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO), 0);
         world_drop(&w);
     }
 }

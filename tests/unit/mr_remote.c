@@ -39,6 +39,9 @@ static void address_and_key_reach_the_work_request(void **state) {
     world_conn(&w, &shape);
     world_descriptor(desc, 0x1122334455667788u, 64, 0x99aabbccu, RPMA_MR_USAGE_WRITE_DST);
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message,
+                        "remote region: addr=0x1122334455667788, size=64, rkey=0x99aabbcc, "
+                        "usage=0x8");
     MUST(rpma_write(w.h.conn, remote, 8, w.h.mr, 0, 1, RPMA_F_COMPLETION_ALWAYS, NULL));
     const struct fake_post *post = &fake_last("ibv_post_send")->send;
     assert_int_equal(post->remote_addr, 0x1122334455667790u);

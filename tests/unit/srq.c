@@ -123,6 +123,9 @@ static void delete_keeps_the_queue_when_refused(void **state) {
         WATCH(w.h);
         EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays", cause,
                      EBUSY, cases[i].calls);
+        struct rpma_cq *rcq = NULL;
+        MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
+        assert_int_equal(rcq == NULL, strcmp(cases[i].call, "ibv_destroy_srq") == 0);
         MUST(rpma_srq_delete(&w.h.srq));
         EXPECT_CALLS(cases[i].rest);
         assert_null(w.h.srq);

@@ -16,9 +16,10 @@ enum { FLUSH_GLOBAL = 1 << 8, FLUSH_PERSISTENT = 1 << 9 }; // access bits of rdm
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context) {
     FAKE_LOCKED;
+    const int before = errno;
     struct fake_call *call = fake_enter("ibv_alloc_pd", context);
     if (call->failed) {
-        errno = call->error;
+        errno = call->error ? call->error : before; // who gives no reason leaves it alone
         return NULL;
     }
     struct {
