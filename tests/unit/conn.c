@@ -60,6 +60,7 @@ static void status_is_told_in_words(void **state) {
         const char *words;
     } cases[] = {
         {RDMA_CM_EVENT_REJECTED, 0, "(RDMA_CM_EVENT_REJECTED)"},
+        {RDMA_CM_EVENT_REJECTED, 1, "see enum ib_cm_rej_reason of Linux (reject reason 1)"},
         {RDMA_CM_EVENT_REJECTED, 3, "the other side has no resources (reject reason 3)"},
         {RDMA_CM_EVENT_REJECTED, 4, "did not get an answer in time (reject reason 4)"},
         {RDMA_CM_EVENT_REJECTED, 8, "nobody listens on that port (reject reason 8)"},
@@ -80,6 +81,8 @@ static void status_is_told_in_words(void **state) {
         assert_non_null(line);
         if (!strstr(line->message, cases[i].words))
             fail_msg("'%s' does not contain '%s'", line->message, cases[i].words);
+        assert_int_equal(strstr(line->message, "reason") != NULL,
+                         cases[i].type == RDMA_CM_EVENT_REJECTED && cases[i].status > 0);
     }
     world_drop(&w);
 }

@@ -99,6 +99,12 @@ static void new_names_a_limit_that_is_exceeded(void **state) {
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
                  RPMA_E_PROVIDER, "every address was tried", "ibv_create_cq()", EINVAL,
                  .any_calls = true, .logs = "; the device has max_cqe 100, cqe is 101");
+    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, 100));
+    fake_fail("ibv_create_cq", 1, ENOMEM);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "ibv_create_cq()", ENOMEM,
+                 .any_calls = true);
+    assert_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "max_cqe"));
     world_drop(&w);
 }
 

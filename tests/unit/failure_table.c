@@ -183,7 +183,7 @@ CALL(decode_short_cfg, rpma_peer_cfg_from_descriptor(direct_write, 0, &w->h.pcfg
         device->member = value;                    \
     }
 DEVICE(without_device, no_device, true)
-DEVICE(without_list, no_list, true)
+DEVICE(without_list, unlisted, 2)
 DEVICE(without_sizes, no_query, true)
 DEVICE(unknown_name, gai_error, EAI_NONAME)
 DEVICE(on_second_device, other_device, 1)

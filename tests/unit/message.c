@@ -81,8 +81,10 @@ static void send_failures_are_reported(void **state) {
         unit_begin();
         unit_expect_error(sends[s].run(w.h.mr, 0, 8, 1), sends[s].name,
                           &(struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
-                                                   "ibv_post_send()", ENOMEM, "ibv_post_send"},
+                                                   "ibv_post_send()", ENOMEM, "ibv_post_send",
+                                                   .logs = "send queue is full"},
                           __FILE__, __LINE__);
+        assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "send_flags=0)"));
         const struct logged_line *keys = logged_line(RPMA_LOG_LEVEL_DEBUG, 0);
         assert_memory_equal(keys->message, "rkey=0x0, lkey=0x", 17);
         fake_faults_off();

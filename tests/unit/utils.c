@@ -141,18 +141,23 @@ static void every_address_is_tried(void **state) {
 
 static void address_without_device_is_an_error(void **state) {
     (void)state;
-    for (size_t i = 0; i < LENGTH(sides); i++) {
-        struct ibv_context *context = fake_context(1);
-        fake_device()->no_device = true;
-        fake_device()->no_list = i > 0;
-        WATCH(context);
-        EXPECT_ERROR(rpma_utils_get_ibv_context("0.0.0.0", sides[i].type, &context),
-                     RPMA_E_PROVIDER, "no device stands behind the address",
-                     "no device stands behind the address", .calls = all_calls_of(i));
-        assert_int_equal(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message,
-                                "RDMA devices of this machine: none") != NULL,
-                         i > 0);
-    }
+    static const char *const listed[] = {
+        "RDMA devices of this machine: fake0 fake1; 'rdma link' shows their network devices",
+        "RDMA devices of this machine: fake0; 'rdma link' shows their network devices",
+        "RDMA devices of this machine: none that libibverbs can use; 'rdma link' shows those",
+    };
+    for (size_t i = 0; i < LENGTH(sides); i++)
+        for (size_t missing = 0; missing < LENGTH(listed); missing++) {
+            struct ibv_context *context = fake_context(1);
+            fake_device()->no_device = true;
+            fake_device()->unlisted = (int)missing;
+            WATCH(context);
+            EXPECT_ERROR(rpma_utils_get_ibv_context("0.0.0.0", sides[i].type, &context),
+                         RPMA_E_PROVIDER, "no device stands behind the address",
+                         "no device stands behind the address", .calls = all_calls_of(i));
+            assert_non_null(
+                strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, listed[missing]));
+        }
 }
 
 // ---- on-demand paging ----------------------------------------------------------------------

@@ -28,6 +28,7 @@ static char left[1024];
 enum { MAX_DEAD = 512 };
 
 static const char *const kind_names[FAKE_KINDS] = {
+    "device list",
     "PD",
     "MR",
     "CQ",

@@ -112,18 +112,28 @@ struct ibv_context *fake_context(int number) {
 
 // The list of devices, which the library asks for when it has to tell what there is: not
 // recorded. rdma-core 56, libibverbs/device.c, ibv_get_device_list(): the number is 0 when it
-// fails.
+// fails; ibv_free_device_list() looks into the list, so that NULL would crash it.
 struct ibv_device **ibv_get_device_list(int *num_devices) {
-    static struct ibv_device *list[3];
-    list[0] = fake_context(0)->device;
-    list[1] = fake_context(1)->device;
+    FAKE_LOCKED;
+    const int count = 2 - fake_device()->unlisted;
     if (num_devices)
-        *num_devices = fake_device()->no_list ? 0 : 2;
-    return fake_device()->no_list ? NULL : list;
+        *num_devices = count;
+    if (count == 0)
+        return NULL;
+    struct {
+        struct fake_object object;
+        struct ibv_device *devices[3];
+    } *made = fake_create(FAKE_DEVICE_LIST, sizeof(*made), sizeof(struct fake_object));
+    for (int i = 0; i < count; i++)
+        made->devices[i] = fake_context((unsigned)i)->device;
+    return made->devices;
 }
 
 void ibv_free_device_list(struct ibv_device **list) {
-    (void)list;
+    FAKE_LOCKED;
+    struct fake_object *object = fake_find(FAKE_DEVICE_LIST, list, "ibv_free_device_list");
+    if (object)
+        fake_destroy(object);
 }
 
 const char *ibv_get_device_name(struct ibv_device *device) {

@@ -183,7 +183,7 @@ struct fake_device {
     int addresses;                // results of getaddrinfo(); every second one is IPv6
     int gai_error;                // if not 0: what getaddrinfo() returns, errno untouched
     int routes;                   // of IBACM, which rdma_getaddrinfo() puts in front
-    bool no_list;                 // ibv_get_device_list() fails
+    int unlisted;                 // of the two devices; 2: ibv_get_device_list() fails
     bool no_query;                // ibv_query_qp() fails
     int other_device;             // CONNECT_REQUESTs come in on the second device
     uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0

@@ -11,6 +11,7 @@
 #include <netdb.h>
 
 enum fake_kind {
+    FAKE_DEVICE_LIST,
     FAKE_PD,
     FAKE_MR,
     FAKE_CQ,
