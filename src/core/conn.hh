@@ -43,9 +43,10 @@ struct rpma_conn : rpma::Allocated {
     bool accept(rpma::Call &call, rdma_conn_param &param) {
         return transport_.id.accept(call, param);
     }
-    bool disconnect(rpma::Call &call) {
+    // RPMA_E_PROVIDER.
+    void disconnect(rpma::Call &call) {
         explain_flushes(call);
-        return transport_.id.disconnect(call);
+        transport_.id.disconnect(call);
     }
     // Destroys everything and forgets it, also what the provider refuses. RPMA_E_PROVIDER.
     void release(rpma::Call &call) {

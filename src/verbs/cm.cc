@@ -158,11 +158,9 @@ bool CmId::accept(Call &call, rdma_conn_param &param) {
     return false;
 }
 
-bool CmId::disconnect(Call &call) {
-    if (rdma_disconnect(id_) == 0)
-        return true;
-    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_disconnect()");
-    return false;
+void CmId::disconnect(Call &call) {
+    if (rdma_disconnect(id_) != 0)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_disconnect()");
 }
 
 void CmId::release(Call &call) {

@@ -70,7 +70,7 @@ class CmId {
     bool migrate(Call &call, const EventChannel &channel);
     bool connect(Call &call, rdma_conn_param &param);
     bool accept(Call &call, rdma_conn_param &param);
-    bool disconnect(Call &call);
+    void disconnect(Call &call);
 
     // Rejects what is pending, destroys the ID and forgets it, also when the provider refuses.
     void release(Call &call);

@@ -175,15 +175,17 @@ static void refusal_is_seen_behind_success(void **state) {
         batch_begin(&w);
         batch_add(&w, 0, OPS);
         snprintf(before, sizeof(before), "operation %u of %u: ", nth, OPS);
-        refuse(nth, ENOMEM);
-        EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
-                     "ibv_post_send() failed", "ibv_post_send()", .calls = "ibv_post_send",
-                     .logs = "gives no reason");
-        assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, before));
-        assert_int_equal(posted, nth - 1);
-        batch_expect_taken(&w, 0, 0, nth - 1);
-        fake_faults_off();
-        batch_post_all(&w, nth - 1, OPS - nth + 1);
+        for (int again = 0; again < 2; again++) {
+            refuse(nth, ENOMEM);
+            EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
+                         "ibv_post_send() failed", "ibv_post_send()", .calls = "ibv_post_send",
+                         .logs = "gives no reason");
+            assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, before));
+            assert_int_equal(posted, nth - 1);
+            batch_expect_taken(&w, 0, 0, nth - 1);
+            fake_faults_off();
+            batch_post_all(&w, nth - 1, OPS - nth + 1);
+        }
         world_drop(&w);
     }
 }

@@ -75,6 +75,28 @@ static void no_private_data_is_fine(void **state) {
     world_drop(&w);
 }
 
+// EINVAL may mean that there is too much of it, if there is any.
+static void private_data_is_suspected_where_it_can_be(void **state) {
+    (void)state;
+    static const struct {
+        uint8_t len;
+        int error;
+        bool suspected;
+    } cases[] = {{0, EINVAL, false}, {1, EINVAL, true}, {1, EIO, false}};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const struct rpma_conn_private_data pdata = {(void *)"x", cases[i].len};
+        fake_reset();
+        new_request(&outgoing);
+        fake_fail("rdma_connect", 1, cases[i].error);
+        EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, cases[i].len ? &pdata : NULL, &w.h.conn),
+                     RPMA_E_PROVIDER, "outgoing:", "rdma_connect()", cases[i].error,
+                     .any_calls = true);
+        const char *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message;
+        assert_int_equal(strstr(line, "carry 56 bytes") != NULL, cases[i].suspected);
+        world_drop(&w);
+    }
+}
+
 // 8 bytes that a flush can read into: registered once, shared by the connections of a peer.
 static void flush_target_is_made_once_per_peer(void **state) {
     (void)state;
@@ -265,6 +287,7 @@ int main(void) {
         TEST(outgoing_connects_on_its_own_channel),
         TEST(incoming_accepts_on_the_channel_of_the_request),
         TEST(no_private_data_is_fine),
+        TEST(private_data_is_suspected_where_it_can_be),
         TEST(flush_target_is_made_once_per_peer),
         TEST(peer_is_not_deleted_under_a_connection),
         TEST(queues_follow_the_configuration),
