@@ -89,6 +89,17 @@ static void reset_forgets_refused_operations(void **state) {
     }
 }
 
+static void message_shows_no_key_of_an_earlier_write(void **state) {
+    (void)state;
+    batch_begin(&w);
+    MUST(rpma_batch_write(w.h.batch, w.h.remote, 0, w.h.mr, 0, 8, 1, NULL));
+    MUST(rpma_batch_reset(w.h.batch));
+    MUST(rpma_batch_send(w.h.batch, w.h.mr, 0, 8, 1, NULL));
+    expect_refusal(1, 1, 1);
+    assert_memory_equal(logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message, "rkey=0x0, ", 10);
+    world_drop(&w);
+}
+
 static void nobody_has_to_ask_how_many_were_posted(void **state) {
     (void)state;
     batch_begin(&w);
@@ -211,6 +222,7 @@ int main(void) {
         TEST(posting_goes_on_with_what_was_refused),
         TEST(operations_are_added_behind_refused_ones),
         TEST(reset_forgets_refused_operations),
+        TEST(message_shows_no_key_of_an_earlier_write),
         TEST(nobody_has_to_ask_how_many_were_posted),
         TEST(reasons_are_told_as_far_as_the_provider_gives_them),
         TEST(failed_doorbell_leaves_nothing_to_post),

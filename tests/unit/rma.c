@@ -138,6 +138,11 @@ static void provider_failures_are_reported(void **state) {
                                   RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()",
                                   cases[i].error, "ibv_post_send", .logs = cases[i].logs},
                               __FILE__, __LINE__);
+            const bool nothing = o->run == read_nothing || o->run == write_nothing ||
+                                 o->run == write_nothing_with_imm;
+            const char *const key = nothing ? "rkey=0x0, " : "rkey=0x4d, "; // WORLD_REMOTE_RKEY
+            const char *const keys = logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message;
+            assert_memory_equal(keys, key, strlen(key));
             fake_faults_off();
         }
     world_drop(&w);
