@@ -96,11 +96,8 @@ static void bring_up_returned(void) {
             (void)bring_up(returned, log_copy[0]);
 }
 
-static void need_majority(enum replica_state state) {
-    unsigned count = count_replicas(&replicas, state, 0);
-    if (count < replicas.majority)
-        fail("%u of %u servers are there, %u are needed", count, replicas.count,
-             replicas.majority);
+static bool have_majority(void) {
+    return count_replicas(&replicas, MEMBER, 0) >= replicas.majority;
 }
 
 static void connect_servers(void) {
@@ -109,22 +106,26 @@ static void connect_servers(void) {
         reconnect(&replicas);
         await_news(&replicas);
     }
-    need_majority(CONNECTED);
 }
 
-// Finds the log that has everything that was ever committed. Returns its copy.
+// Finds the log that has everything that was ever committed. Returns its copy; NULL: so few
+// servers let their logs be read that none of them need have everything.
 static const char *find_newest_log(void) {
     char *newest = log_copy[0], *other = log_copy[1];
+    unsigned count = 0;
+    extent = (struct extent){0};
     for (unsigned i = 0; i < replicas.count; i++) {
         struct replica *replica = &replicas.replica[i];
-        if (replica->state != CONNECTED || !fetch_log(replica, other))
+        if (replica->state < CONNECTED || !fetch_log(replica, other))
             continue;
+        replica->state = CONNECTED;
         size_t tail = log_tail(header_of(other));
         struct extent found = read_log(other, tail);
         if (found.end != tail) {
             lose_replica(replica, "its log is damaged");
             continue;
         }
+        count++;
         if (le64toh(header_of(other)->epoch) > epoch)
             epoch = le64toh(header_of(other)->epoch);
         if (extent.end == 0 || found.epoch > extent.epoch ||
@@ -135,8 +136,7 @@ static const char *find_newest_log(void) {
             extent = found;
         }
     }
-    need_majority(CONNECTED);
-    return newest;
+    return count < replicas.majority ? NULL : newest;
 }
 
 static void append(size_t size) {
@@ -157,10 +157,33 @@ static void append(size_t size) {
             post_record(&replicas.replica[i], sgl, 2, place, tail, extent.count - 1);
     while (count_replicas(&replicas, MEMBER, extent.count) < replicas.majority) {
         await_news(&replicas);
-        need_majority(MEMBER);
+        if (!have_majority())
+            bring_up_returned();
+        if (!find_replica(MEMBER))
+            fail("no server is left that has all records");
     }
     printf("committed %llu %08x\n", (unsigned long long)extent.count - 1,
            (unsigned)le32toh(record->checksum));
+}
+
+// Makes this client the one that has the log; false: too few servers stayed until the end.
+static bool take_log(void) {
+    connect_servers();
+    const char *newest = find_newest_log();
+    unsigned promises = 0;
+    if (!newest)
+        return false;
+    epoch++;
+    for (unsigned i = 0; i < replicas.count; i++)
+        if (replicas.replica[i].state == CONNECTED)
+            promises += store_number(&replicas, &replicas.replica[i],
+                                     offsetof(struct log_header, epoch), epoch);
+    if (promises < replicas.majority)
+        return false;
+    for (unsigned i = 0; i < replicas.count; i++)
+        if (replicas.replica[i].state == CONNECTED)
+            (void)bring_up(&replicas.replica[i], newest);
+    return have_majority();
 }
 
 /*
@@ -168,18 +191,11 @@ static void append(size_t size) {
  * the newest log, and an empty record of the new epoch, which confirms all before it.
  */
 static void open_log(void) {
-    connect_servers();
-    const char *newest = find_newest_log();
-    epoch++;
-    for (unsigned i = 0; i < replicas.count; i++)
-        if (replicas.replica[i].state == CONNECTED)
-            (void)store_number(&replicas, &replicas.replica[i],
-                               offsetof(struct log_header, epoch), epoch);
-    need_majority(CONNECTED);
-    for (unsigned i = 0; i < replicas.count; i++)
-        if (replicas.replica[i].state == CONNECTED)
-            (void)bring_up(&replicas.replica[i], newest);
-    need_majority(MEMBER);
+    int64_t until = clock_ms() + MAJORITY_MS;
+    while (!take_log())
+        if (clock_ms() >= until)
+            fail("%u of %u servers are there, %u are needed",
+                 count_replicas(&replicas, CONNECTED, 0), replicas.count, replicas.majority);
     append(0);
 }
 

@@ -38,7 +38,7 @@ static struct rpma_peer *find_peer(const struct arguments *args) {
 }
 
 struct replicas open_replicas(const struct arguments *args) {
-    struct replicas replicas = {.count = (unsigned)args->server_count};
+    struct replicas replicas = {.count = (unsigned)args->server_count, .news_time = clock_ms()};
     if (replicas.count > REPLICAS_MAX)
         fail("at most %d servers, not %u", REPLICAS_MAX, replicas.count);
     replicas.majority = replicas.count / 2 + 1;
@@ -162,9 +162,17 @@ void await_news(struct replicas *replicas) {
     take_news(replicas);
 }
 
+// While this process itself stood still, no server was silent.
 void take_news(struct replicas *replicas) {
-    for (unsigned i = 0; i < replicas->count; i++)
-        look_at(&replicas->replica[i]);
+    int64_t now = clock_ms(), still = now - replicas->news_time - POLL_MS;
+    replicas->news_time = now;
+    for (unsigned i = 0; i < replicas->count; i++) {
+        struct replica *replica = &replicas->replica[i];
+        int64_t alive_time = replica->alive_time + still;
+        if (still > 0 && replica->state != LOST)
+            replica->alive_time = alive_time < now ? alive_time : now;
+        look_at(replica);
+    }
 }
 
 unsigned count_replicas(const struct replicas *replicas, enum replica_state state,

@@ -10,10 +10,11 @@
 #include "log.h"
 
 #define REPLICAS_MAX 15
-#define WINDOW 8         /* records by which a slow server may be behind the others */
-#define PATIENCE_MS 2000 /* a server that does nothing for so long counts as lost */
-#define START_MS 5000    /* so long a client that begins waits for all servers */
-#define RETRY_MS 500     /* a lost server is tried again after that */
+#define WINDOW 8          /* records by which a slow server may be behind the others */
+#define PATIENCE_MS 2000  /* a server that does nothing for so long counts as lost */
+#define START_MS 5000     /* so long a client that begins waits for all servers, */
+#define MAJORITY_MS 60000 /* and so long for a majority */
+#define RETRY_MS 500      /* a lost server is tried again after that */
 
 enum replica_state {
     LOST,
@@ -40,6 +41,7 @@ struct replicas {
     struct rpma_peer *peer;
     struct rpma_conn_cfg *cfg;
     unsigned count, majority;
+    int64_t news_time; /* in ms: when the client last looked for news */
     struct replica replica[REPLICAS_MAX];
 };
 

@@ -153,6 +153,28 @@ def server(cluster, victim):
     cluster.wait_until_said(since, victim, "has all")
 
 
+def majority(cluster, survivor):
+    """The client waits until enough servers are back, and commits nothing before that."""
+    since = len(cluster.said)
+    victims = [number for number in SERVERS if number != survivor]
+    for number in victims:
+        cluster.kill_server(number)
+    for number in victims:
+        cluster.wait_until_said(since, number, "is lost")
+    for number in victims:
+        cluster.start_server(number)
+    for number in victims:
+        cluster.wait_until_said(since, number, "has all")
+    away = set()
+    for line in cluster.said[since:]:
+        away.update(number for number in victims
+                    if f"server {address(number)} is lost" in line)
+        away.difference_update(number for number in victims
+                               if f"server {address(number)} has all" in line)
+        if line.startswith("committed") and len(away) == len(victims):
+            raise Failed(f"without a majority: {line}")
+
+
 def cable(cluster, victim):
     since = len(cluster.said)
     plug(victim, "down")
@@ -182,6 +204,7 @@ def power(cluster, victim):
 
 
 HAPPENINGS = {"server": (server, "server {} was killed"),
+              "majority": (majority, "all servers but {} were killed"),
               "cable": (cable, "the cable of server {} was cut"),
               "client": (client, "the client was killed"),
               "power": (power, "the power was cut")}
