@@ -170,10 +170,10 @@ static void append(size_t size) {
 static bool take_log(void) {
     connect_servers();
     const char *newest = find_newest_log();
-    unsigned promises = 0;
     if (!newest)
         return false;
     epoch++;
+    unsigned promises = 0;
     for (unsigned i = 0; i < replicas.count; i++)
         if (replicas.replica[i].state == CONNECTED)
             promises += store_number(&replicas, &replicas.replica[i],

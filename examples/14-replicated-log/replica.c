@@ -162,7 +162,7 @@ void await_news(struct replicas *replicas) {
     take_news(replicas);
 }
 
-// While this process itself stood still, no server was silent.
+// While this process looked at no server, none was silent.
 void take_news(struct replicas *replicas) {
     int64_t now = clock_ms(), still = now - replicas->news_time - POLL_MS;
     replicas->news_time = now;
