@@ -42,8 +42,7 @@ static size_t check_log(const struct memory *memory) {
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_server_side(&args, LOG_SIZE, USAGE);
-    struct offer offer =
-        make_offer(side.peer, side.mr, side.memory.is_pmem && args.direct_write);
+    struct offer offer = make_offer(side.peer, side.mr, has_direct_write(&args, &side.memory));
     size_t before = open_log(&side.memory);
 
     struct rpma_ep *ep = start_listening(side.peer, &args);

@@ -103,7 +103,7 @@ int main(int argc, char *argv[]) {
 
     open_log(&memory, log);
     CALL(rpma_mr_reg(peer, log, LOG_SIZE, usage, &mr));
-    struct offer offer = make_offer(peer, mr, memory.is_pmem && args.direct_write);
+    struct offer offer = make_offer(peer, mr, has_direct_write(&args, &memory));
     struct rpma_ep *ep = start_listening(peer, &args);
     serve(ep, &offer);
 

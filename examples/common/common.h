@@ -22,6 +22,7 @@ struct program {
     bool many_servers;        /* takes the address and port of several servers */
     bool takes_file;          /* can work on persistent memory */
     bool states_direct_write; /* tells the other side about direct write to PMem */
+    const char *makes_new;    /* what the option --new does, or NULL when there is none */
 };
 
 struct arguments {
@@ -32,7 +33,8 @@ struct arguments {
     const char *file; /* persistent memory; NULL: plain memory */
     unsigned number;
     bool variant;
-    bool direct_write;
+    bool direct_write; /* stated by the operator; see has_direct_write() */
+    bool make_new;
 };
 
 /* Reads the arguments; bad ones print the usage and end the program with status 2. */
@@ -53,6 +55,7 @@ struct memory {
     char *ptr;
     size_t size; /* may be more than asked for */
     bool is_pmem;
+    bool direct_write; /* PMem, and the platform itself proves direct write to it */
     void (*persist)(const void *ptr, size_t size); /* does nothing for plain memory */
     void *map;
 };
@@ -64,6 +67,13 @@ void close_memory(struct memory *memory);
 
 /* "persistent memory" or "plain memory" */
 const char *memory_kind(const struct memory *memory);
+
+/*
+ * Whether data that the RDMA device writes into the memory survives a power failure once it was
+ * flushed persistently. A program cannot find that out, with one exception: it is so where the
+ * caches of the processor survive. Elsewhere it is so only if the operator states it.
+ */
+bool has_direct_write(const struct arguments *args, const struct memory *memory);
 
 /* Readable lines that differ from each other and from those of another number. */
 void fill_block(void *ptr, size_t size, unsigned number);

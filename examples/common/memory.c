@@ -27,6 +27,7 @@ static struct memory open_plain_memory(size_t size) {
 #ifdef USE_LIBPMEM2
 #include <fcntl.h>
 #include <libpmem2.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,12 +58,20 @@ static struct pmem2_map *map_file(int fd, const char *file) {
     return map;
 }
 
+// A byte means that stores are persistent once they are visible: the platform keeps its caches
+// (eADR). Where libpmem2 was told what to answer, its answer says nothing about the platform.
+static bool caches_survive(struct pmem2_map *map) {
+    return pmem2_map_get_store_granularity(map) == PMEM2_GRANULARITY_BYTE &&
+           !getenv("PMEM2_FORCE_GRANULARITY");
+}
+
 static struct memory open_persistent_memory(const char *file, size_t size) {
     int fd = open_file(file, size);
     struct pmem2_map *map = map_file(fd, file);
     struct memory memory = {.ptr = pmem2_map_get_address(map),
                             .size = pmem2_map_get_size(map),
                             .is_pmem = true,
+                            .direct_write = caches_survive(map),
                             .persist = pmem2_get_persist_fn(map),
                             .map = map};
     close(fd);
@@ -101,6 +110,10 @@ void close_memory(struct memory *memory) {
 
 const char *memory_kind(const struct memory *memory) {
     return memory->is_pmem ? "persistent memory" : "plain memory";
+}
+
+bool has_direct_write(const struct arguments *args, const struct memory *memory) {
+    return memory->is_pmem && (args->direct_write || memory->direct_write);
 }
 
 static size_t make_line(char line[LINE_SIZE + 1], size_t number_of_line, size_t room,

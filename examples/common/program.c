@@ -18,7 +18,9 @@ static void print_usage(FILE *stream, const struct program *program) {
     if (program->variant)
         fprintf(stream, " [%s]", program->variant);
     if (program->states_direct_write)
-        fprintf(stream, " [--no-direct-write]");
+        fprintf(stream, " [--direct-write]");
+    if (program->makes_new)
+        fprintf(stream, " [--new]");
     fprintf(stream,
             program->many_servers ? " ADDRESS PORT [ADDRESS PORT]..." : " ADDRESS PORT");
     if (program->number)
@@ -30,8 +32,14 @@ static void print_usage(FILE *stream, const struct program *program) {
         fprintf(stream, "FILE: persistent memory, a file on FS-DAX or a DAX device; "
                         "its beginning is overwritten\n");
     if (program->states_direct_write)
-        fprintf(stream,
-                "--no-direct-write: here the RDMA device writes into volatile caches\n");
+        fprintf(
+            stream,
+            "--direct-write: states that data which the RDMA device writes into FILE survives\n"
+            "    a power failure once it was flushed persistently (DDIO off for the device, or "
+            "a\n"
+            "    platform whose caches survive; see the README of example 05)\n");
+    if (program->makes_new)
+        fprintf(stream, "--new: %s\n", program->makes_new);
 }
 
 static void refuse(const struct program *program, const char *problem, const char *value) {
@@ -58,14 +66,16 @@ static void read_option(const char *option, const struct program *program,
     }
     if (program->variant && !strcmp(option, program->variant))
         args->variant = true;
-    else if (program->states_direct_write && !strcmp(option, "--no-direct-write"))
-        args->direct_write = false;
+    else if (program->states_direct_write && !strcmp(option, "--direct-write"))
+        args->direct_write = true;
+    else if (program->makes_new && !strcmp(option, "--new"))
+        args->make_new = true;
     else
         refuse(program, "there is no option ", option);
 }
 
 struct arguments read_arguments(int argc, char *argv[], const struct program *program) {
-    struct arguments args = {.direct_write = true};
+    struct arguments args = {0};
     int next = 1;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
