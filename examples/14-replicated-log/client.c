@@ -5,72 +5,101 @@
 
 #include "replica.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct program program = {
     .does = "Appends each line of its standard input to the log that the servers keep.",
     .many_servers = true,
-};
-
-struct region {
-    struct memory memory;
-    struct rpma_mr_local *mr;
+    .makes_new = "begins the log; all servers must be there, and none may have a record",
 };
 
 static struct replicas replicas;
-static struct region records;  // the headers of the newest WINDOW records
-static struct region payloads; // and what they carry
-static struct region logs;     // room to compare and copy two logs
-static char *log_copy[2];      // the two
-static struct extent extent;   // what is in the log
-static uint64_t epoch;         // this client's
+static struct memory memory; // room for two logs:
+static struct rpma_mr_local *mr;
+static char *log_copy;       // this client's log, as far as extent
+static char *other_copy;     // what a server has
+static struct extent extent; // what is in the log
+static uint64_t epoch;       // this client's
 
-static struct region make_region(size_t size, int usage) {
-    struct region region = {.memory = open_memory(NULL, size)};
-    CALL(rpma_mr_reg(replicas.peer, region.memory.ptr, size, usage, &region.mr));
-    return region;
+static size_t base_of(const char *copy) {
+    return (size_t)(copy - memory.ptr);
 }
 
-static void delete_region(struct region *region) {
-    CALL(rpma_mr_dereg(&region->mr));
-    close_memory(&region->memory);
-}
-
-static const struct log_header *header_of(const char *copy) {
-    return (const void *)copy;
-}
-
-// Copies a server's log, up to its tail; false: the server got lost.
-static bool fetch_log(struct replica *replica, char *copy) {
-    size_t base = (size_t)(copy - logs.memory.ptr);
-    if (!fetch_part(&replicas, replica, logs.mr, base, 0, LOG_BEGIN))
+// Learns the tail and the epoch of a server; false: it got lost, or has no log.
+static bool fetch_header(struct replica *replica, struct log_state *state) {
+    if (!fetch_part(&replicas, replica, mr, base_of(other_copy), 0, LOG_BEGIN))
         return false;
-    if (!log_tail(header_of(copy)))
-        fail("server %s offers something that is no log", replica->addr);
-    return fetch_part(&replicas, replica, logs.mr, base, LOG_BEGIN, log_tail(header_of(copy)));
+    const char *problem = read_header((const void *)other_copy, state);
+    if (problem) {
+        lose_replica(replica, problem);
+        return false;
+    }
+    replica->epoch = state->epoch;
+    return true;
+}
+
+// Copies a server's log, up to its tail, into other_copy.
+static bool fetch_log(struct replica *replica, struct log_state *state) {
+    return fetch_header(replica, state) &&
+           fetch_part(&replicas, replica, mr, base_of(other_copy), LOG_BEGIN, state->tail);
+}
+
+static bool store_epoch(struct replica *replica) {
+    return store_number(&replicas, replica, offsetof(struct log_header, epoch), epoch);
 }
 
 /*
- * Makes the server's log equal to the copy. What it has beyond their common part no majority
- * had: it is taken out of the log before anything is written in its place.
+ * A server that answers was this client's alone until now: with a majority of them no other
+ * client can have taken over before the first was asked.
  */
-static bool bring_up(struct replica *replica, const char *copy) {
-    char *old = copy == log_copy[0] ? log_copy[1] : log_copy[0];
-    size_t base = (size_t)(copy - logs.memory.ptr);
-    size_t tail_place = offsetof(struct log_header, tail);
+static bool majority_answers(void) {
+    struct log_state state;
+    unsigned count = 0;
+    for (unsigned i = 0; i < replicas.count; i++)
+        count +=
+            replicas.replica[i].state == MEMBER && fetch_header(&replicas.replica[i], &state);
+    return count >= replicas.majority;
+}
 
-    if (!fetch_log(replica, old))
+// With too many servers whose log does not count, no majority is left that has everything.
+static void check_forgetful(void) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < replicas.count; i++)
+        count += replicas.replica[i].state == KNOWN && replicas.replica[i].epoch == 0;
+    if (count > replicas.count - replicas.majority)
+        fail("%u of %u servers have no log that counts: a new log is begun with --new, "
+             "and what an old one had is lost",
+             count, replicas.count);
+}
+
+/*
+ * Makes the server's log equal to this client's. What it has beyond their common part no
+ * majority had: it is taken out of the log before anything is written in its place. A server
+ * that may have forgotten counts again only when its log is complete, and only if this client
+ * still has the log: what it promised to another client is forgotten, too.
+ */
+static bool bring_up(struct replica *replica) {
+    size_t tail_place = offsetof(struct log_header, tail);
+    struct log_state state;
+
+    if (!fetch_log(replica, &state))
         return false;
-    size_t tail = log_tail(header_of(old));
-    if (le64toh(header_of(old)->epoch) > epoch)
+    if (state.epoch > epoch)
         fail("another client has taken over");
-    struct extent common = common_part(copy, extent.end, old, tail);
-    if (!store_number(&replicas, replica, offsetof(struct log_header, epoch), epoch) ||
-        (tail > common.end && !store_number(&replicas, replica, tail_place, common.end)) ||
-        !store_part(&replicas, replica, logs.mr, base, common.end, extent.end) ||
+    struct extent common = common_part(log_copy, extent.end, other_copy, state.tail);
+    if ((state.tail > common.end &&
+         !store_number(&replicas, replica, tail_place, common.end)) ||
+        !store_part(&replicas, replica, mr, base_of(log_copy), common.end, extent.end) ||
         !store_number(&replicas, replica, tail_place, extent.end))
+        return false;
+    if (state.epoch == 0) {
+        replica->state = KNOWN;
+        check_forgetful();
+        if (!majority_answers())
+            return false;
+    }
+    if (!store_epoch(replica))
         return false;
     replica->count = extent.count;
     replica->state = MEMBER;
@@ -79,21 +108,13 @@ static bool bring_up(struct replica *replica, const char *copy) {
     return true;
 }
 
-static struct replica *find_replica(enum replica_state state) {
-    for (unsigned i = 0; i < replicas.count; i++)
-        if (replicas.replica[i].state == state)
-            return &replicas.replica[i];
-    return NULL;
-}
-
-// A server that came back gets what it lacks from one that has everything.
+// Servers that came back get what they lack.
 static void bring_up_returned(void) {
-    struct replica *returned, *source;
     reconnect(&replicas);
     take_news(&replicas);
-    while ((returned = find_replica(CONNECTED)) && (source = find_replica(MEMBER)))
-        if (fetch_log(source, log_copy[0]))
-            (void)bring_up(returned, log_copy[0]);
+    for (unsigned i = 0; i < replicas.count; i++)
+        if (replicas.replica[i].state >= CONNECTED && replicas.replica[i].state < MEMBER)
+            (void)bring_up(&replicas.replica[i]);
 }
 
 static bool have_majority(void) {
@@ -108,134 +129,146 @@ static void connect_servers(void) {
     }
 }
 
-// Finds the log that has everything that was ever committed. Returns its copy; NULL: so few
-// servers let their logs be read that none of them need have everything.
-static const char *find_newest_log(void) {
-    char *newest = log_copy[0], *other = log_copy[1];
-    unsigned count = 0;
-    extent = (struct extent){0};
+// Chooses an epoch above all that the servers know of.
+static void choose_epoch(void) {
+    struct log_state state;
+    epoch = 0;
     for (unsigned i = 0; i < replicas.count; i++) {
         struct replica *replica = &replicas.replica[i];
-        if (replica->state < CONNECTED || !fetch_log(replica, other))
+        if (replica->state < CONNECTED || !fetch_header(replica, &state))
             continue;
-        replica->state = CONNECTED;
-        size_t tail = log_tail(header_of(other));
-        struct extent found = read_log(other, tail);
-        if (found.end != tail) {
+        replica->state = KNOWN;
+        if (state.epoch > epoch)
+            epoch = state.epoch;
+    }
+    if (epoch++ == EPOCH_MAX)
+        fail("the log has had %llu clients: no number is left", (unsigned long long)EPOCH_MAX);
+}
+
+// Of all servers, or of those whose log counts.
+static void collect_promises(bool of_all) {
+    for (unsigned i = 0; i < replicas.count; i++) {
+        struct replica *replica = &replicas.replica[i];
+        if (replica->state == KNOWN && (of_all || replica->epoch > 0) && store_epoch(replica))
+            replica->state = PROMISED;
+    }
+}
+
+/*
+ * Reads the logs of those that have promised: no other client has changed them since. The
+ * newest is the one whose last record has the highest epoch, and of these the longest; it
+ * becomes this client's.
+ */
+static void read_logs(void) {
+    struct log_state state;
+    extent = (struct extent){.end = 0};
+    for (unsigned i = 0; i < replicas.count; i++) {
+        struct replica *replica = &replicas.replica[i];
+        if (replica->state != PROMISED || !fetch_log(replica, &state))
+            continue;
+        struct extent found = read_log(other_copy, state.tail);
+        if (found.end != state.tail || found.epoch >= epoch) {
             lose_replica(replica, "its log is damaged");
             continue;
         }
-        count++;
-        if (le64toh(header_of(other)->epoch) > epoch)
-            epoch = le64toh(header_of(other)->epoch);
+        replica->state = READ;
         if (extent.end == 0 || found.epoch > extent.epoch ||
             (found.epoch == extent.epoch && found.count > extent.count)) {
-            char *older = newest;
-            newest = other;
-            other = older;
+            char *older = log_copy;
+            log_copy = other_copy;
+            other_copy = older;
             extent = found;
         }
     }
-    return count < replicas.majority ? NULL : newest;
 }
 
-static void append(size_t size) {
-    size_t slot = extent.count % WINDOW;
-    struct record *record = (struct record *)(void *)records.memory.ptr + slot;
-    const struct rpma_sge sgl[] = {
-        {records.mr, slot * sizeof(*record), sizeof(*record)},
-        {payloads.mr, slot * PAYLOAD_MAX, size},
-    };
+/*
+ * Makes this client the one that has the log: a majority of the servers, all of which count,
+ * has promised it and then shown its log, over one and the same connection. A new log needs all
+ * of the servers.
+ */
+static bool take_log(bool new_log) {
+    connect_servers();
+    choose_epoch();
+    if (!new_log)
+        check_forgetful();
+    collect_promises(new_log);
+    read_logs();
+    if (new_log && extent.count > 0)
+        fail("the log has %llu records already: start without --new",
+             (unsigned long long)extent.count);
+    return count_replicas(&replicas, READ, 0) >= (new_log ? replicas.count : replicas.majority);
+}
+
+static void append(const char *payload, size_t size) {
     size_t place = extent.end, tail = place + record_space(size);
 
     if (tail > LOG_SIZE)
         fail("the log is full");
-    make_record(record, extent.count, epoch, payloads.memory.ptr + slot * PAYLOAD_MAX, size);
-    extent = (struct extent){.count = extent.count + 1, .epoch = epoch, .end = tail};
+    (void)make_record(log_copy + place, extent.count, epoch, payload, size);
+    (void)next_record(log_copy, tail, &extent);
     for (unsigned i = 0; i < replicas.count; i++)
         if (replicas.replica[i].state == MEMBER)
-            post_record(&replicas.replica[i], sgl, 2, place, tail, extent.count - 1);
+            post_record(&replicas.replica[i], mr, base_of(log_copy), place, tail,
+                        extent.count - 1);
     while (count_replicas(&replicas, MEMBER, extent.count) < replicas.majority) {
         await_news(&replicas);
         if (!have_majority())
             bring_up_returned();
-        if (!find_replica(MEMBER))
-            fail("no server is left that has all records");
     }
-    printf("committed %llu %08x\n", (unsigned long long)extent.count - 1,
-           (unsigned)le32toh(record->checksum));
+    // What stands in plain memory is lost when a majority fails: that is no commitment.
+    bool committed = count_persistent(&replicas, extent.count) >= replicas.majority;
+    printf("%s %llu %08x\n", committed ? "committed" : "replicated",
+           (unsigned long long)extent.count - 1, (unsigned)extent.checksum);
 }
 
-// Makes this client the one that has the log; false: too few servers stayed until the end.
-static bool take_log(void) {
-    connect_servers();
-    const char *newest = find_newest_log();
-    if (!newest)
-        return false;
-    epoch++;
-    unsigned promises = 0;
-    for (unsigned i = 0; i < replicas.count; i++)
-        if (replicas.replica[i].state == CONNECTED)
-            promises += store_number(&replicas, &replicas.replica[i],
-                                     offsetof(struct log_header, epoch), epoch);
-    if (promises < replicas.majority)
-        return false;
-    for (unsigned i = 0; i < replicas.count; i++)
-        if (replicas.replica[i].state == CONNECTED)
-            (void)bring_up(&replicas.replica[i], newest);
-    return have_majority();
-}
-
-/*
- * From now on this client has the log: a majority of the servers promises it by its epoch, gets
- * the newest log, and an empty record of the new epoch, which confirms all before it.
- */
-static void open_log(void) {
+// From now on this client has the log. An empty record of its epoch confirms all before it.
+static void open_log(bool new_log) {
     int64_t until = clock_ms() + MAJORITY_MS;
-    while (!take_log())
+    while (!take_log(new_log)) {
         if (clock_ms() >= until)
-            fail("%u of %u servers are there, %u are needed",
-                 count_replicas(&replicas, CONNECTED, 0), replicas.count, replicas.majority);
-    append(0);
+            fail("%u of %u servers are there with a log that counts, %u are needed",
+                 count_replicas(&replicas, READ, 0), replicas.count,
+                 new_log ? replicas.count : replicas.majority);
+    }
+    bring_up_returned();
+    append("", 0);
 }
 
-// The next slot is free once every member has the record that it held.
-static char *free_payload(void) {
-    uint64_t held = extent.count < WINDOW ? 0 : extent.count - WINDOW + 1;
-    while (count_replicas(&replicas, MEMBER, held) < count_replicas(&replicas, MEMBER, 0))
+// Waits until no member is more than WINDOW records behind.
+static void await_members(uint64_t behind) {
+    uint64_t least = extent.count < behind ? 0 : extent.count - behind;
+    while (count_replicas(&replicas, MEMBER, least) < count_replicas(&replicas, MEMBER, 0))
         await_news(&replicas);
-    return payloads.memory.ptr + extent.count % WINDOW * PAYLOAD_MAX;
 }
 
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
-    char *payload;
+    char line[PAYLOAD_MAX];
 
     // Servers that cannot be reached are nothing special here: syslog has what the library
     // says.
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED));
     replicas = open_replicas(&args);
-    records = make_region(WINDOW * sizeof(struct record), RPMA_MR_USAGE_WRITE_SRC);
-    payloads = make_region(WINDOW * PAYLOAD_MAX, RPMA_MR_USAGE_WRITE_SRC);
-    logs = make_region(2 * LOG_SIZE, RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC);
-    log_copy[0] = logs.memory.ptr;
-    log_copy[1] = logs.memory.ptr + LOG_SIZE;
+    memory = open_memory(NULL, 2 * LOG_SIZE);
+    CALL(rpma_mr_reg(replicas.peer, memory.ptr, 2 * LOG_SIZE,
+                     RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC, &mr));
+    log_copy = memory.ptr;
+    other_copy = memory.ptr + LOG_SIZE;
 
-    open_log();
-    while (payload = free_payload(), fgets(payload, (int)PAYLOAD_MAX, stdin)) {
+    open_log(args.make_new);
+    while (fgets(line, sizeof(line), stdin)) {
         bring_up_returned();
-        append(strcspn(payload, "\n"));
+        append(line, strcspn(line, "\n"));
+        await_members(WINDOW - 1);
     }
-    while (count_replicas(&replicas, MEMBER, extent.count) <
-           count_replicas(&replicas, MEMBER, 0))
-        await_news(&replicas);
+    await_members(0);
     printf("client: %llu records, %u of %u servers have all of them\n",
            (unsigned long long)extent.count, count_replicas(&replicas, MEMBER, 0),
            replicas.count);
 
-    delete_region(&logs);
-    delete_region(&payloads);
-    delete_region(&records);
+    CALL(rpma_mr_dereg(&mr));
+    close_memory(&memory);
     close_replicas(&replicas);
     return EXIT_SUCCESS;
 }

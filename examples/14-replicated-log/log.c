@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// log.c -- records, their checksums, and walking over a log
+// log.c -- the header, records, their checksums, and walking over a log
 
 #include "log.h"
 
@@ -15,28 +15,72 @@ static uint32_t crc32c(uint32_t crc, const void *data, size_t size) {
     return ~crc32_iscsi((unsigned char *)(uintptr_t)data, (int)size, ~crc);
 }
 
+// The place is part of the checksum, so that the epoch is no tail.
+uint64_t seal_number(size_t place, uint64_t number) {
+    const uint64_t sealed[2] = {htole64(place), htole64(number)};
+    return htole64((uint64_t)crc32c(0, sealed, sizeof(sealed)) << 32 | number);
+}
+
+static bool open_seal(size_t place, uint64_t word, uint64_t *number) {
+    *number = le64toh(word) & UINT32_MAX;
+    return seal_number(place, *number) == word;
+}
+
+static uint32_t header_checksum(const struct log_header *header) {
+    size_t begin = offsetof(struct log_header, signature);
+    return crc32c(0, (const char *)header + begin,
+                  offsetof(struct log_header, checksum) - begin);
+}
+
+struct log_header make_header(void) {
+    struct log_header header = {
+        .tail = seal_number(offsetof(struct log_header, tail), LOG_BEGIN),
+        .epoch = seal_number(offsetof(struct log_header, epoch), 0),
+        .signature = LOG_SIGNATURE,
+        .version = htole32(LOG_VERSION),
+        .size = htole32((uint32_t)LOG_SIZE),
+    };
+    header.checksum = htole32(header_checksum(&header));
+    return header;
+}
+
+const char *read_header(const struct log_header *header, struct log_state *state) {
+    uint64_t tail;
+    if (memcmp(header->signature, LOG_SIGNATURE, sizeof(header->signature)))
+        return "there is no log";
+    if (le32toh(header->checksum) != header_checksum(header))
+        return "the header of the log is damaged";
+    if (le32toh(header->version) != LOG_VERSION || le32toh(header->size) != LOG_SIZE)
+        return "the log has another format or size";
+    if (!open_seal(offsetof(struct log_header, tail), header->tail, &tail) ||
+        tail < LOG_BEGIN || tail > LOG_SIZE || tail % 8)
+        return "the tail of the log is damaged";
+    if (!open_seal(offsetof(struct log_header, epoch), header->epoch, &state->epoch))
+        return "the epoch of the log is damaged";
+    state->tail = (size_t)tail;
+    return NULL;
+}
+
 static uint32_t record_checksum(const struct record *record, const void *payload) {
     size_t skipped = sizeof(record->checksum);
     uint32_t crc = crc32c(0, (const char *)record + skipped, sizeof(*record) - skipped);
     return crc32c(crc, payload, le32toh(record->size));
 }
 
-void make_record(struct record *record, uint64_t number, uint64_t epoch, const void *payload,
-                 size_t size) {
+size_t make_record(char *place, uint64_t number, uint64_t epoch, const void *payload,
+                   size_t size) {
+    struct record *record = (void *)place;
+    size_t space = record_space(size);
+    memset(place + space - 8, 0, 8);
+    memcpy(record + 1, payload, size);
     *record = (struct record){
         .size = htole32((uint32_t)size), .number = htole64(number), .epoch = htole64(epoch)};
-    record->checksum = htole32(record_checksum(record, payload));
+    record->checksum = htole32(record_checksum(record, record + 1));
+    return space;
 }
 
 size_t record_space(size_t payload_size) {
     return (sizeof(struct record) + payload_size + 7) & ~(size_t)7;
-}
-
-size_t log_tail(const struct log_header *header) {
-    size_t tail = (size_t)le64toh(header->tail);
-    bool valid = !memcmp(header->signature, LOG_SIGNATURE, sizeof(header->signature)) &&
-                 tail >= LOG_BEGIN && tail <= LOG_SIZE && tail % 8 == 0;
-    return valid ? tail : 0;
 }
 
 bool next_record(const char *log, size_t tail, struct extent *extent) {
@@ -45,12 +89,13 @@ bool next_record(const char *log, size_t tail, struct extent *extent) {
     if (room < sizeof(*record))
         return false;
     size_t size = le32toh(record->size);
+    uint64_t epoch = le64toh(record->epoch);
     if (size > PAYLOAD_MAX || record_space(size) > room ||
-        le64toh(record->number) != extent->count || le64toh(record->epoch) < extent->epoch ||
-        le32toh(record->checksum) != record_checksum(record, record + 1))
+        le64toh(record->number) != extent->count || epoch < extent->epoch ||
+        epoch > EPOCH_MAX || le32toh(record->checksum) != record_checksum(record, record + 1))
         return false;
     *extent = (struct extent){.count = extent->count + 1,
-                              .epoch = le64toh(record->epoch),
+                              .epoch = epoch,
                               .end = extent->end + record_space(size),
                               .checksum = le32toh(record->checksum)};
     return true;

@@ -10,14 +10,24 @@
 
 #define LOG_SIZE ((size_t)8 << 20)
 #define LOG_BEGIN ((size_t)64) /* where the first record stands */
-#define LOG_SIGNATURE "RPMALOG2"
+#define LOG_SIGNATURE "RPMALOG"
+#define LOG_VERSION 3U
 #define PAYLOAD_MAX ((size_t)4096)
+#define EPOCH_MAX UINT32_MAX
 
-/* All numbers are little-endian. Tail and epoch change by atomic writes only. */
+/*
+ * All numbers are little-endian. Tail and epoch change by atomic writes while the log is in
+ * use; each is a number in the lower half and a checksum in the upper one (seal_number()). The
+ * checksum of the header is CRC32C of the signature, the version and the size.
+ */
 struct log_header {
     uint64_t tail;  /* bytes from the beginning of the log; what is behind is no part of it */
-    uint64_t epoch; /* the newest client that this server knows of */
+    uint64_t epoch; /* the newest client that this server has promised the log to; 0: a log that
+                       does not count, because the server may have forgotten its records */
     char signature[8];
+    uint32_t version;
+    uint32_t size; /* LOG_SIZE */
+    uint32_t checksum;
 };
 
 /* The payload follows; the next record begins at a multiple of 8. */
@@ -36,15 +46,27 @@ struct extent {
     uint32_t checksum; /* of the last record */
 };
 
-/* Fills the header of a record. */
-void make_record(struct record *record, uint64_t number, uint64_t epoch, const void *payload,
-                 size_t size);
+/* What a header says. */
+struct log_state {
+    size_t tail;
+    uint64_t epoch;
+};
+
+/* A number as it stands at that place of the header. */
+uint64_t seal_number(size_t place, uint64_t number);
+
+/* The header of an empty log of epoch 0. */
+struct log_header make_header(void);
+
+/* What is wrong with a header, in words, or NULL: then *state is what it says. */
+const char *read_header(const struct log_header *header, struct log_state *state);
+
+/* Makes a record at that place; returns the place behind it. */
+size_t make_record(char *place, uint64_t number, uint64_t epoch, const void *payload,
+                   size_t size);
 
 /* Bytes from the beginning of a record to that of the next. */
 size_t record_space(size_t payload_size);
-
-/* The tail of a log, or 0 when there is no log. */
-size_t log_tail(const struct log_header *header);
 
 /*
  * Goes on to the next record before tail: true when it is there and whole. At the end of a good

@@ -32,16 +32,17 @@ static const char *map_log(const char *file, size_t number) {
 // Order, checksums, and that the log ends where its tail says.
 static struct log check_log(const char *file, const char *number) {
     const char *log = map_log(file, strtoul(number, NULL, 10));
-    size_t tail = log_tail((const void *)log);
+    struct log_state state;
+    const char *problem = read_header((const void *)log, &state);
     struct extent extent = {.end = LOG_BEGIN};
     struct log found = {.checksums = calloc(LOG_SIZE / sizeof(struct record), 4)};
     if (!found.checksums)
         fail("no memory");
-    if (!tail)
-        fail("there is no log %s in %s", number, file);
-    while (next_record(log, tail, &extent))
+    if (problem)
+        fail("log %s of %s: %s", number, file, problem);
+    while (next_record(log, state.tail, &extent))
         found.checksums[found.count++] = extent.checksum;
-    if (extent.end != tail)
+    if (extent.end != state.tail)
         fail("log %s of %s is damaged at byte %zu, behind %llu records", number, file,
              extent.end, (unsigned long long)found.count);
     printf("reader: log %s has %llu records, all right\n", number,

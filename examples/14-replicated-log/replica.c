@@ -5,7 +5,6 @@
 
 #include "replica.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -45,7 +44,6 @@ struct replicas open_replicas(const struct arguments *args) {
     replicas.peer = find_peer(args);
     replicas.cfg = make_conn_cfg(0, false);
     CALL(rpma_conn_cfg_set_timeout(replicas.cfg, RESOLVE_MS));
-    CALL(rpma_conn_cfg_set_max_sge(replicas.cfg, 2));
     CALL(rpma_conn_cfg_set_sq_size(replicas.cfg, QUEUE_SIZE));
     CALL(rpma_conn_cfg_set_cq_size(replicas.cfg, QUEUE_SIZE));
     for (unsigned i = 0; i < replicas.count; i++)
@@ -105,7 +103,6 @@ void reconnect(struct replicas *replicas) {
 
 static void take_event(struct replica *replica) {
     enum rpma_conn_event event;
-    bool direct_write;
     int ret = rpma_conn_next_event(replica->conn, &event);
     if (ret == RPMA_E_NO_EVENT)
         return;
@@ -113,9 +110,9 @@ static void take_event(struct replica *replica) {
         lose_replica(replica, ret ? rpma_err_2str(ret) : rpma_utils_conn_event_2str(event));
         return;
     }
-    replica->log = offered_memory(replica->conn, &direct_write);
+    replica->log = offered_memory(replica->conn, &replica->persistent);
     replica->flush_type =
-        direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
+        replica->persistent ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
     CALL(rpma_batch_new(replica->conn, RECORD_OPS, &replica->batch));
     replica->state = CONNECTED;
     replica->alive_time = clock_ms();
@@ -183,6 +180,15 @@ unsigned count_replicas(const struct replicas *replicas, enum replica_state stat
     return count;
 }
 
+unsigned count_persistent(const struct replicas *replicas, uint64_t records) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < replicas->count; i++) {
+        const struct replica *replica = &replicas->replica[i];
+        count += replica->state == MEMBER && replica->persistent && replica->count >= records;
+    }
+    return count;
+}
+
 // Counts the completion that is to come, or loses the replica.
 static void note_post(struct replica *replica, int ret) {
     if (ret) {
@@ -195,19 +201,19 @@ static void note_post(struct replica *replica, int ret) {
 
 /*
  * The record must be persistent before the tail says that it is there. Nothing has to wait for
- * that: the atomic write comes after the flush that was posted before it. One completion tells
- * of all four.
+ * that: the atomic write takes effect after the flush that was posted before it. One completion
+ * tells of all four.
  */
-void post_record(struct replica *replica, const struct rpma_sge *sgl, int nsge, size_t place,
-                 size_t tail, uint64_t number) {
+void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t base,
+                 size_t place, size_t tail, uint64_t number) {
     struct rpma_batch *batch = replica->batch;
     const void *count = (const void *)(uintptr_t)(number + 1);
     size_t tail_place = offsetof(struct log_header, tail);
-    uint64_t new_tail = htole64(tail);
+    uint64_t new_tail = seal_number(tail_place, tail);
 
     CALL(rpma_batch_reset(batch));
-    CALL(rpma_batch_writev(batch, replica->log, place, sgl, nsge, RPMA_F_COMPLETION_ON_ERROR,
-                           NULL));
+    CALL(rpma_batch_write(batch, replica->log, place, mr, base + place, tail - place,
+                          RPMA_F_COMPLETION_ON_ERROR, NULL));
     CALL(rpma_batch_flush(batch, replica->log, place, tail - place, replica->flush_type,
                           RPMA_F_COMPLETION_ON_ERROR, NULL));
     CALL(rpma_batch_atomic_write(batch, replica->log, tail_place, (const char *)&new_tail,
@@ -251,7 +257,7 @@ bool store_part(struct replicas *replicas, struct replica *replica,
 
 bool store_number(struct replicas *replicas, struct replica *replica, size_t place,
                   uint64_t number) {
-    uint64_t value = htole64(number);
+    uint64_t value = seal_number(place, number);
     if (!settle(replicas, replica))
         return false;
     int ret = rpma_atomic_write(replica->conn, replica->log, place, (const char *)&value,

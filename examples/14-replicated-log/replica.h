@@ -16,11 +16,18 @@
 #define MAJORITY_MS 60000 /* and so long for a majority */
 #define RETRY_MS 500      /* a lost server is tried again after that */
 
+/*
+ * What this client knows of a server. All of it was learnt over the present connection, during
+ * which no other client can change the server's memory; a server that gets lost begins anew.
+ */
 enum replica_state {
     LOST,
     CONNECTING,
-    CONNECTED, /* its log may be old */
-    MEMBER,    /* its log is that of the others; each new record goes there */
+    CONNECTED, /* nothing is known of its log */
+    KNOWN,     /* its epoch is known */
+    PROMISED,  /* it holds this client's epoch, persistently */
+    READ,      /* its log was read after that */
+    MEMBER,    /* its log is that of the client; each new record goes there */
 };
 
 struct replica {
@@ -31,7 +38,9 @@ struct replica {
     int event_fd, cq_fd;
     struct rpma_mr_remote *log;
     struct rpma_batch *batch; /* what appends a record */
+    bool persistent;          /* a power failure leaves there what was flushed */
     enum rpma_flush_type flush_type;
+    uint64_t epoch;     /* what its header said */
     uint64_t count;     /* records that are known to be there */
     unsigned pending;   /* completions to come */
     int64_t alive_time; /* in ms: of the last sign of life, or when it was lost */
@@ -64,17 +73,21 @@ void take_news(struct replicas *replicas);
 unsigned count_replicas(const struct replicas *replicas, enum replica_state state,
                         uint64_t records);
 
+/* How many members have so many records at least, and keep them in persistent memory. */
+unsigned count_persistent(const struct replicas *replicas, uint64_t records);
+
 void lose_replica(struct replica *replica, const char *reason);
 
 /*
- * Posts what appends a record: the record, gathered from the elements of sgl, is written to
- * place and flushed, then the tail is moved behind it and flushed.
+ * Posts what appends a record: the bytes from place to tail are written and flushed, then the
+ * tail is moved behind them and flushed. Memory and log have the same offsets, counted from
+ * base in the memory.
  */
-void post_record(struct replica *replica, const struct rpma_sge *sgl, int nsge, size_t place,
-                 size_t tail, uint64_t number);
+void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t base,
+                 size_t place, size_t tail, uint64_t number);
 
-/* These wait until it is done, and return false when the server got lost meanwhile. Memory and
- * log have the same offsets, counted from base in the memory. */
+/* These wait until it is done, and return false when the server got lost meanwhile. A number is
+ * one of the header, which store_number() seals. */
 bool fetch_part(struct replicas *replicas, struct replica *replica, struct rpma_mr_local *mr,
                 size_t base, size_t begin, size_t end);
 bool store_part(struct replicas *replicas, struct replica *replica,

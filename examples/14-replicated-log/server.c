@@ -5,7 +5,6 @@
 
 #include "log.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,39 +21,65 @@ static const struct program program = {
     .number = "LOG",
     .takes_file = true,
     .states_direct_write = true,
+    .makes_new = "makes an empty log in FILE, which counts once a client has brought it up",
 };
 
+static struct memory memory;
+static struct log_header *header; // of the log, which follows it
 static struct rpma_conn *client;
 
-// A log that is there already goes on. The signature is the last thing that a new one gets.
-static void open_log(const struct memory *memory, struct log_header *header) {
-    if (!log_tail(header)) {
-        *header = (struct log_header){.tail = htole64(LOG_BEGIN)};
-        memory->persist(header, sizeof(*header));
-        memcpy(header->signature, LOG_SIGNATURE, sizeof(header->signature));
-        memory->persist(header, sizeof(*header));
-    }
+// A header is whole, or it is none: the signature goes first and comes last.
+static void make_log(void) {
+    struct log_header new_header = make_header();
+    memset(header->signature, 0, sizeof(header->signature));
+    memory.persist(header, sizeof(*header));
+    memcpy(new_header.signature, header->signature, sizeof(header->signature));
+    *header = new_header;
+    memory.persist(header, sizeof(*header));
+    memcpy(header->signature, LOG_SIGNATURE, sizeof(header->signature));
+    memory.persist(header, sizeof(*header));
 }
 
-static void check_log(const struct log_header *header) {
-    size_t tail = log_tail(header);
-    struct extent extent = read_log((const char *)header, tail);
-    if (extent.end != tail)
-        fail("the log is damaged behind record %llu", (unsigned long long)extent.count);
-    printf("server: the log has %llu records, all right\n", (unsigned long long)extent.count);
+// What is wrong with the log, or NULL.
+static const char *check_log(struct log_state *state, struct extent *extent) {
+    const char *problem = read_header(header, state);
+    if (problem)
+        return problem;
+    *extent = read_log((const char *)header, state->tail);
+    return extent->end == state->tail ? NULL : "a record of the log is damaged";
+}
+
+/*
+ * Nothing is overwritten unasked, and no good log at all. A new log has epoch 0, as one in
+ * plain memory always has at first: it does not count until a client has brought it up, because
+ * nobody here can tell whether there was another one before.
+ */
+static void open_log(const struct arguments *args) {
+    struct log_state state;
+    struct extent extent;
+    const char *problem = memory.is_pmem ? check_log(&state, &extent) : "plain memory is empty";
+    if (memory.is_pmem && !args->make_new && problem)
+        fail("log %u of %s: %s (--new makes an empty one)", args->number, args->file, problem);
+    if (memory.is_pmem && args->make_new && !problem && state.epoch > 0)
+        fail("log %u of %s is in use and has %llu records: start without --new", args->number,
+             args->file, (unsigned long long)extent.count);
+    if (problem)
+        make_log();
 }
 
 /*
  * The newest client has the log to itself: with its connection an older one, which may still
- * believe in itself, loses the access to the memory. Whatever a client does wrong is no reason
- * to end.
+ * believe in itself, loses the access to the memory. What that one wrote and did not flush the
+ * new one will read; so it has to be persistent. Whatever a client does wrong is no reason to
+ * end.
  */
 static void take_request(struct rpma_ep *ep, struct offer *offer) {
     struct rpma_conn_private_data pdata = {.ptr = offer->bytes, .len = offer->size};
     struct rpma_conn_req *req;
     if (rpma_ep_next_conn_req(ep, NULL, &req))
         return;
-    (void)rpma_conn_delete(&client);
+    CALL(rpma_conn_delete(&client));
+    memory.persist(header, LOG_SIZE);
     if (rpma_conn_req_connect(&req, &pdata, &client))
         printf("server: a client went away before it was connected\n");
 }
@@ -62,7 +87,7 @@ static void take_request(struct rpma_ep *ep, struct offer *offer) {
 static void take_event(void) {
     enum rpma_conn_event event;
     if (!rpma_conn_next_event(client, &event) && event != RPMA_CONN_ESTABLISHED)
-        (void)rpma_conn_delete(&client);
+        CALL(rpma_conn_delete(&client));
 }
 
 // A signal to stop becomes readable, like everything else that the server waits for.
@@ -95,20 +120,29 @@ static void serve(struct rpma_ep *ep, struct offer *offer) {
 
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
-    struct rpma_peer *peer = open_peer(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL);
-    struct memory memory = open_memory(args.file, args.number * LOG_SIZE);
-    struct log_header *log = (void *)(memory.ptr + (args.number - 1) * LOG_SIZE);
-    int usage = memory.is_pmem ? USAGE : USAGE & ~RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+    struct log_state state;
+    struct extent extent;
     struct rpma_mr_local *mr;
 
-    open_log(&memory, log);
-    CALL(rpma_mr_reg(peer, log, LOG_SIZE, usage, &mr));
-    struct offer offer = make_offer(peer, mr, has_direct_write(&args, &memory));
+    memory = open_memory(args.file, args.number * LOG_SIZE);
+    header = (void *)(memory.ptr + (args.number - 1) * LOG_SIZE);
+    bool persistent = has_direct_write(&args, &memory);
+    if (memory.is_pmem && !persistent)
+        fail("a client could not tell what is persistent in %s: see --direct-write", args.file);
+    open_log(&args);
+
+    struct rpma_peer *peer = open_peer(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL);
+    int usage = persistent ? USAGE : USAGE & ~RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+    CALL(rpma_mr_reg(peer, header, LOG_SIZE, usage, &mr));
+    struct offer offer = make_offer(peer, mr, persistent);
     struct rpma_ep *ep = start_listening(peer, &args);
     serve(ep, &offer);
 
-    (void)rpma_conn_delete(&client);
-    check_log(log);
+    CALL(rpma_conn_delete(&client));
+    const char *problem = check_log(&state, &extent);
+    if (problem)
+        fail("%s", problem);
+    printf("server: the log has %llu records, all right\n", (unsigned long long)extent.count);
     CALL(rpma_ep_shutdown(&ep));
     CALL(rpma_mr_dereg(&mr));
     CALL(rpma_peer_delete(&peer));
