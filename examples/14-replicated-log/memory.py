@@ -9,6 +9,16 @@ import struct
 SERVERS = (1, 2, 3)  # the number of the host, of the server and of its log
 LOG_SIZE = 8 << 20
 LOG_BEGIN = 64
+RECORD = struct.Struct("<IIQQ")  # checksum, size, number, epoch
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
 
 
 class Memory:
@@ -19,15 +29,27 @@ class Memory:
         self.bytes = mmap.mmap(descriptor, len(SERVERS) * LOG_SIZE)
         os.close(descriptor)
 
+    def is_blank(self):
+        return not any(self.bytes[:LOG_BEGIN])
+
+    def make_blank(self):
+        for number in SERVERS:
+            begin = (number - 1) * LOG_SIZE
+            self.bytes[begin:begin + LOG_BEGIN] = bytes(LOG_BEGIN)
+
     def tail(self, number):
-        return struct.unpack_from("<Q", self.bytes, (number - 1) * LOG_SIZE)[0]
+        return struct.unpack_from("<I", self.bytes, (number - 1) * LOG_SIZE)[0]
+
+    def set_tail(self, number, tail):
+        seal = crc32c(struct.pack("<QQ", 0, tail))
+        struct.pack_into("<II", self.bytes, (number - 1) * LOG_SIZE, tail, seal)
 
     def records(self, number):
         """Begin and end of each record."""
         begin, place = (number - 1) * LOG_SIZE, LOG_BEGIN
         while place < self.tail(number):
             size = struct.unpack_from("<I", self.bytes, begin + place + 4)[0]
-            end = (place + 24 + size + 7) // 8 * 8
+            end = (place + RECORD.size + size + 7) // 8 * 8
             yield begin + place, begin + end
             place = end
 
@@ -38,21 +60,47 @@ def spoil_byte(memory, said):
     return said
 
 
+def spoil_tail(memory, said):
+    memory.bytes[LOG_SIZE] ^= 8
+    return said
+
+
+def spoil_header(memory, said):
+    memory.bytes[2 * LOG_SIZE + 24] ^= 1
+    return said
+
+
 def exchange_records(memory, said):
     (first, middle), (_, end) = list(memory.records(3))[30:32]
     memory.bytes[first:end] = memory.bytes[middle:end] + memory.bytes[first:middle]
     return said
 
 
-def drop_record(memory, said):
+def drop_last_record(memory, said):
     for number in (1, 3):
         begin, _ = list(memory.records(number))[-1]
-        struct.pack_into("<Q", memory.bytes, (number - 1) * LOG_SIZE, begin % LOG_SIZE)
+        memory.set_tail(number, begin % LOG_SIZE)
+    return said
+
+
+def remove_record(memory, said):
+    """As if it had never been: the records behind it move up, with numbers and checksums that fit."""
+    for number in (1, 2):
+        (removed, _), *others = list(memory.records(number))[25:]
+        place = removed
+        for begin, end in others:
+            record = bytearray(memory.bytes[begin:end])
+            _, size, old, epoch = RECORD.unpack_from(record)
+            RECORD.pack_into(record, 0, 0, size, old - 1, epoch)
+            struct.pack_into("<I", record, 0, crc32c(record[4:RECORD.size + size]))
+            memory.bytes[place:place + len(record)] = bytes(record)
+            place += len(record)
+        memory.set_tail(number, place % LOG_SIZE)
     return said
 
 
 def publish_too_much(memory, said):
-    struct.pack_into("<Q", memory.bytes, 0, memory.tail(1) + 64)
+    memory.set_tail(1, memory.tail(1) + 64)
     return said
 
 
@@ -61,6 +109,8 @@ def report_other_record(_, said):
     return [*said, f"committed {number} {int(crc, 16) ^ 1:08x}"]
 
 
-SPOILT = {spoil_byte: "log 2 of .* is damaged", exchange_records: "log 3 of .* is damaged",
-          drop_record: "only 1 of 3", publish_too_much: "log 1 of .* is damaged",
-          report_other_record: "only 0 of 3"}
+SPOILT = {spoil_byte: "log 2 of .* is damaged", spoil_tail: "log 2 of .*: the tail .* is damaged",
+          spoil_header: "log 3 of .*: the header .* is damaged",
+          exchange_records: "log 3 of .* is damaged", drop_last_record: "only 1 of 3",
+          remove_record: "record 25 was committed, but only 1 of 3",
+          publish_too_much: "log 1 of .* is damaged", report_other_record: "only 0 of 3"}

@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
-from memory import LOG_BEGIN, LOG_SIZE, SERVERS, SPOILT, Memory  # noqa: E402
+from memory import LOG_SIZE, SERVERS, SPOILT, Memory  # noqa: E402
 
 PROGRAMS = os.path.join(os.environ["LIBRPMA_BUILD_DIR"], "examples", "14-replicated-log-")
 DEVICE = os.environ["LAB_DEVDAX"]
@@ -47,8 +48,53 @@ def plug(number, state):
     subprocess.run(["ip", "link", "set", f"port{number}", state], check=True)
 
 
+class Client:
+    """A client at work, and what it has said."""
+
+    def __init__(self, cluster, *options):
+        servers = [word for number in SERVERS for word in (address(number), PORT)]
+        self.cluster = cluster
+        self.said = []
+        self.process = subprocess.Popen(
+            ["on", CLIENT, PROGRAMS + "client", *options, *servers], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for work in (self.feed, self.listen):
+            threading.Thread(target=work, daemon=True).start()
+
+    def feed(self):
+        """Lines of all lengths; more short ones than long ones."""
+        stdin = self.process.stdin
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            while True:
+                sizes = (min(4000, int(random.expovariate(1 / 120))) for _ in range(BURST))
+                stdin.write("".join(random.choice("abcdefghij") * size + "\n" for size in sizes))
+                stdin.flush()
+                time.sleep(0.2)
+        with contextlib.suppress(BrokenPipeError):
+            stdin.close()
+
+    def listen(self):
+        for line in self.process.stdout:
+            tell(line)
+            with self.cluster.changed:
+                self.said.append(line.strip())
+                self.cluster.said.append(line.strip())
+                self.cluster.committed += line.startswith("committed")
+                self.cluster.changed.notify_all()
+        self.process.wait()
+        with self.cluster.changed:
+            self.cluster.changed.notify_all()
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
 class Cluster:
-    """The servers, the client, and all that the client has said, before this boot too."""
+    """The servers, the clients, and all that these have said, before this boot too."""
 
     def __init__(self, said):
         with open(said, encoding="utf-8") as file:
@@ -56,13 +102,14 @@ class Cluster:
         self.committed = sum(line.startswith("committed") for line in self.said)
         self.dice = random.Random()
         self.servers = {}
-        self.client = None
+        self.client = None  # the one that has the log, or should
+        self.older = []     # clients that should not
         self.changed = threading.Condition()
 
-    def start_server(self, number):
+    def start_server(self, number, *options):
         server = subprocess.Popen(
-            ["on", f"host{number}", PROGRAMS + "server", address(number), PORT, str(number),
-             DEVICE], stdout=subprocess.PIPE, text=True)
+            ["on", f"host{number}", PROGRAMS + "server", "--direct-write", *options,
+             address(number), PORT, str(number), DEVICE], stdout=subprocess.PIPE, text=True)
         while "listening" not in (line := server.stdout.readline()):
             if not line:
                 raise Failed(f"server {number} does not start")
@@ -72,54 +119,40 @@ class Cluster:
         self.servers[number].kill()
         self.servers.pop(number).wait()
 
-    def start_client(self):
-        servers = [word for number in SERVERS for word in (address(number), PORT)]
-        self.client = subprocess.Popen(["on", CLIENT, PROGRAMS + "client", *servers], text=True,
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for work in (self.feed, self.listen):
-            threading.Thread(target=work, args=(self.client,), daemon=True).start()
-
-    def feed(self, client):
-        """Lines of all lengths; more short ones than long ones."""
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            while True:
-                sizes = (min(4000, int(random.expovariate(1 / 120))) for _ in range(BURST))
-                client.stdin.write("".join(
-                    random.choice("abcdefghij") * size + "\n" for size in sizes))
-                client.stdin.flush()
-                time.sleep(0.2)
-        with contextlib.suppress(BrokenPipeError):
-            client.stdin.close()
-
-    def listen(self, client):
-        for line in client.stdout:
-            tell(line)
-            with self.changed:
-                self.said.append(line.strip())
-                self.committed += line.startswith("committed")
-                self.changed.notify_all()
-        client.wait()
-        with self.changed:
-            self.changed.notify_all()
+    def start_client(self, *options):
+        if self.client:
+            self.older.append(self.client)
+        self.client = Client(self, *options)
 
     def wait_for(self, what, condition):
         with self.changed:
             committed, until = self.committed, time.monotonic() + LIMIT
-            while not condition() and self.client.poll() is None:
+            while not condition() and not self.client.ended():
                 if self.committed > committed:
                     committed, until = self.committed, time.monotonic() + LIMIT
                 if not self.changed.wait(max(0, until - time.monotonic())):
                     raise Failed(f"no record for {LIMIT} s, still waiting for: {what}")
             if not condition():
-                raise Failed(f"the client ended with status {self.client.wait()}")
+                raise Failed(f"the client ended with status {self.client.process.wait()}")
 
     def wait_for_records(self, count):
-        wanted = self.committed + count
-        self.wait_for(f"{count} more records", lambda: self.committed >= wanted)
+        """Of the client that has the log."""
+        said = self.client.said
+        wanted = count + sum(line.startswith("committed") for line in said)
+        self.wait_for(f"{count} more records", lambda: sum(
+            line.startswith("committed") for line in said) >= wanted)
 
     def wait_until_said(self, since, number, words):
         self.wait_for(f"server {number} {words}", lambda: any(
-            tells_of(number, words, line) for line in self.said[since:]))
+            tells_of(number, words, line) for line in self.client.said[since:]))
+
+    def wait_for_older_clients(self):
+        """They find out that the log is not theirs any more, and end."""
+        for client in self.older:
+            self.wait_for("the end of an older client", client.ended)
+            if client.process.returncode == 0:
+                raise Failed("a client that lost the log ended as if it had it")
+        self.older.clear()
 
     def verify(self, said=None):
         """What the reader finds wrong, or nothing."""
@@ -129,29 +162,31 @@ class Cluster:
         return "" if done.returncode == 0 else done.stderr.strip() or f"{done.returncode}"
 
     def begin(self):
+        options = ["--new"] if Memory(DEVICE).is_blank() else []
         for number in SERVERS:
-            self.start_server(number)
-        self.start_client()
+            self.start_server(number, *options)
+        self.start_client(*options)
 
     def end(self):
         """Everything ends by itself and finds everything right."""
-        self.client.stdin.close()
-        self.wait_for("the client's end", lambda: self.client.poll() == 0)
+        self.client.process.stdin.close()
+        self.wait_for("the client's end", lambda: self.client.process.poll() == 0)
         for number, server in self.servers.items():
             server.terminate()
             if server.wait(LIMIT) != 0:
                 raise Failed(f"server {number} ended with status {server.returncode}")
 
     def abandon(self):
-        for process in [self.client, *self.servers.values()]:
-            if process and process.poll() is None:
+        for process in [*(client.process for client in [self.client, *self.older] if client),
+                        *self.servers.values()]:
+            if process.poll() is None:
                 process.kill()
 
 
 # ---- what happens in a round ------------------------------------------------------------------
 
 def server(cluster, victim):
-    since = len(cluster.said)
+    since = len(cluster.client.said)
     cluster.kill_server(victim)
     cluster.wait_until_said(since, victim, "is lost")
     cluster.wait_for_records(20)
@@ -161,7 +196,7 @@ def server(cluster, victim):
 
 def majority(cluster, survivor):
     """The client waits until enough servers are back, and commits nothing before that."""
-    since = len(cluster.said)
+    since = len(cluster.client.said)
     victims = [number for number in SERVERS if number != survivor]
     for number in victims:
         cluster.kill_server(number)
@@ -172,7 +207,7 @@ def majority(cluster, survivor):
     for number in victims:
         cluster.wait_until_said(since, number, "has all")
     away = set()
-    for line in cluster.said[since:]:
+    for line in cluster.client.said[since:]:
         for number in victims:
             if tells_of(number, "is lost", line):
                 away.add(number)
@@ -183,7 +218,7 @@ def majority(cluster, survivor):
 
 
 def cable(cluster, victim):
-    since = len(cluster.said)
+    since = len(cluster.client.said)
     plug(victim, "down")
     cluster.wait_until_said(since, victim, "is lost")
     cluster.wait_for_records(20)
@@ -193,8 +228,32 @@ def cable(cluster, victim):
 
 def client(cluster, victim):
     cluster.client.kill()
-    cluster.client.wait()
+    cluster.client = None
     cluster.start_client()
+
+
+def takeover(cluster, victim):
+    """Two clients live; now and then a server returns just then."""
+    restart = cluster.dice.random() < 0.5
+    if restart:
+        cluster.kill_server(victim)
+    cluster.start_client()
+    if restart:
+        time.sleep(cluster.dice.random())
+        cluster.start_server(victim)
+    cluster.wait_for_records(20)
+    cluster.wait_for_older_clients()
+
+
+def sleeper(cluster, victim):
+    """The older client stands still, and goes on when another one has the log."""
+    older = cluster.client.process
+    older.send_signal(signal.SIGSTOP)
+    cluster.start_client()
+    cluster.wait_for_records(cluster.dice.randrange(1, 20))
+    older.send_signal(signal.SIGCONT)
+    cluster.wait_for_records(20)
+    cluster.wait_for_older_clients()
 
 
 def power(cluster, victim):
@@ -214,6 +273,8 @@ HAPPENINGS = {"server": (server, "server {} was killed"),
               "majority": (majority, "all servers but {} were killed"),
               "cable": (cable, "the cable of server {} was cut"),
               "client": (client, "the client was killed"),
+              "takeover": (takeover, "a second client took over"),
+              "sleeper": (sleeper, "a second client took over while the first stood still"),
               "power": (power, "the power was cut")}
 
 
@@ -252,8 +313,7 @@ def play(cluster, cut, first, kinds):
 def begin_anew_when_half_full(cluster):
     memory = Memory(DEVICE)
     if max(memory.tail(number) for number in SERVERS) > LOG_SIZE // 2:
-        for number in SERVERS:
-            memory.bytes[(number - 1) * LOG_SIZE:(number - 1) * LOG_SIZE + LOG_BEGIN] = bytes(64)
+        memory.make_blank()
         cluster.said.clear()
         cluster.committed = 0
         tell("anew\n")
