@@ -242,6 +242,7 @@ void fake_reset(void) {
     misuses[0] = '\0';
     quiet = false;
     fake_faults_reset();
+    fake_target_reset();
     fake_device_state = (struct fake_device){
         .addresses = 1,
         .pmem = true,

@@ -33,9 +33,10 @@ void fake_quiet(bool quiet);
 
 // ---- what was called -----------------------------------------------------------------------
 
-// Elements of a work request, as rdma_rxe has them: Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_param.h, RXE_MAX_SGE, RXE_MAX_SGE_RD, RXE_MAX_SRQ_SGE.
-enum { FAKE_MAX_SGE = 32, FAKE_MAX_SGE_RD = 32, FAKE_MAX_SRQ_SGE = 27 };
+// Elements and inline data of a work request, as rdma_rxe has them: Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_param.h, RXE_MAX_SGE, RXE_MAX_SGE_RD, RXE_MAX_SRQ_SGE,
+// RXE_MAX_INLINE_DATA.
+enum { FAKE_MAX_SGE = 32, FAKE_MAX_SGE_RD = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512 };
 
 struct fake_elements {
     int num_sge;
@@ -59,7 +60,8 @@ struct fake_post { // a work request of ibv_post_send(), or what an ibv_wr_*() b
             struct ibv_sge sge; // the first
         };
     };
-    unsigned char inlined[64]; // the bytes themselves: with IBV_SEND_INLINE, or atomic write
+    // The bytes themselves: with IBV_SEND_INLINE, or atomic write.
+    unsigned char inlined[FAKE_MAX_INLINE];
     size_t inlined_bytes;
     uint64_t flush_len;
     unsigned flush_type, flush_level;
@@ -146,6 +148,20 @@ void fake_forget(void);
 // What send queues took since fake_forget(), in its order, whichever call it came by.
 unsigned fake_posted_count(void);
 const struct fake_post *fake_posted(unsigned nth); // from 0; NULL: no such
+
+// ---- memory of a target --------------------------------------------------------------------
+
+// Memory of a target, all zeros, at that address and under that key; once more: all zeros
+// again. With it, whatever a queue pair takes is executed over these bytes at once. Without it
+// nothing is executed. What is returned are the bytes that are found after a power failure.
+const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey);
+// The target executes so many operations more, and none behind them.
+void fake_target_stops(unsigned operations);
+// What a power failure now would leave; the target itself goes on. Words that are not
+// persistent are lost or not, each for itself: bit n % 64 says whether the nth one that was
+// written, in the order of execution, reached the memory. Returns how many there are.
+// UINT64_MAX: the newest.
+size_t fake_power_failure(uint64_t survivors);
 
 // ---- faults --------------------------------------------------------------------------------
 

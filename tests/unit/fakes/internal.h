@@ -106,7 +106,7 @@ struct fake_qp {
 };
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
-enum { FAKE_MAX_INLINE = 512, FAKE_VECTORS = 1, FAKE_MAX_BUILT = 128 };
+enum { FAKE_VECTORS = 1, FAKE_MAX_BUILT = 128 };
 
 extern struct fake_device fake_device_state;
 uint32_t fake_slots(uint32_t wanted); // what a queue of that size really has
@@ -158,8 +158,11 @@ struct fake_qp *fake_qp_of(struct ibv_qp *qp);
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
 void fake_faults_reset(void);
 bool fake_fault_asked(const char *name, int *error);
-// Notes that a send queue took the request.
-void fake_take(const struct fake_post *post);
+// Notes that the send queue took the request.
+void fake_take(struct fake_qp *qp, const struct fake_post *post);
+// Carries it out if there is memory of a target.
+void fake_execute(struct fake_qp *qp, const struct fake_post *post);
+void fake_target_reset(void);
 void fake_alloc_reset(void);
 extern void (*fake_cm_reset)(void);
 

@@ -161,7 +161,7 @@ const struct fake_call *fake_last(const char *name) {
     return count ? fake_nth(name, count) : NULL;
 }
 
-void fake_take(const struct fake_post *post) {
+void fake_take(struct fake_qp *qp, const struct fake_post *post) {
     if (!posts)
         posts = calloc(MAX_POSTS, sizeof(*posts));
     if (!posts)
@@ -169,6 +169,7 @@ void fake_take(const struct fake_post *post) {
     if (post_count == MAX_POSTS)
         post_count = 0;
     posts[post_count++] = *post;
+    fake_execute(qp, post);
 }
 
 unsigned fake_posted_count(void) {

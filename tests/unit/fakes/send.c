@@ -89,7 +89,7 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
         error = refusal(call, qp, &post, wr == first);
         if (error)
             break;
-        fake_take(&post);
+        fake_take(qp, &post);
     }
     if (error || !fake_device()->keeps_bad_wr)
         *bad = wr;

@@ -158,7 +158,7 @@ static int wr_complete(struct ibv_qp_ex *ex) {
     qp->building = false;
     const int error = call->failed ? call->error : qp->build_error;
     for (unsigned i = 0; i < qp->built && !error; i++)
-        fake_take(&qp->pending[i]);
+        fake_take(qp, &qp->pending[i]);
     fake_unlock(NULL);
     return error;
 }

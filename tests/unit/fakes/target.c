@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// target.c -- memory of a target: what was posted is executed over real bytes, and what nobody
+// flushed is lost when the power fails.
+//
+// Memory keeps words of 8 aligned bytes whole, so a flush of one byte keeps its word. In which
+// order words become visible before a flush does not matter here: only a power failure looks.
+
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORD = sizeof(uint64_t), FLUSH_PERSISTENT = 2, FLUSH_MR = 1 };
+
+struct region {
+    struct region *next;
+    uint64_t addr, size;
+    uint32_t rkey;
+    size_t words;
+    uint64_t *now, *kept, *found; // by word: the newest, the persistent, after a power failure
+    size_t *settled;              // by word, of stores: those before this one are kept or older
+};
+
+// A word that was written and is not persistent.
+struct store {
+    struct region *region;
+    size_t word;
+    uint64_t value;
+    uint32_t qp_num;
+};
+
+static struct region *regions;
+static struct store *stores; // in the order of execution
+static size_t store_count, store_room;
+static unsigned may_execute = UINT32_MAX;
+
+void fake_target_reset(void) {
+    while (regions) {
+        struct region *next = regions->next;
+        free(regions->now);
+        free(regions->settled);
+        free(regions);
+        regions = next;
+    }
+    store_count = 0;
+    may_execute = UINT32_MAX;
+}
+
+static struct region *region_of(uint32_t rkey) {
+    struct region *found = regions;
+    while (found && found->rkey != rkey)
+        found = found->next;
+    return found;
+}
+
+static struct region *make_region(uint64_t addr, size_t size, uint32_t rkey) {
+    struct region *made = calloc(1, sizeof(*made));
+    if (!made)
+        abort();
+    *made = (struct region){.next = regions, .addr = addr, .size = size, .rkey = rkey};
+    made->words = (size_t)((addr % WORD + size + WORD - 1) / WORD);
+    made->now = calloc(made->words, 3 * sizeof(*made->now));
+    made->settled = calloc(made->words, sizeof(*made->settled));
+    if (!made->now || !made->settled)
+        abort();
+    made->kept = made->now + made->words;
+    made->found = made->kept + made->words;
+    regions = made;
+    return made;
+}
+
+static size_t word_of(const struct region *region, uint64_t addr) {
+    return (size_t)((addr - (region->addr & ~(uint64_t)(WORD - 1))) / WORD);
+}
+
+static unsigned char *byte_of(const struct region *region, uint64_t *words, uint64_t addr) {
+    return (unsigned char *)&words[word_of(region, addr)] + addr % WORD;
+}
+
+const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey) {
+    FAKE_LOCKED;
+    struct region *region = region_of(rkey);
+    if (!region)
+        region = make_region(addr, size, rkey);
+    memset(region->now, 0, 3 * region->words * sizeof(*region->now));
+    size_t left = 0;
+    for (size_t i = 0; i < store_count; i++)
+        if (stores[i].region != region)
+            stores[left++] = stores[i];
+    store_count = left;
+    return byte_of(region, region->found, addr);
+}
+
+void fake_target_stops(unsigned operations) {
+    FAKE_LOCKED;
+    may_execute = operations;
+}
+
+size_t fake_power_failure(uint64_t survivors) {
+    FAKE_LOCKED;
+    for (struct region *r = regions; r; r = r->next)
+        memcpy(r->found, r->kept, r->words * sizeof(*r->kept));
+    for (size_t i = 0; i < store_count; i++)
+        if (survivors >> i % 64 & 1)
+            stores[i].region->found[stores[i].word] = stores[i].value;
+    return store_count;
+}
+
+// ---- execution -----------------------------------------------------------------------------
+
+static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
+    const size_t first = word_of(region, addr), end = word_of(region, addr + len - 1) + 1;
+    if (store_count + end - first > store_room) {
+        store_room = 2 * (store_count + end - first);
+        stores = realloc(stores, store_room * sizeof(*stores));
+        if (!stores)
+            abort();
+    }
+    for (size_t word = first; word < end; word++)
+        stores[store_count++] = (struct store){region, word, region->now[word], qp_num};
+}
+
+// Words of earlier writes of that queue pair become persistent; what was written before them by
+// anybody never comes back.
+static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
+    if (len == 0) // rxe_flush_pmem_iova() writes nothing back
+        return;
+    const size_t first = word_of(region, addr), last = word_of(region, addr + len - 1);
+    size_t left = 0;
+    for (size_t i = 0; i < store_count; i++) {
+        const struct store *s = &stores[i];
+        if (s->region != region || s->qp_num != qp_num || s->word < first || s->word > last)
+            continue;
+        region->kept[s->word] = s->value;
+        region->settled[s->word] = i + 1;
+    }
+    for (size_t i = 0; i < store_count; i++)
+        if (i >= stores[i].region->settled[stores[i].word])
+            stores[left++] = stores[i];
+    store_count = left;
+    memset(region->settled, 0, region->words * sizeof(*region->settled));
+}
+
+static struct fake_mr *local_region(const struct ibv_sge *sge) {
+    for (struct fake_object *o = fake_first(); o; o = o->next) {
+        struct fake_mr *mr = (struct fake_mr *)o;
+        if (o->kind == FAKE_MR && mr->mr.lkey == sge->lkey)
+            return mr;
+    }
+    return NULL;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, mr_check_range()
+static bool is_within(uint64_t addr, uint64_t len, uint64_t first, uint64_t size) {
+    return addr >= first && len <= size && addr - first <= size - len;
+}
+
+// rxe_mr.c, copy_data(): the elements one behind the other, each within its region.
+static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bool is_read) {
+    for (int i = 0; i < post->num_sge; i++) {
+        const struct ibv_sge *sge = &post->elements.sges[i];
+        const struct fake_mr *mr = local_region(sge);
+        unsigned char *local = (unsigned char *)(uintptr_t)sge->addr;
+        if (!mr || !is_within(sge->addr, sge->length, (uintptr_t)mr->mr.addr, mr->mr.length))
+            return false;
+        memcpy(is_read ? local : bytes, is_read ? bytes : local, sge->length);
+        bytes += sge->length;
+    }
+    return true;
+}
+
+static bool is_carried(const struct fake_post *post) { // the bytes, by the request itself
+    return post->opcode == FAKE_WR_ATOMIC_WRITE ||
+           (post->opcode != IBV_WR_RDMA_READ && post->flags & IBV_SEND_INLINE);
+}
+
+static uint64_t length_of(const struct fake_post *post) {
+    uint64_t length = 0;
+    if (post->opcode == FAKE_WR_FLUSH)
+        return post->flush_len;
+    if (is_carried(post))
+        return post->inlined_bytes;
+    for (int i = 0; i < post->num_sge; i++)
+        length += post->elements.sges[i].length;
+    return length;
+}
+
+static bool write_bytes(uint32_t qp_num, const struct fake_post *post, struct region *region) {
+    unsigned char *bytes = byte_of(region, region->now, post->remote_addr);
+    if (is_carried(post))
+        memcpy(bytes, post->inlined, post->inlined_bytes);
+    else if (!copy_elements(post, bytes, false))
+        return false;
+    add_stores(qp_num, region, post->remote_addr, length_of(post));
+    return true;
+}
+
+// A read comes back behind the writes that its device did before: by the ordering rules of PCI
+// (Linux 7.3, Documentation/PCI/msi-howto.rst, has them for a read of the processor) it pushes
+// these to memory, which keeps them if the target has direct write. It names up to 8 bytes and
+// not the range that the program asked for. Taken here: from its first byte to the end of its
+// region. A real device pushes more, a program may rely on less, and a read at a wrong place
+// shows. Where the device flushes natively, a read pushes nothing: that is rxe, which stores
+// with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
+static bool read_bytes(uint32_t qp_num, const struct fake_post *post, struct region *region) {
+    const uint64_t behind = post->remote_addr - region->addr;
+    if (!(fake_flush_caps() & FAKE_CAP_FLUSH_PERSISTENT))
+        persist(qp_num, region, post->remote_addr, region->size - behind);
+    return copy_elements(post, byte_of(region, region->now, post->remote_addr), true);
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: process_flush() writes back the range, or
+// the whole region, for a persistent flush alone; check_rkey() looks at the key and the range,
+// unless no byte is read or written. rxe_mr.c, rxe_mr_do_atomic_write(), refuses what is not
+// aligned.
+static bool execute(uint32_t qp_num, const struct fake_post *post) {
+    const uint64_t length = length_of(post);
+    struct region *region = region_of(post->rkey);
+    if (post->opcode == IBV_WR_SEND || post->opcode == IBV_WR_SEND_WITH_IMM)
+        return true;
+    if (post->opcode != FAKE_WR_FLUSH && length == 0)
+        return true;
+    if (!region || !is_within(post->remote_addr, length, region->addr, region->size))
+        return false;
+    switch (post->opcode) {
+    case FAKE_WR_FLUSH:
+        if (post->flush_type & FLUSH_PERSISTENT && post->flush_level == FLUSH_MR)
+            persist(qp_num, region, region->addr, region->size);
+        else if (post->flush_type & FLUSH_PERSISTENT)
+            persist(qp_num, region, post->remote_addr, length);
+        return true;
+    case IBV_WR_RDMA_READ:
+        return read_bytes(qp_num, post, region);
+    case FAKE_WR_ATOMIC_WRITE:
+        if (post->remote_addr % WORD != 0)
+            return false;
+        // fall through
+    default:
+        return write_bytes(qp_num, post, region);
+    }
+}
+
+// An operation that fails ends its queue pair: rxe_resp.c, do_class_ac_error() and rxe_comp.c,
+// rxe_completer().
+void fake_execute(struct fake_qp *qp, const struct fake_post *post) {
+    if (!regions || qp->failed || may_execute == 0)
+        return;
+    may_execute--;
+    qp->failed = !execute(qp->qp.ex.qp_base.qp_num, post);
+}

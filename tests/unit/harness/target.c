@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// target.c -- see target.h
+
+#include "target.h"
+
+const struct target_region target_regions[] = {{0x10000, 77}, {0x20005, 78}};
+struct world target_worlds[2];
+struct rpma_mr_remote *target_remotes[TARGET_REGIONS];
+const unsigned char *target_found[TARGET_REGIONS];
+unsigned char target_expected[TARGET_REGIONS][TARGET_SIZE];
+
+void target_erase(void) {
+    for (int r = 0; r < TARGET_REGIONS; r++)
+        target_found[r] =
+            fake_target(target_regions[r].addr, TARGET_SIZE, target_regions[r].rkey);
+    memset(target_expected, 0, sizeof(target_expected));
+}
+
+struct rpma_mr_remote *target_remote(uint64_t addr, uint32_t rkey) {
+    unsigned char desc[21];
+    struct rpma_mr_remote *remote = NULL;
+    world_descriptor(desc, addr, TARGET_SIZE, rkey, WORLD_EVERY_USAGE);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
+    return remote;
+}
+
+void target_begin(bool native) {
+    fake_device()->native_flush = native && BUILD_FLUSHES;
+    fake_device()->native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
+    for (size_t c = 0; c < LENGTH(target_worlds); c++) {
+        world_conn(&target_worlds[c], &(const struct shape){.max_sge = OPERATION_MOST_SGES});
+        MUST(rpma_batch_new(target_worlds[c].h.conn, 8, &target_worlds[c].h.batch));
+        for (size_t i = 0; i < sizeof(target_worlds[c].memory); i++)
+            target_worlds[c].memory[i] = (unsigned char)(1 + i % 251);
+    }
+    for (int r = 0; r < TARGET_REGIONS; r++)
+        target_remotes[r] = target_remote(target_regions[r].addr, target_regions[r].rkey);
+    target_erase();
+}
+
+void target_end(void) {
+    for (int r = 0; r < TARGET_REGIONS; r++)
+        MUST(rpma_mr_remote_delete(&target_remotes[r]));
+    for (size_t c = 0; c < LENGTH(target_worlds); c++)
+        world_drop(&target_worlds[c]);
+}
+
+void target_run(const struct step *steps, size_t count, bool batched) {
+    for (size_t i = 0; i < count; i++) {
+        struct handles *h = &target_worlds[steps[i].conn].h;
+        if (!batched) {
+            MUST(operation_post(&steps[i].o, h->conn));
+            continue;
+        }
+        MUST(operation_add(&steps[i].o, h->batch));
+        if (i + 1 == count || steps[i + 1].conn != steps[i].conn) {
+            MUST(rpma_batch_post(h->batch, NULL));
+            MUST(rpma_batch_reset(h->batch));
+        }
+    }
+}
+
+struct operation target_flush(int region, size_t from, size_t to) {
+    return (struct operation){.kind = OPERATION_FLUSH,
+                              .remote = target_remotes[region],
+                              .remote_offset = from,
+                              .len = to - from,
+                              .type = RPMA_FLUSH_TYPE_PERSISTENT,
+                              .flags = RPMA_F_COMPLETION_ALWAYS};
+}
+
+struct operation target_write(unsigned conn, int region, size_t offset, size_t len) {
+    return (struct operation){.kind = OPERATION_WRITE,
+                              .local = target_worlds[conn].h.mr,
+                              .local_offset = TARGET_SOURCE,
+                              .remote = target_remotes[region],
+                              .remote_offset = offset,
+                              .len = len,
+                              .flags = RPMA_F_COMPLETION_ON_ERROR};
+}
