@@ -546,8 +546,8 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
 #define RPMA_ATOMIC_WRITE_ALIGNMENT 8
 
 enum rpma_flush_type {
-    RPMA_FLUSH_TYPE_PERSISTENT, /* earlier writes have reached the persistence domain */
-    RPMA_FLUSH_TYPE_VISIBILITY  /* earlier writes are visible to the other side */
+    RPMA_FLUSH_TYPE_PERSISTENT, /* the range has reached the persistence domain */
+    RPMA_FLUSH_TYPE_VISIBILITY  /* the range is visible to the other side */
 };
 
 /*
@@ -580,10 +580,10 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
                       const char src[8], int flags, const void *op_context);
 
 /*
- * Flushes the effect of earlier writes to len bytes at dst_offset: natively, or emulated by
- * reading after the writes (enum rpma_flush_mode). Also RPMA_E_NOSUPP: dst was not registered
- * for type, or type is persistent and no peer configuration with direct write to PMem was
- * applied (rpma_conn_apply_remote_peer_cfg()).
+ * Flushes what was written earlier, on this connection, to the len bytes at dst_offset, and no
+ * more: natively, or emulated by reading after the writes (enum rpma_flush_mode). Also
+ * RPMA_E_NOSUPP: dst was not registered for type, or type is persistent and no peer
+ * configuration with direct write to PMem was applied (rpma_conn_apply_remote_peer_cfg()).
  */
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                size_t len, enum rpma_flush_type type, int flags, const void *op_context);

@@ -29,6 +29,7 @@ CHECKS = {
     "errors": text_checks.check_errors,
     "original": original.check_original,
     "terms": text_checks.check_terms,
+    "claims": text_checks.check_claims,
     "references": text_checks.check_references,
     "mandoc": tool_checks.check_mandoc,
     "groff": tool_checks.check_groff,

@@ -94,6 +94,13 @@ FAULTS = [
             "rpma_utils_conn_event_2str\tRPMA_E_INVAL\tspoiled\tkept\t\n")),
     ("terms", "another word for it", append(PAGE, "It waits for a notice.\n")),
     ("terms", "the old library twice", append(PAGE, "librpma 1.3.0 and\nlibrpma 1.3.0\n")),
+    ("claims", "a flush of everything",
+     edit("man/rpma_memory_model.7", r"^What was written earlier, on the same connection, to the "
+          r"bytes that the flush\nnames", "The data of all\nearlier writes")),
+    ("claims", "a header that says so",
+     edit("include/librpma.h", r"the range has reached", "all earlier writes have reached")),
+    ("claims", "a page that does not say what a flush covers",
+     edit("man/rpma_flush.3", r"^names: flush each", "touches: flush each")),
     ("references", "a page that does not exist", append(OVERVIEW, ".Xr rpma_nothing 3\n")),
     ("references", "the wrong section", append(OVERVIEW, ".Xr rpma_ep_listen 2\n")),
     ("references", "an unknown foreign page", append(OVERVIEW, ".Xr ibv_nothing 3\n")),

@@ -9,6 +9,7 @@ import subprocess
 
 import conditions
 import contract
+import mdoc
 
 SECTIONS = {
     "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO", "HISTORY"],
@@ -23,6 +24,16 @@ TERMS = {
     r"\b([Oo]ne|[Aa]n?|[Tt]he|[Nn]o|[Nn]ew|[Ee]ach) notice\b": "notification",
     r"[Bb]oth functions do not": "neither function",
     r"completion was taken": "completion has been taken",
+}
+# What a flush covers, in the words of every page that says it.
+COVERS = "what was written earlier, on the same connection, to the bytes that it names"
+COVERING = ["librpma.7", "rpma_flush.3", "rpma_memory_model.7"]
+# What is false, or true of some devices only, and what is true.
+CLAIMS = {
+    r"\b([Aa]ll|[Ee]very|[Aa]ny) (of )?(the )?(earlier|previous|preceding) writes?\b": COVERS,
+    r"\b([Aa]ll|[Ee]verything) (that was |it )?(written|wrote)\b(?! with)": COVERS,
+    r"\bflush(es)? (covers|makes \w+) (all|everything|the writes)\b": COVERS,
+    r"\bany number of writes\b(?! to its range)": COVERS,
 }
 CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
 
@@ -177,6 +188,30 @@ def check_terms(book):
                 yield f"man/{page.name}: not {phrase!r}: {better}"
         if page.path.suffix == ".3" and text.count("librpma 1.3.0") > 1:
             yield f"man/{page.name} names librpma 1.3.0 more than once"
+
+
+def check_claims(book):
+    """No text says again what was found to be false; the pages about flushes say what they cover."""
+    texts = {f"man/{page.name}": prose(page) for page in book.pages}
+    for name in COVERING:
+        if COVERS not in texts.get(f"man/{name}", ""):
+            yield f"man/{name} must say: {COVERS}"
+    for pattern in ("*.md", "docs/*.md", "docs/how-it-works.svg", "examples/*/README.md",
+                    "include/librpma.h"):
+        for path in sorted(book.source.glob(pattern)):
+            # Comments of C lose the asterisks, so that a phrase may go over the end of a line.
+            lines = path.read_text(encoding="utf-8").splitlines()
+            texts[path.relative_to(book.source)] = " ".join(
+                " ".join(line.strip(" */") for line in lines).split())
+    for where, text in texts.items():
+        for phrase, true in CLAIMS.items():
+            if found := re.search(phrase, text):
+                yield f"{where}: not {found.group()!r}: {true}"
+
+
+def prose(page):
+    """A page as it is read, without what its macros add."""
+    return mdoc.joined(line.text() for line in page.lines)
 
 
 def check_references(book):
