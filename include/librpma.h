@@ -535,8 +535,9 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
 #define RPMA_F_COMPLETION_ALWAYS (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
 
 /* For writes and sends, with one of the above: posting the operation copies its bytes, so that
- * their memory is free at once. The device may refuse more than inline_size bytes of the
- * connection's configuration (RPMA_E_PROVIDER). Other operations ignore the flag. */
+ * their memory is free at once; rpma_conn_cfg_set_inline_size(3) names a driver that does not.
+ * The device may refuse more than inline_size bytes of the connection's configuration
+ * (RPMA_E_PROVIDER). Other operations ignore the flag. */
 #define RPMA_F_INLINE (1 << 3)
 
 /* Not used by any function; kept for sources that name it. */
@@ -575,7 +576,8 @@ int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size
                         int flags, uint32_t imm, const void *op_context);
 
 /* Writes the 8 bytes of src (copied) in one piece and after all earlier flushes and reads;
- * dst_offset is a multiple of RPMA_ATOMIC_WRITE_ALIGNMENT. */
+ * rpma_atomic_write(3) names the drivers that do not. dst_offset is a multiple of
+ * RPMA_ATOMIC_WRITE_ALIGNMENT. */
 int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                       const char src[8], int flags, const void *op_context);
 

@@ -99,6 +99,8 @@ FAULTS = [
           r"bytes that the flush\nnames", "The data of all\nearlier writes")),
     ("claims", "a header that says so",
      edit("include/librpma.h", r"the range has reached", "all earlier writes have reached")),
+    ("claims", "a fence that every driver has",
+     edit("man/rpma_atomic_write.3", r"takes effect after all", "starts only\nafter all")),
     ("claims", "a page that does not say what a flush covers",
      edit("man/rpma_flush.3", r"^names: flush each", "touches: flush each")),
     ("references", "a page that does not exist", append(OVERVIEW, ".Xr rpma_nothing 3\n")),

@@ -34,6 +34,8 @@ CLAIMS = {
     r"\b([Aa]ll|[Ee]verything) (that was |it )?(written|wrote)\b(?! with)": COVERS,
     r"\bflush(es)? (covers|makes \w+) (all|everything|the writes)\b": COVERS,
     r"\bany number of writes\b(?! to its range)": COVERS,
+    r"\b(starts|executed|sent) only after (all )?earlier\b": "takes effect after them, as far as "
+                                                            "the driver fences it",
 }
 CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
 
@@ -191,7 +193,7 @@ def check_terms(book):
 
 
 def check_claims(book):
-    """No text says again what was found to be false; the pages about flushes say what they cover."""
+    """No text says again what was found to be false; pages about flushes say what they cover."""
     texts = {f"man/{page.name}": prose(page) for page in book.pages}
     for name in COVERING:
         if COVERS not in texts.get(f"man/{name}", ""):
