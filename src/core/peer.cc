@@ -132,7 +132,7 @@ unsigned rpma_peer::retry_access([[maybe_unused]] const Call &call, unsigned acc
         return access & ~static_cast<unsigned>(IBV_ACCESS_FLUSH_PERSISTENT);
     }
 #endif
-    // FS-DAX memory can move: some devices take it with on-demand paging only.
+    // FS-DAX memory can move: Linux pins it for no device, and it takes on-demand paging.
     if (error == EOPNOTSUPP && device_.on_demand_paging)
         return access | IBV_ACCESS_ON_DEMAND;
     return access;

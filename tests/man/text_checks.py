@@ -36,6 +36,8 @@ CLAIMS = {
     r"\bany number of writes\b(?! to its range)": COVERS,
     r"\b(starts|executed|sent) only after (all )?earlier\b": "takes effect after them, as far as "
                                                             "the driver fences it",
+    r"\b([Mm]any|[Ss]ome) devices (cannot pin|register only|(implement|have) the RDMA operations)":
+        "FS-DAX: Linux pins it for no device; FLUSH and ATOMIC WRITE: soft-RoCE alone has them",
 }
 CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
 
