@@ -38,6 +38,8 @@ CLAIMS = {
                                                             "the driver fences it",
     r"\b([Mm]any|[Ss]ome) devices (cannot pin|register only|(implement|have) the RDMA operations)":
         "FS-DAX: Linux pins it for no device; FLUSH and ATOMIC WRITE: soft-RoCE alone has them",
+    r"\b(says|tells \w+ \w+) that the data is persistent\b(?!, if)": "if the platform lets it",
+    r"\breal RDMA\b": "soft-RoCE",
 }
 CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
 
