@@ -34,8 +34,9 @@ CLAIMS = {
     r"\b([Aa]ll|[Ee]verything) (that was |it )?(written|wrote)\b(?! with)": COVERS,
     r"\bflush(es)? (covers|makes \w+) (all|everything|the writes)\b": COVERS,
     r"\bany number of writes\b(?! to its range)": COVERS,
-    r"\b(starts|executed|sent) only after (all )?earlier\b": "takes effect after them, as far as "
-                                                            "the driver fences it",
+    r"\b(starts|executed|sent) only after (all )?earlier\b|"
+    r"\bwaits for (all )?(earlier|the) (reads|flush)":
+        "takes effect after them, as far as the driver fences it",
     r"\b([Mm]any|[Ss]ome) devices (cannot pin|register only|(implement|have) the RDMA operations)":
         "FS-DAX: Linux pins it for no device; FLUSH and ATOMIC WRITE: soft-RoCE alone has them",
     r"\b(says|tells \w+ \w+) that the data is persistent\b(?!, if)": "if the platform lets it",
