@@ -87,15 +87,15 @@ static void add_honesty(tree *found, const tree *device, const struct memory *me
             found, key,
             text_of("the driver writes through the caches of the processor, which an emulated "
                     "flush leaves as they are"),
-            text_of(
-                "native flush: soft-RoCE of Linux 6.2 or later, and a librpma built for it"));
+            text_of("a program on this machine that persists the data, or native flush: "
+                    "soft-RoCE of Linux 6.2 or later, and a librpma built for it"));
     else
         add_unknown(
             found, key,
             text_of("an emulated flush is persistent only where writes of the device pass "
-                    "by the caches, or a power failure empties these; nobody can ask"),
-            text_of("switch DDIO off for the device, or have eADR; then "
-                    "rpma_peer_cfg_set_direct_write_to_pmem(3) says so"));
+                    "by the caches; no program can find that out"),
+            text_of("switch DDIO off for the device, and state it with "
+                    "rpma_peer_cfg_set_direct_write_to_pmem(3)"));
 }
 
 static void add_remark(tree *remarks, const char *remark) {
@@ -111,7 +111,8 @@ static void add_remarks(tree *found, const tree *device, bool paged, bool grants
                    "give the network device an MTU of 4,200 or more");
     if (grants_native)
         add_remark(remarks, "the other side has to flush natively, too: state with "
-                            "rpma_peer_cfg_set_native(3) that this side does");
+                            "rpma_peer_cfg_set_native(3) that this side does, and set no "
+                            "RPMA_FLUSH=emulated there");
 }
 
 void add_registration(tree *device, struct rpma_peer *peer, const struct memory *memory) {

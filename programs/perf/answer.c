@@ -29,24 +29,26 @@ static bool say_hello(struct server *server) {
     message_add(out, "kernel", server->self.kernel);
     message_add(out, "device", server->self.device);
     message_add(out, "memory", server->self.memory);
+    message_add_number(out, "direct-write", server->options->direct_write);
     return control_send(&server->session.control);
 }
 
-// rpma-perf measures flushes and does not rely on them, so it always states direct write: it is
-// what a persistent flush needs, and what the statement of native operations travels with.
-static bool add_peer_cfg(struct server *server, struct message *out) {
+// What the device serves natively. A descriptor carries it only together with direct write, so
+// it is set here; whether it is stated is in the answer to "hello", and the client goes by
+// that.
+static bool add_served(struct server *server, struct message *out) {
     struct rpma_peer_cfg *cfg = NULL;
     unsigned char bytes[64];
     size_t size;
     bool is_made =
         succeeds(rpma_peer_cfg_new(&cfg), "no configuration") &&
-        succeeds(rpma_peer_cfg_set_direct_write_to_pmem(cfg, true), "no direct write") &&
+        succeeds(rpma_peer_cfg_set_direct_write_to_pmem(cfg, true), "no descriptor") &&
         succeeds(rpma_peer_cfg_set_native(cfg, server->session.peer), "no statement") &&
         succeeds(rpma_peer_cfg_get_descriptor_size(cfg, &size), "no descriptor") &&
         (size <= sizeof(bytes) || fail("a descriptor of %zu bytes", size)) &&
         succeeds(rpma_peer_cfg_get_descriptor(cfg, bytes), "no descriptor");
     if (is_made)
-        message_add_bytes(out, "peer", bytes, size);
+        message_add_bytes(out, "serves", bytes, size);
     if (cfg)
         (void)rpma_peer_cfg_delete(&cfg);
     return is_made;
@@ -66,7 +68,7 @@ static bool say_ready(struct server *server) {
     if (!succeeds(rpma_mr_get_descriptor(server->session.crew->mr, bytes), "no descriptor"))
         return false;
     message_add_bytes(out, "memory", bytes, size);
-    return add_peer_cfg(server, out) && control_send(&server->session.control);
+    return add_served(server, out) && control_send(&server->session.control);
 }
 
 static bool make_crew(struct server *server, const struct plan *plan) {
@@ -75,10 +77,7 @@ static bool make_crew(struct server *server, const struct plan *plan) {
     int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                 RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     struct memory memory = server->memory;
-    if (is_persistent && !memory.is_persistent)
-        return fail("a persistent flush needs persistent memory: start the server "
-                    "with --memory");
-    if (is_persistent)
+    if (is_persistent) // the client has seen that direct write is stated
         usage |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     if (memory.ptr && memory.size < size)
         return fail("%s has %zu bytes, these settings need %lu", server->options->memory,

@@ -43,10 +43,13 @@ static bool take_target(struct client *client, struct rpma_peer_cfg **peer_cfg) 
                   "cannot use the server's memory"))
         return false;
     size = sizeof(bytes);
-    if (!message_get_bytes(ready, "peer", bytes, &size))
+    if (!message_get_bytes(ready, "serves", bytes, &size))
         return fail("the server does not say what it serves");
     return succeeds(rpma_peer_cfg_from_descriptor(bytes, size, peer_cfg),
-                    "cannot use the server's configuration");
+                    "cannot use the server's configuration") &&
+           succeeds(
+               rpma_peer_cfg_set_direct_write_to_pmem(*peer_cfg, client->server.direct_write),
+               "cannot use the server's statement");
 }
 
 // The server may know why: its word comes by the first connection.

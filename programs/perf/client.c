@@ -43,12 +43,35 @@ static bool connect_control(struct client *client) {
         !check_greeting(&session->control, options) || !client_ask(client, "hello", "hello"))
         return false;
     const struct message *hello = &session->control.in;
+    uint64_t direct_write;
     side_describe(&client->self, session->device, "dram");
-    return (message_get(hello, "librpma", client->server.librpma, SIDE_TEXT) &&
-            message_get(hello, "kernel", client->server.kernel, SIDE_TEXT) &&
-            message_get(hello, "device", client->server.device, SIDE_TEXT) &&
-            message_get(hello, "memory", client->server.memory, SIDE_TEXT)) ||
-           fail("the server does not say what it runs on");
+    bool is_told = message_get(hello, "librpma", client->server.librpma, SIDE_TEXT) &&
+                   message_get(hello, "kernel", client->server.kernel, SIDE_TEXT) &&
+                   message_get(hello, "device", client->server.device, SIDE_TEXT) &&
+                   message_get(hello, "memory", client->server.memory, SIDE_TEXT) &&
+                   message_get_number(hello, "direct-write", 0, 1, &direct_write);
+    client->server.direct_write = is_told && direct_write;
+    return is_told || fail("the server does not say what it runs on");
+}
+
+// A persistent flush is measured only where it is one: that is up to the server's operator.
+static bool check_operations(const struct client *client) {
+    static const char why[] =
+        "the server states no direct write to persistent memory: start it with --memory and "
+        "--direct-write where that is true (rpma-perf(1) says where)";
+    struct options *options = client->options;
+    size_t kept = 0;
+    for (size_t i = 0; i < options->operation_count; i++) {
+        const struct operation *operation = &operations[options->operations[i]];
+        if (client->server.direct_write || operation->flush != RPMA_FLUSH_TYPE_PERSISTENT)
+            options->operations[kept++] = options->operations[i];
+        else if (options->takes_all)
+            complain("%s is left out: %s", operation->name, why);
+        else
+            return fail("%s: %s", operation->name, why);
+    }
+    options->operation_count = kept;
+    return true;
 }
 
 static uint64_t progress_of(const struct crew *crew) {
@@ -186,7 +209,8 @@ int run_client(struct options *options) {
     bool is_done = false;
     if (client) {
         client->options = options;
-        is_done = connect_control(client) && begin_report(client) && run_all(client);
+        is_done = connect_control(client) && check_operations(client) && begin_report(client) &&
+                  run_all(client);
         control_close(&client->session.control);
         if (client->session.peer)
             (void)rpma_peer_delete(&client->session.peer);

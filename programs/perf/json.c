@@ -91,6 +91,8 @@ struct json_report *json_begin(const struct options *options, const struct side 
     add_text(report->root, "port", options->port);
     add_object(report->root, "client", object_of_side(client));
     add_object(report->root, "server", object_of_side(server));
+    add_object(report->root, "direct_write_stated",
+               json_object_new_boolean(server->direct_write));
     add_object(report->root, "settings", settings_of(options));
     add_object(report->root, "results", report->results);
     return report;
@@ -126,6 +128,7 @@ void json_add(struct json_report *report, const struct result *result) {
     add_figure(object, "bandwidth_mib_per_second", result_bandwidth(result));
     add_object(object, "cpu_us_per_operation", cpu_of(result));
     add_object(object, "verified", json_object_new_boolean(result->is_verified));
+    add_text(object, "persistence", result_is_persistent(result) ? "stated" : "not stated");
     json_object_array_add(report->results, object);
 }
 

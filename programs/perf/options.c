@@ -14,13 +14,15 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: rpma-perf --server [--memory PATH] [--once] [--port PORT] ADDRESS\n"
+    "usage: rpma-perf --server [OPTION]... ADDRESS\n"
     "       rpma-perf [OPTION]... ADDRESS    (the client; ADDRESS is the "
     "server's)\n"
     "  -s, --server            serve one client after the other\n"
     "  -p, --port PORT         of the server (7204)\n"
     "  -m, --memory PATH       server: use, and overwrite, a file or a device "
     "DAX\n"
+    "      --direct-write      server: states direct write to PATH; see "
+    "rpma-perf(1)\n"
     "  -1, --once              server: end after one client\n"
     "  -o, --operation LIST    write, read, flush-visibility, "
     "flush-persistent, send,\n"
@@ -44,13 +46,13 @@ static const char help[] =
     "      --poll              look for completions all the time, never wait\n"
     "      --verify            check every byte at its destination\n"
     "  -j, --json              print all settings and results as JSON\n"
-    "  -h, --help              print this\n"
-    "  -V, --version           print the versions of program and library\n";
+    "  -h, --help, -V, --version  print this, or the versions\n";
 
 static const struct option long_options[] = {
     {"server", no_argument, NULL, 's'},
     {"port", required_argument, NULL, 'p'},
     {"memory", required_argument, NULL, 'm'},
+    {"direct-write", no_argument, NULL, 'W'},
     {"once", no_argument, NULL, '1'},
     {"operation", required_argument, NULL, 'o'},
     {"size", required_argument, NULL, 'b'},
@@ -110,6 +112,7 @@ static void read_setting(struct options *options, int letter) {
 
 static void add_operation(struct options *options, const char *name) {
     bool is_all = !strcmp(name, "all");
+    options->takes_all |= is_all;
     size_t before = options->operation_count;
     for (size_t i = 0; i < OPERATION_COUNT; i++)
         if (is_all || !strcmp(operations[i].name, name)) {
@@ -196,6 +199,9 @@ static void read_option(struct options *options, int letter) {
     case 'm':
         options->memory = optarg;
         break;
+    case 'W':
+        options->direct_write = true;
+        break;
     case '1':
         options->once = true;
         break;
@@ -215,10 +221,10 @@ static void read_option(struct options *options, int letter) {
 
 // Those that are only for one side: the server takes all settings from the client.
 static bool is_for_server(int letter) {
-    return strchr("sp1m", letter) != NULL;
+    return strchr("sp1mW", letter) != NULL;
 }
 static bool is_for_client(int letter) {
-    return !strchr("s1m", letter);
+    return !strchr("s1mW", letter);
 }
 
 static void check_side(const struct options *options, const bool *is_given) {
@@ -230,6 +236,8 @@ static void check_side(const struct options *options, const bool *is_given) {
         if (!options->is_server && !is_for_client(option->val))
             refuse("--%s is for the server: give --server, too", option->name);
     }
+    if (options->direct_write && !options->memory)
+        refuse("--direct-write states something about persistent memory: give --memory, too");
 }
 
 // An atomic write has its own size.

@@ -15,10 +15,12 @@ struct options {
     const char *address;
     const char *port;
     const char *memory; // path; NULL: DRAM
+    bool direct_write;  // to this memory
     bool once;
     bool json;
     uint64_t operations[OPERATION_COUNT];
     size_t operation_count;
+    bool takes_all; // operations that the server allows
     uint64_t sizes[SIZES_MAX];
     size_t size_count;
     struct plan plan; // of which operation and size vary

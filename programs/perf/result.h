@@ -16,6 +16,7 @@ struct side {
     char kernel[SIDE_TEXT];
     char device[SIDE_TEXT];
     char memory[SIDE_TEXT]; // kind: "dram", "file", "fsdax" or "devdax"
+    bool direct_write;      // to the memory, as the server's operator states
 };
 
 struct result {
@@ -26,6 +27,11 @@ struct result {
     bool is_verified;
     struct histogram latency;
 };
+
+// Of its data: what was stated by the server, since nobody can measure it.
+static inline bool result_is_persistent(const struct result *result) {
+    return operations[result->operation].flush == RPMA_FLUSH_TYPE_PERSISTENT;
+}
 
 double result_rate(const struct result *result);      // operations a second
 double result_bandwidth(const struct result *result); // MiB a second

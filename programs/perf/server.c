@@ -134,10 +134,18 @@ static bool serve(struct server *server) {
     return is_fine || !server->options->once;
 }
 
+static bool map_memory(struct server *server) {
+    const struct options *options = server->options;
+    return memory_map(&server->memory, options->memory) &&
+           (!options->direct_write || server->memory.is_persistent ||
+            fail("--direct-write: %s is neither a file on FS-DAX nor a device DAX",
+                 options->memory));
+}
+
 static bool start(struct server *server) {
     const struct options *options = server->options;
     struct session *session = &server->session;
-    if ((options->memory && !memory_map(&server->memory, options->memory)) ||
+    if ((options->memory && !map_memory(server)) ||
         !session_open_peer(session, options->address, RPMA_UTIL_IBV_CONTEXT_LOCAL) ||
         !succeeds(rpma_ep_listen(session->peer, options->address, options->port, &session->ep),
                   "cannot listen on %s port %s", options->address, options->port) ||
@@ -146,8 +154,9 @@ static bool start(struct server *server) {
         return false;
     side_describe(&server->self, session->device,
                   options->memory ? server->memory.kind : "dram");
-    printf("listening on %s port %s: device %s, memory %s\n", options->address, options->port,
-           session->device, server->self.memory);
+    printf("listening on %s port %s: device %s, memory %s%s\n", options->address, options->port,
+           session->device, server->self.memory,
+           options->direct_write ? ", direct write stated" : "");
     fflush(stdout);
     return true;
 }

@@ -41,8 +41,8 @@ void table_begin(const struct options *options, const struct side *client,
     const struct plan *plan = &options->plan;
     printf("client: librpma %s, %s, Linux %s\n", client->librpma, client->device,
            client->kernel);
-    printf("server: librpma %s, %s, Linux %s, memory %s\n", server->librpma, server->device,
-           server->kernel, server->memory);
+    printf("server: librpma %s, %s, Linux %s, memory %s%s\n", server->librpma, server->device,
+           server->kernel, server->memory, server->direct_write ? ", direct write stated" : "");
     printf("depth %lu, batch %lu%s, elements %lu, inline %lu, connections %lu, "
            "threads %lu, %s\n",
            plan->depth, plan->batch, plan->prepared ? " prepared" : "", plan->elements,
@@ -57,13 +57,14 @@ void table_begin(const struct options *options, const struct side *client,
 
 void table_add(const struct result *result) {
     progress_clear();
-    printf("%-16s %8lu %9lu %8.2f %8.2f %8.2f %9.2f %9.0f %8.2f %7.2f %7.2f%s\n",
+    printf("%-16s %8lu %9lu %8.2f %8.2f %8.2f %9.2f %9.0f %8.2f %7.2f %7.2f%s%s\n",
            operations[result->operation].name, result->size, result->operations,
            result_us(result, 0.5), result_us(result, 0.99), result_us(result, 0.999),
            (double)result->latency.max / 1000, result_rate(result), result_bandwidth(result),
            result_cpu_us(result, result->client_cpu_ns),
            result_cpu_us(result, result->server_cpu_ns),
-           result->is_verified ? "  verified" : "");
+           result->is_verified ? "  verified" : "",
+           result_is_persistent(result) ? "  persistent as stated" : "");
     fflush(stdout);
 }
 

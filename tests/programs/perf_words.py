@@ -64,6 +64,8 @@ REFUSED = [
      "nothing to verify"),
     (["--memory", "/dev/null", "host"], "is for the server"),
     (["--once", "host"], "is for the server"),
+    (["--direct-write", "host"], "is for the server"),
+    (["--server", "--direct-write", "host"], "give --memory"),
     *((["--server", *option, "host"], "is for the client") for option in
       (["--operation", "write"], ["--size", "8"], ["--depth", "2"], ["--batch", "2"],
        ["--prepared"], ["--elements", "2"], ["--inline", "8"], ["--connections", "2"],

@@ -9,7 +9,8 @@ import signal
 from harness import lab
 from harness.case import case
 from harness.network import room_for_early_messages
-from harness.program import PATIENCE, measure, new_file, nothing_stays, serve, stop
+from harness.program import (PATIENCE, Process, address, measure, new_file, nothing_stays, serve,
+                             stop)
 from harness.side import expect
 
 from .interop import OTHER, library
@@ -23,6 +24,16 @@ OPERATIONS = ("write", "read", "flush-visibility", "atomic-write", "send", "ping
 
 def results_of(client):
     return json.loads(client.end())["results"]
+
+
+def validated(text):
+    import jsonschema  # the lab's root has it
+    with open(SCHEMA, encoding="utf-8") as file:
+        wanted = json.load(file)
+    jsonschema.Draft7Validator.check_schema(wanted)
+    report = json.loads(text)
+    jsonschema.Draft7Validator(wanted).validate(report)
+    return report
 
 
 SHAPES = [
@@ -75,26 +86,48 @@ def persistent(test, kind, needs):
     if kind == "fsdax":
         path = new_file(test, lab.FSDAX)
     room_for_early_messages(test)
-    server = serve(test, "--memory", path)
+    server = serve(test, "--memory", path, "--direct-write")
     client = measure(test, "-o", "flush-persistent,ping-pong", "-b", "100,4096", "-d", "4", "-n",
                      "100", "--verify", "--json")
-    report = json.loads(client.end())
-    expect(report["server"]["memory"], kind, "memory of the server")
-    expect([row["verified"] for row in report["results"]], [True] * 4, "verified")
+    report = validated(client.end())
+    expect((report["server"]["memory"], report["direct_write_stated"]), (kind, True), "server")
+    expect([(row["verified"], row["persistence"]) for row in report["results"]],
+           [(True, "stated")] * 2 + [(True, "not stated")] * 2, "verified, and persistent")
+    text = measure(test, "-o", "flush-persistent", "-n", "20").end()
+    expect(text.count("persistent as stated"), 1, f"labels in {text}")
     stop(test, server)
+
+
+@case("perf", "without --direct-write, nothing is flushed persistently to {kind} memory",
+      [{"kind": "plain"}, {"kind": "devdax"}])
+def not_stated(test, kind):
+    room_for_early_messages(test)
+    memory = ("--memory", lab.need(lab.DEVDAX, kind)) if kind == "devdax" else ()
+    server = serve(test, *memory)
+    line = "flush-persistent: the server states no direct write to persistent memory"
+    expect(measure(test, "-o", "write,flush-persistent", "-n", "20").end(1, line), "", "results")
+    left_out = line.replace(":", " is left out:")
+    report = validated(measure(test, "-o", "all", "-n", "20", "--json").end(0, left_out))
+    expect(report["direct_write_stated"], False, "statement")
+    expect({(row["operation"], row["persistence"]) for row in report["results"]},
+           {(operation, "not stated") for operation in OPERATIONS}, "what was measured")
+    stop(test, server)
+
+
+@case("perf", "--direct-write is refused for memory that is not persistent")
+def no_persistent_memory(test):
+    path = new_file(test, "/dev/shm")
+    Process(test, 1, "--server", "--memory", path, "--direct-write", address()).end(
+        1, f"{path} is neither a file on FS-DAX nor a device DAX")
+    nothing_stays(test)
 
 
 @case("perf", "JSON is as its schema says, and has what repeats the run")
 def schema(test):
-    import jsonschema  # the lab's root has it
     room_for_early_messages(test)
     server = serve(test)
-    report = json.loads(measure(test, "-b", "64:256", "-D", "0.2", "-d", "2", "-w", "7",
-                                "--json").end())
-    with open(SCHEMA, encoding="utf-8") as file:
-        wanted = json.load(file)
-    jsonschema.Draft7Validator.check_schema(wanted)
-    jsonschema.Draft7Validator(wanted).validate(report)
+    report = validated(measure(test, "-b", "64:256", "-D", "0.2", "-d", "2", "-w", "7",
+                               "--json").end())
     expect(report["settings"], {"depth": 2, "batch": 1, "prepared": False, "elements": 1,
                                 "inline": 0, "connections": 1, "threads": 1, "poll": False,
                                 "verify": False, "warmup": 7, "duration_s": 0.2}, "settings")
