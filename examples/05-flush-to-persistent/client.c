@@ -19,7 +19,7 @@ int main(int argc, char *argv[]) {
     bool direct_write;
     struct rpma_mr_remote *target = offered_memory(conn, &direct_write);
 
-    // A persistent flush is refused where the server does not write directly to PMem.
+    // A persistent flush is refused unless the server states direct write to PMem.
     enum rpma_flush_type type =
         direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
     fill_block(side.memory.ptr, BLOCK_SIZE, 5);
@@ -27,9 +27,8 @@ int main(int argc, char *argv[]) {
     CALL(rpma_flush(conn, target, 0, BLOCK_SIZE, type, RPMA_F_COMPLETION_ALWAYS, NULL));
     CALL(rpma_conn_get_cq(conn, &cq));
     await_completion(cq);
-    printf("client: wrote %zu bytes and flushed them: %s\n", BLOCK_SIZE,
-           direct_write ? "they are persistent"
-                        : "visible, not persistent (the server has no direct write to PMem)");
+    printf("client: wrote %zu bytes and flushed them: they are %s\n", BLOCK_SIZE,
+           what_flushed_data_is(direct_write));
 
     CALL(rpma_mr_remote_delete(&target));
     disconnect(&conn);

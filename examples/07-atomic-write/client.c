@@ -24,8 +24,9 @@ static struct rpma_mr_remote *remote;
 static enum rpma_flush_type flush_type;
 
 /*
- * The entry must be persistent before the tail says that it is there. Nothing has to wait for
- * that: the atomic write comes after the flush that was posted before it.
+ * The entry must be flushed before the tail says that it is there. Nothing has to wait for
+ * that: the atomic write takes effect after the flush that was posted before it. README.md
+ * names the one device where that is not so.
  */
 static void append(struct side *side, uint64_t tail) {
     size_t offset = entry_offset(tail);
@@ -66,7 +67,8 @@ int main(int argc, char *argv[]) {
     uint64_t tail = le64toh(content->header.tail);
     for (int i = 0; i < ENTRIES; i++)
         append(&side, tail++);
-    printf("client: appended %d entries, the log has %zu now\n", ENTRIES, (size_t)tail);
+    printf("client: appended %d entries, the log has %zu now: they are %s\n", ENTRIES,
+           (size_t)tail, what_flushed_data_is(direct_write));
 
     CALL(rpma_mr_remote_delete(&remote));
     disconnect(&conn);

@@ -68,6 +68,9 @@ void close_memory(struct memory *memory);
 /* "persistent memory" or "plain memory" */
 const char *memory_kind(const struct memory *memory);
 
+/* What a client may say about data that it has flushed to such memory, or to other. */
+const char *what_flushed_data_is(bool direct_write);
+
 /*
  * Whether data that the RDMA device writes into the memory survives a power failure once it was
  * flushed persistently. A program cannot find that out, with one exception: it is so where the

@@ -112,6 +112,11 @@ const char *memory_kind(const struct memory *memory) {
     return memory->is_pmem ? "persistent memory" : "plain memory";
 }
 
+const char *what_flushed_data_is(bool direct_write) {
+    return direct_write ? "persistent"
+                        : "visible and not known to be persistent (see example 09)";
+}
+
 bool has_direct_write(const struct arguments *args, const struct memory *memory) {
     return memory->is_pmem && (args->direct_write || memory->direct_write);
 }

@@ -18,7 +18,7 @@ RUNNER = os.path.join(CHECKOUT, "examples", "run-pair")
 
 
 def runs():
-    """What run-pair says there is, a line "EXAMPLE MEMORY CLIENTS [variant]" each."""
+    """What run-pair says there is, a line "EXAMPLE MEMORY CLIENTS [variant|direct-write]" each."""
     if not os.path.exists(RUNNER):
         return
     listed = subprocess.run([RUNNER, "list"], capture_output=True, text=True, check=True).stdout
@@ -37,6 +37,14 @@ def builds_for(example):
     return ("native",)
 
 
+def check_claim(example, is_stated, said):
+    """05 and 07 call data persistent where the server stated direct write to PMem, and only there."""
+    if example[:2] in ("05", "07"):
+        claims = re.findall(r"^client: .*?((?:not known to be )?persistent.*)", said, re.MULTILINE)
+        expect(claims, ["persistent" if is_stated else "not known to be persistent (see example 09)"],
+               "what the client says about persistence")
+
+
 def needs(example, memory):
     if "with-imm" in example:
         yield lab.IMMEDIATE_DATA
@@ -53,7 +61,7 @@ def example_pair(test, example, memory, clients, variant):
         lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[memory], memory)
     room_for_early_messages(test)
     options = ["--memory", memory] if memory != "plain" else []
-    options += ["--variant"] if variant else []
+    options += [f"--{variant.strip()}"] if variant else []
     done = subprocess.run([RUNNER, *options, "--clients", clients, example], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     test.transcript.append(done.stdout)
@@ -63,4 +71,5 @@ def example_pair(test, example, memory, clients, variant):
     if example != "log":
         said = set(re.findall(r"^(server|client)", done.stdout, re.MULTILINE))
         expect(said, {"server", "client"}, "who reports")
+    check_claim(example, variant == " direct-write" and memory != "plain", done.stdout)
     test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
