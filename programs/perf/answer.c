@@ -33,9 +33,8 @@ static bool say_hello(struct server *server) {
     return control_send(&server->session.control);
 }
 
-// What the device serves natively. A descriptor carries it only together with direct write, so
-// it is set here; whether it is stated is in the answer to "hello", and the client goes by
-// that.
+// What the device serves natively. A descriptor carries it only together with direct write. So
+// that is set here and states nothing: the client goes by what "hello" was answered with.
 static bool add_served(struct server *server, struct message *out) {
     struct rpma_peer_cfg *cfg = NULL;
     unsigned char bytes[64];
