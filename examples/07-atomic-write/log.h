@@ -24,9 +24,12 @@ struct log_header {
     char signature[8];
 };
 
+static inline bool log_is_there(const struct log_header *header) {
+    return !memcmp(header->signature, LOG_SIGNATURE, sizeof(header->signature));
+}
+
 static inline bool log_is_valid(const struct log_header *header) {
-    return !memcmp(header->signature, LOG_SIGNATURE, sizeof(header->signature)) &&
-           le64toh(header->tail) <= LOG_ENTRIES;
+    return log_is_there(header) && le64toh(header->tail) <= LOG_ENTRIES;
 }
 
 /* Where the entry stands; the first is number 0. */

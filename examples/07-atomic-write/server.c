@@ -17,18 +17,6 @@ static const struct program program = {
     .states_direct_write = true,
 };
 
-// A log that is there already goes on. The signature is the last thing that a new one gets.
-static size_t open_log(const struct memory *memory) {
-    struct log_header *header = (void *)memory->ptr;
-    if (!log_is_valid(header)) {
-        memset(memory->ptr, 0, LOG_SIZE);
-        memory->persist(memory->ptr, LOG_SIZE);
-        memcpy(header->signature, LOG_SIGNATURE, sizeof(header->signature));
-        memory->persist(header, sizeof(*header));
-    }
-    return (size_t)le64toh(header->tail);
-}
-
 static size_t check_log(const struct memory *memory) {
     const struct log_header *header = (const void *)memory->ptr;
     if (!log_is_valid(header))
@@ -37,6 +25,19 @@ static size_t check_log(const struct memory *memory) {
     for (size_t i = 0; i < count; i++)
         check_block(memory->ptr + entry_offset(i), BLOCK_SIZE, entry_content(i));
     return count;
+}
+
+// A log that is there already goes on; a damaged one is not replaced. The signature is the last
+// thing that a new one gets.
+static size_t open_log(const struct memory *memory) {
+    struct log_header *header = (void *)memory->ptr;
+    if (!log_is_there(header)) {
+        memset(memory->ptr, 0, LOG_SIZE);
+        memory->persist(memory->ptr, LOG_SIZE);
+        memcpy(header->signature, LOG_SIGNATURE, sizeof(header->signature));
+        memory->persist(header, sizeof(*header));
+    }
+    return check_log(memory);
 }
 
 int main(int argc, char *argv[]) {

@@ -29,8 +29,10 @@ static void print_usage(FILE *stream, const struct program *program) {
         fprintf(stream, " [FILE]");
     fprintf(stream, "\n%s\n", program->does);
     if (program->takes_file)
-        fprintf(stream, "FILE: persistent memory, a file on FS-DAX or a DAX device; "
-                        "its beginning is overwritten\n");
+        fprintf(stream,
+                "FILE: persistent memory, a file on FS-DAX or a DAX device; "
+                "%s\n",
+                program->makes_new ? "what it holds is kept" : "its beginning is overwritten");
     if (program->states_direct_write)
         fprintf(
             stream,
