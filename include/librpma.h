@@ -116,7 +116,8 @@ int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supp
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, bool *supported);
 
 /* States which flushes and atomic writes of the other side the device of peer serves natively.
- * The descriptor carries this only together with direct write to PMem. RPMA_E_INVAL. */
+ * The descriptor carries this only together with direct write to PMem; without that the other
+ * side needs RPMA_FLUSH_MODE_EMULATED if peer has no native flush. RPMA_E_INVAL. */
 int rpma_peer_cfg_set_native(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
 
 /* Writes the network-transferable form to desc: rpma_peer_cfg_get_descriptor_size() bytes.

@@ -177,8 +177,8 @@ void rpma_conn::explain_flushes(const Call &call) {
              "an operation of this connection failed, and the other side did not state that it "
              "serves %s flushes: if a flush failed, %s",
              natively ? "native" : "emulated",
-             natively ? "let it state what it serves with rpma_peer_cfg_set_native(), or set "
-                        "RPMA_FLUSH=emulated or RPMA_FLUSH_MODE_EMULATED here"
+             natively ? "set RPMA_FLUSH=emulated or RPMA_FLUSH_MODE_EMULATED here, or let it "
+                        "state what it serves, if it has direct write to PMem"
                       : "the other side may be a native release 1.3.0, which needs "
                         "RPMA_MR_USAGE_READ_SRC for its regions");
 }

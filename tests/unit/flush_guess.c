@@ -45,6 +45,8 @@ static void expect_line(bool native) {
         strstr(line->message, native ? "serves native flushes" : "serves emulated flushes"));
     assert_non_null(
         strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
+    if (native) // the descriptor of a side without it carries no statement
+        assert_non_null(strstr(line->message, "if it has direct write to PMem"));
 }
 
 static void end(const struct ending *e, bool native, bool by_batch, bool disconnects) {
