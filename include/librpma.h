@@ -318,9 +318,10 @@ int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size
 int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 
-/* After how many milliseconds the device repeats an operation that the other side has not
- * acknowledged: at most 8796093, rounded up to a power of two times 4.096 us; 0: the default of
- * the system. Applies to what this side posts; iWARP has no such time. RPMA_E_INVAL. */
+/* Asks the device to repeat an operation that the other side has not acknowledged after so many
+ * milliseconds: at most 8796093, rounded up to a power of two times 4.096 us; 0: the default of
+ * the system. Applies to what this side posts. iWARP has no such time, and some devices use one
+ * of their own. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_ack_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
 int rpma_conn_cfg_get_ack_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 
