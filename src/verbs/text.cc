@@ -134,7 +134,8 @@ Text status_text(const rdma_cm_event &event) {
         text.add(": %s (%d)", strerror_r(error, words, sizeof(words)), event.status);
     }
     if (event.event == RDMA_CM_EVENT_UNREACHABLE)
-        text.add("; does a firewall drop UDP port 4791, and does the other side run?");
+        text.add("; does the other side run, and does a switch, or with soft-RoCE a firewall, "
+                 "drop UDP port 4791?");
     return text;
 }
 

@@ -93,6 +93,7 @@ FAULTS = [
      append("contract/errors.tsv",
             "rpma_utils_conn_event_2str\tRPMA_E_INVAL\tspoiled\tkept\t\n")),
     ("terms", "another word for it", append(PAGE, "It waits for a notice.\n")),
+    ("terms", "a sentence that was refuted", append(PAGE, "It waits for 655 milliseconds.\n")),
     ("terms", "the old library twice", append(PAGE, "librpma 1.3.0 and\nlibrpma 1.3.0\n")),
     ("claims", "a flush of everything",
      edit("man/rpma_memory_model.7", r"^What was written earlier, on the same connection, to the "

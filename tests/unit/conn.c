@@ -69,7 +69,7 @@ static void status_is_told_in_words(void **state) {
         {RDMA_CM_EVENT_REJECTED, 5, "see enum ib_cm_rej_reason of Linux (reject reason 5)"},
         {RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, ": Connection refused (-111)"},
         {RDMA_CM_EVENT_CONNECT_ERROR, ECONNRESET, ": Connection reset by peer (104)"},
-        {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, ": Connection timed out (-110); does a fire"},
+        {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, ": Connection timed out (-110); does the "},
     };
     world_conn(&w, &outgoing);
     for (size_t i = 0; i < LENGTH(cases); i++) {
