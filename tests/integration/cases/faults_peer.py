@@ -115,6 +115,18 @@ def written_late(test):
     expect(client.completion("WR_FLUSH_ERR").ctx, 1, "op_context")
 
 
+@case("faults", "a receive that is left completes when this side disconnects, too",
+      needs=(lab.LASTING_RECEIVES,))
+def left_receive(test):
+    server, client = connected(test)
+    server("recv", mr=0, len=64, ctx=5)
+    client("disconnect")
+    server.event("CLOSED")
+    server.refuses("ERR_TIMEOUT", "wc", timeout=1000)
+    server("disconnect")
+    expect(server.completion("WR_FLUSH_ERR").ctx, 5, "op_context")
+
+
 @case("faults", "client killed during writes: server sees CLOSED within 10 s")
 def client_killed_writing(test):
     server, client = writing(test)

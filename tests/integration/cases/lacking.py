@@ -141,6 +141,16 @@ def written_late(test):
     client("conn-delete")
 
 
+@case("lacking", "a receive that is left completes when the other side disconnects",
+      lacks=lab.LASTING_RECEIVES)
+def left_receive(test):
+    server, client = connected(test)
+    server("recv", mr=0, len=64, ctx=5)
+    client("disconnect")
+    expect(server.completion("WR_FLUSH_ERR", timeout=5000).ctx, 5, "op_context")
+    server.event("CLOSED")
+
+
 @case("lacking", "a write behind a read completes before it", lacks=lab.ORDERED_COMPLETIONS)
 def completes_first(test):
     """The answer to the read cannot come as long as the cable is out."""

@@ -38,12 +38,14 @@ EARLY_MESSAGES = "accept that notices a message which follows it at once"
 SERVER_FIRST = "client that takes a message together with the answer to its request"
 LIMITED_RETRIES = "retries that a program can limit"
 ORDERED_COMPLETIONS = "completions in the order of posting behind a read"
+LASTING_RECEIVES = "receives that outlive the other side's end of the connection"
 REPEATED_NATIVE = "native flush or atomic write that may be repeated"
 LACKS = {
     "rxe": {REPEATED_NATIVE},
     "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, ANSWERS,
             CONNECT_IN_BACKGROUND, MANY_CONNECTIONS, REMOVAL_IN_USE, LATE_COMPLETIONS,
-            EARLY_MESSAGES, SERVER_FIRST, SMALL_READS, LIMITED_RETRIES, ORDERED_COMPLETIONS},
+            EARLY_MESSAGES, SERVER_FIRST, SMALL_READS, LIMITED_RETRIES, ORDERED_COMPLETIONS,
+            LASTING_RECEIVES},
 }
 
 
