@@ -17,13 +17,16 @@ die() {
 # Wrong arguments have a status of their own, so that a caller can tell them from a failed
 # command.
 usage_error() {
-    say "$* (see tools/lab --help)"
+    say "$* (see tools/${0##*/} --help)"
     exit 2
 }
 
 need_root() {
     [[ $EUID -eq 0 ]] || die "$1 needs root: run it with sudo"
 }
+
+# What root has built in the tree of another user is that user's.
+give_back() { [[ $EUID -ne 0 || -O $checkout ]] || chown -R --reference="$checkout" -- "$checkout/build"; }
 
 # need_number OPTION VALUE LOWEST HIGHEST
 need_number() {
@@ -45,10 +48,47 @@ with_lock() {
     exec {fd}>"$cache/locks/$name"
     if ! flock --nonblock "$fd"; then
         say "waiting for another lab that is busy with: $name"
-        flock "$fd"
+        # In the background, because a shell does not hear a signal while it waits in front.
+        flock "$fd" &
+        on_end "kill $! 2>/dev/null"
+        wait "$!"
+        off_end
     fi
     "$@"
     exec {fd}>&-
+}
+
+# on_end COMMAND: what this shell does when it ends before off_end, by a signal too. COMMAND runs
+# outside of every function, so it names no local variable.
+on_end() {
+    # First what is pending is done with, then nothing disturbs COMMAND.
+    # shellcheck disable=SC2064 # as it is now
+    trap "set +e; trap : HUP INT TERM; trap '' HUP INT TERM; $1" EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+}
+off_end() { trap - EXIT HUP INT TERM; }
+
+# begin COMMAND…: runs it beside what follows. finish waits for all that was begun.
+begun=()
+begin() {
+    # Background jobs do not hear an interrupt of the terminal.
+    on_end "end_begun ${begun[*]} \${!-}"
+    "$@" &
+    begun+=("$!")
+}
+# A second signal that came before the trap was off would end "wait".
+end_begun() {
+    kill -TERM "$@" 2>/dev/null
+    while kill -0 "$@" 2>/dev/null; do sleep 0.05; done
+}
+finish() {
+    local pid status=0
+    for pid in "${begun[@]}"; do wait "$pid" || status=$?; done
+    off_end
+    begun=()
+    [[ $status -eq 0 ]] || exit "$status"
 }
 
 # step WHAT DIR FUNCTION: FUNCTION fills a directory of a temporary name, which then becomes
@@ -56,46 +96,69 @@ with_lock() {
 # was in. Its log is kept in memory, where a full disk does not cut it off, and only when the
 # step fails, beside what it was to become.
 step() {
-    local what=$1 dir=$2 began=$SECONDS log
+    local what=$1 dir=$2 began=$SECONDS log unfinished names
     [[ -e $dir ]] && return
-    rm -rf --one-file-system -- "$dir.part"
-    mkdir -p -- "$dir.part"
-    log=$(mktemp -p /dev/shm librpma-lab-XXXXXX 2>/dev/null || mktemp)
+    unfinished=("$dir".part{,.apt.conf,.tmp})
+    log=$(mktemp -u -p /dev/shm librpma-lab-XXXXXX)
+    [[ -w /dev/shm ]] || log=$(mktemp -u)
+    printf -v names ' %q' "$log" "${unfinished[@]}"
+    on_end "rm -rf --one-file-system -- $names"
+    rm -rf --one-file-system -- "${unfinished[@]}"
+    mkdir -p -- "$dir.part" "$dir.part.tmp"
     say "preparing $what …"
-    attend "preparing $what" "$log" "$3" "$dir.part"
+    TMPDIR=$dir.part.tmp attend "preparing $what" "$log" "$3" "$dir.part"
     [[ $attended -eq 0 ]] || step_failed "$what" "$dir" "$log"
     mv -T -- "$dir.part" "$dir"
-    rm -f -- "$log"
+    rm -rf -- "$log" "$dir.part.tmp"
     say "prepared $what in $((SECONDS - began)) s"
 }
 
 # attend WHAT LOG COMMAND…: runs COMMAND with its words in LOG, says every 10 seconds that it is still
 # at WHAT, and leaves COMMAND's status in attended. The process group is COMMAND's own, so that
-# an interrupt can end all of it.
+# an interrupt can end all of it; then LOG and the caller's files in unfinished go, too.
 attend() {
-    local what=$1 log=$2 began=$SECONDS next=10
+    local what=$1 log=$2 began=$SECONDS next=10 names
     shift 2
+    # Not by $(…): bash cannot parse a trap while it parses that.
+    printf -v names ' %q' "$log" "${unfinished[@]}"
+    on_end "end_group \"\${!-}\" $names"
     set -m
     (set -e; "$@") >"$log" 2>&1 </dev/null &
-    attended_group=$!
     set +m
-    trap 'kill -TERM -- "-$attended_group" 2>/dev/null' EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
-    while kill -0 "$attended_group" 2>/dev/null; do
+    while kill -0 "$!" 2>/dev/null; do
         sleep 0.2
         if ((SECONDS - began >= next)); then
-            say "still $what ($next s$(ninja_progress "$log"))"
+            say "still $what ($next s$(progress "$log"))"
             ((next += 10))
         fi
     done
-    trap - EXIT INT TERM HUP
+    off_end
     attended=0
-    wait "$attended_group" || attended=$?
+    wait "$!" || attended=$?
 }
 
-# ninja_progress LOG: how far ninja has come, if it is ninja's log
-ninja_progress() { sed -nE 's|^\[([0-9]+)/([0-9]+)\].*|, step \1 of \2|p' "$1" | tail -n 1; }
+# end_group GROUP FILE…: no process of the group and no FILE is left.
+end_group() {
+    local tries
+    kill -TERM -- "-$1" 2>/dev/null
+    for tries in {1..15}; do
+        is_alive "$1" || break
+        sleep 0.05
+    done
+    kill -KILL -- "-$1" 2>/dev/null
+    rm -rf --one-file-system -- "${@:2}"
+}
+
+# is_alive GROUP: who has ended and only waits to be asked for its status does not count
+is_alive() {
+    { cat /proc/[0-9]*/stat 2>/dev/null || true; } | sed 's/.*) //' |
+        awk -v group="$1" '$1 != "Z" && $3 == group { alive = 1 } END { exit !alive }'
+}
+
+# progress LOG: how far ninja has come, or "meson test"
+progress() {
+    sed -nE -e 's|^\[([1-9][0-9]*)/([0-9]+)\].*|, step \1 of \2|p' -e 's|^ *([0-9]+)/([0-9]+) .*|, test \1 of \2|p' "$1" | tail -n 1
+}
 
 # step_failed WHAT DIR LOG: says why in one line. What the step has written so far is of no use
 # and makes room for the log.
@@ -115,7 +178,7 @@ why_failed() {
     if grep -q 'No space left on device' "$1" || ((free < 1)); then
         printf 'the disk of %s is full: make room for 2 GB or set LIBRPMA_LAB_CACHE' "$cache"
     elif [[ -n $unreachable ]]; then
-        printf 'apt cannot fetch %s: is there a network?' "$unreachable"
+        printf 'apt cannot fetch %s' "$unreachable"
     else
         grep -E '^(lab|E|error|dpkg-deb|qemu)[^ ]*:' "$1" | tail -n 1 | grep . ||
             tail -n 1 "$1" | grep . || printf 'no reason given'
@@ -123,4 +186,7 @@ why_failed() {
 }
 
 # fetch_failure LOG: what apt could not fetch and why, if the log says so
-fetch_failure() { sed -nE 's/^[EW]: Failed to fetch ([^ ]+) +/\1: /p' "$1" | head -n 1; }
+fetch_failure() {
+    sed -nE -e 's/^[EW]: Failed to fetch ([^ ]+) +([45][0-9][0-9] .*)/\1: \2: is this the address of a Debian archive?/p' \
+        -e 's/^[EW]: Failed to fetch ([^ ]+) +(.*)/\1: \2: is there a network?/p' "$1" | head -n 1
+}

@@ -14,6 +14,9 @@ declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
 predecessor_suites=(bookworm trixie)
 pmem_size=256M
+# In MB. Without the first a compiler or the machine is killed in the middle; the root takes the
+# second while it is made, with the packages that it is made of.
+memory_needed=512 disk_needed=1500
 
 # Modules that the initramfs loads: to get at the root first, then the other two lists at the
 # same time. What else a command asks for (a traffic shaper, say) the guest loads from the root.
@@ -27,19 +30,52 @@ pmem_modules=(nfit nd_pmem dax_pmem device_dax ext4)
 run_parts=(root kernel initramfs pmem)
 all_parts=("${run_parts[@]}" siw)
 
-# prepare PART…
+# prepare PART…; once the root is there, the command in beside_rest runs beside what is left to do
+beside_rest=()
 prepare() {
     local part
-    [[ $(uname -m) == x86_64 ]] || die "the lab is made for amd64; this machine is $(uname -m)"
+    check "$@"
     mkdir -p -- "$cache"
+    "$lab_dir/../setup" lab
+    if parts_present "$@"; then
+        "${beside_rest[@]:-:}"
+    else
+        make_parts "$@"
+    fi
+    for part; do touch -c -- "${!part}" 2>/dev/null || true; done
+}
+
+# check PART…: whether this machine can prepare and run them, before anything is downloaded
+check() {
     kernel_suite=${kernel_suites[$opt_kernel]}
     name_parts
-    "$lab_dir/../setup" lab
-    parts_present "$@" || {
-        need_root "preparing the lab"
-        make_parts "$@"
-    }
-    for part; do touch -c -- "${!part}" 2>/dev/null || true; done
+    [[ $(uname -m) == x86_64 ]] || die "the lab is made for amd64; this machine is $(uname -m)"
+    need_root 'the lab'
+    [[ ${LIBRPMA_LAB_ACCEL:-} != *kvm* || -c /dev/kvm && -w /dev/kvm ]] ||
+        die 'LIBRPMA_LAB_ACCEL asks for KVM, but there is no /dev/kvm to write to: unset it'
+    [[ $opt_no_build == yes || -w $checkout ]] || die "cannot write to $checkout, where the build is to stand"
+    [[ " $* " != *' siw '* || -d $siw ]] || need_mount 'soft-iWARP'
+    [[ " $* " != *' initramfs '* ]] || need_memory
+    parts_present "$@" || need_disk
+}
+
+# Where there is a limit for this container, it counts instead of the machine.
+need_memory() {
+    local free limit
+    free=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
+    limit=$(cat /sys/fs/cgroup/{memory.max,memory/memory.limit_in_bytes} 2>/dev/null) || true
+    [[ ! $limit =~ ^[0-9]{1,15}$ ]] || ((free = limit >> 20 < free ? limit >> 20 : free))
+    ((free >= memory_needed)) ||
+        die "the lab needs $memory_needed MB of memory, and $free MB are free: give the machine or the container more"
+}
+
+need_disk() {
+    local dir=$cache free
+    while [[ ! -d $dir ]]; do dir=$(dirname -- "$dir"); done
+    free=$(df --block-size=1M --output=avail -- "$dir" | tail -n 1)
+    [[ -d $root ]] || ((free >= disk_needed)) ||
+        die "the lab needs $disk_needed MB of disk, and ${free// /} MB are free in $dir:" \
+            "make room or set LIBRPMA_LAB_CACHE"
 }
 
 # Each part's name carries a digest of all that it is made from.
@@ -65,19 +101,20 @@ parts_present() {
 
 # make_parts PART…: each under a lock of its own, so that another lab may make one meanwhile
 make_parts() {
-    local part makers=() failed=0
+    local part
     for part in root kernel; do
-        [[ " $* " != *" $part "* ]] || { make_part "$part" & makers+=("$!"); }
+        [[ " $* " != *" $part "* ]] || begin make_part "$part"
     done
-    # Background jobs do not hear an interrupt of the terminal.
-    trap 'kill -TERM "${makers[@]}" 2>/dev/null' EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
-    for part in "${makers[@]}"; do wait "$part" || failed=1; done
-    trap - EXIT INT TERM HUP
-    [[ $failed -eq 0 ]] || exit 1
-    for part; do make_part "$part"; done
+    finish
+    begin make_rest "$@"
+    [[ ${#beside_rest[@]} -eq 0 ]] || begin "${beside_rest[@]}"
+    finish
     with_lock forget forget_old_parts
+}
+
+make_rest() {
+    local part
+    for part; do make_part "$part"; done
 }
 
 make_part() {
@@ -212,12 +249,11 @@ take_kernel() {
     printf '%s\n' "$version" >"$1/version"
 }
 
-# in_root DIR COMMAND…: with the root's own tools, on DIR as /mnt; the mount ends with the
-# command
-in_root() {
-    # shellcheck disable=SC2016 # for the inner shell
-    unshare --mount -- bash -c 'mount --bind "$1" "$2/mnt" && shift && exec chroot "$@"' \
-        - "$1" "$root" "${@:2}"
+# root_program NAME ARGUMENT…: a program of the root, which a plain container may run, too: it needs
+# no mount
+root_program() {
+    "$root/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
+        "$root/usr/bin/$1" "${@:2}"
 }
 
 fill_initramfs() {
@@ -228,7 +264,7 @@ fill_initramfs() {
     add_modules "$tree/modules" boot "${boot_modules[@]}"
     add_modules "$tree/modules" rdma "${rdma_modules[@]}"
     add_modules "$tree/modules" pmem "${pmem_modules[@]}"
-    in_root "$tree" sh -c 'cd /mnt && find . | cpio --quiet -o -H newc' >"$1/image"
+    (cd "$tree" && find . | root_program cpio --quiet -o -H newc) >"$1/image"
     rm -r "$tree"
 }
 
@@ -241,15 +277,15 @@ add_modules() {
     shift 2
     for module; do
         # What is built into the kernel has no file and no line that begins with insmod.
-        in_root "$kernel" modprobe -C /dev/null -S "$version" -d /mnt/usr \
-            --show-depends "$module"
-    done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >"$dir/$list.paths"
+        PATH=$PATH:/usr/sbin:/sbin modprobe -C /dev/null -S "$version" -d "$kernel/usr" --show-depends "$module"
+    done | sed -nE 's|^insmod .*/lib/modules/([^ ]+) *$|\1|p' | awk '!seen[$0]++' >"$dir/$list.paths"
     while read -r file; do
         basename "${file%.xz}"
-        cp "$kernel/usr/lib/modules/${file#*/lib/modules/}" "$dir/"
+        cp "$kernel/usr/lib/modules/$file" "$dir/"
     done <"$dir/$list.paths" >"$dir/$list"
     rm "$dir/$list.paths"
-    in_root "$dir" sh -c 'cd /mnt && find . -name "*.xz" -exec xz -df {} + && strip -g ./*.ko'
+    ! compgen -G "$dir/*.xz" >/dev/null || root_program xz -df "$dir"/*.xz
+    root_program strip -g "$dir"/*.ko
 }
 
 # Blank NVDIMMs, which the guest formats; every run without --pmem and --devdax begins with a copy-on-write

@@ -22,12 +22,8 @@ tsc=reliable nowatchdog rcupdate.rcu_cpu_stall_suppress=1'
 run_in_vm() {
     local fsdax=$1 devdax=$2 keep=$3 status=0
     shift 3
-    [[ ${LIBRPMA_LAB_ACCEL:-} != *kvm* || -w /dev/kvm ]] ||
-        die 'LIBRPMA_LAB_ACCEL asks for KVM, but there is no /dev/kvm to write to: unset it'
     job=$(mktemp -d "${TMPDIR:-/tmp}/librpma-lab-XXXXXX")
-    trap end_job EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
+    on_end end_job
     write_job "$keep" "$@"
     start_vm "$fsdax" "$devdax" "$keep"
     follow_vm || status=$?
