@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""tools/demo is interrupted at each of its stages, and runs on machines that lack something.
+
+Whatever ends it, it has the status that says so, and shortly afterwards no process, mount or file of
+it is left. Speaks TAP. Prepares the lab from nothing in a directory of its own: needs root, the
+network and 2 GB of disk, and takes about 6 minutes.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CHECKOUT = pathlib.Path(__file__).resolve().parent.parent.parent
+# What the demo has said last when the signal comes. Each run goes one stage further than the one
+# before it, because a part of the lab that is whole stays.
+STAGES = [
+    "setup: installing",
+    "lab: preparing the Debian",
+    "lab: still preparing the Debian .* root [(]10 s",
+    "lab: still preparing the Debian .* root [(]30 s",
+    "lab: preparing the initramfs",
+    "lab: preparing the persistent memory",
+    "== Booting the lab",
+    "== The machine",
+]
+TWICE = {2, 5, 7}  # where all signals are tried: apt at work, the machine boots, it runs
+SIGNALS = {signal.SIGINT: 130, signal.SIGHUP: 129, signal.SIGTERM: 143}
+PLAIN = ("setpriv", "--inh-caps", "-all", "--bounding-set",
+         "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,"
+         "+net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap")
+LIMIT = 1200
+# Seconds: where others keep the disk busy, half of a root takes that long to remove.
+AT_ONCE = 5
+
+
+class Demo:
+    def __init__(self, work, checkout=CHECKOUT, wrapper=(), **environment):
+        self.work, self.said = work, []
+        self.mounts = mounts()
+        for name in ("cache", "tmp"):
+            (work / name).mkdir(exist_ok=True)
+        self.shared = set(pathlib.Path("/dev/shm").iterdir())
+        self.process = subprocess.Popen(
+            [*wrapper, checkout / "tools/demo"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            env={**os.environ, "LIBRPMA_LAB_CACHE": str(work / "cache"),
+                 "TMPDIR": str(work / "tmp"), **environment})
+        self.session = self.process.pid
+
+    def read_until(self, pattern):
+        """Whether the demo said this before it ended."""
+        for line in self.process.stdout:
+            self.said.append(line.rstrip("\n"))
+            if re.search(pattern, line):
+                return True
+        return False
+
+    def end(self):
+        """The status; a process that holds the output open keeps this from ending."""
+        self.read_until("(?!)")
+        return self.process.wait(timeout=LIMIT)
+
+    def left(self):
+        """What is still there of it."""
+        found = [f"process {name}" for name in self.processes()]
+        found += [f"mount {line}" for line in mounts() - self.mounts]
+        cache = self.work / "cache"
+        for pattern in ("*.part*", "copy-*", "build-*.log"):
+            found += map(str, cache.glob(pattern))
+        found += map(str, (self.work / "tmp").iterdir())
+        return found + [str(path) for path in set(pathlib.Path("/dev/shm").iterdir()) - self.shared
+                        if path.name.startswith("librpma-")]
+
+    def processes(self):
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                stat = (path / "stat").read_text(encoding="utf-8", errors="replace")
+                environment = (path / "environ").read_bytes()
+            except OSError:
+                continue
+            name, rest = stat[stat.index("("):].rsplit(")", 1)
+            state, session = rest.split()[0], int(rest.split()[3])
+            if state != "Z" and (session == self.session or str(self.work).encode() in environment):
+                yield f"{path.name} {name})"
+
+
+def mounts():
+    lines = pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    return {line.split()[1] for line in lines}
+
+
+def interrupt(work, stage, number):
+    """None, or what was wrong."""
+    demo = Demo(work)
+    if not demo.read_until(stage):
+        demo.end()
+        return ["it never said so:", *demo.said]
+    if number == signal.SIGTERM:  # of a service manager, to one process
+        os.kill(demo.process.pid, number)
+    else:  # of a terminal
+        os.killpg(demo.process.pid, number)
+    began = time.monotonic()
+    status = demo.end()
+    took = time.monotonic() - began
+    deadline = began + AT_ONCE
+    while demo.left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    wrong = [f"left behind: {name}" for name in demo.left()]
+    if status != SIGNALS[number] or took > AT_ONCE:
+        wrong.append(f"status {status} after {took:.1f} s, wanted {SIGNALS[number]}")
+    return wrong + [line for line in demo.said if re.search("unbound|unexpected|warning", line)]
+
+
+def copy_of(work, spoil=None):
+    """A checkout that everybody may read, or one that does not compile."""
+    copy = work / ("spoiled" if spoil else "readable")
+    if not copy.exists():
+        shutil.copytree(CHECKOUT, copy, ignore=shutil.ignore_patterns("build", ".git"))
+    if spoil:
+        with open(copy / spoil, "a", encoding="utf-8") as file:
+            file.write("#error spoiled\n")
+    return copy
+
+
+# What is not as it should be; the checkout, the wrapper, the environment; what it says last.
+CONDITIONS = [
+    ("no root rights", copy_of, ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
+     {}, "lab: the lab needs root: run it with sudo"),
+    ("KVM where there is none", None, ("unshare", "--mount", "sh", "-c",
+     '[ ! -e /dev/kvm ] || mount --bind /etc/passwd /dev/kvm; exec "$@"', "-"),
+     {"LIBRPMA_LAB_ACCEL": "kvm"},
+     "lab: LIBRPMA_LAB_ACCEL asks for KVM, but there is no /dev/kvm to write to: unset it"),
+    ("a library that does not build", lambda work: copy_of(work, "src/exports.cc"), (), {},
+     "lab: librpma .* does not build"),
+]
+
+
+def without(work, what, checkout, wrapper, environment, last):
+    demo = Demo(work, checkout(work) if checkout else CHECKOUT, wrapper, **environment)
+    return judge(demo, 1, last)
+
+
+def without_network(work):
+    (work / "fresh").mkdir()
+    return judge(Demo(work / "fresh", CHECKOUT, ("unshare", "--net")), 1,
+                 "lab: could not prepare .*apt cannot fetch .*: is there a network[?].*")
+
+
+def without_room(work, size, last):
+    """A cache in a file system that is too small at once, or becomes it in the middle."""
+    cache = work / "small" / "cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", cache], check=True)
+    try:
+        demo = Demo(work / "small")
+        if demo.read_until("preparing the Debian"):
+            subprocess.run(["mount", "-o", "remount,size=200m", cache], check=True)
+        return judge(demo, 1, last)
+    finally:
+        subprocess.run(["umount", cache], check=True)  # nobody is in it any more
+
+
+def judge(demo, status, last):
+    ended = demo.end()
+    wrong = [f"left behind: {name}" for name in demo.left()]
+    if ended != status or not re.fullmatch(last, demo.said[-1]):
+        wrong.append(f"status {ended}, wanted {status}, and as the last line {last}")
+    return wrong and wrong + demo.said
+
+
+def cases(work):
+    """Name and function of each, in an order in which each finds what the ones before it made."""
+    qemu = subprocess.run(["dpkg-query", "--show", "qemu-system-x86"], capture_output=True)
+    for place, stage in enumerate(STAGES):
+        if stage == STAGES[0] and qemu.returncode == 0:
+            print("# apt has nothing to install here, so nothing interrupts it")
+            continue
+        for number in SIGNALS if place in TWICE else list(SIGNALS)[:1]:
+            yield f"{number.name} at '{stage}'", lambda s=stage, n=number: interrupt(work, s, n)
+    for row in CONDITIONS:
+        yield row[0], lambda r=row: without(work, *r)
+    yield "no network", lambda: without_network(work)
+    yield "no room", lambda: without_room(
+        work, 300, "lab: the lab needs .* MB of disk, and .* MB are free in .*")
+    yield "a disk that fills up", lambda: without_room(
+        work, 2000, "lab: could not prepare .*: the disk of .* is full: make room .*")
+    yield "no right to mount, as in a plain container", lambda: judge(
+        Demo(work, CHECKOUT, PLAIN), 0, "== Success .*")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keep", help="a directory for cache and logs, which stays afterwards")
+    parser.add_argument("pattern", nargs="?", default="", help="only what has this in its name")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    with tempfile.TemporaryDirectory(prefix="librpma-first-") as directory:
+        work = pathlib.Path(arguments.keep or directory).resolve()
+        work.mkdir(exist_ok=True)
+        work.chmod(0o755)
+        chosen = [(name, run) for name, run in cases(work) if re.search(arguments.pattern, name)]
+        print(f"1..{len(chosen)}", flush=True)
+        failed = 0
+        for count, (name, run) in enumerate(chosen, 1):
+            began = time.monotonic()
+            wrong = run()
+            failed += bool(wrong)
+            print("\n".join(f"# {line}" for line in wrong or []) + "\n" * bool(wrong)
+                  + f"{'not ok' if wrong else 'ok'} {count} - {name} # {time.monotonic() - began:.0f} s",
+                  flush=True)
+        return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
