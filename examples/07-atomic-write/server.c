@@ -28,15 +28,15 @@ static size_t check_log(const struct memory *memory) {
 }
 
 // A log that is there already goes on; a damaged one is not replaced. The signature is the last
-// thing that a new one gets.
+// thing that a new one gets; a server that was killed may have left one that is not persistent.
 static size_t open_log(const struct memory *memory) {
     struct log_header *header = (void *)memory->ptr;
     if (!log_is_there(header)) {
         memset(memory->ptr, 0, LOG_SIZE);
         memory->persist(memory->ptr, LOG_SIZE);
         memcpy(header->signature, LOG_SIGNATURE, sizeof(header->signature));
-        memory->persist(header, sizeof(*header));
     }
+    memory->persist(header, sizeof(*header));
     return check_log(memory);
 }
 
