@@ -57,6 +57,8 @@ static const char *check_log(struct log_state *state, struct extent *extent) {
 static void open_log(const struct arguments *args) {
     struct log_state state;
     struct extent extent;
+    // A server that was killed may have left a header that is not persistent yet.
+    memory.persist(header, sizeof(*header));
     const char *problem = memory.is_pmem ? check_log(&state, &extent) : "plain memory is empty";
     if (memory.is_pmem && !args->make_new && problem)
         fail("log %u of %s: %s (--new makes an empty one)", args->number, args->file, problem);
