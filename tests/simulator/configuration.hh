@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// configuration.hh -- which programs of which example run, and what must hold
+
+#ifndef SIMULATOR_CONFIGURATION_HH
+#define SIMULATOR_CONFIGURATION_HH 1
+
+#include "process.hh"
+
+#include <vector>
+
+using Arguments = std::vector<std::string>;
+
+// An example, and what must hold while its programs run. All but the arguments may be NULL.
+struct Example {
+    const char *name; // of its directory
+    bool has_reader;
+    bool serves_one; // a server ends after its client, and is started for the next one
+    Arguments (*server_arguments)(const Process &server);
+    Arguments (*client_arguments)();
+    void (*begin)();                                  // of a schedule
+    void (*said)(Process &process, const char *line); // one of its clients
+    void (*completed)(Process &client);               // it has taken a completion
+    void (*ended)(const Process &process);            // by itself
+    void (*check)();                                  // after each step that changed memory
+};
+
+struct Configuration {
+    const char *name;
+    const Example *example;
+    unsigned servers, clients; // one client more at the end
+    unsigned lines;            // of each client's standard input
+    unsigned last_lines;       // of the last client's
+};
+
+extern const Example flush_to_persistent, atomic_write, replicated_log;
+extern const Configuration configurations[];
+const Configuration *find_configuration(const std::string &name);
+
+#endif

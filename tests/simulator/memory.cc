@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.cc -- which stores survive: the rules on persistence and power of README.md
+
+#include "memory.hh"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace {
+
+// Given back to the kernel, the pages are zero again: a schedule touches few of them.
+void forget(void *map, size_t size) {
+    madvise(map, size, MADV_DONTNEED);
+}
+
+} // namespace
+
+void Memory::open() {
+    size_t size = 3 * MEMORY_SIZE + WORDS * sizeof(*m_seen);
+    void *map = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) {
+        perror("simulator: no memory for a machine");
+        exit(EXIT_FAILURE);
+    }
+    madvise(map, size, MADV_NOHUGEPAGE); // a schedule touches a few words
+    m_visible = static_cast<char *>(map);
+    m_persistent = m_visible + MEMORY_SIZE;
+    m_known = m_persistent + MEMORY_SIZE;
+    m_seen = reinterpret_cast<uint32_t *>(m_known + MEMORY_SIZE);
+    memset(m_pages, 0, sizeof(m_pages));
+}
+
+void Memory::reset() {
+    forget(m_visible, 3 * MEMORY_SIZE);
+    m_stores.clear();
+    memset(m_pages, 0, sizeof(m_pages));
+    m_changes++;
+}
+
+void Memory::store(const Part &part, Writer writer) {
+    size_t index = static_cast<size_t>(part.word - reinterpret_cast<uint64_t *>(m_visible));
+    uint64_t value = (*part.word & ~part.mask) | (part.value & part.mask);
+    *part.word = word(m_known, index) = value;
+    m_stores.push_back({static_cast<uint32_t>(index), writer, value});
+    mark(index);
+    m_changes++;
+}
+
+/*
+ * The newest store of the writer in a word is persistent now. Values older than that never come
+ * back, whoever stored them; newer ones of others may come or not.
+ */
+void Memory::flush(Writer writer, size_t begin, size_t end) {
+    if (!direct_write)
+        return;
+    m_generation++;
+    size_t kept = m_stores.size();
+    for (size_t i = m_stores.size(); i-- > 0;) {
+        const Store store = m_stores[i];
+        size_t offset = store.word * WORD;
+        bool covered = offset < end && offset + WORD > begin;
+        if (covered && m_seen[store.word] == m_generation)
+            continue;
+        if (covered && store.writer == writer) {
+            word(m_persistent, store.word) = store.value;
+            m_seen[store.word] = m_generation;
+            continue;
+        }
+        m_stores[--kept] = store;
+    }
+    m_stores.erase(m_stores.begin(), m_stores.begin() + static_cast<ptrdiff_t>(kept));
+    m_changes++;
+}
+
+// Pages that the program has touched: the kernel knows which exist.
+void Memory::find_pages() {
+    unsigned char exist[MEMORY_SIZE / PAGE];
+    if (mincore(m_visible, MEMORY_SIZE, exist))
+        perror("simulator: mincore");
+    for (size_t page = 0; page < MEMORY_SIZE / PAGE; page++)
+        if (exist[page] & 1)
+            mark(page * PAGE / WORD);
+}
+
+void Memory::persist(size_t begin, size_t end) {
+    begin = begin / WORD * WORD;
+    end = (end + WORD - 1) / WORD * WORD;
+    if (end - begin > PAGE)
+        find_pages();
+    mark(begin / WORD);
+    mark((end - 1) / WORD);
+    each_page([&](size_t page) {
+        size_t from = std::max(page, begin), to = std::min(page + PAGE, end);
+        if (from >= to)
+            return;
+        memcpy(m_persistent + from, m_visible + from, to - from);
+        memcpy(m_known + from, m_visible + from, to - from);
+    });
+    std::erase_if(m_stores, [&](const Store &store) {
+        return store.word * WORD >= begin && store.word * WORD < end;
+    });
+    m_changes++;
+}
+
+void Memory::find_own_stores() {
+    each_page([&](size_t page) {
+        if (!memcmp(m_visible + page, m_known + page, PAGE))
+            return;
+        for (size_t index = page / WORD; index < (page + PAGE) / WORD; index++) {
+            uint64_t *seen = &word(m_visible, index);
+            if (*seen != word(m_known, index))
+                store({seen, *seen, UINT64_MAX}, OWN);
+        }
+    });
+}
+
+void Memory::restart() {
+    m_stores.clear();
+    forget(m_visible, MEMORY_SIZE);
+    each_page([&](size_t page) {
+        memcpy(m_visible + page, m_persistent + page, PAGE);
+        memcpy(m_known + page, m_persistent + page, PAGE);
+    });
+    m_changes++;
+}
+
+bool Memory::is_certain(size_t begin, size_t end) const {
+    for (const Store &store : m_stores) {
+        size_t offset = store.word * WORD;
+        if (offset < end && offset + WORD > begin &&
+            store.value != word(m_persistent, store.word))
+            return false;
+    }
+    return true;
+}

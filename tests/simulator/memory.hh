@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.hh -- the persistent memory of a machine: what its programs see, and what power spares
+
+#ifndef SIMULATOR_MEMORY_HH
+#define SIMULATOR_MEMORY_HH 1
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+constexpr size_t WORD = 8; // what a platform writes in one piece
+constexpr size_t PAGE = 4096;
+constexpr size_t MEMORY_SIZE = size_t{8} << 20;
+constexpr size_t WORDS = MEMORY_SIZE / WORD;
+
+// Whose store it was: the number of a connection, or the machine's own program.
+using Writer = uint32_t;
+constexpr Writer OWN = UINT32_MAX;
+
+// A part of a word that somebody writes: the bits of mask.
+struct Part {
+    uint64_t *word;
+    uint64_t value, mask;
+};
+
+class Memory {
+  public:
+    // What a flush makes of a store that the power may take: nothing on a platform whose device
+    // writes into caches.
+    bool direct_write = true;
+
+    void open(); // once
+    void reset();
+
+    char *visible() const { return m_visible; }
+    bool contains(const void *ptr) const {
+        return ptr >= m_visible && ptr < m_visible + MEMORY_SIZE;
+    }
+
+    // The word becomes visible.
+    void store(const Part &part, Writer writer);
+
+    // A persistent flush of the writer was executed.
+    void flush(Writer writer, size_t begin, size_t end);
+
+    // The machine's own program makes a range persistent.
+    void persist(size_t begin, size_t end);
+
+    // Finds what the machine's own program has stored since, in pages that are known.
+    void find_own_stores();
+
+    // Each word that is not persistent takes one of its values: chance decides for each.
+    template <typename Chance> void lose_power(Chance chance) {
+        find_pages();
+        find_own_stores();
+        for (const Store &store : m_stores)
+            if (chance())
+                word(m_persistent, store.word) = store.value;
+        restart();
+    }
+
+    // Counts up whenever anything here may have changed.
+    uint64_t changes() const { return m_changes; }
+
+    // For the invariants. Image: what programs see, or what a power failure certainly leaves.
+    const char *image(bool persistent) const { return persistent ? m_persistent : m_visible; }
+    // Calls use(value) for each value of a word: what is visible, or all after a power failure.
+    template <typename Use> void each_outcome(bool persistent, size_t offset, Use use) const {
+        use(word(persistent ? m_persistent : m_visible, offset / WORD));
+        for (const Store &store : m_stores)
+            if (persistent && store.word == offset / WORD)
+                use(store.value);
+    }
+    // Whether a power failure leaves the range as the persistent image has it, in any case.
+    bool is_certain(size_t begin, size_t end) const;
+
+  private:
+    struct Store {
+        uint32_t word;
+        Writer writer;
+        uint64_t value;
+    };
+
+    static uint64_t &word(char *image, size_t index) {
+        return reinterpret_cast<uint64_t *>(image)[index];
+    }
+    void mark(size_t index) {
+        size_t page = index / (PAGE / WORD);
+        m_pages[page / 64] |= uint64_t{1} << page % 64;
+    }
+    template <typename Use> void each_page(Use use) const {
+        for (size_t i = 0; i < MEMORY_SIZE / PAGE / 64; i++)
+            for (uint64_t left = m_pages[i]; left; left &= left - 1)
+                use((i * 64 + static_cast<size_t>(__builtin_ctzll(left))) * PAGE);
+    }
+    void find_pages();
+    void restart();
+
+    char *m_visible, *m_persistent;
+    char *m_known;    // what is visible, but for stores of the own program that were not found
+    uint32_t *m_seen; // by word, of which generation: that a later store is persistent already
+    uint32_t m_generation = 0;
+    uint64_t m_changes = 0;
+    std::vector<Store> m_stores; // visible, not persistent; the oldest first
+    uint64_t m_pages[MEMORY_SIZE / PAGE / 64];
+};
+
+#endif

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// outside.cc -- what the programs call of the C library and of libpmem2. Their modules are
+// linked with --wrap for these names, so that the simulator itself keeps the real ones.
+
+#include "world.hh"
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+#include <fcntl.h>
+#include <libpmem2.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+namespace {
+
+struct File : Object {
+    Machine *machine;
+};
+
+int print(FILE *stream, const std::string &text) {
+    Process &process = *world.current;
+    std::string &output = stream == stderr ? process.errors : process.output;
+    output += text;
+    if (stream == stderr || output.empty() || output.back() != '\n')
+        return static_cast<int>(text.size());
+    world.point();
+    std::string lines;
+    lines.swap(output);
+    for (size_t begin = 0; begin < lines.size();) {
+        size_t end = lines.find('\n', begin);
+        world.line(process, lines.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return static_cast<int>(text.size());
+}
+
+File *file_of(int fd) {
+    const Descriptor &descriptor = world.descriptor(fd);
+    if (descriptor.kind != Descriptor::FILE)
+        world.found("uses the descriptor %d, which is no file", fd);
+    return static_cast<File *>(descriptor.object);
+}
+
+} // namespace
+
+#define WRAPPED extern "C" __attribute__((visibility("default")))
+
+// ---- input and output
+// --------------------------------------------------------------------------
+
+WRAPPED int __wrap_vfprintf(FILE *stream, const char *format, va_list values) {
+    char text[1024];
+    int size = vsnprintf(text, sizeof(text), format, values);
+    return print(stream, std::string(text, static_cast<size_t>(size)));
+}
+
+WRAPPED int __wrap_fprintf(FILE *stream, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    int size = __wrap_vfprintf(stream, format, values);
+    va_end(values);
+    return size;
+}
+
+WRAPPED int __wrap_printf(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    int size = __wrap_vfprintf(stdout, format, values);
+    va_end(values);
+    return size;
+}
+
+WRAPPED int __wrap_fputs(const char *text, FILE *stream) {
+    return print(stream, text);
+}
+
+WRAPPED int __wrap_puts(const char *text) {
+    return print(stdout, std::string(text) + '\n');
+}
+
+WRAPPED int __wrap_fputc(int byte, FILE *stream) {
+    return print(stream, std::string(1, static_cast<char>(byte)));
+}
+
+WRAPPED int __wrap_setvbuf(FILE *, char *, int, size_t) {
+    return 0;
+}
+
+// The reader gets what the clients said; a client gets lines of different lengths.
+WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
+    Process &process = *world.current;
+    world.point();
+    std::string line;
+    if (&process == &world.reader) {
+        size_t end = world.said.find('\n', process.lines_read);
+        if (end == std::string::npos)
+            return nullptr;
+        line = world.said.substr(process.lines_read, end + 1 - process.lines_read);
+        process.lines_read = static_cast<unsigned>(end + 1);
+    } else {
+        if (!process.lines_left)
+            return nullptr;
+        process.lines_left--;
+        unsigned number = ++process.lines_read;
+        line = process.name + ", line " + std::to_string(number) +
+               std::string(number * 7 % 23, '.') + '\n';
+    }
+    snprintf(buffer, static_cast<size_t>(size), "%s", line.c_str());
+    return buffer;
+}
+
+// ---- the process
+// -------------------------------------------------------------------------------
+
+WRAPPED void __wrap_exit(int status) {
+    world.current->end(status);
+    world.current->leave();
+    __builtin_unreachable();
+}
+
+WRAPPED int __wrap_clock_gettime(clockid_t, struct timespec *time) {
+    time->tv_sec = world.now / 1000;
+    time->tv_nsec = world.now % 1000 * 1000000;
+    return 0;
+}
+
+WRAPPED int __wrap_sigprocmask(int, const sigset_t *, sigset_t *) {
+    return 0;
+}
+
+WRAPPED int __wrap_signalfd(int, const sigset_t *, int) {
+    return world.open_descriptor(Descriptor::SIGNALS, nullptr, world.current);
+}
+
+WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
+    int64_t deadline = timeout < 0 ? NEVER : world.now + timeout;
+    world.point();
+    for (;;) {
+        int ready = 0;
+        for (nfds_t i = 0; i < count; i++) {
+            fds[i].revents = 0;
+            if (fds[i].fd < 0)
+                continue;
+            world.descriptor(fds[i].fd);
+            if (world.is_readable(fds[i].fd))
+                fds[i].revents = POLLIN, ready++;
+        }
+        if (ready || world.now >= deadline)
+            return ready;
+        world.current->wait_until(fds, count, deadline);
+    }
+}
+
+// ---- files and memory
+// --------------------------------------------------------------------------
+
+WRAPPED int __wrap_open(const char *name, int, ...) {
+    Machine *machine = world.machine(name);
+    if (!machine) {
+        errno = ENOENT;
+        return -1;
+    }
+    auto *file = world.make_object<File>();
+    file->machine = machine;
+    return world.open_descriptor(Descriptor::FILE, file, world.current);
+}
+
+WRAPPED int __wrap_close(int fd) {
+    file_of(fd)->alive = false;
+    return 0;
+}
+
+WRAPPED int __wrap_fstat(int fd, struct stat *status) {
+    file_of(fd);
+    memset(status, 0, sizeof(*status));
+    status->st_mode = S_IFREG;
+    status->st_size = MEMORY_SIZE;
+    return 0;
+}
+
+WRAPPED int __wrap_posix_fallocate(int, off_t, off_t) {
+    return 0;
+}
+
+WRAPPED int __wrap_fcntl(int fd, int command, ...) {
+    va_list values;
+    va_start(values, command);
+    Descriptor &descriptor = world.descriptor(fd);
+    if (command == F_SETFL)
+        descriptor.nonblocking = va_arg(values, int) & O_NONBLOCK;
+    va_end(values);
+    return command == F_GETFL && descriptor.nonblocking ? O_NONBLOCK : 0;
+}
+
+WRAPPED void *__wrap_mmap(void *, size_t size, int, int, int fd, off_t offset) {
+    return fd < 0 ? world.current->map_memory(size)
+                  : file_of(fd)->machine->memory.visible() + offset;
+}
+
+WRAPPED int __wrap_munmap(void *ptr, size_t) {
+    world.current->unmap_memory(ptr);
+    return 0;
+}
+
+// ---- libpmem2
+// ----------------------------------------------------------------------------------
+
+struct pmem2_source {};
+struct pmem2_config {};
+struct pmem2_map {};
+
+namespace {
+
+pmem2_source the_source;
+pmem2_config the_config;
+pmem2_map the_map;
+
+void persist(const void *ptr, size_t size) {
+    Memory &memory = world.current->machine->memory;
+    world.point();
+    if (!memory.contains(ptr))
+        world.found("makes memory persistent that is not");
+    size_t begin = static_cast<size_t>(static_cast<const char *>(ptr) - memory.visible());
+    memory.persist(begin, begin + size);
+}
+
+} // namespace
+
+WRAPPED int pmem2_source_from_fd(pmem2_source **source, int fd) {
+    if (file_of(fd)->machine != world.current->machine)
+        world.found("maps the memory of another machine");
+    *source = &the_source;
+    return 0;
+}
+
+WRAPPED int pmem2_source_delete(pmem2_source **) {
+    return 0;
+}
+
+WRAPPED int pmem2_config_new(pmem2_config **config) {
+    *config = &the_config;
+    return 0;
+}
+
+WRAPPED int pmem2_config_set_required_store_granularity(pmem2_config *, pmem2_granularity) {
+    return 0;
+}
+
+WRAPPED int pmem2_config_delete(pmem2_config **) {
+    return 0;
+}
+
+WRAPPED int pmem2_map_new(pmem2_map **map, const pmem2_config *, const pmem2_source *) {
+    *map = &the_map;
+    return 0;
+}
+
+WRAPPED int pmem2_map_delete(pmem2_map **) {
+    return 0;
+}
+
+WRAPPED void *pmem2_map_get_address(pmem2_map *) {
+    return world.current->machine->memory.visible();
+}
+
+WRAPPED size_t pmem2_map_get_size(pmem2_map *) {
+    return MEMORY_SIZE;
+}
+
+WRAPPED pmem2_granularity pmem2_map_get_store_granularity(pmem2_map *) {
+    return PMEM2_GRANULARITY_CACHE_LINE;
+}
+
+WRAPPED pmem2_persist_fn pmem2_get_persist_fn(pmem2_map *) {
+    return persist;
+}
+
+WRAPPED const char *pmem2_errormsg(void) {
+    return "a failure of libpmem2";
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// process.cc -- loading programs, and switching between them
+
+#include "process.hh"
+#include "world.hh"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr size_t STACK_SIZE = size_t{256} << 10;
+constexpr int ALL_MEMORY = PROT_READ | PROT_WRITE;
+
+jmp_buf scheduler;
+
+[[noreturn]] void give_up(const std::string &what) {
+    fprintf(stderr, "simulator: %s\n", what.c_str());
+    exit(EXIT_FAILURE);
+}
+
+void *map_anonymous(size_t size) {
+    void *ptr =
+        mmap(nullptr, size, ALL_MEMORY, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (ptr == MAP_FAILED)
+        give_up("no memory for a program");
+    madvise(ptr, size, MADV_NOHUGEPAGE);
+    return ptr;
+}
+
+// The loader takes one file for one module: each process gets a file of its own.
+std::string copy_of(const std::string &module) {
+    char name[] = "/tmp/simulator-XXXXXX";
+    int from = open(module.c_str(), O_RDONLY | O_CLOEXEC), to = mkstemp(name);
+    struct stat status;
+    if (from < 0 || to < 0 || fstat(from, &status) ||
+        sendfile(to, from, nullptr, static_cast<size_t>(status.st_size)) != status.st_size)
+        give_up("cannot copy " + module + " to /tmp: " + strerror(errno));
+    close(from);
+    close(to);
+    return name;
+}
+
+struct Search {
+    const std::string &file;
+    std::vector<Part_of_module> parts;
+};
+
+// What the program can write to, without what the loader protects after relocation.
+int find_globals(dl_phdr_info *info, size_t, void *data) {
+    auto *search = static_cast<Search *>(data);
+    if (search->file != info->dlpi_name)
+        return 0;
+    uintptr_t read_only_end = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
+            read_only_end =
+                (info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz) /
+                PAGE * PAGE;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const auto &segment = info->dlpi_phdr[i];
+        if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_W))
+            continue;
+        uintptr_t begin = info->dlpi_addr + segment.p_vaddr, end = begin + segment.p_memsz;
+        begin = std::max(begin, read_only_end);
+        if (begin < end) {
+            auto *globals = reinterpret_cast<char *>(begin);
+            search->parts.push_back({globals, std::string(globals, end - begin)});
+        }
+    }
+    return 1;
+}
+
+} // namespace
+
+void Process::load(const std::string &module) {
+    std::string file = copy_of(module);
+    void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    unlink(file.c_str());
+    if (!handle)
+        give_up(std::string("cannot load ") + module + ": " + dlerror());
+    m_main = reinterpret_cast<int (*)(int, char **)>(dlsym(handle, "main"));
+    Search search{file, {}};
+    if (!m_main || !dl_iterate_phdr(find_globals, &search))
+        give_up(module + " is no program of an example");
+    m_globals = std::move(search.parts);
+    m_stack = static_cast<char *>(map_anonymous(STACK_SIZE));
+}
+
+void Process::start(const std::vector<std::string> &arguments) {
+    for (const Part_of_module &part : m_globals)
+        memcpy(part.begin, part.initial.data(), part.initial.size());
+    for (Map &map : m_maps)
+        map.used = false;
+    m_arguments = arguments;
+    m_argv.clear();
+    for (std::string &argument : m_arguments)
+        m_argv.push_back(argument.data());
+    m_argv.push_back(nullptr);
+    getcontext(&m_first);
+    m_first.uc_stack.ss_sp = m_stack;
+    m_first.uc_stack.ss_size = STACK_SIZE;
+    m_first.uc_link = nullptr;
+    makecontext(&m_first, entry, 0);
+    m_fresh = true;
+    starts++;
+    state = READY;
+    told_to_stop = false;
+    back_at = NEVER;
+    output.clear();
+    errors.clear();
+}
+
+// Its stack is abandoned, like that of a program that is killed.
+void Process::end(int status_) {
+    state = OFF;
+    status = status_;
+    frozen_until = 0;
+    world.process_ended(*this);
+}
+
+void Process::entry() {
+    Process *self = world.current;
+    int status = self->m_main(static_cast<int>(self->m_arguments.size()), self->m_argv.data());
+    self->end(status);
+    self->leave();
+}
+
+// Only the first entry needs the functions of ucontext, which call the kernel each time.
+void Process::resume() {
+    world.current = this;
+    state = READY;
+    if (!_setjmp(scheduler)) {
+        if (!m_fresh)
+            _longjmp(m_where, 1);
+        m_fresh = false;
+        setcontext(&m_first);
+    }
+    world.current = nullptr;
+}
+
+void Process::leave() {
+    if (!_setjmp(m_where))
+        _longjmp(scheduler, 1);
+}
+
+void Process::wait_until(const pollfd *fds_, size_t count, int64_t deadline_) {
+    fds = fds_;
+    fd_count = count;
+    deadline = deadline_;
+    state = WAITING;
+    leave();
+}
+
+void *Process::map_memory(size_t size) {
+    for (Map &map : m_maps)
+        if (!map.used && map.size == size) {
+            madvise(map.ptr, size, MADV_DONTNEED);
+            map.used = true;
+            return map.ptr;
+        }
+    m_maps.push_back({map_anonymous(size), size, true});
+    return m_maps.back().ptr;
+}
+
+void Process::unmap_memory(void *ptr) {
+    for (Map &map : m_maps)
+        if (map.ptr == ptr)
+            map.used = false;
+}

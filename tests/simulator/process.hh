@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// process.hh -- a program of an example that runs as a coroutine, and can be killed and
+// restarted
+
+#ifndef SIMULATOR_PROCESS_HH
+#define SIMULATOR_PROCESS_HH 1
+
+#include "memory.hh"
+
+#include <csetjmp>
+#include <poll.h>
+#include <string>
+#include <ucontext.h>
+
+struct Machine {
+    std::string name; // also the address
+    bool on, cut_off;
+    int64_t back_at; // when somebody plugs it in again, in ms
+    Memory memory;
+};
+
+struct Part_of_module {
+    char *begin;
+    std::string initial;
+};
+
+constexpr int64_t NEVER = INT64_MAX;
+
+class Process {
+  public:
+    enum State { OFF, READY, WAITING };
+    static constexpr int KILLED = -1;
+
+    std::string name;
+    Machine *machine;
+    bool is_server;
+    State state = OFF;
+    unsigned starts = 0;        // in this schedule
+    bool was_ready = false;     // a server: it has listened
+    int status = 0;             // when it is OFF: of its exit, or KILLED
+    int64_t frozen_until = 0;   // it stands still until then
+    int64_t back_at = NEVER;    // a server: when it is started again
+    bool told_to_stop = false;  // SIGTERM
+    unsigned lines_left = 0;    // of its standard input
+    unsigned lines_read = 0;    // in all
+    unsigned committed = 0;     // records that it says are committed
+    unsigned completions = 0;   // that it has taken
+    uint64_t at_start = 0;      // for the invariants of an example
+    std::string output, errors; // a line that is not complete; what it said on stderr
+
+    std::string first_error() const { return errors.substr(0, errors.find('\n')); }
+
+    // Loads a copy of the module, with globals of its own.
+    void load(const std::string &module);
+    void start(const std::vector<std::string> &arguments);
+    void end(int status_);
+
+    // Runs until it waits, leaves or ends.
+    void resume();
+    // Called by the process itself: lets the world go on.
+    void leave();
+    // Called by the process itself: until one of the descriptors is readable or the time is
+    // over.
+    void wait_until(const pollfd *fds, size_t count, int64_t deadline);
+
+    // What it waits for, while it is WAITING.
+    const pollfd *fds;
+    size_t fd_count;
+    int64_t deadline;
+
+    // Plain memory, zero at first.
+    void *map_memory(size_t size);
+    void unmap_memory(void *ptr);
+
+  private:
+    struct Map {
+        void *ptr;
+        size_t size;
+        bool used;
+    };
+    static void entry();
+
+    int (*m_main)(int, char **);
+    std::vector<Part_of_module> m_globals;
+    std::vector<Map> m_maps;
+    char *m_stack = nullptr;
+    std::vector<std::string> m_arguments;
+    std::vector<char *> m_argv;
+    ucontext_t m_first;
+    jmp_buf m_where;
+    bool m_fresh;
+};
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// replicated_log.cc -- what must hold in example 14: no committed record is lost or changed,
+// and no power failure leaves a damaged log. The walk over a log is written from the
+// description of its format in log.h, so that a mistake in log.c shows.
+
+#include "world.hh"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace {
+
+// ---- the format of the log
+// ---------------------------------------------------------------------
+
+constexpr size_t TAIL_PLACE = 0, EPOCH_PLACE = 8, FIXED_BEGIN = 16, FIXED_END = 32;
+constexpr size_t LOG_BEGIN = 64, PAYLOAD_MAX = 4096, RECORD_HEADER = 24;
+// The part of the header that never changes: signature, version, size.
+constexpr char FIXED[] = "RPMALOG\0\x03\0\0\0\0\0\x80";
+
+uint32_t crc32c(const char *data, size_t size) {
+    static const auto table = [] {
+        std::array<uint32_t, 256> made{};
+        for (uint32_t i = 0; i < 256; i++) {
+            made[i] = i;
+            for (int bit = 0; bit < 8; bit++)
+                made[i] = made[i] >> 1 ^ (made[i] & 1 ? 0x82f63b78 : 0);
+        }
+        return made;
+    }();
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < size; i++)
+        crc = crc >> 8 ^ table[(crc ^ static_cast<unsigned char>(data[i])) & 0xff];
+    return ~crc;
+}
+
+bool is_log(const char *image) {
+    uint32_t checksum;
+    memcpy(&checksum, image + FIXED_END, sizeof(checksum));
+    return !memcmp(image + FIXED_BEGIN, FIXED, FIXED_END - FIXED_BEGIN) &&
+           checksum == crc32c(FIXED, FIXED_END - FIXED_BEGIN);
+}
+
+// The number in a word of the header; UINT64_MAX when it is none.
+uint64_t number_of(size_t place, uint64_t word) {
+    const uint64_t sealed[] = {place, word & UINT32_MAX};
+    bool good = crc32c(reinterpret_cast<const char *>(sealed), sizeof(sealed)) == word >> 32;
+    return good ? sealed[1] : UINT64_MAX;
+}
+
+struct Record {
+    size_t end;
+    uint64_t epoch;
+    uint32_t checksum;
+};
+
+// The record at begin: false when it is not whole.
+bool read_record(const char *image, size_t begin, uint64_t number, Record &record) {
+    uint32_t size;
+    uint64_t found;
+    memcpy(&record.checksum, image + begin, 4);
+    memcpy(&size, image + begin + 4, 4);
+    memcpy(&found, image + begin + 8, 8);
+    memcpy(&record.epoch, image + begin + 16, 8);
+    record.end = begin + (RECORD_HEADER + size + WORD - 1) / WORD * WORD;
+    return size <= PAYLOAD_MAX && found == number &&
+           crc32c(image + begin + 4, RECORD_HEADER - 4 + size) == record.checksum;
+}
+
+// ---- what holds now
+// ----------------------------------------------------------------------------
+
+struct Committed {
+    uint64_t number;
+    uint32_t checksum;
+};
+std::vector<Committed> committed;
+bool founded; // the log was begun, as far as the operator knows
+
+// The records that a server has: of the two images, what is visible, and what a power failure
+// leaves in any case.
+struct Holding {
+    uint64_t changes;
+    std::vector<uint32_t> checksums;
+};
+std::vector<std::array<Holding, 2>> holdings;
+
+void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksums) {
+    const Memory &memory = server.machine->memory;
+    const char *image = memory.image(persistent), *name = server.name.c_str();
+    checksums.clear();
+    if (!is_log(image) || (persistent && !memory.is_certain(FIXED_BEGIN, FIXED_END + 4)))
+        return;
+    size_t first = MEMORY_SIZE, last = 0, certain = 0;
+    memory.each_outcome(persistent, TAIL_PLACE, [&](uint64_t word) {
+        size_t tail = number_of(TAIL_PLACE, word);
+        if (tail < LOG_BEGIN || tail > MEMORY_SIZE || tail % WORD)
+            world.found("%s: the tail is damaged", name);
+        first = std::min(first, tail);
+        last = std::max(last, tail);
+    });
+    memory.each_outcome(persistent, EPOCH_PLACE, [&](uint64_t word) {
+        if (number_of(EPOCH_PLACE, word) > UINT32_MAX)
+            world.found("%s: the epoch is damaged", name);
+    });
+    if (!world.finding.empty())
+        return;
+    Record record{LOG_BEGIN, 0, 0};
+    for (size_t begin = LOG_BEGIN; begin < last; begin = record.end) {
+        uint64_t epoch = record.epoch;
+        bool whole = read_record(image, begin, checksums.size(), record) &&
+                     record.epoch >= epoch && record.end <= last;
+        if (!whole || (persistent && !memory.is_certain(begin, record.end)))
+            return world.found("%s: record %zu is before the tail, but %s", name,
+                               checksums.size(),
+                               persistent ? "a power failure may damage it" : "damaged");
+        checksums.push_back(record.checksum);
+        if (record.end <= first)
+            certain = checksums.size();
+    }
+    checksums.resize(certain);
+}
+
+void check() {
+    unsigned servers = world.configuration->servers;
+    for (unsigned i = 0; i < servers; i++) {
+        Process &server = *world.processes[i];
+        for (int persistent = 0; persistent < 2; persistent++) {
+            Holding &holding = holdings[i][static_cast<size_t>(persistent)];
+            if (holding.changes == server.machine->memory.changes())
+                continue;
+            server.machine->memory.find_own_stores();
+            walk(server, persistent, holding.checksums);
+            holding.changes = server.machine->memory.changes();
+        }
+    }
+    for (const Committed &record : committed)
+        for (size_t persistent = 0; persistent < 2 && world.finding.empty(); persistent++) {
+            unsigned holders = 0;
+            for (const auto &holding : holdings) {
+                const auto &checksums = holding[persistent].checksums;
+                holders += record.number < checksums.size() &&
+                           checksums[record.number] == record.checksum;
+            }
+            if (holders <= servers / 2)
+                world.found("record %zu was committed, but only %u of %u servers %s",
+                            static_cast<size_t>(record.number), holders, servers,
+                            persistent ? "keep it whatever the power does" : "have it");
+        }
+}
+
+void begin() {
+    committed.clear();
+    founded = false;
+    holdings.assign(world.configuration->servers, {});
+}
+
+void said(Process &client, const char *line) {
+    unsigned long long number;
+    unsigned checksum;
+    if (sscanf(line, "committed %llu %x", &number, &checksum) != 2)
+        return;
+    client.committed++;
+    committed.push_back({number, checksum});
+    founded = true;
+    check();
+}
+
+// A client commits each of its lines, or says why not.
+void ended(const Process &process) {
+    if (process.is_server && (process.status || !process.told_to_stop))
+        world.found("ends with status %d: %s", process.status, process.first_error().c_str());
+    if (!process.is_server && !process.status && process.committed < process.lines_read)
+        world.found("ends well with %u lines, but committed %u records", process.lines_read,
+                    process.committed);
+    founded |= process.errors.find("start without --new") != std::string::npos;
+    if (process.status && process.errors.empty())
+        world.found("ends with status %d and does not say why", process.status);
+}
+
+// A log is made once, and begun once; an operator does it again when it went wrong.
+Arguments server_arguments(const Process &server) {
+    Arguments arguments{"--direct-write", server.machine->name, "7471", "1",
+                        server.machine->name};
+    if (!server.was_ready)
+        arguments.insert(arguments.begin(), "--new");
+    return arguments;
+}
+
+Arguments client_arguments() {
+    Arguments arguments;
+    if (!founded)
+        arguments.push_back("--new");
+    for (auto &process : world.processes)
+        if (process->is_server)
+            arguments.insert(arguments.end(), {process->machine->name, "7471"});
+    return arguments;
+}
+
+} // namespace
+
+const Example replicated_log = {"14-replicated-log",
+                                true,
+                                false,
+                                server_arguments,
+                                client_arguments,
+                                begin,
+                                said,
+                                nullptr,
+                                ended,
+                                check};
