@@ -129,9 +129,10 @@ static void connect_servers(void) {
     }
 }
 
-// Chooses an epoch above all that the servers know of.
-static void choose_epoch(void) {
+// Chooses an epoch above all that the servers know of. Returns the largest tail.
+static size_t choose_epoch(void) {
     struct log_state state;
+    size_t tail = 0;
     epoch = 0;
     for (unsigned i = 0; i < replicas.count; i++) {
         struct replica *replica = &replicas.replica[i];
@@ -140,9 +141,12 @@ static void choose_epoch(void) {
         replica->state = KNOWN;
         if (state.epoch > epoch)
             epoch = state.epoch;
+        if (state.tail > tail)
+            tail = state.tail;
     }
     if (epoch++ == EPOCH_MAX)
         fail("the log has had %llu clients: no number is left", (unsigned long long)EPOCH_MAX);
+    return tail;
 }
 
 // Of all servers, or of those whose log counts.
@@ -183,20 +187,33 @@ static void read_logs(void) {
 }
 
 /*
+ * A new log is begun where no server has a record, all at the same time: so all have to be
+ * connected before the first is asked. A promise would make a log count that is empty because
+ * its server has forgotten it.
+ */
+static bool is_blank(void) {
+    if (count_replicas(&replicas, CONNECTED, 0) < replicas.count)
+        return false;
+    if (choose_epoch() > LOG_BEGIN)
+        fail("there are records already: start without --new");
+    return count_replicas(&replicas, KNOWN, 0) == replicas.count;
+}
+
+/*
  * Makes this client the one that has the log: a majority of the servers, all of which count,
- * has promised it and then shown its log, over one and the same connection. A new log needs all
- * of the servers.
+ * has promised it and then shown its log, over one and the same connection.
  */
 static bool take_log(bool new_log) {
     connect_servers();
-    choose_epoch();
-    if (!new_log)
+    if (new_log) {
+        if (!is_blank())
+            return false;
+    } else {
+        (void)choose_epoch();
         check_forgetful();
+    }
     collect_promises(new_log);
     read_logs();
-    if (new_log && extent.count > 0)
-        fail("the log has %llu records already: start without --new",
-             (unsigned long long)extent.count);
     return count_replicas(&replicas, READ, 0) >= (new_log ? replicas.count : replicas.majority);
 }
 

@@ -24,6 +24,7 @@ struct Example {
     void (*completed)(Process &client);               // it has taken a completion
     void (*ended)(const Process &process);            // by itself
     void (*check)();                                  // after each step that changed memory
+    bool (*may_forget)(const Process &server);        // whether its memory may be lost now
 };
 
 struct Configuration {
@@ -32,6 +33,7 @@ struct Configuration {
     unsigned servers, clients; // one client more at the end
     unsigned lines;            // of each client's standard input
     unsigned last_lines;       // of the last client's
+    bool forgets;              // memories may be lost
 };
 
 extern const Example flush_to_persistent, atomic_write, replicated_log;

@@ -163,6 +163,9 @@ template <typename Add> void World::add_faults(Add add) {
     for (size_t i = 0; i < processes.size(); i++)
         if (processes[i]->state != Process::OFF && processes[i]->frozen_until <= now)
             add(Event::FREEZE, i, 2);
+    for (size_t i = 0; i < configuration->servers && configuration->forgets; i++)
+        if (configuration->example->may_forget(*processes[i]))
+            add(Event::FORGET, i, 1);
 }
 
 void World::pass_time() {
@@ -250,6 +253,13 @@ void World::apply(const Event &event) {
         machine.cut_off = true;
         machine.back_at = now + SOON_MS[variant];
         return;
+    case Event::FORGET:
+        if (process.state != Process::OFF)
+            process.end(Process::KILLED);
+        machine.memory.reset();
+        process.was_ready = false;
+        process.back_at = now + SOON_MS[0];
+        return;
     default: // FREEZE
         process.frozen_until = now + STANDSTILL_MS[variant];
     }
@@ -272,6 +282,7 @@ std::string World::text_of(const Event &event) const {
         "the power of all servers fails%s",
         "%s is cut off",
         "%s stands still",
+        "%s gets a blank memory",
     };
     std::string object;
     bool of_link = event.kind == Event::BREAK ||

@@ -12,14 +12,16 @@
 #include <getopt.h>
 
 const Configuration configurations[] = {
-    {"log-3", &replicated_log, 3, 2, 2, 1},
-    {"log-3-short", &replicated_log, 3, 2, 0, 0},
-    {"log-3-takeovers", &replicated_log, 3, 4, 0, 0},
-    {"log-3-clients", &replicated_log, 3, 3, 4, 2},
-    {"log-5", &replicated_log, 5, 2, 3, 1},
-    {"flush", &flush_to_persistent, 1, 2, 0, 0},
-    {"atomic-write", &atomic_write, 1, 2, 0, 0},
-    {nullptr, nullptr, 0, 0, 0, 0},
+    {"log-3", &replicated_log, 3, 2, 2, 1, false},
+    {"log-3-short", &replicated_log, 3, 2, 0, 0, false},
+    {"log-3-takeovers", &replicated_log, 3, 4, 0, 0, false},
+    {"log-3-clients", &replicated_log, 3, 3, 4, 2, false},
+    {"log-5", &replicated_log, 5, 2, 3, 1, false},
+    {"log-3-forgetful", &replicated_log, 3, 4, 1, 1, true},
+    {"log-5-forgetful", &replicated_log, 5, 4, 1, 1, true},
+    {"flush", &flush_to_persistent, 1, 2, 0, 0, false},
+    {"atomic-write", &atomic_write, 1, 2, 0, 0, false},
+    {nullptr, nullptr, 0, 0, 0, 0, false},
 };
 
 namespace {
@@ -30,9 +32,9 @@ uint64_t shorten_max = 1000; // schedules that shortening may take
 uint64_t schedules;
 
 // In the order of Event::Kind.
-const char *const kind_names[] = {"run",  "request", "news",      "execute", "complete",
-                                  "fail", "start",   "join",      "time",    "break",
-                                  "kill", "power",   "power-all", "cut",     "freeze"};
+const char *const kind_names[] = {
+    "run",  "request", "news", "execute", "complete",  "fail", "start",  "join",
+    "time", "break",   "kill", "power",   "power-all", "cut",  "freeze", "forget"};
 
 std::string kind_list() {
     std::string list;

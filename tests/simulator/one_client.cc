@@ -126,7 +126,8 @@ const Example flush_to_persistent = {"05-flush-to-persistent",
                                      said_block,
                                      nullptr,
                                      ended,
-                                     check_block};
+                                     check_block,
+                                     nullptr};
 const Example atomic_write = {
     "07-atomic-write", false,     true,  server_arguments, client_arguments, begin_log,
-    nullptr,           completed, ended, check_log};
+    nullptr,           completed, ended, check_log,        nullptr};

@@ -124,8 +124,32 @@ void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksu
     checksums.resize(certain);
 }
 
+// Whether a server has no log that counts, or may have none after a power failure.
+bool is_forgetful(const Process &server) {
+    const Memory &memory = server.machine->memory;
+    bool forgetful = !is_log(memory.image(false));
+    memory.each_outcome(true, EPOCH_PLACE, [&](uint64_t word) {
+        uint64_t epoch = number_of(EPOCH_PLACE, word);
+        forgetful |= epoch == 0 || epoch > UINT32_MAX;
+    });
+    return forgetful;
+}
+
+unsigned count_forgetful() {
+    unsigned count = 0;
+    for (unsigned i = 0; i < world.configuration->servers; i++)
+        count += is_forgetful(*world.processes[i]);
+    return count;
+}
+
+// A minority may have forgotten at a time; the operator cannot know more than that.
+bool may_forget(const Process &server) {
+    return !is_forgetful(server) && count_forgetful() < (world.configuration->servers - 1) / 2;
+}
+
 void check() {
     unsigned servers = world.configuration->servers;
+    unsigned forgetful = world.configuration->forgets ? count_forgetful() : 0;
     for (unsigned i = 0; i < servers; i++) {
         Process &server = *world.processes[i];
         for (int persistent = 0; persistent < 2; persistent++) {
@@ -145,7 +169,7 @@ void check() {
                 holders += record.number < checksums.size() &&
                            checksums[record.number] == record.checksum;
             }
-            if (holders <= servers / 2)
+            if (holders + forgetful <= servers / 2)
                 world.found("record %zu was committed, but only %u of %u servers %s",
                             static_cast<size_t>(record.number), holders, servers,
                             persistent ? "keep it whatever the power does" : "have it");
@@ -211,4 +235,5 @@ const Example replicated_log = {"14-replicated-log",
                                 said,
                                 nullptr,
                                 ended,
-                                check};
+                                check,
+                                may_forget};

@@ -29,6 +29,7 @@ struct Event {
         POWER_ALL,           // of all machines of servers fails; variant: see Loss
         CUT,                 // a machine off the network; variant 1: for long
         FREEZE,              // a program stands still; variant 1: for long
+        FORGET,              // a server's memory is exchanged for a blank one
     } kind;
     enum Loss { OLD, NEW, MIXED }; // which values are left
     uint16_t object;
