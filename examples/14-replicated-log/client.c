@@ -50,8 +50,9 @@ static bool store_epoch(struct replica *replica) {
 }
 
 /*
- * A server that answers was this client's alone until now: with a majority of them no other
- * client can have taken over before the first was asked.
+ * Whoever takes over connects to a majority first, and ends the connections that this client
+ * has to those servers. When a majority still answers, nobody had done so when the first was
+ * asked.
  */
 static bool majority_answers(void) {
     struct log_state state;
@@ -87,6 +88,8 @@ static bool bring_up(struct replica *replica) {
         return false;
     if (state.epoch > epoch)
         fail("another client has taken over");
+    // Tail and epoch are written even if they stand there: who wrote them may not have flushed
+    // them. The records before a tail were flushed before it was written.
     struct extent common = common_part(log_copy, extent.end, other_copy, state.tail);
     if ((state.tail > common.end &&
          !store_number(&replicas, replica, tail_place, common.end)) ||
@@ -172,7 +175,9 @@ static void read_logs(void) {
             continue;
         struct extent found = read_log(other_copy, state.tail);
         if (found.end != state.tail || found.epoch >= epoch) {
-            lose_replica(replica, "its log is damaged");
+            lose_replica(replica, found.epoch < epoch
+                                      ? "its log is damaged"
+                                      : "its log is newer than its epoch, others are needed");
             continue;
         }
         replica->state = READ;

@@ -71,9 +71,8 @@ static void open_log(const struct arguments *args) {
 
 /*
  * The newest client has the log to itself: with its connection an older one, which may still
- * believe in itself, loses the access to the memory. What that one wrote and did not flush the
- * new one will read; so it has to be persistent. Whatever a client does wrong is no reason to
- * end.
+ * believe in itself, loses the access to the memory. Whatever a client does wrong is no reason
+ * to end.
  */
 static void take_request(struct rpma_ep *ep, struct offer *offer) {
     struct rpma_conn_private_data pdata = {.ptr = offer->bytes, .len = offer->size};
@@ -81,14 +80,14 @@ static void take_request(struct rpma_ep *ep, struct offer *offer) {
     if (rpma_ep_next_conn_req(ep, NULL, &req))
         return;
     CALL(rpma_conn_delete(&client));
-    memory.persist(header, LOG_SIZE);
     if (rpma_conn_req_connect(&req, &pdata, &client))
         printf("server: a client went away before it was connected\n");
 }
 
 static void take_event(void) {
     enum rpma_conn_event event;
-    if (!rpma_conn_next_event(client, &event) && event != RPMA_CONN_ESTABLISHED)
+    int ret = rpma_conn_next_event(client, &event);
+    if (ret != RPMA_E_NO_EVENT && (ret || event != RPMA_CONN_ESTABLISHED))
         CALL(rpma_conn_delete(&client));
 }
 

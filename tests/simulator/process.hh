@@ -47,7 +47,6 @@ class Process {
     unsigned lines_read = 0;    // in all
     unsigned committed = 0;     // records that it says are committed
     unsigned completions = 0;   // that it has taken
-    uint64_t at_start = 0;      // for the invariants of an example
     std::string output, errors; // a line that is not complete; what it said on stderr
 
     std::string first_error() const { return errors.substr(0, errors.find('\n')); }
