@@ -691,11 +691,12 @@ int rpma_batch_sendv_with_imm(struct rpma_batch *batch, const struct rpma_sge *s
  * Posts the operations in their order, in one call of the provider. The batch keeps them: the
  * next call posts the same list again, with what the regions contain then. *posted (may be
  * NULL) = operations that the device took in this call, also when the call fails; after a
- * failure the next call goes on with the first operation that the device did not take. The
- * device takes a batch with a native flush or atomic write as a whole or not at all, unless it
- * has operations of several elements: these go to the provider on their own, and the device
- * takes what is between them as a whole or not at all. RPMA_E_INVAL, RPMA_E_PROVIDER (for
- * example: the send queue is full).
+ * failure the next call goes on with the first operation that the device did not take, so that
+ * nothing is posted twice. A batch with a native flush or atomic write is refused as a whole,
+ * unless it has operations of several elements: these go to the provider on their own, and what
+ * is between them is refused as a whole. Where a provider fails to notify the device of
+ * operations that it has queued, or may have queued, they count as taken. RPMA_E_INVAL,
+ * RPMA_E_PROVIDER (for example: the send queue is full).
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 

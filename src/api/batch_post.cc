@@ -20,6 +20,13 @@ bool has_list(const ibv_send_wr &wr) {
     return wr.num_sge > 1;
 }
 
+// Where a run of operations ends that an extended queue pair gets at once.
+ibv_send_wr *end_of_run(ibv_send_wr *wr, const ibv_send_wr *end) {
+    while (wr != end && !has_list(*wr))
+        wr = wr->next;
+    return wr;
+}
+
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
 // Gives one operation to an extended queue pair, between ibv_wr_start() and ibv_wr_complete().
 void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
@@ -62,8 +69,8 @@ void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
         ibv_wr_set_sge_list(qpx, static_cast<std::size_t>(wr.num_sge), wr.sg_list);
 }
 
-// The operations up to end. All or nothing: a provider that cannot take an operation takes none
-// since ibv_wr_start().
+// The operations up to end. A provider that cannot take an operation takes none since
+// ibv_wr_start().
 [[gnu::always_inline]] inline int post_extended(rpma_batch &batch, const ibv_send_wr *end) {
     ibv_qp_ex *const qpx = batch.conn.extended;
     ibv_wr_start(qpx);
@@ -74,9 +81,7 @@ void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
 
 // The first operations, of one element at most.
 int post_others(rpma_batch &batch) {
-    ibv_send_wr *end = batch.pending;
-    while (end != nullptr && !has_list(*end))
-        end = end->next;
+    ibv_send_wr *const end = end_of_run(batch.pending, nullptr);
     const int result = post_extended(batch, end);
     if (result == 0)
         batch.pending = end;
@@ -96,9 +101,12 @@ int post_alone(rpma_batch &batch) {
 
 [[gnu::noinline]] int post_runs(rpma_batch &batch) {
     while (batch.pending != nullptr) {
-        const int result = has_list(*batch.pending) ? post_alone(batch) : post_others(batch);
-        if (result != 0)
+        ibv_send_wr *const first = batch.pending;
+        const int result = has_list(*first) ? post_alone(batch) : post_others(batch);
+        if (result != 0) {
+            batch.given = first;
             return result;
+        }
     }
     batch.restart();
     return 0;
@@ -146,7 +154,7 @@ int operation_failed(const char *function, const rpma_batch &batch, ibv_send_wr 
         place.add("all %" PRIu32 " operations are queued, but: ", all);
         return operation_failed(function, batch, batch.last->wr, result, place);
     }
-    batch.resumed = rest;
+    batch.given = batch.pending;
     if (batch.is_native && !has_list(*rest)) {
         Call call(function);
         RPMA_FAIL_ADVISING(
@@ -167,6 +175,12 @@ int operation_failed(const char *function, const rpma_batch &batch, ibv_send_wr 
     if (result == 0 && batch.is_taken()) [[likely]] {
         batch.restart();
         return 0;
+    }
+    // Nothing is posted twice. wr_complete() of rxe publishes the operations before it rings
+    // the doorbell, whose error is that of a write(); its builders refuse with ENOSPC.
+    if (batch.is_native && !has_list(*batch.given) && !is_full(result)) {
+        ibv_send_wr *const end = end_of_run(batch.given, &batch.free->wr);
+        batch.pending = end == &batch.free->wr ? nullptr : end;
     }
     if (posted != nullptr && batch.pending != nullptr)
         *posted -= batch.pending_count();

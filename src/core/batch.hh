@@ -49,14 +49,11 @@ struct rpma_batch : rpma::Allocated {
     uint32_t size() const { return count(&first()->wr, &free->wr); }
     uint32_t pending_count() const { return count(pending, &free->wr); }
     // The next post begins with the first operation.
-    void restart() {
-        pending = &first()->wr;
-        resumed = nullptr;
-    }
+    void restart() { pending = given = &first()->wr; }
     // Whether the device took everything in a post without an error. siw_post_send() of siw
     // refuses an operation and may yet return the 0 of its doorbell; then pending is that one.
     // Otherwise providers have cleared pending, or left it as it was.
-    bool is_taken() const { return pending == nullptr || pending == resumed; }
+    bool is_taken() const { return pending == nullptr || pending == given; }
     void reset();
 
     rpma::Slot *first() const { return slots_.get(); }
@@ -67,7 +64,9 @@ struct rpma_batch : rpma::Allocated {
     rpma::Slot *last = nullptr; // operation, or nullptr
     // What a post hands over first; a provider that refuses an operation stores it here.
     ibv_send_wr *pending;
-    const ibv_send_wr *resumed; // pending of a post that begins behind the first operation
+    // What the next post begins with, and during a post that fails, what the call of the
+    // provider that failed began with.
+    ibv_send_wr *given;
     bool is_native : 1 = false; // whether only an extended queue pair can take the list
     bool has_list : 1 = false;  // whether an operation has several elements
 

@@ -153,7 +153,7 @@ static void misaligned_atomic_write_goes_with_a_flush(void **state) {
 
 // ---- refusals ------------------------------------------------------------------------------
 
-// A native list is taken whole or not at all, wherever the refusal comes from.
+// A native list is refused as a whole, wherever the refusal comes from.
 static void refused_native_list_is_posted_again(void **state) {
     (void)state;
     elements = 1;
@@ -188,25 +188,26 @@ static void refused_native_list_is_posted_again(void **state) {
     elements = 3;
 }
 
-// Whether the nth fault makes a post fail; then the next post goes on with what is left.
-static bool goes_on_after(const char *fault, unsigned nth) {
+// Whether the nth fault makes a post fail; then *posted tells what is in the queue, and the
+// next post goes on with what is left, or begins anew if nothing is.
+static bool goes_on_after(const char *fault, unsigned nth, int error) {
     uint32_t posted = 77;
     fake_reset();
     new_batch(true, true);
     add_every_kind(RPMA_F_COMPLETION_ALWAYS);
-    fake_fail(fault, nth, ENOMEM);
+    fake_fail(fault, nth, error);
     const int ret = rpma_batch_post(w.h.batch, &posted);
-    const uint32_t taken = posted;
+    const uint32_t next = posted % OPERATION_KINDS;
     fake_faults_off();
     if (ret != 0) {
         assert_int_equal(ret, RPMA_E_PROVIDER);
-        assert_int_equal(fake_posted_count(), taken);
+        assert_int_equal(fake_posted_count(), posted);
         unit_begin();
         MUST(rpma_batch_post(w.h.batch, &posted));
-        assert_int_equal(posted, OPERATION_KINDS - taken);
+        assert_int_equal(posted, OPERATION_KINDS - next);
         assert_int_equal(fake_posted_count(), posted);
         const struct fake_post got = operation_posted(0);
-        assert_memory_equal(&got, &expected[taken], sizeof(got));
+        assert_memory_equal(&got, &expected[next], sizeof(got));
         MUST(rpma_batch_post(w.h.batch, &posted));
         expect_all_posted();
     }
@@ -214,42 +215,32 @@ static bool goes_on_after(const char *fault, unsigned nth) {
     return ret != 0;
 }
 
-// Where several elements interrupt a native list, each run is taken or not: nothing twice,
-// nothing lost, whichever call or operation fails.
-static void refused_run_is_posted_again(void **state) {
+// Whichever call, operation or doorbell fails, nothing is posted twice, and nothing is lost; of
+// lists that several elements interrupt, and of those that go in one call.
+static void nothing_is_posted_twice(void **state) {
     (void)state;
-    const char *faults[] = {"ibv_wr_complete", "ibv_post_send", "send request"};
     const bool native = is_native(true, true);
-    for (size_t i = 0; i < LENGTH(faults); i++) {
-        unsigned nth = 1;
-        while (goes_on_after(faults[i], nth))
-            nth++;
-        if (i == 2)
-            assert_int_equal(nth - 1,
-                             OPERATION_KINDS - (native ? runs(true) + runs(false) : 1));
-        else
-            assert_int_equal(nth - 1, native ? runs(i == 1) : i);
+    for (int of_lists = 0; of_lists < 2; of_lists++) {
+        elements = of_lists ? 3 : 1;
+        struct {
+            const char *fault;
+            int error;
+            unsigned places; // where it makes a post fail
+        } faults[] = {{"ibv_wr_complete", ENOMEM, 0},
+                      {"ibv_post_send", ENOMEM, 0},
+                      {"send request", ENOMEM, 0},
+                      {"doorbell", EIO, 0},
+                      {"doorbell", -1, 0}};
+        for (size_t i = 0; i < LENGTH(faults); i++)
+            while (goes_on_after(faults[i].fault, faults[i].places + 1, faults[i].error))
+                faults[i].places++;
+        const unsigned lists = native ? runs(true) : 1, others = native ? runs(false) : 0;
+        assert_int_equal(faults[0].places, others);
+        assert_int_equal(faults[1].places, lists);
+        assert_int_equal(faults[2].places, OPERATION_KINDS - lists - others);
+        assert_int_equal(faults[3].places, lists + others);
+        assert_int_equal(faults[4].places, lists + others);
     }
-}
-
-// An operation whose doorbell failed is queued: the next post goes on behind it.
-static void queued_run_is_not_posted_again(void **state) {
-    (void)state;
-    uint32_t posted = 77;
-    new_batch(true, true);
-    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
-    fake_fail("doorbell", 1, EIO);
-    assert_int_equal(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER);
-    const uint32_t taken = posted;
-    assert_int_equal(fake_posted_count(), taken);
-    assert_int_not_equal(taken, 0);
-    fake_faults_off();
-    unit_begin();
-    MUST(rpma_batch_post(w.h.batch, &posted));
-    assert_int_equal(posted, OPERATION_KINDS - taken % OPERATION_KINDS);
-    const struct fake_post got = operation_posted(0);
-    assert_memory_equal(&got, &expected[taken % OPERATION_KINDS], sizeof(got));
-    world_drop(&w);
 }
 
 int main(void) {
@@ -259,8 +250,7 @@ int main(void) {
         TEST(elements_interrupt_a_native_list),
         TEST(misaligned_atomic_write_goes_with_a_flush),
         TEST(refused_native_list_is_posted_again),
-        TEST(refused_run_is_posted_again),
-        TEST(queued_run_is_not_posted_again),
+        TEST(nothing_is_posted_twice),
     };
     return UNIT_RUN("batch_native", tests);
 }

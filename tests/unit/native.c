@@ -129,6 +129,26 @@ static void atomic_write_failures_are_reported(void **state) {
     world_drop(&w);
 }
 
+// ---- both ----------------------------------------------------------------------------------
+
+// The provider has queued the operation when it notifies the device.
+static void operation_is_queued_behind_a_failed_doorbell(void **state) {
+    (void)state;
+    new_conn(true, true);
+    fake_fail_from("doorbell", 1, EINVAL);
+    EXPECT_ERROR(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context), RPMA_E_PROVIDER,
+                 "ibv_post_send() failed",
+                 BUILD_WRITES_ATOMICALLY ? "ibv_wr_complete()" : "ibv_post_send()", EINVAL,
+                 .any_calls = true);
+    assert_int_equal(fake_posted_count(), 1);
+    EXPECT_ERROR(
+        rpma_flush(w.h.conn, w.h.remote, 16, 48, RPMA_FLUSH_TYPE_VISIBILITY, 1, context),
+        RPMA_E_PROVIDER, "ibv_post_send() failed",
+        BUILD_FLUSHES ? "ibv_wr_complete()" : "ibv_post_send()", EINVAL, .any_calls = true);
+    assert_int_equal(fake_posted_count(), 1);
+    world_drop(&w);
+}
+
 // ---- flush ---------------------------------------------------------------------------------
 
 static int flush(enum rpma_flush_type type, size_t offset, size_t len, int flags) {
@@ -221,6 +241,7 @@ int main(void) {
         TEST(atomic_write_is_fenced),
         TEST(misaligned_atomic_write_is_plain),
         TEST(atomic_write_failures_are_reported),
+        TEST(operation_is_queued_behind_a_failed_doorbell),
         TEST(flush_hands_its_range_on),
         TEST(native_flush_leaves_bounds_to_the_device),
         TEST(flush_failures_are_reported),

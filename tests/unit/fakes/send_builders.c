@@ -145,7 +145,9 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length)
         building(ex, "ibv_wr_set_inline_data")->build_error = ENOSPC;
 }
 
-// rdma-core 56, providers/rxe/rxe.c, wr_complete(): all requests, or none after a refusal.
+// rdma-core 56, providers/rxe/rxe.c, wr_complete(): after a refusal no request is taken.
+// Otherwise store_producer_index() publishes all of them before post_send_db() rings the
+// doorbell, whose error is returned all the same.
 static int wr_complete(struct ibv_qp_ex *ex) {
     if (fake_is_quiet())
         return 0;
@@ -156,9 +158,11 @@ static int wr_complete(struct ibv_qp_ex *ex) {
     call->requests = qp->built;
     fake_touch(&call->send, sizeof(call->send));
     qp->building = false;
-    const int error = call->failed ? call->error : qp->build_error;
+    int error = call->failed ? call->error : qp->build_error;
     for (unsigned i = 0; i < qp->built && !error; i++)
         fake_take(qp, &qp->pending[i]);
+    if (!error)
+        (void)fake_fault_asked("doorbell", &error);
     fake_unlock(NULL);
     return error;
 }
