@@ -136,36 +136,64 @@ uint64_t most_inline_bytes(const ibv_send_wr *wr, const ibv_send_wr *end) {
     return most;
 }
 
-int operation_failed(const char *function, const rpma_batch &batch, ibv_send_wr wr, int result,
-                     const Text &place) {
-    wr.tso.hdr = batch.qp; // where post_send() keeps it
-    return post_send_failed(function, wr, result, place.chars);
+// A call of the provider that failed.
+struct Failed {
+    bool natively;    // whether it was ibv_wr_complete()
+    ibv_send_wr *end; // of the operations that it was given; they begin with batch.given
+    int result;
+};
+
+// Reports the operations from wr on that were refused, or queued together.
+[[gnu::cold, gnu::noinline]] int report(const char *function, const rpma_batch &batch,
+                                        const Failed &failed, ibv_send_wr wr,
+                                        const Part &part) {
+    if (!failed.natively) {
+        wr.tso.hdr = batch.qp; // where post_send() keeps it
+        return post_send_failed(function, wr, failed.result, &part);
+    }
+    Call call(function);
+    RPMA_FAIL_ADVISING(
+        call, RPMA_E_PROVIDER, post_error(failed.result),
+        send_advice(failed.result, *batch.qp, most_inline_bytes(batch.given, failed.end)).chars,
+        "%sibv_wr_complete(first: opcode=%s, wr_id=0x%" PRIx64 ")", part_text(&part).chars,
+        opcode_text(wr.opcode).chars, wr.wr_id);
+    return call.finish();
 }
 
 // Reports what went wrong, and lets the next post begin where this one ended.
-[[gnu::cold, gnu::noinline]] int post_failed(const char *function, rpma_batch &batch,
-                                             int result) {
-    Text place;
-    const ibv_send_wr *rest = batch.pending;
-    const uint32_t all = batch.size();
-    // rxe_post_send() and siw_post_send() queue everything, and then their doorbell fails.
-    if (rest == nullptr) {
-        batch.restart();
-        place.add("all %" PRIu32 " operations are queued, but: ", all);
-        return operation_failed(function, batch, batch.last->wr, result, place);
-    }
+int post_failed(const char *function, rpma_batch &batch, const Failed &failed) {
+    const bool is_queued = batch.pending == failed.end;
+    // A list is taken up to the operation that is refused, a run is refused as a whole.
+    const bool is_all = is_queued || failed.natively;
+    const ibv_send_wr *const first = is_all ? batch.given : batch.pending;
+    const uint32_t number = batch.number(first);
+    const Part part = {number, is_all ? batch.number(failed.end) - 1 : number, batch.size(),
+                       !is_queued        ? ""
+                       : failed.natively ? " (may be queued)"
+                                         : " (queued)"};
+    const int code = report(function, batch, failed, *first, part);
     batch.given = batch.pending;
-    if (batch.is_native && !has_list(*rest)) {
-        Call call(function);
-        RPMA_FAIL_ADVISING(
-            call, RPMA_E_PROVIDER, post_error(result),
-            send_advice(result, *batch.qp, most_inline_bytes(rest, &batch.free->wr)).chars,
-            "ibv_wr_complete(operations=%" PRIu32 ")", all);
-        return call.finish();
-    }
-    place.add("operation %" PRIu32 " of %" PRIu32 ": ",
-              batch.count(&batch.first()->wr, rest) + 1, all);
-    return operation_failed(function, batch, *rest, result, place);
+    if (batch.pending_count() == 0)
+        batch.restart();
+    return code;
+}
+
+// What failed; batch.pending becomes the first operation that is not in the queue.
+Failed what_failed(rpma_batch &batch, int result) {
+    ibv_send_wr *const behind = &batch.free->wr;
+    // rxe_post_send() and siw_post_send() queue everything, and then their doorbell fails.
+    if (batch.pending == nullptr)
+        batch.pending = behind;
+    if (!batch.is_native)
+        return {false, behind, result};
+    if (has_list(*batch.given))
+        return {false, batch.given->next, result};
+    // Nothing is posted twice. wr_complete() of rxe publishes the operations before it rings
+    // the doorbell, whose error is that of a write(); its builders refuse with ENOSPC.
+    ibv_send_wr *const end = end_of_run(batch.given, behind);
+    if (!is_full(result))
+        batch.pending = end;
+    return {true, end, result};
 }
 
 // The end of a post that failed, that began behind the first operation, or whose provider
@@ -176,15 +204,10 @@ int operation_failed(const char *function, const rpma_batch &batch, ibv_send_wr 
         batch.restart();
         return 0;
     }
-    // Nothing is posted twice. wr_complete() of rxe publishes the operations before it rings
-    // the doorbell, whose error is that of a write(); its builders refuse with ENOSPC.
-    if (batch.is_native && !has_list(*batch.given) && !is_full(result)) {
-        ibv_send_wr *const end = end_of_run(batch.given, &batch.free->wr);
-        batch.pending = end == &batch.free->wr ? nullptr : end;
-    }
-    if (posted != nullptr && batch.pending != nullptr)
+    const Failed failed = what_failed(batch, result);
+    if (posted != nullptr)
         *posted -= batch.pending_count();
-    return post_failed(function, batch, result);
+    return post_failed(function, batch, failed);
 }
 
 } // namespace

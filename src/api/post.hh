@@ -69,10 +69,27 @@ inline Text send_advice(int result, ibv_qp &qp, uint64_t bytes) {
     return text;
 }
 
+// Which operations of a batch a call of the provider was given.
+struct Part {
+    uint32_t first, last; // from 1
+    uint32_t all;         // of the batch
+    const char *state;    // what became of them, "" if the provider refused them
+};
+
+inline Text part_text(const Part *part) {
+    Text text;
+    if (part == nullptr)
+        return text;
+    text.add("operation");
+    if (part->first != part->last)
+        text.add("s %" PRIu32 " to", part->first);
+    text.add(" %" PRIu32 " of %" PRIu32 "%s: ", part->last, part->all, part->state);
+    return text;
+}
+
 // The request comes by value: its address would be kept over the provider's call.
-// place tells which operation of several it is.
-[[gnu::cold, gnu::noinline]] inline int post_send_failed(const char *function, ibv_send_wr wr,
-                                                         int result, const char *place = "") {
+[[gnu::cold, gnu::noinline]] inline int
+post_send_failed(const char *function, ibv_send_wr wr, int result, const Part *part = nullptr) {
     Call call(function);
     const ibv_sge none = {};
     const ibv_sge &sge = wr.num_sge > 0 ? wr.sg_list[0] : none;
@@ -83,8 +100,8 @@ inline Text send_advice(int result, ibv_qp &qp, uint64_t bytes) {
         send_advice(result, qp, inline_bytes(wr.send_flags, wr.sg_list, wr.num_sge)).chars,
         "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
         ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
-        place, opcode_text(wr.opcode), wr.wr.rdma.remote_addr, sge.addr, sge.length, wr.wr_id,
-        send_flags_text(wr.send_flags).chars);
+        part_text(part).chars, opcode_text(wr.opcode).chars, wr.wr.rdma.remote_addr, sge.addr,
+        sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
     // Who has a key may use the memory: keys are for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
              is_send ? 0 : wr.wr.rdma.rkey, sge.lkey);

@@ -46,6 +46,8 @@ struct rpma_batch : rpma::Allocated {
             reinterpret_cast<const char *>(to) - reinterpret_cast<const char *>(from);
         return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / slot_size_);
     }
+    // Of an operation, from 1.
+    uint32_t number(const ibv_send_wr *wr) const { return count(&first()->wr, wr) + 1; }
     uint32_t size() const { return count(&first()->wr, &free->wr); }
     uint32_t pending_count() const { return count(pending, &free->wr); }
     // The next post begins with the first operation.

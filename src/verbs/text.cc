@@ -84,19 +84,27 @@ Text send_flags_text(unsigned flags) {
     return flags_text(flags, names);
 }
 
-const char *opcode_text(int opcode) {
-    switch (opcode) {
-    case IBV_WR_RDMA_WRITE:
-        return "IBV_WR_RDMA_WRITE";
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        return "IBV_WR_RDMA_WRITE_WITH_IMM";
-    case IBV_WR_SEND:
-        return "IBV_WR_SEND";
-    case IBV_WR_SEND_WITH_IMM:
-        return "IBV_WR_SEND_WITH_IMM";
-    default:
-        return "IBV_WR_RDMA_READ";
-    }
+Text opcode_text(int opcode) {
+    static constexpr struct {
+        int opcode;
+        const char *name;
+    } names[] = {
+        {IBV_WR_RDMA_READ, "IBV_WR_RDMA_READ"},
+        {IBV_WR_RDMA_WRITE, "IBV_WR_RDMA_WRITE"},
+        {IBV_WR_RDMA_WRITE_WITH_IMM, "IBV_WR_RDMA_WRITE_WITH_IMM"},
+        {IBV_WR_SEND, "IBV_WR_SEND"},
+        {IBV_WR_SEND_WITH_IMM, "IBV_WR_SEND_WITH_IMM"},
+        // Older headers lack the names.
+        {14, "IBV_WR_FLUSH"},
+        {15, "IBV_WR_ATOMIC_WRITE"},
+    };
+    Text text;
+    for (const auto &known : names)
+        if (known.opcode == opcode)
+            text.add("%s", known.name);
+    if (text.chars[0] == '\0')
+        text.add("%d", opcode);
+    return text;
 }
 
 namespace {

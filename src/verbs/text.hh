@@ -27,8 +27,8 @@ Text address_text(const sockaddr *address);
 Text access_text(unsigned access);
 // "IBV_SEND_SIGNALED|IBV_SEND_FENCE", "0" for none.
 Text send_flags_text(unsigned flags);
-// The name of the opcode of a work request, enum ibv_wr_opcode.
-const char *opcode_text(int opcode);
+// "IBV_WR_RDMA_READ": the opcode of a work request, enum ibv_wr_opcode.
+Text opcode_text(int opcode);
 // What the status of a connection event says in words: a reject reason, or an error number.
 Text status_text(const rdma_cm_event &event);
 

@@ -167,14 +167,13 @@ static void refused_native_list_is_posted_again(void **state) {
             fake_fail("send request", nth, ENOMEM);
         else
             fake_fail(native ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);
-        const char *before = "";
         char place[64];
-        snprintf(place, sizeof(place), "operation %u of %u: ", nth + 1, OPERATION_KINDS);
-        if (!native)
-            before = place;
+        snprintf(place, sizeof(place),
+                 native ? "operations 1 to %u of %u: " : "operation %u of %u: ",
+                 native ? OPERATION_KINDS : nth + 1, OPERATION_KINDS);
         EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
                      "ibv_post_send() failed", native ? "ibv_wr_complete()" : "ibv_post_send()",
-                     ENOMEM, .any_calls = true, .before = before);
+                     ENOMEM, .any_calls = true, .before = place);
         assert_int_equal(posted, native ? 0 : nth);
         fake_faults_off();
         const uint32_t taken = posted;
@@ -243,6 +242,102 @@ static void nothing_is_posted_twice(void **state) {
     }
 }
 
+#if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
+// Of what the provider was given, whatever it leaves behind.
+static void line_names_what_failed(void **state) {
+    (void)state;
+    enum { WRITE = OPERATION_WRITE, LIST = OPERATION_WRITEV };
+    enum { FLUSH = OPERATION_FLUSH, ATOMIC = OPERATION_ATOMIC_WRITE };
+    static const struct {
+        enum operation_kind list[3];
+        const char *fault; // the nth
+        unsigned nth;
+        int error;
+        const char *before, *logs; // with a native operation in the list
+        bool is_posted;            // by ibv_post_send() then
+    } cases[] = {
+        {{LIST, WRITE, FLUSH},
+         "ibv_post_send",
+         1,
+         ENOMEM,
+         "operation 1 of 3: ",
+         "(opcode=IBV_WR_RDMA_WRITE, ",
+         true},
+        {{LIST, WRITE, FLUSH},
+         "doorbell",
+         1,
+         EIO,
+         "operation 1 of 3 (queued): ",
+         "(opcode=IBV_WR_RDMA_WRITE, ",
+         true},
+        {{LIST, LIST, FLUSH},
+         "doorbell",
+         1,
+         EIO,
+         "operation 1 of 3 (queued): ",
+         ", wr_id=0x101,",
+         true},
+        {{LIST, LIST, FLUSH},
+         "doorbell",
+         2,
+         EIO,
+         "operation 2 of 3 (queued): ",
+         ", wr_id=0x102,",
+         true},
+        {{FLUSH, WRITE, LIST},
+         "doorbell",
+         2,
+         EIO,
+         "operation 3 of 3 (queued): ",
+         ", wr_id=0x103,",
+         true},
+        {{LIST, LIST, FLUSH},
+         "ibv_wr_complete",
+         1,
+         ENOSPC,
+         "operation 3 of 3: ",
+         "(first: opcode=IBV_WR_FLUSH, wr_id=0x103)",
+         false},
+        {{FLUSH, WRITE, LIST},
+         "ibv_wr_complete",
+         1,
+         ENOSPC,
+         "operations 1 to 2 of 3: ",
+         "(first: opcode=IBV_WR_FLUSH, wr_id=0x101)",
+         false},
+        {{LIST, WRITE, FLUSH},
+         "doorbell",
+         2,
+         EIO,
+         "operations 2 to 3 of 3 (may be queued): ",
+         "(first: opcode=IBV_WR_RDMA_WRITE, wr_id=0x102)",
+         false},
+        {{ATOMIC, LIST, FLUSH},
+         "doorbell",
+         1,
+         EIO,
+         "operation 1 of 3 (may be queued): ",
+         "(first: opcode=IBV_WR_ATOMIC_WRITE, wr_id=0x101)",
+         false},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fake_reset();
+        new_batch(true, true);
+        for (uintptr_t n = 0; n < 3; n++) {
+            struct operation o = operation(cases[i].list[n], RPMA_F_COMPLETION_ALWAYS);
+            o.op_context = (void *)(0x101 + n);
+            assert_int_equal(operation_add(&o, w.h.batch), 0);
+        }
+        fake_fail(cases[i].fault, cases[i].nth, cases[i].error);
+        EXPECT_ERROR(
+            rpma_batch_post(w.h.batch, NULL), RPMA_E_PROVIDER, "ibv_post_send() failed",
+            cases[i].is_posted ? "ibv_post_send()" : "ibv_wr_complete()", cases[i].error,
+            .any_calls = true, .before = cases[i].before, .logs = cases[i].logs);
+        world_drop(&w);
+    }
+}
+#endif
+
 int main(void) {
     unsetenv("RPMA_FLUSH");
     const struct CMUnitTest tests[] = {
@@ -251,6 +346,9 @@ int main(void) {
         TEST(misaligned_atomic_write_goes_with_a_flush),
         TEST(refused_native_list_is_posted_again),
         TEST(nothing_is_posted_twice),
+#if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
+        TEST(line_names_what_failed),
+#endif
     };
     return UNIT_RUN("batch_native", tests);
 }

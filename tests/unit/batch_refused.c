@@ -148,7 +148,10 @@ static void failed_doorbell_leaves_nothing_to_post(void **state) {
         fake_reset();
         batch_begin(&w);
         batch_add(&w, 0, count);
-        snprintf(before, sizeof(before), "all %u operations are queued, but: ", count);
+        snprintf(before, sizeof(before),
+                 count == 1 ? "operation 1 of 1 (queued): "
+                            : "operations 1 to %u of %u (queued): ",
+                 count, count);
         fake_fail("doorbell", 1, EIO);
         EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
                      "ibv_post_send() failed", "ibv_post_send()", EIO, "ibv_post_send",

@@ -238,6 +238,7 @@ static void too_much_beside_a_native_flush_is_refused(void **state) {
     fake_forget();
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
                  "ibv_wr_complete() failed", "ibv_wr_complete()", ENOSPC, .any_calls = true,
+                 .before = "operations 1 to 3 of 3: ",
                  .logs = "33 bytes are to go inline, the connection takes 32 at most");
     assert_int_equal(posted, 0);
     assert_int_equal(fake_posted_count(), 0);
