@@ -16,7 +16,8 @@ namespace rpma {
                                                const char *file = __builtin_FILE(),
                                                int line = __builtin_LINE()) {
     Call call(function);
-    call.fail(file, line, RPMA_E_INVAL, 0, "", "%s", condition);
+    if (call.fails(RPMA_E_INVAL, 0))
+        call.log(file, line, "", "%s", condition);
     return call.finish();
 }
 

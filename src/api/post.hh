@@ -56,16 +56,14 @@ inline uint64_t inline_bytes(unsigned send_flags, const ibv_sge *sges, int num_s
 
 // bytes is how many the request was to carry inline. Too many of them are asked for first: a
 // provider may say ENOMEM (mlx5) or ENOSPC (wr_set_inline_data() of rxe) as of a full queue.
-inline Text send_advice(int result, ibv_qp &qp, uint64_t bytes) {
-    if (!is_full(result) && bytes == 0)
-        return post_advice(result, "send", 0, "");
-    const ibv_qp_cap holds = capacities(qp);
-    if (bytes <= holds.max_inline_data || holds.max_inline_data == 0)
-        return post_advice(result, "send", holds.max_send_wr, "rpma_conn_cfg_set_sq_size");
+inline Text send_advice(int result, const ibv_qp &qp, uint64_t bytes) {
+    const auto [room, most] = granted(qp);
+    if (bytes <= most)
+        return post_advice(result, "send", room, "rpma_conn_cfg_set_sq_size");
     Text text;
     text.add("; %" PRIu64 " bytes are to go inline, the connection takes %" PRIu32
              " at most: make it more with rpma_conn_cfg_set_inline_size()",
-             bytes, holds.max_inline_data);
+             bytes, most);
     return text;
 }
 
@@ -93,15 +91,17 @@ post_send_failed(const char *function, ibv_send_wr wr, int result, const Part *p
     Call call(function);
     const ibv_sge none = {};
     const ibv_sge &sge = wr.num_sge > 0 ? wr.sg_list[0] : none;
-    ibv_qp &qp = *static_cast<ibv_qp *>(wr.tso.hdr);
+    const ibv_qp &qp = *static_cast<ibv_qp *>(wr.tso.hdr);
     const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
-    RPMA_FAIL_ADVISING(
-        call, RPMA_E_PROVIDER, post_error(result),
-        send_advice(result, qp, inline_bytes(wr.send_flags, wr.sg_list, wr.num_sge)).chars,
-        "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
-        ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
-        part_text(part).chars, opcode_text(wr.opcode).chars, wr.wr.rdma.remote_addr, sge.addr,
-        sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+    // Without RPMA_FAIL, whose lambda would take the address of the request.
+    if (call.fails(RPMA_E_PROVIDER, post_error(result)))
+        call.log(
+            __FILE__, __LINE__,
+            send_advice(result, qp, inline_bytes(wr.send_flags, wr.sg_list, wr.num_sge)).chars,
+            "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
+            ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
+            part_text(part).chars, opcode_text(wr.opcode).chars, wr.wr.rdma.remote_addr,
+            sge.addr, sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
     // Who has a key may use the memory: keys are for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
              is_send ? 0 : wr.wr.rdma.rkey, sge.lkey);
@@ -119,7 +119,8 @@ post_send_failed(const char *function, ibv_send_wr wr, int result, const Part *p
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-[[gnu::cold, gnu::noinline]] inline int post_native_failed(const char *function, ibv_qp &qp,
+[[gnu::cold, gnu::noinline]] inline int post_native_failed(const char *function,
+                                                           const ibv_qp &qp,
                                                            uint64_t remote_addr, size_t len,
                                                            int result) {
     Call call(function);

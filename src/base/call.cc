@@ -11,44 +11,43 @@
 
 namespace rpma {
 
-void Call::note(rpma_log_level level, const char *file, int line, int code, int error,
-                const char *advice, const char *message) {
+bool Call::note(rpma_log_level level, int code, int error) {
     if (code_ == 0) {
         code_ = code;
         error_ = error;
     }
-    const Place place = {file, line, function_};
-    if (error == 0) {
-        RPMA_LOG_AT(level, place, "%s%s", message, advice);
-        return;
-    }
-    char text[128];
-    RPMA_LOG_AT(level, place, "%s failed: %s (%d)%s", message,
-                strerror_r(error, text, sizeof(text)), error, advice);
+    noted_level_ = level;
+    noted_error_ = error;
+    return is_logged(level);
 }
 
-void Call::fail(const char *file, int line, int code, int error, const char *advice,
-                const char *format, ...) {
-    char message[LOG_MESSAGE_SIZE];
-    va_list values;
-    va_start(values, format);
-    std::vsnprintf(message, sizeof(message), format, values);
-    va_end(values);
+bool Call::fails(int code, int error) {
     // What follows from a failure, or precedes another attempt, is no more than information;
     // what is not understood may still be harmless.
     const rpma_log_level level = tentative_ || failed()   ? RPMA_LOG_LEVEL_INFO
                                  : code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING
                                                           : RPMA_LOG_LEVEL_ERROR;
-    note(level, file, line, code, error, advice, message);
+    return note(level, code, error);
 }
 
-void Call::answer(const char *file, int line, int code, int error, const char *format, ...) {
+bool Call::answers(int code, int error) {
+    return note(RPMA_LOG_LEVEL_DEBUG, code, error);
+}
+
+void Call::log(const char *file, int line, const char *advice, const char *format, ...) const {
     char message[LOG_MESSAGE_SIZE];
     va_list values;
     va_start(values, format);
     std::vsnprintf(message, sizeof(message), format, values);
     va_end(values);
-    note(RPMA_LOG_LEVEL_DEBUG, file, line, code, error, "", message);
+    const Place place = {file, line, function_};
+    if (noted_error_ == 0) {
+        rpma::log(noted_level_, place, "%s%s", message, advice);
+        return;
+    }
+    char text[128];
+    rpma::log(noted_level_, place, "%s failed: %s (%d)%s", message,
+              strerror_r(noted_error_, text, sizeof(text)), noted_error_, advice);
 }
 
 void Call::begin_attempt(bool last) {

@@ -26,14 +26,15 @@ class Call {
     const char *function() const { return function_; }
     bool failed() const { return code_ != 0; }
 
-    // Logs "<message> failed: <text of error> (error)<advice>", or the message alone when error
-    // is 0 (the provider gives no number). code is an RPMA_E_*; advice is text or "".
-    [[gnu::cold, gnu::noinline, gnu::format(printf, 7, 8)]] void
-    fail(const char *file, int line, int code, int error, const char *advice,
-         const char *format, ...);
+    // Notes a failure. code is an RPMA_E_*; error is the provider's number, 0 when it gives
+    // none. Whether its line has a reader: otherwise nothing may be formatted or asked for it.
+    [[gnu::cold, gnu::noinline]] bool fails(int code, int error);
     // The same for what a program may ask for: logged for debugging only.
-    [[gnu::cold, gnu::noinline, gnu::format(printf, 6, 7)]] void
-    answer(const char *file, int line, int code, int error, const char *format, ...);
+    [[gnu::cold, gnu::noinline]] bool answers(int code, int error);
+    // Logs the failure that was noted last: "<message> failed: <text of error>
+    // (error)<advice>", or the message and the advice without a number. advice is text or "".
+    [[gnu::cold, gnu::noinline, gnu::format(printf, 5, 6)]] void
+    log(const char *file, int line, const char *advice, const char *format, ...) const;
 
     // Around attempts of which one must succeed: a failure before the last one is not the
     // caller's, and is logged for information only.
@@ -57,20 +58,29 @@ class Call {
     }
 
   private:
-    void note(rpma_log_level level, const char *file, int line, int code, int error,
-              const char *advice, const char *message);
+    bool note(rpma_log_level level, int code, int error);
 
     const char *function_;
     int errno_before_;
     int code_ = 0;
     int error_ = 0;
     bool tentative_ = false;
+    rpma_log_level noted_level_ = {}; // of the failure that was noted last
+    int noted_error_ = 0;
 };
+
+template <class Say> [[gnu::always_inline]] inline void when(bool is_read, const Say &say) {
+    if (is_read) [[unlikely]]
+        say();
+}
 
 } // namespace rpma
 
-#define RPMA_FAIL_ADVISING(call, code, error, advice, ...) \
-    (call).fail(__FILE__, __LINE__, code, error, advice, __VA_ARGS__)
+// What stands behind error is evaluated only for a line that has a reader. In a lambda, so that
+// the question is asked in one place.
+#define RPMA_FAIL_ADVISING(call, code, error, ...) \
+    rpma::when((call).fails(code, error), [&] { (call).log(__FILE__, __LINE__, __VA_ARGS__); })
 #define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
 #define RPMA_ANSWER(call, code, error, ...) \
-    (call).answer(__FILE__, __LINE__, code, error, __VA_ARGS__)
+    rpma::when((call).answers(code, error), \
+               [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })

@@ -74,7 +74,7 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     if (!event)
         return RPMA_CONN_UNDEFINED;
     const rdma_cm_event_type type = event->event;
-    const Text status = status_text(*event.get());
+    const rdma_cm_event seen = *event.get(); // for its line, when it is acknowledged already
     PrivateData received;
     const rdma_conn_param &param = event->param.conn;
     const bool brings_data = type == RDMA_CM_EVENT_ESTABLISHED && transport_.received.empty();
@@ -94,10 +94,10 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     const char *name = rdma_event_str(type);
     if (means.event == RPMA_CONN_UNDEFINED)
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "%s means nothing to a connection%s", name,
-                  status.chars);
+                  status_text(seen).chars);
     else
         RPMA_LOG(means.level, call.function(), "%s (%s)%s", event_text(means.event), name,
-                 status.chars);
+                 status_text(seen).chars);
     return means.event;
 }
 

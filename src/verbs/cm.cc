@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "verbs/objects.hh"
 #include "verbs/text.hh"
 
 namespace rpma {
@@ -180,12 +181,10 @@ bool CmId::try_release(Call &call) {
     return true;
 }
 
-QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
-                    uint32_t most) {
-    const ibv_qp_cap wanted = attributes.cap;
-    if (rdma_create_qp_ex(&id, &attributes) == 0)
-        return QueuePair(&id);
-    const int error = errno;
+namespace {
+
+Text queue_pair_advice(int error, const rdma_cm_id &id, const ibv_context &device,
+                       const ibv_qp_cap &wanted, uint32_t most) {
     Text advice =
         limit_advice("the larger queue", std::max(wanted.max_send_wr, wanted.max_recv_wr),
                      "max_qp_wr", most);
@@ -193,12 +192,25 @@ QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
     if (error == EINVAL && wanted.max_inline_data > RPMA_ATOMIC_WRITE_ALIGNMENT)
         advice.add("; where the device takes fewer bytes inline, ask for less with "
                    "rpma_conn_cfg_set_inline_size()");
-    if (id.verbs != attributes.pd->context)
+    if (id.verbs != &device)
         advice.add("; the connection is on device %s, the peer on %s",
-                   ibv_get_device_name(id.verbs->device),
-                   ibv_get_device_name(attributes.pd->context->device));
+                   ibv_get_device_name(id.verbs->device), ibv_get_device_name(device.device));
+    return advice;
+}
+
+} // namespace
+
+QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
+                    uint32_t most) {
+    const ibv_qp_cap wanted = attributes.cap;
+    if (rdma_create_qp_ex(&id, &attributes) == 0) {
+        remember(*id.qp, {attributes.cap.max_send_wr, attributes.cap.max_inline_data});
+        return QueuePair(&id);
+    }
+    const int error = errno;
     RPMA_FAIL_ADVISING(
-        call, RPMA_E_PROVIDER, error, advice.chars,
+        call, RPMA_E_PROVIDER, error,
+        queue_pair_advice(error, id, *attributes.pd->context, wanted, most).chars,
         "rdma_create_qp_ex(max_send_wr=%u, max_recv_wr=%u, max_send_sge=%u, max_recv_sge=%u, "
         "max_inline_data=%u, qp_type=IBV_QPT_RC, sq_sig_all=0)",
         wanted.max_send_wr, wanted.max_recv_wr, wanted.max_send_sge, wanted.max_recv_sge,

@@ -6,6 +6,7 @@
 #include "verbs/objects.hh"
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 
 #include "verbs/text.hh"
@@ -67,11 +68,12 @@ ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel) {
     return nullptr;
 }
 
-ibv_qp_cap capacities(ibv_qp &qp) {
-    ibv_qp_attr attributes = {};
-    ibv_qp_init_attr initial = {};
-    return ibv_query_qp(&qp, &attributes, IBV_QP_CAP, &initial) == 0 ? initial.cap
-                                                                     : ibv_qp_cap{};
+void remember(ibv_qp &qp, const Granted &granted) {
+    qp.qp_context = std::bit_cast<void *>(granted);
+}
+
+Granted granted(const ibv_qp &qp) {
+    return std::bit_cast<Granted>(qp.qp_context);
 }
 
 bool has_failed(ibv_qp &qp) {

@@ -59,8 +59,15 @@ CompChannel create_comp_channel(Call &call, ibv_context &device);
 // event. nullptr: RPMA_E_NO_COMPLETION (nothing to read, or a signal came), RPMA_E_PROVIDER.
 ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel);
 
-// What the queue pair was made for, zeros if the device does not say; for the log.
-ibv_qp_cap capacities(ibv_qp &qp);
+// What the device gave a queue pair when it was made; for the log. It stands in the queue pair,
+// where a failed post finds it: to keep the connection over the calls of the provider would
+// cost a native operation three instructions. Providers do not read qp_context.
+struct Granted {
+    uint32_t max_send_wr;
+    uint32_t max_inline_data; // bytes
+};
+void remember(ibv_qp &qp, const Granted &granted);
+Granted granted(const ibv_qp &qp);
 
 // Whether an operation failed: the queue pair is in its error state.
 bool has_failed(ibv_qp &qp);

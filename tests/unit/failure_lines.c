@@ -7,6 +7,7 @@
 //   unit-failure-lines --list       the names of all failures
 //   unit-failure-lines NAME         what the library says about that failure
 //   unit-failure-lines --layout     one line of each level, as the default function writes it
+//   unit-failure-lines --unread     fails if a failure costs anything for a line nobody reads
 //
 // Printed are rows of words with tabs between them: "code", the code of the call that failed;
 // "line", level, function and message of a log line; "memory", "posted", "rkey", "lkey", values
@@ -147,6 +148,34 @@ static void lay_out(void **state) {
     }
 }
 
+// Nothing is formatted, and no queue pair is asked, for lines below every threshold.
+static void nobody_reads(void **state) {
+    (void)state;
+    bool costs = false;
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED);
+    for (size_t t = 0; t < LENGTH(tables); t++)
+        for (size_t i = 0; i < *tables[t].count; i++) {
+            const struct failure *failure = &tables[t].first[i];
+            fake_reset();
+            if (failure->device)
+                failure->device(fake_device());
+            assert_true(stand(failure));
+            if (failure->faults)
+                fail_as_said(failure);
+            fake_forget();
+            const unsigned before = fake_formatted();
+            (void)failure->call();
+            if (fake_formatted() != before || fake_count("ibv_query_qp") != 0) {
+                print_error("%s: %u texts, asks %u times\n", failure->name,
+                            fake_formatted() - before, fake_count("ibv_query_qp"));
+                costs = true;
+            }
+            memset(&w->h, 0, sizeof(w->h));
+        }
+    assert_false(costs);
+}
+
 int main(int argc, char **argv) {
     const struct failure *failure = argc == 2 ? failure_called(argv[1]) : NULL;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
@@ -155,8 +184,9 @@ int main(int argc, char **argv) {
                 puts(tables[t].first[i].name);
         return 0;
     }
-    if (!failure && (argc != 2 || strcmp(argv[1], "--layout") != 0)) {
-        fprintf(stderr, "usage: unit-failure-lines --list | --layout | NAME\n");
+    const bool unread = argc == 2 && strcmp(argv[1], "--unread") == 0;
+    if (!failure && !unread && (argc != 2 || strcmp(argv[1], "--layout") != 0)) {
+        fprintf(stderr, "usage: unit-failure-lines --list | --layout | --unread | NAME\n");
         return 2;
     }
     const char *trouble = fake_hook_allocator();
@@ -165,7 +195,10 @@ int main(int argc, char **argv) {
         return 1;
     }
     unit_leaves_errno_out = true;
-    const struct CMUnitTest tests[] = {
-        {argv[1], failure ? happen : lay_out, NULL, NULL, (void *)(uintptr_t)failure}};
+    const struct CMUnitTest tests[] = {{argv[1],
+                                        failure  ? happen
+                                        : unread ? nobody_reads
+                                                 : lay_out,
+                                        NULL, NULL, (void *)(uintptr_t)failure}};
     return _cmocka_run_group_tests("failure_lines", tests, 1, NULL, NULL);
 }

@@ -184,7 +184,6 @@ CALL(decode_short_cfg, rpma_peer_cfg_from_descriptor(direct_write, 0, &w->h.pcfg
     }
 DEVICE(without_device, no_device, true)
 DEVICE(without_list, unlisted, 2)
-DEVICE(without_sizes, no_query, true)
 DEVICE(unknown_name, gai_error, EAI_NONAME)
 DEVICE(on_second_device, other_device, 1)
 
@@ -283,7 +282,6 @@ const struct failure failures[] = {
     {"srq: receive", PEER, NULL, 0, receive_shared, 0, NULL},
     {"read", CONNECTED, "ibv_post_send", ENOMEM, read_it, 0, NULL},
     {"write", CONNECTED, "ibv_post_send", ENOMEM, write_it, 0, NULL},
-    {"write: no size", CONNECTED, "ibv_post_send", ENOMEM, write_it, 0, without_sizes},
     {"write with imm", CONNECTED, "ibv_post_send", ENOMEM, write_imm, 0, NULL},
     {"atomic write", CONNECTED, "ibv_post_send", ENOMEM, write_atomically, 0, NULL},
     {"flush", CONNECTED, "ibv_post_send", ENOMEM, flush_visibly, 0, NULL},

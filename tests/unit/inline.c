@@ -168,19 +168,6 @@ static void too_much_is_refused(void **state) {
     world_drop(&w);
 }
 
-// A device that does not say what the queue pair was made for.
-static void too_much_of_an_unknown_size_is_refused(void **state) {
-    (void)state;
-    new_conn(20);
-    fake_device()->no_query = true;
-    EXPECT_ERROR(rpma_write(w.h.conn, w.h.remote, 8, w.h.mr, 4, 33, FLAGS, NULL),
-                 RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", EINVAL,
-                 .any_calls = true);
-    assert_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "at most"));
-    fake_device()->no_query = false;
-    world_drop(&w);
-}
-
 static void too_much_in_a_batch_is_refused(void **state) {
     (void)state;
     uint32_t posted = 7;
@@ -254,7 +241,6 @@ int main(void) {
         TEST(nothing_may_go_inline),
         TEST(full_queue_is_told_from_too_much),
         TEST(too_much_is_refused),
-        TEST(too_much_of_an_unknown_size_is_refused),
         TEST(too_much_in_a_batch_is_refused),
 #ifdef TEST_NATIVE_FLUSH
         TEST(nothing_may_go_inline_beside_a_native_flush),

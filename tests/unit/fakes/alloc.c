@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <link.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,26 @@ void fake_syslog_forget(void) {
     syslog_text[0] = '\0';
 }
 
+// ---- what makes text ------------------------------------------------------------------------
+
+static atomic_uint formatted;
+
+static int hooked_vsnprintf(char *to, size_t size, const char *format, va_list args) {
+    formatted++;
+    return vsnprintf(to, size, format, args);
+}
+
+static int hooked_vsnprintf_chk(char *to, size_t size, int flag, size_t room,
+                                const char *format, va_list args) {
+    (void)flag;
+    (void)room;
+    return hooked_vsnprintf(to, size, format, args);
+}
+
+unsigned fake_formatted(void) {
+    return formatted;
+}
+
 static const struct {
     const char *name;
     void *hook;
@@ -169,6 +190,8 @@ static const struct {
     {"freeaddrinfo", fake_freeaddrinfo},
     {"syslog", hooked_syslog},
     {"__syslog_chk", hooked_syslog_chk},
+    {"vsnprintf", hooked_vsnprintf},
+    {"__vsnprintf_chk", hooked_vsnprintf_chk},
 };
 
 // What would go past the hooks: nothing in librpma needs them, so their arrival is an error.

@@ -276,8 +276,8 @@ const void *fake_event_channel_on(int fd);
 // ---- the allocator of librpma --------------------------------------------------------------
 
 // Redirects the calls of librpma.so.0 (and only those) to the allocator, getaddrinfo(),
-// freeaddrinfo() and syslog() to the fake; returns NULL or
-// what went wrong. Once per process, before the first call.
+// freeaddrinfo(), syslog() and vsnprintf() to the fake; returns NULL or what went wrong. Once
+// per process, before the first call.
 const char *fake_hook_allocator(void);
 // Bytes the library holds now.
 size_t fake_bytes_held(void);
@@ -285,6 +285,8 @@ size_t fake_bytes_held(void);
 // system's.
 const char *fake_syslog(int *priority);
 void fake_syslog_forget(void);
+// How many texts librpma.so.0 has formatted so far, hooked in the same way.
+unsigned fake_formatted(void);
 // Whether librpma.so.0 imports a symbol.
 bool fake_library_imports(const char *symbol);
 
