@@ -257,7 +257,8 @@ int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge);
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr);
 
 /* Deletes the queue; delete its connections before. When the provider refuses, the queue stays
- * and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+ * and the call may be repeated; when it refuses the receive CQ only, the queue is gone.
+ * RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_srq_delete(struct rpma_srq **srq_ptr);
 
 /* *rcq_ptr = the queue's receive CQ, owned by the queue, or NULL. RPMA_E_INVAL. */
@@ -712,8 +713,9 @@ int rpma_batch_reset(struct rpma_batch *batch);
 int rpma_cq_new(struct rpma_peer *peer, uint32_t size, struct rpma_cq **cq_ptr);
 
 /* Deletes a queue that rpma_cq_new() made; delete its connections before. When the provider
- * refuses, the queue stays and the call may be repeated. RPMA_E_INVAL (also: the queue belongs
- * to a connection or a shared receive queue), RPMA_E_PROVIDER. */
+ * refuses, the queue stays and the call may be repeated; when it refuses the completion channel
+ * only, the queue is gone. RPMA_E_INVAL (also: the queue belongs to a connection or a shared
+ * receive queue), RPMA_E_PROVIDER. */
 int rpma_cq_delete(struct rpma_cq **cq_ptr);
 
 /* *fd = descriptor that is readable when there may be a completion; owned by the CQ.

@@ -28,12 +28,15 @@ template <class T> int discard(T **object) {
     return 0;
 }
 
-// Deletes an object; a refusal of the provider leaves object and handle as they are.
+// Deletes an object; a refusal of the provider leaves object and handle as they are. What an
+// object takes with it may be refused when the object is gone: that is a failure all the same.
 template <class T> int delete_or_keep(const char *function, T **object) {
     if (*object == nullptr)
         return 0;
     Call call(function);
-    return (*object)->try_release(call) ? discard(object) : call.finish();
+    if ((*object)->try_release(call))
+        discard(object);
+    return call.finish();
 }
 
 // Deletes an object whatever the provider says.

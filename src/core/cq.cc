@@ -68,14 +68,24 @@ void rpma_cq::release(Call &call) {
 
 // The provider would refuse as well; of siw, the queue is unmapped by then (rdma-core 56,
 // providers/siw/siw.c, siw_destroy_cq()), and the next poll of the connections would crash.
-bool rpma_cq::try_release(Call &call) {
-    if (const unsigned users = users_; users > 0) {
+bool rpma_cq::check_unused(Call &call) const {
+    const unsigned users = users_;
+    if (users > 0)
         RPMA_FAIL(call, RPMA_E_PROVIDER, EBUSY,
                   "deleting the completion queue while %u of its connections exist", users);
+    return users == 0;
+}
+
+// A channel with a queue of the program is refused. By then this queue is gone, and a handle
+// without a queue would crash every call but this one.
+bool rpma_cq::try_release(Call &call) {
+    if (!check_unused(call))
         return false;
-    }
     acknowledge_all();
-    return queue_.try_release(call) && own_channel_.try_release(call);
+    if (!queue_.try_release(call))
+        return false;
+    own_channel_.release(call);
+    return true;
 }
 
 void rpma::note_poll(Call &call, int got, int wanted) {

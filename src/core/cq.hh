@@ -50,8 +50,10 @@ struct rpma_cq : rpma::Allocated {
 
     // Destroys queue and channel and forgets them, also when the provider refuses.
     void release(rpma::Call &call);
-    // Stops at the first refusal and keeps what is left, so that a retry works. False:
-    // RPMA_E_PROVIDER, also while it has users.
+    // False: RPMA_E_PROVIDER, because it has users.
+    bool check_unused(rpma::Call &call) const;
+    // Destroys queue and channel. False: RPMA_E_PROVIDER, both stay, so that a retry works;
+    // also while the queue has users. True: the queue is gone, even if the channel was refused.
     bool try_release(rpma::Call &call);
 
   private:

@@ -31,8 +31,10 @@ std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
 }
 
 bool rpma_srq::try_release(Call &call) {
-    if (rcq_ && !rcq_->try_release(call))
+    // The shared receive queue comes first: if it is refused, it still needs its CQ.
+    if ((rcq_ && !rcq_->check_unused(call)) || !queue_.try_release(call))
         return false;
-    rcq_.reset();
-    return queue_.try_release(call);
+    if (rcq_)
+        rcq_->release(call);
+    return true;
 }

@@ -27,8 +27,8 @@ struct rpma_srq : rpma::Allocated {
     // nullptr: receives complete in a CQ of the connection.
     rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
 
-    // Stops at the first refusal and keeps what is left, so that a retry works. False:
-    // RPMA_E_PROVIDER.
+    // False: RPMA_E_PROVIDER, everything stays, so that a retry works. True: the queue is gone,
+    // even if its CQ was refused.
     bool try_release(rpma::Call &call);
 
   private:
