@@ -95,9 +95,17 @@ const char *base_name(const char *path) {
     return slash != nullptr ? slash + 1 : path;
 }
 
+// What has a reader by the thresholds as they are now.
+rpma_log_level wanted_level() {
+    return std::max(thresholds[RPMA_LOG_THRESHOLD].load(), environment_level);
+}
+
+// Of threads that set the threshold at once, the last one to store the level stores the right
+// one: all these accesses have one order, and each thread asks again after its store.
 void update_level() {
-    log_level.store(std::max(log_threshold(RPMA_LOG_THRESHOLD), environment_level),
-                    std::memory_order_relaxed);
+    do
+        log_level.store(wanted_level());
+    while (log_level.load() != wanted_level());
 }
 
 // An operator sees what the library has to say without a change of the program. Set-user-ID
@@ -126,7 +134,7 @@ rpma_log_level log_threshold(rpma_log_threshold threshold) {
 }
 
 void set_log_threshold(rpma_log_threshold threshold, rpma_log_level level) {
-    thresholds[threshold].store(level, std::memory_order_relaxed);
+    thresholds[threshold].store(level);
     update_level();
 }
 

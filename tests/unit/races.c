@@ -11,15 +11,18 @@
 #include "world.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 
 // Enough when there were that many events, and the threads have come between each other that
 // often; where that hardly happens, at the last.
 enum { THREADS = 4, EVENTS = 2 * 1000 * 1000, CHANGES = 500, AT_LAST = 50 * EVENTS };
 // A failure takes far longer, because it is logged.
 enum { FAILURES = 30 * 1000, FAILURES_AT_LAST = 20 * FAILURES };
+enum { SIGNALS = 2000 };
 // Error numbers without a name, of a size that no other number in a message has.
 #define ERROR_BASE 1900000000
 
@@ -183,10 +186,49 @@ static void failures_do_not_mix(void **state) {
     in_threads(change_the_log, fail_always);
 }
 
+// A signal comes between two steps of a call far more often than another thread does, and what
+// its handler does there is what that thread would do.
+static void enable_the_log(int signal) {
+    (void)signal;
+    const int error = errno;
+    wrong += rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR) != 0;
+    errno = error;
+    changes++;
+}
+
+static void count_line(enum rpma_log_level level, const char *file_name, const int line_no,
+                       const char *function_name, const char *message_format, ...) {
+    (void)level, (void)file_name, (void)line_no, (void)function_name, (void)message_format;
+    taken++;
+}
+
+static void the_log_is_set_as_a_whole(void **state) {
+    (void)state;
+    const struct sigaction action = {.sa_handler = enable_the_log};
+    const struct itimerval once = {.it_value = {.tv_usec = 20}};
+    struct sigaction before;
+    changes = wrong = 0;
+    MUST(rpma_log_set_function(count_line));
+    sigaction(SIGALRM, &action, &before);
+    for (unsigned i = 0; i < SIGNALS; i++) {
+        enum rpma_log_level threshold = RPMA_LOG_DISABLED;
+        setitimer(ITIMER_REAL, &once, NULL);
+        while (changes == i)
+            wrong += rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED) != 0;
+        taken = 0;
+        wrong += rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &threshold) != 0;
+        wrong += rpma_mr_get_size(NULL, NULL) != RPMA_E_INVAL;
+        wrong += (taken > 0) != (threshold == RPMA_LOG_LEVEL_ERROR);
+    }
+    sigaction(SIGALRM, &before, NULL);
+    assert_int_equal(wrong, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(no_acknowledgement_is_lost),
         TEST(failures_do_not_mix),
+        TEST(the_log_is_set_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
