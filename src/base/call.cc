@@ -7,7 +7,8 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
+
+#include "base/error_text.hh"
 
 namespace rpma {
 
@@ -45,9 +46,8 @@ void Call::log(const char *file, int line, const char *advice, const char *forma
         rpma::log(noted_level_, place, "%s%s", message, advice);
         return;
     }
-    char text[128];
     rpma::log(noted_level_, place, "%s failed: %s (%d)%s", message,
-              strerror_r(noted_error_, text, sizeof(text)), noted_error_, advice);
+              ErrorText(noted_error_).chars, noted_error_, advice);
 }
 
 void Call::begin_attempt(bool last) {

@@ -15,6 +15,8 @@
 #include <rdma/rdma_cma.h>
 #include <sys/resource.h>
 
+#include "base/error_text.hh"
+
 namespace rpma {
 
 void Text::add(const char *format, ...) {
@@ -137,9 +139,8 @@ Text status_text(const rdma_cm_event &event) {
     if (event.event == RDMA_CM_EVENT_REJECTED && event.status > 0) {
         text.add(": %s (reject reason %d)", reject_reason(event.status), event.status);
     } else if (event.status != 0) {
-        char words[128];
         const int error = event.status < 0 ? -event.status : event.status;
-        text.add(": %s (%d)", strerror_r(error, words, sizeof(words)), event.status);
+        text.add(": %s (%d)", ErrorText(error).chars, event.status);
     }
     if (event.event == RDMA_CM_EVENT_UNREACHABLE)
         text.add("; does the other side run, and does a switch, or with soft-RoCE a firewall, "

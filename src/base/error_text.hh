@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// error_text.hh -- the text of an error number, by either strerror_r()
+
+#pragma once
+
+#include <cstring>
+
+namespace rpma {
+
+class ErrorText {
+  public:
+    explicit ErrorText(int error) : chars(text(strerror_r(error, room_, sizeof(room_)))) {}
+    ErrorText(const ErrorText &) = delete;
+
+  private:
+    // That of glibc returns the text, which may stand elsewhere; that of POSIX, which musl has,
+    // an error number, and the text is in the room, if only in part.
+    const char *text(const char *found) { return found; }
+    const char *text(int) { return room_; }
+
+    char room_[128] = "";
+
+  public:
+    const char *const chars;
+};
+
+} // namespace rpma
