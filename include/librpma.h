@@ -641,7 +641,8 @@ struct rpma_batch;
 /*
  * Makes an empty batch with room for max_ops (at least 1) operations of conn. One thread uses a
  * batch at a time; each thread may have its own for the same connection. Once the connection is
- * deleted, its batches can only be deleted. RPMA_E_INVAL, RPMA_E_NOMEM.
+ * deleted, its batches can only be deleted. RPMA_E_INVAL (also: max_ops is more than a send
+ * queue of the device can have), RPMA_E_NOMEM.
  */
 int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr);
 

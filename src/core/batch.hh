@@ -29,7 +29,7 @@ static_assert(sizeof(Slot) % alignof(ibv_sge) == 0);
 } // namespace rpma
 
 struct rpma_batch : rpma::Allocated {
-    // nullptr: RPMA_E_NOMEM.
+    // nullptr: RPMA_E_INVAL, RPMA_E_NOMEM.
     static std::unique_ptr<rpma_batch> create(rpma::Call &call, rpma_conn &conn,
                                               uint32_t max_ops);
 

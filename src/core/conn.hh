@@ -69,6 +69,7 @@ struct rpma_conn : rpma::Allocated {
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
     uint32_t max_sge() const { return transport_.max_sge; } // elements of a work request
     uint32_t max_read_sge() const { return transport_.max_read_sge; }
+    uint32_t max_qp_wr() const { return transport_.max_qp_wr; } // of the device
 
     // Goes by what the other side states: direct write to PMem, and what its device serves
     // (SERVES_*).

@@ -74,6 +74,7 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
     const rpma_capabilities &device = peer.device();
     made.max_sge = cfg.max_sge;
     made.max_read_sge = std::min(made.max_sge, device.max_read_sge);
+    made.max_qp_wr = device.max_qp_wr;
     if (!check_max_sge(call, made.max_sge, "max_sge", device.max_sge))
         return std::nullopt;
     const int ack_timeout_ms = cfg.ack_timeout_ms;

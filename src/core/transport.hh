@@ -51,6 +51,7 @@ struct Transport {
     QueuePair qp;
     uint32_t max_sge;      // elements of a work request
     uint32_t max_read_sge; // elements that a read may have
+    uint32_t max_qp_wr;    // operations that a send queue of the device can have
 
   private:
     explicit Transport(CmId &&cm_id) : id(std::move(cm_id)) {}

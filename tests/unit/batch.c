@@ -5,6 +5,8 @@
 
 #include "batches.h"
 
+#include <stdio.h>
+
 static struct world w;
 
 // ---- posting -------------------------------------------------------------------------------
@@ -77,6 +79,30 @@ static void operations_are_added_behind_posted_ones(void **state) {
     world_drop(&w);
 }
 
+static void no_batch_is_longer_than_a_send_queue(void **state) {
+    (void)state;
+    static const uint32_t sizes[] = {9, UINT32_MAX};
+    const struct shape shape = {.name = "plain"};
+    fake_device()->max_wr = 8;
+    world_peer(&w);
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, 1));
+    MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, 1));
+    world_ask(&w, &shape);
+    world_connect(&w, &shape);
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        char logs[64];
+        snprintf(logs, sizeof(logs), "a batch of %u operations", sizes[i]);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_batch_new(w.h.conn, sizes[i], &w.h.batch), RPMA_E_INVAL,
+                     "max_qp_wr of the device", "max_ops > max_qp_wr of the device",
+                     .logs = logs);
+        assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "at most 8 "));
+    }
+    MUST(rpma_batch_new(w.h.conn, 8, &w.h.batch));
+    world_drop(&w);
+}
+
 // ---- life ----------------------------------------------------------------------------------
 
 static void batch_needs_memory(void **state) {
@@ -136,6 +162,7 @@ int main(void) {
         TEST(nothing_is_posted_of_an_empty_batch),
         TEST(batch_is_posted_a_thousand_times),
         TEST(operations_are_added_behind_posted_ones),
+        TEST(no_batch_is_longer_than_a_send_queue),
         TEST(batch_needs_memory),
         TEST(memory_is_taken_once),
         TEST(batch_is_deleted_at_any_time),
