@@ -6,7 +6,7 @@
 // An emulated flush is an RDMA read after the writes. Nobody looks at the bytes it brings, so
 // all connections of a peer read into the same 8 bytes.
 //
-// Thread-safety: acquire, release and close may be called from any thread.
+// Thread-safety: acquire, drop_user and try_release may be called from any thread.
 
 #pragma once
 
