@@ -17,7 +17,9 @@
  * - Many threads may call functions at once as long as no two of them use the same connection
  *   request, endpoint or batch, and nobody uses an object while it is being deleted. Threads
  *   may share peers, configurations, memory regions, queues and connections, but only one
- *   thread at a time may take the events of a connection.
+ *   thread at a time may take the events of a connection, and none may ask for its private data
+ *   while another takes RPMA_CONN_ESTABLISHED. Threads may ask for that of a request at the
+ *   same time.
  */
 
 #ifndef LIBRPMA_H
@@ -419,7 +421,8 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
 
 /* *pdata = private data of an incoming request, or {NULL, 0}; valid until the request, or the
- * connection made from it, is deleted. RPMA_E_INVAL. */
+ * connection made from it, is deleted. It may be longer than what was sent: InfiniBand and RoCE
+ * add zeros, up to 56 bytes. RPMA_E_INVAL. */
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
                                    struct rpma_conn_private_data *pdata);
 
@@ -468,7 +471,8 @@ int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
 
 /* *pdata = private data that came with the connection, or {NULL, 0}; valid until the
  * connection is deleted. On the connecting side it is there once RPMA_CONN_ESTABLISHED was
- * taken. RPMA_E_INVAL. */
+ * taken. It may be longer than what was sent: InfiniBand and RoCE add zeros, up to 56 bytes of
+ * a request and 196 of an answer. RPMA_E_INVAL. */
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
                                struct rpma_conn_private_data *pdata);
 
@@ -483,9 +487,10 @@ int rpma_conn_private_data_pack(const struct rpma_mr_local *mr,
 
 /*
  * Makes a remote region and a peer configuration, which the caller deletes, from private data
- * that rpma_conn_private_data_pack() packed; NULL where none was packed. *rest = the bytes
- * behind them. Each of the three pointers may be NULL. RPMA_E_INVAL (also: the data is not of
- * this form, or cut), RPMA_E_NOMEM.
+ * that rpma_conn_private_data_pack() packed; NULL where none was packed. *rest = what stands
+ * behind them: the bytes of the other program, and the zeros that the network added. Each of
+ * the three pointers may be NULL. RPMA_E_INVAL (also: the data is not of this form, or cut),
+ * RPMA_E_NOMEM.
  */
 int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
                                   struct rpma_mr_remote **mr_ptr,
