@@ -81,6 +81,13 @@ template <class Say> [[gnu::always_inline]] inline void when(bool is_read, const
 #define RPMA_FAIL_ADVISING(call, code, error, ...) \
     rpma::when((call).fails(code, error), [&] { (call).log(__FILE__, __LINE__, __VA_ARGS__); })
 #define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
+// Refuses what another machine sent, which is no failure of this side: logged for information.
+#define RPMA_REJECT(call, ...)                         \
+    do {                                               \
+        (call).begin_attempt(false);                   \
+        RPMA_FAIL(call, RPMA_E_INVAL, 0, __VA_ARGS__); \
+        (call).end_attempts();                         \
+    } while (false)
 #define RPMA_ANSWER(call, code, error, ...) \
     rpma::when((call).answers(code, error), \
                [&] { (call).log(__FILE__, __LINE__, "", __VA_ARGS__); })

@@ -32,9 +32,8 @@ inline uint8_t served_of(unsigned char byte) {
 // False: RPMA_E_INVAL. More bytes than wanted are fine: the rest is somebody else's.
 inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t wanted) {
     if (size < wanted)
-        RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "desc_size is too small: %zu bytes, a descriptor has at least %zu", size,
-                  wanted);
+        RPMA_REJECT(call, "desc_size is too small: %zu bytes, a descriptor has at least %zu",
+                    size, wanted);
     return size >= wanted;
 }
 

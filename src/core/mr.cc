@@ -60,8 +60,8 @@ rpma_mr_remote::from_descriptor(Call &call, const unsigned char *descriptor) {
     const uint64_t rkey = get_le(descriptor, 4);
     const unsigned usage = *descriptor;
     if (usage == 0) {
-        RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "the descriptor has no usage: addr=0x%" PRIx64 ", size=%" PRIu64, addr, size);
+        RPMA_REJECT(call, "the descriptor has no usage: addr=0x%" PRIx64 ", size=%" PRIu64,
+                    addr, size);
         return nullptr;
     }
     auto mr = make<rpma_mr_remote>(call);

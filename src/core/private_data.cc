@@ -34,24 +34,23 @@ void pack(const rpma_mr_local *mr, const rpma_peer_cfg *pcfg, unsigned char *out
 bool unpack(Call &call, const rpma_conn_private_data &pdata, Unpacked *unpacked) {
     auto *in = static_cast<unsigned char *>(pdata.ptr);
     if (in == nullptr || pdata.len < HEADER_SIZE || *in != PACKED) {
-        RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "the private data was not packed by rpma_conn_private_data_pack(): %u bytes",
-                  pdata.len);
+        RPMA_REJECT(
+            call, "the private data was not packed by rpma_conn_private_data_pack(): %u bytes",
+            pdata.len);
         return false;
     }
     const std::size_t mr_size = in[1], pcfg_size = in[2],
                       size = HEADER_SIZE + mr_size + pcfg_size;
     if (pdata.len < size) {
-        RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "the private data is cut: %u bytes, the descriptors end at %zu", pdata.len,
-                  size);
+        RPMA_REJECT(call, "the private data is cut: %u bytes, the descriptors end at %zu",
+                    pdata.len, size);
         return false;
     }
     // One of a peer configuration has its byte, if it is there at all.
     static_assert(PEER_CFG_DESCRIPTOR_SIZE == 1);
     if (mr_size != 0 && mr_size < MR_DESCRIPTOR_SIZE) {
-        RPMA_FAIL(
-            call, RPMA_E_INVAL, 0,
+        RPMA_REJECT(
+            call,
             "the packed descriptor of a region is too small: %zu bytes, it has at least %zu",
             mr_size, MR_DESCRIPTOR_SIZE);
         return false;

@@ -141,11 +141,11 @@ static void expect_refused(const unsigned char *bytes, size_t size, const char *
     WATCH(rest.ptr);
     WATCH(rest.len);
     EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, &mr, &pcfg, &rest), RPMA_E_INVAL, cause,
-                 cause, .logs = logs);
+                 cause, .logs = logs, .level = RPMA_LOG_LEVEL_INFO);
     // Also when nobody wants the objects, unless it takes a look into a descriptor.
     if (!strstr(cause, "usage"))
         EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL), RPMA_E_INVAL,
-                     cause, cause, .logs = logs);
+                     cause, cause, .logs = logs, .level = RPMA_LOG_LEVEL_INFO);
     test_free(pdata.ptr);
 }
 
@@ -182,9 +182,9 @@ static void unpack_refuses_other_data(void **state) {
             expect_refused(bytes, sizeof(bytes), not_packed, "not packed");
     }
     EXPECT_ERROR(rpma_conn_private_data_unpack(&none, &mr, &pcfg, &rest), RPMA_E_INVAL,
-                 not_packed, not_packed, .logs = "not packed");
+                 not_packed, not_packed, .logs = "not packed", .level = RPMA_LOG_LEVEL_INFO);
     EXPECT_ERROR(rpma_conn_private_data_unpack(&nowhere, &mr, &pcfg, &rest), RPMA_E_INVAL,
-                 not_packed, not_packed, .logs = "not packed");
+                 not_packed, not_packed, .logs = "not packed", .level = RPMA_LOG_LEVEL_INFO);
 }
 
 static void unpack_refuses_what_describes_no_region(void **state) {
