@@ -205,7 +205,8 @@ int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advi
                    uint32_t flags);
 
 /* Makes a remote region from desc_size bytes received; a longer desc is accepted. The caller
- * deletes it. RPMA_E_INVAL (also: too short, no usage), RPMA_E_NOMEM. */
+ * deletes it. RPMA_E_INVAL (also: too short, no usage, an end behind the last address),
+ * RPMA_E_NOMEM. */
 int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
                                    struct rpma_mr_remote **mr_ptr);
 

@@ -64,6 +64,13 @@ rpma_mr_remote::from_descriptor(Call &call, const unsigned char *descriptor) {
                     addr, size);
         return nullptr;
     }
+    if (addr + size < addr) { // no offset into a region wraps
+        RPMA_REJECT(call,
+                    "the region of the descriptor ends behind the last address: addr=0x%" PRIx64
+                    ", size=%" PRIu64,
+                    addr, size);
+        return nullptr;
+    }
     auto mr = make<rpma_mr_remote>(call);
     if (mr) {
         mr->addr = addr;

@@ -14,6 +14,9 @@
 enum { MAX_CASES = 900, MAX_SETS = 4 };
 
 static const unsigned char desc_without_usage[21];
+// An address of 1, and the largest size.
+static const unsigned char desc_that_wraps[21] = {
+    1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 1};
 
 // Elements that are not valid.
 static const struct rpma_sge offset_of_nothing = {NULL, 1, 0}, bytes_of_nothing = {NULL, 0, 1};
@@ -69,6 +72,11 @@ static const struct way {
      "the usage byte",
      {{"desc", (uintptr_t)desc_without_usage}},
      "usage",
+     .received = true},
+    {"rpma_mr_remote_from_descriptor",
+     "the region (address",
+     {{"desc", (uintptr_t)desc_that_wraps}},
+     "ends behind the last address: addr=0x1",
      .received = true},
     {NULL, "pdata->ptr == NULL", {{"pdata", (uintptr_t)&nowhere}}, "pdata->ptr == NULL"},
     {NULL, "dst_offset >= size", {{"dst_offset", WORLD_REMOTE_SIZE}}, NULL},

@@ -44,7 +44,7 @@ static void flush_reads_inside_the_region(void **state) {
         uint32_t length;
     } cases[] = {
         {64, 0, 8}, {64, 56, 8}, {64, 57, 7}, {64, 63, 1},
-        {1, 0, 1},  {7, 0, 7},   {8, 0, 8},   {UINT64_MAX, (uint64_t)1 << 40, 8},
+        {1, 0, 1},  {7, 0, 7},   {8, 0, 8},   {(uint64_t)1 << 48, (uint64_t)1 << 40, 8},
     };
     new_conn();
     for (size_t i = 0; i < LENGTH(cases); i++) {

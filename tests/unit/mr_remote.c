@@ -11,12 +11,12 @@ static void from_descriptor_reads_every_field(void **state) {
     (void)state;
     static const uint64_t sizes[] = {0,         1, 64, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
                                      UINT64_MAX};
-    for (size_t i = 0; i < LENGTH(sizes); i++)
+    for (size_t i = 0; i < LENGTH(sizes); i++) // each ends at the last address that there is
         for (unsigned usage = 1; usage <= UINT8_MAX; usage++) {
             unsigned char unaligned[1 + 21];
             size_t size = 1;
             int flush_type = -1;
-            world_descriptor(unaligned + 1, UINT64_MAX - i, sizes[i], UINT32_MAX,
+            world_descriptor(unaligned + 1, UINT64_MAX - sizes[i], sizes[i], UINT32_MAX,
                              (uint8_t)usage);
             MUST(rpma_mr_remote_from_descriptor(unaligned + 1, 21, &remote));
             EXPECT_CALLS("");

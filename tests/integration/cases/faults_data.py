@@ -100,8 +100,10 @@ def garbage(test):
     client.refuses("RPMA_E_INVAL", "remote", rmr=1, desc="ff" * 20 + "00")
     client.refuses("RPMA_E_INVAL", "apply-pcfg", desc="")
     server("set", len=65536, byte=BEYOND)
+    client.refuses("RPMA_E_INVAL", "remote", rmr=1, desc="ff" * 21)  # it ends behind the last address
     for number in range(1, 4):
-        client("remote", rmr=number, desc=random.randbytes(20).hex() + "ff")
+        foreign = b"".join(random.randbytes(7) + bytes(1) for _ in "as") + random.randbytes(4)
+        client("remote", rmr=number, desc=foreign.hex() + "ff")
         connect(server, client, number=number)
         client("write", conn=number, mr=0, rmr=number, len=16)
         denied(client, "write", conn=number)
