@@ -36,6 +36,10 @@ struct Configuration {
     bool forgets;              // memories may be lost
 };
 
+// Damages logs of example 14 in all ways, and sees what its programs do. Yields how many; a
+// finding is in world.finding.
+unsigned damage_logs();
+
 extern const Example flush_to_persistent, atomic_write, replicated_log;
 extern const Configuration configurations[];
 const Configuration *find_configuration(const std::string &name);

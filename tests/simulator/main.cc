@@ -55,6 +55,7 @@ std::string kind_list() {
             "--replay FILE     the schedule that was saved in FILE, step by step\n"
             "--save FILE       a schedule with a finding is saved there\n"
             "--shorten COUNT   tries so many shorter ones (1000)\n"
+            "--damage          damages the logs of the example in all ways\n"
             "--trace           prints each step of a single schedule\n"
             "--modules DIR     where the modules of the examples are\n"
             "configurations:",
@@ -195,10 +196,12 @@ int main(int argc, char *argv[]) {
         {"save", 1, nullptr, 'w'},       {"replay", 1, nullptr, 'a'},
         {"trace", 0, nullptr, 't'},      {"help", 0, nullptr, 'h'},
         {"modules", 1, nullptr, 'm'},    {"shorten", 1, nullptr, 'o'},
-        {"kinds", 1, nullptr, 'k'},      {nullptr, 0, nullptr, 0}};
+        {"kinds", 1, nullptr, 'k'},      {"damage", 0, nullptr, 'd'},
+        {nullptr, 0, nullptr, 0}};
     std::string modules = ".", replay, name;
     uint64_t first = 1, count = 0;
     unsigned depth = 0, part = 0, parts = 1;
+    bool damage = false;
     for (int found; (found = getopt_long(argc, argv, "", options, nullptr)) != -1;)
         switch (found) {
         case 'r':
@@ -212,6 +215,9 @@ int main(int argc, char *argv[]) {
             break;
         case 'k':
             kinds = kinds_of(optarg);
+            break;
+        case 'd':
+            damage = true;
             break;
         case 'o':
             shorten_max = strtoull(optarg, nullptr, 10);
@@ -254,6 +260,11 @@ int main(int argc, char *argv[]) {
             printf("FOUND: %s\n", world.finding.c_str());
             return EXIT_FAILURE;
         }
+    } else if (damage) {
+        unsigned logs = damage_logs();
+        printf("%u damaged logs%s%s\n", logs,
+               world.finding.empty() ? "" : "; FOUND: ", world.finding.c_str());
+        return world.finding.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
     } else if (count) {
         run_random(first, count);
     } else {

@@ -237,3 +237,142 @@ const Example replicated_log = {"14-replicated-log",
                                 ended,
                                 check,
                                 may_forget};
+
+// ---- damaged logs
+// ------------------------------------------------------------------------------
+
+namespace {
+
+using Image = std::string;
+
+Image image_of(const Process &server, size_t size) {
+    return {server.machine->memory.image(false), size};
+}
+
+void set_image(Process &server, const Image &image) {
+    memcpy(server.machine->memory.visible(), image.data(), image.size());
+    server.machine->memory.persist(0, image.size());
+}
+
+void set_number(Image &image, size_t place, uint64_t number) {
+    const uint64_t sealed[] = {place, number};
+    uint64_t word =
+        uint64_t{crc32c(reinterpret_cast<const char *>(sealed), sizeof(sealed))} << 32 | number;
+    memcpy(image.data() + place, &word, sizeof(word));
+}
+
+// Appends records until the log is full, all but the last ones as large as they may be.
+Image full_log(const Image &good, uint64_t number) {
+    Image image = good;
+    uint64_t epoch;
+    memcpy(&epoch, good.data() + EPOCH_PLACE, sizeof(epoch));
+    epoch &= UINT32_MAX;
+    for (; image.size() < MEMORY_SIZE; number++) {
+        size_t room = MEMORY_SIZE - image.size();
+        size_t space =
+            room <= PAYLOAD_MAX ? room : std::min(PAYLOAD_MAX, room / 2 / WORD * WORD);
+        Image record(space, 'x');
+        auto size = static_cast<uint32_t>(space - RECORD_HEADER);
+        memcpy(record.data() + 4, &size, 4);
+        memcpy(record.data() + 8, &number, 8);
+        memcpy(record.data() + 16, &epoch, 8);
+        uint32_t checksum = crc32c(record.data() + 4, space - 4);
+        memcpy(record.data(), &checksum, 4);
+        image += record;
+    }
+    set_number(image, TAIL_PLACE, image.size());
+    return image;
+}
+
+// What the first server does with the image as its log.
+struct Damage {
+    unsigned count = 0;
+    std::string finding;
+
+    void expect(bool good, const std::string &what) {
+        count++;
+        if (finding.empty() && !good)
+            finding = what;
+    }
+
+    void look_at(const Image &image, bool make_new, bool starts, const std::string &what) {
+        Process &server = *world.processes[0];
+        set_image(server, image);
+        server.was_ready = !make_new;
+        world.start_more({&server}, false);
+        bool listens = server.state == Process::WAITING;
+        bool refuses = server.state == Process::OFF && server.status == EXIT_FAILURE &&
+                       server.errors.find("log 1 of") != std::string::npos;
+        if (listens)
+            server.end(Process::KILLED);
+        bool unchanged = image_of(server, image.size()) == image;
+        expect(starts ? listens : refuses, what + (starts ? " is refused" : " is served"));
+        expect(unchanged || (starts && make_new), what + " is overwritten");
+    }
+
+    // All servers have such a log: the client must end with that line, and change no record.
+    void look_at_client(const Image &image, bool forgotten, const char *wanted,
+                        const std::string &what) {
+        std::vector<Process *> servers;
+        for (unsigned i = 0; i < world.configuration->servers; i++) {
+            servers.push_back(world.processes[i].get());
+            servers[i]->was_ready = !forgotten;
+            if (forgotten)
+                servers[i]->machine->memory.reset();
+            else
+                set_image(*servers[i], image);
+        }
+        world.start_more(servers, false);
+        Process &client = *world.processes.back();
+        world.start_more({&client}, true);
+        expect(client.status == EXIT_FAILURE && client.errors.find(wanted) != std::string::npos,
+               what + ": the client says: " + client.first_error());
+        for (Process *server : servers) {
+            server->end(Process::KILLED);
+            size_t begin = forgotten ? 0 : FIXED_BEGIN, size = forgotten ? 0 : image.size();
+            expect(!memcmp(server->machine->memory.image(false) + begin, image.data() + begin,
+                           size - std::min(size, begin)),
+                   what + ": a log has changed");
+            expect(!forgotten || is_forgetful(*server), what + ": a log counts");
+        }
+    }
+};
+
+} // namespace
+
+unsigned damage_logs() {
+    Schedule usual;
+    if (!world.run(usual))
+        return 0;
+    const Process &server = *world.processes[0];
+    uint32_t tail;
+    memcpy(&tail, server.machine->memory.image(false), sizeof(tail));
+    const Image good = image_of(server, tail);
+    Damage damage;
+
+    damage.look_at(good, false, true, "a good log");
+    damage.look_at(good, true, false, "a good log with --new");
+    for (size_t bit = 0; bit < 8 * (FIXED_END + 4); bit++) {
+        Image image = good;
+        image[bit / 8] = static_cast<char>(image[bit / 8] ^ 1 << bit % 8);
+        damage.look_at(image, false, false, "a header with a wrong bit " + std::to_string(bit));
+    }
+    for (size_t end = 0; end < good.size(); end++) {
+        Image image = good.substr(0, end) + Image(good.size() - end, '\0');
+        damage.look_at(image, false, image == good, "a log cut at byte " + std::to_string(end));
+    }
+    for (size_t place : {TAIL_PLACE, EPOCH_PLACE}) {
+        Image image = good;
+        image.replace(place, WORD, WORD, '\xff');
+        damage.look_at(image, false, false, "a number of 2^64 - 1");
+        damage.look_at(image, true, true, "a damaged log with --new");
+    }
+    Image last_epoch = good;
+    set_number(last_epoch, EPOCH_PLACE, UINT32_MAX);
+    damage.look_at_client(last_epoch, false, "no number is left", "the last epoch");
+    damage.look_at_client(full_log(good, holdings[0][0].checksums.size()), false,
+                          "the log is full", "a full log");
+    damage.look_at_client({}, true, "no log that counts", "all servers have forgotten");
+    world.finding = damage.finding;
+    return damage.count;
+}

@@ -5,6 +5,7 @@
 
 #include "world.hh"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstring>
 
@@ -102,6 +103,17 @@ bool World::run(Schedule &schedule) {
     if (finding.empty())
         judge();
     return finding.empty();
+}
+
+void World::start_more(const std::vector<Process *> &more, bool until_they_end) {
+    finding = "not looked at";
+    for (Process *process : more)
+        start(*process);
+    auto goes_on = [&](const Process *process) {
+        return until_they_end ? process->state != Process::OFF : is_ready(*process);
+    };
+    for (unsigned i = 0; i < STEPS_MAX && std::any_of(more.begin(), more.end(), goes_on); i++)
+        apply(usual_event());
 }
 
 bool World::clients_are_done() {

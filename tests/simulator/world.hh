@@ -40,6 +40,9 @@ class World {
     void make(const Configuration &configuration, const std::string &modules);
     // Runs one schedule: false when there is a finding.
     bool run(Schedule &schedule);
+    // After that, with nothing unusual: starts programs until each of them waits or has ended,
+    // or until all have ended. Then what must hold does not count any more.
+    void start_more(const std::vector<Process *> &more, bool until_they_end);
 
     // ---- for the library and what else a program calls
     // The call of the current process may be interrupted here by anything.
