@@ -55,6 +55,7 @@ std::string kind_list() {
             "--replay FILE     the schedule that was saved in FILE, step by step\n"
             "--save FILE       a schedule with a finding is saved there\n"
             "--shorten COUNT   tries so many shorter ones (1000)\n"
+            "--script FILE     what FILE says happens besides, when a program says its words\n"
             "--damage          damages the logs of the example in all ways\n"
             "--trace           prints each step of a single schedule\n"
             "--modules DIR     where the modules of the examples are\n"
@@ -66,17 +67,36 @@ std::string kind_list() {
     exit(status);
 }
 
+Event::Kind kind_of(const char *name) {
+    uint8_t kind = 0;
+    while (kind < std::size(kind_names) && strcmp(kind_names[kind], name))
+        kind++;
+    if (kind == std::size(kind_names))
+        usage(2);
+    return static_cast<Event::Kind>(kind);
+}
+
 uint32_t kinds_of(char *list) {
     uint32_t found = 0;
-    for (char *name = strtok(list, ","); name; name = strtok(nullptr, ",")) {
-        uint32_t kind = 0;
-        while (kind < std::size(kind_names) && strcmp(kind_names[kind], name))
-            kind++;
-        if (kind == std::size(kind_names))
-            usage(2);
-        found |= 1U << kind;
-    }
+    for (char *name = strtok(list, ","); name; name = strtok(nullptr, ","))
+        found |= 1U << kind_of(name);
     return found;
+}
+
+// Lines "TEXT | KIND PROCESS VARIANT", after comments.
+void read_script(const char *name) {
+    char line[256], text[128], kind[32], process[32];
+    FILE *file = fopen(name, "r");
+    unsigned short variant;
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "%127[^|#] | %31s %31s %hu", text, kind, process, &variant) == 4)
+            world.script.push_back({std::string(text).substr(0, strlen(text) - 1), process,
+                                    kind_of(kind), variant});
+    if (!file || world.script.empty()) {
+        fprintf(stderr, "simulator: there is no script in %s\n", name);
+        exit(2);
+    }
+    fclose(file);
 }
 
 bool run(Schedule &schedule) {
@@ -151,7 +171,7 @@ Schedule shorten(Schedule schedule, const std::string &finding) {
 
 void run_random(uint64_t first, uint64_t count) {
     for (uint64_t seed = first; seed < first + count; seed++) {
-        Schedule schedule = Schedule::random(seed);
+        Schedule schedule = Schedule::random(seed, kinds);
         if (!run(schedule))
             report(schedule, "seed " + std::to_string(seed));
     }
@@ -197,7 +217,7 @@ int main(int argc, char *argv[]) {
         {"trace", 0, nullptr, 't'},      {"help", 0, nullptr, 'h'},
         {"modules", 1, nullptr, 'm'},    {"shorten", 1, nullptr, 'o'},
         {"kinds", 1, nullptr, 'k'},      {"damage", 0, nullptr, 'd'},
-        {nullptr, 0, nullptr, 0}};
+        {"script", 1, nullptr, 'x'},     {nullptr, 0, nullptr, 0}};
     std::string modules = ".", replay, name;
     uint64_t first = 1, count = 0;
     unsigned depth = 0, part = 0, parts = 1;
@@ -215,6 +235,9 @@ int main(int argc, char *argv[]) {
             break;
         case 'k':
             kinds = kinds_of(optarg);
+            break;
+        case 'x':
+            read_script(optarg);
             break;
         case 'd':
             damage = true;

@@ -10,7 +10,7 @@
 
 // How often something happens, and what, differs from run to run: rare faults reach deep, many
 // come close together, and few kinds come again and again.
-Schedule Schedule::random(uint64_t seed) {
+Schedule Schedule::random(uint64_t seed, uint32_t kinds) {
     Schedule schedule;
     uint64_t state = seed;
     schedule.salt = next_random(state);
@@ -19,6 +19,8 @@ Schedule Schedule::random(uint64_t seed) {
     schedule.m_fault_limit = (uint64_t{1} << 32) / (uint64_t{16} << next_random(state) % 5);
     schedule.m_other_limit = (uint64_t{1} << 32) / (uint64_t{2} << next_random(state) % 7);
     schedule.m_kinds = static_cast<uint32_t>(next_random(state) | next_random(state));
+    if (kinds != UINT32_MAX)
+        schedule.m_kinds = kinds;
     schedule.m_state = state;
     return schedule;
 }

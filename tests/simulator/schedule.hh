@@ -36,6 +36,13 @@ struct Event {
     uint16_t variant;
 };
 
+// What happens as soon as a program says a line that contains the text.
+struct Cue {
+    std::string text, process;
+    Event::Kind kind;
+    uint16_t variant;
+};
+
 // Option 0 is the usual event; the others are numbered as World::options() lists them.
 struct Choice {
     uint32_t position, option;
@@ -47,7 +54,7 @@ class Schedule {
     uint64_t salt = 0;           // for what is not chosen: World::chance()
     std::vector<std::vector<Event>> *listed = nullptr; // by position: the options there were
 
-    static Schedule random(uint64_t seed);
+    static Schedule random(uint64_t seed, uint32_t kinds);
 
     void begin();
     uint32_t position() const { return m_position; }

@@ -61,6 +61,8 @@ void World::begin(Schedule &schedule) {
     healed = false;
     m_checked = 0;
     m_running = nullptr;
+    m_cue = 0;
+    m_cued.clear();
     if (configuration->example->begin)
         configuration->example->begin();
     for (auto &machine : machines) {
@@ -191,6 +193,9 @@ void World::point() {
 
 void World::step() {
     Event event;
+    for (const Event &cued : m_cued)
+        apply(cued);
+    m_cued.clear();
     if (m_schedule->position() > STEPS_MAX) {
         finding = "the schedule does not end";
         return;
@@ -303,6 +308,14 @@ void World::line(Process &process, const std::string &text) {
     trace("%s says: %s", process.name.c_str(), text.c_str());
     if (&process == &reader)
         return;
+    std::string line = process.name + " says: " + text;
+    for (size_t first = m_cue;
+         m_cue < script.size() && script[m_cue].text == script[first].text &&
+         line.find(script[m_cue].text) != std::string::npos;
+         m_cue++)
+        for (uint16_t i = 0; i < processes.size(); i++)
+            if (processes[i]->name == script[m_cue].process)
+                m_cued.push_back({script[m_cue].kind, i, script[m_cue].variant});
     if (!process.is_server)
         said += text + '\n';
     process.was_ready |= text.starts_with("server: listening");

@@ -35,7 +35,8 @@ class World {
     std::string said; // the lines of all clients
     std::string finding;
     bool tracing = false;
-    bool healed; // no more faults: everything has to end well
+    std::vector<Cue> script; // one after the other
+    bool healed;             // no more faults: everything has to end well
 
     void make(const Configuration &configuration, const std::string &modules);
     // Runs one schedule: false when there is a finding.
@@ -88,6 +89,8 @@ class World {
     std::string text_of(const Event &event) const;
 
     Schedule *m_schedule;
+    size_t m_cue;              // of the script, that is waited for
+    std::vector<Event> m_cued; // that happen now
     std::vector<std::unique_ptr<Object>> m_objects;
     std::vector<Event> m_options;
     uint64_t m_chance;
