@@ -72,11 +72,13 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
                                            rpma_flush_mode flush_mode) {
     Transport made(std::move(id));
     const rpma_capabilities &device = peer.device();
-    made.max_sge = cfg.max_sge;
-    made.max_read_sge = std::min(made.max_sge, device.max_read_sge);
-    made.max_qp_wr = device.max_qp_wr;
-    if (!check_max_sge(call, made.max_sge, "max_sge", device.max_sge))
+    const uint32_t max_sge = cfg.max_sge;
+    if (!check_max_sge(call, max_sge, "max_sge",
+                       std::min(device.max_sge, uint32_t{UINT16_MAX})))
         return std::nullopt;
+    made.max_sge = static_cast<uint16_t>(max_sge);
+    made.max_read_sge = static_cast<uint16_t>(std::min(max_sge, device.max_read_sge));
+    made.max_qp_wr = device.max_qp_wr;
     const int ack_timeout_ms = cfg.ack_timeout_ms;
     if (ack_timeout_ms > 0 && !made.id.set_ack_timeout(call, ack_timeout_ms))
         return std::nullopt;

@@ -49,8 +49,8 @@ struct Transport {
     mutable std::optional<rpma_cq> own_cq;
     mutable std::optional<rpma_cq> own_rcq; // only with a receive CQ of the connection
     QueuePair qp;
-    uint32_t max_sge;      // elements of a work request
-    uint32_t max_read_sge; // elements that a read may have
+    uint16_t max_sge;      // elements of a work request; a device has a few dozen at most
+    uint16_t max_read_sge; // elements that a read may have
     uint32_t max_qp_wr;    // operations that a send queue of the device can have
 
   private:

@@ -100,12 +100,10 @@ Text opcode_text(int opcode) {
         {14, "IBV_WR_FLUSH"},
         {15, "IBV_WR_ATOMIC_WRITE"},
     };
-    Text text;
+    Text text; // empty for an opcode that this library does not post
     for (const auto &known : names)
         if (known.opcode == opcode)
             text.add("%s", known.name);
-    if (text.chars[0] == '\0')
-        text.add("%d", opcode);
     return text;
 }
 
