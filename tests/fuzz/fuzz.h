@@ -16,6 +16,19 @@
 #define FUZZ_EXPECT(condition) fuzz_expect(condition, #condition)
 void fuzz_expect(bool holds, const char *condition);
 
+static inline uint64_t fuzz_number(const uint8_t *bytes) {
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+// Whether the descriptor is of a region: it has a usage, and ends before the last address.
+static inline bool fuzz_is_region(const uint8_t *descriptor) {
+    return descriptor[20] != 0 &&
+           fuzz_number(descriptor + 8) <= UINT64_MAX - fuzz_number(descriptor);
+}
+
 // The decoder took the input, or refused it.
 void fuzz_count(bool accepted);
 

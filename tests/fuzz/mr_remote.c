@@ -13,16 +13,9 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint64_t size_in(const uint8_t *data) {
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; i--)
-        value = value << 8 | data[8 + i];
-    return value;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct rpma_mr_remote *const untouched = (struct rpma_mr_remote *)&size, *mr = untouched;
-    const bool good = size >= SIZE && data[USAGE_AT] != 0;
+    const bool good = size >= SIZE && fuzz_is_region(data);
     const int ret = rpma_mr_remote_from_descriptor(data, size, &mr);
     FUZZ_EXPECT(ret == (good ? 0 : RPMA_E_INVAL));
     fuzz_count(good);
@@ -32,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     size_t length = 0;
     int flush_type = -1;
-    FUZZ_EXPECT(rpma_mr_remote_get_size(mr, &length) == 0 && length == size_in(data));
+    FUZZ_EXPECT(rpma_mr_remote_get_size(mr, &length) == 0 && length == fuzz_number(data + 8));
     FUZZ_EXPECT(rpma_mr_remote_get_flush_type(mr, &flush_type) == 0);
     FUZZ_EXPECT(flush_type == (data[USAGE_AT] & FLUSH_TYPES));
     FUZZ_EXPECT(rpma_mr_remote_delete(&mr) == 0 && mr == NULL);

@@ -5,7 +5,7 @@
 
 #include "fuzz.h"
 
-enum { HEADER = 3, MR_SIZE = 21, USAGE_AT = 20, LONGEST = 255 };
+enum { HEADER = 3, MR_SIZE = 21, LONGEST = 255 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static bool is_good(const uint8_t *data, size_t size) {
     if (size < HEADER || data[0] != 0xf5 || size < (size_t)HEADER + data[1] + data[2])
         return false;
-    return data[1] == 0 || (data[1] >= MR_SIZE && data[HEADER + USAGE_AT] != 0);
+    return data[1] == 0 || (data[1] >= MR_SIZE && fuzz_is_region(data + HEADER));
 }
 
 static void check(const uint8_t *data, size_t size) {
