@@ -192,7 +192,6 @@ int add(rpma_batch &batch, const Operation &operation) {
 extern "C" {
 
 // ---- devices, peers, regions
-// -------------------------------------------------------------------
 
 int rpma_utils_get_ibv_context(const char *addr, rpma_util_ibv_context_type type,
                                ibv_context **context) {
@@ -248,7 +247,6 @@ int rpma_mr_remote_delete(rpma_mr_remote **mr) {
 }
 
 // ---- configurations and private data
-// -----------------------------------------------------------
 
 int rpma_peer_cfg_new(rpma_peer_cfg **pcfg) {
     *pcfg = world.make_object<rpma_peer_cfg>();
@@ -354,7 +352,6 @@ int rpma_conn_cfg_set_compl_channel(rpma_conn_cfg *cfg, bool shared) {
 }
 
 // ---- connecting
-// --------------------------------------------------------------------------------
 
 int rpma_ep_listen(rpma_peer *peer, const char *addr, const char *port, rpma_ep **ep) {
     USE(peer);
@@ -506,7 +503,6 @@ int rpma_conn_delete(rpma_conn **conn) {
 }
 
 // ---- operations
-// --------------------------------------------------------------------------------
 
 int rpma_read(rpma_conn *conn, rpma_mr_local *dst, size_t dst_offset, const rpma_mr_remote *src,
               size_t src_offset, size_t len, int flags, const void *op_context) {
@@ -596,7 +592,6 @@ int rpma_batch_post(rpma_batch *batch, uint32_t *posted) {
 }
 
 // ---- completions
-// -------------------------------------------------------------------------------
 
 int rpma_cq_get_fd(const rpma_cq *cq, int *fd) {
     *fd = USE(cq).fd;
@@ -630,7 +625,6 @@ int rpma_cq_get_wc(rpma_cq *cq, int num_entries, ibv_wc *wc, int *num_entries_go
 }
 
 // ---- what completion.c names and none of these examples calls
-// ----------------------------------
 
 int rpma_conn_get_rcq(const rpma_conn *conn, rpma_cq **rcq) {
     USE(conn);
@@ -649,7 +643,6 @@ int rpma_conn_wait(rpma_conn *, int, rpma_cq **, bool *) {
 }
 
 // ---- texts
-// -------------------------------------------------------------------------------------
 
 int rpma_log_set_threshold(rpma_log_threshold, rpma_log_level) {
     return 0;

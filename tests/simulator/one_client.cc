@@ -51,7 +51,6 @@ void ended(const Process &process) {
 }
 
 // ---- example 05
-// --------------------------------------------------------------------------------
 
 unsigned promised; // in which run of the server, or 0
 
@@ -71,7 +70,6 @@ void said_block(Process &, const char *line) {
 }
 
 // ---- example 07
-// --------------------------------------------------------------------------------
 
 constexpr size_t TAIL_PLACE = 0, SIGNATURE_PLACE = 8, LOG_ENTRIES = 64;
 uint64_t appended; // entries whose last flush the client has seen complete

@@ -50,7 +50,6 @@ File *file_of(int fd) {
 #define WRAPPED extern "C" __attribute__((visibility("default")))
 
 // ---- input and output
-// --------------------------------------------------------------------------
 
 WRAPPED int __wrap_vfprintf(FILE *stream, const char *format, va_list values) {
     char text[1024];
@@ -114,7 +113,6 @@ WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
 }
 
 // ---- the process
-// -------------------------------------------------------------------------------
 
 WRAPPED void __wrap_exit(int status) {
     world.current->end(status);
@@ -156,7 +154,6 @@ WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
 }
 
 // ---- files and memory
-// --------------------------------------------------------------------------
 
 WRAPPED int __wrap_open(const char *name, int, ...) {
     Machine *machine = world.machine(name);
@@ -207,7 +204,6 @@ WRAPPED int __wrap_munmap(void *ptr, size_t) {
 }
 
 // ---- libpmem2
-// ----------------------------------------------------------------------------------
 
 struct pmem2_source {};
 struct pmem2_config {};

@@ -14,7 +14,6 @@
 namespace {
 
 // ---- the format of the log
-// ---------------------------------------------------------------------
 
 constexpr size_t TAIL_PLACE = 0, EPOCH_PLACE = 8, FIXED_BEGIN = 16, FIXED_END = 32;
 constexpr size_t LOG_BEGIN = 64, PAYLOAD_MAX = 4096, RECORD_HEADER = 24;
@@ -71,7 +70,6 @@ bool read_record(const char *image, size_t begin, uint64_t number, Record &recor
 }
 
 // ---- what holds now
-// ----------------------------------------------------------------------------
 
 struct Committed {
     uint64_t number;
@@ -239,7 +237,6 @@ const Example replicated_log = {"14-replicated-log",
                                 may_forget};
 
 // ---- damaged logs
-// ------------------------------------------------------------------------------
 
 namespace {
 

@@ -213,7 +213,6 @@ void World::step() {
 }
 
 // ---- what processes do
-// -----------------------------------------------------------------------
 
 bool World::chance() {
     return next_random(m_chance) >> 63;
