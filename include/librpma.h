@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,15 +60,15 @@ uint32_t rpma_version(void);
 
 /* ---- return codes ---------------------------------------------------------------------- */
 
-#define RPMA_E_UNKNOWN (-100000)         /* a failure without a known cause */
-#define RPMA_E_NOSUPP (-100001)          /* not supported here */
-#define RPMA_E_PROVIDER (-100002)        /* libibverbs or librdmacm failed: see log, errno */
-#define RPMA_E_NOMEM (-100003)           /* out of memory */
-#define RPMA_E_INVAL (-100004)           /* an argument is not valid */
-#define RPMA_E_NO_COMPLETION (-100005)   /* no completion is available now */
-#define RPMA_E_NO_EVENT (-100006)        /* no event is available now */
-#define RPMA_E_AGAIN (-100007)           /* try again; no function of this release returns it */
-#define RPMA_E_SHARED_CHANNEL (-100008)  /* the completion channel is shared */
+#define RPMA_E_UNKNOWN (-100000)        /* a failure without a known cause */
+#define RPMA_E_NOSUPP (-100001)         /* not supported here */
+#define RPMA_E_PROVIDER (-100002)       /* libibverbs or librdmacm failed: see log, errno */
+#define RPMA_E_NOMEM (-100003)          /* out of memory */
+#define RPMA_E_INVAL (-100004)          /* an argument is not valid */
+#define RPMA_E_NO_COMPLETION (-100005)  /* no completion is available now */
+#define RPMA_E_NO_EVENT (-100006)       /* no event is available now */
+#define RPMA_E_AGAIN (-100007)          /* a queue has no room: take completions, then repeat */
+#define RPMA_E_SHARED_CHANNEL (-100008) /* the completion channel is shared */
 #define RPMA_E_NOT_SHARED_CHNL (-100009) /* the completion channel is not shared */
 
 /* Returns the text of a return code, 0 included: static storage, never NULL. Cannot fail. */
@@ -117,10 +118,15 @@ int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supp
 /* RPMA_E_INVAL. */
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, bool *supported);
 
-/* States which flushes and atomic writes of the other side the device of peer serves natively.
- * The descriptor carries this only together with direct write to PMem; without that the other
- * side needs RPMA_FLUSH_MODE_EMULATED if peer has no native flush. RPMA_E_INVAL. */
-int rpma_peer_cfg_set_native(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
+/* States which operations of the other side the device of peer serves natively: flushes, atomic
+ * writes. rpma_conn_private_data_pack() always carries this, the descriptor only together with
+ * direct write to PMem. RPMA_E_INVAL. */
+int rpma_peer_cfg_set_served_by(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
+
+/* *is_stated = whether the configuration states what its side serves natively; if so, *flush
+ * and *atomic_write = whether that side serves it, else both are false. RPMA_E_INVAL. */
+int rpma_peer_cfg_get_served(const struct rpma_peer_cfg *pcfg, bool *is_stated, bool *flush,
+                             bool *atomic_write);
 
 /* Writes the network-transferable form to desc: rpma_peer_cfg_get_descriptor_size() bytes.
  * RPMA_E_INVAL. */
@@ -219,15 +225,29 @@ int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size);
 /* *flush_type = the RPMA_MR_USAGE_FLUSH_TYPE_* bits of the remote region. RPMA_E_INVAL. */
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type);
 
-/*
- * One element of a memory list: len bytes of a local region. The operations that take a list
- * (rpma_writev() and others) treat its elements as one piece, in their order. They skip an
- * element of 0 bytes; its mr may be NULL if its offset is 0.
- */
+/* *addr and *rkey = address and remote key of the region, for work requests that the program
+ * posts to the queue pair of rpma_conn_get_ibv_qp() itself. RPMA_E_INVAL. */
+int rpma_mr_remote_get_key(const struct rpma_mr_remote *mr, uint64_t *addr, uint32_t *rkey);
+
+/* A piece of local memory: len bytes at offset of a region. A piece of 0 bytes at offset 0
+ * needs no region. */
 struct rpma_sge {
     const struct rpma_mr_local *mr;
     size_t offset;
     size_t len;
+};
+
+/*
+ * One receive: where a message goes. It goes to the piece local or, with nsge > 0, to the nsge
+ * pieces at sgl one after the other. Without any piece the receive takes an empty message.
+ * Start from {0}, so that reserved is 0.
+ */
+struct rpma_receive {
+    struct rpma_sge local;
+    const struct rpma_sge *sgl; /* only read during the call */
+    uint32_t nsge;              /* at most max_sge of the queue's configuration */
+    uint32_t reserved;          /* 0 */
+    const void *op_context;     /* comes back as wr_id of the completion */
 };
 
 /* ---- shared receive queue ---------------------------------------------------------------- */
@@ -250,7 +270,7 @@ int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
 int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size);
 int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size);
 
-/* Elements that one receive may scatter to (rpma_srq_recvv()), at least 1. RPMA_E_INVAL. */
+/* Pieces that one receive may scatter to (struct rpma_receive), at least 1. RPMA_E_INVAL. */
 int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t max_sge);
 int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge);
 
@@ -272,10 +292,14 @@ int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
 int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
                   const void *op_context);
 
-/* As rpma_srq_recv(), into the elements of sgl one after the other. RPMA_E_INVAL,
- * RPMA_E_PROVIDER. */
-int rpma_srq_recvv(struct rpma_srq *srq, const struct rpma_sge *sgl, int nsge,
-                   const void *op_context);
+/*
+ * Posts count receives in their order, in one call of the provider. *posted (may be NULL) = how
+ * many the queue took, also when the call fails: a receive that is not valid is refused, and
+ * those before it are posted. RPMA_E_INVAL (*posted: all before the wrong one), RPMA_E_AGAIN
+ * (the queue has no room for the rest), RPMA_E_PROVIDER.
+ */
+int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,
+                       uint32_t count, uint32_t *posted);
 
 /* ---- connection configuration ------------------------------------------------------------ */
 
@@ -285,7 +309,7 @@ struct rpma_conn_cfg;
 enum rpma_flush_mode {
     RPMA_FLUSH_MODE_AUTO,     /* natively where both sides can, as far as this one knows */
     RPMA_FLUSH_MODE_EMULATED, /* by reading a few bytes back */
-    RPMA_FLUSH_MODE_NATIVE    /* by the device's own operation; emulated without one */
+    RPMA_FLUSH_MODE_NATIVE    /* by the device's own operation, and in no other way */
 };
 
 /* Makes a configuration: timeout 1000 ms, SQ and RQ of 10 entries, a main CQ with room for
@@ -317,7 +341,7 @@ int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size
 int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size);
 
-/* How many elements the memory lists of rpma_writev() and others may have, at least 1. Making a
+/* How many pieces of local memory one operation or receive may have, at least 1. Making a
  * connection request fails if the device has fewer. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
@@ -346,7 +370,8 @@ int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos);
 int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos);
 
 /* How the connection flushes; any mode but AUTO overrides RPMA_FLUSH in the environment and
- * what the other side states. RPMA_E_INVAL (also: mode has another value). */
+ * what the other side states. With NATIVE, making a connection request fails with RPMA_E_NOSUPP
+ * if the device has no flush. RPMA_E_INVAL (also: mode has another value). */
 int rpma_conn_cfg_set_flush_mode(struct rpma_conn_cfg *cfg, enum rpma_flush_mode mode);
 int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flush_mode *mode);
 
@@ -403,7 +428,8 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
  * Takes the next incoming request; blocks unless the descriptor is O_NONBLOCK. cfg NULL:
  * defaults; cfg is only read during the call. The caller connects or deletes the request.
  * RPMA_E_INVAL (also: an event that is no request; completion queues of cfg that cannot be
- * combined), RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * combined), RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without
+ * native flush; the other side is rejected), RPMA_E_PROVIDER.
  */
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr);
@@ -412,7 +438,8 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
  * Makes an outgoing request: resolves address and route, and waits up to the timeout for each.
  * cfg NULL: defaults; cfg is only read during the call. The peer must outlive the request.
  * RPMA_E_INVAL (also: completion queues of cfg that cannot be combined; the device has fewer
- * elements than max_sge), RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * elements than max_sge), RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without native
+ * flush), RPMA_E_PROVIDER.
  */
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
@@ -427,15 +454,18 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
                                    struct rpma_conn_private_data *pdata);
 
+/* *addr = address of the other side: of an incoming request, who asks. RPMA_E_INVAL. */
+int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req, struct sockaddr_storage *addr);
+
 /* Posts a receive before the connection is up, so that no first message is lost.
  * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX), RPMA_E_PROVIDER. */
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
                        size_t len, const void *op_context);
 
-/* As rpma_conn_req_recv(), into the elements of sgl one after the other; at least one.
- * RPMA_E_INVAL, RPMA_E_PROVIDER. */
-int rpma_conn_req_recvv(struct rpma_conn_req *req, const struct rpma_sge *sgl, int nsge,
-                        const void *op_context);
+/* Posts count receives before the connection is up: see rpma_srq_recv_many(). RPMA_E_INVAL,
+ * RPMA_E_AGAIN, RPMA_E_PROVIDER. */
+int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
+                            uint32_t count, uint32_t *posted);
 
 /*
  * Connects (outgoing) or accepts (incoming) without waiting for the other side:
@@ -478,29 +508,33 @@ int rpma_conn_get_private_data(const struct rpma_conn *conn,
                                struct rpma_conn_private_data *pdata);
 
 /*
- * Packs the descriptors of mr and of pcfg, each of which may be NULL, into the pdata->len bytes
- * at pdata->ptr; on success pdata->len is what they take. Behind them the program may add bytes
- * of its own. RPMA_E_INVAL (also: pdata->len is too small).
+ * Packs what the other side has to know into the pdata->len bytes at pdata->ptr; on success
+ * pdata->len is what it takes: 6 bytes, 22 for each of the nmrs regions of mrs, 2 for pcfg (may
+ * be NULL), and the len bytes of the program at bytes (may be NULL if len is 0). If pcfg states
+ * nothing, what the device of the first region serves natively is stated. RPMA_E_INVAL (also:
+ * pdata->len is too small, an element of mrs is NULL).
  */
-int rpma_conn_private_data_pack(const struct rpma_mr_local *mr,
-                                const struct rpma_peer_cfg *pcfg,
-                                struct rpma_conn_private_data *pdata);
+int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t nmrs,
+                                const struct rpma_peer_cfg *pcfg, const void *bytes,
+                                uint32_t len, struct rpma_conn_private_data *pdata);
 
 /*
- * Makes a remote region and a peer configuration, which the caller deletes, from private data
- * that rpma_conn_private_data_pack() packed; NULL where none was packed. *rest = what stands
- * behind them: the bytes of the other program, and the zeros that the network added. Each of
- * the three pointers may be NULL. RPMA_E_INVAL (also: the data is not of this form, or cut),
- * RPMA_E_NOMEM.
+ * Unpacks what rpma_conn_private_data_pack() packed. mrs has room for *nmrs remote regions,
+ * which the caller deletes; *nmrs = how many there are. With mrs NULL no region is made.
+ * *pcfg_ptr = a configuration, which the caller deletes, or NULL if none was packed. *bytes,
+ * *len = the other program's bytes, inside of pdata, without the zeros that the network added.
+ * Each pointer but pdata may be NULL; mrs needs nmrs, and bytes needs len. RPMA_E_INVAL (also:
+ * the data is not of this form, cut, of another version, or has more regions than mrs has room
+ * for), RPMA_E_NOMEM.
  */
 int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
-                                  struct rpma_mr_remote **mr_ptr,
-                                  struct rpma_peer_cfg **pcfg_ptr,
-                                  struct rpma_conn_private_data *rest);
+                                  struct rpma_mr_remote **mrs, uint32_t *nmrs,
+                                  struct rpma_peer_cfg **pcfg_ptr, const void **bytes,
+                                  uint32_t *len);
 
 /* Takes over what the configuration of the other side says (a copy): the connection may flush
  * persistently if that side has direct write to PMem, and uses only native operations that it
- * serves. RPMA_E_INVAL. */
+ * serves. It counts for what is posted later, batches included. RPMA_E_INVAL. */
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);
 
 /* Starts or finishes the disconnection; RPMA_CONN_CLOSED follows. RPMA_E_INVAL,
@@ -514,6 +548,9 @@ int rpma_conn_delete(struct rpma_conn **conn_ptr);
 
 /* *qp_num = number of the queue pair, as in the qp_num of its completions. RPMA_E_INVAL. */
 int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
+
+/* *mode = how the connection flushes now, EMULATED or NATIVE. RPMA_E_INVAL. */
+int rpma_conn_get_flush_mode(const struct rpma_conn *conn, enum rpma_flush_mode *mode);
 
 /* *qp_ptr = the queue pair of libibverbs, owned by the connection. RPMA_E_INVAL. */
 int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr);
@@ -546,7 +583,8 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
 /* For writes and sends, with one of the above: posting the operation copies its bytes, so that
  * their memory is free at once; rpma_conn_cfg_set_inline_size(3) names a driver that does not.
  * The device may refuse more than inline_size bytes of the connection's configuration
- * (RPMA_E_PROVIDER). Other operations ignore the flag. */
+ * (RPMA_E_PROVIDER). Other operations ignore the flag, except that rpma_post() and the
+ * functions of batches refuse it there. */
 #define RPMA_F_INLINE (1 << 3)
 
 /* Not used by any function; kept for sources that name it. */
@@ -599,21 +637,6 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                size_t len, enum rpma_flush_type type, int flags, const void *op_context);
 
-/*
- * Scatter/gather: as the functions without v, but the local memory is the nsge elements of sgl,
- * which the device treats as one piece. The list is only read during the call. nsge is at most
- * max_sge of the connection's configuration (rpma_readv(): and what the device can read into);
- * with nsge 0, sgl and the remote region may be NULL. The lengths add up to at most UINT32_MAX.
- */
-int rpma_readv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge,
-               const struct rpma_mr_remote *src, size_t src_offset, int flags,
-               const void *op_context);
-int rpma_writev(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
-                const struct rpma_sge *sgl, int nsge, int flags, const void *op_context);
-int rpma_writev_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
-                         const struct rpma_sge *sgl, int nsge, int flags, uint32_t imm,
-                         const void *op_context);
-
 /* ---- messages ---------------------------------------------------------------------------- */
 
 /* Sends len bytes as a message; src NULL with offset 0 and len 0: an empty message.
@@ -630,17 +653,57 @@ int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, 
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
               const void *op_context);
 
-/* As rpma_send(), rpma_send_with_imm() and rpma_recv(), with a memory list (see rpma_writev()):
- * a message is gathered from the elements, or scattered to them one after the other.
- * RPMA_E_INVAL, RPMA_E_PROVIDER. */
-int rpma_sendv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge, int flags,
-               const void *op_context);
-int rpma_sendv_with_imm(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge, int flags,
-                        uint32_t imm, const void *op_context);
-int rpma_recvv(struct rpma_conn *conn, const struct rpma_sge *sgl, int nsge,
-               const void *op_context);
+/* Posts count receives: see rpma_srq_recv_many(). RPMA_E_INVAL, RPMA_E_AGAIN,
+ * RPMA_E_PROVIDER. */
+int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, uint32_t count,
+                   uint32_t *posted);
 
-/* ---- batches: many operations, handed to the device at once ----------------------------- */
+/* ---- many operations at once ------------------------------------------------------------- */
+
+/* 0 is no kind, so that a forgotten type is refused. */
+enum rpma_work_type {
+    RPMA_WORK_READ = 1,       /* remote memory to local memory */
+    RPMA_WORK_WRITE,          /* local memory to remote memory */
+    RPMA_WORK_WRITE_WITH_IMM, /* the same; completes a receive of the other side with imm */
+    RPMA_WORK_ATOMIC_WRITE,   /* value to the 8 remote bytes, see rpma_atomic_write() */
+    RPMA_WORK_FLUSH,          /* flush_len remote bytes, see rpma_flush() */
+    RPMA_WORK_SEND,           /* local memory as a message */
+    RPMA_WORK_SEND_WITH_IMM   /* the same, with imm */
+};
+
+/*
+ * One operation. Each kind reads the members that belong to it and no others; type, flags,
+ * op_context and the reserved members belong to all. Start from {0}. Local memory is the piece
+ * local or, with nsge > 0, the nsge pieces at sgl as one; its lengths add up to at most
+ * UINT32_MAX. A read or write without local memory may do without remote, too.
+ */
+struct rpma_work {
+    enum rpma_work_type type;
+    uint32_t imm; /* host byte order here, ntohl(ibv_wc.imm_data) on the other side */
+    const struct rpma_mr_remote *remote;
+    size_t remote_offset; /* of an atomic write a multiple of 8 */
+    struct rpma_sge local;
+    const struct rpma_sge *sgl; /* only read during the call */
+    uint32_t nsge;              /* at most max_sge of the connection's configuration */
+    enum rpma_flush_type flush_type;
+    size_t flush_len;       /* at most UINT32_MAX */
+    uint64_t value;         /* its 8 bytes go as they stand in memory */
+    int flags;              /* RPMA_F_*; no other bits */
+    uint32_t reserved0;     /* 0 */
+    const void *op_context; /* comes back as wr_id of the completion */
+    uint64_t reserved[2];   /* 0 */
+};
+
+/*
+ * Posts count operations in their order, as few calls of the provider as possible. *posted (may
+ * be NULL) = how many the device took, also when the call fails; the next call goes on with
+ * work + *posted, and nothing is posted twice. An operation that is not valid is refused, and
+ * those before it are posted. Where a provider fails to notify the device of operations that it
+ * has queued, or may have queued, they count as taken. RPMA_E_INVAL, RPMA_E_NOSUPP (see
+ * rpma_flush()), RPMA_E_AGAIN (the send queue has no room for the rest), RPMA_E_PROVIDER.
+ */
+int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
+              uint32_t *posted);
 
 struct rpma_batch;
 
@@ -655,45 +718,19 @@ int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch *
 /* Deletes the batch; operations that were posted go on. RPMA_E_INVAL. */
 int rpma_batch_delete(struct rpma_batch **batch_ptr);
 
-/*
- * Each of these functions adds an operation to the batch and touches no device. It checks what
- * the function without batch_ checks, and fails as that does, but never with RPMA_E_PROVIDER. A
- * refused operation leaves the batch as it was. All: RPMA_E_INVAL (also: the batch is full),
- * rpma_batch_flush() also RPMA_E_NOSUPP.
- */
-int rpma_batch_read(struct rpma_batch *batch, struct rpma_mr_local *dst, size_t dst_offset,
-                    const struct rpma_mr_remote *src, size_t src_offset, size_t len, int flags,
-                    const void *op_context);
-int rpma_batch_readv(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge,
-                     const struct rpma_mr_remote *src, size_t src_offset, int flags,
-                     const void *op_context);
-int rpma_batch_write(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
-                     const struct rpma_mr_local *src, size_t src_offset, size_t len, int flags,
-                     const void *op_context);
-int rpma_batch_writev(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
-                      const struct rpma_sge *sgl, int nsge, int flags, const void *op_context);
-int rpma_batch_write_with_imm(struct rpma_batch *batch, struct rpma_mr_remote *dst,
-                              size_t dst_offset, const struct rpma_mr_local *src,
-                              size_t src_offset, size_t len, int flags, uint32_t imm,
-                              const void *op_context);
-int rpma_batch_writev_with_imm(struct rpma_batch *batch, struct rpma_mr_remote *dst,
-                               size_t dst_offset, const struct rpma_sge *sgl, int nsge,
-                               int flags, uint32_t imm, const void *op_context);
-/* The 8 bytes of src are copied into the batch. */
-int rpma_batch_atomic_write(struct rpma_batch *batch, struct rpma_mr_remote *dst,
-                            size_t dst_offset, const char src[8], int flags,
-                            const void *op_context);
-int rpma_batch_flush(struct rpma_batch *batch, struct rpma_mr_remote *dst, size_t dst_offset,
-                     size_t len, enum rpma_flush_type type, int flags, const void *op_context);
-int rpma_batch_send(struct rpma_batch *batch, const struct rpma_mr_local *src, size_t offset,
-                    size_t len, int flags, const void *op_context);
-int rpma_batch_sendv(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge, int flags,
-                     const void *op_context);
-int rpma_batch_send_with_imm(struct rpma_batch *batch, const struct rpma_mr_local *src,
-                             size_t offset, size_t len, int flags, uint32_t imm,
-                             const void *op_context);
-int rpma_batch_sendv_with_imm(struct rpma_batch *batch, const struct rpma_sge *sgl, int nsge,
-                              int flags, uint32_t imm, const void *op_context);
+/* Adds an operation to the batch and touches no device. The value of an atomic write is copied.
+ * A refused operation leaves the batch as it was. RPMA_E_INVAL (also: the batch is full),
+ * RPMA_E_NOSUPP (see rpma_flush()). */
+int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work);
+
+/* Puts an operation in the place of the one with this index, the first being 0; the batch stays
+ * ready to be posted. A refused operation leaves the batch as it was. RPMA_E_INVAL (also: index
+ * is not below the size), RPMA_E_NOSUPP. */
+int rpma_batch_set(struct rpma_batch *batch, uint32_t index, const struct rpma_work *work);
+
+/* *size = operations in the batch, *room = how many more it takes; each may be NULL.
+ * RPMA_E_INVAL. */
+int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t *room);
 
 /*
  * Posts the operations in their order, in one call of the provider. The batch keeps them: the
@@ -701,10 +738,12 @@ int rpma_batch_sendv_with_imm(struct rpma_batch *batch, const struct rpma_sge *s
  * NULL) = operations that the device took in this call, also when the call fails; after a
  * failure the next call goes on with the first operation that the device did not take, so that
  * nothing is posted twice. A batch with a native flush or atomic write is refused as a whole,
- * unless it has operations of several elements: these go to the provider on their own, and what
+ * unless it has operations of several pieces: these go to the provider on their own, and what
  * is between them is refused as a whole. Where a provider fails to notify the device of
  * operations that it has queued, or may have queued, they count as taken. RPMA_E_INVAL,
- * RPMA_E_PROVIDER (for example: the send queue is full).
+ * RPMA_E_NOSUPP (the configuration of the other side that was applied since then does not allow
+ * a flush of the batch), RPMA_E_AGAIN (the send queue has no room for the rest),
+ * RPMA_E_PROVIDER.
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 
@@ -713,11 +752,29 @@ int rpma_batch_reset(struct rpma_batch *batch);
 
 /* ---- completions ------------------------------------------------------------------------- */
 
-/* Makes a completion queue of size entries for many connections (rpma_conn_cfg_set_cq(),
- * rpma_conn_cfg_set_rcq()), with a completion channel of its own. The peer must outlive it.
- * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER (for example: size is 0, or more than the device
- * has). */
-int rpma_cq_new(struct rpma_peer *peer, uint32_t size, struct rpma_cq **cq_ptr);
+struct rpma_cq_cfg;
+
+/* Makes a configuration: size 100, completion vector 0. RPMA_E_INVAL, RPMA_E_NOMEM. */
+int rpma_cq_cfg_new(struct rpma_cq_cfg **cfg_ptr);
+
+/* RPMA_E_INVAL. */
+int rpma_cq_cfg_delete(struct rpma_cq_cfg **cfg_ptr);
+
+/* How many completions the queue holds. RPMA_E_INVAL. */
+int rpma_cq_cfg_set_size(struct rpma_cq_cfg *cfg, uint32_t size);
+int rpma_cq_cfg_get_size(const struct rpma_cq_cfg *cfg, uint32_t *size);
+
+/* Which completion vector, and so which processor, the events of the queue interrupt.
+ * RPMA_E_INVAL. */
+int rpma_cq_cfg_set_comp_vector(struct rpma_cq_cfg *cfg, uint32_t comp_vector);
+int rpma_cq_cfg_get_comp_vector(const struct rpma_cq_cfg *cfg, uint32_t *comp_vector);
+
+/* Makes a completion queue for many connections (rpma_conn_cfg_set_cq(),
+ * rpma_conn_cfg_set_rcq()), with a completion channel of its own; cfg NULL: defaults; cfg is
+ * only read during the call. The peer must outlive it. RPMA_E_INVAL (also: the device has no
+ * such completion vector), RPMA_E_NOMEM, RPMA_E_PROVIDER (for example: size is 0, or more than
+ * the device has). */
+int rpma_cq_new(struct rpma_peer *peer, const struct rpma_cq_cfg *cfg, struct rpma_cq **cq_ptr);
 
 /* Deletes a queue that rpma_cq_new() made; delete its connections before. When the provider
  * refuses, the queue stays and the call may be repeated; when it refuses the completion channel
