@@ -4,7 +4,7 @@
 // conn.cc -- exports: connections
 
 #include "core/conn.hh"
-#include "api/export.hh"
+#include "api/getter.hh"
 
 using namespace rpma;
 
@@ -28,55 +28,28 @@ int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event) {
     return call.deliver(conn->next_event(call), event);
 }
 
-int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(fd == NULL);
-    *fd = conn->event_fd();
-    return 0;
-}
+RPMA_GETTER(rpma_conn_get_event_fd, rpma_conn, conn, int, fd, conn->event_fd())
 
-int rpma_conn_get_private_data(const struct rpma_conn *conn,
-                               struct rpma_conn_private_data *pdata) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(pdata == NULL);
-    *pdata = conn->private_data();
-    return 0;
-}
+RPMA_GETTER(rpma_conn_get_private_data, rpma_conn, conn, struct rpma_conn_private_data, pdata,
+            conn->private_data())
 
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(pcfg == NULL);
-    conn->apply(Call(__func__), pcfg->direct_write_to_pmem, pcfg->served);
+    conn->flush.apply(Call(__func__), pcfg->direct_write_to_pmem, pcfg->served);
     return 0;
 }
 
-int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(qp_num == NULL);
-    *qp_num = conn->qp->qp_num;
-    return 0;
-}
+RPMA_GETTER(rpma_conn_get_flush_mode, rpma_conn, conn, enum rpma_flush_mode, mode,
+            conn->flush.mode())
 
-int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(qp_ptr == NULL);
-    *qp_ptr = conn->qp;
-    return 0;
-}
+RPMA_GETTER(rpma_conn_get_qp_num, rpma_conn, conn, uint32_t, qp_num, conn->qp->qp_num)
 
-int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(cq_ptr == NULL);
-    *cq_ptr = conn->cq();
-    return 0;
-}
+RPMA_GETTER(rpma_conn_get_ibv_qp, rpma_conn, conn, struct ibv_qp *, qp_ptr, conn->qp)
 
-int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(rcq_ptr == NULL);
-    *rcq_ptr = conn->rcq();
-    return 0;
-}
+RPMA_GETTER(rpma_conn_get_cq, rpma_conn, conn, struct rpma_cq *, cq_ptr, conn->cq())
+
+RPMA_GETTER(rpma_conn_get_rcq, rpma_conn, conn, struct rpma_cq *, rcq_ptr, conn->rcq())
 
 int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd) {
     RPMA_REFUSE(conn == NULL);

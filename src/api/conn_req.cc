@@ -4,7 +4,7 @@
 // conn_req.cc -- exports: connection requests
 
 #include "core/conn_req.hh"
-#include "api/export.hh"
+#include "api/getter.hh"
 #include "core/conn.hh"
 
 using namespace rpma;
@@ -26,13 +26,11 @@ int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
     return delete_anyway(__func__, req_ptr);
 }
 
-int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
-                                   struct rpma_conn_private_data *pdata) {
-    RPMA_REFUSE(req == NULL);
-    RPMA_REFUSE(pdata == NULL);
-    *pdata = req->private_data();
-    return 0;
-}
+RPMA_GETTER(rpma_conn_req_get_private_data, rpma_conn_req, req, struct rpma_conn_private_data,
+            pdata, req->private_data())
+
+RPMA_GETTER(rpma_conn_req_get_peer_addr, rpma_conn_req, req, struct sockaddr_storage, addr,
+            req->peer_addr())
 
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
                           const struct rpma_conn_private_data *pdata,

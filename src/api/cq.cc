@@ -4,15 +4,16 @@
 // cq.cc -- exports: completion queues
 
 #include "core/cq.hh"
-#include "api/export.hh"
+#include "api/getter.hh"
 
 using namespace rpma;
 
-int rpma_cq_new(struct rpma_peer *peer, uint32_t size, struct rpma_cq **cq_ptr) {
+int rpma_cq_new(struct rpma_peer *peer, const struct rpma_cq_cfg *cfg,
+                struct rpma_cq **cq_ptr) {
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(cq_ptr == NULL);
     Call call(__func__);
-    return call.deliver(rpma_cq::of_program(call, *peer, size), cq_ptr);
+    return call.deliver(rpma_cq::of_program(call, *peer, or_default(cfg)), cq_ptr);
 }
 
 int rpma_cq_delete(struct rpma_cq **cq_ptr) {
@@ -27,19 +28,9 @@ int rpma_cq_delete(struct rpma_cq **cq_ptr) {
     return delete_or_keep(__func__, cq_ptr);
 }
 
-int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd) {
-    RPMA_REFUSE(cq == NULL);
-    RPMA_REFUSE(fd == NULL);
-    *fd = cq->fd();
-    return 0;
-}
+RPMA_GETTER(rpma_cq_get_fd, rpma_cq, cq, int, fd, cq->fd())
 
-int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr) {
-    RPMA_REFUSE(cq == NULL);
-    RPMA_REFUSE(ibv_cq_ptr == NULL);
-    *ibv_cq_ptr = &cq->queue();
-    return 0;
-}
+RPMA_GETTER(rpma_cq_get_ibv_cq, rpma_cq, cq, struct ibv_cq *, ibv_cq_ptr, &cq->queue())
 
 int rpma_cq_wait(struct rpma_cq *cq) {
     RPMA_REFUSE(cq == NULL);

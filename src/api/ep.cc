@@ -4,7 +4,7 @@
 // ep.cc -- exports: endpoints
 
 #include "core/ep.hh"
-#include "api/export.hh"
+#include "api/getter.hh"
 #include "core/conn_req.hh"
 
 using namespace rpma;
@@ -27,12 +27,7 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
     return delete_or_keep(__func__, ep_ptr);
 }
 
-int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd) {
-    RPMA_REFUSE(ep == NULL);
-    RPMA_REFUSE(fd == NULL);
-    *fd = ep->fd();
-    return 0;
-}
+RPMA_GETTER(rpma_ep_get_fd, rpma_ep, ep, int, fd, ep->fd())
 
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr) {

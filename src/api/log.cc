@@ -3,7 +3,7 @@
 
 // log.cc -- exports: logging
 
-#include "api/export.hh"
+#include "base/refuse.hh"
 
 int rpma_log_set_function(rpma_log_function *log_function) {
     rpma::set_log_function(log_function);

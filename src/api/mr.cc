@@ -3,9 +3,8 @@
 
 // mr.cc -- exports: memory regions
 
-#include "api/export.hh"
+#include "api/getter.hh"
 
-#include "core/descriptor.hh"
 #include "core/mr.hh"
 #include "core/peer.hh"
 
@@ -36,40 +35,22 @@ int rpma_mr_dereg(struct rpma_mr_local **mr_ptr) {
     return delete_or_keep(__func__, mr_ptr);
 }
 
-int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr) {
-    RPMA_REFUSE(mr == NULL);
-    RPMA_REFUSE(ptr == NULL);
-    *ptr = mr->region->addr;
-    return 0;
-}
+RPMA_GETTER(rpma_mr_get_ptr, rpma_mr_local, mr, void *, ptr, mr->region->addr)
 
-int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size) {
-    RPMA_REFUSE(mr == NULL);
-    RPMA_REFUSE(size == NULL);
-    *size = mr->region->length;
-    return 0;
-}
+RPMA_GETTER(rpma_mr_get_size, rpma_mr_local, mr, size_t, size, mr->region->length)
 
-int rpma_mr_get_ibv_mr(const struct rpma_mr_local *mr, struct ibv_mr **ibv_mr_ptr) {
-    RPMA_REFUSE(mr == NULL);
-    RPMA_REFUSE(ibv_mr_ptr == NULL);
-    *ibv_mr_ptr = mr->region.get();
-    return 0;
-}
+RPMA_GETTER(rpma_mr_get_ibv_mr, rpma_mr_local, mr, struct ibv_mr *, ibv_mr_ptr,
+            mr->region.get())
 
 int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc) {
     RPMA_REFUSE(mr == NULL);
     RPMA_REFUSE(desc == NULL);
-    mr->describe(static_cast<unsigned char *>(desc));
+    put_region(static_cast<unsigned char *>(desc), mr->describe());
     return 0;
 }
 
-int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size) {
-    RPMA_REFUSE(mr == NULL);
-    RPMA_REFUSE(desc_size == NULL);
-    *desc_size = MR_DESCRIPTOR_SIZE;
-    return 0;
-}
+RPMA_GETTER(rpma_mr_get_descriptor_size, rpma_mr_local, mr, size_t, desc_size,
+            MR_DESCRIPTOR_SIZE)
 
 int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
                    uint32_t flags) {
@@ -87,9 +68,9 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
     Call call(__func__);
     if (!check_descriptor_size(call, desc_size, MR_DESCRIPTOR_SIZE))
         return call.finish();
-    return call.deliver(
-        rpma_mr_remote::from_descriptor(call, static_cast<const unsigned char *>(desc)),
-        mr_ptr);
+    const Region region = get_region(static_cast<const unsigned char *>(desc));
+    // A bare descriptor does not say what the device serves: all that the region is for.
+    return call.deliver(rpma_mr_remote::create(call, region, region.usage), mr_ptr);
 }
 
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {
@@ -97,16 +78,16 @@ int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {
     return discard(mr_ptr);
 }
 
-int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size) {
-    RPMA_REFUSE(mr == NULL);
-    RPMA_REFUSE(size == NULL);
-    *size = mr->size;
-    return 0;
-}
+RPMA_GETTER(rpma_mr_remote_get_size, rpma_mr_remote, mr, size_t, size, mr->size)
 
-int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type) {
+RPMA_GETTER(rpma_mr_remote_get_flush_type, rpma_mr_remote, mr, int, flush_type,
+            mr->usage &FLUSH_USAGE)
+
+int rpma_mr_remote_get_key(const struct rpma_mr_remote *mr, uint64_t *addr, uint32_t *rkey) {
     RPMA_REFUSE(mr == NULL);
-    RPMA_REFUSE(flush_type == NULL);
-    *flush_type = static_cast<int>(mr->usage()) & FLUSH_USAGE;
+    RPMA_REFUSE(addr == NULL);
+    RPMA_REFUSE(rkey == NULL);
+    *addr = mr->addr;
+    *rkey = mr->rkey;
     return 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// peer.cc -- exports: peers
+// peer.cc -- exports: peers, and the descriptors of their configurations
 
 #include "core/peer.hh"
-#include "api/export.hh"
+#include "api/getter.hh"
+#include "wire/descriptor.hh"
 
 using namespace rpma;
 
@@ -15,14 +16,31 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr) {
     return call.deliver(rpma_peer::create(call, *ibv_ctx), peer_ptr);
 }
 
-int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr) {
-    RPMA_REFUSE(peer == NULL);
-    RPMA_REFUSE(pd_ptr == NULL);
-    *pd_ptr = &peer->pd();
-    return 0;
-}
-
 int rpma_peer_delete(struct rpma_peer **peer_ptr) {
     RPMA_REFUSE(peer_ptr == NULL);
     return delete_or_keep(__func__, peer_ptr);
+}
+
+RPMA_GETTER(rpma_peer_get_ibv_pd, rpma_peer, peer, struct ibv_pd *, pd_ptr, &peer->pd())
+
+RPMA_GETTER(rpma_peer_cfg_get_descriptor_size, rpma_peer_cfg, pcfg, size_t, desc_size,
+            PEER_CFG_DESCRIPTOR_SIZE)
+
+int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc) {
+    RPMA_REFUSE(pcfg == NULL);
+    RPMA_REFUSE(desc == NULL);
+    *static_cast<unsigned char *>(desc) =
+        put_peer_cfg(pcfg->direct_write_to_pmem, pcfg->served);
+    return 0;
+}
+
+int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
+                                  struct rpma_peer_cfg **pcfg_ptr) {
+    RPMA_REFUSE(desc == NULL);
+    RPMA_REFUSE(pcfg_ptr == NULL);
+    Call call(__func__);
+    if (!check_descriptor_size(call, desc_size, PEER_CFG_DESCRIPTOR_SIZE))
+        return call.finish();
+    const unsigned char byte = *static_cast<const unsigned char *>(desc);
+    return call.deliver(rpma_peer_cfg::create(call, byte != 0, served_of(byte)), pcfg_ptr);
 }

@@ -1,53 +1,89 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// private_data.cc -- exports: descriptors in private data
+// private_data.cc -- exports: what two sides tell each other in private data
 
-#include "core/private_data.hh"
-#include "api/export.hh"
+#include <cstring>
+#include <memory>
+
+#include "base/refuse.hh"
+#include "core/config.hh"
+#include "core/mr.hh"
+#include "wire/packed.hh"
 
 using namespace rpma;
 
-int rpma_conn_private_data_pack(const struct rpma_mr_local *mr,
-                                const struct rpma_peer_cfg *pcfg,
-                                struct rpma_conn_private_data *pdata) {
+int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t nmrs,
+                                const struct rpma_peer_cfg *pcfg, const void *bytes,
+                                uint32_t len, struct rpma_conn_private_data *pdata) {
     RPMA_REFUSE(pdata == NULL);
     RPMA_REFUSE(pdata->ptr == NULL);
-    Call call(__func__);
-    const std::size_t size = packed_size(mr, pcfg);
+    RPMA_REFUSE(mrs == NULL && nmrs != 0);
+    RPMA_REFUSE(bytes == NULL && len != 0);
+    for (uint32_t i = 0; i < nmrs; i++)
+        RPMA_REFUSE(mrs[i] == NULL);
+    const uint64_t size = PACKED_HEADER_SIZE + uint64_t{nmrs} * PACKED_REGION_SIZE +
+                          (pcfg != nullptr ? PACKED_STATEMENT_SIZE : 0) + len;
     if (pdata->len < size) {
-        RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "pdata->len is too small: %u bytes, the descriptors take %zu", pdata->len,
-                  size);
+        Call call(__func__);
+        RPMA_FAIL(
+            call, RPMA_E_INVAL, 0,
+            "pdata->len is %u, but %u regions, %s and %u bytes of the program take "
+            "%llu; with InfiniBand and RoCE, a request carries 56 bytes and an answer 196",
+            pdata->len, nmrs, pcfg != nullptr ? "a configuration" : "no configuration", len,
+            static_cast<unsigned long long>(size));
         return call.finish();
     }
-    pack(mr, pcfg, static_cast<unsigned char *>(pdata->ptr));
+    auto *out = static_cast<unsigned char *>(pdata->ptr);
+    out = put_header(out, nmrs, pcfg != nullptr, len);
+    for (uint32_t i = 0; i < nmrs; i++)
+        out = put_packed_region(out, mrs[i]->describe(), mrs[i]->natively);
+    if (pcfg != nullptr) {
+        const uint8_t stated = pcfg->served;
+        const uint8_t served = stated == 0 && nmrs > 0 ? mrs[0]->served : stated;
+        out = put_statement(out, pcfg->direct_write_to_pmem, served);
+    }
+    if (len > 0)
+        std::memcpy(out, bytes, len);
     pdata->len = static_cast<uint8_t>(size);
     return 0;
 }
 
 int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
-                                  struct rpma_mr_remote **mr_ptr,
-                                  struct rpma_peer_cfg **pcfg_ptr,
-                                  struct rpma_conn_private_data *rest) {
+                                  struct rpma_mr_remote **mrs, uint32_t *nmrs,
+                                  struct rpma_peer_cfg **pcfg_ptr, const void **bytes,
+                                  uint32_t *len) {
     RPMA_REFUSE(pdata == NULL);
+    RPMA_REFUSE(mrs != NULL && nmrs == NULL);
+    RPMA_REFUSE(bytes != NULL && len == NULL);
     Call call(__func__);
-    Unpacked found;
-    if (!unpack(call, *pdata, &found))
+    Unpacked from;
+    if (!from.read(call, pdata->ptr, pdata->len))
         return call.finish();
-    std::unique_ptr<rpma_mr_remote> mr;
+    const uint32_t regions = mrs != nullptr ? from.regions() : 0;
+    if (regions > 0 && regions > *nmrs) {
+        RPMA_REJECT(call, "the private data has %u regions, mrs has room for %u", regions,
+                    *nmrs);
+        return call.finish();
+    }
+    // Everything is made before anything is handed over.
+    std::unique_ptr<rpma_mr_remote> made[UINT8_MAX / PACKED_REGION_SIZE];
+    for (uint32_t i = 0; i < regions && !call.failed(); i++)
+        made[i] = rpma_mr_remote::create(call, from.region(i), from.natively(i));
     std::unique_ptr<rpma_peer_cfg> pcfg;
-    if (mr_ptr != nullptr && found.mr != nullptr)
-        mr = rpma_mr_remote::from_descriptor(call, found.mr);
-    if (!call.failed() && pcfg_ptr != nullptr && found.pcfg != nullptr)
-        pcfg = rpma_peer_cfg::from_descriptor(call, found.pcfg);
+    if (!call.failed() && pcfg_ptr != nullptr && from.has_statement())
+        pcfg = rpma_peer_cfg::create(call, from.direct_write_to_pmem(), from.served());
     if (call.failed())
         return call.finish();
-    if (mr_ptr != nullptr)
-        *mr_ptr = mr.release();
+    for (uint32_t i = 0; i < regions; i++)
+        mrs[i] = made[i].release();
+    if (nmrs != nullptr)
+        *nmrs = from.regions();
     if (pcfg_ptr != nullptr)
         *pcfg_ptr = pcfg.release();
-    if (rest != nullptr)
-        *rest = found.rest;
+    if (bytes != nullptr)
+        *bytes = from.bytes_size() != 0 ? from.bytes() : nullptr;
+    if (len != nullptr)
+        *len = from.bytes_size();
     return 0;
 }

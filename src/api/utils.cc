@@ -3,7 +3,7 @@
 
 // utils.cc -- exports: devices and texts
 
-#include "api/export.hh"
+#include "base/refuse.hh"
 #include "core/conn.hh"
 #include "core/peer.hh"
 #include "verbs/address.hh"

@@ -10,7 +10,7 @@
 #include <cinttypes>
 #include <optional>
 
-#include "api/export.hh"
+#include "base/refuse.hh"
 #include "core/conn.hh"
 
 using namespace rpma;

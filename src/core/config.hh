@@ -12,25 +12,18 @@
 
 #include "base/memory.hh"
 
-namespace rpma {
-
-// What a peer configuration states of the device: 0 for nothing, otherwise SERVES with the bits
-// of what the device serves. These bits stand in the descriptor, too: see descriptor.hh.
-inline constexpr uint8_t SERVES = 0xa0;
-inline constexpr uint8_t SERVES_FLUSH = 0x02;
-inline constexpr uint8_t SERVES_ATOMIC_WRITE = 0x04;
-
-} // namespace rpma
-
 struct rpma_peer_cfg : rpma::Allocated {
-    // descriptor has PEER_CFG_DESCRIPTOR_SIZE bytes. nullptr: RPMA_E_NOMEM.
-    static std::unique_ptr<rpma_peer_cfg> from_descriptor(rpma::Call &call,
-                                                          const unsigned char *descriptor);
-    // Writes PEER_CFG_DESCRIPTOR_SIZE bytes.
-    void describe(unsigned char *descriptor) const;
+    // What another side stated, which is logged. nullptr: RPMA_E_NOMEM.
+    static std::unique_ptr<rpma_peer_cfg> create(rpma::Call &call, bool direct_write_to_pmem,
+                                                 uint8_t served);
 
     std::atomic<bool> direct_write_to_pmem = false;
-    std::atomic<uint8_t> served = 0;
+    std::atomic<uint8_t> served = 0; // natively by the device: SERVES_*, 0 if nothing is stated
+};
+
+struct rpma_cq_cfg : rpma::Allocated {
+    std::atomic<uint32_t> size = 100;
+    std::atomic<uint32_t> comp_vector = 0;
 };
 
 struct rpma_srq_cfg : rpma::Allocated {
@@ -61,8 +54,13 @@ struct rpma_conn_cfg : rpma::Allocated {
 
 namespace rpma {
 
+// Pieces of local memory that an operation or a receive may have at most, whatever the device
+// takes: rpma_post() has their elements on its stack.
+inline constexpr uint32_t MOST_PIECES = 128;
+
 inline constinit const rpma_conn_cfg default_conn_cfg;
 inline constinit const rpma_srq_cfg default_srq_cfg;
+inline constinit const rpma_cq_cfg default_cq_cfg;
 
 // A caller's NULL means the defaults.
 inline const rpma_conn_cfg &or_default(const rpma_conn_cfg *cfg) {
@@ -70,6 +68,9 @@ inline const rpma_conn_cfg &or_default(const rpma_conn_cfg *cfg) {
 }
 inline const rpma_srq_cfg &or_default(const rpma_srq_cfg *cfg) {
     return cfg != nullptr ? *cfg : default_srq_cfg;
+}
+inline const rpma_cq_cfg &or_default(const rpma_cq_cfg *cfg) {
+    return cfg != nullptr ? *cfg : default_cq_cfg;
 }
 
 } // namespace rpma

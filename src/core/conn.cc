@@ -10,26 +10,23 @@
 
 using namespace rpma;
 
-rpma_conn::rpma_conn([[maybe_unused]] const rpma_peer &peer, Transport &&transport,
-                     rpma_flush_mode flush_mode)
-    : qp(transport.id->qp), flush_mode_(flush_mode), transport_(std::move(transport)) {
+rpma_conn::rpma_conn(Transport &&transport, rpma_flush_mode flush_mode)
+    : qp(transport.id->qp),
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    // libibverbs reads behind the end of a queue pair whose provider has no extended ones.
-    extended = peer.native_operations(flush_mode) != 0 ? ibv_qp_to_qp_ex(qp) : nullptr;
+      extended(transport.extended),
 #endif
-#ifdef RPMA_NATIVE_FLUSH
-    if (extended == nullptr || extended->wr_flush == nullptr)
-        flush_mode_ = RPMA_FLUSH_MODE_EMULATED;
-#endif
+      flush(flush_mode, transport.flushes_natively(), transport.writes_natively()),
+      max_sge(transport.max_sge), max_read_sge(transport.max_read_sge),
+      transport_(std::move(transport)) {
 }
 
 std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, rpma_peer &peer, Transport &&transport,
                                              rpma_flush_mode flush_mode) {
-    auto conn = make<rpma_conn>(call, peer, std::move(transport), flush_mode);
+    auto conn = make<rpma_conn>(call, std::move(transport), flush_mode);
     if (!conn)
         return nullptr;
-    conn->apply(call, false, 0);
-    if (conn->flush_mode_ == RPMA_FLUSH_MODE_NATIVE)
+    conn->flush.apply(call, false, 0);
+    if (flush_mode == RPMA_FLUSH_MODE_NATIVE && conn->flush.mode() == flush_mode)
         return conn;
     // Also where flushes are native: what the other side states may change that.
     const rpma_mr_local *mr = peer.flush_target().acquire(call, peer);
@@ -75,7 +72,7 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
         return RPMA_CONN_UNDEFINED;
     const rdma_cm_event_type type = event->event;
     const rdma_cm_event seen = *event.get(); // for its line, when it is acknowledged already
-    PrivateData received;
+    Received received;
     const rdma_conn_param &param = event->param.conn;
     const bool brings_data = type == RDMA_CM_EVENT_ESTABLISHED && transport_.received.empty();
     // An event that was taken cannot come again: it counts more than its data.
@@ -126,61 +123,6 @@ rpma_cq *rpma_conn::wait(Call &call) {
         return nullptr;
     }
     return fired->take_event(call) ? fired : nullptr;
-}
-
-void rpma_conn::apply(const Call &call, bool direct_write_to_pmem, uint8_t served) {
-    const bool serves_no_flush = served != 0 && (served & SERVES_FLUSH) == 0;
-    const bool reads = flush_mode_ == RPMA_FLUSH_MODE_EMULATED ||
-                       (flush_mode_ == RPMA_FLUSH_MODE_AUTO && serves_no_flush);
-    if (serves_no_flush && flush_mode_ == RPMA_FLUSH_MODE_NATIVE)
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
-                 "the other side serves no native flush, and this connection was told to flush "
-                 "natively: its flushes will fail");
-    // Whoever states anything has this library, which can be flushed by a read always.
-    const bool is_stated = served != 0 && (reads || !serves_no_flush);
-    if (is_stated)
-        trial_ &= static_cast<uint8_t>(~TRIED);
-    uint32_t types = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
-    if (direct_write_to_pmem)
-        types |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
-    flushes.store(types << (reads ? FLUSH_BY_READ : FLUSH_NATIVELY)
-                        << (is_stated ? 0 : FLUSH_UNTRIED),
-                  std::memory_order_relaxed);
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    const bool serves_atomic_write = served == 0 || (served & SERVES_ATOMIC_WRITE) != 0;
-    writes_natively.store(serves_atomic_write && extended != nullptr &&
-                              extended->wr_atomic_write != nullptr,
-                          std::memory_order_relaxed);
-#endif
-}
-
-// Another thread may have begun them, or changed what is allowed, and then has the last word.
-void rpma_conn::begin_flushes() {
-    constexpr uint32_t TRIED_ONES = (1U << FLUSH_UNTRIED) - 1;
-    uint32_t seen = flushes.load(std::memory_order_relaxed);
-    const uint32_t untried = seen >> FLUSH_UNTRIED;
-    // Without a branch: which side of it the tests take would be up to their threads.
-    static_assert(TRIED == true);
-    trial_ |= static_cast<uint8_t>(untried != 0);
-    flushes.compare_exchange_strong(seen, (seen & TRIED_ONES) | untried,
-                                    std::memory_order_relaxed);
-}
-
-void rpma_conn::explain_flushes(const Call &call) {
-    // This side's own disconnection moves the queue pair to that state, too. So only who comes
-    // first says it, and looked before anybody else went on to disconnect.
-    const bool failed = trial_ == TRIED && has_failed(*qp);
-    if (trial_.fetch_or(EXPLAINED) != TRIED || !failed)
-        return;
-    const bool natively = flush_mode_ != RPMA_FLUSH_MODE_EMULATED;
-    RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
-             "an operation of this connection failed, and the other side did not state that it "
-             "serves %s flushes: if a flush failed, %s",
-             natively ? "native" : "emulated",
-             natively ? "set RPMA_FLUSH=emulated or RPMA_FLUSH_MODE_EMULATED here, or let it "
-                        "state what it serves, if it has direct write to PMem"
-                      : "the other side may be a native release 1.3.0, which needs "
-                        "RPMA_MR_USAGE_READ_SRC for its regions");
 }
 
 const char *rpma::event_text(rpma_conn_event event) {

@@ -11,17 +11,27 @@
 
 using namespace rpma;
 
+namespace {
+
+// Whether connections of peer can be as cfg says, as far as that is known without the network.
+bool check(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+    return check_queues(call, peer, cfg) &&
+           (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
+}
+
+} // namespace
+
 std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &peer,
                                                        const char *addr, const char *port,
                                                        const rpma_conn_cfg &cfg) {
-    if (!check_queues(call, peer, cfg))
+    if (!check(call, peer, cfg))
         return nullptr;
     Names names = resolve_name(call, addr, port, Side::REMOTE);
     if (!names)
         return nullptr;
     const int timeout_ms = cfg.timeout_ms;
     const uint8_t tos = cfg.tos;
-    const rpma_flush_mode flush_mode = peer.choose_flush(call, cfg.flush_mode);
+    const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
     auto transport = try_each_route(
         call, names, addr, port,
         [&](sockaddr *source, sockaddr *destination) -> std::optional<Transport> {
@@ -42,9 +52,9 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
                                                        const rpma_conn_cfg &cfg) {
     CmId id = CmId::incoming(event->id);
     // Refused only now: a request that stayed would keep the descriptor readable for ever.
-    if (!check_queues(call, peer, cfg))
+    if (!check(call, peer, cfg))
         return nullptr;
-    const rpma_flush_mode flush_mode = peer.choose_flush(call, cfg.flush_mode);
+    const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
     auto transport = Transport::create(call, peer, std::move(id), cfg, flush_mode);
     if (!transport)
         return nullptr;

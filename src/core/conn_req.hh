@@ -15,7 +15,7 @@ struct rpma_peer;
 
 struct rpma_conn_req : rpma::Allocated {
     // Resolves addr and port and prepares everything. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM,
-    // RPMA_E_PROVIDER.
+    // RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> outgoing(rpma::Call &call, rpma_peer &peer,
                                                    const char *addr, const char *port,
                                                    const rpma_conn_cfg &cfg);
@@ -40,7 +40,8 @@ struct rpma_conn_req : rpma::Allocated {
 
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
     ibv_qp &qp() const { return *transport_.id->qp; }
-    uint32_t max_sge() const { return transport_.max_sge; } // elements of a work request
+    uint32_t max_sge() const { return transport_.max_sge; } // pieces of a receive
+    const sockaddr_storage &peer_addr() const { return transport_.id->route.addr.dst_storage; }
 
   private:
     bool own_event_channel(rpma::Call &call);

@@ -5,6 +5,8 @@
 
 #include "core/cq.hh"
 
+#include <algorithm>
+
 #include "core/peer.hh"
 
 using namespace rpma;
@@ -14,10 +16,16 @@ namespace {
 // An acknowledgement takes a lock, so it is given for many events at once.
 constexpr unsigned ACKNOWLEDGE_AT = 64;
 
+// Every device has vector 0, whatever its driver says.
+uint32_t number_of_vectors(const ibv_context &device) {
+    return static_cast<uint32_t>(std::max(device.num_comp_vectors, 1));
+}
+
 } // namespace
 
 std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, uint32_t size,
-                                       uint32_t most, ibv_comp_channel *shared) {
+                                       uint32_t most, uint32_t comp_vector,
+                                       ibv_comp_channel *shared) {
     CompChannel own;
     if (shared == nullptr) {
         own = create_comp_channel(call, device);
@@ -25,14 +33,23 @@ std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, uint32_t
             return std::nullopt;
     }
     ibv_comp_channel *channel = shared != nullptr ? shared : own.get();
-    Cq queue = create_cq(call, device, size, most, channel);
+    Cq queue = create_cq(call, device, size, most, comp_vector, channel);
     if (!queue)
         return std::nullopt;
     return rpma_cq(std::move(own), std::move(queue));
 }
 
-std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer, uint32_t size) {
-    auto made = create(call, *peer.pd().context, size, peer.device().max_cqe, nullptr);
+std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
+                                             const rpma_cq_cfg &cfg) {
+    ibv_context &device = *peer.pd().context;
+    const uint32_t vector = cfg.comp_vector, vectors = number_of_vectors(device);
+    if (vector >= vectors) {
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "cfg asks for completion vector %u, and %s has %u, from 0 on", vector,
+                  ibv_get_device_name(device.device), vectors);
+        return nullptr;
+    }
+    auto made = create(call, device, cfg.size, peer.device().max_cqe, vector, nullptr);
     if (!made)
         return nullptr;
     made->of_program_ = true;

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/memory.hh"
+#include "core/config.hh"
 #include "verbs/objects.hh"
 
 struct rpma_peer;
@@ -22,10 +23,11 @@ struct rpma_cq : rpma::Allocated {
     // Creates and arms a queue of size entries on a device that has room for most; without a
     // shared channel it gets its own. Nothing: RPMA_E_PROVIDER.
     static std::optional<rpma_cq> create(rpma::Call &call, ibv_context &device, uint32_t size,
-                                         uint32_t most, ibv_comp_channel *shared);
-    // A queue of the program. nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+                                         uint32_t most, uint32_t comp_vector,
+                                         ibv_comp_channel *shared);
+    // A queue of the program. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_cq> of_program(rpma::Call &call, const rpma_peer &peer,
-                                               uint32_t size);
+                                               const rpma_cq_cfg &cfg);
 
     rpma_cq(rpma_cq &&other) noexcept
         : own_channel_(std::move(other.own_channel_)), queue_(std::move(other.queue_)),

@@ -7,7 +7,6 @@
 
 #include <sys/mman.h>
 
-#include "core/mr.hh"
 #include "core/peer.hh"
 
 namespace rpma {

@@ -13,14 +13,11 @@
 #include <memory>
 #include <pthread.h>
 
-#include "verbs/objects.hh"
+#include "core/mr.hh"
 
 struct rpma_peer;
-struct rpma_mr_local;
 
 namespace rpma {
-
-inline constexpr uint32_t FLUSH_READ_SIZE = 8;
 
 class FlushTarget {
   public:

@@ -7,19 +7,18 @@
 
 #include <cinttypes>
 
-#include "core/descriptor.hh"
+#include "core/flush.hh"
 
 using namespace rpma;
 
-rpma_mr_local::rpma_mr_local(Mr &&registered, int usage_flags)
+rpma_mr_local::rpma_mr_local(Mr &&registered, int usage_flags, uint8_t natively_flushed,
+                             uint8_t served_by_device)
     : addr(reinterpret_cast<uintptr_t>(registered->addr)), lkey(registered->lkey),
-      usage(usage_flags), region(std::move(registered)) {}
+      usage(static_cast<uint8_t>(usage_flags)), natively(natively_flushed),
+      served(served_by_device), region(std::move(registered)) {}
 
-void rpma_mr_local::describe(unsigned char *descriptor) const {
-    descriptor = put_le(descriptor, addr, 8);
-    descriptor = put_le(descriptor, region->length, 8);
-    descriptor = put_le(descriptor, region->rkey, 4);
-    *descriptor = static_cast<unsigned char>(usage);
+Region rpma_mr_local::describe() const {
+    return {addr, region->length, region->rkey, usage};
 }
 
 namespace {
@@ -53,34 +52,28 @@ void rpma_mr_local::advise(Call &call, std::size_t offset, uint32_t len, int adv
                   advice, flags, range.addr, len);
 }
 
-std::unique_ptr<rpma_mr_remote>
-rpma_mr_remote::from_descriptor(Call &call, const unsigned char *descriptor) {
-    const uint64_t addr = get_le(descriptor, 8);
-    const uint64_t size = get_le(descriptor, 8);
-    const uint64_t rkey = get_le(descriptor, 4);
-    const unsigned usage = *descriptor;
-    if (usage == 0) {
+rpma_mr_remote::rpma_mr_remote(const Region &region, uint8_t natively)
+    : addr(region.addr), rkey(region.rkey), flush_ways(region_ways(region.usage, natively)),
+      size(region.size), whole_reads(size < FLUSH_READ_SIZE ? 0 : size - FLUSH_READ_SIZE + 1),
+      usage(region.usage) {}
+
+std::unique_ptr<rpma_mr_remote> rpma_mr_remote::create(Call &call, const Region &region,
+                                                       uint8_t natively) {
+    if (region.usage == 0) {
         RPMA_REJECT(call, "the descriptor has no usage: addr=0x%" PRIx64 ", size=%" PRIu64,
-                    addr, size);
+                    region.addr, region.size);
         return nullptr;
     }
-    if (addr + size < addr) { // no offset into a region wraps
+    if (region.addr + region.size < region.addr) { // no offset into a region wraps
         RPMA_REJECT(call,
                     "the region of the descriptor ends behind the last address: addr=0x%" PRIx64
                     ", size=%" PRIu64,
-                    addr, size);
+                    region.addr, region.size);
         return nullptr;
     }
-    auto mr = make<rpma_mr_remote>(call);
-    if (mr) {
-        mr->addr = addr;
-        mr->rkey = static_cast<uint32_t>(rkey);
-        mr->flush_usage = usage << FLUSH_BY_READ | usage << FLUSH_NATIVELY;
-        mr->size = size;
-        RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, call.function(),
-                 "remote region: addr=0x%" PRIx64 ", size=%" PRIu64 ", rkey=0x%" PRIx32
-                 ", usage=0x%" PRIx32,
-                 mr->addr, mr->size, mr->rkey, mr->usage());
-    }
-    return mr;
+    RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, call.function(),
+             "remote region: addr=0x%" PRIx64 ", size=%" PRIu64 ", rkey=0x%" PRIx32
+             ", usage=0x%x",
+             region.addr, region.size, region.rkey, region.usage);
+    return make<rpma_mr_remote>(call, region, natively);
 }

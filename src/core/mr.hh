@@ -9,20 +9,20 @@
 
 #include "base/memory.hh"
 #include "verbs/objects.hh"
+#include "wire/descriptor.hh"
 
 namespace rpma {
 
-// Where the bits RPMA_MR_USAGE_FLUSH_TYPE_* of flushes stand in a word, by the way these
-// flushes go: as a read or as the device's own operation.
-enum FlushWay : unsigned { FLUSH_BY_READ = 0, FLUSH_NATIVELY = 8 };
+// Bytes that an emulated flush reads, if the region has them.
+inline constexpr uint32_t FLUSH_READ_SIZE = 8;
 
 } // namespace rpma
 
 struct rpma_mr_local : rpma::Allocated {
-    rpma_mr_local(rpma::Mr &&region, int usage);
+    // natively and served as below.
+    rpma_mr_local(rpma::Mr &&region, int usage, uint8_t natively, uint8_t served);
 
-    // Writes MR_DESCRIPTOR_SIZE bytes.
-    void describe(unsigned char *descriptor) const;
+    rpma::Region describe() const;
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     void advise(rpma::Call &call, std::size_t offset, uint32_t len, int advice,
                 uint32_t flags) const;
@@ -33,19 +33,24 @@ struct rpma_mr_local : rpma::Allocated {
     // What every operation needs stands first, copied from the region.
     uint64_t addr;
     uint32_t lkey;
-    int usage;
+    uint8_t usage;    // RPMA_MR_USAGE_*
+    uint8_t natively; // flush types of usage that the device serves natively here
+    uint8_t served;   // by the device: SERVES_*
     rpma::Mr region;
 };
 
 struct rpma_mr_remote : rpma::Allocated {
-    // descriptor has at least MR_DESCRIPTOR_SIZE bytes. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM.
-    static std::unique_ptr<rpma_mr_remote> from_descriptor(rpma::Call &call,
-                                                           const unsigned char *descriptor);
+    // natively: the flush types (usage bits) that may be asked for natively. nullptr:
+    // RPMA_E_INVAL, RPMA_E_NOMEM.
+    static std::unique_ptr<rpma_mr_remote> create(rpma::Call &call, const rpma::Region &region,
+                                                  uint8_t natively);
+
+    rpma_mr_remote(const rpma::Region &region, uint8_t natively);
 
     uint64_t addr;
     uint32_t rkey;
-    uint32_t flush_usage; // RPMA_MR_USAGE_*, once for each FlushWay
+    uint32_t flush_ways; // that the region allows, see FlushWay
     uint64_t size;
-
-    uint32_t usage() const { return flush_usage & 0xff; }
+    uint64_t whole_reads; // offsets below it have FLUSH_READ_SIZE bytes behind them
+    uint8_t usage;        // RPMA_MR_USAGE_*
 };

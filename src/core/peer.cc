@@ -40,11 +40,6 @@ rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     return device;
 }
 
-void warn_without_native_flush(const Call &call, const char *wanted) {
-    RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
-             "%s is not possible here: flushes are emulated", wanted);
-}
-
 // RPMA_FLUSH lets an operator join unlike peers without touching the program.
 rpma_flush_mode operators_choice(const Call &call, bool device_flushes) {
     const char *choice = secure_getenv("RPMA_FLUSH");
@@ -58,7 +53,8 @@ rpma_flush_mode operators_choice(const Call &call, bool device_flushes) {
         return RPMA_FLUSH_MODE_AUTO;
     }
     if (!device_flushes)
-        warn_without_native_flush(call, "RPMA_FLUSH=native");
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
+                 "RPMA_FLUSH=native is not possible here: flushes are emulated");
     return RPMA_FLUSH_MODE_NATIVE;
 }
 
@@ -138,13 +134,30 @@ unsigned rpma_peer::retry_access([[maybe_unused]] const Call &call, unsigned acc
     return access;
 }
 
+namespace {
+
+// The flush types, as usage bits, that the device serves natively on memory of that access.
+uint8_t flushed_natively([[maybe_unused]] unsigned access) {
+    unsigned usage = 0;
+#ifdef RPMA_NATIVE_FLUSH
+    if ((access & IBV_ACCESS_FLUSH_GLOBAL) != 0)
+        usage |= RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    if ((access & IBV_ACCESS_FLUSH_PERSISTENT) != 0)
+        usage |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+#endif
+    return static_cast<uint8_t>(usage);
+}
+
+} // namespace
+
 std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
                                                           std::size_t size, int usage) const {
     unsigned access = access_flags(usage);
     for (;;) {
         ibv_mr *region = ibv_reg_mr(&pd(), ptr, size, access);
         if (region != nullptr)
-            return make<rpma_mr_local>(call, Mr(region), usage);
+            return make<rpma_mr_local>(call, Mr(region), usage, flushed_natively(access),
+                                       served());
         const int error = errno;
         const unsigned next = retry_access(call, access, error);
         if (next == access) {
@@ -159,12 +172,18 @@ std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
     }
 }
 
-rpma_flush_mode rpma_peer::choose_flush(const Call &call, rpma_flush_mode wanted) const {
+rpma_flush_mode rpma_peer::choose_flush(rpma_flush_mode wanted) const {
     if (device_.flush)
         return wanted != RPMA_FLUSH_MODE_AUTO ? wanted : flush_mode_;
-    if (wanted == RPMA_FLUSH_MODE_NATIVE)
-        warn_without_native_flush(call, "RPMA_FLUSH_MODE_NATIVE");
     return RPMA_FLUSH_MODE_EMULATED;
+}
+
+bool rpma_peer::check_native_flush(Call &call) const {
+    if (!device_.flush)
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "cfg asks for RPMA_FLUSH_MODE_NATIVE, and %s has no native flush",
+                  ibv_get_device_name(pd_->context->device));
+    return device_.flush;
 }
 
 uint8_t rpma_peer::served() const {

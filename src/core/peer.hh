@@ -53,7 +53,10 @@ struct rpma_peer : rpma::Allocated {
 
     // How a connection flushes whose configuration says wanted. AUTO: natively, unless the
     // other side states that it does not serve that.
-    rpma_flush_mode choose_flush(const rpma::Call &call, rpma_flush_mode wanted) const;
+    rpma_flush_mode choose_flush(rpma_flush_mode wanted) const;
+
+    // False (RPMA_E_NOSUPP) if the device has no flush.
+    bool check_native_flush(rpma::Call &call) const;
 
     // IBV_QP_EX_WITH_* bits: what queue pairs of this side do by themselves if their
     // connections flush like this. 0: they are plain.

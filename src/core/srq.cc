@@ -5,6 +5,8 @@
 
 #include "core/srq.hh"
 
+#include <algorithm>
+
 #include "core/peer.hh"
 
 using namespace rpma;
@@ -12,7 +14,8 @@ using namespace rpma;
 std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
                                            const rpma_srq_cfg &cfg) {
     const uint32_t max_sge = cfg.max_sge;
-    if (!check_max_sge(call, max_sge, "max_srq_sge", peer.device().max_srq_sge))
+    if (!check_max_sge(call, max_sge, "max_srq_sge",
+                       std::min(peer.device().max_srq_sge, MOST_PIECES)))
         return nullptr;
     uint32_t size = cfg.rq_size;
     Srq queue = create_srq(call, peer.pd(), &size, peer.device().max_srq_wr, max_sge);
@@ -23,7 +26,7 @@ std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
     if (!srq || rcq_size == 0)
         return srq;
     auto rcq =
-        rpma_cq::create(call, *peer.pd().context, rcq_size, peer.device().max_cqe, nullptr);
+        rpma_cq::create(call, *peer.pd().context, rcq_size, peer.device().max_cqe, 0, nullptr);
     if (!rcq)
         return nullptr;
     srq->rcq_.emplace(std::move(*rcq));

@@ -73,8 +73,7 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
     Transport made(std::move(id));
     const rpma_capabilities &device = peer.device();
     const uint32_t max_sge = cfg.max_sge;
-    if (!check_max_sge(call, max_sge, "max_sge",
-                       std::min(device.max_sge, uint32_t{UINT16_MAX})))
+    if (!check_max_sge(call, max_sge, "max_sge", std::min(device.max_sge, MOST_PIECES)))
         return std::nullopt;
     made.max_sge = static_cast<uint16_t>(max_sge);
     made.max_read_sge = static_cast<uint16_t>(std::min(max_sge, device.max_read_sge));
@@ -96,12 +95,32 @@ std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, Cm
         .max_recv_sge = made.max_sge,
         .max_inline_data = std::max<uint32_t>(cfg.inline_size, RPMA_ATOMIC_WRITE_ALIGNMENT),
     };
-    made.qp = peer.create_qp(call, *made.id.get(), capacities,
-                             peer.native_operations(flush_mode), made.cq().queue(),
+    const uint64_t operations = peer.native_operations(flush_mode);
+    made.qp = peer.create_qp(call, *made.id.get(), capacities, operations, made.cq().queue(),
                              receive_cq->queue(), srq != nullptr ? srq->queue() : nullptr);
     if (!made.qp)
         return std::nullopt;
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+    // libibverbs reads behind the end of a queue pair whose provider has no extended ones.
+    made.extended = operations != 0 ? ibv_qp_to_qp_ex(made.id->qp) : nullptr;
+#endif
     return made;
+}
+
+bool Transport::flushes_natively() const {
+#ifdef RPMA_NATIVE_FLUSH
+    return extended != nullptr && extended->wr_flush != nullptr;
+#else
+    return false;
+#endif
+}
+
+bool Transport::writes_natively() const {
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    return extended != nullptr && extended->wr_atomic_write != nullptr;
+#else
+    return false;
+#endif
 }
 
 bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
@@ -118,7 +137,7 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
         borrowed_cq = use(*of_program);
     } else {
         auto main =
-            rpma_cq::create(call, device, main_cq_size(peer, cfg, srq), most, shared.get());
+            rpma_cq::create(call, device, main_cq_size(peer, cfg, srq), most, 0, shared.get());
         if (!main)
             return false;
         own_cq.emplace(std::move(*main));
@@ -139,7 +158,7 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
 }
 
 bool Transport::create_receive_queue(Call &call, uint32_t size, uint32_t most) {
-    auto made = rpma_cq::create(call, *id->verbs, size, most, shared.get());
+    auto made = rpma_cq::create(call, *id->verbs, size, most, 0, shared.get());
     if (made)
         own_rcq.emplace(std::move(*made));
     return made.has_value();

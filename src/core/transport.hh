@@ -11,7 +11,7 @@
 
 #include "core/config.hh"
 #include "core/cq.hh"
-#include "core/private_data.hh"
+#include "core/received.hh"
 #include "verbs/cm.hh"
 
 struct rpma_peer;
@@ -26,10 +26,14 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
 
 struct Transport {
     // Queues and queue pair of peer for id, of a connection that flushes like this. Nothing:
-    // RPMA_E_INVAL, RPMA_E_PROVIDER.
+    // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::optional<Transport> create(Call &call, const rpma_peer &peer, CmId &&id,
                                            const rpma_conn_cfg &cfg,
                                            rpma_flush_mode flush_mode);
+
+    // What the queue pair can do by itself.
+    bool flushes_natively() const;
+    bool writes_natively() const;
 
     // Destroys everything and forgets it, also what the provider refuses.
     void release(Call &call);
@@ -39,9 +43,9 @@ struct Transport {
     // nullptr: receives complete in cq(), or in a queue that the SRQ owns.
     rpma_cq *rcq() const { return own_rcq ? &*own_rcq : borrowed_rcq.get(); }
 
-    PrivateData received; // private data of the other side
-    EventChannel events;  // outgoing requests have none before they connect
-    CompChannel shared;   // only with a shared completion channel
+    Received received;   // private data of the other side
+    EventChannel events; // outgoing requests have none before they connect
+    CompChannel shared;  // only with a shared completion channel
     CmId id;
     CqUse borrowed_cq; // once created there is a main CQ, of the program or the own one
     CqUse borrowed_rcq;
@@ -49,8 +53,11 @@ struct Transport {
     mutable std::optional<rpma_cq> own_cq;
     mutable std::optional<rpma_cq> own_rcq; // only with a receive CQ of the connection
     QueuePair qp;
-    uint16_t max_sge;      // elements of a work request; a device has a few dozen at most
-    uint16_t max_read_sge; // elements that a read may have
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+    ibv_qp_ex *extended; // the same queue pair for what the device does itself, or nullptr
+#endif
+    uint16_t max_sge;      // pieces of local memory of an operation
+    uint16_t max_read_sge; // pieces that a read may have
     uint32_t max_qp_wr;    // operations that a send queue of the device can have
 
   private:

@@ -36,13 +36,13 @@ Pd alloc_pd(Call &call, ibv_context &device) {
 }
 
 Cq create_cq(Call &call, ibv_context &device, uint32_t size, uint32_t most,
-             ibv_comp_channel *channel) {
+             uint32_t comp_vector, ibv_comp_channel *channel) {
     const int entries = static_cast<int>(std::min<uint32_t>(size, INT_MAX));
-    Cq queue(ibv_create_cq(&device, entries, nullptr, channel, 0));
+    Cq queue(ibv_create_cq(&device, entries, nullptr, channel, static_cast<int>(comp_vector)));
     if (!queue)
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
                            limit_advice("cqe", size, "max_cqe", most).chars,
-                           "ibv_create_cq(cqe=%d)", entries);
+                           "ibv_create_cq(cqe=%d, comp_vector=%u)", entries, comp_vector);
     else if (!arm(call, *queue.get()))
         return {};
     return queue;
@@ -74,13 +74,6 @@ void remember(ibv_qp &qp, const Granted &granted) {
 
 Granted granted(const ibv_qp &qp) {
     return std::bit_cast<Granted>(qp.qp_context);
-}
-
-bool has_failed(ibv_qp &qp) {
-    ibv_qp_attr attributes = {};
-    ibv_qp_init_attr initial = {};
-    return ibv_query_qp(&qp, &attributes, IBV_QP_STATE, &initial) == 0 &&
-           attributes.qp_state == IBV_QPS_ERR;
 }
 
 bool arm(Call &call, ibv_cq &queue) {

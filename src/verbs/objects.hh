@@ -43,7 +43,7 @@ using Cq = Owner<CqTraits>;
 // A CQ of size entries whose events go to channel, armed; the device has room for most entries.
 // RPMA_E_PROVIDER.
 Cq create_cq(Call &call, ibv_context &device, uint32_t size, uint32_t most,
-             ibv_comp_channel *channel);
+             uint32_t comp_vector, ibv_comp_channel *channel);
 
 struct CompChannelTraits {
     using Object = ibv_comp_channel;
@@ -68,9 +68,6 @@ struct Granted {
 };
 void remember(ibv_qp &qp, const Granted &granted);
 Granted granted(const ibv_qp &qp);
-
-// Whether an operation failed: the queue pair is in its error state.
-bool has_failed(ibv_qp &qp);
 
 // Has the queue give an event for the next completion. False: RPMA_E_PROVIDER.
 bool arm(Call &call, ibv_cq &queue);

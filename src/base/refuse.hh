@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// export.hh -- what exported functions have in common: refusing arguments, deleting objects
+// refuse.hh -- what exported functions have in common: refusing arguments, deleting objects
 //
 // NULL stops here: behind the exported functions C++ takes references.
 
@@ -52,8 +52,11 @@ template <class T> int delete_anyway(const char *function, T **object) {
 } // namespace rpma
 
 // One condition per line, so that the log names the one that does not hold.
-#define RPMA_REFUSE(condition)                         \
-    do {                                               \
-        if (condition) [[unlikely]]                    \
-            return rpma::refuse(__func__, #condition); \
+#define RPMA_REFUSE(condition) RPMA_REFUSE_AS(__func__, condition, #condition)
+// The same in a function that does the work of an exported one.
+#define RPMA_REFUSE_IN(function, condition) RPMA_REFUSE_AS(function, condition, #condition)
+#define RPMA_REFUSE_AS(function, condition, text) \
+    do {                                          \
+        if (condition) [[unlikely]]               \
+            return rpma::refuse(function, text);  \
     } while (false)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// descriptor.hh -- what goes over the wire: no version, no padding, little-endian
+// descriptor.hh -- descriptors of regions and of peer configurations: no version, no padding,
+// little-endian
 
 #pragma once
 
@@ -9,7 +10,6 @@
 #include <cstdint>
 
 #include "base/call.hh"
-#include "core/config.hh"
 
 namespace rpma {
 
@@ -18,15 +18,32 @@ inline constexpr std::size_t MR_DESCRIPTOR_SIZE = 21;
 // Peer configuration: direct write to PMem and what the device serves (1).
 inline constexpr std::size_t PEER_CFG_DESCRIPTOR_SIZE = 1;
 
+struct Region {
+    uint64_t addr;
+    uint64_t size; // bytes
+    uint32_t rkey;
+    uint8_t usage; // RPMA_MR_USAGE_*
+};
+
+// What a peer configuration states of the device: 0 for nothing, otherwise SERVES with the bits
+// of what the device serves natively.
+inline constexpr uint8_t SERVES = 0xa0;
+inline constexpr uint8_t SERVES_FLUSH = 0x02;
+inline constexpr uint8_t SERVES_ATOMIC_WRITE = 0x04;
+
+constexpr bool is_statement(unsigned byte) {
+    return (byte & ~unsigned{SERVES_FLUSH | SERVES_ATOMIC_WRITE}) == SERVES;
+}
+
 // Releases before 1.4 write 0 or 1 and read 0 as no and every other byte as yes. So without
-// direct write to PMem the byte is 0, whatever the device serves. With it, bit 0 is set; where
-// the bits around those of SERVES_* are SERVES, the byte states what the device serves.
+// direct write to PMem the byte is 0, whatever the device serves. With direct write, bit 0 is
+// set, and the other bits are the statement.
 inline unsigned char put_peer_cfg(bool direct_write_to_pmem, uint8_t served) {
     return direct_write_to_pmem ? static_cast<unsigned char>(1 | served) : 0;
 }
 inline uint8_t served_of(unsigned char byte) {
-    constexpr unsigned ANY = SERVES_FLUSH | SERVES_ATOMIC_WRITE;
-    return (byte & ~ANY) == (1 | SERVES) ? static_cast<uint8_t>(byte & ~1U) : 0;
+    const auto statement = static_cast<uint8_t>(byte & ~1U);
+    return byte != statement && is_statement(statement) ? statement : 0;
 }
 
 // False: RPMA_E_INVAL. More bytes than wanted are fine: the rest is somebody else's.
@@ -50,6 +67,24 @@ inline uint64_t get_le(const unsigned char *&in, std::size_t size) {
     for (std::size_t i = 0; i < size; i++)
         value |= static_cast<uint64_t>(*in++) << (8 * i);
     return value;
+}
+
+// Writes MR_DESCRIPTOR_SIZE bytes, returns the place behind them.
+inline unsigned char *put_region(unsigned char *out, const Region &region) {
+    out = put_le(out, region.addr, 8);
+    out = put_le(out, region.size, 8);
+    out = put_le(out, region.rkey, 4);
+    return put_le(out, region.usage, 1);
+}
+
+// Reads MR_DESCRIPTOR_SIZE bytes.
+inline Region get_region(const unsigned char *in) {
+    Region region;
+    region.addr = get_le(in, 8);
+    region.size = get_le(in, 8);
+    region.rkey = static_cast<uint32_t>(get_le(in, 4));
+    region.usage = *in;
+    return region;
 }
 
 } // namespace rpma

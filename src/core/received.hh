@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// received.hh -- a copy of the private data that came with a connection
+
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "librpma.h"
+
+namespace rpma {
+
+class Received {
+  public:
+    // Copies len bytes, if there are any. False: no memory.
+    bool copy(const void *ptr, uint8_t len) {
+        if (ptr == nullptr || len == 0)
+            return true;
+        bytes_.reset(std::malloc(len));
+        if (!bytes_)
+            return false;
+        std::memcpy(bytes_.get(), ptr, len);
+        len_ = len;
+        return true;
+    }
+
+    bool empty() const { return !bytes_; }
+    // Valid as long as this object, or the one it was moved to, lives.
+    rpma_conn_private_data view() const { return {bytes_.get(), len_}; }
+
+  private:
+    struct Free {
+        void operator()(void *bytes) const { std::free(bytes); }
+    };
+    std::unique_ptr<void, Free> bytes_;
+    uint8_t len_ = 0;
+};
+
+} // namespace rpma

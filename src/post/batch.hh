@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// batch.hh -- operations of one connection, linked as the provider takes them
+//
+// The slots of a batch are linked from the beginning, each to the next one. Adding an operation
+// fills the first free slot. A post ends the list behind the last operation and hands it over;
+// the list stays ended, so that the next post needs no more than one call of the provider,
+// until an addition opens it again. Providers copy what they are given.
+//
+// Thread-safety: one thread at a time.
+
+#pragma once
+
+#include "post/slot.hh"
+
+namespace rpma {
+struct Outcome;
+}
+
+struct rpma_batch : rpma::Allocated {
+    // nullptr: RPMA_E_INVAL, RPMA_E_NOMEM.
+    static std::unique_ptr<rpma_batch> create(rpma::Call &call, rpma_conn &conn,
+                                              uint32_t max_ops);
+
+    // Returns to no operations.
+    void reset();
+    // The free slot, or nullptr, which is logged: the batch is full.
+    rpma::Slot *free_slot(const char *function) {
+        return free_ != limit_ ? free_ : open(function);
+    }
+    // Makes the free slot, which was filled, the last one of the list.
+    void add_slot() { free_ = slot_behind(free_); }
+
+    uint32_t size() const { return number(free_); }
+    uint32_t room() const { return max_ops_ - size(); }
+    rpma::Slot &slot(uint32_t index) const {
+        return *reinterpret_cast<rpma::Slot *>(reinterpret_cast<char *>(slots_.get()) +
+                                               index * slot_size_);
+    }
+    // A slot behind the others, which belongs to no operation.
+    rpma::Slot &scratch() const { return slot(max_ops_); }
+
+    // Posts everything that is left of the list. *posted unless nullptr: operations that the
+    // device took. 0, or the code of the failure, which is logged.
+    int post(const char *function, uint32_t *posted);
+
+    // What a post needs: the list goes to the device as it stands, or it takes post().
+    bool is_ready = false;
+    uint32_t ready_size; // operations of the list, if it is ready
+    ibv_qp *const qp;    // of the connection: a load less for each post
+
+    rpma_conn &conn;
+    rpma::Kinds kinds;
+
+    ibv_send_wr *first() const { return &slots_->wr; }
+    // Reports a ready list that the device did not take whole, and goes on behind it.
+    int settle(const char *function, const rpma::Outcome &outcome, uint32_t *posted);
+
+  private:
+    struct Free {
+        void operator()(void *memory) const { std::free(memory); }
+    };
+    using Slots = std::unique_ptr<rpma::Slot, Free>;
+
+  public:
+    rpma_batch(rpma_conn &connection, uint32_t max_ops, Slots &&slots, std::size_t slot_size);
+
+  private:
+    rpma::Slot *slot_behind(rpma::Slot *slot) const {
+        return reinterpret_cast<rpma::Slot *>(reinterpret_cast<char *>(slot) + slot_size_);
+    }
+    // Operations before a slot.
+    uint32_t number(const void *slot) const {
+        const auto bytes =
+            static_cast<const char *>(slot) - reinterpret_cast<const char *>(slots_.get());
+        return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / slot_size_);
+    }
+    rpma::Slot *open(const char *function);
+    void end();
+    int choose_ways(const char *function);
+
+    rpma::Slot *free_;    // the first free slot
+    rpma::Slot *limit_;   // behind the last slot; of an ended list, the first free slot
+    bool is_ended_;       // so that additions have to open() it
+    uint32_t next_ = 0;   // with which operation the next post begins
+    uint32_t generation_; // of the connection, when the ways of the operations were chosen
+    uint32_t max_ops_;
+    std::size_t slot_size_; // bytes
+    Slots slots_;
+};

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// flush.cc -- export: rpma_flush()
+
+#include "post/flush.hh"
+#include "post/send.hh"
+
+using namespace rpma;
+
+int rpma::refuse_flush(const char *function, const char *prefix, const rpma_conn &conn,
+                       uint32_t region_ways, rpma_flush_type type) {
+    const bool is_persistent = type == RPMA_FLUSH_TYPE_PERSISTENT;
+    // A region that takes such flushes takes them by one of these two ways.
+    const bool has_region = goes(region_ways, BY_READ, type);
+    const bool has_conn =
+        goes(conn.flush.allowed(), BY_READ, type) || goes(conn.flush.allowed(), NATIVELY, type);
+    Call call(function);
+    if (!has_conn)
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "%sthe other side did not say that it has direct write to PMem: apply its "
+                  "peer configuration with rpma_conn_apply_remote_peer_cfg() first",
+                  prefix);
+    else if (!has_region)
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0, "%sthe remote region was not registered with %s",
+                  prefix,
+                  is_persistent ? "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT"
+                                : "RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY");
+    else
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "%sthe other side does not serve %s flushes of this region natively, and the "
+                  "connection flushes in no other way: use RPMA_FLUSH_MODE_AUTO",
+                  prefix, is_persistent ? "persistent" : "visibility");
+    return call.finish();
+}
+
+namespace {
+
+// By a read after the writes; nobody looks at what it brings.
+[[gnu::always_inline]] inline int flush_by_read(const char *function, const rpma_conn &conn,
+                                                const rpma_mr_remote &dst, size_t dst_offset,
+                                                uint32_t len, int flags,
+                                                const void *op_context) {
+    ibv_sge sge = conn.flush_read;
+    sge.length = len;
+    ibv_send_wr wr;
+    describe(wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
+    address(wr, dst, dst_offset);
+    return send(function, conn, wr, sge);
+}
+
+// Every flush but the usual one, which reads 8 bytes.
+[[gnu::noinline]] int flush_otherwise(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
+                                      size_t len, rpma_flush_type type, int flags,
+                                      const void *op_context) {
+    static constexpr char function[] = "rpma_flush";
+    RPMA_REFUSE_IN(function, conn == NULL);
+    RPMA_REFUSE_IN(function, dst == NULL);
+    RPMA_REFUSE_IN(function, flags == 0);
+    RPMA_REFUSE_IN(function,
+                   type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
+    RPMA_REFUSE_IN(function, len > UINT32_MAX);
+    const uint32_t ways = ways_of(function, *conn, dst->flush_ways);
+#ifdef RPMA_NATIVE_FLUSH
+    if (goes(ways, NATIVELY, type)) [[likely]] {
+        ibv_send_wr wr;
+        describe(wr, IBV_WR_FLUSH, 0, signaled(flags), 0, op_context);
+        address(wr, *dst, dst_offset);
+        return send_natively(function, *conn, wr, [&](ibv_qp_ex *qpx) {
+            ibv_wr_flush(qpx, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, len,
+                         native_flush_type(type), IBV_FLUSH_RANGE);
+        });
+    }
+#endif
+    if (!goes(ways, BY_READ, type) && !goes(ways, FALL_BACK, type))
+        return refuse_flush(function, "", *conn, dst->flush_ways, type);
+    RPMA_REFUSE_IN(function, dst_offset >= dst->size);
+    const uint64_t rest = dst->size - dst_offset;
+    return flush_by_read(function, *conn, *dst, dst_offset,
+                         rest < FLUSH_READ_SIZE ? static_cast<uint32_t>(rest) : FLUSH_READ_SIZE,
+                         flags, op_context);
+}
+
+} // namespace
+
+RPMA_POST int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                         size_t len, enum rpma_flush_type type, int flags,
+                         const void *op_context) {
+    if (conn == nullptr || dst == nullptr || flags == 0 || len > UINT32_MAX ||
+        type > RPMA_FLUSH_TYPE_VISIBILITY ||
+        !goes(conn->flush.ways() & dst->flush_ways, BY_READ, type) ||
+        dst_offset >= dst->whole_reads) [[unlikely]]
+        return flush_otherwise(conn, dst, dst_offset, len, type, flags, op_context);
+    return flush_by_read(__func__, *conn, *dst, dst_offset, FLUSH_READ_SIZE, flags, op_context);
+}

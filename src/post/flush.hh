@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// flush.hh -- which way one flush goes
+
+#pragma once
+
+#include "core/conn.hh"
+
+namespace rpma {
+
+// The ways that are open to a flush of a region with region_ways; none: it is refused. The
+// first flush of a connection may open them.
+inline uint32_t ways_of(const char *function, rpma_conn &conn, uint32_t region_ways) {
+    const uint32_t open = conn.flush.ways();
+    return (open != 0 ? open : conn.flush.open(function)) & region_ways;
+}
+
+// What is wrong with a flush that may go no way. prefix is "", or says which operation it is.
+[[gnu::cold, gnu::noinline]] int refuse_flush(const char *function, const char *prefix,
+                                              const rpma_conn &conn, uint32_t region_ways,
+                                              rpma_flush_type type);
+
+#ifdef RPMA_NATIVE_FLUSH
+constexpr uint8_t native_flush_type(rpma_flush_type type) {
+    return type == RPMA_FLUSH_TYPE_PERSISTENT ? IBV_FLUSH_PERSISTENT : IBV_FLUSH_GLOBAL;
+}
+#endif
+
+} // namespace rpma

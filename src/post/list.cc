@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// list.cc -- lists for extended queue pairs
+
+#include "post/list.hh"
+
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+
+#include "post/flush.hh"
+
+namespace rpma {
+
+namespace {
+
+// Such an operation goes by ibv_post_send() even in a list with native ones:
+// ibv_wr_set_sge_list() of rxe takes the length of the first element for that of all
+// (wr_set_sge_list() of rdma-core 56; pull request 1744 mends it).
+bool has_pieces_of(const ibv_send_wr &wr) {
+    return wr.num_sge > 1;
+}
+
+// Gives one operation to an extended queue pair, between ibv_wr_start() and ibv_wr_complete().
+[[gnu::always_inline]] inline void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
+    const uint64_t remote_addr = wr.wr.rdma.remote_addr;
+    const uint32_t rkey = wr.wr.rdma.rkey;
+    [[maybe_unused]] const auto &slot = reinterpret_cast<const Slot &>(wr);
+    qpx->wr_id = wr.wr_id;
+    qpx->wr_flags = wr.send_flags; // rxe tells inline data by the flag alone
+    switch (static_cast<int>(wr.opcode)) {
+#ifdef RPMA_NATIVE_FLUSH
+    case IBV_WR_FLUSH:
+        ibv_wr_flush(qpx, rkey, remote_addr, slot.flush_len,
+                     native_flush_type(static_cast<rpma_flush_type>(slot.flush_type)),
+                     IBV_FLUSH_RANGE);
+        return;
+#endif
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    case IBV_WR_ATOMIC_WRITE:
+        ibv_wr_atomic_write(qpx, rkey, remote_addr, &slot.value);
+        return;
+#endif
+    case IBV_WR_RDMA_READ:
+        ibv_wr_rdma_read(qpx, rkey, remote_addr);
+        break;
+    case IBV_WR_RDMA_WRITE:
+        ibv_wr_rdma_write(qpx, rkey, remote_addr);
+        break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        ibv_wr_rdma_write_imm(qpx, rkey, remote_addr, wr.imm_data);
+        break;
+    case IBV_WR_SEND:
+        ibv_wr_send(qpx);
+        break;
+    default:
+        ibv_wr_send_imm(qpx, wr.imm_data);
+    }
+    if ((wr.send_flags & IBV_SEND_INLINE) != 0 && wr.num_sge == 1)
+        ibv_wr_set_inline_data(qpx, reinterpret_cast<void *>(wr.sg_list->addr),
+                               wr.sg_list->length);
+    else
+        ibv_wr_set_sge_list(qpx, static_cast<std::size_t>(wr.num_sge), wr.sg_list);
+}
+
+// The operations from first up to end, as a whole. wr_complete() of rxe publishes them before
+// it rings the doorbell, whose error is that of a write(); its builders refuse with ENOSPC, and
+// ENOMEM is what other providers say of a full queue. After any other error they may be queued,
+// and count as taken.
+[[gnu::always_inline]] inline Outcome post_run(const rpma_conn &conn, ibv_send_wr *first,
+                                               ibv_send_wr *end) {
+    ibv_qp_ex *const qpx = conn.extended;
+    ibv_wr_start(qpx);
+    for (const ibv_send_wr *wr = first; wr != end; wr = wr->next)
+        give(qpx, *wr);
+    const int result = ibv_wr_complete(qpx);
+    return {result != 0 && is_full(result) ? first : end, result, first, end, true};
+}
+
+// One operation of several pieces, which is not native.
+Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
+    ibv_send_wr *const behind = std::exchange(wr->next, nullptr);
+    ibv_send_wr *bad = wr;
+    const int result = ibv_post_send(conn.qp, wr, &bad);
+    wr->next = behind;
+    const bool is_taken = result == 0 || bad == nullptr;
+    return {is_taken ? behind : wr, result, wr, behind, false};
+}
+
+// Run after run, with what has several pieces between them.
+[[gnu::noinline]] Outcome post_runs(const rpma_conn &conn, ibv_send_wr *first) {
+    Outcome outcome = {first};
+    while (outcome.next != nullptr && outcome.result == 0) {
+        ibv_send_wr *const begin = outcome.next;
+        ibv_send_wr *end = begin;
+        while (end != nullptr && !has_pieces_of(*end))
+            end = end->next;
+        outcome = end == begin ? post_alone(conn, begin) : post_run(conn, begin, end);
+    }
+    return outcome;
+}
+
+} // namespace
+
+Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool has_pieces) {
+    return has_pieces ? post_runs(conn, first) : post_run(conn, first, nullptr);
+}
+
+} // namespace rpma
+
+#endif

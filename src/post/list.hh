@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// list.hh -- a list of slots to the device
+//
+// Nothing is posted twice: after a failure it is known which operations the device has taken,
+// or may have taken.
+
+#pragma once
+
+#include <utility>
+
+#include "post/refused.hh"
+#include "post/slot.hh"
+
+namespace rpma {
+
+// How far a list came.
+struct Outcome {
+    ibv_send_wr *next; // the first operation that the device did not take; nullptr: it took all
+    int result = 0;    // of the call of the provider that failed
+    // The operations that this call was given; end is nullptr at the end of the list.
+    ibv_send_wr *given = nullptr, *end = nullptr;
+    bool natively = false; // it was ibv_wr_complete()
+
+    bool is_good() const { return next == nullptr && result == 0; }
+};
+
+// Of ibv_post_send(), which was given a list and stored bad, or left it alone.
+//
+// siw_post_send() of siw refuses an operation and may yet return the 0 of its doorbell; then
+// bad is that operation. rxe_post_send() and siw_post_send() queue everything, clear bad, and
+// then their doorbell fails.
+inline Outcome plain_outcome(ibv_send_wr *first, ibv_send_wr *bad, int result) {
+    if (result == 0 && (bad == first || bad == nullptr)) [[likely]]
+        return {nullptr};
+    return {bad, result, first, nullptr, false};
+}
+
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+// To an extended queue pair, in one call of the provider unless has_pieces.
+Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool has_pieces);
+#endif
+
+[[gnu::always_inline]] inline Outcome post_list(const rpma_conn &conn, ibv_send_wr *first,
+                                                [[maybe_unused]] const Kinds &kinds) {
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+    if (kinds.has_natives) [[unlikely]]
+        return post_natively(conn, first, kinds.has_pieces);
+#endif
+    ibv_send_wr *bad = first;
+    const int result = ibv_post_send(conn.qp, first, &bad);
+    return plain_outcome(first, bad, result);
+}
+
+// Reports a list that the device did not take without a complaint, and returns the code. number
+// yields the index of a work request in array, also of nullptr, the end of the list.
+template <class Number>
+[[gnu::cold, gnu::noinline]] int report(const char *function, const char *array,
+                                        const rpma_conn &conn, const Outcome &outcome,
+                                        const Number &number) {
+    const bool is_queued = outcome.next == outcome.end;
+    // A plain list is taken up to the operation that is refused, a native run as a whole.
+    const bool is_whole = is_queued || outcome.natively;
+    const ibv_send_wr *first = is_whole ? outcome.given : outcome.next;
+    const Part part = {array, number(first), is_whole ? number(outcome.end) - 1 : number(first),
+                       !is_queued         ? ""
+                       : outcome.natively ? " (may be queued)"
+                                          : " (queued)"};
+    return outcome.natively
+               ? refused_natively(function, *conn.qp, *first, outcome.end, outcome.result, part)
+               : refused_send(function, *conn.qp, *first, outcome.result, part);
+}
+
+} // namespace rpma

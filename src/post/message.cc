@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// message.cc -- exports: sends and receives, one at a time
+
+#include "core/conn_req.hh"
+#include "core/srq.hh"
+#include "post/receive.hh"
+#include "post/send.hh"
+
+using namespace rpma;
+
+namespace {
+
+// A message from one piece of local memory, or from none.
+[[gnu::always_inline]] inline int send_message(const char *function, const rpma_conn &conn,
+                                               ibv_wr_opcode opcode, const rpma_mr_local *src,
+                                               size_t offset, size_t len, int flags,
+                                               uint32_t imm, const void *op_context) {
+    if (src == nullptr) [[unlikely]]
+        return send_empty(function, conn, opcode, carrying(flags), imm, op_context);
+    ibv_sge sge = slice(*src, offset, len);
+    ibv_send_wr wr;
+    describe(wr, opcode, 1, carrying(flags), imm, op_context);
+    wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
+    return send(function, conn, wr, sge);
+}
+
+// Into one piece of local memory, or none for a message without bytes. post is ibv_post_recv()
+// or ibv_post_srq_recv().
+template <class Queue, class Post>
+[[gnu::always_inline]] inline int receive(const char *function, const ReceiveQueue &names,
+                                          Post post, Queue *queue, const rpma_mr_local *dst,
+                                          size_t offset, size_t len, const void *op_context) {
+    ibv_sge sge;
+    ibv_recv_wr wr;
+    wr.wr_id = context_id(op_context);
+    wr.next = nullptr;
+    wr.sg_list = &sge;
+    wr.num_sge = 0;
+    if (dst != nullptr) [[likely]] {
+        sge = slice(*dst, offset, len);
+        wr.num_sge = 1;
+    }
+    ibv_recv_wr *bad;
+    const int result = post(queue, &wr, &bad);
+    return result == 0 ? 0 : refused_receive(function, names, wr, result);
+}
+
+} // namespace
+
+RPMA_POST int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
+                        size_t len, int flags, const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(flags == 0);
+    RPMA_REFUSE(src == NULL && (offset != 0 || len != 0));
+    RPMA_REFUSE(len > UINT32_MAX);
+    return send_message(__func__, *conn, IBV_WR_SEND, src, offset, len, flags, 0, op_context);
+}
+
+RPMA_POST int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src,
+                                 size_t offset, size_t len, int flags, uint32_t imm,
+                                 const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(flags == 0);
+    RPMA_REFUSE(src == NULL && (offset != 0 || len != 0));
+    RPMA_REFUSE(len > UINT32_MAX);
+    return send_message(__func__, *conn, IBV_WR_SEND_WITH_IMM, src, offset, len, flags, imm,
+                        op_context);
+}
+
+RPMA_POST int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
+                        size_t len, const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(dst == NULL && (offset != 0 || len != 0));
+    RPMA_REFUSE(len > UINT32_MAX);
+    return receive(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp, dst, offset, len,
+                   op_context);
+}
+
+RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst,
+                                 size_t offset, size_t len, const void *op_context) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE(dst == NULL);
+    RPMA_REFUSE(len > UINT32_MAX);
+    return receive(__func__, CONN_RECEIVES, ibv_post_recv, &req->qp(), dst, offset, len,
+                   op_context);
+}
+
+RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset,
+                            size_t len, const void *op_context) {
+    RPMA_REFUSE(srq == NULL);
+    RPMA_REFUSE(dst == NULL && (offset != 0 || len != 0));
+    RPMA_REFUSE(len > UINT32_MAX);
+    return receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(), dst, offset, len,
+                   op_context);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// pieces.hh -- local memory in several pieces, and how the log names an operation of an array
+
+#pragma once
+
+#include "post/work_request.hh"
+#include "verbs/text.hh"
+
+namespace rpma {
+
+// An operation as the log names it: of a caller's array, or by itself.
+struct Origin {
+    const char *function;
+    const char *array = nullptr; // name of the caller's array, or nullptr
+    uint32_t index = 0;          // in the array
+
+    // "work[2]: ", or "".
+    Text prefix() const;
+};
+
+// Logs that an operation is not valid. RPMA_E_INVAL.
+[[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] int
+refuse_operation(const Origin &origin, const char *format, ...);
+
+inline constexpr char CONN_PIECES[] = "rpma_conn_cfg_set_max_sge";
+inline constexpr char SRQ_PIECES[] = "rpma_srq_cfg_set_max_sge";
+
+// How many pieces an operation may have, and what the log says about it.
+struct MostPieces {
+    uint32_t most;
+    uint32_t asked;      // by the setting; most is less where the device reads into fewer
+    const char *setting; // the function that asks for more
+};
+
+// Checks the nsge pieces at sgl and writes those that have bytes to sges. Their number; -1: a
+// piece is not valid, which is logged.
+int gather(const Origin &origin, const rpma_sge *sgl, uint32_t nsge, const MostPieces &limit,
+           ibv_sge *sges);
+
+} // namespace rpma
+
+#define RPMA_REFUSE_OPERATION(origin, condition)                     \
+    do {                                                             \
+        if (condition) [[unlikely]]                                  \
+            return rpma::refuse_operation(origin, "%s", #condition); \
+    } while (false)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// receives.cc -- exports: many receives at once
+
+#include <algorithm>
+
+#include "core/conn.hh"
+#include "core/conn_req.hh"
+#include "core/srq.hh"
+#include "post/pieces.hh"
+#include "post/receive.hh"
+
+using namespace rpma;
+
+namespace {
+
+constexpr char ARRAY[] = "receives";
+
+// What a call of the provider gets at once.
+struct Receives {
+    static constexpr uint32_t MOST = 16;
+
+    ibv_recv_wr wrs[MOST];
+    ibv_sge sges[MOST_PIECES];
+    uint32_t used = 0;      // of wrs
+    uint32_t used_sges = 0; // of sges
+};
+
+// Describes one more receive. Nothing is described if it is refused, or, which is no failure
+// (*is_full), if there are not enough elements left for it.
+int add(const Origin &origin, Receives &to, const rpma_receive &receive,
+        const MostPieces &limit, bool *is_full) {
+    RPMA_REFUSE_OPERATION(origin, receive.reserved != 0);
+    RPMA_REFUSE_OPERATION(origin, receive.sgl != NULL && receive.nsge == 0);
+    const bool is_list = receive.nsge != 0;
+    const rpma_sge *pieces = is_list ? receive.sgl : &receive.local;
+    const uint32_t number = is_list ? receive.nsge : 1;
+    if (number <= limit.most && number > MOST_PIECES - to.used_sges) {
+        *is_full = true;
+        return 0;
+    }
+    ibv_sge *const sges = to.sges + to.used_sges;
+    const int used = gather(origin, pieces, number, limit, sges);
+    if (used < 0)
+        return RPMA_E_INVAL;
+    to.wrs[to.used] = {context_id(receive.op_context), nullptr, sges, used};
+    if (to.used > 0)
+        to.wrs[to.used - 1].next = &to.wrs[to.used];
+    to.used++;
+    to.used_sges += static_cast<uint32_t>(used);
+    return 0;
+}
+
+// Posts the receives of an array to a queue by post, ibv_post_recv() or ibv_post_srq_recv().
+template <class Queue, class Post>
+int receive_many(const char *function, const ReceiveQueue &names, Post post, Queue *queue,
+                 const MostPieces &limit, const rpma_receive *receives, uint32_t count,
+                 uint32_t *posted) {
+    uint32_t done = 0;
+    int code = 0;
+    while (code == 0 && done < count) {
+        Receives some;
+        bool is_full = false;
+        while (code == 0 && !is_full && some.used < std::min(count - done, Receives::MOST)) {
+            const uint32_t index = done + some.used;
+            code = add({function, ARRAY, index}, some, receives[index], limit, &is_full);
+        }
+        if (some.used == 0)
+            break;
+        ibv_recv_wr *refused = some.wrs;
+        const int result = post(queue, some.wrs, &refused);
+        if (result == 0) {
+            done += some.used;
+            continue;
+        }
+        done += static_cast<uint32_t>(refused - some.wrs);
+        code = refused_receive(function, names, *refused, result, {ARRAY, done, done});
+    }
+    if (posted != nullptr)
+        *posted = done;
+    return code;
+}
+
+} // namespace
+
+int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, uint32_t count,
+                   uint32_t *posted) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(receives == NULL && count != 0);
+    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp,
+                        {conn->max_sge, conn->max_sge, CONN_PIECES}, receives, count, posted);
+}
+
+int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
+                            uint32_t count, uint32_t *posted) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE(receives == NULL && count != 0);
+    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, &req->qp(),
+                        {req->max_sge(), req->max_sge(), CONN_PIECES}, receives, count, posted);
+}
+
+int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,
+                       uint32_t count, uint32_t *posted) {
+    RPMA_REFUSE(srq == NULL);
+    RPMA_REFUSE(receives == NULL && count != 0);
+    return receive_many(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(),
+                        {srq->max_sge(), srq->max_sge(), SRQ_PIECES}, receives, count, posted);
+}

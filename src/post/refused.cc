@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// refused.cc -- words and codes for posts that failed
+
+#include "post/refused.hh"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "verbs/objects.hh"
+#include "verbs/text.hh"
+
+namespace rpma {
+
+namespace {
+
+// The error number of a post that returned result, 0 if it is none. Most providers return one;
+// cxgb4 returns it negated (c4iw_post_send()), and mthca -1 for every cause
+// (mthca_tavor_post_send()).
+int post_error(int result) {
+    return result == -1 ? 0 : result < 0 ? -result : result;
+}
+
+// Bytes that the provider is to copy while it takes a request.
+uint64_t inline_bytes(const ibv_send_wr &wr) {
+    uint64_t bytes = 0;
+    if ((wr.send_flags & IBV_SEND_INLINE) != 0)
+        for (int i = 0; i < wr.num_sge; i++)
+            bytes += wr.sg_list[i].length;
+    return bytes;
+}
+
+// Notes the failure or the answer. Whether its line has a reader.
+bool note(Call &call, int result, bool is_answer) {
+    return is_answer ? call.answers(RPMA_E_AGAIN, 0)
+                     : call.fails(RPMA_E_PROVIDER, post_error(result));
+}
+
+// What follows a failed post; room is how many operations the queue holds, 0 if not known.
+Text advice(int result, const char *queue, uint32_t room, const char *setting) {
+    Text text;
+    if (post_error(result) == 0)
+        text.add(" failed, the provider gives no reason");
+    if (!is_full(result))
+        return text;
+    text.add("; the %s queue is full", queue);
+    if (room != 0)
+        text.add(", it holds %" PRIu32, room);
+    text.add(": take completions before more is posted, or make it larger with %s()", setting);
+    return text;
+}
+
+Text send_advice(int result, const ibv_qp &qp, uint64_t bytes) {
+    const auto [room, most] = granted(qp);
+    if (bytes <= most)
+        return advice(result, "send", room, "rpma_conn_cfg_set_sq_size");
+    Text text;
+    text.add("; %" PRIu64 " bytes are to go inline, the connection takes %" PRIu32
+             " at most: make it more with rpma_conn_cfg_set_inline_size()",
+             bytes, most);
+    return text;
+}
+
+// "batch[2] to batch[4] (queued): ", "work[2]: ".
+Text part_text(const Part &part) {
+    Text text;
+    if (part.array == nullptr)
+        return text;
+    text.add("%s[%" PRIu32 "]", part.array, part.first);
+    if (part.first != part.last)
+        text.add(" to %s[%" PRIu32 "]", part.array, part.last);
+    text.add("%s: ", part.state);
+    return text;
+}
+
+// Too many inline bytes are asked for first: a provider may say ENOMEM (mlx5) or ENOSPC
+// (wr_set_inline_data() of rxe) as of a full queue.
+bool is_again(const ibv_qp &qp, int result, uint64_t bytes, const Part &part) {
+    return part.is_new() && is_full(result) && bytes <= granted(qp).max_inline_data;
+}
+
+// The first element of a request, or none.
+template <class Request> ibv_sge first_element(const Request &wr) {
+    return wr.num_sge > 0 ? wr.sg_list[0] : ibv_sge{};
+}
+
+} // namespace
+
+// ENOSPC is what the extended queue pairs of rxe say (check_qp_queue_full()).
+bool is_full(int result) {
+    return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
+}
+
+int refused_send(const char *function, const ibv_qp &qp, ibv_send_wr wr, int result,
+                 const Part &part) {
+    Call call(function);
+    const uint64_t bytes = inline_bytes(wr);
+    if (!note(call, result, is_again(qp, result, bytes, part)))
+        return call.finish();
+    const ibv_sge sge = first_element(wr);
+    const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
+    call.log(__FILE__, __LINE__, send_advice(result, qp, bytes).chars,
+             "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
+             ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
+             part_text(part).chars, opcode_text(wr.opcode).chars, wr.wr.rdma.remote_addr,
+             sge.addr, sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+    // Who has a key may use the memory: keys are for debugging only.
+    RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
+             is_send ? 0 : wr.wr.rdma.rkey, sge.lkey);
+    return call.finish();
+}
+
+int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &first,
+                     const ibv_send_wr *end, int result, const Part &part) {
+    uint64_t bytes = 0;
+    for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
+        bytes = std::max(bytes, inline_bytes(*wr));
+    Call call(function);
+    if (note(call, result, is_again(qp, result, bytes, part)))
+        call.log(__FILE__, __LINE__, send_advice(result, qp, bytes).chars,
+                 "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
+                 ", wr_id=0x%" PRIx64 ")",
+                 part_text(part).chars, opcode_text(first.opcode).chars,
+                 first.wr.rdma.remote_addr, first.wr_id);
+    return call.finish();
+}
+
+int refused_receive(const char *function, const ReceiveQueue &queue, ibv_recv_wr wr, int result,
+                    const Part &part) {
+    Call call(function);
+    const ibv_sge sge = first_element(wr);
+    if (note(call, result, part.is_new() && is_full(result)))
+        call.log(__FILE__, __LINE__, advice(result, "receive", 0, queue.setting).chars,
+                 "%s%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")",
+                 part_text(part).chars, queue.post, sge.addr, sge.length, wr.wr_id);
+    return call.finish();
+}
+
+} // namespace rpma

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// rma.cc -- exports: reads, writes and atomic writes, one at a time
+//
+// The usual way of an operation is one condition and one work request. Everything else is out
+// of line, in a function that takes the same arguments: there is the line for each argument
+// that is not valid, and the operation without memory.
+
+#include "post/send.hh"
+
+using namespace rpma;
+
+namespace {
+
+[[gnu::cold, gnu::noinline]] int read_otherwise(rpma_conn *conn, rpma_mr_local *dst,
+                                                size_t dst_offset, const rpma_mr_remote *src,
+                                                size_t src_offset, size_t len, int flags,
+                                                const void *op_context) {
+    static constexpr char function[] = "rpma_read";
+    RPMA_REFUSE_IN(function, conn == NULL);
+    RPMA_REFUSE_IN(function, flags == 0);
+    RPMA_REFUSE_IN(function, dst == NULL && src != NULL);
+    RPMA_REFUSE_IN(function, src == NULL && dst != NULL);
+    RPMA_REFUSE_IN(function, dst == NULL && (dst_offset | src_offset | len) != 0);
+    RPMA_REFUSE_IN(function, len > UINT32_MAX);
+    return send_empty(function, *conn, IBV_WR_RDMA_READ, signaled(flags), 0, op_context);
+}
+
+[[gnu::cold, gnu::noinline]] int write_otherwise(const char *function, ibv_wr_opcode opcode,
+                                                 rpma_conn *conn, rpma_mr_remote *dst,
+                                                 size_t dst_offset, const rpma_mr_local *src,
+                                                 size_t src_offset, size_t len, int flags,
+                                                 uint32_t imm, const void *op_context) {
+    RPMA_REFUSE_IN(function, conn == NULL);
+    RPMA_REFUSE_IN(function, flags == 0);
+    RPMA_REFUSE_IN(function, dst == NULL && src != NULL);
+    RPMA_REFUSE_IN(function, src == NULL && dst != NULL);
+    RPMA_REFUSE_IN(function, dst == NULL && (dst_offset | src_offset | len) != 0);
+    RPMA_REFUSE_IN(function, len > UINT32_MAX);
+    return send_empty(function, *conn, opcode, carrying(flags), imm, op_context);
+}
+
+// With the arguments of the exported function, which need not move for this call.
+[[gnu::cold, gnu::noinline]] int write_otherwise(rpma_conn *conn, rpma_mr_remote *dst,
+                                                 size_t dst_offset, const rpma_mr_local *src,
+                                                 size_t src_offset, size_t len, int flags,
+                                                 const void *op_context) {
+    return write_otherwise("rpma_write", IBV_WR_RDMA_WRITE, conn, dst, dst_offset, src,
+                           src_offset, len, flags, 0, op_context);
+}
+
+} // namespace
+
+RPMA_POST int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t dst_offset,
+                        const struct rpma_mr_remote *src, size_t src_offset, size_t len,
+                        int flags, const void *op_context) {
+    if (conn == nullptr || flags == 0 || dst == nullptr || src == nullptr || len > UINT32_MAX)
+        [[unlikely]]
+        return read_otherwise(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+    ibv_sge sge = slice(*dst, dst_offset, len);
+    ibv_send_wr wr;
+    describe(wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
+    address(wr, *src, src_offset);
+    return send(__func__, *conn, wr, sge);
+}
+
+RPMA_POST int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
+                         const struct rpma_mr_local *src, size_t src_offset, size_t len,
+                         int flags, const void *op_context) {
+    if (conn == nullptr || flags == 0 || dst == nullptr || src == nullptr || len > UINT32_MAX)
+        [[unlikely]]
+        return write_otherwise(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
+    ibv_sge sge = slice(*src, src_offset, len);
+    ibv_send_wr wr;
+    describe(wr, IBV_WR_RDMA_WRITE, 1, carrying(flags), 0, op_context);
+    address(wr, *dst, dst_offset);
+    return send(__func__, *conn, wr, sge);
+}
+
+RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
+                                  size_t dst_offset, const struct rpma_mr_local *src,
+                                  size_t src_offset, size_t len, int flags, uint32_t imm,
+                                  const void *op_context) {
+    if (conn == nullptr || flags == 0 || dst == nullptr || src == nullptr || len > UINT32_MAX)
+        [[unlikely]]
+        return write_otherwise(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, dst, dst_offset, src,
+                               src_offset, len, flags, imm, op_context);
+    ibv_sge sge = slice(*src, src_offset, len);
+    ibv_send_wr wr;
+    describe(wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, carrying(flags), imm, op_context);
+    address(wr, *dst, dst_offset);
+    return send(__func__, *conn, wr, sge);
+}
+
+namespace {
+
+// A write of 8 bytes in one packet, after all reads before it: what stands for an atomic write.
+[[gnu::always_inline]] inline int write_fenced(const char *function, const rpma_conn &conn,
+                                               const rpma_mr_remote &dst, size_t dst_offset,
+                                               ibv_sge bytes, unsigned send_flags,
+                                               const void *op_context) {
+    ibv_send_wr wr;
+    describe(wr, IBV_WR_RDMA_WRITE, 1, send_flags | IBV_SEND_FENCE, 0, op_context);
+    address(wr, dst, dst_offset);
+    return send(function, conn, wr, bytes);
+}
+
+// With bytes of the caller, which the provider copies while it takes the request.
+[[gnu::always_inline]] inline int write_inline(const char *function, const rpma_conn &conn,
+                                               const rpma_mr_remote &dst, size_t dst_offset,
+                                               const char *src, int flags,
+                                               const void *op_context) {
+    const ibv_sge bytes = {reinterpret_cast<uintptr_t>(src), RPMA_ATOMIC_WRITE_ALIGNMENT, 0};
+    return write_fenced(function, conn, dst, dst_offset, bytes,
+                        signaled(flags) | IBV_SEND_INLINE, op_context);
+}
+
+// To a misaligned address, or by the device's own operation.
+[[gnu::noinline]] int atomic_write_otherwise(rpma_conn *conn, rpma_mr_remote *dst,
+                                             size_t dst_offset, const char *src, int flags,
+                                             const void *op_context) {
+    static constexpr char function[] = "rpma_atomic_write";
+    RPMA_REFUSE_IN(function, conn == NULL);
+    RPMA_REFUSE_IN(function, dst == NULL);
+    RPMA_REFUSE_IN(function, src == NULL);
+    RPMA_REFUSE_IN(function, flags == 0);
+    RPMA_REFUSE_IN(function, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
+    if (!check_alignment(function, *conn, dst->addr))
+        return write_inline(function, *conn, *dst, dst_offset, src, flags, op_context);
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    ibv_send_wr wr;
+    describe(wr, IBV_WR_ATOMIC_WRITE, 0, signaled(flags) | IBV_SEND_FENCE, 0, op_context);
+    address(wr, *dst, dst_offset);
+    return send_natively(function, *conn, wr, [&](ibv_qp_ex *qpx) {
+        ibv_wr_atomic_write(qpx, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, src);
+    });
+#else
+    __builtin_unreachable(); // nothing else leads here
+#endif
+}
+
+} // namespace
+
+RPMA_POST int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst,
+                                size_t dst_offset, const char src[8], int flags,
+                                const void *op_context) {
+    if (conn == nullptr || dst == nullptr || src == nullptr || flags == 0 ||
+        dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0 ||
+        dst->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0 || conn->flush.writes_natively())
+        [[unlikely]]
+        return atomic_write_otherwise(conn, dst, dst_offset, src, flags, op_context);
+    return write_inline(__func__, *conn, *dst, dst_offset, src, flags, op_context);
+}
+
+RPMA_POST int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst,
+                                size_t dst_offset, const struct rpma_mr_local *src,
+                                size_t src_offset, int flags, const void *op_context) {
+    RPMA_REFUSE(conn == NULL);
+    RPMA_REFUSE(dst == NULL);
+    RPMA_REFUSE(src == NULL);
+    RPMA_REFUSE(flags == 0);
+    RPMA_REFUSE(dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
+    return write_fenced(__func__, *conn, *dst, dst_offset,
+                        slice(*src, src_offset, RPMA_ATOMIC_WRITE_ALIGNMENT), signaled(flags),
+                        op_context);
+}

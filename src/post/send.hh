@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// send.hh -- one work request to the device
+
+#pragma once
+
+#include "core/conn.hh"
+#include "post/refused.hh"
+#include "post/tuned.hh"
+#include "post/work_request.hh"
+
+namespace rpma {
+
+[[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
+                                       ibv_send_wr &wr) {
+    wr.next = nullptr;
+    ibv_send_wr *bad;
+    const int result = ibv_post_send(conn.qp, &wr, &bad);
+    return result == 0 ? 0 : refused_send(function, *conn.qp, wr, result);
+}
+
+// With one element.
+[[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
+                                       ibv_send_wr &wr, ibv_sge &sge) {
+    wr.sg_list = &sge;
+    return send(function, conn, wr);
+}
+
+// An operation without memory on either side, which the other side may notice all the same.
+[[gnu::noinline]] inline int send_empty(const char *function, const rpma_conn &conn,
+                                        ibv_wr_opcode opcode, unsigned send_flags, uint32_t imm,
+                                        const void *op_context) {
+    ibv_send_wr wr;
+    wr.sg_list = nullptr;
+    describe(wr, opcode, 0, send_flags, imm, op_context);
+    address_nothing(wr);
+    return send(function, conn, wr);
+}
+
+// Whether 8 bytes at a remote address can be written atomically. Where they cannot, each
+// connection warns once: a program that misaligns a region does so with every write.
+inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr) {
+    if (addr % RPMA_ATOMIC_WRITE_ALIGNMENT == 0)
+        return true;
+    if (!conn.warned_of_misalignment.exchange(true))
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, function,
+                 "the remote address is not a multiple of %d: the write may not be atomic",
+                 RPMA_ATOMIC_WRITE_ALIGNMENT);
+    return false;
+}
+
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+// One operation of an extended queue pair, which build() describes. wr says in the log what it
+// was.
+template <class Build>
+[[gnu::always_inline]] inline int send_natively(const char *function, const rpma_conn &conn,
+                                                const ibv_send_wr &wr, const Build &build) {
+    ibv_qp_ex *qpx = conn.extended;
+    ibv_wr_start(qpx);
+    qpx->wr_id = wr.wr_id;
+    qpx->wr_flags = wr.send_flags;
+    build(qpx);
+    const int result = ibv_wr_complete(qpx);
+    return result == 0 ? 0 : refused_natively(function, *conn.qp, wr, nullptr, result);
+}
+#endif
+
+} // namespace rpma

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// slot.cc -- slots of every kind of operation
+
+#include "post/slot.hh"
+
+#include "post/flush.hh"
+#include "post/send.hh"
+
+namespace rpma {
+
+namespace {
+
+// A flush that goes by a read of a few bytes.
+void read_back(const rpma_conn &conn, Slot &slot) {
+    slot.wr.opcode = IBV_WR_RDMA_READ;
+    slot.wr.num_sge = 1;
+    slot.sges[0] = conn.flush_read;
+    slot.sges[0].length = slot.read_len;
+}
+
+int choose_flush_way(const Origin &origin, rpma_conn &conn, Slot &slot,
+                     [[maybe_unused]] Kinds &kinds) {
+    const auto type = static_cast<rpma_flush_type>(slot.flush_type);
+    const uint32_t ways = ways_of(origin.function, conn, slot.flush_ways);
+#ifdef RPMA_NATIVE_FLUSH
+    if (goes(ways, NATIVELY, type)) {
+        slot.wr.opcode = IBV_WR_FLUSH;
+        slot.wr.num_sge = 0;
+        kinds.has_natives = true;
+        return 0;
+    }
+#endif
+    if (!goes(ways, BY_READ, type) && !goes(ways, FALL_BACK, type))
+        return refuse_flush(origin.function, origin.prefix().chars, conn, slot.flush_ways,
+                            type);
+    if (slot.read_len == 0)
+        return refuse_operation(origin, "remote_offset of a flush is behind the region");
+    read_back(conn, slot);
+    return 0;
+}
+
+void choose_write_way([[maybe_unused]] const rpma_conn &conn, Slot &slot,
+                      [[maybe_unused]] Kinds &kinds) {
+    constexpr unsigned INLINE = IBV_SEND_INLINE;
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    if (slot.is_aligned && conn.flush.writes_natively()) {
+        slot.wr.opcode = IBV_WR_ATOMIC_WRITE;
+        slot.wr.num_sge = 0;
+        slot.wr.send_flags &= ~INLINE;
+        kinds.has_natives = true;
+        return;
+    }
+#endif
+    slot.wr.opcode = IBV_WR_RDMA_WRITE;
+    slot.wr.num_sge = 1;
+    slot.wr.send_flags |= INLINE;
+    slot.sges[0] = {reinterpret_cast<uintptr_t>(&slot.value), sizeof(slot.value), 0};
+}
+
+} // namespace
+
+int choose_way(const Origin &origin, rpma_conn &conn, Slot &slot, Kinds &kinds) {
+    if (slot.type == RPMA_WORK_FLUSH)
+        return choose_flush_way(origin, conn, slot, kinds);
+    if (slot.type == RPMA_WORK_ATOMIC_WRITE)
+        choose_write_way(conn, slot, kinds);
+    return 0;
+}
+
+namespace {
+
+int fill_flush(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work,
+               Kinds &kinds) {
+    RPMA_REFUSE_OPERATION(origin, work.remote == NULL);
+    RPMA_REFUSE_OPERATION(origin, work.flush_type != RPMA_FLUSH_TYPE_PERSISTENT &&
+                                      work.flush_type != RPMA_FLUSH_TYPE_VISIBILITY);
+    RPMA_REFUSE_OPERATION(origin, work.flush_len > UINT32_MAX);
+    describe(slot.wr, IBV_WR_RDMA_READ, 0, signaled(work.flags), 0, work.op_context);
+    address(slot.wr, *work.remote, work.remote_offset);
+    slot.flush_len = static_cast<uint32_t>(work.flush_len);
+    slot.flush_type = static_cast<uint8_t>(work.flush_type);
+    slot.flush_ways = work.remote->flush_ways;
+    const uint64_t size = work.remote->size;
+    const uint64_t rest = work.remote_offset < size ? size - work.remote_offset : 0;
+    slot.read_len =
+        static_cast<uint8_t>(rest < FLUSH_READ_SIZE ? rest : uint64_t{FLUSH_READ_SIZE});
+    kinds.has_ways = true;
+    return choose_way(origin, conn, slot, kinds);
+}
+
+int fill_atomic_write(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work,
+                      Kinds &kinds) {
+    RPMA_REFUSE_OPERATION(origin, work.remote == NULL);
+    RPMA_REFUSE_OPERATION(origin, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
+    describe(slot.wr, IBV_WR_RDMA_WRITE, 0, signaled(work.flags) | IBV_SEND_FENCE, 0,
+             work.op_context);
+    address(slot.wr, *work.remote, work.remote_offset);
+    slot.value = work.value;
+    slot.is_aligned = check_alignment(origin.function, conn, work.remote->addr);
+    kinds.has_ways = true;
+    return choose_way(origin, conn, slot, kinds);
+}
+
+// The elements of a read, a write or a message. 0, RPMA_E_INVAL, NO_ELEMENTS.
+int fill_elements(const Origin &origin, const rpma_conn &conn, Slot &slot,
+                  const rpma_work &work, Kinds &kinds, SpareElements *spare) {
+    RPMA_REFUSE_OPERATION(origin, work.sgl != NULL && work.nsge == 0);
+    const bool is_list = work.nsge != 0;
+    const rpma_sge *pieces = is_list ? work.sgl : &work.local;
+    const uint32_t number = is_list ? work.nsge : 1;
+    const MostPieces limit = {work.type == RPMA_WORK_READ ? conn.max_read_sge : conn.max_sge,
+                              conn.max_sge, CONN_PIECES};
+    ibv_sge *sges = slot.sges;
+    if (spare != nullptr && number > 1 && number <= limit.most) {
+        if (number > spare->left)
+            return NO_ELEMENTS;
+        sges = spare->next;
+    }
+    slot.wr.num_sge = gather(origin, pieces, number, limit, sges);
+    if (slot.wr.num_sge < 0)
+        return RPMA_E_INVAL;
+    slot.wr.sg_list = sges;
+    if (slot.wr.num_sge > 1)
+        kinds.has_pieces = true;
+    if (sges != slot.sges) {
+        spare->next += slot.wr.num_sge;
+        spare->left -= static_cast<uint32_t>(slot.wr.num_sge);
+    }
+    return 0;
+}
+
+struct Kind {
+    ibv_wr_opcode opcode;
+    bool has_imm;
+    bool has_remote;
+    bool takes_inline;
+};
+
+// By enum rpma_work_type; the first one is no kind.
+constexpr Kind kinds_of_work[] = {
+    {},
+    {IBV_WR_RDMA_READ, false, true, false},
+    {IBV_WR_RDMA_WRITE, false, true, true},
+    {IBV_WR_RDMA_WRITE_WITH_IMM, true, true, true},
+    {},
+    {},
+    {IBV_WR_SEND, false, false, true},
+    {IBV_WR_SEND_WITH_IMM, true, false, true},
+};
+
+} // namespace
+
+int fill_otherwise(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work,
+                   Kinds &kinds, SpareElements *spare) {
+    RPMA_REFUSE_OPERATION(origin,
+                          work.type < RPMA_WORK_READ || work.type > RPMA_WORK_SEND_WITH_IMM);
+    RPMA_REFUSE_OPERATION(origin, work.reserved0 != 0);
+    RPMA_REFUSE_OPERATION(origin, work.reserved[0] != 0);
+    RPMA_REFUSE_OPERATION(origin, work.reserved[1] != 0);
+    const Kind &kind = kinds_of_work[work.type];
+    if (!has_valid_flags(work.flags, kind.takes_inline ? RPMA_F_INLINE : 0))
+        return refuse_operation(origin, "flags are 0x%x, possible are RPMA_F_COMPLETION_*%s",
+                                static_cast<unsigned>(work.flags),
+                                kind.takes_inline ? " and RPMA_F_INLINE" : "");
+    slot.type = static_cast<uint8_t>(work.type);
+    if (work.type == RPMA_WORK_FLUSH)
+        return fill_flush(origin, conn, slot, work, kinds);
+    if (work.type == RPMA_WORK_ATOMIC_WRITE)
+        return fill_atomic_write(origin, conn, slot, work, kinds);
+
+    if (kind.has_remote) {
+        const bool is_empty = work.nsge == 0 && work.local.mr == nullptr;
+        RPMA_REFUSE_OPERATION(origin, is_empty && work.remote != NULL);
+        RPMA_REFUSE_OPERATION(origin, !is_empty && work.remote == NULL);
+        RPMA_REFUSE_OPERATION(origin, work.remote == NULL && work.remote_offset != 0);
+    }
+    const int code = fill_elements(origin, conn, slot, work, kinds, spare);
+    if (code != 0)
+        return code;
+    describe(slot.wr, kind.opcode, slot.wr.num_sge, carrying(work.flags),
+             kind.has_imm ? work.imm : 0, work.op_context);
+    if (kind.has_remote && work.remote != nullptr)
+        address(slot.wr, *work.remote, work.remote_offset);
+    else
+        address_nothing(slot.wr);
+    return 0;
+}
+
+} // namespace rpma

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// work_request.hh -- work requests, filled with what their opcode reads and nothing else
+//
+// The rest of an ibv_send_wr stays as it is on the stack: clearing 128 bytes would cost more
+// than all that a post does besides.
+
+#pragma once
+
+#include <arpa/inet.h>
+
+#include "core/mr.hh"
+
+namespace rpma {
+
+// RPMA_F_COMPLETION_ALWAYS without the part that every operation has.
+inline unsigned signaled(int flags) {
+    static_assert(IBV_SEND_SIGNALED ==
+                  (RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR));
+    return static_cast<unsigned>(flags) & IBV_SEND_SIGNALED;
+}
+
+// The same, and whether the bytes are to be copied. Only operations that carry bytes away may
+// ask for that: rxe would copy the memory that a read is for (init_send_wqe() of rdma-core 56).
+inline unsigned carrying(int flags) {
+    static_assert(IBV_SEND_INLINE == RPMA_F_INLINE);
+    return static_cast<unsigned>(flags) & (IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+}
+
+inline ibv_sge slice(const rpma_mr_local &mr, std::size_t offset, std::size_t len) {
+    return {mr.addr + offset, static_cast<uint32_t>(len), mr.lkey};
+}
+
+inline uint64_t context_id(const void *op_context) {
+    return reinterpret_cast<uintptr_t>(op_context);
+}
+
+// The list of elements, and what stands behind the request, are given elsewhere. Providers copy
+// the immediate data whatever the opcode is (ibv_cmd_post_send() of libibverbs,
+// rxe_post_send() of rxe).
+inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, unsigned flags,
+                     uint32_t imm, const void *op_context) {
+    wr.wr_id = context_id(op_context);
+    wr.num_sge = num_sge;
+    wr.opcode = opcode;
+    wr.send_flags = flags;
+    wr.imm_data = htonl(imm);
+}
+
+inline void address(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offset) {
+    wr.wr.rdma.remote_addr = mr.addr + offset;
+    wr.wr.rdma.rkey = mr.rkey;
+}
+
+// Of an operation that touches no remote memory. init_send_wqe() of rxe copies the address.
+inline void address_nothing(ibv_send_wr &wr) {
+    wr.wr.rdma = {0, 0};
+}
+
+} // namespace rpma

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// packed.cc -- private data, written and checked
+
+#include "wire/packed.hh"
+
+namespace rpma {
+
+unsigned char *put_header(unsigned char *out, uint32_t regions, bool has_statement,
+                          uint32_t bytes) {
+    *out++ = PACKED;
+    *out++ = PACKED_VERSION;
+    *out++ = static_cast<unsigned char>(regions);
+    *out++ = PACKED_REGION_SIZE;
+    *out++ = has_statement ? PACKED_STATEMENT_SIZE : 0;
+    *out++ = static_cast<unsigned char>(bytes);
+    return out;
+}
+
+unsigned char *put_packed_region(unsigned char *out, const Region &region, uint8_t natively) {
+    out = put_region(out, region);
+    *out++ = natively;
+    return out;
+}
+
+unsigned char *put_statement(unsigned char *out, bool direct_write_to_pmem, uint8_t served) {
+    *out++ = put_peer_cfg(direct_write_to_pmem, served);
+    *out++ = served;
+    return out;
+}
+
+bool Unpacked::read(Call &call, const void *data, std::size_t size) {
+    const auto *in = static_cast<const unsigned char *>(data);
+    if (in == nullptr || size < PACKED_HEADER_SIZE || in[0] != PACKED) {
+        RPMA_REJECT(
+            call, "the private data was not packed by rpma_conn_private_data_pack(): %zu bytes",
+            size);
+        return false;
+    }
+    if (in[1] != PACKED_VERSION) {
+        RPMA_REJECT(call, "the private data has version %u, this library knows version %u",
+                    in[1], PACKED_VERSION);
+        return false;
+    }
+    regions_ = in[2];
+    region_size_ = in[3];
+    statement_size_ = in[4];
+    bytes_size_ = in[5];
+    data_ = in + PACKED_HEADER_SIZE;
+    const std::size_t needed = PACKED_HEADER_SIZE + std::size_t{regions_} * region_size_ +
+                               statement_size_ + bytes_size_;
+    if (size < needed) {
+        RPMA_REJECT(call, "the private data is cut: it has %zu bytes and needs %zu", size,
+                    needed);
+        return false;
+    }
+    if (regions_ != 0 && region_size_ < PACKED_REGION_SIZE) {
+        RPMA_REJECT(call, "a region of the private data has %u bytes, at least %zu are needed",
+                    region_size_, PACKED_REGION_SIZE);
+        return false;
+    }
+    if (statement_size_ != 0 && statement_size_ < PACKED_STATEMENT_SIZE) {
+        RPMA_REJECT(call,
+                    "the statement of the private data has %u bytes, at least %zu are needed",
+                    statement_size_, PACKED_STATEMENT_SIZE);
+        return false;
+    }
+    return true;
+}
+
+} // namespace rpma

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// packed.hh -- private data that say how the two sides use each other's memory
+//
+// Byte by byte:
+//   0xf5     PACKED: no UTF-8 text has this byte, and it is odd, as hardly an address is with
+//            which a bare descriptor begins
+//   1        version; a reader refuses every other one
+//   n        number of regions
+//   r        size of a region, at least 22; a reader skips what it does not know
+//   s        size of the statement, 0 or at least 2; a reader skips what it does not know
+//   b        length of the program's bytes
+//   n * r    regions: the descriptor, and the flush types that may be asked for natively
+//   s        statement: the descriptor of the peer configuration, and what the device serves
+//   b        the program's bytes
+// The network may add zeros behind them.
+
+#pragma once
+
+#include "base/call.hh"
+#include "wire/descriptor.hh"
+
+namespace rpma {
+
+inline constexpr unsigned char PACKED = 0xf5;
+inline constexpr unsigned char PACKED_VERSION = 1;
+inline constexpr std::size_t PACKED_HEADER_SIZE = 6;
+inline constexpr std::size_t PACKED_REGION_SIZE = MR_DESCRIPTOR_SIZE + 1;
+inline constexpr std::size_t PACKED_STATEMENT_SIZE = PEER_CFG_DESCRIPTOR_SIZE + 1;
+
+// Each of these writes its part and returns the place behind it.
+unsigned char *put_header(unsigned char *out, uint32_t regions, bool has_statement,
+                          uint32_t bytes);
+// natively: RPMA_MR_USAGE_FLUSH_TYPE_* bits.
+unsigned char *put_packed_region(unsigned char *out, const Region &region, uint8_t natively);
+unsigned char *put_statement(unsigned char *out, bool direct_write_to_pmem, uint8_t served);
+
+// The parts of packed private data, which are checked to be there.
+class Unpacked {
+  public:
+    // False: RPMA_E_INVAL.
+    bool read(Call &call, const void *data, std::size_t size);
+
+    uint32_t regions() const { return regions_; }
+    Region region(uint32_t index) const { return get_region(place(index)); }
+    uint8_t natively(uint32_t index) const { return place(index)[MR_DESCRIPTOR_SIZE]; }
+    bool has_statement() const { return statement_size_ != 0; }
+    bool direct_write_to_pmem() const { return statement()[0] != 0; }
+    // SERVES_*, 0 if that is not stated.
+    uint8_t served() const { return is_statement(statement()[1]) ? statement()[1] : 0; }
+    const unsigned char *bytes() const { return statement() + statement_size_; }
+    uint32_t bytes_size() const { return bytes_size_; }
+
+  private:
+    const unsigned char *place(std::size_t index) const { return data_ + index * region_size_; }
+    const unsigned char *statement() const { return place(regions_); }
+
+    const unsigned char *data_; // behind the header
+    uint8_t regions_, region_size_, statement_size_, bytes_size_;
+};
+
+} // namespace rpma
