@@ -109,8 +109,9 @@ static bool on_plan(struct server *server) {
 
 static bool on_begin(struct server *server) {
     struct crew *crew = server->session.crew;
-    if (!crew || crew->connected < crew->plan.connections)
+    if (!crew || crew->connected < crew->plan.connections || crew->has_begun)
         return fail("there is nothing to begin") || server_refuse(server);
+    crew->has_begun = true;
     if (crew->operation->is_message && !crew_start(crew, serve_run))
         return server_refuse(server);
     return answer(server, "ok");

@@ -74,6 +74,7 @@ struct crew {
     pthread_mutex_t lock;
     pthread_cond_t gate;
     bool is_open;
+    bool has_begun;           // the server's: its threads, if it needs any, were started
     _Atomic uint64_t waiting; // workers at the gate
 };
 

@@ -9,12 +9,15 @@
 #include "lane.h"
 #include "waiting.h"
 
-static void complete(struct lane *lane, uint64_t now) {
+static bool complete(struct lane *lane, uint64_t now) {
     const struct plan *plan = &lane->crew->plan;
+    if (lane->done == lane->posted)
+        return fail("the server returned a message that it was not sent");
     histogram_add(&lane->worker->histogram, now - lane->started[lane->done % plan->depth]);
     lane->done++;
     lane->worker->under_way--;
     atomic_fetch_add_explicit(&lane->worker->progress, 1, memory_order_relaxed);
+    return true;
 }
 
 // A message of the server: the echo of the oldest message, or the news of more receives.
@@ -23,10 +26,10 @@ static bool handle_receive(struct lane *lane, uint64_t now) {
     bool is_echoed = lane->crew->operation->is_echoed;
     if (is_echoed && plan->verify && !lane_check_reply(lane))
         return false;
-    if (is_echoed)
-        complete(lane, now);
-    else
+    if (!is_echoed)
         lane->allowed += plan_receives(plan) / 2;
+    else if (!complete(lane, now))
+        return false;
     return lane_post_receive(lane, lane->replies++);
 }
 
@@ -40,8 +43,7 @@ static bool handle(struct lane *lane, const struct ibv_wc *wc, uint64_t now) {
     }
     if (lane->crew->operation->is_read && plan->verify && !lane_check_read(lane))
         return false;
-    complete(lane, now);
-    return true;
+    return complete(lane, now);
 }
 
 static bool has_room(const struct lane *lane) {

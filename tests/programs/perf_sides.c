@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// perf_sides.c -- what one side of rpma-perf may do to the other: a server and a client run
+// here over the fakes of the unit tests, and a script plays the other side. Time is the
+// script's, too.
+
+// cmocka's macro fail() wants to be behind these.
+// clang-format off
+#include "client.h"
+#include "failure.h"
+#include "lane.h"
+#include "server.h"
+#include "sides.h"
+#include "waiting.h"
+#include "unit.h"
+// clang-format on
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define GREETING "rpma-perf 1 control 0 0"
+#define NEVER_S 1000 // no test takes so long
+#define ANSWER_MAX 65536
+
+// What the other side does when the tested one waits and has nothing to do.
+struct turn {
+    void (*act)(const struct pollfd *fds, const char *text);
+    const char *text;
+};
+
+static const struct turn *next_turn;
+static _Atomic uint64_t now;
+static char said[ANSWER_MAX], *last_said; // all messages of the tested side
+static unsigned posts_seen;
+static int ep_fd;
+
+// ---- instead of waiting.c ------------------------------------------------------------------
+
+uint64_t now_ns(void) {
+    return now;
+}
+
+uint64_t cpu_ns(void) {
+    return 0;
+}
+
+bool is_stopping(void) {
+    return now > NEVER_S * UINT64_C(1000000000);
+}
+
+bool make_nonblocking(int fd) {
+    return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0;
+}
+
+static void complete(const struct pollfd *fds, uint64_t wr_id, enum ibv_wc_opcode opcode,
+                     size_t length) {
+    struct ibv_wc wc = {.wr_id = wr_id, .opcode = opcode, .byte_len = (uint32_t)length};
+    fake_complete(fake_cq_on(fds[0].fd, 0), &wc);
+}
+
+// The other side's device takes messages, and answers the reads that ask for a sign of life.
+static void look_at_posts(const struct pollfd *fds) {
+    for (; posts_seen < fake_posted_count(); posts_seen++) {
+        const struct fake_post *post = fake_posted(posts_seen);
+        if (post->opcode == IBV_WR_RDMA_READ) {
+            complete(fds, post->wr_id, IBV_WC_RDMA_READ, 0);
+        } else if (post->opcode == IBV_WR_SEND) {
+            last_said = said + strlen(said);
+            memcpy(last_said, (const void *)(uintptr_t)post->sge.addr, post->sge.length);
+            complete(fds, post->wr_id, IBV_WC_SEND, 0);
+        }
+    }
+}
+
+int wait_for(struct pollfd *fds, nfds_t count, int milliseconds) {
+    if (count > 1) // all that a session waits for; its CQ is the first
+        look_at_posts(fds);
+    int ready = poll(fds, count, 0);
+    if (ready > 0)
+        return ready;
+    const struct turn *turn = next_turn;
+    if (turn->act) {
+        next_turn++;
+        turn->act(fds, turn->text);
+    } else {
+        now += (uint64_t)milliseconds * 1000000;
+    }
+    return poll(fds, count, 0);
+}
+
+bool wait_readable(int fd, int milliseconds) {
+    struct pollfd poll = {.fd = fd, .events = POLLIN};
+    return wait_for(&poll, 1, milliseconds) > 0;
+}
+
+// ---- what the other side does --------------------------------------------------------------
+
+static void request(const struct pollfd *fds, const char *text) {
+    ep_fd = fds[0].fd;
+    fake_cm_event(ep_fd, RDMA_CM_EVENT_CONNECT_REQUEST, text, (uint8_t)(strlen(text) + 1));
+}
+
+static uint64_t session_number(const char *text) {
+    const char *found = strstr(text, "session=");
+    return found ? strtoull(found + strlen("session="), NULL, 10) : 0;
+}
+
+static void request_data(const struct pollfd *fds, const char *text) {
+    char greeting[56];
+    (void)fds;
+    (void)text;
+    snprintf(greeting, sizeof(greeting), "rpma-perf 1 data %lu 0",
+             (unsigned long)session_number(said));
+    fake_cm_event(ep_fd, RDMA_CM_EVENT_CONNECT_REQUEST, greeting, sizeof(greeting));
+}
+
+static void establish(const struct pollfd *fds, const char *text) {
+    fake_cm_event(fds[0].fd, RDMA_CM_EVENT_ESTABLISHED, text,
+                  text ? (uint8_t)(strlen(text) + 1) : 0);
+}
+
+// Into the receive of messages, which was posted before all others.
+static void say(const struct pollfd *fds, const char *text) {
+    const struct fake_call *receive = fake_nth("ibv_post_recv", 1);
+    memcpy((void *)(uintptr_t)receive->recv.sge.addr, text, strlen(text));
+    complete(fds, receive->recv.wr_id, IBV_WC_RECV, strlen(text));
+}
+
+static void leave(const struct pollfd *fds, const char *text) {
+    (void)text;
+    fake_cm_event(fds[1].fd, RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
+}
+
+// ---- running one side ----------------------------------------------------------------------
+
+static int redirect(int fd, FILE *file) {
+    int kept = dup(fd);
+    assert_true(kept >= 0 && dup2(fileno(file), fd) == fd);
+    return kept;
+}
+
+// The exit status; what it printed and complained of goes to text.
+static int run(int (*side)(struct options *options), struct options *options,
+               const struct turn *turns, char *text, size_t size) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    next_turn = turns;
+    now = 0;
+    memset(said, 0, sizeof(said));
+    last_said = said;
+    posts_seen = 0;
+    failure_forget();
+    fflush(stdout);
+    int out = redirect(STDOUT_FILENO, file), err = redirect(STDERR_FILENO, file);
+    int status = side(options);
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    close(out);
+    close(err);
+    rewind(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+    return status;
+}
+
+static int server_side(struct options *options) {
+    return run_server(options);
+}
+
+static void expect_server(const struct turn *turns, int status, const char *line) {
+    struct options options = {
+        .is_server = true, .address = "192.168.0.1", .port = "7204", .once = true};
+    char text[4096];
+    int found = run(server_side, &options, turns, text, sizeof(text));
+    if (!strstr(text, line))
+        fail_msg("no \"%s\" in:\n%s", line, text);
+    assert_int_equal(found, status);
+}
+
+static const struct plan a_write = {
+    .size = 8, .depth = 1, .batch = 1, .elements = 1, .connections = 1, .threads = 1};
+
+static const char *plan_text(const char *operation, uint64_t depth) {
+    static char texts[4][1024];
+    static unsigned next;
+    static struct message message;
+    struct plan plan = a_write;
+    plan.depth = depth;
+    while (strcmp(operations[plan.operation].name, operation) != 0)
+        plan.operation++;
+    message_begin(&message, "plan");
+    plan_add_to(&plan, &message);
+    char *text = texts[next++ % LENGTH(texts)];
+    memcpy(text, message.text, message.length);
+    text[message.length] = '\0';
+    return text;
+}
+
+#define ENTERS             \
+    {request, GREETING}, { \
+        establish          \
+    }
+
+// ---- the tests -----------------------------------------------------------------------------
+
+static void a_load_begins_once(void **state) {
+    const struct turn turns[] = {ENTERS,           {say, plan_text("ping-pong", 1)},
+                                 {request_data},   {establish},
+                                 {say, "begin\n"}, {say, "begin\n"},
+                                 {leave},          {NULL}};
+    (void)state;
+    expect_server(turns, EXIT_SUCCESS, "refused: there is nothing to begin");
+    assert_non_null(strstr(said, "\nok\nrefused\nreason=there is nothing to begin\n"));
+}
+
+// More echoes than messages end the run; what is under way would be less than nothing.
+static void an_echo_too_many_ends_the_run(void **state) {
+    const struct limits limits = {.count = 1};
+    struct plan plan = a_write;
+    struct rpma_peer *peer;
+    struct memory memory;
+    struct rpma_conn_req *request = NULL;
+    (void)state;
+    plan.depth = 4;
+    while (!operations[plan.operation].is_echoed)
+        plan.operation++;
+    failure_forget();
+    MUST(rpma_peer_new(fake_context(0), &peer));
+    assert_true(memory_allocate(&memory, lane_memory_size(&plan)));
+    struct crew *crew = crew_new(&plan, peer, lane_queues(&plan), &memory, true,
+                                 RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
+    assert_non_null(crew);
+    struct rpma_conn_cfg *cfg = crew_next_cfg(crew, lane_queues(&plan));
+    struct lane *lane = &crew->lanes[0];
+    MUST(rpma_conn_req_new(peer, "192.168.0.1", "7204", cfg, &request));
+    MUST(rpma_conn_req_connect(&request, NULL, &lane->link.conn));
+    MUST(rpma_conn_cfg_delete(&cfg));
+    assert_true(lane_prepare(lane));
+    crew->limits = &limits;
+    crew_open_gate(crew);
+    struct ibv_wc wc = {.wr_id = (uintptr_t)lane, .opcode = IBV_WC_RECV, .byte_len = 8};
+    int fd;
+    MUST(rpma_cq_get_fd(lane->worker->cq, &fd));
+    fake_complete(fake_cq_on(fd, 0), &wc);
+    fake_complete(fake_cq_on(fd, 0), &wc);
+    fake_fail_from("ibv_poll_cq", 2, EIO); // or it would look for completions for ever
+    load_run(lane->worker);
+    assert_string_equal(failure(), "the server returned a message that it was not sent");
+    assert_false(lane->worker->is_done);
+    fake_faults_off();
+    crew_delete(crew);
+    MUST(rpma_peer_delete(&peer));
+}
+
+static void wake(int number) {
+    (void)number;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_load_begins_once),
+        TEST(an_echo_too_many_ends_the_run),
+    };
+    const struct sigaction waking = {.sa_handler = wake}; // without SA_RESTART: it ends waits
+    sigaction(WAKE_SIGNAL, &waking, NULL);
+    const char *trouble = fake_hook_allocator();
+    if (trouble) {
+        fprintf(stderr, "%s\n", trouble);
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
