@@ -8,6 +8,8 @@
 #include "server.h"
 #include "waiting.h"
 
+#include <sys/random.h>
+
 bool server_refuse(struct server *server) {
     server->is_busy = false;
     message_begin(&server->session.control.out, "refused");
@@ -58,7 +60,11 @@ static bool say_ready(struct server *server) {
     unsigned char bytes[256];
     size_t size;
     message_begin(out, "ready");
-    message_add_number(out, "session", ++server->session_number);
+    // By it a connection of the load is known for this client's: nobody else may guess it.
+    if (getrandom(&server->session_number, sizeof(server->session_number), 0) !=
+        sizeof(server->session_number))
+        return fail("no random number");
+    message_add_number(out, "session", server->session_number);
     if (!succeeds(rpma_mr_get_descriptor_size(server->session.crew->mr, &size),
                   "no descriptor"))
         return false;

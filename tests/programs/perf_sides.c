@@ -218,6 +218,16 @@ static void a_load_begins_once(void **state) {
     assert_non_null(strstr(said, "\nok\nrefused\nreason=there is nothing to begin\n"));
 }
 
+static void nobody_guesses_a_session(void **state) {
+    const struct turn turns[] = {
+        ENTERS, {say, plan_text("write", 1)}, {say, plan_text("write", 1)}, {leave}, {NULL}};
+    (void)state;
+    expect_server(turns, EXIT_FAILURE, "closed the connection"); // in the middle of a load
+    uint64_t first = session_number(said), second = session_number(last_said);
+    assert_true(first != second);
+    assert_true(first >> 32 && second >> 32); // of 64 random bits
+}
+
 // More echoes than messages end the run; what is under way would be less than nothing.
 static void an_echo_too_many_ends_the_run(void **state) {
     const struct limits limits = {.count = 1};
@@ -264,6 +274,7 @@ static void wake(int number) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_load_begins_once),
+        TEST(nobody_guesses_a_session),
         TEST(an_echo_too_many_ends_the_run),
     };
     const struct sigaction waking = {.sa_handler = wake}; // without SA_RESTART: it ends waits
