@@ -87,6 +87,9 @@ static bool make_crew(struct server *server, const struct plan *plan) {
     if (memory.ptr && memory.size < size)
         return fail("%s has %zu bytes, these settings need %lu", server->options->memory,
                     memory.size, size);
+    if (!memory.ptr && size > server->options->limit)
+        return fail("these settings need %lu bytes of memory, the server's --limit is %lu",
+                    size, server->options->limit);
     if (!memory.ptr && !memory_allocate(&memory, size))
         return false;
     memory.size = size;

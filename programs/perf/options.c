@@ -14,15 +14,14 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: rpma-perf --server [OPTION]... ADDRESS\n"
-    "       rpma-perf [OPTION]... ADDRESS    (the client; ADDRESS is the "
-    "server's)\n"
-    "  -s, --server            serve one client after the other\n"
+    "usage: rpma-perf [--server] [OPTION]... ADDRESS    (ADDRESS is the server's)\n"
+    "  -s, --server            serve one client after the other, do not measure\n"
     "  -p, --port PORT         of the server (7204)\n"
     "  -m, --memory PATH       server: use, and overwrite, a file or a device "
     "DAX\n"
     "      --direct-write      server: states direct write to PATH; see "
     "rpma-perf(1)\n"
+    "      --limit BYTES       server: of DRAM, the most that a client gets (1 GiB)\n"
     "  -1, --once              server: end after one client\n"
     "  -o, --operation LIST    write, read, flush-visibility, "
     "flush-persistent, send,\n"
@@ -53,6 +52,7 @@ static const struct option long_options[] = {
     {"port", required_argument, NULL, 'p'},
     {"memory", required_argument, NULL, 'm'},
     {"direct-write", no_argument, NULL, 'W'},
+    {"limit", required_argument, NULL, 'M'},
     {"once", no_argument, NULL, '1'},
     {"operation", required_argument, NULL, 'o'},
     {"size", required_argument, NULL, 'b'},
@@ -202,6 +202,9 @@ static void read_option(struct options *options, int letter) {
     case 'W':
         options->direct_write = true;
         break;
+    case 'M':
+        options->limit = number(letter, optarg, SLOT_ALIGNMENT, UINT64_C(1) << 40);
+        break;
     case '1':
         options->once = true;
         break;
@@ -221,10 +224,10 @@ static void read_option(struct options *options, int letter) {
 
 // Those that are only for one side: the server takes all settings from the client.
 static bool is_for_server(int letter) {
-    return strchr("sp1mW", letter) != NULL;
+    return strchr("sp1mMW", letter) != NULL;
 }
 static bool is_for_client(int letter) {
-    return !strchr("s1mW", letter);
+    return !strchr("s1mMW", letter);
 }
 
 static void check_side(const struct options *options, const bool *is_given) {
@@ -238,6 +241,8 @@ static void check_side(const struct options *options, const bool *is_given) {
     }
     if (options->direct_write && !options->memory)
         refuse("--direct-write states something about persistent memory: give --memory, too");
+    if (options->memory && is_given['M'])
+        refuse("--limit is for DRAM: with --memory, the size of PATH is the limit");
 }
 
 // An atomic write has its own size.
@@ -274,6 +279,7 @@ static void complete(struct options *options, const bool *is_given) {
 
 struct options options_read(int argc, char *argv[]) {
     struct options options = {.port = "7204",
+                              .limit = UINT64_C(1) << 30,
                               .limits = {.warmup = 100, .duration_ns = UINT64_C(3000000000)}};
     bool is_given[128] = {false};
     static char name[] = "rpma-perf"; // for the lines of getopt_long()

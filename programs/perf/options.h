@@ -16,6 +16,7 @@ struct options {
     const char *port;
     const char *memory; // path; NULL: DRAM
     bool direct_write;  // to this memory
+    uint64_t limit;     // of the memory that a client may ask for, without a path
     bool once;
     bool json;
     uint64_t operations[OPERATION_COUNT];

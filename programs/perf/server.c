@@ -154,8 +154,9 @@ static bool start(struct server *server) {
         return false;
     side_describe(&server->self, session->device,
                   options->memory ? server->memory.kind : "dram");
-    printf("listening on %s port %s: device %s, memory %s%s\n", options->address, options->port,
-           session->device, server->self.memory,
+    printf("listening on %s port %s: device %s, memory %s%s%s\n", options->address,
+           options->port, session->device, server->self.memory,
+           options->memory ? " that any client may overwrite" : "",
            options->direct_write ? ", direct write stated" : "");
     fflush(stdout);
     return true;

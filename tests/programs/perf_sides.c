@@ -173,8 +173,11 @@ static int server_side(struct options *options) {
 }
 
 static void expect_server(const struct turn *turns, int status, const char *line) {
-    struct options options = {
-        .is_server = true, .address = "192.168.0.1", .port = "7204", .once = true};
+    struct options options = {.is_server = true,
+                              .address = "192.168.0.1",
+                              .port = "7204",
+                              .limit = 2 * SLOT_ALIGNMENT,
+                              .once = true};
     char text[4096];
     int found = run(server_side, &options, turns, text, sizeof(text));
     if (!strstr(text, line))
@@ -218,6 +221,16 @@ static void a_load_begins_once(void **state) {
     assert_non_null(strstr(said, "\nok\nrefused\nreason=there is nothing to begin\n"));
 }
 
+static void memory_has_a_limit(void **state) {
+    const struct turn turns[] = {
+        ENTERS, {say, plan_text("write", 2)}, {say, plan_text("write", 3)}, {leave}, {NULL}};
+    (void)state;
+    expect_server(turns, EXIT_SUCCESS, "refused: these settings need 12288 bytes");
+    assert_int_equal(strncmp(said, "ready\n", 6), 0);
+    assert_non_null(strstr(said, "\nrefused\nreason=these settings need 12288 bytes of memory, "
+                                 "the server's --limit is 8192\n"));
+}
+
 static void nobody_guesses_a_session(void **state) {
     const struct turn turns[] = {
         ENTERS, {say, plan_text("write", 1)}, {say, plan_text("write", 1)}, {leave}, {NULL}};
@@ -226,6 +239,27 @@ static void nobody_guesses_a_session(void **state) {
     uint64_t first = session_number(said), second = session_number(last_said);
     assert_true(first != second);
     assert_true(first >> 32 && second >> 32); // of 64 random bits
+}
+
+// The file that clients write to is named as theirs before the first of them comes.
+static int server_with_file(struct options *options) {
+    char path[] = "/tmp/rpma-perf-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && ftruncate(fd, SLOT_ALIGNMENT) == 0);
+    options->memory = path;
+    int status = run_server(options);
+    close(fd);
+    unlink(path);
+    return status;
+}
+
+static void a_file_is_said_to_be_the_clients(void **state) {
+    const struct turn turns[] = {ENTERS, {leave}, {NULL}};
+    struct options options = {.address = "192.168.0.1", .port = "7204", .once = true};
+    char text[4096];
+    (void)state;
+    assert_int_equal(run(server_with_file, &options, turns, text, sizeof(text)), EXIT_SUCCESS);
+    assert_non_null(strstr(text, ", memory file that any client may overwrite\n"));
 }
 
 // More echoes than messages end the run; what is under way would be less than nothing.
@@ -274,7 +308,9 @@ static void wake(int number) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_load_begins_once),
+        TEST(memory_has_a_limit),
         TEST(nobody_guesses_a_session),
+        TEST(a_file_is_said_to_be_the_clients),
         TEST(an_echo_too_many_ends_the_run),
     };
     const struct sigaction waking = {.sa_handler = wake}; // without SA_RESTART: it ends waits

@@ -66,6 +66,10 @@ REFUSED = [
     (["--once", "host"], "is for the server"),
     (["--direct-write", "host"], "is for the server"),
     (["--server", "--direct-write", "host"], "give --memory"),
+    (["--limit", "8192", "host"], "is for the server"),
+    (["--server", "--limit", "4095", "host"], "--limit"),
+    (["--server", "--limit", "1099511627777", "host"], "--limit"),
+    (["--server", "--limit", "8192", "--memory", "file", "host"], "--limit is for DRAM"),
     *((["--server", *option, "host"], "is for the client") for option in
       (["--operation", "write"], ["--size", "8"], ["--depth", "2"], ["--batch", "2"],
        ["--prepared"], ["--elements", "2"], ["--inline", "8"], ["--connections", "2"],
