@@ -126,6 +126,11 @@ static bool on_begin(struct server *server) {
     return answer(server, "ok");
 }
 
+// The client is there: with nothing from it for long, the server gives it up.
+static bool on_alive(struct server *server) {
+    return answer(server, "ok");
+}
+
 static bool on_measure(struct server *server) {
     server->cpu_before = cpu_ns();
     return answer(server, "ok");
@@ -165,8 +170,8 @@ bool server_answer(struct server *server) {
         const char *word;
         bool (*perform)(struct server *server);
     } words[] = {
-        {"hello", say_hello},    {"plan", on_plan}, {"begin", on_begin},
-        {"measure", on_measure}, {"stop", on_stop},
+        {"hello", say_hello},    {"plan", on_plan},   {"begin", on_begin},
+        {"measure", on_measure}, {"alive", on_alive}, {"stop", on_stop},
     };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (message_is(&server->session.control.in, words[i].word))

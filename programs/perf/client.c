@@ -97,7 +97,7 @@ static bool watch(struct client *client, bool (*is_reached)(const struct crew *c
                   bool ends_early) {
     struct session *session = &client->session;
     struct crew *crew = session->crew;
-    uint64_t began = now_ns(), moved = began, last = 0;
+    uint64_t began = now_ns(), moved = began, spoke = began, last = 0;
     while (!is_reached(crew)) {
         enum news news = session_wait(session, TICK_MS);
         uint64_t now = now_ns(), progress = progress_of(crew);
@@ -112,6 +112,11 @@ static bool watch(struct client *client, bool (*is_reached)(const struct crew *c
         if (progress != last)
             moved = now;
         last = progress;
+        if (now - spoke > (uint64_t)BEAT_MS * 1000000) {
+            if (!client_ask(client, "alive", "ok"))
+                return false;
+            spoke = now;
+        }
         if (now - moved > (uint64_t)PATIENCE_MS * 1000000)
             return fail("no operation completed for %d s", PATIENCE_MS / 1000);
         progress_show(crew->operation->name, crew->plan.size, progress,

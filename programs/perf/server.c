@@ -56,6 +56,7 @@ static bool on_request(struct server *server) {
     if (!is_open)
         return server_refuse(server);
     crew->connected++;
+    server->heard = now_ns();
     return true;
 }
 
@@ -63,11 +64,16 @@ static bool on_request(struct server *server) {
 static bool serve_client(struct server *server) {
     struct session *session = &server->session;
     server->is_busy = false;
+    server->heard = now_ns();
     for (;;) {
-        switch (session_wait(session, IDLE_MS)) {
+        uint64_t silent_ms = (now_ns() - server->heard) / 1000000;
+        if (silent_ms >= IDLE_MS)
+            return fail("the client has said nothing for %d s", IDLE_MS / 1000);
+        switch (session_wait(session, IDLE_MS - (int)silent_ms)) {
         case NEWS_MESSAGE:
             if (!server_answer(server))
                 return false;
+            server->heard = now_ns();
             break;
         case NEWS_REQUEST:
             if (!on_request(server))

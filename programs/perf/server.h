@@ -16,7 +16,8 @@ struct server {
     struct side self;
     uint64_t session_number;
     uint64_t cpu_before;
-    bool is_busy; // from a plan to its result
+    uint64_t heard; // when the client, not only its device, said something or connected
+    bool is_busy;   // from a plan to its result
 };
 
 // Performs what the client's message asks for, and answers it. False: the client is lost.

@@ -30,10 +30,13 @@
 struct turn {
     void (*act)(const struct pollfd *fds, const char *text);
     const char *text;
+    const char *after; // the word that was said last before it; NULL: any
+    bool takes_time;   // until that word is said; otherwise it is only a matter of threads
 };
 
 static const struct turn *next_turn;
 static _Atomic uint64_t now;
+static bool is_interrupted;
 static char said[ANSWER_MAX], *last_said; // all messages of the tested side
 static unsigned posts_seen;
 static int ep_fd;
@@ -49,7 +52,7 @@ uint64_t cpu_ns(void) {
 }
 
 bool is_stopping(void) {
-    return now > NEVER_S * UINT64_C(1000000000);
+    return is_interrupted || now > NEVER_S * UINT64_C(1000000000);
 }
 
 bool make_nonblocking(int fd) {
@@ -76,6 +79,10 @@ static void look_at_posts(const struct pollfd *fds) {
     }
 }
 
+static bool is_due(const struct turn *turn) {
+    return turn->act && (!turn->after || !strncmp(last_said, turn->after, strlen(turn->after)));
+}
+
 int wait_for(struct pollfd *fds, nfds_t count, int milliseconds) {
     if (count > 1) // all that a session waits for; its CQ is the first
         look_at_posts(fds);
@@ -83,9 +90,11 @@ int wait_for(struct pollfd *fds, nfds_t count, int milliseconds) {
     if (ready > 0)
         return ready;
     const struct turn *turn = next_turn;
-    if (turn->act) {
+    if (is_due(turn)) {
         next_turn++;
         turn->act(fds, turn->text);
+    } else if (turn->act && !turn->takes_time) {
+        return poll(fds, count, -1);
     } else {
         now += (uint64_t)milliseconds * 1000000;
     }
@@ -130,9 +139,21 @@ static void say(const struct pollfd *fds, const char *text) {
     complete(fds, receive->recv.wr_id, IBV_WC_RECV, strlen(text));
 }
 
+static void pause_50_s(const struct pollfd *fds, const char *text) {
+    (void)fds;
+    (void)text;
+    now += UINT64_C(50000000000);
+}
+
 static void leave(const struct pollfd *fds, const char *text) {
     (void)text;
     fake_cm_event(fds[1].fd, RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
+}
+
+static void interrupt(const struct pollfd *fds, const char *text) {
+    (void)fds;
+    (void)text;
+    is_interrupted = true;
 }
 
 // ---- running one side ----------------------------------------------------------------------
@@ -150,6 +171,7 @@ static int run(int (*side)(struct options *options), struct options *options,
     assert_non_null(file);
     next_turn = turns;
     now = 0;
+    is_interrupted = false;
     memset(said, 0, sizeof(said));
     last_said = said;
     posts_seen = 0;
@@ -241,6 +263,22 @@ static void nobody_guesses_a_session(void **state) {
     assert_true(first >> 32 && second >> 32); // of 64 random bits
 }
 
+static void a_silent_client_is_given_up(void **state) {
+    const struct turn turns[] = {ENTERS, {say, "hello\n"}, {NULL}};
+    (void)state;
+    expect_server(turns, EXIT_FAILURE, "the client has said nothing for 60 s");
+    assert_int_equal(now / 1000000000, 60);
+}
+
+static void a_client_that_speaks_is_kept(void **state) {
+    const struct turn turns[] = {ENTERS,       {say, "hello\n"}, {pause_50_s}, {say, "alive\n"},
+                                 {pause_50_s}, {say, "alive\n"}, {NULL}};
+    (void)state;
+    expect_server(turns, EXIT_FAILURE, "the client has said nothing for 60 s");
+    assert_non_null(strstr(said, "\nok\nok\n"));
+    assert_int_equal(now / 1000000000, 160);
+}
+
 // The file that clients write to is named as theirs before the first of them comes.
 static int server_with_file(struct options *options) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
@@ -260,6 +298,39 @@ static void a_file_is_said_to_be_the_clients(void **state) {
     (void)state;
     assert_int_equal(run(server_with_file, &options, turns, text, sizeof(text)), EXIT_SUCCESS);
     assert_non_null(strstr(text, ", memory file that any client may overwrite\n"));
+}
+
+#define HELLO "hello\nlibrpma=1\nkernel=1\ndevice=d\nmemory=dram\ndirect-write=0\n"
+// A descriptor of 4096 bytes for every usage, and one of a configuration.
+#define READY                                   \
+    "ready\nsession=7\nmemory=0000010000000000" \
+    "0010000000000000"                          \
+    "4d000000ff\nserves=01\n"
+
+// Also while a load runs, of which the server may see nothing.
+static void a_client_speaks_all_the_time(void **state) {
+    const struct turn turns[] = {{establish, GREETING},
+                                 {say, HELLO, "hello"},
+                                 {say, READY, "plan"},
+                                 {establish, GREETING},
+                                 {say, "ok\n", "begin"},
+                                 {say, "ok\n", "measure"},
+                                 {say, "ok\n", "alive", true},
+                                 {interrupt, NULL, "alive", true},
+                                 {NULL}};
+    struct options options = {.address = "192.168.0.1",
+                              .port = "7204",
+                              .operation_count = 1,
+                              .sizes = {8},
+                              .size_count = 1,
+                              .plan = a_write,
+                              .limits = {.count = 1}};
+    char text[4096];
+    (void)state;
+    assert_int_equal(run(run_client, &options, turns, text, sizeof(text)), EXIT_FAILURE);
+    if (!strstr(text, "rpma-perf: interrupted\n"))
+        fail_msg("%s", text);
+    assert_true(now / 1000000000 >= 5 && now / 1000000000 < 7);
 }
 
 // More echoes than messages end the run; what is under way would be less than nothing.
@@ -307,11 +378,10 @@ static void wake(int number) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(a_load_begins_once),
-        TEST(memory_has_a_limit),
-        TEST(nobody_guesses_a_session),
-        TEST(a_file_is_said_to_be_the_clients),
-        TEST(an_echo_too_many_ends_the_run),
+        TEST(a_load_begins_once),           TEST(memory_has_a_limit),
+        TEST(nobody_guesses_a_session),     TEST(a_silent_client_is_given_up),
+        TEST(a_client_that_speaks_is_kept), TEST(a_file_is_said_to_be_the_clients),
+        TEST(a_client_speaks_all_the_time), TEST(an_echo_too_many_ends_the_run),
     };
     const struct sigaction waking = {.sa_handler = wake}; // without SA_RESTART: it ends waits
     sigaction(WAKE_SIGNAL, &waking, NULL);
