@@ -60,12 +60,9 @@ def print_table(title, head, rows):
 def instruction_rows(counts):
     for row in measure.read_budget(counts[OURS]):
         call = row["call"]
-        verbs, floor, ours, theirs = (counts[name][call]
-                                      for name in ("verbs", "floor", OURS, THEIRS))
+        verbs, ours, theirs = (counts[name][call] for name in ("verbs", OURS, THEIRS))
         share = measure.share(ours, theirs, verbs)
-        if call.startswith("native_"):
-            floor = "-"  # the floor knows no native operations
-        yield [call, str(verbs), str(floor), str(ours), str(theirs), f"{share:.1f} %",
+        yield [call, str(verbs), str(ours), str(theirs), f"{share:.1f} %",
                f"{row['goal']} %", "yes" if share <= float(row["goal"]) else "NO"]
 
 
@@ -107,9 +104,7 @@ def batch_rows(results):
     plain = results["instructions"][OURS]
     for name, count in results["batches"][OURS].items():
         _, calls, length = measure.batch(name)
-        floor = results["batches"]["floor"][name]
         yield [name.replace("_", " "), f"{results['batches']['verbs'][name] / length:.2f}",
-               "-" if "native" in name else f"{floor / length:.2f}",  # it knows none
                f"{count / length:.2f}", str(sum(plain[call] for call in calls))]
 
 
@@ -174,7 +169,7 @@ def print_tables(results):
     version = f"librpma0 {results['predecessor']}"
     print_table("Instructions of one call: loop, call, library and do-nothing provider; the "
                 "share is what is above\nverbs, in percent of the original's",
-                ["call", "verbs", "floor", OURS, version, "share", "goal", "met"],
+                ["call", "verbs", OURS, version, "share", "goal", "met"],
                 list(instruction_rows(results["instructions"])))
     rounds = len(next(iter(results["nanoseconds"][OURS].values())))
     print_table(f"Nanoseconds of one call, undisturbed: median and quartiles of {rounds} rounds; "
@@ -184,7 +179,7 @@ def print_tables(results):
     print_table("One more connection, over the do-nothing provider",
                 ["", OURS, version], list(connection_rows(results)))
     print_table("Lists over the do-nothing provider: instructions of one operation",
-                ["", "by hand", "floor", OURS, "plain calls"], list(batch_rows(results)))
+                ["", "by hand", OURS, "plain calls"], list(batch_rows(results)))
     if "lab" in results:
         print_table("Posting one operation of a list on soft-RoCE, in the lab; nanoseconds are "
                     "instructions",

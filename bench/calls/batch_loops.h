@@ -17,12 +17,14 @@ NATIVE_LOOPS(64)
 #endif
 
 #define NAME(way, what, length) {#way "_" #what "_" #length, way##_##what##_##length},
-#define NAMES(what, length) NAME(prepared, what, length) NAME(built, what, length)
+#define NAMES(what, length) \
+    NAME(prepared, what, length) NAME(built, what, length) NAME(array, what, length)
 #define ALL_LENGTHS(what) NAMES(what, 1) NAMES(what, 4) NAMES(what, 16) NAMES(what, 64)
 
 const struct loop loops[] = {
     // clang-format off
     ALL_LENGTHS(write)
+    NAME(set, write, 1) NAME(set, write, 4) NAME(set, write, 16) NAME(set, write, 64)
     ALL_LENGTHS(write_flush)
 #ifdef PROVIDER_NATIVE
     ALL_LENGTHS(write_native_flush)

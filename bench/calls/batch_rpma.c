@@ -1,71 +1,131 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_rpma.c -- batches as a user of librpma writes them: prepared once, or built for each
-// post
+// batch_rpma.c -- lists as a user of librpma writes them: a batch that was prepared, a batch
+// that is built for each post, or an array that is filled and posted
 
 #include "loops.h"
 #include "rpma_side.h"
 
+enum { MOST_WORKS = 128 };
+
 static struct rpma_batch *batch;
 
-static void add_write(void) {
-    must(rpma_batch_write(batch, remote, 0, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS,
-                          NULL) == 0,
-         "rpma_batch_write");
+// Each returns how many operations it described.
+static inline __attribute__((always_inline)) unsigned describe_write(struct rpma_work *work) {
+    *work = (struct rpma_work){
+        .type = RPMA_WORK_WRITE,
+        .remote = remote,
+        .local = {.mr = local, .len = TRANSFER_BYTES},
+        .flags = RPMA_F_COMPLETION_ALWAYS,
+    };
+    return 1;
 }
 
-static void add_write_and_flush(void) {
-    must(rpma_batch_write(batch, remote, 0, local, 0, TRANSFER_BYTES,
-                          RPMA_F_COMPLETION_ON_ERROR, NULL) == 0,
-         "rpma_batch_write");
-    must(rpma_batch_flush(batch, remote, 0, TRANSFER_BYTES, RPMA_FLUSH_TYPE_PERSISTENT,
-                          RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
-         "rpma_batch_flush");
+static inline __attribute__((always_inline)) unsigned
+describe_write_and_flush(struct rpma_work *work) {
+    work[0] = (struct rpma_work){
+        .type = RPMA_WORK_WRITE,
+        .remote = remote,
+        .local = {.mr = local, .len = TRANSFER_BYTES},
+        .flags = RPMA_F_COMPLETION_ON_ERROR,
+    };
+    work[1] = (struct rpma_work){
+        .type = RPMA_WORK_FLUSH,
+        .remote = remote,
+        .flush_type = RPMA_FLUSH_TYPE_PERSISTENT,
+        .flush_len = TRANSFER_BYTES,
+        .flags = RPMA_F_COMPLETION_ALWAYS,
+    };
+    return 2;
 }
+
+typedef unsigned describe_function(struct rpma_work *work);
 
 // Everything into one list.
-static inline void fill(struct rpma_conn *through, unsigned length, void (*add)(void)) {
-    must(rpma_batch_new(through, 2 * length, &batch) == 0, "rpma_batch_new");
-    for (unsigned i = 0; i < length; i++)
-        add();
+static inline __attribute__((always_inline)) void fill(unsigned length,
+                                                       describe_function *describe) {
+    for (unsigned i = 0; i < length; i++) {
+        struct rpma_work work[2];
+        const unsigned used = describe(work);
+        for (unsigned n = 0; n < used; n++)
+            must(rpma_batch_add(batch, &work[n]) == 0, "rpma_batch_add");
+    }
 }
 
-static inline void post_prepared(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
+static inline __attribute__((always_inline)) void open_batch(struct rpma_conn *through) {
+    must(rpma_batch_new(through, MOST_WORKS, &batch) == 0, "rpma_batch_new");
 }
 
-static inline void prepared(struct rpma_conn *through, unsigned length, void (*add)(void),
-                            unsigned long times) {
-    fill(through, length, add);
-    post_prepared(times);
+static inline __attribute__((always_inline)) void prepared(struct rpma_conn *through,
+                                                           unsigned length,
+                                                           describe_function *describe,
+                                                           unsigned long times) {
+    open_batch(through);
+    fill(length, describe);
+    for (unsigned long i = 0; i < times; i++) {
+        uint32_t posted;
+        must(rpma_batch_post(batch, &posted) == 0, "rpma_batch_post");
+    }
     rpma_batch_delete(&batch);
 }
 
-static inline void built(struct rpma_conn *through, unsigned length, void (*add)(void),
-                         unsigned long times) {
-    fill(through, length, add);
+static inline __attribute__((always_inline)) void built(struct rpma_conn *through,
+                                                        unsigned length,
+                                                        describe_function *describe,
+                                                        unsigned long times) {
+    open_batch(through);
     for (unsigned long i = 0; i < times; i++) {
         must(rpma_batch_reset(batch) == 0, "rpma_batch_reset");
-        for (unsigned n = 0; n < length; n++)
-            add();
+        fill(length, describe);
         must(rpma_batch_post(batch, NULL) == 0, "rpma_batch_post");
     }
     rpma_batch_delete(&batch);
 }
 
-#define LOOP(way, what, length, through, add)                  \
-    static void way##_##what##_##length(unsigned long times) { \
-        way(through, length, add, times);                      \
+static inline __attribute__((always_inline)) void array(struct rpma_conn *through,
+                                                        unsigned length,
+                                                        describe_function *describe,
+                                                        unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct rpma_work work[MOST_WORKS];
+        unsigned used = 0;
+        for (unsigned n = 0; n < length; n++)
+            used += describe(&work[used]);
+        must(rpma_post(through, work, used, NULL) == 0, "rpma_post");
     }
-#define LOOPS(length)                                              \
-    LOOP(prepared, write, length, conn, add_write)                 \
-    LOOP(built, write, length, conn, add_write)                    \
-    LOOP(prepared, write_flush, length, conn, add_write_and_flush) \
-    LOOP(built, write_flush, length, conn, add_write_and_flush)
-#define NATIVE_LOOPS(length)                                                     \
-    LOOP(prepared, write_native_flush, length, native_conn, add_write_and_flush) \
-    LOOP(built, write_native_flush, length, native_conn, add_write_and_flush)
+}
+
+// Another place for each write of a prepared list; a post is not included.
+static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
+                                                      unsigned length,
+                                                      describe_function *describe,
+                                                      unsigned long times) {
+    struct rpma_work work;
+    open_batch(through);
+    fill(length, describe);
+    describe(&work);
+    for (unsigned long i = 0; i < times; i++)
+        for (unsigned n = 0; n < length; n++) {
+            work.remote_offset = n;
+            must(rpma_batch_set(batch, n, &work) == 0, "rpma_batch_set");
+        }
+    rpma_batch_delete(&batch);
+}
+
+#define LOOP(way, what, length, through, describe)             \
+    static void way##_##what##_##length(unsigned long times) { \
+        way(through, length, describe, times);                 \
+    }
+#define WAYS(what, length, through, describe)       \
+    LOOP(prepared, what, length, through, describe) \
+    LOOP(built, what, length, through, describe)    \
+    LOOP(array, what, length, through, describe)
+#define LOOPS(length)                              \
+    WAYS(write, length, conn, describe_write)      \
+    LOOP(set, write, length, conn, describe_write) \
+    WAYS(write_flush, length, conn, describe_write_and_flush)
+#define NATIVE_LOOPS(length) \
+    WAYS(write_native_flush, length, native_conn, describe_write_and_flush)
 
 #include "batch_loops.h"

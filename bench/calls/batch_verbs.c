@@ -63,6 +63,13 @@ static inline void built(unsigned length, unsigned (*add)(unsigned), unsigned lo
     }
 }
 
+static inline void set(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
+    build(length, add);
+    for (unsigned long i = 0; i < times; i++)
+        for (unsigned n = 0; n < length; n++)
+            ((volatile struct ibv_send_wr *)list)[n].wr.rdma.remote_addr = remote_addr + n;
+}
+
 #ifdef PROVIDER_NATIVE
 // Such a list cannot be prepared: each operation is a call.
 static inline void post_natively(unsigned length, unsigned long times) {
@@ -87,12 +94,23 @@ static inline void post_natively(unsigned length, unsigned long times) {
     static void way##_##what##_##length(unsigned long times) { \
         way(length, add, times);                               \
     }
+// What is an array with librpma is built by hand as well.
+#define BUILT(way, what, length, add)                          \
+    static void way##_##what##_##length(unsigned long times) { \
+        built(length, add, times);                             \
+    }
 #define LOOPS(length)                                             \
     LOOP(prepared, write, length, describe_write)                 \
     LOOP(built, write, length, describe_write)                    \
+    BUILT(array, write, length, describe_write)                   \
+    LOOP(set, write, length, describe_write)                      \
     LOOP(prepared, write_flush, length, describe_write_and_flush) \
-    LOOP(built, write_flush, length, describe_write_and_flush)
+    LOOP(built, write_flush, length, describe_write_and_flush)    \
+    BUILT(array, write_flush, length, describe_write_and_flush)
 #define NATIVE_LOOPS(length)                                                \
+    static void array_write_native_flush_##length(unsigned long times) {    \
+        post_natively(length, times);                                       \
+    }                                                                       \
     static void prepared_write_native_flush_##length(unsigned long times) { \
         post_natively(length, times);                                       \
     }                                                                       \

@@ -16,8 +16,11 @@ rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Slots &&slots,
                        std::size_t slot_size)
     : qp(connection.qp), conn(connection), max_ops_(max_ops), slot_size_(slot_size),
       slots_(std::move(slots)) {
+    bad = first();
     for (uint32_t i = 0; i <= max_ops; i++)
         slot(i).wr.sg_list = slot(i).sges;
+    for (uint32_t i = 0; i < max_ops; i++)
+        slot(i).wr.next = &slot(i + 1).wr;
     reset();
 }
 
@@ -44,11 +47,9 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
 }
 
 void rpma_batch::reset() {
-    for (uint32_t i = 0; i < max_ops_; i++)
-        slot(i).wr.next = &slot(i + 1).wr;
+    reopen();
     free_ = &slot(0);
-    limit_ = &slot(max_ops_);
-    is_ready = is_ended_ = false;
+    is_ready = false;
     next_ = 0;
     kinds = {};
     generation_ = conn.flush.generation();
@@ -63,19 +64,23 @@ void rpma_batch::end() {
     limit_ = free_;
 }
 
-// Opens a list that a post has ended.
-Slot *rpma_batch::open(const char *function) {
-    is_ready = is_ended_ = false;
+// Links the last operation to the free slot again.
+void rpma_batch::reopen() {
+    if (is_ended_ && ready_size > 0)
+        slot(ready_size - 1).wr.next = &slot(ready_size).wr;
+    is_ended_ = false;
     limit_ = &slot(max_ops_);
-    if (free_ == limit_) {
-        Call call(function);
-        RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "the batch is full: it has room for %" PRIu32 " operations", max_ops_);
-        return nullptr;
-    }
-    if (size() > 0)
-        slot(size() - 1).wr.next = &free_->wr;
-    return free_;
+}
+
+bool rpma_batch::open(const char *function) {
+    reopen();
+    is_ready = false;
+    if (is_open())
+        return true;
+    Call call(function);
+    RPMA_FAIL(call, RPMA_E_INVAL, 0,
+              "the batch is full: it has room for %" PRIu32 " operations", max_ops_);
+    return false;
 }
 
 // Chooses the ways of all flushes and atomic writes again. 0, or the code of the first one that
@@ -126,6 +131,11 @@ int rpma_batch::settle(const char *function, const Outcome &outcome, uint32_t *p
     return code;
 }
 
+int rpma_batch::settle_ready(const char *function, int result) {
+    const Outcome outcome = plain_outcome(first(), std::exchange(bad, first()), result);
+    return outcome.is_good() ? 0 : settle(function, outcome, given);
+}
+
 int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(max_ops == 0);
@@ -154,32 +164,53 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
     return 0;
 }
 
-RPMA_POST int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work) {
-    RPMA_REFUSE(batch == NULL);
-    RPMA_REFUSE(work == NULL);
-    Slot *const slot = batch->free_slot(__func__);
-    if (slot == nullptr) [[unlikely]]
+namespace {
+
+// Everything but the usual write to a batch that is open.
+[[gnu::noinline]] int add_otherwise(rpma_batch *batch, const rpma_work *work) {
+    static constexpr char function[] = "rpma_batch_add";
+    RPMA_REFUSE_IN(function, batch == NULL);
+    RPMA_REFUSE_IN(function, work == NULL);
+    if (!batch->is_open() && !batch->open(function))
         return RPMA_E_INVAL;
     const int code =
-        fill(__func__, nullptr, batch->conn, *slot, *work, 0, batch->kinds, nullptr);
-    if (code == 0) [[likely]]
+        fill({function}, batch->conn, batch->free_slot(), *work, batch->kinds, nullptr);
+    if (code == 0)
         batch->add_slot();
     return code;
 }
 
+[[gnu::noinline]] int set_otherwise(rpma_batch *batch, uint32_t index, const rpma_work *work) {
+    static constexpr char function[] = "rpma_batch_set";
+    RPMA_REFUSE_IN(function, batch == NULL);
+    RPMA_REFUSE_IN(function, work == NULL);
+    RPMA_REFUSE_IN(function, index >= batch->size());
+    // What is refused changes nothing, so the operation is tried elsewhere first.
+    if (const int code =
+            fill({function}, batch->conn, batch->scratch(), *work, batch->kinds, nullptr))
+        return code;
+    batch->is_ready = false;
+    return fill({function}, batch->conn, batch->slot(index), *work, batch->kinds, nullptr);
+}
+
+} // namespace
+
+RPMA_POST int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work) {
+    if (batch == nullptr || work == nullptr || !batch->is_open() || !is_usual_write(*work))
+        [[unlikely]]
+        return add_otherwise(batch, work);
+    fill_usual_write(batch->free_slot(), *work);
+    batch->add_slot();
+    return 0;
+}
+
 RPMA_POST int rpma_batch_set(struct rpma_batch *batch, uint32_t index,
                              const struct rpma_work *work) {
-    RPMA_REFUSE(batch == NULL);
-    RPMA_REFUSE(work == NULL);
-    RPMA_REFUSE(index >= batch->size());
-    // What is refused changes nothing, so an operation is tried elsewhere first.
-    if (!is_usual_write(*work)) [[unlikely]]
-        if (const int code = fill(__func__, nullptr, batch->conn, batch->scratch(), *work, 0,
-                                  batch->kinds, nullptr))
-            return code;
-    batch->is_ready &= !batch->kinds.has_ways;
-    return fill(__func__, nullptr, batch->conn, batch->slot(index), *work, 0, batch->kinds,
-                nullptr);
+    if (batch == nullptr || work == nullptr || !batch->has(index) || !is_usual_write(*work))
+        [[unlikely]]
+        return set_otherwise(batch, index, work);
+    fill_usual_write(batch->slot(index), *work);
+    return 0;
 }
 
 RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
@@ -188,9 +219,9 @@ RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
         return batch->post(__func__, posted);
     if (posted != nullptr)
         *posted = batch->ready_size;
-    ibv_send_wr *const first = batch->first();
-    ibv_send_wr *bad = first;
-    const int result = ibv_post_send(batch->qp, first, &bad);
-    const Outcome outcome = plain_outcome(first, bad, result);
-    return outcome.is_good() ? 0 : batch->settle(__func__, outcome, posted);
+    batch->given = posted;
+    const int result = ibv_post_send(batch->qp, batch->first(), &batch->bad);
+    if (result == 0 && batch->bad == batch->first()) [[likely]]
+        return 0;
+    return batch->settle_ready(__func__, result);
 }

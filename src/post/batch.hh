@@ -25,14 +25,16 @@ struct rpma_batch : rpma::Allocated {
 
     // Returns to no operations.
     void reset();
-    // The free slot, or nullptr, which is logged: the batch is full.
-    rpma::Slot *free_slot(const char *function) {
-        return free_ != limit_ ? free_ : open(function);
-    }
+    // Whether free_slot() is there; otherwise open() may find it.
+    bool is_open() const { return free_ != limit_; }
+    // Opens a list that a post has ended. False: the batch is full, which is logged.
+    bool open(const char *function);
+    rpma::Slot &free_slot() const { return *free_; }
     // Makes the free slot, which was filled, the last one of the list.
     void add_slot() { free_ = slot_behind(free_); }
 
     uint32_t size() const { return number(free_); }
+    bool has(uint32_t index) const { return &slot(index) < free_; }
     uint32_t room() const { return max_ops_ - size(); }
     rpma::Slot &slot(uint32_t index) const {
         return *reinterpret_cast<rpma::Slot *>(reinterpret_cast<char *>(slots_.get()) +
@@ -45,17 +47,20 @@ struct rpma_batch : rpma::Allocated {
     // device took. 0, or the code of the failure, which is logged.
     int post(const char *function, uint32_t *posted);
 
-    // What a post needs: the list goes to the device as it stands, or it takes post().
+    ibv_send_wr *first() const { return &slots_->wr; }
+    // The end of a post of a ready list that was not as usual.
+    [[gnu::cold, gnu::noinline]] int settle_ready(const char *function, int result);
+
+    // A post of a list that is ready, which goes to the device as it stands, needs these. They
+    // stand here, not in registers that would have to be saved over the provider's call.
     bool is_ready = false;
-    uint32_t ready_size; // operations of the list, if it is ready
-    ibv_qp *const qp;    // of the connection: a load less for each post
+    uint32_t ready_size; // operations
+    ibv_qp *const qp;    // of the connection
+    ibv_send_wr *bad;    // the first one, until a provider stores another one
+    uint32_t *given;     // where the caller wants to know how many were posted
 
     rpma_conn &conn;
     rpma::Kinds kinds;
-
-    ibv_send_wr *first() const { return &slots_->wr; }
-    // Reports a ready list that the device did not take whole, and goes on behind it.
-    int settle(const char *function, const rpma::Outcome &outcome, uint32_t *posted);
 
   private:
     struct Free {
@@ -76,15 +81,17 @@ struct rpma_batch : rpma::Allocated {
             static_cast<const char *>(slot) - reinterpret_cast<const char *>(slots_.get());
         return static_cast<uint32_t>(static_cast<std::size_t>(bytes) / slot_size_);
     }
-    rpma::Slot *open(const char *function);
     void end();
+    void reopen();
     int choose_ways(const char *function);
+    // Reports a list that the device did not take whole, and goes on behind it.
+    int settle(const char *function, const rpma::Outcome &outcome, uint32_t *posted);
 
-    rpma::Slot *free_;    // the first free slot
-    rpma::Slot *limit_;   // behind the last slot; of an ended list, the first free slot
-    bool is_ended_;       // so that additions have to open() it
-    uint32_t next_ = 0;   // with which operation the next post begins
-    uint32_t generation_; // of the connection, when the ways of the operations were chosen
+    rpma::Slot *free_;      // the first free slot
+    rpma::Slot *limit_;     // behind the last slot; of an ended list, the first free slot
+    bool is_ended_ = false; // so that additions have to open() it
+    uint32_t next_ = 0;     // with which operation the next post begins
+    uint32_t generation_;   // of the connection, when the ways of the operations were chosen
     uint32_t max_ops_;
     std::size_t slot_size_; // bytes
     Slots slots_;

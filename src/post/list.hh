@@ -12,6 +12,7 @@
 
 #include "post/refused.hh"
 #include "post/slot.hh"
+#include "post/tuned.hh"
 
 namespace rpma {
 
@@ -62,14 +63,15 @@ template <class Number>
     const bool is_queued = outcome.next == outcome.end;
     // A plain list is taken up to the operation that is refused, a native run as a whole.
     const bool is_whole = is_queued || outcome.natively;
-    const ibv_send_wr *first = is_whole ? outcome.given : outcome.next;
+    ibv_send_wr *const first = is_whole ? outcome.given : outcome.next;
+    keep_queue_pair(*first, conn.qp);
     const Part part = {array, number(first), is_whole ? number(outcome.end) - 1 : number(first),
                        !is_queued         ? ""
                        : outcome.natively ? " (may be queued)"
                                           : " (queued)"};
     return outcome.natively
                ? refused_natively(function, *conn.qp, *first, outcome.end, outcome.result, part)
-               : refused_send(function, *conn.qp, *first, outcome.result, part);
+               : refused_send(function, *first, outcome.result, part);
 }
 
 } // namespace rpma

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "post/tuned.hh"
 #include "verbs/objects.hh"
 #include "verbs/text.hh"
 
@@ -92,8 +93,8 @@ bool is_full(int result) {
     return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
 }
 
-int refused_send(const char *function, const ibv_qp &qp, ibv_send_wr wr, int result,
-                 const Part &part) {
+int refused_send(const char *function, ibv_send_wr wr, int result, const Part &part) {
+    const ibv_qp &qp = kept_queue_pair(wr);
     Call call(function);
     const uint64_t bytes = inline_bytes(wr);
     if (!note(call, result, is_again(qp, result, bytes, part)))

@@ -33,9 +33,9 @@ struct ReceiveQueue {
 
 // Each of these logs the failure and returns the code. result is what the provider returned.
 //
-// ibv_post_send() refused wr.
-[[gnu::cold, gnu::noinline]] int refused_send(const char *function, const ibv_qp &qp,
-                                              ibv_send_wr wr, int result,
+// ibv_post_send() refused wr, which keeps its queue pair (tuned.hh). By value, because a
+// register would keep its address over the provider's call.
+[[gnu::cold, gnu::noinline]] int refused_send(const char *function, ibv_send_wr wr, int result,
                                               const Part &part = {});
 // ibv_wr_complete() refused the operations from first up to end, nullptr for the end of the
 // list.

@@ -55,7 +55,7 @@ namespace {
 RPMA_POST int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t dst_offset,
                         const struct rpma_mr_remote *src, size_t src_offset, size_t len,
                         int flags, const void *op_context) {
-    if (conn == nullptr || flags == 0 || dst == nullptr || src == nullptr || len > UINT32_MAX)
+    if (conn == nullptr || dst == nullptr || len > UINT32_MAX || src == nullptr || flags == 0)
         [[unlikely]]
         return read_otherwise(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
     ibv_sge sge = slice(*dst, dst_offset, len);
@@ -68,7 +68,7 @@ RPMA_POST int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_
 RPMA_POST int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                          const struct rpma_mr_local *src, size_t src_offset, size_t len,
                          int flags, const void *op_context) {
-    if (conn == nullptr || flags == 0 || dst == nullptr || src == nullptr || len > UINT32_MAX)
+    if (conn == nullptr || dst == nullptr || len > UINT32_MAX || src == nullptr || flags == 0)
         [[unlikely]]
         return write_otherwise(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
     ibv_sge sge = slice(*src, src_offset, len);
@@ -82,7 +82,7 @@ RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote 
                                   size_t dst_offset, const struct rpma_mr_local *src,
                                   size_t src_offset, size_t len, int flags, uint32_t imm,
                                   const void *op_context) {
-    if (conn == nullptr || flags == 0 || dst == nullptr || src == nullptr || len > UINT32_MAX)
+    if (conn == nullptr || dst == nullptr || len > UINT32_MAX || src == nullptr || flags == 0)
         [[unlikely]]
         return write_otherwise(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, dst, dst_offset, src,
                                src_offset, len, flags, imm, op_context);

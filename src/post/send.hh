@@ -15,9 +15,10 @@ namespace rpma {
 [[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
                                        ibv_send_wr &wr) {
     wr.next = nullptr;
+    keep_queue_pair(wr, conn.qp);
     ibv_send_wr *bad;
     const int result = ibv_post_send(conn.qp, &wr, &bad);
-    return result == 0 ? 0 : refused_send(function, *conn.qp, wr, result);
+    return result == 0 ? 0 : refused_send(function, wr, result);
 }
 
 // With one element.

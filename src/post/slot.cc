@@ -152,8 +152,8 @@ constexpr Kind kinds_of_work[] = {
 
 } // namespace
 
-int fill_otherwise(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work,
-                   Kinds &kinds, SpareElements *spare) {
+int fill(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work, Kinds &kinds,
+         SpareElements *spare) {
     RPMA_REFUSE_OPERATION(origin,
                           work.type < RPMA_WORK_READ || work.type > RPMA_WORK_SEND_WITH_IMM);
     RPMA_REFUSE_OPERATION(origin, work.reserved0 != 0);

@@ -49,30 +49,25 @@ constexpr bool has_valid_flags(int flags, int allowed) {
 // A write of one piece, with nothing unusual about it.
 inline bool is_usual_write(const rpma_work &work) {
     return work.type == RPMA_WORK_WRITE && has_valid_flags(work.flags, RPMA_F_INLINE) &&
-           (work.reserved0 | work.reserved[0] | work.reserved[1]) == 0 && work.nsge == 0 &&
-           work.sgl == nullptr && work.local.mr != nullptr && work.remote != nullptr &&
-           work.local.len <= UINT32_MAX;
+           (work.reserved0 | work.nsge | work.reserved[0] | work.reserved[1] |
+            reinterpret_cast<uintptr_t>(work.sgl)) == 0 &&
+           work.local.mr != nullptr && work.local.len <= UINT32_MAX && work.remote != nullptr;
 }
 
-// Any other operation, valid or not.
-int fill_otherwise(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work,
-                   Kinds &kinds, SpareElements *spare);
-
-// Fills a slot whose list of elements stands ready and whose link is the caller's. With spare,
-// the elements of several pieces come from there. 0, NO_ELEMENTS, or RPMA_E_INVAL or
-// RPMA_E_NOSUPP, which are logged; the slot is unusable then.
-[[gnu::always_inline]] inline int fill(const char *function, const rpma_work *array,
-                                       rpma_conn &conn, Slot &slot, const rpma_work &work,
-                                       uint32_t index, Kinds &kinds, SpareElements *spare) {
-    if (!is_usual_write(work)) [[unlikely]]
-        return fill_otherwise({function, array != nullptr ? "work" : nullptr, index}, conn,
-                              slot, work, kinds, spare);
+// Fills a slot whose list of elements stands ready, and whose link is the caller's, with such a
+// write.
+[[gnu::always_inline]] inline void fill_usual_write(Slot &slot, const rpma_work &work) {
     slot.sges[0] = slice(*work.local.mr, work.local.offset, work.local.len);
     slot.type = RPMA_WORK_WRITE;
     describe(slot.wr, IBV_WR_RDMA_WRITE, 1, carrying(work.flags), 0, work.op_context);
     address(slot.wr, *work.remote, work.remote_offset);
-    return 0;
 }
+
+// The same with any operation, valid or not. With spare, the elements of several pieces come
+// from there. 0, NO_ELEMENTS, or RPMA_E_INVAL or RPMA_E_NOSUPP, which are logged; the slot is
+// unusable then.
+[[gnu::noinline]] int fill(const Origin &origin, rpma_conn &conn, Slot &slot,
+                           const rpma_work &work, Kinds &kinds, SpareElements *spare);
 
 // Describes the flush or atomic write of a slot in the way that it goes now. 0, RPMA_E_INVAL,
 // RPMA_E_NOSUPP.

@@ -15,47 +15,71 @@ namespace {
 // What a call of the provider gets at once.
 constexpr uint32_t MOST_AT_ONCE = 16;
 
-struct Array {
-    const char *function;
-    rpma_conn &conn;
-    const rpma_work *work;
-    uint32_t count;
-    uint32_t done; // operations that the device took
-};
+// Reports a list that the device did not take whole. taken: how many of the operations before
+// it were posted, then of these, too. Returns the code.
+[[gnu::cold, gnu::noinline]] int settle(const char *function, const rpma_conn &conn,
+                                        const Outcome &outcome, const Slot *first,
+                                        const Slot *end, uint32_t &taken) {
+    const auto number = [&](const ibv_send_wr *wr) {
+        const auto *slot = wr != nullptr ? reinterpret_cast<const Slot *>(wr) : end;
+        return taken + static_cast<uint32_t>(slot - first);
+    };
+    const int code = report(function, "work", conn, outcome, number);
+    taken = number(outcome.next);
+    return code;
+}
 
-// Posts as many of the next operations as go at once, up to one that is not valid. 0: go on.
-[[gnu::always_inline]] inline int post_some(Array &array) {
+// The same of one operation, whose post was not as usual.
+[[gnu::cold, gnu::noinline]] int settle_one(const rpma_conn &conn, Slot &slot, ibv_send_wr *bad,
+                                            int result, uint32_t &taken) {
+    const Outcome outcome = plain_outcome(&slot.wr, bad, result);
+    if (outcome.is_good())
+        return 0;
+    taken = 0;
+    return settle("rpma_post", conn, outcome, &slot, &slot + 1, taken);
+}
+
+[[gnu::noinline]] int post_array(rpma_conn *conn, const rpma_work *work, uint32_t count,
+                                 uint32_t *posted) {
+    static constexpr char function[] = "rpma_post";
+    RPMA_REFUSE_IN(function, conn == NULL);
+    RPMA_REFUSE_IN(function, work == NULL && count != 0);
     Slot slots[MOST_AT_ONCE];
     ibv_sge elements[MOST_PIECES];
-    SpareElements spare = {elements, MOST_PIECES};
-    Kinds kinds;
-    const uint32_t wanted = std::min(array.count - array.done, MOST_AT_ONCE);
-    uint32_t filled = 0;
+    uint32_t taken = 0;
     int code = 0;
-    for (; filled < wanted; filled++) {
-        Slot &slot = slots[filled];
-        slot.wr.sg_list = slot.sges;
-        slot.wr.next = &slots[filled + 1].wr;
-        const uint32_t index = array.done + filled;
-        code = fill(array.function, array.work, array.conn, slot, array.work[index], index,
-                    kinds, &spare);
-        if (code != 0) [[unlikely]]
+    while (code == 0 && taken < count) {
+        SpareElements spare = {elements, MOST_PIECES};
+        Kinds kinds;
+        const rpma_work *next = work + taken;
+        const rpma_work *const end = next + std::min(count - taken, MOST_AT_ONCE);
+        Slot *slot = slots;
+        for (; next != end; next++, slot++) {
+            slot->wr.sg_list = slot->sges;
+            slot->wr.next = &slot[1].wr;
+            if (is_usual_write(*next)) [[likely]] {
+                fill_usual_write(*slot, *next);
+                continue;
+            }
+            const auto index = static_cast<uint32_t>(next - work);
+            code = fill({function, "work", index}, *conn, *slot, *next, kinds, &spare);
+            if (code != 0)
+                break;
+        }
+        if (slot == slots) [[unlikely]]
             break;
+        slot[-1].wr.next = nullptr;
+        const Outcome outcome = post_list(*conn, &slots[0].wr, kinds);
+        if (!outcome.is_good()) [[unlikely]] {
+            code = settle(function, *conn, outcome, slots, slot, taken);
+            break;
+        }
+        taken += static_cast<uint32_t>(slot - slots);
+        if (code == NO_ELEMENTS)
+            code = 0;
     }
-    if (filled == 0) [[unlikely]]
-        return code;
-    slots[filled - 1].wr.next = nullptr;
-    const Outcome outcome = post_list(array.conn, &slots[0].wr, kinds);
-    if (outcome.is_good()) [[likely]] {
-        array.done += filled;
-        return code == NO_ELEMENTS ? 0 : code;
-    }
-    const auto number = [&](const ibv_send_wr *wr) {
-        const auto *slot = reinterpret_cast<const Slot *>(wr);
-        return array.done + (slot != nullptr ? static_cast<uint32_t>(slot - slots) : filled);
-    };
-    code = report(array.function, "work", array.conn, outcome, number);
-    array.done = number(outcome.next);
+    if (posted != nullptr)
+        *posted = taken;
     return code;
 }
 
@@ -63,13 +87,19 @@ struct Array {
 
 RPMA_POST int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
                         uint32_t *posted) {
-    RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(work == NULL && count != 0);
-    Array array = {__func__, *conn, work, count, 0};
+    if (conn == nullptr || work == nullptr || count != 1 || !is_usual_write(*work))
+        return post_array(conn, work, count, posted);
+    Slot slot;
+    slot.wr.sg_list = slot.sges;
+    slot.wr.next = nullptr;
+    fill_usual_write(slot, *work);
+    ibv_send_wr *bad = &slot.wr;
+    const int result = ibv_post_send(conn->qp, &slot.wr, &bad);
+    uint32_t taken = 1;
     int code = 0;
-    while (code == 0 && array.done < count)
-        code = post_some(array);
+    if (result != 0 || bad != &slot.wr) [[unlikely]]
+        code = settle_one(*conn, slot, bad, result, taken);
     if (posted != nullptr)
-        *posted = array.done;
+        *posted = taken;
     return code;
 }
