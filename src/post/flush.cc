@@ -41,12 +41,12 @@ namespace {
                                                 const rpma_mr_remote &dst, size_t dst_offset,
                                                 uint32_t len, int flags,
                                                 const void *op_context) {
-    ibv_sge sge = conn.flush_read;
-    sge.length = len;
-    ibv_send_wr wr;
-    describe(wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
-    address(wr, dst, dst_offset);
-    return send(function, conn, wr, sge);
+    Request request;
+    request.sge = conn.flush_read;
+    request.sge.length = len;
+    describe(request.wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
+    address(request.wr, dst, dst_offset);
+    return send(function, conn, request);
 }
 
 // Every flush but the usual one, which reads 8 bytes.

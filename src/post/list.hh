@@ -69,9 +69,9 @@ template <class Number>
                        !is_queued         ? ""
                        : outcome.natively ? " (may be queued)"
                                           : " (queued)"};
-    return outcome.natively
-               ? refused_natively(function, *conn.qp, *first, outcome.end, outcome.result, part)
-               : refused_send(function, *first, outcome.result, part);
+    return outcome.natively ? refused_natively(function, *conn.qp, *first, outcome.end,
+                                               outcome.result, &part)
+                            : refused_send(function, *first, outcome.result, &part);
 }
 
 } // namespace rpma

@@ -19,11 +19,11 @@ namespace {
                                                uint32_t imm, const void *op_context) {
     if (src == nullptr) [[unlikely]]
         return send_empty(function, conn, opcode, carrying(flags), imm, op_context);
-    ibv_sge sge = slice(*src, offset, len);
-    ibv_send_wr wr;
-    describe(wr, opcode, 1, carrying(flags), imm, op_context);
-    wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
-    return send(function, conn, wr, sge);
+    Request request;
+    request.sge = slice(*src, offset, len);
+    describe(request.wr, opcode, 1, carrying(flags), imm, op_context);
+    request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
+    return send(function, conn, request);
 }
 
 // Into one piece of local memory, or none for a message without bytes. post is ibv_post_recv()

@@ -75,7 +75,8 @@ int receive_many(const char *function, const ReceiveQueue &names, Post post, Que
             continue;
         }
         done += static_cast<uint32_t>(refused - some.wrs);
-        code = refused_receive(function, names, *refused, result, {ARRAY, done, done});
+        const Part part = {ARRAY, done, done, ""};
+        code = refused_receive(function, names, *refused, result, &part);
     }
     if (posted != nullptr)
         *posted = done;

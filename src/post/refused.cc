@@ -64,21 +64,21 @@ Text send_advice(int result, const ibv_qp &qp, uint64_t bytes) {
 }
 
 // "batch[2] to batch[4] (queued): ", "work[2]: ".
-Text part_text(const Part &part) {
+Text part_text(const Part *part) {
     Text text;
-    if (part.array == nullptr)
+    if (part == nullptr)
         return text;
-    text.add("%s[%" PRIu32 "]", part.array, part.first);
-    if (part.first != part.last)
-        text.add(" to %s[%" PRIu32 "]", part.array, part.last);
-    text.add("%s: ", part.state);
+    text.add("%s[%" PRIu32 "]", part->array, part->first);
+    if (part->first != part->last)
+        text.add(" to %s[%" PRIu32 "]", part->array, part->last);
+    text.add("%s: ", part->state);
     return text;
 }
 
 // Too many inline bytes are asked for first: a provider may say ENOMEM (mlx5) or ENOSPC
 // (wr_set_inline_data() of rxe) as of a full queue.
-bool is_again(const ibv_qp &qp, int result, uint64_t bytes, const Part &part) {
-    return part.is_new() && is_full(result) && bytes <= granted(qp).max_inline_data;
+bool is_again(const ibv_qp &qp, int result, uint64_t bytes, const Part *part) {
+    return part != nullptr && is_full(result) && bytes <= granted(qp).max_inline_data;
 }
 
 // The first element of a request, or none.
@@ -93,7 +93,7 @@ bool is_full(int result) {
     return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
 }
 
-int refused_send(const char *function, ibv_send_wr wr, int result, const Part &part) {
+int refused_send(const char *function, const ibv_send_wr &wr, int result, const Part *part) {
     const ibv_qp &qp = kept_queue_pair(wr);
     Call call(function);
     const uint64_t bytes = inline_bytes(wr);
@@ -113,7 +113,7 @@ int refused_send(const char *function, ibv_send_wr wr, int result, const Part &p
 }
 
 int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &first,
-                     const ibv_send_wr *end, int result, const Part &part) {
+                     const ibv_send_wr *end, int result, const Part *part) {
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
@@ -128,10 +128,10 @@ int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &
 }
 
 int refused_receive(const char *function, const ReceiveQueue &queue, ibv_recv_wr wr, int result,
-                    const Part &part) {
+                    const Part *part) {
     Call call(function);
     const ibv_sge sge = first_element(wr);
-    if (note(call, result, part.is_new() && is_full(result)))
+    if (note(call, result, part != nullptr && is_full(result)))
         call.log(__FILE__, __LINE__, advice(result, "receive", 0, queue.setting).chars,
                  "%s%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, queue.post, sge.addr, sge.length, wr.wr_id);

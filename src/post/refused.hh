@@ -14,15 +14,12 @@
 
 namespace rpma {
 
-// Which operations a call of the provider was given.
+// Which operations of an array or a batch a call of the provider was given. Only functions that
+// are new with 1.4 have those.
 struct Part {
-    const char *array = nullptr; // what they are elements of: "batch"; nullptr: of nothing
-    uint32_t first = 0;          // from 0
-    uint32_t last = 0;
-    const char *state = ""; // what became of them, "" if the provider refused them
-
-    // Whether a function that is new with 1.4 posted them.
-    bool is_new() const { return array != nullptr; }
+    const char *array;    // what they are elements of: "batch"
+    uint32_t first, last; // from 0
+    const char *state;    // what became of them, "" if the provider refused them
 };
 
 // The queue that was to take receives, for the log.
@@ -33,19 +30,18 @@ struct ReceiveQueue {
 
 // Each of these logs the failure and returns the code. result is what the provider returned.
 //
-// ibv_post_send() refused wr, which keeps its queue pair (tuned.hh). By value, because a
-// register would keep its address over the provider's call.
-[[gnu::cold, gnu::noinline]] int refused_send(const char *function, ibv_send_wr wr, int result,
-                                              const Part &part = {});
+// ibv_post_send() refused wr, which keeps its queue pair (tuned.hh).
+[[gnu::cold, gnu::noinline]] int refused_send(const char *function, const ibv_send_wr &wr,
+                                              int result, const Part *part = nullptr);
 // ibv_wr_complete() refused the operations from first up to end, nullptr for the end of the
 // list.
 [[gnu::cold, gnu::noinline]] int refused_natively(const char *function, const ibv_qp &qp,
                                                   const ibv_send_wr &first,
                                                   const ibv_send_wr *end, int result,
-                                                  const Part &part = {});
+                                                  const Part *part = nullptr);
 [[gnu::cold, gnu::noinline]] int refused_receive(const char *function,
                                                  const ReceiveQueue &queue, ibv_recv_wr wr,
-                                                 int result, const Part &part = {});
+                                                 int result, const Part *part = nullptr);
 
 // Whether the error of a post means that a queue has no room.
 bool is_full(int result);

@@ -58,11 +58,11 @@ RPMA_POST int rpma_read(struct rpma_conn *conn, struct rpma_mr_local *dst, size_
     if (conn == nullptr || dst == nullptr || len > UINT32_MAX || src == nullptr || flags == 0)
         [[unlikely]]
         return read_otherwise(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
-    ibv_sge sge = slice(*dst, dst_offset, len);
-    ibv_send_wr wr;
-    describe(wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
-    address(wr, *src, src_offset);
-    return send(__func__, *conn, wr, sge);
+    Request request;
+    request.sge = slice(*dst, dst_offset, len);
+    describe(request.wr, IBV_WR_RDMA_READ, 1, signaled(flags), 0, op_context);
+    address(request.wr, *src, src_offset);
+    return send(__func__, *conn, request);
 }
 
 RPMA_POST int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
@@ -71,11 +71,11 @@ RPMA_POST int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, siz
     if (conn == nullptr || dst == nullptr || len > UINT32_MAX || src == nullptr || flags == 0)
         [[unlikely]]
         return write_otherwise(conn, dst, dst_offset, src, src_offset, len, flags, op_context);
-    ibv_sge sge = slice(*src, src_offset, len);
-    ibv_send_wr wr;
-    describe(wr, IBV_WR_RDMA_WRITE, 1, carrying(flags), 0, op_context);
-    address(wr, *dst, dst_offset);
-    return send(__func__, *conn, wr, sge);
+    Request request;
+    request.sge = slice(*src, src_offset, len);
+    describe(request.wr, IBV_WR_RDMA_WRITE, 1, carrying(flags), 0, op_context);
+    address(request.wr, *dst, dst_offset);
+    return send(__func__, *conn, request);
 }
 
 RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst,
@@ -86,11 +86,11 @@ RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote 
         [[unlikely]]
         return write_otherwise(__func__, IBV_WR_RDMA_WRITE_WITH_IMM, conn, dst, dst_offset, src,
                                src_offset, len, flags, imm, op_context);
-    ibv_sge sge = slice(*src, src_offset, len);
-    ibv_send_wr wr;
-    describe(wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, carrying(flags), imm, op_context);
-    address(wr, *dst, dst_offset);
-    return send(__func__, *conn, wr, sge);
+    Request request;
+    request.sge = slice(*src, src_offset, len);
+    describe(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, carrying(flags), imm, op_context);
+    address(request.wr, *dst, dst_offset);
+    return send(__func__, *conn, request);
 }
 
 namespace {
@@ -98,12 +98,13 @@ namespace {
 // A write of 8 bytes in one packet, after all reads before it: what stands for an atomic write.
 [[gnu::always_inline]] inline int write_fenced(const char *function, const rpma_conn &conn,
                                                const rpma_mr_remote &dst, size_t dst_offset,
-                                               ibv_sge bytes, unsigned send_flags,
+                                               const ibv_sge &bytes, unsigned send_flags,
                                                const void *op_context) {
-    ibv_send_wr wr;
-    describe(wr, IBV_WR_RDMA_WRITE, 1, send_flags | IBV_SEND_FENCE, 0, op_context);
-    address(wr, dst, dst_offset);
-    return send(function, conn, wr, bytes);
+    Request request;
+    request.sge = bytes;
+    describe(request.wr, IBV_WR_RDMA_WRITE, 1, send_flags | IBV_SEND_FENCE, 0, op_context);
+    address(request.wr, dst, dst_offset);
+    return send(function, conn, request);
 }
 
 // With bytes of the caller, which the provider copies while it takes the request.

@@ -21,11 +21,16 @@ namespace rpma {
     return result == 0 ? 0 : refused_send(function, wr, result);
 }
 
-// With one element.
+// A work request with its one element.
+struct Request {
+    ibv_sge sge;
+    ibv_send_wr wr;
+};
+
 [[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
-                                       ibv_send_wr &wr, ibv_sge &sge) {
-    wr.sg_list = &sge;
-    return send(function, conn, wr);
+                                       Request &request) {
+    request.wr.sg_list = &request.sge;
+    return send(function, conn, request.wr);
 }
 
 // An operation without memory on either side, which the other side may notice all the same.

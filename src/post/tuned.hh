@@ -7,6 +7,10 @@
 
 #pragma once
 
+#include <arpa/inet.h>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 #include <infiniband/verbs.h>
 
 // An exported post writes its work request and nothing else into the addresses that it takes,
@@ -15,6 +19,21 @@
 #define RPMA_POST [[gnu::no_stack_protector]]
 
 namespace rpma {
+
+// Flags and immediate data stand side by side. Where there is no immediate data, one store for
+// both takes 3 instructions less of a read, and 1 of a flush, an atomic write and a send.
+inline void set_flags(ibv_send_wr &wr, unsigned flags, uint32_t imm) {
+    constexpr std::size_t place = offsetof(ibv_send_wr, send_flags);
+    static_assert(offsetof(ibv_send_wr, imm_data) == place + sizeof(wr.send_flags));
+    if (__builtin_constant_p(imm) && imm == 0) {
+        const uint64_t both =
+            std::endian::native == std::endian::little ? flags : uint64_t{flags} << 32;
+        std::memcpy(reinterpret_cast<char *>(&wr) + place, &both, sizeof(both));
+        return;
+    }
+    wr.send_flags = flags;
+    wr.imm_data = htonl(imm);
+}
 
 // A failed post needs its queue pair for the log. To keep it over the provider's call takes two
 // saved registers and 5 instructions; in a member of the request that only IBV_WR_TSO reads, it

@@ -8,9 +8,8 @@
 
 #pragma once
 
-#include <arpa/inet.h>
-
 #include "core/mr.hh"
+#include "post/tuned.hh"
 
 namespace rpma {
 
@@ -44,8 +43,7 @@ inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, unsigne
     wr.wr_id = context_id(op_context);
     wr.num_sge = num_sge;
     wr.opcode = opcode;
-    wr.send_flags = flags;
-    wr.imm_data = htonl(imm);
+    set_flags(wr, flags, imm);
 }
 
 inline void address(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offset) {
