@@ -121,6 +121,16 @@ class Page:
                     entries[code].append(line.text())
         return found
 
+    def errors(self):
+        """Function to the words of each code: of every list that names the function."""
+        found = {}
+        for functions, entries in self.error_lists():
+            for name in functions:
+                for code, words in entries.items():
+                    codes = found.setdefault(name, {})
+                    codes[code] = joined([codes.get(code, ""), words])
+        return found
+
     def error_effects(self, function):
         """Code to what RETURN VALUES says about that failure of the function."""
         text = joined(line.text() for line in self.section("RETURN VALUES"))

@@ -59,9 +59,8 @@ class Checks:
         self.original = contract.read_table(book.source / "contract/original/errors.tsv")
         self.pages = {}
         for page in text_checks.functions_pages(book):
-            for functions, entries in page.error_lists():
-                for name in functions:
-                    self.pages[name] = entries, page.error_effects(name)
+            for name, entries in page.errors().items():
+                self.pages[name] = entries, page.error_effects(name)
 
     def notice(self, name, rows):
         happen = [row for row in rows if row["decision"] != "never"]

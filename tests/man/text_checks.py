@@ -169,17 +169,13 @@ def check_errors(book):
 
 def compare_errors(book, rows):
     for page in functions_pages(book):
-        shown = {}
+        shown = page.errors()
         for functions, entries in page.error_lists():
             if not functions:
                 yield f"man/{page.name}: ERRORS has a list that no .Fn introduces"
             for code, words in entries.items():
                 if CHAINED.search(words):
                     yield f"man/{page.name}: {code}: each cause is an entry of its own"
-            for name in functions:
-                if name in shown:
-                    yield f"man/{page.name}: ERRORS has two lists for {name}"
-                shown[name] = entries
         for name in sorted(set(shown) - set(page.names())):
             yield f"man/{page.name}: ERRORS has a list for {name}, NAME does not"
         for name in page.names():
