@@ -169,10 +169,12 @@ def spoil_header(directory):
 
 # A definition that is gone, or hidden behind a macro, and one that is there twice.
 TAGS = [
-    ("api/cq.cc", "int rpma_cq_get_fd(", "int cq_get_fd(", "rpma_cq_get_fd: ctags finds no"),
+    ("api/cq.cc", "RPMA_GETTER(rpma_cq_get_fd,", "RPMA_GETTER(cq_get_fd,",
+     "rpma_cq_get_fd: ctags finds no"),
     ("api/cq.cc", "int rpma_cq_wait(struct rpma_cq *cq) {",
      "EXPORT(int, rpma_cq_wait, struct rpma_cq *cq) {", "rpma_cq_wait: ctags finds no"),
-    ("api/ep.cc", "int rpma_ep_get_fd(", "int rpma_cq_get_fd(", "finds 2 definitions"),
+    ("api/ep.cc", "RPMA_GETTER(rpma_ep_get_fd,", "RPMA_GETTER(rpma_cq_get_fd,",
+     "finds 2 definitions"),
 ]
 
 

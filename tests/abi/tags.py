@@ -14,15 +14,17 @@ sys.dont_write_bytecode = True
 
 import common
 
+OPTIONS = common.ROOT / ".ctags.d" / "exports.ctags"
+
 
 def functions(source):
-    """Name to files, of all functions that ctags finds with the options that everybody has."""
+    """Name to files, of all functions that ctags finds with the options of this tree alone."""
     files = sorted(path for path in source.rglob("*") if path.suffix in (".cc", ".hh"))
     if "Universal Ctags" not in common.run(["ctags", "--version"]):
         raise common.Missing("ctags is not Universal Ctags (tools/setup abi installs it)")
     found = {}
-    for line in common.run(["ctags", "--quiet", "--options=NONE", "--fields=k", "-f", "-",
-                            *files]).splitlines():
+    for line in common.run(["ctags", "--quiet", "--options=NONE", f"--options={OPTIONS}",
+                            "--fields=k", "-f", "-", *files]).splitlines():
         name, path, *_, kind = line.split("\t")
         if kind == "f":
             found.setdefault(name, []).append(pathlib.Path(path).relative_to(source))
