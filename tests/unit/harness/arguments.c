@@ -45,7 +45,10 @@ static const struct {
     {"mode", RPMA_FLUSH_MODE_NATIVE},
     {"max_ops", 2},
     {"inline_size", 16},
-    {"nsge", 1},
+    {"comp_vector", 1},
+    {"count", 1},
+    {"index", 0},
+    {"nmrs", 0},
 };
 
 static const char *without_const(const char *type) {
@@ -70,6 +73,7 @@ static uintptr_t handle(const char *type, const struct world *w) {
         {"struct rpma_conn_req *", w->h.req},
         {"struct rpma_conn *", w->h.conn},
         {"struct rpma_batch *", w->h.batch},
+        {"struct rpma_cq_cfg *", w->h.cq_cfg},
         {"struct rpma_cq *", w->h.conn ? world_cq(w) : NULL},
     };
     for (size_t i = 0; i < LENGTH(handles); i++)
@@ -86,10 +90,14 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
             return good_numbers[n].value;
     if (strcmp(name, "op_context") == 0)
         return 0x55;
-    if (strcmp(name, "sgl") == 0) {
-        static struct rpma_sge sgl[1];
-        sgl[0] = (struct rpma_sge){w->h.mr, 0, 8};
-        return (uintptr_t)sgl;
+    if (strcmp(name, "work") == 0) {
+        static struct rpma_work work;
+        work = (struct rpma_work){.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
+        return (uintptr_t)&work;
+    }
+    if (strcmp(name, "receives") == 0) {
+        static struct rpma_receive receive;
+        return (uintptr_t)&receive;
     }
     if (strcmp(type, "const char *") == 0)
         return (uintptr_t)(strcmp(name, "port") == 0 ? WORLD_PORT : WORLD_ADDRESS);

@@ -10,10 +10,17 @@ void batch_begin(struct world *w) {
     MUST(rpma_batch_new(w->h.conn, MOST, &w->h.batch));
 }
 
+struct rpma_work batch_write(const struct world *w, unsigned number) {
+    return (struct rpma_work){.type = RPMA_WORK_WRITE,
+                              .remote = w->h.remote,
+                              .local = {w->h.mr, number, number + 1},
+                              .flags = RPMA_F_COMPLETION_ALWAYS,
+                              .op_context = (void *)(uintptr_t)number};
+}
+
 void batch_add(struct world *w, unsigned first, unsigned count) {
     for (unsigned i = first; i < first + count; i++)
-        MUST(rpma_batch_write(w->h.batch, w->h.remote, 0, w->h.mr, i, i + 1,
-                              RPMA_F_COMPLETION_ALWAYS, (void *)(uintptr_t)i));
+        MUST(rpma_batch_add(w->h.batch, (const struct rpma_work[]){batch_write(w, i)}));
 }
 
 void batch_expect_taken(const struct world *w, unsigned from, unsigned first, unsigned count) {

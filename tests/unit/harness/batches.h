@@ -13,7 +13,10 @@ enum { MOST = 8, OPS = 6 }; // there is room for, and are in most tests
 // A connection and a batch with room for MOST operations.
 void batch_begin(struct world *w);
 
-// Operations with the contexts from first on; the device gets them in that order.
+// The operation with that context.
+struct rpma_work batch_write(const struct world *w, unsigned number);
+
+// Adds operations with the contexts from first on; the device gets them in that order.
 void batch_add(struct world *w, unsigned first, unsigned count);
 
 // The device took those contexts, from one record on, and nothing after them.

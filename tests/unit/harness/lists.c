@@ -33,52 +33,34 @@ void list_world_drop(void) {
     world_drop(&list_world);
 }
 
-static int readv_(const struct rpma_sge *sgl, int nsge) {
-    return rpma_readv(list_world.h.conn, sgl, nsge, list_world.h.remote, 8,
-                      RPMA_F_COMPLETION_ALWAYS, LIST_CONTEXT);
+static int receive(const struct rpma_receive *receives, uint32_t count, uint32_t *posted) {
+    return rpma_recv_many(list_world.h.conn, receives, count, posted);
 }
-static int writev_(const struct rpma_sge *sgl, int nsge) {
-    return rpma_writev(list_world.h.conn, list_world.h.remote, 8, sgl, nsge,
-                       RPMA_F_COMPLETION_ALWAYS, LIST_CONTEXT);
+static int receive_by_request(const struct rpma_receive *receives, uint32_t count,
+                              uint32_t *posted) {
+    return rpma_conn_req_recv_many(list_world.h.req, receives, count, posted);
 }
-static int writev_with_imm(const struct rpma_sge *sgl, int nsge) {
-    return rpma_writev_with_imm(list_world.h.conn, list_world.h.remote, 8, sgl, nsge,
-                                RPMA_F_COMPLETION_ALWAYS, LIST_IMM, LIST_CONTEXT);
-}
-static int sendv(const struct rpma_sge *sgl, int nsge) {
-    return rpma_sendv(list_world.h.conn, sgl, nsge, RPMA_F_COMPLETION_ALWAYS, LIST_CONTEXT);
-}
-static int sendv_with_imm(const struct rpma_sge *sgl, int nsge) {
-    return rpma_sendv_with_imm(list_world.h.conn, sgl, nsge, RPMA_F_COMPLETION_ALWAYS, LIST_IMM,
-                               LIST_CONTEXT);
-}
-static int recvv(const struct rpma_sge *sgl, int nsge) {
-    return rpma_recvv(list_world.h.conn, sgl, nsge, LIST_CONTEXT);
-}
-static int conn_req_recvv(const struct rpma_sge *sgl, int nsge) {
-    return rpma_conn_req_recvv(list_world.h.req, sgl, nsge, LIST_CONTEXT);
-}
-static int srq_recvv(const struct rpma_sge *sgl, int nsge) {
-    return rpma_srq_recvv(list_world.h.srq, sgl, nsge, LIST_CONTEXT);
+static int receive_by_srq(const struct rpma_receive *receives, uint32_t count,
+                          uint32_t *posted) {
+    return rpma_srq_recv_many(list_world.h.srq, receives, count, posted);
 }
 
+#define SENDS NULL, "rpma_post", "ibv_post_send", "ibv_post_send()", NULL, "work"
+#define RECEIVES "ibv_post_recv", "ibv_post_recv()", "rpma_conn_cfg_set_rq_size()", "receives"
 static const struct list_function functions[] = {
-    {readv_, "rpma_readv", "ibv_post_send", "ibv_post_send()", IBV_WR_RDMA_READ,
-     .remote = true},
-    {writev_, "rpma_writev", "ibv_post_send", "ibv_post_send()", IBV_WR_RDMA_WRITE,
-     .remote = true},
-    {writev_with_imm, "rpma_writev_with_imm", "ibv_post_send", "ibv_post_send()",
-     IBV_WR_RDMA_WRITE_WITH_IMM, .remote = true, .imm = true},
-    {sendv, "rpma_sendv", "ibv_post_send", "ibv_post_send()", IBV_WR_SEND},
-    {sendv_with_imm, "rpma_sendv_with_imm", "ibv_post_send", "ibv_post_send()",
-     IBV_WR_SEND_WITH_IMM, .imm = true},
-    {recvv, "rpma_recvv", "ibv_post_recv", "ibv_post_recv()", -1},
-    {conn_req_recvv, "rpma_conn_req_recvv", "ibv_post_recv", "ibv_post_recv()", -1},
-    {srq_recvv, "rpma_srq_recvv", "ibv_post_srq_recv", "ibv_post_srq_recv()", -1, .srq = true},
+    {RPMA_WORK_READ, SENDS, IBV_WR_RDMA_READ, .remote = true},
+    {RPMA_WORK_WRITE, SENDS, IBV_WR_RDMA_WRITE, .remote = true},
+    {RPMA_WORK_WRITE_WITH_IMM, SENDS, IBV_WR_RDMA_WRITE_WITH_IMM, .remote = true, .imm = true},
+    {RPMA_WORK_SEND, SENDS, IBV_WR_SEND},
+    {RPMA_WORK_SEND_WITH_IMM, SENDS, IBV_WR_SEND_WITH_IMM, .imm = true},
+    {0, receive, "rpma_recv_many", RECEIVES},
+    {0, receive_by_request, "rpma_conn_req_recv_many", RECEIVES},
+    {0, receive_by_srq, "rpma_srq_recv_many", "ibv_post_srq_recv", "ibv_post_srq_recv()",
+     "rpma_srq_cfg_set_rq_size()", "receives", .srq = true},
 };
 
-void list_for_each(void (*what)(const struct list_function *f)) {
-    for (size_t i = 0; i < LENGTH(functions); i++) {
+static void for_each_from(size_t i, void (*what)(const struct list_function *f)) {
+    for (; i < LENGTH(functions); i++) {
         fake_reset();
         list_world_new(functions[i].srq, LIST_MOST);
         what(&functions[i]);
@@ -86,11 +68,43 @@ void list_for_each(void (*what)(const struct list_function *f)) {
     }
 }
 
+void list_for_each(void (*what)(const struct list_function *f)) {
+    for_each_from(0, what);
+}
+
+void list_for_each_receive(void (*what)(const struct list_function *f)) {
+    for_each_from(LENGTH(functions) - 3, what);
+}
+
+static int run(const struct list_function *f, struct rpma_sge local, const struct rpma_sge *sgl,
+               uint32_t nsge) {
+    const struct rpma_work work = {.type = f->kind,
+                                   .imm = LIST_IMM,
+                                   .remote = f->remote ? list_world.h.remote : NULL,
+                                   .remote_offset = 8,
+                                   .local = local,
+                                   .sgl = sgl,
+                                   .nsge = nsge,
+                                   .flags = RPMA_F_COMPLETION_ALWAYS,
+                                   .op_context = LIST_CONTEXT};
+    const struct rpma_receive receive = {local, sgl, nsge, 0, LIST_CONTEXT};
+    return f->kind ? rpma_post(list_world.h.conn, &work, 1, NULL)
+                   : f->receive(&receive, 1, NULL);
+}
+
+int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge) {
+    return run(f, (struct rpma_sge){NULL, 1, SIZE_MAX}, sgl, nsge); // local is not read
+}
+
+int list_run_local(const struct list_function *f, struct rpma_sge piece) {
+    return run(f, piece, NULL, 0);
+}
+
 struct rpma_sge list_element(int i) {
     return (struct rpma_sge){list_regions[i % 3], 10 + (size_t)i, 20 + (size_t)i};
 }
 
-void list_must(const struct list_function *f, const struct rpma_sge *sgl, int nsge) {
+void list_must(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge) {
     unit_begin();
-    unit_must(f->run(sgl, nsge), f->name, __FILE__, __LINE__);
+    unit_must(list_run(f, sgl, nsge), f->name, __FILE__, __LINE__);
 }

@@ -1,94 +1,174 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// operation.c -- hands an operation to its plain function, or to the one of batches.
+// operation.c -- see operation.h
 
 #include "operation.h"
 
-static const char *const names[OPERATION_KINDS] = {
-    "rpma_batch_read",         "rpma_batch_readv",          "rpma_batch_write",
-    "rpma_batch_writev",       "rpma_batch_write_with_imm", "rpma_batch_writev_with_imm",
-    "rpma_batch_atomic_write", "rpma_batch_flush",          "rpma_batch_send",
-    "rpma_batch_sendv",        "rpma_batch_send_with_imm",  "rpma_batch_sendv_with_imm",
-};
-static const char *const plain_names[OPERATION_KINDS] = {
-    "rpma_read",           "rpma_readv",           "rpma_write",         "rpma_writev",
-    "rpma_write_with_imm", "rpma_writev_with_imm", "rpma_atomic_write",  "rpma_flush",
-    "rpma_send",           "rpma_sendv",           "rpma_send_with_imm", "rpma_sendv_with_imm",
+static const char *const plain_names[OPERATION_LAST + 1] = {
+    [RPMA_WORK_READ] = "rpma_read",
+    [RPMA_WORK_WRITE] = "rpma_write",
+    [RPMA_WORK_WRITE_WITH_IMM] = "rpma_write_with_imm",
+    [RPMA_WORK_ATOMIC_WRITE] = "rpma_atomic_write",
+    [RPMA_WORK_FLUSH] = "rpma_flush",
+    [RPMA_WORK_SEND] = "rpma_send",
+    [RPMA_WORK_SEND_WITH_IMM] = "rpma_send_with_imm",
 };
 
-const char *operation_name(enum operation_kind kind) {
+const struct operation_names operation_names[OPERATION_WAYS] = {
+    [OPERATION_POST] = {"rpma_post", "work[0]: "},
+    [OPERATION_ARRAY] = {"rpma_post", "work[1]: "},
+    [OPERATION_ADD] = {"rpma_batch_add", ""},
+    [OPERATION_SET] = {"rpma_batch_set", ""},
+};
+
+const char *operation_plain_name(enum rpma_work_type kind) {
     return plain_names[kind];
 }
 
-const char *operation_batch_name(enum operation_kind kind) {
-    return names[kind];
-}
-
-// The two have the same arguments behind the first.
-#define EACH_KIND(PREFIX, first)                                                             \
-    switch (o->kind) {                                                                       \
-    case OPERATION_READ:                                                                     \
-        return PREFIX##read(first, o->local, o->local_offset, o->remote, o->remote_offset,   \
-                            o->len, o->flags, o->op_context);                                \
-    case OPERATION_READV:                                                                    \
-        return PREFIX##readv(first, o->sgl, o->nsge, o->remote, o->remote_offset, o->flags,  \
-                             o->op_context);                                                 \
-    case OPERATION_WRITE:                                                                    \
-        return PREFIX##write(first, o->remote, o->remote_offset, o->local, o->local_offset,  \
-                             o->len, o->flags, o->op_context);                               \
-    case OPERATION_WRITEV:                                                                   \
-        return PREFIX##writev(first, o->remote, o->remote_offset, o->sgl, o->nsge, o->flags, \
-                              o->op_context);                                                \
-    case OPERATION_WRITE_WITH_IMM:                                                           \
-        return PREFIX##write_with_imm(first, o->remote, o->remote_offset, o->local,          \
-                                      o->local_offset, o->len, o->flags, o->imm,             \
-                                      o->op_context);                                        \
-    case OPERATION_WRITEV_WITH_IMM:                                                          \
-        return PREFIX##writev_with_imm(first, o->remote, o->remote_offset, o->sgl, o->nsge,  \
-                                       o->flags, o->imm, o->op_context);                     \
-    case OPERATION_ATOMIC_WRITE:                                                             \
-        return PREFIX##atomic_write(first, o->remote, o->remote_offset, o->value, o->flags,  \
-                                    o->op_context);                                          \
-    case OPERATION_FLUSH:                                                                    \
-        return PREFIX##flush(first, o->remote, o->remote_offset, o->len, o->type, o->flags,  \
-                             o->op_context);                                                 \
-    case OPERATION_SEND:                                                                     \
-        return PREFIX##send(first, o->local, o->local_offset, o->len, o->flags,              \
-                            o->op_context);                                                  \
-    case OPERATION_SENDV:                                                                    \
-        return PREFIX##sendv(first, o->sgl, o->nsge, o->flags, o->op_context);               \
-    case OPERATION_SEND_WITH_IMM:                                                            \
-        return PREFIX##send_with_imm(first, o->local, o->local_offset, o->len, o->flags,     \
-                                     o->imm, o->op_context);                                 \
-    default:                                                                                 \
-        return PREFIX##sendv_with_imm(first, o->sgl, o->nsge, o->flags, o->imm,              \
-                                      o->op_context);                                        \
+struct rpma_work operation_of(const struct world *w, enum rpma_work_type kind) {
+    struct rpma_work o = {.type = kind,
+                          .imm = 0x12345678,
+                          .remote = w->h.remote,
+                          .remote_offset = 16,
+                          .local = {w->h.mr, 24, 8},
+                          .flush_type = (enum rpma_flush_type)77,
+                          .flush_len = SIZE_MAX,
+                          .flags = RPMA_F_COMPLETION_ALWAYS,
+                          .op_context = (void *)(0x100 + (uintptr_t)kind)};
+    memcpy(&o.value, "8 bytes", sizeof(o.value));
+    if (kind == RPMA_WORK_SEND || kind == RPMA_WORK_SEND_WITH_IMM) {
+        o.remote = NULL;
+    } else if (kind == RPMA_WORK_ATOMIC_WRITE || kind == RPMA_WORK_FLUSH) {
+        o.local = (struct rpma_sge){NULL, 1, SIZE_MAX};
+        o.nsge = UINT32_MAX;
     }
-
-int operation_post(const struct operation *o, struct rpma_conn *conn) {
-    EACH_KIND(rpma_, conn)
+    if (kind == RPMA_WORK_FLUSH) {
+        o.flush_type = RPMA_FLUSH_TYPE_PERSISTENT;
+        o.flush_len = 8;
+    }
+    return o;
 }
 
-int operation_add(const struct operation *o, struct rpma_batch *batch) {
-    EACH_KIND(rpma_batch_, batch)
+struct rpma_work operation_of_pieces(const struct world *w, enum rpma_work_type kind,
+                                     uint32_t number) {
+    static struct rpma_sge sgl[OPERATION_MOST_SGES];
+    struct rpma_work o = operation_of(w, kind);
+    for (size_t i = 0; i < LENGTH(sgl); i++)
+        sgl[i] = (struct rpma_sge){w->h.mr, 100 * i, i == 2 ? 0 : 5 + i};
+    o.local = (struct rpma_sge){NULL, 1, SIZE_MAX};
+    o.sgl = sgl;
+    o.nsge = number;
+    return o;
+}
+
+int operation_plain(const struct rpma_work *o, struct rpma_conn *conn) {
+    struct rpma_mr_local *const local = (struct rpma_mr_local *)(uintptr_t)o->local.mr;
+    struct rpma_mr_remote *const remote = (struct rpma_mr_remote *)(uintptr_t)o->remote;
+    const size_t from = o->local.offset, to = o->remote_offset, len = o->local.len;
+    switch (o->type) {
+    case RPMA_WORK_READ:
+        return rpma_read(conn, local, from, remote, to, len, o->flags, o->op_context);
+    case RPMA_WORK_WRITE:
+        return rpma_write(conn, remote, to, local, from, len, o->flags, o->op_context);
+    case RPMA_WORK_WRITE_WITH_IMM:
+        return rpma_write_with_imm(conn, remote, to, local, from, len, o->flags, o->imm,
+                                   o->op_context);
+    case RPMA_WORK_ATOMIC_WRITE:
+        return rpma_atomic_write(conn, remote, to, (const char *)&o->value, o->flags,
+                                 o->op_context);
+    case RPMA_WORK_FLUSH:
+        return rpma_flush(conn, remote, to, o->flush_len, o->flush_type, o->flags,
+                          o->op_context);
+    case RPMA_WORK_SEND:
+        return rpma_send(conn, local, from, len, o->flags, o->op_context);
+    default:
+        return rpma_send_with_imm(conn, local, from, len, o->flags, o->imm, o->op_context);
+    }
+}
+
+int operation_by(enum operation_way way, const struct rpma_work *o, struct world *w) {
+    const struct rpma_work other = {.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
+    const struct rpma_work array[] = {other, *o, other};
+    struct rpma_batch *const batch = w->h.batch;
+    if (way == OPERATION_POST)
+        return rpma_post(w->h.conn, o, 1, NULL);
+    if (way == OPERATION_ARRAY)
+        return rpma_post(w->h.conn, array, 3, NULL);
+    int ret = rpma_batch_reset(batch);
+    for (int i = 0; i < 3 && ret == 0; i++)
+        ret = rpma_batch_add(batch, way == OPERATION_SET ? &other : &array[i]);
+    if (ret == 0 && way == OPERATION_SET)
+        ret = rpma_batch_set(batch, 1, o);
+    return ret ? ret : rpma_batch_post(batch, NULL);
+}
+
+struct fake_post operation_got(enum operation_way way) {
+    return operation_posted(way != OPERATION_POST);
+}
+
+static void forget_elements(struct fake_post *post) {
+    memset(&post->elements, 0, sizeof(post->elements));
 }
 
 struct fake_post operation_posted(unsigned nth) {
     const struct fake_post *post = fake_posted(nth);
     if (!post)
-        fail_msg("the device has %u requests, not %u", fake_posted_count(), nth + 1);
+        fail_msg("the device has %u requests, not %u:\n%s", fake_posted_count(), nth + 1,
+                 logged_text());
     struct fake_post copy = *post;
     if (copy.flags & IBV_SEND_INLINE)
-        memset(&copy.elements, 0, sizeof(copy.elements));
+        forget_elements(&copy);
     return copy;
 }
 
-struct fake_post operation_expected(const struct operation *o, struct rpma_conn *conn) {
+// The pieces that have bytes.
+static void take_pieces(struct fake_post *post, const struct rpma_work *o) {
+    forget_elements(post);
+    for (const struct rpma_sge *piece = o->sgl; piece < o->sgl + o->nsge; piece++) {
+        void *memory = NULL;
+        if (piece->len == 0)
+            continue;
+        assert_int_equal(rpma_mr_get_ptr(piece->mr, &memory), 0);
+        const char *const bytes = (const char *)memory + piece->offset;
+        post->elements.sges[post->num_sge++] =
+            (struct ibv_sge){(uintptr_t)bytes, (uint32_t)piece->len, fake_lkey(memory)};
+        if (o->flags & RPMA_F_INLINE) {
+            memcpy(post->inlined + post->inlined_bytes, bytes, piece->len);
+            post->inlined_bytes += piece->len;
+        }
+    }
+    if (o->flags & RPMA_F_INLINE) {
+        post->flags |= IBV_SEND_INLINE;
+        forget_elements(post);
+    }
+}
+
+struct fake_post operation_expected(const struct rpma_work *o, const struct world *w) {
+    const bool is_list =
+        o->nsge > 0 && o->type != RPMA_WORK_ATOMIC_WRITE && o->type != RPMA_WORK_FLUSH;
+    struct rpma_work plain = *o;
+    if (is_list) {
+        plain.local = (struct rpma_sge){w->h.mr, 0, 0};
+        plain.flags &= ~RPMA_F_INLINE;
+    }
     fake_forget();
-    const int ret = operation_post(o, conn);
+    const int ret = operation_plain(&plain, w->h.conn);
     if (ret != 0 || fake_posted_count() != 1)
-        fail_msg("%s = %s:\n%s", operation_name(o->kind), contract_code_name(ret),
+        fail_msg("%s = %s:\n%s", operation_plain_name(o->type), contract_code_name(ret),
                  logged_text());
-    return operation_posted(0);
+    struct fake_post post = operation_posted(0);
+    if (is_list)
+        take_pieces(&post, o);
+    return post;
+}
+
+void operation_compare(const struct fake_post *got, const struct fake_post *expected,
+                       const char *what) {
+    if (memcmp(got, expected, sizeof(*got)) != 0)
+        fail_msg("%s: opcode %d, flags 0x%x, wr_id 0x%lx, %d elements, not opcode %d, flags "
+                 "0x%x, wr_id 0x%lx, %d elements as they should be",
+                 what, got->opcode, got->flags, (unsigned long)got->wr_id, got->num_sge,
+                 expected->opcode, expected->flags, (unsigned long)expected->wr_id,
+                 expected->num_sge);
 }

@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// operation.h -- an operation of a connection as data: posted by the plain function or added to
-// a batch by its counterpart, so that one can be held against the other.
+// operation.h -- operations of every kind, and the ways to post one: what a way hands to the
+// device is held against what the plain function does with the same arguments
 
 #ifndef OPERATION_H
 #define OPERATION_H 1
 
 #include "world.h"
 
-enum operation_kind {
-    OPERATION_READ,
-    OPERATION_READV,
-    OPERATION_WRITE,
-    OPERATION_WRITEV,
-    OPERATION_WRITE_WITH_IMM,
-    OPERATION_WRITEV_WITH_IMM,
-    OPERATION_ATOMIC_WRITE,
-    OPERATION_FLUSH,
-    OPERATION_SEND,
-    OPERATION_SENDV,
-    OPERATION_SEND_WITH_IMM,
-    OPERATION_SENDV_WITH_IMM,
-    OPERATION_KINDS
+// Kinds are numbered from 1.
+enum { OPERATION_LAST = RPMA_WORK_SEND_WITH_IMM, OPERATION_MOST_SGES = 8 };
+#define OPERATION_EACH_KIND(kind)                                              \
+    (enum rpma_work_type kind = RPMA_WORK_READ; (int)(kind) <= OPERATION_LAST; \
+     (kind) = (enum rpma_work_type)((int)(kind) + 1))
+
+// An operation of that kind on the regions of the world, valid, of one piece; the members that
+// it does not read are wrong.
+struct rpma_work operation_of(const struct world *w, enum rpma_work_type kind);
+// The same of number pieces, of which the third one is empty.
+struct rpma_work operation_of_pieces(const struct world *w, enum rpma_work_type kind,
+                                     uint32_t number);
+
+// "rpma_read" and so on, and what that function does; for operations without a list.
+const char *operation_plain_name(enum rpma_work_type kind);
+int operation_plain(const struct rpma_work *o, struct rpma_conn *conn);
+
+enum operation_way {
+    OPERATION_POST,  // by rpma_post(), alone
+    OPERATION_ARRAY, // by rpma_post(), between others, as are the next two
+    OPERATION_ADD,   // by rpma_batch_add()
+    OPERATION_SET,   // by rpma_batch_set(), in the place of another
+    OPERATION_WAYS
 };
+// The function that takes or refuses the operation, and the element that its log line names.
+extern const struct operation_names {
+    const char *function, *element;
+} operation_names[OPERATION_WAYS];
+// Hands it over, and posts it with the others; batches are w->h.batch, which must have room for
+// three. The code of the function that refused it, or of the post.
+int operation_by(enum operation_way way, const struct rpma_work *o, struct world *w);
+// The request that it became then.
+struct fake_post operation_got(enum operation_way way);
 
-enum { OPERATION_MOST_SGES = 8 };
-
-struct operation {
-    enum operation_kind kind;
-    struct rpma_mr_local *local;
-    struct rpma_mr_remote *remote;
-    size_t local_offset, remote_offset, len; // len: also of a flush
-    const struct rpma_sge *sgl;
-    int nsge;
-    const char *value; // of an atomic write
-    enum rpma_flush_type type;
-    int flags;
-    uint32_t imm;
-    const void *op_context;
-};
-
-// "rpma_read" and "rpma_batch_read" and so on.
-const char *operation_name(enum operation_kind kind);
-const char *operation_batch_name(enum operation_kind kind);
-
-int operation_post(const struct operation *o, struct rpma_conn *conn);
-int operation_add(const struct operation *o, struct rpma_batch *batch);
-
-// The request as it is compared: where inline data came from does not matter, it was copied.
+// The nth request as it is compared: where inline data came from does not matter, it was
+// copied.
 struct fake_post operation_posted(unsigned nth);
-// What the plain function hands to the device; fails the test when it does not.
-struct fake_post operation_expected(const struct operation *o, struct rpma_conn *conn);
+// What the plain function hands to the device; of a list, with its pieces instead. Fails the
+// test when there is nothing.
+struct fake_post operation_expected(const struct rpma_work *o, const struct world *w);
+// Both are the same.
+void operation_compare(const struct fake_post *got, const struct fake_post *expected,
+                       const char *what);
 
 #endif // OPERATION_H

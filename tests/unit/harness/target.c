@@ -31,7 +31,8 @@ void target_begin(bool native) {
     fake_device()->native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
     for (size_t c = 0; c < LENGTH(target_worlds); c++) {
         world_conn(&target_worlds[c], &(const struct shape){.max_sge = OPERATION_MOST_SGES});
-        MUST(rpma_batch_new(target_worlds[c].h.conn, 8, &target_worlds[c].h.batch));
+        MUST(rpma_batch_new(target_worlds[c].h.conn, TARGET_MOST_STEPS,
+                            &target_worlds[c].h.batch));
         for (size_t i = 0; i < sizeof(target_worlds[c].memory); i++)
             target_worlds[c].memory[i] = (unsigned char)(1 + i % 251);
     }
@@ -47,36 +48,47 @@ void target_end(void) {
         world_drop(&target_worlds[c]);
 }
 
-void target_run(const struct step *steps, size_t count, bool batched) {
-    for (size_t i = 0; i < count; i++) {
-        struct handles *h = &target_worlds[steps[i].conn].h;
-        if (!batched) {
-            MUST(operation_post(&steps[i].o, h->conn));
-            continue;
-        }
-        MUST(operation_add(&steps[i].o, h->batch));
-        if (i + 1 == count || steps[i + 1].conn != steps[i].conn) {
+// Steps in a row on one connection; count of them.
+static size_t in_a_row(const struct step *steps, size_t count) {
+    size_t row = 1;
+    while (row < count && row < TARGET_MOST_STEPS && steps[row].conn == steps[0].conn)
+        row++;
+    return row;
+}
+
+void target_run(const struct step *steps, size_t count, enum target_way way) {
+    for (size_t row; count > 0; steps += row, count -= row) {
+        struct rpma_work work[TARGET_MOST_STEPS];
+        const struct handles *h = &target_worlds[steps->conn].h;
+        row = way == TARGET_ONE_BY_ONE ? 1 : in_a_row(steps, count);
+        for (size_t i = 0; i < row; i++)
+            work[i] = steps[i].o;
+        if (way == TARGET_ONE_BY_ONE && work[0].nsge == 0) {
+            MUST(operation_plain(&work[0], h->conn));
+        } else if (way != TARGET_BATCHED) {
+            MUST(rpma_post(h->conn, work, (uint32_t)row, NULL));
+        } else {
+            for (size_t i = 0; i < row; i++)
+                MUST(rpma_batch_add(h->batch, &work[i]));
             MUST(rpma_batch_post(h->batch, NULL));
             MUST(rpma_batch_reset(h->batch));
         }
     }
 }
 
-struct operation target_flush(int region, size_t from, size_t to) {
-    return (struct operation){.kind = OPERATION_FLUSH,
+struct rpma_work target_flush(int region, size_t from, size_t to) {
+    return (struct rpma_work){.type = RPMA_WORK_FLUSH,
                               .remote = target_remotes[region],
                               .remote_offset = from,
-                              .len = to - from,
-                              .type = RPMA_FLUSH_TYPE_PERSISTENT,
+                              .flush_len = to - from,
+                              .flush_type = RPMA_FLUSH_TYPE_PERSISTENT,
                               .flags = RPMA_F_COMPLETION_ALWAYS};
 }
 
-struct operation target_write(unsigned conn, int region, size_t offset, size_t len) {
-    return (struct operation){.kind = OPERATION_WRITE,
-                              .local = target_worlds[conn].h.mr,
-                              .local_offset = TARGET_SOURCE,
+struct rpma_work target_write(unsigned conn, int region, size_t offset, size_t len) {
+    return (struct rpma_work){.type = RPMA_WORK_WRITE,
+                              .local = {target_worlds[conn].h.mr, TARGET_SOURCE, len},
                               .remote = target_remotes[region],
                               .remote_offset = offset,
-                              .len = len,
                               .flags = RPMA_F_COMPLETION_ON_ERROR};
 }

@@ -32,14 +32,16 @@ void target_erase(void);
 struct rpma_mr_remote *target_remote(uint64_t addr, uint32_t rkey);
 
 struct step {
-    struct operation o;
+    struct rpma_work o;
     unsigned conn;
 };
-// Posts each step by itself, or those in a row on one connection as a batch.
-void target_run(const struct step *steps, size_t count, bool batched);
+enum { TARGET_MOST_STEPS = 8 };
+enum target_way { TARGET_ONE_BY_ONE, TARGET_IN_AN_ARRAY, TARGET_BATCHED, TARGET_WAYS };
+// Posts each step by itself, or those in a row on one connection as an array or a batch.
+void target_run(const struct step *steps, size_t count, enum target_way way);
 
-struct operation target_write(unsigned conn, int region, size_t offset, size_t len);
-struct operation target_flush(int region, size_t from, size_t to); // persistent
+struct rpma_work target_write(unsigned conn, int region, size_t offset, size_t len);
+struct rpma_work target_flush(int region, size_t from, size_t to); // persistent
 enum { TARGET_SOURCE = 16 }; // where target_write() takes its bytes from
 
 #endif // TARGET_H

@@ -61,15 +61,22 @@ static bool set_number(struct world *w, const char *setter, void *cfg, uint32_t 
 }
 
 static bool lend(struct world *w, uint32_t size, struct rpma_cq **cq, const char *setter) {
-    static const char maker[] = "rpma_cq_new";
-    int (*make)(struct rpma_peer *, uint32_t, struct rpma_cq **);
+    static const char cfg_maker[] = "rpma_cq_cfg_new", maker[] = "rpma_cq_new";
+    int (*make_cfg)(struct rpma_cq_cfg **);
+    int (*make)(struct rpma_peer *, const struct rpma_cq_cfg *, struct rpma_cq **);
     int (*set)(struct rpma_conn_cfg *, struct rpma_cq *);
     if (size == 0)
         return true;
+    *(void **)&make_cfg = dlsym(RTLD_DEFAULT, cfg_maker);
     *(void **)&make = dlsym(RTLD_DEFAULT, maker);
     *(void **)&set = dlsym(RTLD_DEFAULT, setter);
     world_begin(w);
-    if (!world_step(w, make(w->h.peer, size, cq), maker, __FILE__, __LINE__))
+    if (!w->h.cq_cfg && !world_step(w, make_cfg(&w->h.cq_cfg), cfg_maker, __FILE__, __LINE__))
+        return false;
+    if (!set_number(w, "rpma_cq_cfg_set_size", w->h.cq_cfg, size))
+        return false;
+    world_begin(w);
+    if (!world_step(w, make(w->h.peer, w->h.cq_cfg, cq), maker, __FILE__, __LINE__))
         return false;
     world_begin(w);
     return world_step(w, set(w->h.cfg, *cq), setter, __FILE__, __LINE__);
@@ -152,6 +159,7 @@ bool world_drop(struct world *w) {
     ok &= DROP(w, req, rpma_conn_req_delete);
     ok &= DROP(w, ep, rpma_ep_shutdown);
     ok &= DROP(w, cfg, rpma_conn_cfg_delete);
+    ok &= drop_newer(w, &w->h.cq_cfg, "rpma_cq_cfg_delete");
     ok &= drop_newer(w, &w->h.lent_cq, "rpma_cq_delete");
     ok &= drop_newer(w, &w->h.lent_rcq, "rpma_cq_delete");
     ok &= DROP(w, srq, rpma_srq_delete);

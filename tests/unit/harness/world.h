@@ -45,6 +45,7 @@ struct handles {
     struct rpma_conn_req *req;
     struct rpma_conn *conn;
     struct rpma_batch *batch;
+    struct rpma_cq_cfg *cq_cfg;
     struct rpma_cq *lent_cq, *lent_rcq; // of the program, for its connections
     // Other outputs of calls, here so that a sweep sees when a failed call writes them.
     struct ibv_context *context;
