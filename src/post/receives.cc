@@ -74,6 +74,9 @@ int receive_many(const char *function, const ReceiveQueue &names, Post post, Que
             done += some.used;
             continue;
         }
+        // rxe_post_recv() of rxe names none if the queue pair has a shared receive queue.
+        if (refused == nullptr)
+            refused = some.wrs;
         done += static_cast<uint32_t>(refused - some.wrs);
         const Part part = {ARRAY, done, done, ""};
         code = refused_receive(function, names, *refused, result, &part);

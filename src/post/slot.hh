@@ -43,7 +43,7 @@ inline constexpr int NO_ELEMENTS = 1;
 
 // Whether flags are RPMA_F_COMPLETION_* and, at most, what else is allowed.
 constexpr bool has_valid_flags(int flags, int allowed) {
-    return static_cast<unsigned>((flags & ~allowed) - 1) < RPMA_F_COMPLETION_ALWAYS;
+    return (flags & ~(allowed | IBV_SEND_SIGNALED)) == RPMA_F_COMPLETION_ON_ERROR;
 }
 
 // A write of one piece, with nothing unusual about it.
