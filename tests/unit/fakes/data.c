@@ -33,20 +33,48 @@ void fake_copy_elements(struct fake_elements *to, const char *call, const struct
     }
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_one_recv(): EINVAL for more elements than the
-// queue was made for.
-static int post_recv(struct fake_call *call, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
-                     uint32_t max_sge) {
+// A queue that takes receives.
+struct receives {
+    uint32_t *posted, max, max_sge;
+};
+
+static void copy_receive(struct fake_receive *to, const char *call,
+                         const struct ibv_recv_wr *wr) {
+    memset(to, 0, sizeof(*to));
     fake_touch(&wr->wr_id, sizeof(wr->wr_id));
     fake_touch(&wr->next, sizeof(wr->next));
-    call->recv.wr_id = wr->wr_id;
-    if (wr->next)
-        fake_misuse("%s: more than one request", call->name);
-    fake_copy_elements(&call->recv.elements, call->name, wr->sg_list, wr->num_sge);
-    const int error = call->failed ? call->error : (uint32_t)wr->num_sge > max_sge ? EINVAL : 0;
-    if (error)
-        *bad = wr;
-    return error;
+    to->wr_id = wr->wr_id;
+    fake_copy_elements(&to->elements, call, wr->sg_list, wr->num_sge);
+}
+
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() and rxe_post_srq_recv(): requests are
+// taken up to the first that is refused, and bad is that one. rxe_post_one_recv() answers
+// ENOMEM when the queue is full, and EINVAL for more elements than it was made for.
+static int post_recv(struct fake_call *call, struct receives queue, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad) {
+    const struct ibv_recv_wr *first = wr;
+    for (; wr; wr = wr->next) {
+        struct fake_receive receive;
+        int error = 0;
+        copy_receive(&receive, call->name, wr);
+        if (wr == first) {
+            call->recv = receive;
+            error = call->failed ? call->error : 0;
+        } else if (!fake_fault_asked("receive request", &error)) {
+            error = 0;
+        }
+        if (!error && *queue.posted == queue.max)
+            error = ENOMEM;
+        if (!error && (uint32_t)wr->num_sge > queue.max_sge)
+            error = EINVAL;
+        if (error) {
+            *bad = wr;
+            return error;
+        }
+        ++*queue.posted;
+        fake_take_receive(&receive);
+    }
+    return 0;
 }
 
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad) {
@@ -56,19 +84,14 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
     struct fake_call *call = fake_enter("ibv_post_recv", qp);
     if (!fake_find(FAKE_QP, qp, "ibv_post_recv"))
         return EINVAL;
-    // rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() names no request when there is no
-    // queue, and rxe_post_one_recv() answers ENOMEM when it is full.
-    if (qp->srq) {
-        *bad = NULL;
+    *bad = NULL;
+    // rxe_post_recv() names no request when there is no queue.
+    if (qp->srq)
         return EINVAL;
-    }
     struct fake_qp *found = (struct fake_qp *)((char *)qp - offsetof(struct fake_qp, qp));
-    if (!call->failed && found->receives == found->max_receives) {
-        *bad = wr;
-        return ENOMEM;
-    }
-    found->receives += !call->failed;
-    return post_recv(call, wr, bad, found->cap.max_recv_sge);
+    const struct receives queue = {&found->receives, found->max_receives,
+                                   found->cap.max_recv_sge};
+    return post_recv(call, queue, wr, bad);
 }
 
 int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad) {
@@ -79,7 +102,8 @@ int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
     struct fake_srq *found = fake_find(FAKE_SRQ, srq, "ibv_post_srq_recv");
     if (!found)
         return EINVAL;
-    return post_recv(call, wr, bad, found->max_sge);
+    const struct receives queue = {&found->receives, found->max_receives, found->max_sge};
+    return post_recv(call, queue, wr, bad);
 }
 
 static int take_completions(struct fake_cq *cq, int number, struct ibv_wc *wc) {

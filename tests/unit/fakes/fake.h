@@ -70,6 +70,17 @@ struct fake_post { // a work request of ibv_post_send(), or what an ibv_wr_*() b
 #define FAKE_WR_ATOMIC_WRITE 1000
 #define FAKE_WR_FLUSH 1001
 
+struct fake_receive {
+    uint64_t wr_id;
+    union {
+        struct fake_elements elements;
+        struct {
+            int num_sge;
+            struct ibv_sge sge; // the first
+        };
+    };
+};
+
 struct fake_call {
     const char *name;   // of the function as the program names it
     const void *object; // the verbs or CM object it acts on, if any
@@ -93,16 +104,7 @@ struct fake_call {
             struct fake_post send; // the first request of a list
             unsigned requests;     // of the list
         };
-        struct {
-            uint64_t wr_id;
-            union {
-                struct fake_elements elements;
-                struct {
-                    int num_sge;
-                    struct ibv_sge sge; // the first
-                };
-            };
-        } recv;
+        struct fake_receive recv; // the first of a list
         struct {
             struct rdma_conn_param param;
             unsigned char data[256];
@@ -148,6 +150,9 @@ void fake_forget(void);
 // What send queues took since fake_forget(), in its order, whichever call it came by.
 unsigned fake_posted_count(void);
 const struct fake_post *fake_posted(unsigned nth); // from 0; NULL: no such
+// The same of receives, whichever queue took them.
+unsigned fake_received_count(void);
+const struct fake_receive *fake_received(unsigned nth);
 
 // ---- memory of a target --------------------------------------------------------------------
 
@@ -172,8 +177,9 @@ size_t fake_power_failure(uint64_t survivors);
 // leaves errno alone, as providers/cxgb4/cq.c, c4iw_poll_cq() does.
 //
 // A post is made of parts that fail by names of their own, which the record does not have:
-// "send request", each one behind the first of a list, is refused for itself, so that the ones
-// before it are in the queue; "doorbell" fails when all requests are in the queue already.
+// "send request" and "receive request", each one behind the first of a list, is refused for
+// itself, so that the ones before it are in the queue; "doorbell" fails when all requests are
+// in the queue already.
 void fake_fail(const char *name, unsigned nth, int error);
 // The same, and every later one.
 void fake_fail_from(const char *name, unsigned nth, int error);

@@ -78,6 +78,7 @@ struct fake_srq {
     struct fake_object object;
     struct ibv_srq srq;
     uint32_t max_sge;
+    uint32_t receives, max_receives; // posted; fakes take none of them away
     struct fake_object *pd;
 };
 
@@ -160,6 +161,7 @@ void fake_faults_reset(void);
 bool fake_fault_asked(const char *name, int *error);
 // Notes that the send queue took the request.
 void fake_take(struct fake_qp *qp, const struct fake_post *post);
+void fake_take_receive(const struct fake_receive *receive);
 // Carries it out if there is memory of a target.
 void fake_execute(struct fake_qp *qp, const struct fake_post *post);
 void fake_target_reset(void);

@@ -23,7 +23,8 @@ static struct fake_call *calls; // made once: sanitizers take long over fresh la
 static unsigned call_count;
 static struct fake_call overflow;
 static struct fake_post *posts;
-static unsigned post_count;
+static struct fake_receive *received;
+static unsigned post_count, received_count;
 static struct fault faults[MAX_FAULTS];
 static unsigned fault_count, faults_fired;
 static const char *first_fault = "";
@@ -31,7 +32,7 @@ static char text[16384];
 
 void fake_faults_reset(void) {
     call_count = 0;
-    post_count = 0;
+    post_count = received_count = 0;
     fault_count = 0;
     faults_fired = 0;
     first_fault = "";
@@ -40,7 +41,7 @@ void fake_faults_reset(void) {
 void fake_forget(void) {
     FAKE_LOCKED;
     call_count = 0;
-    post_count = 0;
+    post_count = received_count = 0;
 }
 
 static void add_fault(const char *name, unsigned nth, bool later, int error) {
@@ -170,6 +171,26 @@ void fake_take(struct fake_qp *qp, const struct fake_post *post) {
         post_count = 0;
     posts[post_count++] = *post;
     fake_execute(qp, post);
+}
+
+void fake_take_receive(const struct fake_receive *receive) {
+    if (!received)
+        received = calloc(MAX_POSTS, sizeof(*received));
+    if (!received)
+        abort();
+    if (received_count == MAX_POSTS)
+        received_count = 0;
+    received[received_count++] = *receive;
+}
+
+unsigned fake_received_count(void) {
+    FAKE_LOCKED;
+    return received_count;
+}
+
+const struct fake_receive *fake_received(unsigned nth) {
+    FAKE_LOCKED;
+    return nth < received_count ? &received[nth] : NULL;
 }
 
 unsigned fake_posted_count(void) {

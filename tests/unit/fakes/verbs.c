@@ -157,6 +157,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
         fake_create(FAKE_SRQ, sizeof(*made), offsetof(struct fake_srq, srq));
     made->pd = parent;
     made->max_sge = attr->attr.max_sge;
+    made->max_receives = attr->attr.max_wr;
     made->srq.context = pd->context;
     made->srq.pd = pd;
     fake_adopt(parent);

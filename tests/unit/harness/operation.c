@@ -117,7 +117,7 @@ struct fake_post operation_posted(unsigned nth) {
         fail_msg("the device has %u requests, not %u:\n%s", fake_posted_count(), nth + 1,
                  logged_text());
     struct fake_post copy = *post;
-    if (copy.flags & IBV_SEND_INLINE)
+    if (copy.flags & IBV_SEND_INLINE || (copy.num_sge == 1 && copy.sge.length == 0))
         forget_elements(&copy);
     return copy;
 }

@@ -44,7 +44,7 @@ int operation_by(enum operation_way way, const struct rpma_work *o, struct world
 struct fake_post operation_got(enum operation_way way);
 
 // The nth request as it is compared: where inline data came from does not matter, it was
-// copied.
+// copied; and an element of 0 bytes is none.
 struct fake_post operation_posted(unsigned nth);
 // What the plain function hands to the device; of a list, with its pieces instead. Fails the
 // test when there is nothing.

@@ -133,7 +133,7 @@ static void check_outputs(const char *text, const char *file, int line) {
 // Nothing to read is no error, and what is not understood may still be harmless.
 static enum rpma_log_level level_of(int code) {
     if (code == RPMA_E_NO_EVENT || code == RPMA_E_NO_COMPLETION ||
-        code == RPMA_E_SHARED_CHANNEL || code == RPMA_E_NOT_SHARED_CHNL)
+        code == RPMA_E_SHARED_CHANNEL || code == RPMA_E_NOT_SHARED_CHNL || code == RPMA_E_AGAIN)
         return RPMA_LOG_LEVEL_DEBUG;
     return code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_LEVEL_ERROR;
 }
@@ -149,6 +149,15 @@ static bool tells_error(const char *message) {
     return false;
 }
 
+// Lines but those of keys, which are for debugging only and may follow a refused request.
+static unsigned count_lines(enum rpma_log_level level) {
+    static const char keys[] = "rkey=0x";
+    unsigned lines = 0;
+    for (unsigned i = 0; i < logged_count(level); i++)
+        lines += strncmp(logged_line(level, i)->message, keys, strlen(keys)) != 0;
+    return lines;
+}
+
 // One line that names the function and the cause.
 static void check_log(const char *function, const struct expected_error *expected,
                       const char *file, int line) {
@@ -162,13 +171,14 @@ static void check_log(const char *function, const struct expected_error *expecte
         snprintf(wanted, sizeof(wanted), ") failed: %s (%d)", strerror(expected->error),
                  expected->error);
     } else {
+        snprintf(call, sizeof(call), "%s", expected->before ? expected->before : "");
         snprintf(wanted, sizeof(wanted), "%s",
                  expected->logs ? expected->logs : expected->cause);
     }
     const struct logged_line *logged = logged_line(level, 0);
     const unsigned errors = logged_count(RPMA_LOG_LEVEL_ERROR);
     const char *wrong = NULL;
-    if (errors != (level == RPMA_LOG_LEVEL_ERROR) || logged_count(level) != 1)
+    if (errors != (level == RPMA_LOG_LEVEL_ERROR) || count_lines(level) != 1)
         wrong = "not one line";
     else if (strcmp(logged->function, function) != 0)
         wrong = "another function";
@@ -190,8 +200,8 @@ static void check_log(const char *function, const struct expected_error *expecte
 void unit_expect_error(int ret, const char *text, const struct expected_error *expected,
                        const char *file, int line) {
     int error = expected->error ? expected->error : expected->own_error;
-    if (error == 0 && expected->code == RPMA_E_PROVIDER)
-        error = ERRNO_BEFORE; // which gave none
+    if (error == 0 && (expected->code == RPMA_E_PROVIDER || expected->code == RPMA_E_AGAIN))
+        error = ERRNO_BEFORE; // the provider gave none, or it is no failure
     check_errno(errno, error, text, file, line);
     const char *function = unit_function(text);
     const char *why;

@@ -68,7 +68,7 @@ struct expected_error {
                // logged; 0: none
     const char *calls;         // provider calls made, separated by blanks; NULL: none
     const char *logs;          // text in the log line: beside the number, or not the cause
-    const char *before;        // text in the log line before the provider call; NULL: none
+    const char *before;        // with what the log line begins, before a provider call
     bool any_calls;            // the provider calls are of no interest here
     enum rpma_log_level level; // of the log line, where it is not that of the code; 0: it is
     int own_error;             // errno, and the number logged, where no provider call failed

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// work_refused.c -- every member of struct rpma_work and of struct rpma_receive wrong in turn:
+// refused by each function whose kind reads it, and of no interest to the other kinds
+
+#include "lists.h"
+#include "operation.h"
+
+#include <stdio.h>
+
+enum { SETS = 4, MOST_SGES = 2 };
+#define KIND(name) (1U << RPMA_WORK_##name)
+#define SENDS (KIND(SEND) | KIND(SEND_WITH_IMM))
+#define TRANSFERS (KIND(READ) | KIND(WRITE) | KIND(WRITE_WITH_IMM))
+#define LOCALS (TRANSFERS | SENDS)
+#define CARRIERS (SENDS | KIND(WRITE) | KIND(WRITE_WITH_IMM))
+#define ALL (LOCALS | KIND(ATOMIC_WRITE) | KIND(FLUSH))
+
+// A member of either structure that both or one of them has.
+enum member {
+    TYPE = 1,
+    FLAGS,
+    RESERVED0, // also reserved of a receive
+    RESERVED_0,
+    RESERVED_1,
+    REMOTE,
+    REMOTE_OFFSET,
+    LOCAL_MR,
+    LOCAL_OFFSET,
+    LOCAL_LEN,
+    SGL,
+    NSGE,
+    FLUSH_TYPE,
+    FLUSH_LEN
+};
+
+static struct rpma_sge good_list[3], offset_of_nothing[2], bytes_of_nothing[2], too_long[2],
+    longest[2];
+
+static const struct wrong {
+    unsigned kinds; // that refuse it for this reason
+    struct {
+        enum member member;
+        uint64_t value;
+    } set[SETS];
+    const char *condition, *cause; // of the contract
+    const char *logs;
+    unsigned otherwise; // kinds that refuse it for another reason
+} wrongs[] = {
+#define BECAUSE(condition) condition, condition
+#define TYPE_IS BECAUSE("type is no RPMA_WORK_*"), "work.type < RPMA_WORK_READ"
+    {ALL, {{TYPE, 0}}, TYPE_IS},
+    {ALL, {{TYPE, RPMA_WORK_SEND_WITH_IMM + 1}}, TYPE_IS},
+    {ALL, {{TYPE, INT32_MAX}}, TYPE_IS},
+    {ALL, {{TYPE, UINT32_MAX}}, TYPE_IS},
+#define FLAGS_ARE "flags without RPMA_F_COMPLETION_ON_ERROR || flags has an unknown bit"
+#define WITHOUT_COMPLETION FLAGS_ARE, "flags without RPMA_F_COMPLETION_ON_ERROR"
+#define UNKNOWN_BIT FLAGS_ARE, "flags has an unknown bit"
+#define NO_INLINE                                                                         \
+    "flags has RPMA_F_INLINE && type not in {RPMA_WORK_WRITE, RPMA_WORK_WRITE_WITH_IMM, " \
+    "RPMA_WORK_SEND, RPMA_WORK_SEND_WITH_IMM}"
+    {ALL, {{FLAGS, 0}}, WITHOUT_COMPLETION, "flags are 0x0, possible are "},
+    {ALL, {{FLAGS, 2}}, WITHOUT_COMPLETION, "flags are 0x2, possible are "},
+    {ALL, {{FLAGS, RPMA_F_INLINE}}, WITHOUT_COMPLETION, "flags are 0x8, possible are "},
+    {ALL, {{FLAGS, 1 << 2 | 1}}, UNKNOWN_BIT, "flags are 0x5, possible are "},
+    {ALL, {{FLAGS, 1 << 4 | 1}}, UNKNOWN_BIT, "flags are 0x11, possible are "},
+    {ALL, {{FLAGS, UINT32_MAX}}, UNKNOWN_BIT, "flags are 0xffffffff, possible are "},
+    {ALL, {{FLAGS, 1U << 31 | 3}}, UNKNOWN_BIT, "flags are 0x80000003, possible are "},
+    {ALL & ~CARRIERS, {{FLAGS, 1 | RPMA_F_INLINE}}, BECAUSE(NO_INLINE), "flags are 0x9"},
+    {ALL & ~CARRIERS, {{FLAGS, 3 | RPMA_F_INLINE}}, BECAUSE(NO_INLINE), "flags are 0xb"},
+#define RESERVED_IS "reserved0 != 0 || reserved[0] != 0 || reserved[1] != 0"
+    {ALL, {{RESERVED0, 1}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 != 0"},
+    {ALL, {{RESERVED0, 1U << 31}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 != 0"},
+    {ALL, {{RESERVED_0, 1}}, RESERVED_IS, "reserved[0] != 0", "work.reserved[0] != 0"},
+    {ALL, {{RESERVED_1, 1ULL << 63}}, RESERVED_IS, "reserved[1] != 0", "work.reserved[1] != 0"},
+#define TOO_MANY "nsge > max_sge of the connection"
+    {LOCALS,
+     {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}},
+     TOO_MANY,
+     TOO_MANY,
+     "nsge is 3, at most 2 pieces are possible"},
+    {LOCALS,
+     {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}},
+     TOO_MANY,
+     TOO_MANY,
+     "nsge is 4294967295, at most 2 pieces are possible"},
+    {LOCALS, {{NSGE, 1}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl == NULL && nsge != 0"},
+    {LOCALS, {{NSGE, UINT32_MAX}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl == NULL"},
+    {LOCALS, {{SGL, (uintptr_t)good_list}}, BECAUSE("sgl != NULL && nsge == 0"), ".nsge == 0"},
+#define LOCAL_IS "local.mr == NULL && (local.offset != 0 || local.len != 0)"
+#define NO_REGION BECAUSE(LOCAL_IS), "mr == NULL with an offset or len != 0"
+#define NO_LOCAL                                                              \
+    BECAUSE("remote != NULL && local.mr == NULL && nsge == 0 (read, write)"), \
+        "is_empty && work.remote != NULL"
+#define NO_REMOTE                                                                             \
+    BECAUSE("remote == NULL && (local.mr != NULL || nsge != 0 || remote_offset != 0) (read, " \
+            "write)")
+    {SENDS, {{LOCAL_MR, 0}}, NO_REGION, TRANSFERS},
+    {SENDS, {{LOCAL_MR, 0}, {LOCAL_LEN, 0}}, NO_REGION, TRANSFERS},
+    {SENDS, {{LOCAL_MR, 0}, {LOCAL_OFFSET, 0}}, NO_REGION, TRANSFERS},
+    {TRANSFERS,
+     {{LOCAL_MR, 0}, {LOCAL_LEN, 0}, {REMOTE, 0}, {REMOTE_OFFSET, 0}},
+     NO_REGION,
+     ALL & ~TRANSFERS},
+    {TRANSFERS, {{LOCAL_MR, 0}}, NO_LOCAL, SENDS},
+    {TRANSFERS, {{LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}}, NO_LOCAL},
+    {TRANSFERS, {{REMOTE, 0}}, NO_REMOTE, "!is_empty && work.remote == NULL", ALL & ~LOCALS},
+    {TRANSFERS,
+     {{REMOTE, 0}, {NSGE, 1}, {SGL, (uintptr_t)good_list}},
+     NO_REMOTE,
+     "!is_empty && work.remote == NULL",
+     ALL & ~LOCALS},
+    {TRANSFERS,
+     {{REMOTE, 0}, {LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}},
+     NO_REMOTE,
+     "work.remote == NULL && work.remote_offset != 0",
+     ALL & ~LOCALS},
+#define PIECE_IS BECAUSE("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
+    {LOCALS,
+     {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}},
+     PIECE_IS,
+     "sgl[1] has mr == NULL"},
+    {LOCALS,
+     {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}},
+     PIECE_IS,
+     "sgl[1] has mr == NULL"},
+    {LOCALS, {{LOCAL_LEN, 1ULL << 32}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
+    {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
+    {LOCALS,
+     {{NSGE, 2}, {SGL, (uintptr_t)too_long}},
+     BECAUSE("sum of sgl[i].len > UINT32_MAX"),
+     "UINT32_MAX"},
+    {LOCALS,
+     {{NSGE, 2}, {SGL, (uintptr_t)longest}},
+     BECAUSE("sum of sgl[i].len > UINT32_MAX"),
+     "UINT32_MAX"},
+#define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)"), "work.remote_offset % "
+    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT},
+    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT},
+    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 15}}, ALIGNMENT},
+    {KIND(ATOMIC_WRITE) | KIND(FLUSH),
+     {{REMOTE, 0}},
+     BECAUSE("remote == NULL (atomic write, flush)"),
+     "work.remote == NULL",
+     TRANSFERS},
+#define FLUSH_TYPE_IS                                                                      \
+    BECAUSE("flush_type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}"), \
+        "work.flush_type != "
+    {KIND(FLUSH), {{FLUSH_TYPE, 2}}, FLUSH_TYPE_IS},
+    {KIND(FLUSH), {{FLUSH_TYPE, UINT32_MAX}}, FLUSH_TYPE_IS},
+    {KIND(FLUSH), {{FLUSH_LEN, 1ULL << 32}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len >"},
+    {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len >"},
+#define BEHIND                                                                            \
+    BECAUSE("remote_offset >= size of the remote region (emulated flush)"), "behind the " \
+                                                                            "region"
+    {KIND(FLUSH), {{REMOTE_OFFSET, WORLD_REMOTE_SIZE}}, BEHIND},
+    {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, BEHIND},
+};
+
+static void make_lists(struct rpma_mr_local *mr) {
+    for (int i = 0; i < 3; i++)
+        good_list[i] = (struct rpma_sge){mr, 8 * (size_t)i, 8};
+    offset_of_nothing[0] = bytes_of_nothing[0] = too_long[0] = longest[0] = good_list[0];
+    offset_of_nothing[1] = (struct rpma_sge){NULL, 1, 0};
+    bytes_of_nothing[1] = (struct rpma_sge){NULL, 0, 1};
+    too_long[1] = (struct rpma_sge){mr, 0, UINT32_MAX - 7};
+    longest[1] = (struct rpma_sge){mr, 0, SIZE_MAX};
+}
+
+// ---- operations ----------------------------------------------------------------------------
+
+static struct world w;
+
+static void spoil(struct rpma_work *o, const struct wrong *wrong) {
+    for (int i = 0; i < SETS && wrong->set[i].member; i++) {
+        const uint64_t value = wrong->set[i].value;
+        switch (wrong->set[i].member) {
+#define SET(name, member, type)    \
+    case name:                     \
+        o->member = (type)(value); \
+        break
+            SET(TYPE, type, enum rpma_work_type);
+            SET(FLAGS, flags, int);
+            SET(RESERVED0, reserved0, uint32_t);
+            SET(RESERVED_0, reserved[0], uint64_t);
+            SET(RESERVED_1, reserved[1], uint64_t);
+            SET(REMOTE, remote, const struct rpma_mr_remote *);
+            SET(REMOTE_OFFSET, remote_offset, size_t);
+            SET(LOCAL_MR, local.mr, const struct rpma_mr_local *);
+            SET(LOCAL_OFFSET, local.offset, size_t);
+            SET(LOCAL_LEN, local.len, size_t);
+            SET(SGL, sgl, const struct rpma_sge *);
+            SET(NSGE, nsge, uint32_t);
+            SET(FLUSH_TYPE, flush_type, enum rpma_flush_type);
+            SET(FLUSH_LEN, flush_len, size_t);
+        }
+    }
+}
+
+// A batch of three operations that have nothing to do with the others.
+static void begin(void) {
+    const struct rpma_work work = {.type = RPMA_WORK_SEND, .flags = 1, .op_context = &w};
+    world_conn(&w, &(const struct shape){.max_sge = MOST_SGES});
+    make_lists(w.h.mr);
+    MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
+    for (int i = 0; i < 3; i++)
+        MUST(rpma_batch_add(w.h.batch, &work));
+}
+
+static void expect_unchanged_batch(void) {
+    uint32_t size = 0, posted = 0;
+    MUST(rpma_batch_get_size(w.h.batch, &size, NULL));
+    assert_int_equal(size, 3);
+    MUST(rpma_batch_post(w.h.batch, &posted));
+    EXPECT_CALLS("ibv_post_send");
+    assert_int_equal(posted, 3);
+    assert_int_equal(fake_posted_count(), 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(fake_posted(i)->wr_id == (uintptr_t)&w && fake_posted(i)->num_sge == 0);
+}
+
+static void expect_refused(const struct wrong *wrong, const struct rpma_work *o) {
+    static const enum operation_way ways[] = {OPERATION_POST, OPERATION_ADD, OPERATION_SET};
+    for (size_t i = 0; i < LENGTH(ways); i++) {
+        const struct operation_names *names = &operation_names[ways[i]];
+        uint32_t posted = 77;
+        unit_begin();
+        const int ret = ways[i] == OPERATION_POST  ? rpma_post(w.h.conn, o, 1, &posted)
+                        : ways[i] == OPERATION_ADD ? rpma_batch_add(w.h.batch, o)
+                                                   : rpma_batch_set(w.h.batch, 1, o);
+        unit_expect_error(ret, names->function,
+                          &(struct expected_error){RPMA_E_INVAL, wrong->condition, wrong->cause,
+                                                   .logs = wrong->logs,
+                                                   .before = names->element},
+                          __FILE__, __LINE__);
+        assert_int_equal(posted, ways[i] == OPERATION_POST ? 0 : 77);
+    }
+    expect_unchanged_batch();
+}
+
+// It is what it would be if the member were right.
+static void expect_no_matter(const struct wrong *wrong, const struct rpma_work *o) {
+    const struct fake_post expected = operation_expected(o, &w);
+    MUST(rpma_post(w.h.conn, o, 1, NULL));
+    const struct fake_post got = operation_posted(0);
+    operation_compare(&got, &expected, wrong->condition);
+}
+
+static void wrong_members_are_refused(void **state) {
+    (void)state;
+    begin();
+    for (size_t i = 0; i < LENGTH(wrongs); i++)
+        for
+            OPERATION_EACH_KIND(kind) {
+                struct rpma_work o = operation_of(&w, kind);
+                spoil(&o, &wrongs[i]);
+                if (wrongs[i].kinds >> kind & 1)
+                    expect_refused(&wrongs[i], &o);
+                else if (!(wrongs[i].otherwise >> kind & 1))
+                    expect_no_matter(&wrongs[i], &o);
+            }
+    world_drop(&w);
+}
+
+// iWARP reads into one element, whatever a write may have.
+static void devices_limit_the_pieces_of_reads(void **state) {
+    (void)state;
+    const struct wrong wrong = {.condition = TOO_MANY,
+                                .cause = "nsge > max_sge_rd of the device (read)",
+                                .logs = "nsge is 2, at most 1 pieces are possible"};
+    fake_device()->max_sge_rd = 1;
+    begin();
+    for
+        OPERATION_EACH_KIND(kind) {
+            struct rpma_work o = operation_of_pieces(&w, kind, 1);
+            MUST(rpma_post(w.h.conn, &o, 1, NULL));
+            o.nsge = 2;
+            if (kind == RPMA_WORK_READ) {
+                expect_refused(&wrong, &o);
+                o.nsge = 3;
+                unit_begin();
+                assert_int_equal(rpma_post(w.h.conn, &o, 1, NULL), RPMA_E_INVAL);
+                assert_null(
+                    strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "set_max_sge"));
+            } else {
+                MUST(rpma_post(w.h.conn, &o, 1, NULL));
+            }
+        }
+    world_drop(&w);
+}
+
+// ---- receives ------------------------------------------------------------------------------
+
+// A receive has these members of an operation.
+static bool is_of_receive(const struct wrong *wrong) {
+    bool is = wrong->kinds & KIND(SEND);
+    for (int i = 0; i < SETS && wrong->set[i].member; i++) {
+        const enum member member = wrong->set[i].member;
+        is &= member == RESERVED0 || (member >= LOCAL_MR && member <= NSGE);
+    }
+    return is;
+}
+
+static void spoil_receives(const struct list_function *f) {
+    make_lists(list_world.h.mr);
+    for (size_t i = 0; i < LENGTH(wrongs); i++) {
+        struct rpma_work o = {.local = list_element(0)};
+        const struct wrong *wrong = &wrongs[i];
+        const char *condition = wrong->condition, *logs = wrong->logs;
+        uint32_t posted = 77;
+        if (!is_of_receive(wrong))
+            continue;
+        if (wrong->set[0].member == RESERVED0) {
+            condition = "reserved != 0";
+            logs = "receive.reserved != 0";
+        } else if (strcmp(condition, TOO_MANY) == 0) {
+            condition = f->srq ? "nsge > max_sge of the shared receive queue" : TOO_MANY;
+            logs = "nsge is ";
+        }
+        spoil(&o, wrong);
+        if (o.nsge == 3)
+            o.nsge = LIST_MOST + 1;
+        const struct rpma_receive receive = {o.local, o.sgl, o.nsge, o.reserved0, NULL};
+        unit_begin();
+        unit_expect_error(f->receive(&receive, 1, &posted), f->name,
+                          &(struct expected_error){RPMA_E_INVAL, condition, condition,
+                                                   .logs = logs, .before = "receives[0]: "},
+                          __FILE__, __LINE__);
+        assert_int_equal(posted, 0);
+    }
+}
+
+static void wrong_members_of_receives_are_refused(void **state) {
+    (void)state;
+    list_for_each_receive(spoil_receives);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(wrong_members_are_refused),
+        TEST(devices_limit_the_pieces_of_reads),
+        TEST(wrong_members_of_receives_are_refused),
+    };
+    return UNIT_RUN("work_refused", tests);
+}
