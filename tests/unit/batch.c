@@ -42,15 +42,16 @@ static void nothing_is_posted_of_an_empty_batch(void **state) {
 // copied.
 static void batch_is_posted_a_thousand_times(void **state) {
     (void)state;
-    char bytes[8] = "8 bytes";
     batch_begin(&w);
+    struct rpma_work atomic = batch_write(&w, OPS);
+    atomic.type = RPMA_WORK_ATOMIC_WRITE;
+    memcpy(&atomic.value, "8 bytes", sizeof(atomic.value));
     batch_add(&w, 0, OPS);
-    MUST(rpma_batch_atomic_write(w.h.batch, w.h.remote, 8, bytes, RPMA_F_COMPLETION_ALWAYS,
-                                 (void *)(uintptr_t)OPS));
+    MUST(rpma_batch_add(w.h.batch, &atomic));
     for (int i = 0; i < 1000; i++) {
         uint32_t posted = 0;
         memset(w.memory, i, sizeof(w.memory));
-        memset(bytes, i, sizeof(bytes));
+        memset(&atomic, i, sizeof(atomic));
         MUST(rpma_batch_post(w.h.batch, &posted));
         EXPECT_CALLS("ibv_post_send");
         assert_int_equal(posted, OPS + 1);
@@ -70,8 +71,9 @@ static void operations_are_added_behind_posted_ones(void **state) {
         batch_add(&w, count - 1, 1);
         batch_post_all(&w, 0, count);
     }
-    EXPECT_ERROR(rpma_batch_send(w.h.batch, NULL, 0, 0, 1, NULL), RPMA_E_INVAL,
-                 "the batch is full", "the batch is full", .logs = "full");
+    const struct rpma_work more = batch_write(&w, MOST);
+    EXPECT_ERROR(rpma_batch_add(w.h.batch, &more), RPMA_E_INVAL, "the batch is full",
+                 "the batch is full", .logs = "it has room for 8 operations");
     batch_post_all(&w, 0, MOST);
     MUST(rpma_batch_reset(w.h.batch));
     batch_add(&w, 3, MOST);

@@ -5,8 +5,6 @@
 
 #include "world.h"
 
-#define FLAGS RPMA_F_COMPLETION_ALWAYS
-
 static struct world w;
 
 static void queues_have_what_was_asked_for(void **state) {
@@ -94,38 +92,12 @@ static void shared_queue_needs_a_device_with_as_many(void **state) {
     }
 }
 
-// rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP
-// reads into one element (SIW_MAX_SGE_RD), whatever a write may have (SIW_MAX_SGE).
-static void devices_limit_the_elements_of_reads(void **state) {
-    (void)state;
-    struct rpma_sge sgl[6];
-    fake_device()->max_sge = 6;
-    fake_device()->max_sge_rd = 1;
-    world_conn(&w, &(const struct shape){.max_sge = 6});
-    for (int i = 0; i < 6; i++)
-        sgl[i] = (struct rpma_sge){w.h.mr, 8 * (size_t)i, 8};
-    MUST(rpma_writev(w.h.conn, w.h.remote, 8, sgl, 6, FLAGS, NULL));
-    MUST(rpma_sendv(w.h.conn, sgl, 6, FLAGS, NULL));
-    MUST(rpma_recvv(w.h.conn, sgl, 6, NULL));
-    MUST(rpma_readv(w.h.conn, sgl, 1, w.h.remote, 8, FLAGS, NULL));
-    EXPECT_ERROR(rpma_readv(w.h.conn, sgl, 2, w.h.remote, 8, FLAGS, NULL), RPMA_E_INVAL,
-                 "nsge > max_sge_rd of the device", "nsge > max_sge_rd of the device",
-                 .logs = "nsge is 2, at most 1 elements are possible");
-    assert_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "set_max_sge"));
-    MUST(rpma_batch_new(w.h.conn, 1, &w.h.batch));
-    EXPECT_ERROR(rpma_batch_readv(w.h.batch, sgl, 2, w.h.remote, 8, FLAGS, NULL), RPMA_E_INVAL,
-                 "nsge > max_sge_rd of the device", "nsge > max_sge_rd of the device",
-                 .logs = "nsge is 2, at most 1 elements are possible");
-    world_drop(&w);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(queues_have_what_was_asked_for),
         TEST(request_needs_a_device_with_as_many),
         TEST(incoming_request_needs_a_device_with_as_many),
         TEST(shared_queue_needs_a_device_with_as_many),
-        TEST(devices_limit_the_elements_of_reads),
     };
     return UNIT_RUN("elements", tests);
 }

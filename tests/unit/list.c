@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// list.c -- operations with memory lists: what they hand to the provider
+// list.c -- operations and receives of several pieces: what they hand to the provider
 
 #include "lists.h"
 
@@ -11,7 +11,7 @@
 static const struct fake_elements *handed_on(const struct list_function *f) {
     EXPECT_CALLS(f->call);
     const struct fake_call *call = fake_last(f->call);
-    if (f->opcode < 0) {
+    if (!f->kind) {
         assert_int_equal(call->recv.wr_id, (uintptr_t)LIST_CONTEXT);
         return &call->recv.elements;
     }
@@ -37,11 +37,11 @@ static void hand_on(const struct list_function *f) {
     struct rpma_sge sgl[LIST_MOST];
     for (int i = 0; i < LIST_MOST; i++)
         sgl[i] = list_element(i);
-    for (int nsge = 1; nsge <= LIST_MOST; nsge++) {
+    for (uint32_t nsge = 1; nsge <= LIST_MOST; nsge++) {
         list_must(f, sgl, nsge);
         const struct fake_elements *got = handed_on(f);
         assert_int_equal(got->num_sge, nsge);
-        for (int i = 0; i < nsge; i++)
+        for (int i = 0; i < (int)nsge; i++)
             expect_element(&got->sges[i], i);
     }
 }
@@ -77,66 +77,29 @@ static void empty_elements_are_left_out(void **state) {
     list_for_each(leave_out);
 }
 
-static void post_nothing(const struct list_function *f) {
-    if (strcmp(f->name, "rpma_conn_req_recvv") == 0)
-        return; // arguments.c: it needs an element
-    list_must(f, NULL, 0);
-    assert_int_equal(handed_on(f)->num_sge, 0);
-    list_must(f, (struct rpma_sge[1]){{list_regions[0], 0, 8}}, 0);
-    assert_int_equal(handed_on(f)->num_sge, 0);
-}
-
-static void lists_without_elements_move_nothing(void **state) {
-    (void)state;
-    list_for_each(post_nothing);
-}
-
-static void no_remote_region_is_needed_for_nothing(void **state) {
-    (void)state;
-    list_world_new(false, LIST_MOST);
-    MUST(rpma_readv(list_world.h.conn, NULL, 0, NULL, 0, RPMA_F_COMPLETION_ALWAYS,
-                    LIST_CONTEXT));
-    MUST(rpma_writev(list_world.h.conn, NULL, 0, NULL, 0, RPMA_F_COMPLETION_ALWAYS,
-                     LIST_CONTEXT));
-    assert_int_equal(fake_last("ibv_post_send")->send.remote_addr, 0);
-    assert_int_equal(fake_last("ibv_post_send")->send.rkey, 0);
-    assert_int_equal(fake_last("ibv_post_send")->send.num_sge, 0);
-    MUST(rpma_writev_with_imm(list_world.h.conn, NULL, 0, NULL, 0, RPMA_F_COMPLETION_ALWAYS,
-                              LIST_IMM, LIST_CONTEXT));
-    assert_int_equal(ntohl(fake_last("ibv_post_send")->send.imm), LIST_IMM);
-    list_world_drop();
-}
-
-// The bits of the flags beside RPMA_F_COMPLETION_ALWAYS do not matter, as in rma.c.
-static void completions_on_error_are_not_signalled(void **state) {
-    (void)state;
-    const int flags = RPMA_F_COMPLETION_ON_ERROR;
-    list_world_new(false, LIST_MOST);
-    const struct rpma_sge sgl[1] = {list_element(0)};
+static void take_one_piece(const struct list_function *f) {
     unit_begin();
-    assert_int_equal(
-        rpma_readv(list_world.h.conn, sgl, 1, list_world.h.remote, 8, flags, LIST_CONTEXT), 0);
-    assert_int_equal(
-        rpma_writev(list_world.h.conn, list_world.h.remote, 8, sgl, 1, flags, LIST_CONTEXT), 0);
-    assert_int_equal(rpma_writev_with_imm(list_world.h.conn, list_world.h.remote, 8, sgl, 1,
-                                          flags, LIST_IMM, LIST_CONTEXT),
-                     0);
-    assert_int_equal(rpma_sendv(list_world.h.conn, sgl, 1, flags, LIST_CONTEXT), 0);
-    assert_int_equal(
-        rpma_sendv_with_imm(list_world.h.conn, sgl, 1, flags, LIST_IMM, LIST_CONTEXT), 0);
-    assert_int_equal(fake_posted_count(), 5);
-    for (unsigned i = 0; i < 5; i++)
-        assert_int_equal(fake_posted(i)->flags, 0);
-    list_world_drop();
+    unit_must(list_run_local(f, list_element(1)), f->name, __FILE__, __LINE__);
+    const struct fake_elements *got = handed_on(f);
+    assert_int_equal(got->num_sge, 1);
+    expect_element(&got->sge, 1);
+    if (f->remote)
+        return; // work.c: it does without the remote region, too
+    unit_begin();
+    unit_must(list_run_local(f, (struct rpma_sge){NULL, 0, 0}), f->name, __FILE__, __LINE__);
+    assert_int_equal(handed_on(f)->num_sge, 0);
+}
+
+static void one_piece_or_none_needs_no_list(void **state) {
+    (void)state;
+    list_for_each(take_one_piece);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(elements_are_handed_on),
         TEST(empty_elements_are_left_out),
-        TEST(lists_without_elements_move_nothing),
-        TEST(no_remote_region_is_needed_for_nothing),
-        TEST(completions_on_error_are_not_signalled),
+        TEST(one_piece_or_none_needs_no_list),
     };
     return UNIT_RUN("list", tests);
 }

@@ -39,12 +39,18 @@ static const struct flush_case {
 };
 
 static const size_t lengths[] = {0, 1, 7, 8, 9, PAGE};
-static const enum operation_kind kinds[] = {OPERATION_WRITE, OPERATION_WRITEV,
-                                            OPERATION_WRITE_WITH_IMM, OPERATION_WRITEV_WITH_IMM,
-                                            OPERATION_ATOMIC_WRITE};
+static const struct {
+    enum rpma_work_type type;
+    bool has_list;
+} kinds[] = {{RPMA_WORK_WRITE, false},
+             {RPMA_WORK_WRITE, true},
+             {RPMA_WORK_WRITE_WITH_IMM, false},
+             {RPMA_WORK_WRITE_WITH_IMM, true},
+             {RPMA_WORK_ATOMIC_WRITE, false}};
 
 struct write_case {
-    enum operation_kind kind;
+    enum rpma_work_type kind;
+    bool has_list;
     int region;
     size_t offset, len;
     bool is_inline;
@@ -61,26 +67,26 @@ static long place(struct edge edge, const struct write_case *c) {
 static unsigned char data[PAGE]; // what the write carries
 
 // Elements of different places, the second one empty; data becomes what they hold together.
-static struct operation written(const struct write_case *c) {
+static struct rpma_work written(const struct write_case *c) {
     static struct rpma_sge sgl[4];
-    const bool is_list = c->kind == OPERATION_WRITEV || c->kind == OPERATION_WRITEV_WITH_IMM;
     const size_t lens[] = {c->len / 3, 0, c->len / 2, c->len - c->len / 3 - c->len / 2};
     const size_t offsets[] = {5, 0, 1000, 40};
-    struct operation o = target_write(0, c->region, c->offset, c->len);
+    struct rpma_work o = target_write(0, c->region, c->offset, c->len);
     if (c->len == PAGE)
-        o.local_offset = 0;
+        o.local.offset = 0;
     if (c->is_inline)
         o.flags |= RPMA_F_INLINE;
-    memcpy(data, target_worlds[0].memory + o.local_offset, c->len);
-    o.kind = c->kind;
+    memcpy(data, target_worlds[0].memory + o.local.offset, c->len);
+    memcpy(&o.value, data, sizeof(o.value));
+    o.type = c->kind;
     o.imm = 0x12345678;
-    o.value = (const char *)data;
+    if (!c->has_list)
+        return o;
     o.sgl = sgl;
-    o.nsge = (int)LENGTH(sgl);
+    o.nsge = LENGTH(sgl);
     for (size_t i = 0, at = 0; i < LENGTH(sgl); at += lens[i++]) {
         sgl[i] = (struct rpma_sge){target_worlds[0].h.mr, offsets[i], lens[i]};
-        if (is_list)
-            memcpy(data + at, target_worlds[0].memory + offsets[i], lens[i]);
+        memcpy(data + at, target_worlds[0].memory + offsets[i], lens[i]);
     }
     return o;
 }
@@ -89,20 +95,22 @@ static uint64_t word_of(int region, long offset) {
     return (target_regions[region].addr + (uint64_t)offset) / WORD;
 }
 
-static void expect_found(const char *what, const struct write_case *c, bool batched) {
+static const char *const way_texts[] = {", by itself", ", in an array", ", in a batch"};
+
+static void expect_found(const char *what, const struct write_case *c, enum target_way way) {
     for (int r = 0; r < TARGET_REGIONS; r++)
         if (memcmp(target_found[r], target_expected[r], TARGET_SIZE) != 0)
             fail_msg(
                 "%s of %zu bytes at %zu of region %d%s%s, then a flush of %s: region %d is "
                 "found with other bytes than those that were flushed",
-                operation_name(c->kind), c->len, c->offset, c->region,
-                c->is_inline ? ", inline" : "", batched ? ", in a batch" : "", what, r);
+                operation_plain_name(c->kind), c->len, c->offset, c->region,
+                c->is_inline ? ", inline" : "", way_texts[way], what, r);
 }
 
 // With each subset of the words that were not flushed, if these are few; otherwise with none,
 // with every second one and with all of them.
 static void expect_survivors(const struct flush_case *f, const struct write_case *c,
-                             bool batched, const bool *flushed) {
+                             enum target_way way, const bool *flushed) {
     static const uint64_t some[] = {0, 0x5555555555555555, UINT64_MAX};
     const size_t lost = fake_power_failure(0);
     const bool few = lost <= 3;
@@ -116,13 +124,13 @@ static void expect_survivors(const struct flush_case *f, const struct write_case
             nth += !flushed[at] && word_of(c->region, offset + 1) != word_of(c->region, offset);
         }
         assert_int_equal(fake_power_failure(survivors), lost);
-        expect_found(f->name, c, batched);
+        expect_found(f->name, c, way);
     }
 }
 
 // A flush that reads names where it begins and not where it ends: see read_bytes() of the fake.
 static void try_flush(const struct flush_case *f, const struct write_case *c, bool native,
-                      bool batched) {
+                      enum target_way way) {
     static bool flushed[PAGE];
     const long from = place(f->from, c), to = place(f->to, c);
     const bool is_native = native && BUILD_FLUSHES;
@@ -134,9 +142,9 @@ static void try_flush(const struct flush_case *f, const struct write_case *c, bo
         target_flush(f->of_other_region ? !c->region : c->region, (size_t)from, (size_t)to),
         f->on_other_conn};
     if (f->for_visibility)
-        s.o.type = RPMA_FLUSH_TYPE_VISIBILITY;
+        s.o.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
     const struct step steps[] = {f->is_first ? s : w, f->is_first ? w : s};
-    target_run(steps, LENGTH(steps), batched);
+    target_run(steps, LENGTH(steps), way);
     const bool counts =
         !f->is_first && !f->on_other_conn && !f->of_other_region && !f->for_visibility;
     const long past = is_native ? to : TARGET_SIZE;
@@ -145,25 +153,27 @@ static void try_flush(const struct flush_case *f, const struct write_case *c, bo
         flushed[at] = counts && from < past && word >= word_of(c->region, from) &&
                       word <= word_of(c->region, past - 1);
     }
-    expect_survivors(f, c, batched, flushed);
+    expect_survivors(f, c, way, flushed);
 }
 
 static bool is_possible(const struct write_case *c) {
-    if (c->kind == OPERATION_ATOMIC_WRITE)
+    if (c->kind == RPMA_WORK_ATOMIC_WRITE)
         return c->len == 8 && c->offset % 8 == 0 && !c->is_inline;
     return !c->is_inline || c->len < PAGE;
 }
 
-static void try_writes(bool native, bool batched) {
+static void try_writes(bool native, enum target_way way) {
     target_begin(native);
     for (size_t i = 0; i < LENGTH(kinds) * TARGET_REGIONS * LENGTH(lengths) * 4 * 2; i++) {
-        struct write_case c = {.kind = kinds[i / 2 / 4 / LENGTH(lengths) / TARGET_REGIONS],
+        const size_t kind = i / 2 / 4 / LENGTH(lengths) / TARGET_REGIONS;
+        struct write_case c = {.kind = kinds[kind].type,
+                               .has_list = kinds[kind].has_list,
                                .region = (int)(i / 2 / 4 / LENGTH(lengths) % TARGET_REGIONS),
                                .len = lengths[i / 2 / 4 % LENGTH(lengths)],
                                .is_inline = i % 2};
         c.offset = (const size_t[]){0, 3, 24, TARGET_SIZE - c.len}[i / 2 % 4];
         for (size_t f = 0; f < LENGTH(flush_cases) && is_possible(&c); f++)
-            try_flush(&flush_cases[f], &c, native, batched);
+            try_flush(&flush_cases[f], &c, native, way);
     }
     target_end();
 }
@@ -171,8 +181,8 @@ static void try_writes(bool native, bool batched) {
 static void what_was_flushed_survives(void **state) {
     (void)state;
     for (int native = 0; native <= (BUILD_FLUSHES || BUILD_WRITES_ATOMICALLY); native++)
-        for (int batched = 0; batched < 2; batched++)
-            try_writes(native, batched);
+        for (enum target_way way = 0; way < TARGET_WAYS; way++)
+            try_writes(native, way);
 }
 
 int main(void) {

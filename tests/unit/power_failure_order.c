@@ -11,19 +11,20 @@
 // Each flush is for its own region, whatever stands beside it in the list.
 static void regions_are_flushed_one_by_one(void **state) {
     (void)state;
-    for (int i = 0; i < 16; i++) {
-        const bool native = i & 1, batched = i & 2;
+    for (unsigned i = 0; i < 6 * 4; i++) {
+        const bool native = i & 1;
+        const enum target_way way = i / 2 % TARGET_WAYS;
         target_begin(native);
         struct step steps[4] = {{target_write(0, 0, 40, 9), 0},
                                 {target_write(0, 1, 200, 9), 0}};
         size_t count = 2;
         for (int r = 0; r < TARGET_REGIONS; r++)
-            if (i & 4 << r) {
+            if (i / 6 & 1U << r) {
                 const size_t from = steps[r].o.remote_offset;
                 steps[count++] = (struct step){target_flush(r, from, from + 9), 0};
                 memcpy(target_expected[r] + from, target_worlds[0].memory + TARGET_SOURCE, 9);
             }
-        target_run(steps, count, batched);
+        target_run(steps, count, way);
         fake_power_failure(0);
         for (int r = 0; r < TARGET_REGIONS; r++)
             assert_memory_equal(target_found[r], target_expected[r], TARGET_SIZE);
@@ -34,15 +35,16 @@ static void regions_are_flushed_one_by_one(void **state) {
 // The half word of the other connection was not flushed: it is lost unless it was there before.
 static void connections_flush_their_own_words(void **state) {
     (void)state;
-    for (int i = 0; i < 8; i++) {
-        const bool native = i & 1, batched = i & 2, other_is_first = i & 4;
+    for (unsigned i = 0; i < 12; i++) {
+        const bool native = i & 1, other_is_first = i / 6;
+        const enum target_way way = i / 2 % TARGET_WAYS;
         target_begin(native);
         const struct step mine = {target_write(0, 0, 16, 4), 0};
         const struct step other = {target_write(1, 0, 20, 4), 1};
         const struct step steps[] = {other_is_first ? other : mine,
                                      other_is_first ? mine : other,
                                      {target_flush(0, 16, 24), 0}};
-        target_run(steps, LENGTH(steps), batched);
+        target_run(steps, LENGTH(steps), way);
         memcpy(target_expected[0] + 16, target_worlds[0].memory + TARGET_SOURCE, 4);
         if (other_is_first)
             memcpy(target_expected[0] + 20, target_worlds[1].memory + TARGET_SOURCE, 4);
@@ -58,14 +60,15 @@ static void tail_never_comes_before_its_record(void **state) {
     (void)state;
     static const size_t words[] = {0, 3, 0, 1, 0}; // that are not persistent after each step
     const char *const tail = "tail: 1";
-    for (int i = 0; i < 4; i++) {
-        const bool native = i & 1, batched = i & 2;
+    for (unsigned i = 0; i < 6; i++) {
+        const bool native = i & 1;
+        const enum target_way way = i / 2 % TARGET_WAYS;
         target_begin(native);
-        struct operation publish = {.kind = OPERATION_ATOMIC_WRITE,
+        struct rpma_work publish = {.type = RPMA_WORK_ATOMIC_WRITE,
                                     .remote = target_remotes[0],
                                     .remote_offset = 0,
-                                    .value = tail,
                                     .flags = RPMA_F_COMPLETION_ALWAYS};
+        memcpy(&publish.value, tail, sizeof(publish.value));
         const struct step steps[] = {{target_write(0, 0, 64, 20), 0},
                                      {target_flush(0, 64, 84), 0},
                                      {publish, 0},
@@ -73,7 +76,7 @@ static void tail_never_comes_before_its_record(void **state) {
         for (unsigned executed = 0; executed <= LENGTH(steps); executed++) {
             target_erase();
             fake_target_stops(executed);
-            target_run(steps, LENGTH(steps), batched);
+            target_run(steps, LENGTH(steps), way);
             const size_t lost = fake_power_failure(0);
             assert_int_equal(lost, words[executed]);
             for (uint64_t survivors = 0; survivors < (uint64_t)1 << lost; survivors++) {
@@ -97,20 +100,23 @@ static void tail_never_comes_before_its_record(void **state) {
 // natively; elsewhere it happens to be what a flush is.
 static void reads_bring_what_was_written(void **state) {
     (void)state;
-    for (int i = 0; i < 8; i++) {
-        const bool native = i & 1, batched = i & 2;
+    for (unsigned i = 0; i < 12; i++) {
+        const bool native = i & 1, has_list = i / 6;
+        const enum target_way way = i / 2 % TARGET_WAYS;
         target_begin(native);
         const struct handles *h = &target_worlds[0].h;
         const struct rpma_sge sgl[] = {{h->mr, 2000, 10}, {h->mr, 1510, 90}};
-        struct operation read = target_write(0, 1, 33, 100);
-        read.kind = i & 4 ? OPERATION_READV : OPERATION_READ;
-        read.local_offset = 1500;
-        read.sgl = sgl;
-        read.nsge = (int)LENGTH(sgl);
+        struct rpma_work read = target_write(0, 1, 33, 100);
+        read.type = RPMA_WORK_READ;
+        read.local.offset = 1500;
+        if (has_list) {
+            read.sgl = sgl;
+            read.nsge = LENGTH(sgl);
+        }
         const struct step steps[] = {{target_write(0, 1, 33, 100), 0}, {read, 0}};
-        target_run(steps, LENGTH(steps), batched);
+        target_run(steps, LENGTH(steps), way);
         unsigned char *const memory = target_worlds[0].memory;
-        if (read.kind == OPERATION_READV)
+        if (has_list)
             memcpy(memory + 1500, memory + 2000, 10);
         assert_memory_equal(memory + 1500, memory + TARGET_SOURCE, 100);
         assert_int_equal(fake_power_failure(0), native && BUILD_FLUSHES ? 14 : 0);
@@ -122,21 +128,22 @@ static void reads_bring_what_was_written(void **state) {
 static void nothing_follows_what_is_refused(void **state) {
     (void)state;
     enum { KEY, WRITE_RANGE, FLUSH_KEY, FLUSH_RANGE, REFUSALS };
-    for (int i = 0; i < 4 * REFUSALS; i++) {
-        const bool native = i & 1, batched = i & 2;
+    for (unsigned i = 0; i < 6 * REFUSALS; i++) {
+        const bool native = i & 1;
+        const enum target_way way = i / 2 % TARGET_WAYS;
         target_begin(native);
         struct rpma_mr_remote *wrong = target_remote(target_regions[0].addr, 79);
-        struct operation refused[] = {[KEY] = target_write(0, 0, 0, 8),
+        struct rpma_work refused[] = {[KEY] = target_write(0, 0, 0, 8),
                                       [WRITE_RANGE] = target_write(0, 0, TARGET_SIZE - 7, 8),
                                       [FLUSH_KEY] = target_flush(0, 0, 8),
                                       [FLUSH_RANGE] =
                                           target_flush(0, TARGET_SIZE - 7, TARGET_SIZE + 1)};
         refused[KEY].remote = refused[FLUSH_KEY].remote = wrong;
         // A flush that reads leaves out what is behind the end.
-        const bool reads = i / 4 == FLUSH_RANGE && !(native && BUILD_FLUSHES);
+        const bool reads = i / 6 == FLUSH_RANGE && !(native && BUILD_FLUSHES);
         const struct step steps[] = {
-            {target_write(0, 0, 40, 16), 0}, {refused[i / 4], 0}, {target_flush(0, 40, 56), 0}};
-        target_run(steps, LENGTH(steps), batched);
+            {target_write(0, 0, 40, 16), 0}, {refused[i / 6], 0}, {target_flush(0, 40, 56), 0}};
+        target_run(steps, LENGTH(steps), way);
         if (reads)
             memcpy(target_expected[0] + 40, target_worlds[0].memory + TARGET_SOURCE, 16);
         assert_int_equal(fake_power_failure(0), reads ? 0 : 2);

@@ -25,15 +25,18 @@ static void take_event(void) {
 
 // A batch of its own for each thread.
 static void post_batch(struct rpma_batch *batch) {
-    const int flags = RPMA_F_COMPLETION_ALWAYS;
     const struct rpma_sge sgl[1] = {{w->h.mr, 0, 8}};
+    const struct rpma_work work[] = {
+        {.type = RPMA_WORK_WRITE, .remote = w->h.remote, .sgl = sgl, .nsge = 1, .flags = 1},
+        {.type = RPMA_WORK_FLUSH, .remote = w->h.remote, .flush_len = 8, .flags = 1},
+        {.type = RPMA_WORK_ATOMIC_WRITE, .remote = w->h.remote, .flags = 1}};
     uint32_t posted = 0;
     CHECK(rpma_batch_reset(batch) == 0);
-    CHECK(rpma_batch_writev(batch, w->h.remote, 0, sgl, 1, flags, NULL) == 0);
-    CHECK(rpma_batch_flush(batch, w->h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, flags, NULL) ==
-          0);
-    CHECK(rpma_batch_atomic_write(batch, w->h.remote, 8, "7 bytes", flags, NULL) == 0);
-    CHECK(rpma_batch_post(batch, &posted) == 0 && posted == 3);
+    for (size_t i = 0; i < LENGTH(work); i++)
+        CHECK(rpma_batch_add(batch, &work[i]) == 0);
+    CHECK(rpma_batch_set(batch, 0, &work[1]) == 0);
+    CHECK(rpma_batch_post(batch, &posted) == 0 && posted == LENGTH(work));
+    CHECK(rpma_post(shared_conn, work, LENGTH(work), &posted) == 0 && posted == LENGTH(work));
 }
 
 static void use_shared_connection(int number) {
@@ -137,11 +140,13 @@ static void use_receive_queue(int number) {
     (void)number;
     struct rpma_cq *rcq = NULL;
     struct rpma_conn_req *req = NULL;
+    const struct rpma_receive receives[2] = {{.local = {w->h.mr, 0, 8}}};
     CHECK(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &req) == 0);
     struct rpma_conn *conn = threads_established(req);
     for (int i = 0; i < ROUNDS; i++) {
         struct ibv_wc wc;
         CHECK(rpma_srq_recv(w->h.srq, w->h.mr, 0, 8, NULL) == 0);
+        CHECK(rpma_srq_recv_many(w->h.srq, receives, LENGTH(receives), NULL) == 0);
         CHECK(rpma_srq_get_rcq(w->h.srq, &rcq) == 0 && rcq != NULL);
         CHECK(rpma_cq_get_wc(rcq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION);
     }

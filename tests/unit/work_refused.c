@@ -263,7 +263,8 @@ static void wrong_members_are_refused(void **state) {
     world_drop(&w);
 }
 
-// iWARP reads into one element, whatever a write may have.
+// rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP
+// reads into one element (SIW_MAX_SGE_RD), whatever a write may have (SIW_MAX_SGE).
 static void devices_limit_the_pieces_of_reads(void **state) {
     (void)state;
     const struct wrong wrong = {.condition = TOO_MANY,

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// post_native.c -- lists for devices that flush and write atomically by themselves, arrays and
+// batches: where the build knows these operations, an extended queue pair gets the list; where
+// it does not, the list is like any other. Each test expects one or the other.
+
+#include "operation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// Every kind, those with local memory once more with a list of pieces.
+static const struct {
+    enum rpma_work_type kind;
+    bool has_list;
+} operations[] = {
+    {RPMA_WORK_READ, false},           {RPMA_WORK_READ, true},
+    {RPMA_WORK_WRITE, false},          {RPMA_WORK_WRITE, true},
+    {RPMA_WORK_WRITE_WITH_IMM, false}, {RPMA_WORK_WRITE_WITH_IMM, true},
+    {RPMA_WORK_ATOMIC_WRITE, false},   {RPMA_WORK_FLUSH, false},
+    {RPMA_WORK_SEND, false},           {RPMA_WORK_SEND, true},
+    {RPMA_WORK_SEND_WITH_IMM, false},  {RPMA_WORK_SEND_WITH_IMM, true},
+};
+enum { OPERATIONS = LENGTH(operations), ATOMIC_WRITE = 6 };
+
+static struct world w;
+static unsigned elements = 3; // of a list
+
+// The same with either: an array of rpma_post() from its first operation that was not taken, or
+// a batch, which knows that by itself.
+static bool by_array;
+static struct rpma_work work[OPERATIONS];
+static struct fake_post expected[OPERATIONS];
+static unsigned taken;
+
+static void new_batch(bool flush, bool atomic_write) {
+    fake_reset();
+    fake_device()->native_flush = flush;
+    fake_device()->native_atomic_write = atomic_write;
+    world_conn(&w, &(const struct shape){.max_sge = OPERATION_MOST_SGES});
+    MUST(rpma_batch_new(w.h.conn, OPERATIONS, &w.h.batch));
+    taken = 0;
+}
+
+static bool is_native(bool flush, bool atomic_write) {
+    return (flush && BUILD_FLUSHES) || (atomic_write && BUILD_WRITES_ATOMICALLY);
+}
+
+static void add_every_kind(int flags) {
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        work[i] = operations[i].has_list ? operation_of_pieces(&w, operations[i].kind, elements)
+                                         : operation_of(&w, operations[i].kind);
+        work[i].flags = flags;
+        work[i].op_context = (void *)(0x100 + i);
+        expected[i] = operation_expected(&work[i], &w);
+        unit_begin();
+        assert_int_equal(rpma_batch_add(w.h.batch, &work[i]), 0);
+        EXPECT_CALLS("");
+    }
+}
+
+static int post(uint32_t *posted) {
+    const int ret = by_array ? rpma_post(w.h.conn, work + taken, OPERATIONS - taken, posted)
+                             : rpma_batch_post(w.h.batch, posted);
+    taken = (taken + *posted) % OPERATIONS;
+    return ret;
+}
+
+static void expect_posted(unsigned from, unsigned count) {
+    assert_int_equal(fake_posted_count(), count);
+    for (unsigned i = 0; i < count; i++) {
+        const struct fake_post got = operation_posted(i);
+        operation_compare(&got, &expected[from + i], "of a list");
+    }
+}
+
+// All of it, twice, by so many calls of the provider.
+static void expect_all_posted_twice(unsigned lists, unsigned runs) {
+    for (int again = 0; again < 2; again++) {
+        uint32_t posted = 0;
+        MUST(post(&posted));
+        assert_int_equal(posted, OPERATIONS);
+        assert_int_equal(fake_count("ibv_post_send"), lists);
+        assert_int_equal(fake_count("ibv_wr_start"), runs);
+        assert_int_equal(fake_count("ibv_wr_complete"), runs);
+        expect_posted(0, OPERATIONS);
+    }
+}
+
+// ---- lists of every kind -------------------------------------------------------------------
+
+// The operations of several elements, or the runs of the others between them.
+static unsigned runs(bool of_lists) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        const bool is_list = operations[i].has_list;
+        const bool was_list = i > 0 && operations[i - 1].has_list;
+        count += is_list == of_lists && (of_lists || i == 0 || was_list);
+    }
+    return count;
+}
+
+// wr_set_sge_list() of rxe gets the length of several elements wrong: they go by
+// ibv_post_send().
+static void elements_interrupt_a_native_list(void **state) {
+    (void)state;
+    const bool native = is_native(true, true);
+    for (int i = 0; i < 8; i++) {
+        elements = 2 + i / 2 % 2;
+        by_array = i / 4;
+        new_batch(true, true);
+        fake_device()->keeps_bad_wr = i % 2;
+        add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+        expect_all_posted_twice(native ? runs(true) : 1, native ? runs(false) : 0);
+        world_drop(&w);
+    }
+    elements = 3;
+}
+
+static void list_is_handed_over_at_once(void **state) {
+    (void)state;
+    elements = 1;
+    for (int i = 0; i < 16; i++) {
+        const bool flush = i & 1, atomic_write = i & 2;
+        const bool native = is_native(flush, atomic_write);
+        by_array = i & 4;
+        new_batch(flush, atomic_write);
+        add_every_kind(i & 8 ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR);
+        expect_all_posted_twice(!native, native);
+        world_drop(&w);
+    }
+    elements = 3;
+}
+
+// An atomic write to a misaligned region is an ordinary one, whose bytes go with the request.
+static void misaligned_atomic_write_goes_with_a_flush(void **state) {
+    (void)state;
+    unsigned char desc[21];
+    new_batch(true, true);
+    MUST(rpma_mr_remote_delete(&w.h.remote));
+    world_descriptor(desc, WORLD_REMOTE_ADDR + 1, 64, 1, WORLD_EVERY_USAGE);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
+    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+    memset(work, 'x', sizeof(work)); // the bytes were copied
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    expect_posted(0, OPERATIONS);
+    assert_int_equal(fake_posted(ATOMIC_WRITE)->flags,
+                     IBV_SEND_FENCE | IBV_SEND_INLINE | IBV_SEND_SIGNALED);
+    assert_memory_equal(fake_posted(ATOMIC_WRITE)->inlined, "8 bytes", 8);
+    world_drop(&w);
+}
+
+// ---- refusals ------------------------------------------------------------------------------
+
+// A native list is refused as a whole, wherever the refusal comes from.
+static void refused_native_list_is_posted_again(void **state) {
+    (void)state;
+    const bool native = is_native(true, true);
+    elements = 1;
+    for (unsigned i = 0; i < 2 * OPERATIONS; i++) {
+        const unsigned nth = i / 2;
+        uint32_t posted = 77;
+        char place[64];
+        by_array = i % 2;
+        const char *const array = by_array ? "work" : "batch";
+        new_batch(true, true);
+        add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+        if (nth > 0)
+            fake_fail("send request", nth, ENOMEM);
+        else
+            fake_fail(native ? "ibv_wr_complete" : "ibv_post_send", 1, ENOSPC);
+        if (native)
+            snprintf(place, sizeof(place), "%s[0] to %s[%u]: ibv_wr_complete(", array, array,
+                     OPERATIONS - 1);
+        else
+            snprintf(place, sizeof(place), "%s[%u]: ibv_post_send(", array, nth);
+        unit_begin();
+        unit_expect_error(post(&posted), by_array ? "rpma_post" : "rpma_batch_post",
+                          &(struct expected_error){RPMA_E_AGAIN, "the send queue is full",
+                                                   "the send queue is full", .any_calls = true,
+                                                   .before = place},
+                          __FILE__, __LINE__);
+        assert_int_equal(posted, native ? 0 : nth);
+        fake_faults_off();
+        const uint32_t before = posted;
+        MUST(post(&posted));
+        assert_int_equal(posted, OPERATIONS - before);
+        expect_posted(before, OPERATIONS - before);
+        MUST(post(&posted));
+        expect_posted(0, OPERATIONS);
+        world_drop(&w);
+    }
+    elements = 3;
+}
+
+// Whether the nth fault makes a post fail; then *posted tells what is in the queue, and the
+// next post goes on with what is left, or begins anew if nothing is.
+static bool goes_on_after(const char *fault, unsigned nth, int error) {
+    uint32_t posted = 77;
+    new_batch(true, true);
+    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+    fake_fail(fault, nth, error);
+    fake_forget();
+    const int ret = post(&posted);
+    fake_faults_off();
+    if (ret != 0) {
+        assert_int_equal(ret, error == ENOMEM ? RPMA_E_AGAIN : RPMA_E_PROVIDER);
+        assert_int_equal(fake_posted_count(), posted);
+        const unsigned next = taken;
+        MUST(post(&posted));
+        assert_int_equal(posted, OPERATIONS - next);
+        expect_posted(next, OPERATIONS - next);
+        MUST(post(&posted));
+        expect_posted(0, OPERATIONS);
+    }
+    world_drop(&w);
+    return ret != 0;
+}
+
+// Whichever call, operation or doorbell fails, nothing is posted twice, and nothing is lost; of
+// lists that several elements interrupt, and of those that go in one call.
+static void nothing_is_posted_twice(void **state) {
+    (void)state;
+    const bool native = is_native(true, true);
+    for (int i = 0; i < 4; i++) {
+        elements = i % 2 ? 3 : 1;
+        by_array = i / 2;
+        struct {
+            const char *fault;
+            int error;
+            unsigned places; // where it makes a post fail
+        } faults[] = {{"ibv_wr_complete", ENOMEM, 0},
+                      {"ibv_post_send", ENOMEM, 0},
+                      {"send request", ENOMEM, 0},
+                      {"doorbell", EIO, 0},
+                      {"doorbell", -1, 0}};
+        for (size_t f = 0; f < LENGTH(faults); f++)
+            while (goes_on_after(faults[f].fault, faults[f].places + 1, faults[f].error))
+                faults[f].places++;
+        const bool is_cut = native && elements > 1;
+        const unsigned lists = is_cut ? runs(true) : !native,
+                       others = is_cut ? runs(false) : native;
+        assert_int_equal(faults[0].places, others);
+        assert_int_equal(faults[1].places, lists);
+        assert_int_equal(faults[2].places, OPERATIONS - lists - others);
+        assert_int_equal(faults[3].places, lists + others);
+        assert_int_equal(faults[4].places, lists + others);
+    }
+    elements = 3;
+}
+
+#if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
+// Of what the provider was given, whatever it leaves behind. Three operations, each by a
+// letter: a List, a Write, a Flush, an Atomic write.
+static void line_names_what_failed(void **state) {
+    (void)state;
+    static const struct {
+        const char *list;
+        const char *fault; // the nth
+        unsigned nth;
+        int error;
+        const char *places[2]; // of the first and last operation, and what is known of them
+        const char *logs;      // by ibv_wr_complete() if it has "first"
+    } cases[] = {
+#define WRITE_CALL "(opcode=IBV_WR_RDMA_WRITE, "
+#define FIRST_FLUSH "(first: opcode=IBV_WR_FLUSH, remote_addr=0x10010, wr_id=0x10"
+        {"LWF", "ibv_post_send", 1, EINVAL, {"[0]", ": "}, WRITE_CALL},
+        {"LWF", "doorbell", 1, EIO, {"[0]", " (queued): "}, WRITE_CALL},
+        {"LLF", "doorbell", 1, EIO, {"[0]", " (queued): "}, ", wr_id=0x100,"},
+        {"LLF", "doorbell", 2, EIO, {"[1]", " (queued): "}, ", wr_id=0x101,"},
+        {"FWL", "doorbell", 2, EIO, {"[2]", " (queued): "}, ", wr_id=0x102,"},
+        {"LLF", "ibv_wr_complete", 1, EINVAL, {"[2]", " (may be queued): "}, FIRST_FLUSH "2)"},
+        {"FWL", "doorbell", 1, EIO, {"[0] to ", "[1] (may be queued): "}, FIRST_FLUSH "0)"},
+        {"LWF",
+         "doorbell",
+         2,
+         EIO,
+         {"[1] to ", "[2] (may be queued): "},
+         "(first: opcode=IBV_WR_RDMA_WRITE, remote_addr=0x10010, wr_id=0x101)"},
+        {"ALF",
+         "doorbell",
+         1,
+         EIO,
+         {"[0]", " (may be queued): "},
+         "(first: opcode=IBV_WR_ATOMIC_WRITE, remote_addr=0x10010, wr_id=0x100)"},
+        {"LLF", "ibv_wr_complete", 1, ENOSPC, {"[2]", ": "}, FIRST_FLUSH "2)"},
+        {"FWL", "ibv_wr_complete", 1, ENOMEM, {"[0] to ", "[1]: "}, FIRST_FLUSH "0)"},
+    };
+    for (size_t i = 0; i < 2 * LENGTH(cases); i++) {
+        const char *const array = i % 2 ? "work" : "batch";
+        const size_t c = i / 2;
+        const bool is_again = cases[c].error == ENOSPC || cases[c].error == ENOMEM;
+        const bool is_range = strstr(cases[c].places[0], " to ") != NULL;
+        char before[64];
+        new_batch(true, true);
+        for (uintptr_t n = 0; n < 3; n++) {
+            const char kind = cases[c].list[n];
+            work[n] = kind == 'L'   ? operation_of_pieces(&w, RPMA_WORK_WRITE, 2)
+                      : kind == 'W' ? operation_of(&w, RPMA_WORK_WRITE)
+                      : kind == 'F' ? operation_of(&w, RPMA_WORK_FLUSH)
+                                    : operation_of(&w, RPMA_WORK_ATOMIC_WRITE);
+            work[n].op_context = (void *)(0x100 + n);
+            assert_int_equal(rpma_batch_add(w.h.batch, &work[n]), 0);
+        }
+        snprintf(before, sizeof(before), "%s%s%s%s", array, cases[c].places[0],
+                 is_range ? array : "", cases[c].places[1]);
+        fake_fail(cases[c].fault, cases[c].nth, cases[c].error);
+        unit_begin();
+        const int ret =
+            i % 2 ? rpma_post(w.h.conn, work, 3, NULL) : rpma_batch_post(w.h.batch, NULL);
+        struct expected_error e = {
+            .code = is_again ? RPMA_E_AGAIN : RPMA_E_PROVIDER,
+            .condition = is_again ? "the send queue is full" : "ibv_post_send() failed",
+            .cause = strstr(cases[c].logs, "first") ? "ibv_wr_complete()" : "ibv_post_send()",
+            .error = is_again ? 0 : cases[c].error,
+            .any_calls = true,
+            .before = before,
+            .logs = cases[c].logs};
+        unit_expect_error(ret, i % 2 ? "rpma_post" : "rpma_batch_post", &e, __FILE__, __LINE__);
+        world_drop(&w);
+    }
+}
+#endif
+
+int main(void) {
+    unsetenv("RPMA_FLUSH");
+    const struct CMUnitTest tests[] = {
+        TEST(list_is_handed_over_at_once),
+        TEST(elements_interrupt_a_native_list),
+        TEST(misaligned_atomic_write_goes_with_a_flush),
+        TEST(refused_native_list_is_posted_again),
+        TEST(nothing_is_posted_twice),
+#if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
+        TEST(line_names_what_failed),
+#endif
+    };
+    return UNIT_RUN("post_native", tests);
+}
