@@ -49,6 +49,10 @@ constexpr uint32_t region_ways(unsigned usage, unsigned natively) {
 constexpr bool goes(uint32_t ways, FlushWay way, rpma_flush_type type) {
     return (ways >> (way + static_cast<unsigned>(type)) & 1) != 0;
 }
+constexpr bool goes_any_way(uint32_t ways, rpma_flush_type type) {
+    return goes(ways, BY_READ, type) || goes(ways, NATIVELY, type) ||
+           goes(ways, FALL_BACK, type);
+}
 
 class FlushWays {
   public:

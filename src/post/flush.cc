@@ -60,7 +60,7 @@ namespace {
     RPMA_REFUSE_IN(function,
                    type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
     RPMA_REFUSE_IN(function, len > UINT32_MAX);
-    const uint32_t ways = ways_of(function, *conn, dst->flush_ways);
+    const uint32_t ways = ways_of(function, *conn, dst->flush_ways, type);
 #ifdef RPMA_NATIVE_FLUSH
     if (goes(ways, NATIVELY, type)) [[likely]] {
         ibv_send_wr wr;

@@ -10,10 +10,13 @@
 namespace rpma {
 
 // The ways that are open to a flush of a region with region_ways; none: it is refused. The
-// first flush of a connection may open them.
-inline uint32_t ways_of(const char *function, rpma_conn &conn, uint32_t region_ways) {
-    const uint32_t open = conn.flush.ways();
-    return (open != 0 ? open : conn.flush.open(function)) & region_ways;
+// first flush of a connection that is not refused may open them.
+inline uint32_t ways_of(const char *function, rpma_conn &conn, uint32_t region_ways,
+                        rpma_flush_type type) {
+    uint32_t ways = conn.flush.ways();
+    if (ways == 0 && goes_any_way(conn.flush.allowed() & region_ways, type))
+        ways = conn.flush.open(function);
+    return ways & region_ways;
 }
 
 // What is wrong with a flush that may go no way. prefix is "", or says which operation it is.

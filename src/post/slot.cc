@@ -23,7 +23,7 @@ void read_back(const rpma_conn &conn, Slot &slot) {
 int choose_flush_way(const Origin &origin, rpma_conn &conn, Slot &slot,
                      [[maybe_unused]] Kinds &kinds) {
     const auto type = static_cast<rpma_flush_type>(slot.flush_type);
-    const uint32_t ways = ways_of(origin.function, conn, slot.flush_ways);
+    const uint32_t ways = ways_of(origin.function, conn, slot.flush_ways, type);
 #ifdef RPMA_NATIVE_FLUSH
     if (goes(ways, NATIVELY, type)) {
         slot.wr.opcode = IBV_WR_FLUSH;
