@@ -2,65 +2,20 @@
 // Copyright 2026, the librpma developers
 
 // flush_mode.c -- who decides how a connection flushes and writes atomically: the program, the
-// operator, the other side, the own device.
+// operator, the other side for a connection and for a region, the own device; and what is said
+// where the other side states nothing
 
 #include "operation.h"
+#include "packed.h"
 
 #include <stdlib.h>
 
 enum { WITH_FLUSH = 1 << 11 }; // IBV_QP_EX_WITH_FLUSH: older headers lack the name
 
 static struct world w;
-static const char eight[9] = "8 bytes!";
 
-// The warnings that the statement of the other side brings.
-static unsigned apply(unsigned byte) {
-    world_apply(&w, (uint8_t)byte);
-    EXPECT_CALLS("");
-    return logged_count(RPMA_LOG_LEVEL_WARNING);
-}
-
-static int flush(enum rpma_flush_type type) {
-    return rpma_flush(w.h.conn, w.h.remote, 8, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
-}
-
-static void expect_flushes(bool native) {
-    static const enum rpma_flush_type types[] = {RPMA_FLUSH_TYPE_VISIBILITY,
-                                                 RPMA_FLUSH_TYPE_PERSISTENT};
-    for (size_t i = 0; i < LENGTH(types); i++) {
-        struct rpma_batch *batch = NULL;
-        MUST(flush(types[i]));
-        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
-        MUST(rpma_batch_new(w.h.conn, 1, &batch));
-        MUST(rpma_batch_flush(batch, w.h.remote, 8, 8, types[i], 1, NULL));
-        MUST(rpma_batch_post(batch, NULL));
-        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
-        MUST(rpma_batch_delete(&batch));
-    }
-}
-
-static void expect_atomic_writes(bool native) {
-    struct rpma_batch *batch = NULL;
-    for (int flags = 1; flags <= RPMA_F_COMPLETION_ALWAYS; flags += 2) {
-        MUST(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, flags, NULL));
-        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_atomic_write ibv_wr_complete"
-                            : "ibv_post_send");
-    }
-    MUST(rpma_batch_new(w.h.conn, 1, &batch));
-    MUST(rpma_batch_atomic_write(batch, w.h.remote, 8, eight, 1, NULL));
-    MUST(rpma_batch_post(batch, NULL));
-    EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_atomic_write ibv_wr_complete" : "ibv_post_send");
-    MUST(rpma_batch_delete(&batch));
-}
-
-// A connection on a device that has both operations, or neither.
-static void new_conn(bool native, enum rpma_flush_mode mode) {
-    fake_device()->native_flush = fake_device()->native_atomic_write = native;
-    world_conn(&w, &(const struct shape){.flush_mode = mode});
-}
-
-// ---- who decides ---------------------------------------------------------------------------
-
+static const enum rpma_flush_type types[] = {RPMA_FLUSH_TYPE_PERSISTENT,
+                                             RPMA_FLUSH_TYPE_VISIBILITY};
 static const struct {
     const char *value;
     enum rpma_flush_mode mode;
@@ -70,46 +25,128 @@ static const struct {
     {"emulated", RPMA_FLUSH_MODE_EMULATED},
     {"native", RPMA_FLUSH_MODE_NATIVE},
 };
-
 static const unsigned statements[] = {SILENT, SERVES, SERVES | SERVES_FLUSH,
                                       SERVES | SERVES_ATOMIC_WRITE,
                                       SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE};
+// What a region says of native flushes.
+enum { BARE = -1, VISIBILITY = 0x10, PERSISTENT = 0x20 };
+static const int regions[] = {BARE, 0, VISIBILITY, PERSISTENT, VISIBILITY | PERSISTENT};
 
-// The first that chooses counts: the program, then the operator.
-static enum rpma_flush_mode choice(enum rpma_flush_mode program,
-                                   enum rpma_flush_mode operators) {
-    return program != RPMA_FLUSH_MODE_AUTO ? program : operators;
+static struct rpma_mr_remote *remotes[LENGTH(regions)];
+
+static void make_regions(void) {
+    for (size_t i = 0; i < LENGTH(regions); i++) {
+        unsigned char bytes[PACKED_MOST];
+        const struct packed content = {
+            .regions = 1,
+            .region = {{WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
+                        WORLD_EVERY_USAGE, (uint8_t)regions[i]}},
+            .direct_write = PACKED_NO_STATEMENT};
+        const struct rpma_conn_private_data pdata = {bytes,
+                                                     (uint8_t)packed_form(&content, bytes)};
+        uint32_t count = 1;
+        if (regions[i] == BARE)
+            MUST(rpma_mr_remote_from_descriptor(bytes + PACKED_HEADER, 21, &remotes[i]));
+        else
+            MUST(rpma_conn_private_data_unpack(&pdata, &remotes[i], &count, NULL, NULL, NULL));
+    }
 }
 
-static bool is_native(bool device, enum rpma_flush_mode chosen, unsigned statement) {
-    const bool denied = (statement & SERVES) == SERVES && (statement & SERVES_FLUSH) == 0;
-    return device && BUILD_FLUSHES &&
-           (chosen == RPMA_FLUSH_MODE_NATIVE || (chosen == RPMA_FLUSH_MODE_AUTO && !denied));
+static void peer_of(bool device, const char *operators_choice) {
+    fake_reset();
+    fake_device()->native_flush = fake_device()->native_atomic_write = device;
+    if (operators_choice)
+        setenv("RPMA_FLUSH", operators_choice, 1);
+    world_peer(&w);
+    unsetenv("RPMA_FLUSH");
+}
+
+// A connection on a device that has both operations, or neither.
+static void new_conn(bool native, enum rpma_flush_mode mode) {
+    peer_of(native, NULL);
+    world_request(&w, &(const struct shape){.flush_mode = mode});
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
+}
+
+static int flush(enum rpma_flush_type type) {
+    return rpma_flush(w.h.conn, w.h.remote, 8, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
+}
+
+// ---- which way a flush goes ----------------------------------------------------------------
+
+enum way { READ, NATIVE, REFUSED };
+
+// The first that chooses counts: the program, the operator, the other side.
+static enum way expected_way(bool possible, enum rpma_flush_mode chosen, unsigned statement,
+                             int region, enum rpma_flush_type type) {
+    const int bit = type == RPMA_FLUSH_TYPE_PERSISTENT ? PERSISTENT : VISIBILITY;
+    const bool region_allows = region == BARE || region & bit;
+    const bool denied = statement != SILENT && (statement & SERVES_FLUSH) == 0;
+    if (!possible || chosen == RPMA_FLUSH_MODE_EMULATED)
+        return READ;
+    if (chosen == RPMA_FLUSH_MODE_NATIVE)
+        return region_allows ? NATIVE : REFUSED;
+    return region_allows && !denied ? NATIVE : READ;
+}
+
+static void expect_way(enum way way, struct rpma_mr_remote *remote, enum rpma_flush_type type) {
+    struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
+    o.remote = remote;
+    o.flush_type = type;
+    if (way == REFUSED)
+        EXPECT_ERROR(rpma_flush(w.h.conn, remote, 8, 8, type, 1, NULL), RPMA_E_NOSUPP,
+                     "no native flush of this type",
+                     "the remote region allows no native flush of this type",
+                     .logs = "use RPMA_FLUSH_MODE_AUTO");
+    else
+        MUST(operation_plain(&o, w.h.conn));
+    EXPECT_CALLS(way == REFUSED  ? ""
+                 : way == NATIVE ? "ibv_wr_start ibv_wr_flush ibv_wr_complete"
+                                 : "ibv_post_send");
+    for (int by = 0; by < OPERATION_WAYS; by++) {
+        unit_begin();
+        const int ret = operation_by((enum operation_way)by, &o, &w);
+        assert_int_equal(ret, way == REFUSED ? RPMA_E_NOSUPP : 0);
+        if (way != REFUSED)
+            assert_int_equal(operation_got((enum operation_way)by).opcode,
+                             way == NATIVE ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
+    }
+}
+
+static void expect_ways(bool possible, enum rpma_flush_mode chosen, unsigned statement) {
+    enum rpma_flush_mode mode = RPMA_FLUSH_MODE_AUTO;
+    MUST(rpma_conn_get_flush_mode(w.h.conn, &mode));
+    EXPECT_CALLS("");
+    assert_int_equal(mode, expected_way(possible, chosen, statement, BARE, types[0]) == NATIVE
+                               ? RPMA_FLUSH_MODE_NATIVE
+                               : RPMA_FLUSH_MODE_EMULATED);
+    for (size_t r = 0; r < LENGTH(regions); r++)
+        for (size_t t = 0; t < LENGTH(types); t++)
+            expect_way(expected_way(possible, chosen, statement, regions[r], types[t]),
+                       remotes[r], types[t]);
 }
 
 static void decide(bool device, enum rpma_flush_mode program, size_t o, bool incoming) {
-    const enum rpma_flush_mode chosen = choice(program, operators[o].mode);
+    const enum rpma_flush_mode chosen =
+        program != RPMA_FLUSH_MODE_AUTO ? program : operators[o].mode;
     const bool possible = device && BUILD_FLUSHES;
     const struct shape shape = {.flush_mode = program, .incoming = incoming};
-    fake_reset();
-    fake_device()->native_flush = fake_device()->native_atomic_write = device;
-    if (operators[o].value)
-        setenv("RPMA_FLUSH", operators[o].value, 1);
-    world_peer(&w);
-    unsetenv("RPMA_FLUSH");
+    peer_of(device, operators[o].value);
     world_request(&w, &shape);
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING),
-                     program == RPMA_FLUSH_MODE_NATIVE && !possible);
     const bool asked = fake_last("rdma_create_qp_ex")->qp.send_ops_flags & WITH_FLUSH;
     assert_int_equal(asked, possible && chosen != RPMA_FLUSH_MODE_EMULATED);
     world_connect(&w, &shape);
-    expect_flushes(is_native(device, chosen, SILENT));
+    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
+    make_regions();
+    expect_ways(possible, chosen, SILENT);
     for (size_t i = 0; i < LENGTH(statements); i++) {
-        const bool native = is_native(device, chosen, statements[i]);
-        assert_int_equal(apply(statements[i]),
-                         native && !is_native(device, RPMA_FLUSH_MODE_AUTO, statements[i]));
-        expect_flushes(native);
+        world_apply(&w, (uint8_t)statements[i]);
+        EXPECT_CALLS("");
+        expect_ways(possible, chosen, statements[i]);
     }
+    for (size_t i = 0; i < LENGTH(regions); i++)
+        MUST(rpma_mr_remote_delete(&remotes[i]));
     world_drop(&w);
 }
 
@@ -119,44 +156,120 @@ static void first_choice_counts(void **state) {
         for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++)
             for (size_t o = 0; o < LENGTH(operators); o++)
                 for (int incoming = 0; incoming < 2; incoming++)
-                    decide(device, (enum rpma_flush_mode)mode, o, incoming);
+                    if (mode != RPMA_FLUSH_MODE_NATIVE || (device && BUILD_FLUSHES))
+                        decide(device, (enum rpma_flush_mode)mode, o, incoming);
 }
 
-// Nobody but the other side has a say in atomic writes.
+// What a program demands by name is not replaced by anything else.
+static void native_flush_is_demanded_in_vain(void **state) {
+    (void)state;
+    for (int device = 0; device <= !BUILD_FLUSHES; device++) {
+        peer_of(device, NULL);
+        world_cfg(&w, &(const struct shape){.flush_mode = RPMA_FLUSH_MODE_NATIVE});
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                     RPMA_E_NOSUPP, "the flush mode of cfg",
+                     "the device or the build has no native flush",
+                     .logs = "fake0 has no native flush");
+        // A request that stayed would keep the descriptor readable, and its client waiting.
+        world_listen(&w);
+        fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_NOSUPP,
+                     "the flush mode of cfg", "the device or the build has no native flush",
+                     .logs = "fake0 has no native flush",
+                     .calls =
+                         "rdma_get_cm_event rdma_reject rdma_destroy_id rdma_ack_cm_event");
+        assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
+        world_drop(&w);
+    }
+}
+
+// ---- what is said of a way that nobody stated ----------------------------------------------
+
+static void expect_notices(unsigned count, bool native) {
+    const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_NOTICE, 0);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), count);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+    if (count == 0)
+        return;
+    assert_non_null(strstr(line->message,
+                           native ? "a native flush is tried" : "an emulated flush is tried"));
+    assert_non_null(
+        strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
+}
+
+// Before anything was applied, and after each configuration.
+static void way_that_nobody_stated_is_told_once(void **state) {
+    (void)state;
+    static const unsigned applied[] = {0,      SILENT, SILENT,
+                                       SERVES, SILENT, SERVES | SERVES_FLUSH};
+    for (int device = 0; device < 2; device++)
+        for (int mode = 0; mode <= (device && BUILD_FLUSHES ? 2 : 1); mode++)
+            for (int by = 0; by < OPERATION_WAYS; by++) {
+                const bool native = device && BUILD_FLUSHES && mode != RPMA_FLUSH_MODE_EMULATED;
+                new_conn(device, (enum rpma_flush_mode)mode);
+                struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
+                o.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
+                for (size_t i = 0; i < LENGTH(applied); i++) {
+                    if (i > 0)
+                        world_apply(&w, (uint8_t)applied[i]);
+                    assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
+                    unit_begin();
+                    assert_int_equal(operation_by((enum operation_way)by, &o, &w), 0);
+                    // Who demands a way by name needs no statement for it.
+                    expect_notices(applied[i] <= SILENT && mode != RPMA_FLUSH_MODE_NATIVE,
+                                   native);
+                    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+                    expect_notices(0, native);
+                }
+                world_drop(&w);
+            }
+}
+
+// A refused flush is not tried.
+static void refused_flush_is_not_told(void **state) {
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        new_conn(device, RPMA_FLUSH_MODE_AUTO);
+        EXPECT_ERROR(
+            rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
+            RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
+        MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 1);
+        world_drop(&w);
+    }
+}
+
+// ---- atomic writes -------------------------------------------------------------------------
+
+static void expect_atomic_writes(bool native) {
+    const struct rpma_work o = operation_of(&w, RPMA_WORK_ATOMIC_WRITE);
+    MUST(operation_plain(&o, w.h.conn));
+    EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_atomic_write ibv_wr_complete" : "ibv_post_send");
+    for (int by = 0; by < OPERATION_WAYS; by++) {
+        MUST(operation_by((enum operation_way)by, &o, &w));
+        assert_int_equal(operation_got((enum operation_way)by).opcode,
+                         native ? FAKE_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
+    }
+}
+
+// Nobody but the other side has a say in them.
 static void atomic_writes_follow_the_other_side(void **state) {
     (void)state;
-    for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++)
-        for (int device = 0; device < 2; device++) {
+    for (int device = 0; device < 2; device++)
+        for (int mode = 0; mode <= (device && BUILD_FLUSHES ? 2 : 1); mode++) {
             const bool possible = device && BUILD_WRITES_ATOMICALLY;
             new_conn(device, (enum rpma_flush_mode)mode);
             expect_atomic_writes(possible);
             for (size_t i = 0; i < LENGTH(statements); i++) {
-                apply(statements[i]);
+                world_apply(&w, (uint8_t)statements[i]);
                 expect_atomic_writes(possible && (statements[i] == SILENT ||
                                                   (statements[i] & SERVES_ATOMIC_WRITE)));
             }
             world_drop(&w);
         }
-}
-
-// A batch keeps its operations as they were added.
-static void added_operations_stay(void **state) {
-    (void)state;
-    new_conn(true, RPMA_FLUSH_MODE_AUTO);
-    MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
-    for (int i = 0; i < 2; i++) {
-        MUST(
-            rpma_batch_flush(w.h.batch, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL));
-        MUST(rpma_batch_atomic_write(w.h.batch, w.h.remote, 8, eight, 1, NULL));
-        apply(SERVES);
-    }
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    assert_int_equal(fake_posted(0)->opcode, BUILD_FLUSHES ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
-    assert_int_equal(fake_posted(1)->opcode,
-                     BUILD_WRITES_ATOMICALLY ? FAKE_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
-    assert_int_equal(fake_posted(2)->opcode, IBV_WR_RDMA_READ);
-    assert_int_equal(fake_posted(3)->opcode, IBV_WR_RDMA_WRITE);
-    world_drop(&w);
 }
 
 // ---- what this side states -----------------------------------------------------------------
@@ -166,26 +279,32 @@ static void statement_is_what_the_device_serves(void **state) {
     (void)state;
     for (unsigned device = 0; device < 4; device++)
         for (size_t o = 0; o < LENGTH(operators); o++) {
-            const bool flushes = device & 1, writes_atomically = device & 2;
+            const bool flushes = device & 1 && BUILD_FLUSHES;
+            const bool writes_atomically = device & 2 && BUILD_WRITES_ATOMICALLY;
             unsigned char desc[1] = {0};
+            bool is_stated = true, flush = true, atomic_write = true;
             fake_reset();
-            fake_device()->native_flush = flushes;
-            fake_device()->native_atomic_write = writes_atomically;
+            fake_device()->native_flush = device & 1;
+            fake_device()->native_atomic_write = device & 2;
             if (operators[o].value)
                 setenv("RPMA_FLUSH", operators[o].value, 1);
             world_peer(&w);
             unsetenv("RPMA_FLUSH");
             MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
             assert_int_equal(desc[0], SILENT);
-            MUST(rpma_peer_cfg_set_native(w.h.pcfg, w.h.peer));
+            MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_stated, &flush, &atomic_write));
+            assert_false(is_stated || flush || atomic_write);
+            MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
             EXPECT_CALLS("");
             MUST(rpma_mr_dereg(&w.h.mr));
             MUST(rpma_peer_delete(&w.h.peer)); // the configuration has a copy
             MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
-            assert_int_equal(
-                desc[0],
-                SERVES | (flushes && BUILD_FLUSHES ? SERVES_FLUSH : 0) |
-                    (writes_atomically && BUILD_WRITES_ATOMICALLY ? SERVES_ATOMIC_WRITE : 0));
+            assert_int_equal(desc[0], SERVES | (flushes ? SERVES_FLUSH : 0) |
+                                          (writes_atomically ? SERVES_ATOMIC_WRITE : 0));
+            MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_stated, &flush, &atomic_write));
+            assert_true(is_stated);
+            assert_int_equal(flush, flushes);
+            assert_int_equal(atomic_write, writes_atomically);
             world_drop(&w);
         }
 }
@@ -194,7 +313,7 @@ static void statement_is_what_the_device_serves(void **state) {
 static void statement_holds_without_a_descriptor(void **state) {
     (void)state;
     world_peer(&w); // on a device without native flush
-    MUST(rpma_peer_cfg_set_native(w.h.pcfg, w.h.peer));
+    MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
     MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
     MUST(rpma_mr_dereg(&w.h.mr));
     MUST(rpma_peer_delete(&w.h.peer));
@@ -212,8 +331,10 @@ int main(void) {
     unsetenv("RPMA_FLUSH");
     const struct CMUnitTest tests[] = {
         TEST(first_choice_counts),
+        TEST(native_flush_is_demanded_in_vain),
+        TEST(way_that_nobody_stated_is_told_once),
+        TEST(refused_flush_is_not_told),
         TEST(atomic_writes_follow_the_other_side),
-        TEST(added_operations_stay),
         TEST(statement_is_what_the_device_serves),
         TEST(statement_holds_without_a_descriptor),
     };

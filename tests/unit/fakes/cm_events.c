@@ -9,7 +9,8 @@
 #include <string.h>
 
 // rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a request brings a new ID on the channel
-// of the listener, and its event counts on the listener (ucma_process_conn_req()).
+// of the listener, and its event counts on the listener (ucma_process_conn_req()). The kernel
+// is asked for its addresses (ucma_query_req_info()).
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
     fake_lock();
     struct fake_call call = *fake_enter("rdma_get_cm_event", channel);
@@ -30,6 +31,8 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         child->incoming = true;
         child->id.verbs = fake_context(fake_device()->other_device);
         child->id.ps = RDMA_PS_TCP;
+        socklen_t length;
+        fake_number_address(&child->id.route.addr.dst_storage, &length, fake_device()->client);
         seen->listen_id = &taken->counted_on->id;
         seen->id = &child->id;
     }

@@ -248,6 +248,7 @@ void fake_reset(void) {
         .pmem = true,
         // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
         .max_cqe = (1 << 15) - 1,
+        .vectors = 4, // as processors: rxe_verbs.c, rxe_register_device()
         .max_wr = 1 << 20,
         .max_sge = FAKE_MAX_SGE,
         .max_sge_rd = FAKE_MAX_SGE_RD,

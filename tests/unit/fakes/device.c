@@ -91,6 +91,8 @@ struct ibv_context *fake_context(int number) {
     // The library reads these without the lock, so what is there already is not written again.
     if (devices[number].transport_type != fake_device()->transport)
         devices[number].transport_type = fake_device()->transport;
+    if (verbs->context.num_comp_vectors != fake_device()->vectors)
+        verbs->context.num_comp_vectors = fake_device()->vectors;
     if (verbs->sz == sizeof(*verbs))
         return &verbs->context;
     devices[number].node_type = IBV_NODE_CA;

@@ -210,6 +210,8 @@ struct fake_device {
     int other_device;             // CONNECT_REQUESTs come in on the second device
     uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0
     int max_cqe;                  // the largest CQ
+    int vectors;                  // completion vectors
+    int client;                   // number of the address that CONNECT_REQUESTs come from
     uint32_t max_wr;              // the largest send, receive or shared receive queue
     int max_sge, max_sge_rd;      // elements of a work request, and of a read
     int max_srq_sge;              // elements of a receive in a shared receive queue

@@ -107,7 +107,7 @@ struct fake_qp {
 };
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
-enum { FAKE_VECTORS = 1, FAKE_MAX_BUILT = 128 };
+enum { FAKE_MAX_BUILT = 128 };
 
 extern struct fake_device fake_device_state;
 uint32_t fake_slots(uint32_t wanted); // what a queue of that size really has

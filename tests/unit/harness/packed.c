@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// packed.c -- see packed.h
+
+#include "packed.h"
+
+size_t packed_form(const struct packed *c, unsigned char *out) {
+    unsigned char *const start = out;
+    const bool states = c->direct_write != PACKED_NO_STATEMENT;
+    *out++ = 0xf5;
+    *out++ = 1;
+    *out++ = (unsigned char)c->regions;
+    *out++ = (unsigned char)(PACKED_REGION + c->more);
+    *out++ = (unsigned char)(states ? PACKED_STATEMENT + c->more : 0);
+    *out++ = (unsigned char)c->len;
+    for (const struct packed_region *r = c->region; r < c->region + c->regions; r++) {
+        world_descriptor(out, r->addr, r->size, r->rkey, r->usage);
+        out[21] = r->natively;
+        memset(out + PACKED_REGION, 0x99, c->more);
+        out += PACKED_REGION + c->more;
+    }
+    if (states) {
+        *out++ = (unsigned char)(c->direct_write ? 1 | c->served : 0);
+        *out++ = (unsigned char)c->served;
+        memset(out, 0x99, c->more);
+        out += c->more;
+    }
+    for (unsigned i = 0; i < c->len; i++)
+        *out++ = (unsigned char)(1 + i);
+    return (size_t)(out - start);
+}
+
+struct packed packed_made_up(unsigned regions, int direct_write, unsigned served, unsigned len,
+                             unsigned more) {
+    struct packed c = {.regions = regions,
+                       .direct_write = direct_write,
+                       .served = served,
+                       .len = len,
+                       .more = more};
+    for (unsigned i = 0; i < regions; i++)
+        c.region[i] = (struct packed_region){0xfedcba9876543210 - i, 0x1000 + i, 0x8899aabb + i,
+                                             (uint8_t)(1 + 23 * i), (uint8_t)i};
+    return c;
+}
+
+struct rpma_conn_private_data packed_exactly(const unsigned char *bytes, size_t size) {
+    void *copy = test_malloc(size ? size : 1);
+    memcpy(copy, bytes, size);
+    return (struct rpma_conn_private_data){copy, (uint8_t)size};
+}

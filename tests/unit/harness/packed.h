@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// packed.h -- packed private data: the bytes, written by hand
+
+#ifndef PACKED_H
+#define PACKED_H 1
+
+#include "world.h"
+
+enum {
+    PACKED_HEADER = 6,
+    PACKED_REGION = 22,
+    PACKED_STATEMENT = 2,
+    PACKED_MOST = 255, // bytes that private data can have
+    PACKED_MOST_REGIONS = 11,
+    PACKED_NO_STATEMENT = -1,
+};
+
+struct packed_region {
+    uint64_t addr, size;
+    uint32_t rkey;
+    uint8_t usage, natively;
+};
+
+// What the two sides tell each other; more: bytes of a later release at the end of each part.
+struct packed {
+    unsigned regions;
+    struct packed_region region[PACKED_MOST_REGIONS];
+    int direct_write; // or PACKED_NO_STATEMENT
+    unsigned served;  // 0: not stated
+    unsigned len;     // of the program's bytes, which count from 1
+    unsigned more;
+};
+
+// Writes the form of the content, which may be longer than PACKED_MOST. Returns its size.
+size_t packed_form(const struct packed *c, unsigned char *out);
+// Content with regions, and addresses, sizes, keys and usages that all differ.
+struct packed packed_made_up(unsigned regions, int direct_write, unsigned served, unsigned len,
+                             unsigned more);
+// The bytes alone in a block of their size, so that sanitizers see a step beyond it; it is
+// given back by test_free().
+struct rpma_conn_private_data packed_exactly(const unsigned char *bytes, size_t size);
+
+#endif // PACKED_H
