@@ -61,12 +61,8 @@ int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd) {
 int rpma_conn_wait(struct rpma_conn *conn, int, struct rpma_cq **cq, bool *is_rcq) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(cq == NULL);
-    Call call(__func__);
-    rpma_cq *fired = conn->wait(call);
-    if (fired == nullptr)
-        return call.finish();
-    *cq = fired;
-    if (is_rcq != nullptr)
-        *is_rcq = fired == conn->rcq();
-    return 0;
+    const int code = conn->wait(__func__, cq);
+    if (code == 0 && is_rcq != nullptr)
+        *is_rcq = *cq == conn->rcq();
+    return code;
 }

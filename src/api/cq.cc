@@ -34,9 +34,7 @@ RPMA_GETTER(rpma_cq_get_ibv_cq, rpma_cq, cq, struct ibv_cq *, ibv_cq_ptr, &cq->q
 
 int rpma_cq_wait(struct rpma_cq *cq) {
     RPMA_REFUSE(cq == NULL);
-    Call call(__func__);
-    cq->wait(call);
-    return call.finish();
+    return cq->wait(__func__);
 }
 
 namespace {

@@ -132,9 +132,7 @@ int rpma_conn_completion_get_0_9(struct rpma_conn *conn, struct rpma_completion 
 
 int rpma_conn_completion_wait(struct rpma_conn *conn) {
     RPMA_REFUSE(conn == NULL);
-    Call call(__func__);
-    conn->cq()->wait(call);
-    return call.finish();
+    return conn->cq()->wait(__func__);
 }
 
 int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd) {

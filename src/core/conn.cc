@@ -109,20 +109,27 @@ int rpma_conn::shared_fd(Call &call) const {
     return is_shared(call) ? transport_.shared->fd : -1;
 }
 
-rpma_cq *rpma_conn::wait(Call &call) {
-    if (!is_shared(call))
-        return nullptr;
-    ibv_cq *queue = next_cq_event(call, *transport_.shared.get());
-    if (queue == nullptr)
-        return nullptr;
-    rpma_cq *fired = cq()->is(queue) ? cq() : rcq();
-    if (fired == nullptr || !fired->is(queue)) {
+int rpma_conn::wait(const char *function, rpma_cq **fired) {
+    if (!transport_.shared) [[unlikely]] {
+        Call call(function);
+        is_shared(call);
+        return call.finish();
+    }
+    ibv_cq *queue = next_cq_event(*transport_.shared.get());
+    if (queue == nullptr) [[unlikely]]
+        return no_cq_event(function, errno);
+    rpma_cq *of_event = cq()->is(queue) ? cq() : rcq();
+    if (of_event == nullptr || !of_event->is(queue)) [[unlikely]] {
         ibv_ack_cq_events(queue, 1);
+        Call call(function);
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0,
                   "ibv_get_cq_event() returned a CQ that is not the connection's");
-        return nullptr;
+        return call.finish();
     }
-    return fired->take_event(call) ? fired : nullptr;
+    const int code = of_event->take_event(function);
+    if (code == 0) [[likely]]
+        *fired = of_event;
+    return code;
 }
 
 const char *rpma::event_text(rpma_conn_event event) {

@@ -48,9 +48,9 @@ struct rpma_conn : rpma::Allocated {
     rpma_conn_event next_event(rpma::Call &call);
     int event_fd() const { return transport_.events->fd; }
 
-    // The queue that has completions, taken from the shared channel. nullptr:
+    // Waits on the shared channel; *fired is the queue that has completions then. 0,
     // RPMA_E_NOT_SHARED_CHNL, RPMA_E_NO_COMPLETION, RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
-    rpma_cq *wait(rpma::Call &call);
+    int wait(const char *function, rpma_cq **fired);
     // The shared channel's descriptor. RPMA_E_NOT_SHARED_CHNL.
     int shared_fd(rpma::Call &call) const;
 

@@ -13,9 +13,6 @@ using namespace rpma;
 
 namespace {
 
-// An acknowledgement takes a lock, so it is given for many events at once.
-constexpr unsigned ACKNOWLEDGE_AT = 64;
-
 // Every device has vector 0, whatever its driver says.
 uint32_t number_of_vectors(const ibv_context &device) {
     return static_cast<uint32_t>(std::max(device.num_comp_vectors, 1));
@@ -56,18 +53,11 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
     return make<rpma_cq>(call, std::move(*made));
 }
 
-void rpma_cq::wait(Call &call) {
-    if (shares_channel())
-        RPMA_ANSWER(call, RPMA_E_SHARED_CHANNEL, 0,
-                    "the completion channel is shared: wait with rpma_conn_wait()");
-    else if (next_cq_event(call, *own_channel_.get()) != nullptr)
-        take_event(call);
-}
-
-bool rpma_cq::take_event(Call &call) {
-    if (unacknowledged_.fetch_add(1) + 1 >= ACKNOWLEDGE_AT)
-        acknowledge_all();
-    return arm(call, queue());
+int rpma_cq::refuse_wait(const char *function) const {
+    Call call(function);
+    RPMA_ANSWER(call, RPMA_E_SHARED_CHANNEL, 0,
+                "the completion channel is shared: wait with rpma_conn_wait()");
+    return call.finish();
 }
 
 // The destruction of a queue waits until each of its events is acknowledged.

@@ -43,12 +43,23 @@ struct rpma_cq : rpma::Allocated {
     void drop_user() { users_--; }
     int fd() const { return queue_->channel->fd; }
 
-    // Waits on the own channel, then takes the event. RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
+    // Waits on the own channel, then takes the event. 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
     // RPMA_E_SHARED_CHANNEL.
-    void wait(rpma::Call &call);
-    // Counts an event that was read for this queue, and arms the queue for the next one.
-    // False: RPMA_E_PROVIDER.
-    bool take_event(rpma::Call &call);
+    int wait(const char *function) {
+        if (shares_channel()) [[unlikely]]
+            return refuse_wait(function);
+        if (rpma::next_cq_event(*own_channel_.get()) == nullptr) [[unlikely]]
+            return rpma::no_cq_event(function, errno);
+        return take_event(function);
+    }
+    // Counts an event that was read for this queue, and arms the queue for the next one. 0,
+    // RPMA_E_PROVIDER.
+    int take_event(const char *function) {
+        if (unacknowledged_.fetch_add(1) + 1 >= ACKNOWLEDGE_AT) [[unlikely]]
+            acknowledge_all();
+        const int error = rpma::arm(*queue_.get());
+        return error == 0 ? 0 : rpma::not_armed(function, error);
+    }
 
     // Destroys queue and channel and forgets them, also when the provider refuses.
     void release(rpma::Call &call);
@@ -59,6 +70,10 @@ struct rpma_cq : rpma::Allocated {
     bool try_release(rpma::Call &call);
 
   private:
+    // An acknowledgement takes a lock, so it is given for many events at once.
+    static constexpr unsigned ACKNOWLEDGE_AT = 64;
+
+    [[gnu::cold]] int refuse_wait(const char *function) const;
     rpma_cq(rpma::CompChannel &&own, rpma::Cq &&queue)
         : own_channel_(std::move(own)), queue_(std::move(queue)) {}
     void acknowledge_all();

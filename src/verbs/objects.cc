@@ -43,8 +43,10 @@ Cq create_cq(Call &call, ibv_context &device, uint32_t size, uint32_t most,
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
                            limit_advice("cqe", size, "max_cqe", most).chars,
                            "ibv_create_cq(cqe=%d, comp_vector=%u)", entries, comp_vector);
-    else if (!arm(call, *queue.get()))
+    else if (const int error = arm(*queue.get()); error != 0) {
+        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
         return {};
+    }
     return queue;
 }
 
@@ -55,17 +57,19 @@ CompChannel create_comp_channel(Call &call, ibv_context &device) {
     return channel;
 }
 
-ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel) {
-    ibv_cq *queue = nullptr;
-    void *context = nullptr;
-    if (ibv_get_cq_event(&channel, &queue, &context) == 0)
-        return queue;
-    const int error = errno;
+int no_cq_event(const char *function, int error) {
+    Call call(function);
     if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR)
         RPMA_ANSWER(call, RPMA_E_NO_COMPLETION, error, "ibv_get_cq_event()");
     else
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_get_cq_event()");
-    return nullptr;
+    return call.finish();
+}
+
+int not_armed(const char *function, int error) {
+    Call call(function);
+    RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
+    return call.finish();
 }
 
 void remember(ibv_qp &qp, const Granted &granted) {
@@ -74,13 +78,6 @@ void remember(ibv_qp &qp, const Granted &granted) {
 
 Granted granted(const ibv_qp &qp) {
     return std::bit_cast<Granted>(qp.qp_context);
-}
-
-bool arm(Call &call, ibv_cq &queue) {
-    const int error = ibv_req_notify_cq(&queue, 0);
-    if (error != 0)
-        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
-    return error == 0;
 }
 
 Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most, uint32_t max_sge) {

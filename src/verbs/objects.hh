@@ -56,8 +56,15 @@ using CompChannel = Owner<CompChannelTraits>;
 CompChannel create_comp_channel(Call &call, ibv_context &device);
 
 // Blocks unless the descriptor of the channel is O_NONBLOCK; yields the queue that has an
-// event. nullptr: RPMA_E_NO_COMPLETION (nothing to read, or a signal came), RPMA_E_PROVIDER.
-ibv_cq *next_cq_event(Call &call, ibv_comp_channel &channel);
+// event. nullptr: errno says why, see no_cq_event().
+inline ibv_cq *next_cq_event(ibv_comp_channel &channel) {
+    ibv_cq *queue;
+    void *context;
+    return ibv_get_cq_event(&channel, &queue, &context) == 0 ? queue : nullptr;
+}
+// What it means that there is no event. RPMA_E_NO_COMPLETION (nothing to read, or a signal
+// came), RPMA_E_PROVIDER.
+[[gnu::cold]] int no_cq_event(const char *function, int error);
 
 // What the device gave a queue pair when it was made; for the log. It stands in the queue pair,
 // where a failed post finds it: to keep the connection over the calls of the provider would
@@ -69,8 +76,12 @@ struct Granted {
 void remember(ibv_qp &qp, const Granted &granted);
 Granted granted(const ibv_qp &qp);
 
-// Has the queue give an event for the next completion. False: RPMA_E_PROVIDER.
-bool arm(Call &call, ibv_cq &queue);
+// Has the queue give an event for the next completion. An error number, see not_armed().
+inline int arm(ibv_cq &queue) {
+    return ibv_req_notify_cq(&queue, 0);
+}
+// RPMA_E_PROVIDER.
+[[gnu::cold]] int not_armed(const char *function, int error);
 
 struct SrqTraits {
     using Object = ibv_srq;
