@@ -10,31 +10,42 @@
 
 using namespace rpma;
 
-rpma_conn::rpma_conn(Transport &&transport, rpma_flush_mode flush_mode)
-    : qp(transport.id->qp),
+std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, const rpma_peer &peer, CmId &&id,
+                                             const rpma_conn_cfg &cfg) {
+    auto conn = make<rpma_conn>(call, std::move(id));
+    const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
+    if (!conn || !conn->transport_.make_queue_pair(call, peer, cfg, flush_mode))
+        return nullptr;
+    const Transport &transport = conn->transport_;
+    conn->qp = transport.id->qp;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-      extended(transport.extended),
+    conn->extended = transport.extended;
 #endif
-      flush(flush_mode, transport.flushes_natively(), transport.writes_natively()),
-      max_sge(transport.max_sge), max_read_sge(transport.max_read_sge),
-      transport_(std::move(transport)) {
+    conn->max_sge = transport.max_sge;
+    conn->max_read_sge = transport.max_read_sge;
+    conn->flush.begin(call, flush_mode, transport.flushes_natively(),
+                      transport.writes_natively());
+    return conn;
 }
 
-std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, rpma_peer &peer, Transport &&transport,
-                                             rpma_flush_mode flush_mode) {
-    auto conn = make<rpma_conn>(call, std::move(transport), flush_mode);
-    if (!conn)
-        return nullptr;
-    conn->flush.apply(call, false, 0);
-    if (flush_mode == RPMA_FLUSH_MODE_NATIVE && conn->flush.mode() == flush_mode)
-        return conn;
+bool rpma_conn::own_events(Call &call) {
+    EventChannel channel = create_event_channel(call);
+    if (!channel || !transport_.id.migrate(call, channel))
+        return false;
+    transport_.events = std::move(channel);
+    return true;
+}
+
+bool rpma_conn::prepare_flushes(Call &call, rpma_peer &peer) {
     // Also where flushes are native: what the other side states may change that.
+    if (!flush.may_read())
+        return true;
     const rpma_mr_local *mr = peer.flush_target().acquire(call, peer);
     if (mr == nullptr)
-        return nullptr;
-    conn->flush_target_.reset(&peer.flush_target());
-    conn->flush_read = {mr->addr, FLUSH_READ_SIZE, mr->lkey};
-    return conn;
+        return false;
+    flush_target_.reset(&peer.flush_target());
+    flush_read = {mr->addr, FLUSH_READ_SIZE, mr->lkey};
+    return true;
 }
 
 namespace {

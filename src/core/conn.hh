@@ -25,13 +25,26 @@ const char *event_text(rpma_conn_event event);
 } // namespace rpma
 
 struct rpma_conn : rpma::Allocated {
-    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
-    static std::unique_ptr<rpma_conn> create(rpma::Call &call, rpma_peer &peer,
-                                             rpma::Transport &&transport,
-                                             rpma_flush_mode flush_mode);
+    // Queues and queue pair of peer for id, as cfg says; nothing can happen on the connection
+    // before it has events. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    static std::unique_ptr<rpma_conn> create(rpma::Call &call, const rpma_peer &peer,
+                                             rpma::CmId &&id, const rpma_conn_cfg &cfg);
 
-    rpma_conn(rpma::Transport &&transport, rpma_flush_mode flush_mode);
+    explicit rpma_conn(rpma::CmId &&id) : transport_(std::move(id)) {}
 
+    // Gives the connection a channel of its own: events of the ID arrive nowhere else from then
+    // on. False: RPMA_E_PROVIDER.
+    bool own_events(rpma::Call &call);
+    bool has_events() const { return static_cast<bool>(transport_.events); }
+    // Keeps the private data of the other side. False: no memory.
+    bool keep(const rdma_conn_param &param) {
+        return transport_.received.copy(param.private_data, param.private_data_len);
+    }
+    // Registers what flushes of peer need, unless they are native only. False: RPMA_E_NOMEM,
+    // RPMA_E_PROVIDER.
+    bool prepare_flushes(rpma::Call &call, rpma_peer &peer);
+
+    const rpma::CmId &id() const { return transport_.id; }
     // False: RPMA_E_PROVIDER.
     bool connect(rpma::Call &call, rdma_conn_param &param) {
         return transport_.id.connect(call, param);

@@ -31,20 +31,19 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
         return nullptr;
     const int timeout_ms = cfg.timeout_ms;
     const uint8_t tos = cfg.tos;
-    const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
-    auto transport = try_each_route(
+    auto conn = try_each_route(
         call, names, addr, port,
-        [&](sockaddr *source, sockaddr *destination) -> std::optional<Transport> {
+        [&](sockaddr *source, sockaddr *destination) -> std::unique_ptr<rpma_conn> {
             CmId id = CmId::create(call, nullptr);
             if (!id || (tos != 0 && !id.set_tos(call, tos)) ||
                 !id.resolve_addr(call, source, destination, timeout_ms) ||
                 !id.resolve_route(call, timeout_ms))
-                return std::nullopt;
-            return Transport::create(call, peer, std::move(id), cfg, flush_mode);
+                return nullptr;
+            return rpma_conn::create(call, peer, std::move(id), cfg);
         });
-    if (!transport)
+    if (!conn)
         return nullptr;
-    return make<rpma_conn_req>(call, peer, std::move(*transport), cfg, flush_mode);
+    return make<rpma_conn_req>(call, peer, std::move(conn), cfg);
 }
 
 std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &peer,
@@ -54,33 +53,20 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
     // Refused only now: a request that stayed would keep the descriptor readable for ever.
     if (!check(call, peer, cfg))
         return nullptr;
-    const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
-    auto transport = Transport::create(call, peer, std::move(id), cfg, flush_mode);
-    if (!transport)
+    auto conn = rpma_conn::create(call, peer, std::move(id), cfg);
+    if (!conn)
         return nullptr;
-
     const rdma_conn_param &param = event->param.conn;
-    if (!transport->received.copy(param.private_data, param.private_data_len)) {
+    if (!conn->keep(param)) {
         RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: %u bytes of private data",
                   param.private_data_len);
         return nullptr;
     }
-    auto request = make<rpma_conn_req>(call, peer, std::move(*transport), cfg, flush_mode);
-    if (!request)
-        return nullptr;
     event.release(call);
     // From here on no event of this connection may reach the reader of the endpoint.
-    if (call.failed() || !request->own_event_channel(call))
+    if (call.failed() || !conn->own_events(call))
         return nullptr;
-    return request;
-}
-
-bool rpma_conn_req::own_event_channel(Call &call) {
-    EventChannel channel = create_event_channel(call);
-    if (!channel || !transport_.id.migrate(call, channel))
-        return false;
-    transport_.events = std::move(channel);
-    return true;
+    return make<rpma_conn_req>(call, peer, std::move(conn), cfg);
 }
 
 // As much as the device and the other side agree to.
@@ -100,15 +86,12 @@ rdma_conn_param rpma_conn_req::parameters(const rpma_conn_private_data *pdata) c
 
 std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
                                                   const rpma_conn_private_data *pdata) {
-    if (!transport_.events && !own_event_channel(call))
+    if ((!conn_->has_events() && !conn_->own_events(call)) ||
+        !conn_->prepare_flushes(call, peer_))
         return nullptr;
-    const bool is_incoming = transport_.id.is_incoming();
-    auto conn = rpma_conn::create(call, peer_, std::move(transport_), flush_mode_);
-    if (!conn)
-        return nullptr;
-
     // Nothing may fail behind this step: the other side takes the connection for real.
     rdma_conn_param param = parameters(pdata);
-    const bool begun = is_incoming ? conn->accept(call, param) : conn->connect(call, param);
-    return begun ? std::move(conn) : nullptr;
+    const bool begun =
+        conn_->id().is_incoming() ? conn_->accept(call, param) : conn_->connect(call, param);
+    return begun ? std::move(conn_) : nullptr;
 }

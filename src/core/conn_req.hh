@@ -8,9 +8,8 @@
 #pragma once
 
 #include "base/memory.hh"
-#include "core/transport.hh"
+#include "core/conn.hh"
 
-struct rpma_conn;
 struct rpma_peer;
 
 struct rpma_conn_req : rpma::Allocated {
@@ -26,30 +25,27 @@ struct rpma_conn_req : rpma::Allocated {
                                                    rpma::CmEvent &&event,
                                                    const rpma_conn_cfg &cfg);
 
-    rpma_conn_req(rpma_peer &peer, rpma::Transport &&transport, const rpma_conn_cfg &cfg,
-                  rpma_flush_mode flush_mode)
-        : transport_(std::move(transport)), peer_(peer), retry_count_(cfg.retry_count),
-          rnr_retry_count_(cfg.rnr_retry_count), flush_mode_(flush_mode) {}
+    rpma_conn_req(rpma_peer &peer, std::unique_ptr<rpma_conn> &&conn, const rpma_conn_cfg &cfg)
+        : conn_(std::move(conn)), peer_(peer), retry_count_(cfg.retry_count),
+          rnr_retry_count_(cfg.rnr_retry_count) {}
 
     // Connects or accepts; the request must be deleted afterwards, whatever came out. nullptr:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_conn> connect(rpma::Call &call, const rpma_conn_private_data *pdata);
 
     // Destroys everything and forgets it, also what the provider refuses. RPMA_E_PROVIDER.
-    void release(rpma::Call &call) { transport_.release(call); }
+    void release(rpma::Call &call) { conn_->release(call); }
 
-    rpma_conn_private_data private_data() const { return transport_.received.view(); }
-    ibv_qp &qp() const { return *transport_.id->qp; }
-    uint32_t max_sge() const { return transport_.max_sge; } // pieces of a receive
-    const sockaddr_storage &peer_addr() const { return transport_.id->route.addr.dst_storage; }
+    rpma_conn_private_data private_data() const { return conn_->private_data(); }
+    ibv_qp &qp() const { return *conn_->qp; }
+    uint32_t max_sge() const { return conn_->max_sge; } // pieces of a receive
+    const sockaddr_storage &peer_addr() const { return conn_->id()->route.addr.dst_storage; }
 
   private:
-    bool own_event_channel(rpma::Call &call);
     rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
 
-    rpma::Transport transport_;
+    std::unique_ptr<rpma_conn> conn_; // until it is connected
     rpma_peer &peer_;
     uint8_t retry_count_;
     uint8_t rnr_retry_count_;
-    rpma_flush_mode flush_mode_;
 };

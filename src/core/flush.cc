@@ -9,8 +9,12 @@
 
 namespace rpma {
 
-FlushWays::FlushWays(rpma_flush_mode mode, bool has_flush, bool has_atomic_write)
-    : mode_(has_flush ? mode : RPMA_FLUSH_MODE_EMULATED), has_atomic_write_(has_atomic_write) {}
+void FlushWays::begin(const Call &call, rpma_flush_mode mode, bool has_flush,
+                      bool has_atomic_write) {
+    mode_ = has_flush ? mode : RPMA_FLUSH_MODE_EMULATED;
+    has_atomic_write_ = has_atomic_write;
+    apply(call, false, 0);
+}
 
 void FlushWays::apply(const Call &call, bool direct_write_to_pmem, uint8_t served) {
     const bool states = served != 0;

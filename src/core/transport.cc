@@ -67,44 +67,42 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
            (rcq == nullptr || check_borrowed(call, peer, *rcq));
 }
 
-std::optional<Transport> Transport::create(Call &call, const rpma_peer &peer, CmId &&id,
-                                           const rpma_conn_cfg &cfg,
-                                           rpma_flush_mode flush_mode) {
-    Transport made(std::move(id));
+bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+                                rpma_flush_mode flush_mode) {
     const rpma_capabilities &device = peer.device();
-    const uint32_t max_sge = cfg.max_sge;
-    if (!check_max_sge(call, max_sge, "max_sge", std::min(device.max_sge, MOST_PIECES)))
-        return std::nullopt;
-    made.max_sge = static_cast<uint16_t>(max_sge);
-    made.max_read_sge = static_cast<uint16_t>(std::min(max_sge, device.max_read_sge));
-    made.max_qp_wr = device.max_qp_wr;
+    const uint32_t pieces = cfg.max_sge;
+    if (!check_max_sge(call, pieces, "max_sge", std::min(device.max_sge, MOST_PIECES)))
+        return false;
+    max_sge = static_cast<uint16_t>(pieces);
+    max_read_sge = static_cast<uint16_t>(std::min(pieces, device.max_read_sge));
+    max_qp_wr = device.max_qp_wr;
     const int ack_timeout_ms = cfg.ack_timeout_ms;
-    if (ack_timeout_ms > 0 && !made.id.set_ack_timeout(call, ack_timeout_ms))
-        return std::nullopt;
+    if (ack_timeout_ms > 0 && !id.set_ack_timeout(call, ack_timeout_ms))
+        return false;
     const rpma_srq *srq = cfg.srq;
-    if (!made.create_queues(call, peer, cfg, srq))
-        return std::nullopt;
+    if (!create_queues(call, peer, cfg, srq))
+        return false;
 
-    const rpma_cq *receive_cq = made.srq_rcq ? made.srq_rcq.get() : made.rcq();
+    const rpma_cq *receive_cq = srq_rcq ? srq_rcq.get() : rcq();
     if (receive_cq == nullptr)
-        receive_cq = &made.cq();
+        receive_cq = &cq();
     const ibv_qp_cap capacities = {
         .max_send_wr = cfg.sq_size,
         .max_recv_wr = cfg.rq_size,
-        .max_send_sge = made.max_sge,
-        .max_recv_sge = made.max_sge,
+        .max_send_sge = max_sge,
+        .max_recv_sge = max_sge,
         .max_inline_data = std::max<uint32_t>(cfg.inline_size, RPMA_ATOMIC_WRITE_ALIGNMENT),
     };
     const uint64_t operations = peer.native_operations(flush_mode);
-    made.qp = peer.create_qp(call, *made.id.get(), capacities, operations, made.cq().queue(),
-                             receive_cq->queue(), srq != nullptr ? srq->queue() : nullptr);
-    if (!made.qp)
-        return std::nullopt;
+    qp = peer.create_qp(call, *id.get(), capacities, operations, cq().queue(),
+                        receive_cq->queue(), srq != nullptr ? srq->queue() : nullptr);
+    if (!qp)
+        return false;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     // libibverbs reads behind the end of a queue pair whose provider has no extended ones.
-    made.extended = operations != 0 ? ibv_qp_to_qp_ex(made.id->qp) : nullptr;
+    extended = operations != 0 ? ibv_qp_to_qp_ex(id->qp) : nullptr;
 #endif
-    return made;
+    return true;
 }
 
 bool Transport::flushes_natively() const {

@@ -25,11 +25,12 @@ namespace rpma {
 bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
 
 struct Transport {
-    // Queues and queue pair of peer for id, of a connection that flushes like this. Nothing:
-    // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
-    static std::optional<Transport> create(Call &call, const rpma_peer &peer, CmId &&id,
-                                           const rpma_conn_cfg &cfg,
-                                           rpma_flush_mode flush_mode);
+    explicit Transport(CmId &&cm_id) : id(std::move(cm_id)) {}
+
+    // Makes queues and queue pair of peer, for a connection that flushes like this. False:
+    // RPMA_E_INVAL, RPMA_E_PROVIDER.
+    bool make_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+                         rpma_flush_mode flush_mode);
 
     // What the queue pair can do by itself.
     bool flushes_natively() const;
@@ -61,7 +62,6 @@ struct Transport {
     uint32_t max_qp_wr;    // operations that a send queue of the device can have
 
   private:
-    explicit Transport(CmId &&cm_id) : id(std::move(cm_id)) {}
     bool create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
                        const rpma_srq *srq);
     bool create_receive_queue(Call &call, uint32_t size, uint32_t most);

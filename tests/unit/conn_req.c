@@ -178,14 +178,19 @@ static void new_fails_with_each_call(void **state) {
 
 static void new_returns_all_when_memory_is_out(void **state) {
     (void)state;
-    world_peer(&w);
-    fake_fail("malloc", 1, ENOMEM);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
-                 RPMA_E_NOMEM, "allocation failed", "out of memory",
-                 .calls = ALL_OF_NEW "rdma_freeaddrinfo rdma_destroy_qp " DROP_QUEUES
-                                     "rdma_destroy_id");
-    world_drop(&w);
+    static const char *const calls[] = {
+        RESOLVED "rdma_destroy_id rdma_freeaddrinfo", // of the connection
+        ALL_OF_NEW "rdma_freeaddrinfo rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id",
+    };
+    for (unsigned i = 0; i < LENGTH(calls); i++) {
+        fake_reset();
+        world_peer(&w);
+        fake_fail("malloc", i + 1, ENOMEM);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
+                     RPMA_E_NOMEM, "allocation failed", "out of memory", .calls = calls[i]);
+        world_drop(&w);
+    }
 }
 
 static void new_fails_when_a_size_is_refused(void **state) {

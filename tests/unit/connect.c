@@ -239,13 +239,15 @@ static const struct {
     {&outgoing, "mmap", 0, RPMA_E_NOMEM, "allocation failed", "out of memory",
      "rdma_create_event_channel rdma_migrate_id " OUTGOING_WITH_CHANNEL},
     {&outgoing, "malloc", 0, RPMA_E_NOMEM, "allocation failed", "out of memory",
-     "rdma_create_event_channel rdma_migrate_id " OUTGOING_WITH_CHANNEL},
+     "rdma_create_event_channel rdma_migrate_id ibv_reg_mr "
+     "ibv_dereg_mr " OUTGOING_WITH_CHANNEL},
     {&incoming, "rdma_accept", ECONNRESET, RPMA_E_PROVIDER, "incoming: rdma_accept()",
      "rdma_accept()", "ibv_reg_mr rdma_accept " INCOMING},
     {&incoming, "ibv_reg_mr", EIO, RPMA_E_PROVIDER, "ibv_reg_mr() of the flush target",
      "ibv_reg_mr()", "ibv_reg_mr " INCOMING},
     {&incoming, "mmap", 0, RPMA_E_NOMEM, "allocation failed", "out of memory", INCOMING},
-    {&incoming, "malloc", 0, RPMA_E_NOMEM, "allocation failed", "out of memory", INCOMING},
+    {&incoming, "malloc", 0, RPMA_E_NOMEM, "allocation failed", "out of memory",
+     "ibv_reg_mr ibv_dereg_mr " INCOMING},
 };
 
 static void failures_use_the_request_up(void **state) {

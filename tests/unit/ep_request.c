@@ -150,16 +150,20 @@ static void failures_reject_the_other_side(void **state) {
 
 static void missing_memory_rejects_the_other_side(void **state) {
     (void)state;
-    for (unsigned nth = 1; nth <= 2; nth++) { // the private data, the request
+    static const char *const calls[] = {
+        "rdma_get_cm_event " REJECTED "rdma_ack_cm_event", // of the connection
+        WITH_QP "rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_ack_cm_event", // of its data
+        WITH_QP "rdma_ack_cm_event rdma_create_event_channel rdma_migrate_id "
+                "rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_destroy_event_channel",
+    };
+    for (unsigned i = 0; i < LENGTH(calls); i++) {
         fake_reset();
         new_ep();
         ask("hello", 5);
-        fake_fail("malloc", nth, ENOMEM);
+        fake_fail("malloc", i + 1, ENOMEM);
         WATCH(w.h);
         EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_NOMEM,
-                     "allocation failed", "out of memory",
-                     .calls =
-                         WITH_QP "rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_ack_cm_event");
+                     "allocation failed", "out of memory", .calls = calls[i]);
         world_drop(&w);
     }
 }

@@ -175,7 +175,7 @@ static void default_writes_to_syslog(void **state) {
         const char *tag;
     } cases[] = {
         {an_error, LOG_ERR, "*ERROR* mr.cc: "},
-        {an_info, LOG_INFO, "*INFO*  peer_cfg.cc: "},
+        {an_info, LOG_INFO, "*INFO*  config.cc: "},
         {a_debug_message, LOG_DEBUG, "*DEBUG* mr.cc: "},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
