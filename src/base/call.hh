@@ -3,10 +3,10 @@
 
 // call.hh -- one call of an exported function: what failed in it, logged where it failed
 //
-// An exported function makes a Call and hands it down. Whatever fails says so to the Call, at
-// its place and with its parameters, and returns nothing (nullptr, an empty owner, false). The
-// Call remembers the first failure; at the end it gives the code to the caller and the
-// provider's error number to errno.
+// An exported function makes a Call and hands it down. A function that fails reports this to
+// the Call, where it happens and with the parameters at hand, and returns nullptr, an empty
+// owner or false. The Call keeps the first failure; finish() returns its code to the caller and
+// sets errno to the provider's error number.
 //
 // Thread-safety: one thread.
 
@@ -27,26 +27,28 @@ class Call {
     bool failed() const { return code_ != 0; }
 
     // Notes a failure. code is an RPMA_E_*; error is the provider's number, 0 when it gives
-    // none. Whether its line has a reader: otherwise nothing may be formatted or asked for it.
+    // none. Returns whether anybody reads its line: if not, do not format it, and do not ask
+    // the device for what stands in it.
     [[gnu::cold, gnu::noinline]] bool fails(int code, int error);
-    // The same for what a program may ask for: logged for debugging only.
+    // The same for "not now", which a program may ask for at any time. It is logged for
+    // debugging only.
     [[gnu::cold, gnu::noinline]] bool answers(int code, int error);
     // Logs the failure that was noted last: "<message> failed: <text of error>
     // (error)<advice>", or the message and the advice without a number. advice is text or "".
     [[gnu::cold, gnu::noinline, gnu::format(printf, 5, 6)]] void
     log(const char *file, int line, const char *advice, const char *format, ...) const;
 
-    // Around attempts of which one must succeed: a failure before the last one is not the
-    // caller's, and is logged for information only.
+    // Stand around attempts of which one must succeed. A failure before the last attempt does
+    // not reach the caller, and is logged for information only.
     void begin_attempt(bool last);
     void end_attempts() { tentative_ = false; }
 
     void restore_errno() const { errno = errno_before_; }
-    // The code for the caller. errno is the provider's error number of the first failure;
-    // without one it is what it was before the call.
+    // Returns the code for the caller. Sets errno to the provider's error number of the first
+    // failure, or, without one, to what it was before the call.
     int finish() const;
 
-    // Stores a value or hands an object over; what is empty was refused.
+    // Stores a value or hands over an object, unless the call failed. Returns the code.
     template <class Object, class Out> int deliver(Object &&object, Out *out) const {
         if (failed())
             return finish();
@@ -76,12 +78,13 @@ template <class Say> [[gnu::always_inline]] inline void when(bool is_read, const
 
 } // namespace rpma
 
-// What stands behind error is evaluated only for a line that has a reader. In a lambda, so that
-// the question is asked in one place.
+// The arguments behind error are evaluated only if somebody reads the line. They are in a
+// lambda, so that the question is asked in one place.
 #define RPMA_FAIL_ADVISING(call, code, error, ...) \
     rpma::when((call).fails(code, error), [&] { (call).log(__FILE__, __LINE__, __VA_ARGS__); })
 #define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
-// Refuses what another machine sent, which is no failure of this side: logged for information.
+// Refuses data of another machine. This is no failure of this side, and is logged for
+// information.
 #define RPMA_REJECT(call, ...)                         \
     do {                                               \
         (call).begin_attempt(false);                   \

@@ -15,8 +15,8 @@ class ErrorText {
     ErrorText(const ErrorText &) = delete;
 
   private:
-    // That of glibc returns the text, which may stand elsewhere; that of POSIX, which musl has,
-    // an error number, and the text is in the room, if only in part.
+    // The strerror_r() of glibc returns the text, which may stand elsewhere. That of POSIX,
+    // which musl has, returns an error number and writes the text, or a part of it, to room_.
     const char *text(const char *found) { return found; }
     const char *text(int) { return room_; }
 

@@ -21,8 +21,8 @@ struct Place {
     const char *function;
 };
 
-// Messages up to this level have a reader: the log function by the program's threshold, or
-// stderr by the environment variable RPMA_LOG.
+// Somebody reads messages up to this level: the log function, by the program's threshold, or
+// stderr, by the environment variable RPMA_LOG.
 extern std::atomic<rpma_log_level> log_level;
 
 inline bool is_logged(rpma_log_level level) {
@@ -39,7 +39,7 @@ void set_log_function(rpma_log_function *function);
 [[gnu::format(printf, 3, 4)]] void log(rpma_log_level level, const Place &place,
                                        const char *format, ...);
 
-// Room for the longest message; what is longer is cut, as it always was.
+// Room for the longest message; longer ones are cut, as they always were.
 inline constexpr std::size_t LOG_MESSAGE_SIZE = 1024;
 
 } // namespace rpma

@@ -21,15 +21,15 @@ namespace rpma {
     return call.finish();
 }
 
-// Deletes an object that is released for good by its destructor.
+// Deletes an object whose destructor releases everything.
 template <class T> int discard(T **object) {
     delete *object;
     *object = nullptr;
     return 0;
 }
 
-// Deletes an object; a refusal of the provider leaves object and handle as they are. What an
-// object takes with it may be refused when the object is gone: that is a failure all the same.
+// Deletes an object. If the provider refuses, object and handle stay as they are. If the object
+// is gone and the provider refuses to release a part of it, the call fails all the same.
 template <class T> int delete_or_keep(const char *function, T **object) {
     if (*object == nullptr)
         return 0;

@@ -3,8 +3,8 @@
 
 // config.hh -- what a caller may set before it makes an object
 //
-// Thread-safety: each setting is read and written atomically, so that a configuration may be
-// shared; what is made of it sees each setting as it is at that moment.
+// Thread-safety: each setting is read and written atomically, so that threads may share a
+// configuration. An object that is made from it takes each setting as it is at that moment.
 
 #pragma once
 
@@ -13,7 +13,8 @@
 #include "base/memory.hh"
 
 struct rpma_peer_cfg : rpma::Allocated {
-    // What another side stated, which is logged. nullptr: RPMA_E_NOMEM.
+    // Makes the configuration that another side stated, and logs it. Returns nullptr on
+    // failure: RPMA_E_NOMEM.
     static std::unique_ptr<rpma_peer_cfg> create(rpma::Call &call, bool direct_write_to_pmem,
                                                  uint8_t served);
 

@@ -26,26 +26,27 @@ const char *event_text(rpma_conn_event event);
 
 struct rpma_conn : rpma::Allocated {
     // Queues and queue pair of peer for id, as cfg says; nothing can happen on the connection
-    // before it has events. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // before it has events. Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM,
+    // RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn> create(rpma::Call &call, const rpma_peer &peer,
                                              rpma::CmId &&id, const rpma_conn_cfg &cfg);
 
     explicit rpma_conn(rpma::CmId &&id) : transport_(std::move(id)) {}
 
     // Gives the connection a channel of its own: events of the ID arrive nowhere else from then
-    // on. False: RPMA_E_PROVIDER.
+    // on. Returns false on failure: RPMA_E_PROVIDER.
     bool own_events(rpma::Call &call);
     bool has_events() const { return static_cast<bool>(transport_.events); }
-    // Keeps the private data of the other side. False: no memory.
+    // Keeps the private data of the other side. Returns false when memory is out.
     bool keep(const rdma_conn_param &param) {
         return transport_.received.copy(param.private_data, param.private_data_len);
     }
-    // Registers what flushes of peer need, unless they are native only. False: RPMA_E_NOMEM,
-    // RPMA_E_PROVIDER.
+    // Registers what flushes of peer need, unless they are native only. Returns false on
+    // failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     bool prepare_flushes(rpma::Call &call, rpma_peer &peer);
 
     const rpma::CmId &id() const { return transport_.id; }
-    // False: RPMA_E_PROVIDER.
+    // Returns false on failure: RPMA_E_PROVIDER.
     bool connect(rpma::Call &call, rdma_conn_param &param) {
         return transport_.id.connect(call, param);
     }
@@ -86,7 +87,7 @@ struct rpma_conn : rpma::Allocated {
   private:
     bool is_shared(rpma::Call &call) const;
 
-    // Not on a connection that flushes natively only; goes after the queue pair.
+    // Empty on a connection that flushes natively only. It outlives the queue pair.
     rpma::FlushTargetUse flush_target_;
     rpma::Transport transport_;
 };

@@ -13,7 +13,8 @@ using namespace rpma;
 
 namespace {
 
-// Whether connections of peer can be as cfg says, as far as that is known without the network.
+// Whether a connection of peer can be made as cfg says, as far as that is known without asking
+// the network.
 bool check(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
     return check_queues(call, peer, cfg) &&
            (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
@@ -50,7 +51,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
                                                        CmEvent &&event,
                                                        const rpma_conn_cfg &cfg) {
     CmId id = CmId::incoming(event->id);
-    // Refused only now: a request that stayed would keep the descriptor readable for ever.
+    // cfg is checked only now that the request was taken: if it stayed, the descriptor of the
+    // endpoint would be readable for ever.
     if (!check(call, peer, cfg))
         return nullptr;
     auto conn = rpma_conn::create(call, peer, std::move(id), cfg);
@@ -69,7 +71,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
     return make<rpma_conn_req>(call, peer, std::move(conn), cfg);
 }
 
-// As much as the device and the other side agree to.
+// Asks for the most that the device and the other side agree to.
 rdma_conn_param rpma_conn_req::parameters(const rpma_conn_private_data *pdata) const {
     rdma_conn_param param = {};
     if (pdata != nullptr) {

@@ -13,14 +13,15 @@
 struct rpma_peer;
 
 struct rpma_conn_req : rpma::Allocated {
-    // Resolves addr and port and prepares everything. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM,
-    // RPMA_E_NOSUPP, RPMA_E_PROVIDER.
+    // Resolves addr and port and prepares everything. Returns nullptr on failure: RPMA_E_INVAL,
+    // RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> outgoing(rpma::Call &call, rpma_peer &peer,
                                                    const char *addr, const char *port,
                                                    const rpma_conn_cfg &cfg);
 
     // Takes over the ID of a CONNECT_REQUEST event, which is acknowledged in any case; on
-    // failure the other side is rejected. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // failure the other side is rejected. Returns nullptr on failure: RPMA_E_INVAL,
+    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> incoming(rpma::Call &call, rpma_peer &peer,
                                                    rpma::CmEvent &&event,
                                                    const rpma_conn_cfg &cfg);

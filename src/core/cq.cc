@@ -73,7 +73,7 @@ void rpma_cq::release(Call &call) {
     own_channel_.release(call);
 }
 
-// The provider would refuse as well; of siw, the queue is unmapped by then (rdma-core 56,
+// The provider would refuse as well. But siw unmaps the queue before it asks (rdma-core 56,
 // providers/siw/siw.c, siw_destroy_cq()), and the next poll of the connections would crash.
 bool rpma_cq::check_unused(Call &call) const {
     const unsigned users = users_;
@@ -83,8 +83,8 @@ bool rpma_cq::check_unused(Call &call) const {
     return users == 0;
 }
 
-// A channel with a queue of the program is refused. By then this queue is gone, and a handle
-// without a queue would crash every call but this one.
+// The provider refuses to destroy a channel that has a queue which the program itself made. By
+// then this queue is gone, and a handle without a queue would crash every other call.
 bool rpma_cq::try_release(Call &call) {
     if (!check_unused(call))
         return false;

@@ -25,7 +25,8 @@ struct rpma_cq : rpma::Allocated {
     static std::optional<rpma_cq> create(rpma::Call &call, ibv_context &device, uint32_t size,
                                          uint32_t most, uint32_t comp_vector,
                                          ibv_comp_channel *shared);
-    // A queue of the program. nullptr: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // A queue of the program. Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM,
+    // RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_cq> of_program(rpma::Call &call, const rpma_peer &peer,
                                                const rpma_cq_cfg &cfg);
 
@@ -63,10 +64,11 @@ struct rpma_cq : rpma::Allocated {
 
     // Destroys queue and channel and forgets them, also when the provider refuses.
     void release(rpma::Call &call);
-    // False: RPMA_E_PROVIDER, because it has users.
+    // Fails with RPMA_E_PROVIDER (false) if connections use the queue.
     bool check_unused(rpma::Call &call) const;
-    // Destroys queue and channel. False: RPMA_E_PROVIDER, both stay, so that a retry works;
-    // also while the queue has users. True: the queue is gone, even if the channel was refused.
+    // Destroys queue and channel. Returns false on failure: RPMA_E_PROVIDER, both stay, so that
+    // a retry works; also while the queue has users. True: the queue is gone, even if the
+    // channel was refused.
     bool try_release(rpma::Call &call);
 
   private:
@@ -81,7 +83,8 @@ struct rpma_cq : rpma::Allocated {
     rpma::CompChannel own_channel_;
     rpma::Cq queue_;
     std::atomic<unsigned> unacknowledged_ = 0;
-    // Connections that do not own the queue, which the program or a shared receive queue does.
+    // How many connections use the queue without owning it. Its owner is the program or a
+    // shared receive queue.
     std::atomic<unsigned> users_ = 0;
     bool of_program_ = false;
 };
@@ -99,7 +102,7 @@ inline CqUse use(rpma_cq &cq) {
     return CqUse(&cq);
 }
 
-// What a poll means that did not yield between 1 and wanted completions: RPMA_E_NO_COMPLETION,
+// Reports a poll that did not yield between 1 and wanted completions: RPMA_E_NO_COMPLETION,
 // RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
 void note_poll(Call &call, int got, int wanted);
 

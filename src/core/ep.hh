@@ -15,7 +15,7 @@ struct rpma_conn_req;
 struct rpma_peer;
 
 struct rpma_ep : rpma::Allocated {
-    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_ep> listen(rpma::Call &call, rpma_peer &peer, const char *addr,
                                            const char *port);
 
@@ -23,9 +23,10 @@ struct rpma_ep : rpma::Allocated {
         : peer_(peer), events_(std::move(events)), id_(std::move(id)) {}
 
     int fd() const { return events_->fd; }
-    // nullptr: RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_conn_req> next_request(rpma::Call &call, const rpma_conn_cfg &cfg);
-    // Stops listening; everything stays when the provider refuses. False: RPMA_E_PROVIDER.
+    // Stops listening; everything stays when the provider refuses. Returns false on failure:
+    // RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call) { return id_.try_release(call); }
 
   private:

@@ -25,7 +25,7 @@ class Lock {
 
 } // namespace
 
-// The kernel unmaps at least the page that holds these bytes.
+// munmap() rounds the size up to whole pages.
 void FlushTarget::Unmap::operator()(void *page) const {
     munmap(page, FLUSH_READ_SIZE);
 }

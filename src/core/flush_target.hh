@@ -25,11 +25,12 @@ class FlushTarget {
     FlushTarget(const FlushTarget &) = delete;
 
     // Registers the target unless it is there already, and counts one more user.
-    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     const rpma_mr_local *acquire(Call &call, const rpma_peer &peer);
     void drop_user();
 
-    // Deregisters the target. False: RPMA_E_PROVIDER, also while it has users.
+    // Deregisters the target. Returns false on failure: RPMA_E_PROVIDER, also while it has
+    // users.
     bool try_release(Call &call);
 
   private:

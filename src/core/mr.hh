@@ -27,10 +27,10 @@ struct rpma_mr_local : rpma::Allocated {
     void advise(rpma::Call &call, std::size_t offset, uint32_t len, int advice,
                 uint32_t flags) const;
 
-    // The region stays when the provider refuses. False: RPMA_E_PROVIDER.
+    // The region stays when the provider refuses. Returns false on failure: RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call) { return region.try_release(call); }
 
-    // What every operation needs stands first, copied from the region.
+    // Every operation needs the first two, which are copies from the region.
     uint64_t addr;
     uint32_t lkey;
     uint8_t usage;    // RPMA_MR_USAGE_*

@@ -25,7 +25,7 @@ rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     device.max_cqe = static_cast<uint32_t>(attributes.orig_attr.max_cqe);
     device.max_qp_wr = static_cast<uint32_t>(attributes.orig_attr.max_qp_wr);
     device.max_srq_wr = static_cast<uint32_t>(attributes.orig_attr.max_srq_wr);
-    // Whatever a driver says, work requests of one element are what every device serves.
+    // Every device serves work requests of one element, whatever its driver says.
     device.max_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_sge, 1));
     device.max_read_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_sge_rd, 1));
     device.max_srq_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_srq_sge, 1));
@@ -103,7 +103,7 @@ unsigned rpma_peer::access_flags(int usage) const {
     if ((usage & RPMA_MR_USAGE_RECV) != 0)
         access |= IBV_ACCESS_LOCAL_WRITE;
 
-    // Readable in any case: the other side may not know the native operation.
+    // The memory must be readable in any case: the other side may flush by reading.
     constexpr int FLUSH =
         RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     if ((usage & FLUSH) != 0)

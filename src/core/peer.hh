@@ -30,7 +30,7 @@ struct rpma_capabilities {
 };
 
 struct rpma_peer : rpma::Allocated {
-    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
+    // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
     static std::unique_ptr<rpma_peer> create(rpma::Call &call, ibv_context &device);
 
     // flush_mode is the operator's choice.
@@ -38,28 +38,29 @@ struct rpma_peer : rpma::Allocated {
         : pd_(std::move(domain)), device_(device), flush_mode_(flush_mode) {}
 
     // Releases everything; what the provider refuses stays, so that a retry works.
-    // False: RPMA_E_PROVIDER.
+    // Returns false on failure: RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call);
 
-    // nullptr: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_mr_local> register_memory(rpma::Call &call, void *ptr,
                                                    std::size_t size, int usage) const;
 
     // Gives id a queue pair of these capacities that does operations natively, sends to cq and
-    // receives from srq, or its own queue, to receive_cq. Empty: RPMA_E_PROVIDER.
+    // receives from srq, or its own queue, to receive_cq. Returns an empty owner on failure:
+    // RPMA_E_PROVIDER.
     rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, const ibv_qp_cap &capacities,
                               uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
                               ibv_srq *srq) const;
 
-    // How a connection flushes whose configuration says wanted. AUTO: natively, unless the
-    // other side states that it does not serve that.
+    // Returns how a connection flushes whose configuration asks for wanted. AUTO means
+    // natively, unless the other side states that it does not serve that.
     rpma_flush_mode choose_flush(rpma_flush_mode wanted) const;
 
     // False (RPMA_E_NOSUPP) if the device has no flush.
     bool check_native_flush(rpma::Call &call) const;
 
-    // IBV_QP_EX_WITH_* bits: what queue pairs of this side do by themselves if their
-    // connections flush like this. 0: they are plain.
+    // Returns the operations (IBV_QP_EX_WITH_*) that the queue pair of a connection does by
+    // itself if the connection flushes like this; 0 for a plain queue pair.
     uint64_t native_operations(rpma_flush_mode flush_mode) const;
 
     // What the device serves when the other side asks: SERVES with bits SERVES_*.
@@ -73,7 +74,8 @@ struct rpma_peer : rpma::Allocated {
 
   private:
     unsigned access_flags(int usage) const;
-    // What to ask for after the device refused access with error; the same: give up.
+    // Returns the access to ask for next, after the device refused access with error; the same
+    // access means to give up.
     unsigned retry_access(const rpma::Call &call, unsigned access, int error) const;
 
     rpma::Pd pd_;

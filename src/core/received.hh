@@ -15,7 +15,7 @@ namespace rpma {
 
 class Received {
   public:
-    // Copies len bytes, if there are any. False: no memory.
+    // Copies len bytes, if there are any. Returns false when memory is out.
     bool copy(const void *ptr, uint8_t len) {
         if (ptr == nullptr || len == 0)
             return true;

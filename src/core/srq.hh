@@ -14,7 +14,7 @@
 struct rpma_peer;
 
 struct rpma_srq : rpma::Allocated {
-    // nullptr: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_srq> create(rpma::Call &call, const rpma_peer &peer,
                                             const rpma_srq_cfg &cfg);
 
@@ -27,8 +27,8 @@ struct rpma_srq : rpma::Allocated {
     // nullptr: receives complete in a CQ of the connection.
     rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
 
-    // False: RPMA_E_PROVIDER, everything stays, so that a retry works. True: the queue is gone,
-    // even if its CQ was refused.
+    // Returns false on failure: RPMA_E_PROVIDER, everything stays, so that a retry works. True:
+    // the queue is gone, even if its CQ was refused.
     bool try_release(rpma::Call &call);
 
   private:

@@ -19,7 +19,7 @@ rpma_cq *rcq_of(const rpma_srq *srq) {
     return srq != nullptr ? srq->rcq() : nullptr;
 }
 
-// Whether the program may lend connections of peer this queue.
+// Whether connections of peer may use this queue, which belongs to the program.
 bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
     if (!cq.is_of_program()) {
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
@@ -142,7 +142,7 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
     }
     rpma_cq *const receives = cfg.rcq;
     if (receives != nullptr) {
-        // The same queue for both is a connection without a receive CQ.
+        // A connection that uses the same queue for both has no receive CQ.
         if (receives != of_program)
             borrowed_rcq = use(*receives);
         return true;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// transport.hh -- what a connection request collects and a connection takes over
+// transport.hh -- what a connection consists of at the provider
 //
-// The members stand in the order in which they are acquired; they go in reverse.
+// The members stand in the order in which they are acquired. They are released in reverse
+// order.
 
 #pragma once
 
@@ -39,7 +40,7 @@ struct Transport {
     // Destroys everything and forgets it, also what the provider refuses.
     void release(Call &call);
 
-    // Who may see the connection may wait on its queues.
+    // Not const: whoever has the connection may wait on its queues.
     rpma_cq &cq() const { return borrowed_cq ? *borrowed_cq : *own_cq; }
     // nullptr: receives complete in cq(), or in a queue that the SRQ owns.
     rpma_cq *rcq() const { return own_rcq ? &*own_rcq : borrowed_rcq.get(); }

@@ -19,7 +19,7 @@ struct Outcome;
 }
 
 struct rpma_batch : rpma::Allocated {
-    // nullptr: RPMA_E_INVAL, RPMA_E_NOMEM.
+    // Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM.
     static std::unique_ptr<rpma_batch> create(rpma::Call &call, rpma_conn &conn,
                                               uint32_t max_ops);
 

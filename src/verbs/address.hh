@@ -33,8 +33,8 @@ Names resolve_name(Call &call, const char *name, const char *port, Side side);
 // RPMA_E_PROVIDER.
 Routes routes_to(Call &call, const addrinfo &address, const char *name, const char *port);
 
-// What attempt(const addrinfo &) makes of the first address for which it makes something; when
-// there is none, the failure of the last address counts.
+// Calls attempt(const addrinfo &) for each address until it makes something, and returns that.
+// If it makes nothing of any, the failure of the last address counts.
 template <class Attempt> auto try_each(Call &call, const Names &names, Attempt attempt) {
     for (const addrinfo *name = names.get();; name = name->ai_next) {
         const bool last = name->ai_next == nullptr;

@@ -30,11 +30,11 @@ struct CmEventTraits {
     static constexpr const char *NAME = "rdma_ack_cm_event";
     static int destroy(rdma_cm_event *event) { return error_of(rdma_ack_cm_event(event)); }
 };
-// Releasing an event acknowledges it; what it points to is gone then.
+// Releasing an event acknowledges it; afterwards, what it points to is gone.
 using CmEvent = Owner<CmEventTraits>;
 
-// Blocks unless the descriptor of the channel is O_NONBLOCK. Empty: RPMA_E_NO_EVENT (nothing to
-// read), RPMA_E_PROVIDER, with EINTR when a signal ended the wait.
+// Blocks unless the descriptor of the channel is O_NONBLOCK. Returns an empty owner on failure:
+// RPMA_E_NO_EVENT (nothing to read), RPMA_E_PROVIDER, with EINTR when a signal ended the wait.
 CmEvent next_event(Call &call, rdma_event_channel &channel);
 
 // A CM ID. One that came with a connection request is rejected before it is destroyed, as long
@@ -62,9 +62,10 @@ class CmId {
     bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms);
     bool resolve_route(Call &call, int timeout_ms);
 
-    // What the queue pair gets once it is connected: when to repeat what was not acknowledged.
+    // Sets after which time the connected queue pair repeats an operation that was not
+    // acknowledged.
     bool set_ack_timeout(Call &call, int timeout_ms);
-    // Of an ID that connects, before its address is resolved.
+    // For an ID that connects, before its address is resolved.
     bool set_tos(Call &call, uint8_t tos);
 
     bool migrate(Call &call, const EventChannel &channel);
@@ -74,7 +75,7 @@ class CmId {
 
     // Rejects what is pending, destroys the ID and forgets it, also when the provider refuses.
     void release(Call &call);
-    // Destroys the ID; it stays owned when the provider refuses. False: refused.
+    // Destroys the ID; it stays owned when the provider refuses. Returns false then.
     bool try_release(Call &call);
 
   private:

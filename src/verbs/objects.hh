@@ -3,7 +3,7 @@
 
 // objects.hh -- owners of the objects of libibverbs, and the calls that make them
 //
-// What a call cannot make is empty, and the failure is logged with what was asked for.
+// A call that fails returns an empty owner, and logs what was asked for.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace rpma {
 
-// False: RPMA_E_PROVIDER.
+// Returns false on failure: RPMA_E_PROVIDER.
 bool query_device(Call &call, ibv_context &device, ibv_device_attr_ex &attributes);
 
 struct PdTraits {
@@ -62,13 +62,13 @@ inline ibv_cq *next_cq_event(ibv_comp_channel &channel) {
     void *context;
     return ibv_get_cq_event(&channel, &queue, &context) == 0 ? queue : nullptr;
 }
-// What it means that there is no event. RPMA_E_NO_COMPLETION (nothing to read, or a signal
+// Reports that there is no event. RPMA_E_NO_COMPLETION (nothing to read, or a signal
 // came), RPMA_E_PROVIDER.
 [[gnu::cold]] int no_cq_event(const char *function, int error);
 
-// What the device gave a queue pair when it was made; for the log. It stands in the queue pair,
-// where a failed post finds it: to keep the connection over the calls of the provider would
-// cost a native operation three instructions. Providers do not read qp_context.
+// What the device gave a queue pair when it was made; for the log. It is kept in qp_context of
+// the queue pair, which providers do not read, because a post that failed has the queue pair at
+// hand and not the connection.
 struct Granted {
     uint32_t max_send_wr;
     uint32_t max_inline_data; // bytes
@@ -90,11 +90,11 @@ struct SrqTraits {
 };
 using Srq = Owner<SrqTraits>;
 
-// *size is what is wanted, then what the device gave; it gives most at most. RPMA_E_PROVIDER.
+// *size: in, what is wanted; out, what the device gave, which is most at most. RPMA_E_PROVIDER.
 Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most, uint32_t max_sge);
 
-// False (RPMA_E_INVAL) if more elements per work request are wanted than the device has, whose
-// limit has that name.
+// Fails with RPMA_E_INVAL (false) if more elements per work request are wanted than the device
+// has; limit is the name of the device's attribute.
 bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has);
 
 } // namespace rpma

@@ -14,8 +14,8 @@ namespace rpma {
 // Traits name the object and its end: using Object; const char *NAME, the provider's call; int
 // destroy(Object *), which returns 0 or an error number.
 //
-// What is left when an owner goes is destroyed without a word: that is how a half-built object
-// unwinds, whose failure is logged already.
+// The destructor destroys the object without a log line: a half-built object unwinds in this
+// way, and its failure has been logged already.
 template <class Traits> class Owner {
   public:
     using Object = typename Traits::Object;
@@ -43,7 +43,7 @@ template <class Traits> class Owner {
     }
 
     // Destroys the object; it stays owned when the provider refuses, so that a retry works.
-    // False: refused. RPMA_E_PROVIDER.
+    // Returns false then. RPMA_E_PROVIDER.
     bool try_release(Call &call) {
         if (object_ != nullptr && !destroy(call, object_))
             return false;

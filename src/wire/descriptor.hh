@@ -46,7 +46,8 @@ inline uint8_t served_of(unsigned char byte) {
     return byte != statement && is_statement(statement) ? statement : 0;
 }
 
-// False: RPMA_E_INVAL. More bytes than wanted are fine: the rest is somebody else's.
+// Returns false on failure: RPMA_E_INVAL. More bytes than wanted are fine: the rest is somebody
+// else's.
 inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t wanted) {
     if (size < wanted)
         RPMA_REJECT(call, "desc_size is too small: %zu bytes, a descriptor has at least %zu",

@@ -39,7 +39,7 @@ unsigned char *put_statement(unsigned char *out, bool direct_write_to_pmem, uint
 // The parts of packed private data, which are checked to be there.
 class Unpacked {
   public:
-    // False: RPMA_E_INVAL.
+    // Returns false on failure: RPMA_E_INVAL.
     bool read(Call &call, const void *data, std::size_t size);
 
     uint32_t regions() const { return regions_; }
