@@ -132,7 +132,7 @@ int rpma_batch::settle(const char *function, const Outcome &outcome, uint32_t *p
 }
 
 int rpma_batch::settle_ready(const char *function, int result) {
-    const Outcome outcome = plain_outcome(first(), std::exchange(bad, first()), result);
+    const Outcome outcome = plain_outcome(qp, first(), std::exchange(bad, first()), result);
     return outcome.is_good() ? 0 : settle(function, outcome, given);
 }
 

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// list.cc -- lists for extended queue pairs
+// list.cc -- what a provider left of a list, and lists for extended queue pairs
 
 #include "post/list.hh"
+
+namespace rpma {
+
+Outcome post_rest(ibv_qp *qp, ibv_send_wr *first) {
+    ibv_send_wr *bad = first;
+    const int result = ibv_post_send(qp, first, &bad);
+    return plain_outcome(qp, first, bad, result);
+}
+
+} // namespace rpma
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
 

@@ -27,15 +27,21 @@ struct Outcome {
     bool is_good() const { return next == nullptr && result == 0; }
 };
 
+// Goes on with an operation that was refused behind others without a reason: the first one of a
+// list is refused with it.
+[[gnu::cold, gnu::noinline]] Outcome post_rest(ibv_qp *qp, ibv_send_wr *first);
+
 // Of ibv_post_send(), which was given a list and stored bad, or left it alone.
 //
 // siw_post_send() of siw refuses an operation and may yet return the 0 of its doorbell; then
 // bad is that operation. rxe_post_send() and siw_post_send() queue everything, clear bad, and
 // then their doorbell fails.
-inline Outcome plain_outcome(ibv_send_wr *first, ibv_send_wr *bad, int result) {
-    if (result == 0 && (bad == first || bad == nullptr)) [[likely]]
-        return {nullptr};
-    return {bad, result, first, nullptr, false};
+inline Outcome plain_outcome(ibv_qp *qp, ibv_send_wr *first, ibv_send_wr *bad, int result) {
+    if (result != 0) [[unlikely]]
+        return {bad, result, first, nullptr, false};
+    if (bad != first && bad != nullptr) [[unlikely]]
+        return post_rest(qp, bad);
+    return {nullptr};
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
@@ -51,7 +57,7 @@ Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool has_pieces
 #endif
     ibv_send_wr *bad = first;
     const int result = ibv_post_send(conn.qp, first, &bad);
-    return plain_outcome(first, bad, result);
+    return plain_outcome(conn.qp, first, bad, result);
 }
 
 // Reports a list that the device did not take without a complaint, and returns the code. number

@@ -32,7 +32,7 @@ constexpr uint32_t MOST_AT_ONCE = 16;
 // The same of one operation, whose post was not as usual.
 [[gnu::cold, gnu::noinline]] int settle_one(const rpma_conn &conn, Slot &slot, ibv_send_wr *bad,
                                             int result, uint32_t &taken) {
-    const Outcome outcome = plain_outcome(&slot.wr, bad, result);
+    const Outcome outcome = plain_outcome(conn.qp, &slot.wr, bad, result);
     if (outcome.is_good())
         return 0;
     taken = 0;
