@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// post.c -- arrays of operations and of receives: how far each one comes, and where the next
+// call goes on
+
+#include "lists.h"
+
+#include <stdio.h>
+
+enum { MOST = 40, AT_ONCE = 16 };
+
+static struct rpma_work work[MOST];
+static struct rpma_receive receives[MOST];
+
+// Of one to LIST_MOST pieces, with contexts that count from 0.
+static void make_arrays(const struct list_function *f) {
+    static struct rpma_sge sgl[LIST_MOST];
+    for (int i = 0; i < LIST_MOST; i++)
+        sgl[i] = list_element(i);
+    for (uint32_t i = 0; i < MOST; i++) {
+        void *const context = (void *)(uintptr_t)i;
+        const uint32_t nsge = 1 + i % LIST_MOST;
+        receives[i] = (struct rpma_receive){.sgl = sgl, .nsge = nsge, .op_context = context};
+        work[i] = (struct rpma_work){.type = f->kind,
+                                     .remote = f->remote ? list_world.h.remote : NULL,
+                                     .sgl = sgl,
+                                     .nsge = nsge,
+                                     .flags = RPMA_F_COMPLETION_ALWAYS,
+                                     .op_context = context};
+    }
+}
+
+// Fakes take no receive away.
+static void begin_anew(const struct list_function *f) {
+    list_world_drop();
+    fake_reset();
+    list_world_new(f->srq, LIST_MOST);
+    make_arrays(f);
+}
+
+static int run(const struct list_function *f, uint32_t from, uint32_t count, uint32_t *posted) {
+    return f->kind ? rpma_post(list_world.h.conn, work + from, count, posted)
+                   : f->receive(receives + from, count, posted);
+}
+
+// Those and no others, in this order.
+static void expect_taken(const struct list_function *f, uint32_t from, uint32_t count) {
+    assert_int_equal(f->kind ? fake_posted_count() : fake_received_count(), count);
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(f->kind ? fake_posted(i)->wr_id : fake_received(i)->wr_id, from + i);
+        assert_int_equal(f->kind ? fake_posted(i)->num_sge : fake_received(i)->num_sge,
+                         1 + (from + i) % LIST_MOST);
+    }
+}
+
+static uint32_t calls_for(uint32_t count) {
+    return (count + AT_ONCE - 1) / AT_ONCE;
+}
+
+// All from there on, and nothing a second time.
+static void go_on(const struct list_function *f, uint32_t from) {
+    uint32_t posted = 77;
+    MUST(run(f, from, MOST - from, &posted));
+    assert_int_equal(posted, MOST - from);
+    assert_int_equal(fake_count(f->call), calls_for(MOST - from));
+    expect_taken(f, from, MOST - from);
+}
+
+static void expect_error(const struct list_function *f, uint32_t count, uint32_t taken,
+                         struct expected_error expected) {
+    uint32_t posted = 77;
+    char before[64];
+    snprintf(before, sizeof(before), "%s[%u]: ", f->element, taken);
+    if (!expected.before)
+        expected.before = before;
+    expected.any_calls = true;
+    unit_begin();
+    unit_expect_error(run(f, 0, count, &posted), f->name, &expected, __FILE__, __LINE__);
+    assert_int_equal(posted, taken);
+    expect_taken(f, 0, taken);
+}
+
+// ---- whole arrays --------------------------------------------------------------------------
+
+static void post_whole(const struct list_function *f) {
+    for (uint32_t count = 0; count <= MOST; count++) {
+        uint32_t posted = 77;
+        begin_anew(f);
+        MUST(run(f, 0, count, &posted));
+        assert_int_equal(posted, count);
+        assert_int_equal(fake_count(f->call), calls_for(count));
+        expect_taken(f, 0, count);
+    }
+    MUST(run(f, 0, 0, NULL));
+    MUST(f->kind ? rpma_post(list_world.h.conn, NULL, 0, NULL) : f->receive(NULL, 0, NULL));
+    EXPECT_CALLS("");
+}
+
+static void arrays_go_in_few_calls(void **state) {
+    (void)state;
+    list_for_each(post_whole);
+}
+
+// More pieces than go at once: 128, by operations of as many as the device takes.
+static void pieces_fit_a_call(void **state) {
+    (void)state;
+    enum { PIECES = FAKE_MAX_SRQ_SGE };
+    static const struct list_function f = {.kind = RPMA_WORK_SEND, .call = "ibv_post_send"};
+    struct rpma_sge sgl[PIECES];
+    for (int queue = 0; queue < 3; queue++) {
+        uint32_t posted = 0;
+        list_world_new(queue == 2, PIECES);
+        make_arrays(&f);
+        for (uint32_t i = 0; i < PIECES; i++) // one without bytes: its place is kept free
+            sgl[i] = (struct rpma_sge){list_regions[i % 3], i, i == 1 ? 0 : i + 1};
+        for (uint32_t i = 0; i < MOST; i++) {
+            work[i].sgl = receives[i].sgl = sgl;
+            work[i].nsge = receives[i].nsge = PIECES;
+        }
+        if (queue == 0)
+            MUST(rpma_post(list_world.h.conn, work, MOST, &posted));
+        else if (queue == 1)
+            MUST(rpma_recv_many(list_world.h.conn, receives, MOST, &posted));
+        else
+            MUST(rpma_srq_recv_many(list_world.h.srq, receives, MOST, &posted));
+        assert_int_equal(posted, MOST);
+        assert_int_equal(fake_count(queue == 0   ? "ibv_post_send"
+                                    : queue == 1 ? "ibv_post_recv"
+                                                 : "ibv_post_srq_recv"),
+                         MOST / (128 / PIECES));
+        for (unsigned i = 0; i < MOST; i++) {
+            const struct fake_elements *got =
+                queue ? &fake_received(i)->elements : &fake_posted(i)->elements;
+            assert_int_equal(got->num_sge, PIECES - 1);
+            for (int k = 1; k < PIECES - 1; k++) {
+                assert_int_equal(got->sges[k].length, k + 2);
+                assert_int_equal(got->sges[k].addr,
+                                 (uintptr_t)list_memories[(k + 1) % 3] + (size_t)k + 1);
+            }
+        }
+        list_world_drop();
+        fake_reset();
+    }
+}
+
+// ---- arrays that come to a part -------------------------------------------------------------
+
+static void have_a_wrong_one(const struct list_function *f) {
+    static const uint32_t counts[] = {1, 2, 16, 17, MOST};
+    for (size_t c = 0; c < LENGTH(counts); c++)
+        for (uint32_t wrong = 0; wrong < counts[c]; wrong++) {
+            const char *const cause = f->kind ? "reserved0 != 0" : "reserved != 0";
+            begin_anew(f);
+            work[wrong].reserved0 = receives[wrong].reserved = 1;
+            expect_error(f, counts[c], wrong,
+                         (struct expected_error){RPMA_E_INVAL, cause, cause,
+                                                 .logs = f->kind ? "work.reserved0 != 0"
+                                                                 : "receive.reserved != 0"});
+            assert_int_equal(fake_count(f->call), calls_for(wrong));
+            work[wrong].reserved0 = receives[wrong].reserved = 0;
+            go_on(f, wrong);
+        }
+}
+
+static void those_before_a_wrong_one_are_posted(void **state) {
+    (void)state;
+    list_for_each(have_a_wrong_one);
+}
+
+// The provider refuses the one with that number, counted from 0.
+static void refuse(const struct list_function *f, uint32_t number, int error) {
+    if (number % AT_ONCE == 0)
+        fake_fail(f->call, number / AT_ONCE + 1, error);
+    else
+        fake_fail(f->kind ? "send request" : "receive request", number - number / AT_ONCE,
+                  error);
+}
+
+// Full is the queue by both numbers; a receive queue names its setting.
+static void have_room(const struct list_function *f) {
+    for (uint32_t room = 0; room < MOST; room++) {
+        char logs[128];
+        snprintf(logs, sizeof(logs), "queue is full%s%s",
+                 f->setting
+                     ? ": take completions before more is posted, or make it larger with "
+                     : ", it holds ",
+                 f->setting ? f->setting : "");
+        const char *const full = f->kind  ? "the send queue is full"
+                                 : f->srq ? "the shared receive queue is full"
+                                          : "the receive queue is full";
+        begin_anew(f);
+        refuse(f, room, room % 2 ? ENOMEM : ENOSPC);
+        expect_error(f, MOST, room,
+                     (struct expected_error){RPMA_E_AGAIN, full, full, .logs = logs});
+        fake_faults_off();
+        go_on(f, room);
+    }
+}
+
+static void full_queues_take_the_rest_later(void **state) {
+    (void)state;
+    list_for_each(have_room);
+}
+
+// By their own count, as far as the fakes have one.
+static void fill_queue(const struct list_function *f) {
+    uint32_t posted = 0, all = 0;
+    int ret = 0;
+    for (; ret == 0; all += posted)
+        ret = run(f, 0, MOST, &posted);
+    assert_int_equal(ret, RPMA_E_AGAIN);
+    assert_int_equal(all, 127); // of 100 that were asked for
+    assert_int_equal(run(f, 0, 1, &posted), RPMA_E_AGAIN);
+    assert_int_equal(posted, 0);
+}
+
+static void receive_queues_are_filled(void **state) {
+    (void)state;
+    list_for_each_receive(fill_queue);
+}
+
+static void fail_otherwise(const struct list_function *f) {
+    for (uint32_t number = 0; number < MOST; number++) {
+        char condition[64];
+        snprintf(condition, sizeof(condition), "%s failed", f->cause);
+        begin_anew(f);
+        refuse(f, number, EINVAL);
+        expect_error(f, MOST, number,
+                     (struct expected_error){RPMA_E_PROVIDER, condition, f->cause, EINVAL});
+        fake_faults_off();
+        go_on(f, number);
+    }
+}
+
+static void providers_refuse_one(void **state) {
+    (void)state;
+    list_for_each(fail_otherwise);
+}
+
+// rdma-core 56, providers/siw/siw.c, siw_post_send(): its 0 stands for the reason. What is
+// asked again is refused with it.
+static void reasons_are_asked_for_again(void **state) {
+    (void)state;
+    static const struct list_function f = {RPMA_WORK_SEND, NULL,  "rpma_post", "ibv_post_send",
+                                           NULL,           NULL,  "work",      IBV_WR_SEND,
+                                           false,          false, false};
+    list_world_new(false, LIST_MOST);
+    for (uint32_t number = 1; number < AT_ONCE; number++) {
+        begin_anew(&f);
+        fake_device()->hides_refusals = true;
+        refuse(&f, number, ENOMEM);
+        fake_fail("ibv_post_send", 2, ENOMEM);
+        expect_error(&f, MOST, number,
+                     (struct expected_error){RPMA_E_AGAIN, "the send queue is full",
+                                             "the send queue is full"});
+        fake_faults_off();
+        go_on(&f, number);
+        refuse(&f, number, ENOMEM);
+        MUST(run(&f, 0, MOST, NULL)); // room has come in the meantime
+        expect_taken(&f, 0, MOST);
+    }
+    list_world_drop();
+}
+
+// Of what is in the queue nothing is posted again, whether the device knows of it or not.
+static void doorbells_fail(void **state) {
+    (void)state;
+    static const struct list_function f = {RPMA_WORK_SEND, NULL,  "rpma_post", "ibv_post_send",
+                                           NULL,           NULL,  "work",      IBV_WR_SEND,
+                                           false,          false, false};
+    list_world_new(false, LIST_MOST);
+    for (uint32_t count = 1; count <= MOST; count++)
+        for (uint32_t nth = 0; nth < calls_for(count); nth++) {
+            const uint32_t first = nth * AT_ONCE, rest = count - first;
+            const uint32_t taken = first + (rest < AT_ONCE ? rest : AT_ONCE);
+            char before[64], last[32] = "";
+            begin_anew(&f);
+            fake_fail("doorbell", nth + 1, EIO);
+            if (taken - first > 1)
+                snprintf(last, sizeof(last), " to work[%u]", taken - 1);
+            snprintf(before, sizeof(before), "work[%u]%s (queued): ", first, last);
+            expect_error(&f, count, taken,
+                         (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
+                                                 "ibv_post_send()", EIO, .before = before});
+            if (taken < MOST)
+                go_on(&f, taken);
+        }
+    list_world_drop();
+}
+
+// rxe_post_recv() names none then.
+static void receives_are_refused_with_a_shared_queue(void **state) {
+    (void)state;
+    const struct rpma_receive some[3] = {{.op_context = NULL}};
+    uint32_t posted = 77;
+    list_world_new(true, LIST_MOST);
+    EXPECT_ERROR(rpma_recv_many(list_world.h.conn, some, 3, &posted), RPMA_E_PROVIDER,
+                 "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv",
+                 .before = "receives[0]: ");
+    assert_int_equal(posted, 0);
+    list_world_drop();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(arrays_go_in_few_calls),
+        TEST(pieces_fit_a_call),
+        TEST(those_before_a_wrong_one_are_posted),
+        TEST(full_queues_take_the_rest_later),
+        TEST(receive_queues_are_filled),
+        TEST(providers_refuse_one),
+        TEST(reasons_are_asked_for_again),
+        TEST(doorbells_fail),
+        TEST(receives_are_refused_with_a_shared_queue),
+    };
+    return UNIT_RUN("post", tests);
+}
