@@ -2,11 +2,14 @@
 // Copyright 2026, the librpma developers
 
 // batch_path.c -- batches for devices that flush and write atomically by themselves: which of
-// the two ways a list is posted, and what the device then decides
+// the two ways a list is posted, and how it follows what the other side states
 
-#include "world.h"
+#include "operation.h"
 
 #include <stdlib.h>
+
+enum { BOTH = SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE };
+#define ORDINARY "ibv_post_send"
 
 static struct world w;
 
@@ -14,35 +17,36 @@ static void new_batch(bool flush, bool atomic_write) {
     fake_device()->native_flush = flush;
     fake_device()->native_atomic_write = atomic_write;
     world_conn(&w, &(const struct shape){0});
-    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
+    MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
 }
 
-static void add_write(void) {
-    MUST(rpma_batch_write(w.h.batch, w.h.remote, 16, w.h.mr, 24, 8, RPMA_F_COMPLETION_ON_ERROR,
-                          NULL));
+static void add(enum rpma_work_type kind) {
+    const struct rpma_work work = operation_of(&w, kind);
+    MUST(rpma_batch_add(w.h.batch, &work));
 }
 
-static void add_flush(void) {
-    MUST(rpma_batch_flush(w.h.batch, w.h.remote, 16, 8, RPMA_FLUSH_TYPE_PERSISTENT,
-                          RPMA_F_COMPLETION_ON_ERROR, NULL));
+static void expect_way(const char *calls, uint32_t count) {
+    uint32_t posted = 77;
+    MUST(rpma_batch_post(w.h.batch, &posted));
+    EXPECT_CALLS(calls);
+    assert_int_equal(posted, count);
+    assert_int_equal(fake_posted_count(), count);
 }
 
 // Only what is in the list decides, and a reset makes a batch an ordinary one again.
 static void ordinary_lists_go_the_ordinary_way(void **state) {
     (void)state;
     new_batch(true, true);
-    add_write();
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS("ibv_post_send");
-    add_flush();
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_rdma_write ibv_wr_set_sge_list "
-                                 "ibv_wr_flush ibv_wr_complete"
-                               : "ibv_post_send");
+    add(RPMA_WORK_WRITE);
+    expect_way(ORDINARY, 1);
+    add(RPMA_WORK_FLUSH);
+    expect_way(BUILD_FLUSHES ? "ibv_wr_start ibv_wr_rdma_write ibv_wr_set_sge_list "
+                               "ibv_wr_flush ibv_wr_complete"
+                             : ORDINARY,
+               2);
     MUST(rpma_batch_reset(w.h.batch));
-    add_write();
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS("ibv_post_send");
+    add(RPMA_WORK_WRITE);
+    expect_way(ORDINARY, 1);
     world_drop(&w);
 }
 
@@ -50,32 +54,129 @@ static void ordinary_lists_go_the_ordinary_way(void **state) {
 static void refused_flush_leaves_an_ordinary_list(void **state) {
     (void)state;
     new_batch(true, true);
-    add_write();
+    const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
+    add(RPMA_WORK_WRITE);
     MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
-    EXPECT_ERROR(
-        rpma_batch_flush(w.h.batch, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
-        RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS("ibv_post_send");
-    assert_int_equal(fake_posted_count(), 1);
+    EXPECT_ERROR(rpma_batch_add(w.h.batch, &flush), RPMA_E_NOSUPP,
+                 "direct write to PMem not enabled", "direct write to PMem");
+    EXPECT_ERROR(rpma_batch_set(w.h.batch, 0, &flush), RPMA_E_NOSUPP,
+                 "direct write to PMem not enabled", "direct write to PMem");
+    expect_way(ORDINARY, 1);
+    assert_int_equal(fake_posted(0)->opcode, IBV_WR_RDMA_WRITE);
     world_drop(&w);
 }
 
-// The device knows the bounds better than the descriptor: a native flush leaves them to it.
+// The device knows the bounds better than the descriptor: a native flush leaves them to it. A
+// batch follows when it has to flush by reading.
 static void native_flush_leaves_bounds_to_the_device(void **state) {
     (void)state;
     new_batch(true, false);
-    if (BUILD_FLUSHES)
-        MUST(rpma_batch_flush(w.h.batch, w.h.remote, WORLD_REMOTE_SIZE, 8,
-                              RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL));
-    else
-        EXPECT_ERROR(rpma_batch_flush(w.h.batch, w.h.remote, WORLD_REMOTE_SIZE, 8,
-                                      RPMA_FLUSH_TYPE_VISIBILITY, 1, NULL),
-                     RPMA_E_INVAL, "(emulated flush)",
-                     "dst_offset >= size of the remote region (emulated flush)",
-                     .logs = "dst_offset");
+    struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
+    uint32_t posted = 77;
+    flush.remote_offset = WORLD_REMOTE_SIZE;
+    if (BUILD_FLUSHES) {
+        MUST(rpma_batch_add(w.h.batch, &flush));
+        expect_way("ibv_wr_start ibv_wr_flush ibv_wr_complete", 1);
+        world_apply(&w, SERVES);
+        unit_begin();
+        assert_int_equal(rpma_batch_post(w.h.batch, &posted), RPMA_E_INVAL);
+        EXPECT_CALLS("");
+        assert_int_equal(posted, 0);
+    } else {
+        EXPECT_ERROR(rpma_batch_add(w.h.batch, &flush), RPMA_E_INVAL, "(emulated flush)",
+                     "remote_offset >= size of the remote region (emulated flush)",
+                     .logs = "remote_offset");
+    }
     world_drop(&w);
+}
+
+// ---- what the other side states ------------------------------------------------------------
+
+// At the next post, wherever the flush and the atomic write stand, and however often.
+static void batch_follows_the_statement(void **state) {
+    (void)state;
+    static const uint8_t statements[] = {
+        SERVES, BOTH, SERVES | SERVES_FLUSH, SERVES | SERVES_ATOMIC_WRITE, SILENT,
+        SERVES, BOTH};
+    for (uint32_t flush = 0; flush < 4; flush++)
+        for (uint32_t atomic = 0; atomic < 4; atomic++) {
+            fake_reset();
+            new_batch(true, true);
+            for (uint32_t i = 0; i < 4 && flush != atomic; i++)
+                add(i == flush    ? RPMA_WORK_FLUSH
+                    : i == atomic ? RPMA_WORK_ATOMIC_WRITE
+                                  : RPMA_WORK_WRITE);
+            for (size_t i = 0; i < 2 * LENGTH(statements) && flush != atomic; i++) {
+                const uint8_t statement = statements[i / 2]; // each one for two posts
+                const bool flushes =
+                    BUILD_FLUSHES && (statement == SILENT || statement & SERVES_FLUSH);
+                const bool writes = BUILD_WRITES_ATOMICALLY &&
+                                    (statement == SILENT || statement & SERVES_ATOMIC_WRITE);
+                if (i % 2 == 0)
+                    world_apply(&w, statement);
+                MUST(rpma_batch_post(w.h.batch, NULL));
+                assert_int_equal(fake_count("ibv_post_send"), !flushes && !writes);
+                assert_int_equal(fake_posted_count(), 4);
+                assert_int_equal(fake_posted(flush)->opcode,
+                                 flushes ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
+                assert_int_equal(fake_posted(atomic)->opcode,
+                                 writes ? FAKE_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
+                assert_memory_equal(fake_posted(atomic)->inlined, "8 bytes", 8);
+            }
+            world_drop(&w);
+        }
+}
+
+static void allow(bool persistent) {
+    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, persistent));
+    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
+}
+
+// The line names the first one; nothing goes, also of what is left of a list, until flushes are
+// allowed again or the batch has none any more.
+static void forbidden_flush_keeps_the_list_back(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const bool native = i % 2, in_part = i / 2;
+        uint32_t posted = 77;
+        fake_reset();
+        new_batch(native, native);
+        add(RPMA_WORK_WRITE);
+        add(RPMA_WORK_WRITE);
+        add(RPMA_WORK_FLUSH);
+        add(RPMA_WORK_FLUSH);
+        if (in_part) { // a native list is refused as a whole
+            fake_fail("send request", 1, ENOMEM);
+            assert_int_equal(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN);
+            fake_faults_off();
+        }
+        const uint32_t taken = in_part ? posted : 0;
+        assert_int_equal(taken, in_part && !(native && BUILD_FLUSHES));
+        allow(false);
+        for (int again = 0; again < 2; again++) {
+            posted = 77;
+            EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_NOSUPP,
+                         "the connection no longer allows a flush of the batch",
+                         "direct write to PMem", .before = "batch[2]: ");
+            assert_int_equal(posted, 0);
+            assert_int_equal(fake_posted_count(), 0);
+        }
+        allow(true);
+        MUST(rpma_batch_post(w.h.batch, &posted));
+        assert_int_equal(posted, 4 - taken);
+        assert_int_equal(fake_posted_count(), 4 - taken);
+        assert_int_equal(fake_count("ibv_wr_flush"), native && BUILD_FLUSHES ? 2 : 0);
+        allow(false);
+        const struct rpma_work write = operation_of(&w, RPMA_WORK_WRITE);
+        MUST(rpma_batch_set(w.h.batch, 2, &write));
+        EXPECT_ERROR(rpma_batch_post(w.h.batch, NULL), RPMA_E_NOSUPP,
+                     "no longer allows a flush", "direct write to PMem",
+                     .before = "batch[3]: ");
+        MUST(rpma_batch_set(w.h.batch, 3, &write));
+        expect_way(ORDINARY, 4);
+        world_drop(&w);
+    }
 }
 
 int main(void) {
@@ -84,6 +185,8 @@ int main(void) {
         TEST(ordinary_lists_go_the_ordinary_way),
         TEST(refused_flush_leaves_an_ordinary_list),
         TEST(native_flush_leaves_bounds_to_the_device),
+        TEST(batch_follows_the_statement),
+        TEST(forbidden_flush_keeps_the_list_back),
     };
     return UNIT_RUN("batch_path", tests);
 }

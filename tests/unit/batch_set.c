@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// batch_set.c -- operations of a batch that are replaced, and how many a batch has
+
+#include "batches.h"
+#include "operation.h"
+
+static struct world w;
+
+static void begin(bool native) {
+    fake_device()->native_flush = fake_device()->native_atomic_write = native;
+    batch_begin(&w);
+}
+
+static void expect_size(uint32_t expected) {
+    uint32_t size = 77, room = 77;
+    MUST(rpma_batch_get_size(w.h.batch, &size, NULL));
+    MUST(rpma_batch_get_size(w.h.batch, NULL, &room));
+    EXPECT_CALLS("");
+    assert_int_equal(size, expected);
+    assert_int_equal(room, MOST - expected);
+}
+
+// The operation stands for a number that batch_expect_taken() does not know.
+static void set(uint32_t index, unsigned number) {
+    const struct rpma_work work = batch_write(&w, number);
+    MUST(rpma_batch_set(w.h.batch, index, &work));
+    EXPECT_CALLS("");
+}
+
+// The device got these numbers, which are digits.
+static void expect_numbers(const char *numbers) {
+    assert_int_equal(fake_posted_count(), strlen(numbers));
+    for (unsigned i = 0; numbers[i]; i++) {
+        assert_int_equal(fake_posted(i)->wr_id, numbers[i] - '0');
+        assert_int_equal(fake_posted(i)->sge.length, numbers[i] - '0' + 1);
+    }
+}
+
+static void post(const char *numbers) {
+    uint32_t posted = 77;
+    MUST(rpma_batch_post(w.h.batch, &posted));
+    EXPECT_CALLS(*numbers ? "ibv_post_send" : "");
+    assert_int_equal(posted, strlen(numbers));
+    expect_numbers(numbers);
+}
+
+// Room for so many more.
+static void post_with_room(unsigned room, const char *numbers) {
+    uint32_t posted = 77;
+    fake_fail(room ? "send request" : "ibv_post_send", room ? room : 1, ENOMEM);
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN, "the send queue is full",
+                 "the send queue is full", .calls = "ibv_post_send");
+    fake_faults_off();
+    assert_int_equal(posted, room);
+    expect_numbers(numbers);
+}
+
+// ---- every kind onto every kind ------------------------------------------------------------
+
+// Among others and alone, before the first post and after it, in the place of another and,
+// behind a reset, in its memory.
+static void replace(const struct rpma_work *old, const struct rpma_work *new, uint32_t index,
+                    bool posted) {
+    const struct rpma_work other = batch_write(&w, 3);
+    const struct fake_post around = operation_expected(&other, &w);
+    const struct fake_post expected = operation_expected(new, &w);
+    MUST(rpma_batch_reset(w.h.batch));
+    for (uint32_t i = 0; i < 3; i++)
+        MUST(rpma_batch_add(w.h.batch, i == index ? old : &other));
+    if (posted)
+        MUST(rpma_batch_post(w.h.batch, NULL));
+    MUST(rpma_batch_set(w.h.batch, index, new));
+    EXPECT_CALLS("");
+    for (int again = 0; again < 2; again++) {
+        MUST(rpma_batch_post(w.h.batch, NULL));
+        assert_int_equal(fake_posted_count(), 3);
+        for (uint32_t i = 0; i < 3; i++) {
+            const struct fake_post got = operation_posted(i);
+            operation_compare(&got, i == index ? &expected : &around, "replaced");
+        }
+    }
+    MUST(rpma_batch_reset(w.h.batch));
+    MUST(rpma_batch_add(w.h.batch, old));
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    const struct fake_post got = operation_posted(0), before = operation_expected(old, &w);
+    operation_compare(&got, &before, "added behind a reset");
+}
+
+// A kind, of two pieces if it may be.
+static struct rpma_work operation(unsigned number) {
+    const enum rpma_work_type kind = (enum rpma_work_type)(1 + number / 2);
+    return number % 2 && kind != RPMA_WORK_ATOMIC_WRITE && kind != RPMA_WORK_FLUSH
+               ? operation_of_pieces(&w, kind, 2)
+               : operation_of(&w, kind);
+}
+
+static void every_kind_takes_the_place_of_every_kind(void **state) {
+    (void)state;
+    for (int native = 0; native < 2; native++) {
+        fake_reset();
+        begin(native);
+        for (unsigned i = 0; i < 2 * OPERATION_LAST * 2 * OPERATION_LAST; i++) {
+            const struct rpma_work old = operation(i / (2 * OPERATION_LAST));
+            struct rpma_work new = operation(i % (2 * OPERATION_LAST));
+            new.op_context = (void *)0x77;
+            replace(&old, &new, i % 3, i % 2);
+        }
+        world_drop(&w);
+    }
+}
+
+// ---- when ----------------------------------------------------------------------------------
+
+static void batch_stays_ready(void **state) {
+    (void)state;
+    begin(false);
+    for (uint32_t size = 1; size <= OPS; size++) {
+        char numbers[] = "000000";
+        MUST(rpma_batch_reset(w.h.batch));
+        for (uint32_t i = 0; i < size; i++) {
+            batch_add(&w, 0, 1);
+            numbers[size] = '\0';
+        }
+        for (uint32_t index = 0; index < size; index++) {
+            set(index, index + 1);
+            numbers[index] = (char)('1' + index);
+            post(numbers);
+        }
+        expect_size(size);
+    }
+    world_drop(&w);
+}
+
+// What was taken counts for the next round, what is left for this one.
+static void part_of_a_list_is_replaced(void **state) {
+    (void)state;
+    begin(false);
+    batch_add(&w, 0, 4);
+    post_with_room(2, "01");
+    set(0, 5);
+    set(3, 6);
+    post_with_room(1, "2");
+    set(2, 7);
+    post("6");
+    post("5176");
+    post_with_room(0, "");
+    set(0, 8);
+    batch_add(&w, 4, 1); // opens the list again
+    post_with_room(3, "817");
+    expect_size(5);
+    post("64");
+    post("81764");
+    world_drop(&w);
+}
+
+static void sizes_are_told(void **state) {
+    (void)state;
+    begin(false);
+    expect_size(0);
+    for (unsigned size = 1; size <= MOST; size++) {
+        batch_add(&w, size - 1, 1);
+        expect_size(size);
+        MUST(rpma_batch_post(w.h.batch, NULL));
+        expect_size(size);
+    }
+    MUST(rpma_batch_get_size(w.h.batch, NULL, NULL));
+    MUST(rpma_batch_reset(w.h.batch));
+    expect_size(0);
+    world_drop(&w);
+}
+
+static void only_what_is_there_is_replaced(void **state) {
+    (void)state;
+    static const uint32_t indexes[] = {0, 1, MOST, UINT32_MAX};
+    begin(false);
+    const struct rpma_work work = batch_write(&w, 5);
+    for (uint32_t size = 0; size < 2; size++) {
+        for (size_t i = size; i < LENGTH(indexes); i++)
+            EXPECT_ERROR(rpma_batch_set(w.h.batch, indexes[i], &work), RPMA_E_INVAL,
+                         "index >= ", "index >= size of the batch",
+                         .logs = "index >= batch->size()");
+        post(size ? "0" : "");
+        batch_add(&w, 0, 1);
+    }
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(every_kind_takes_the_place_of_every_kind),
+        TEST(batch_stays_ready),
+        TEST(part_of_a_list_is_replaced),
+        TEST(sizes_are_told),
+        TEST(only_what_is_there_is_replaced),
+    };
+    return UNIT_RUN("batch_set", tests);
+}
