@@ -9,61 +9,69 @@
 
 using namespace rpma;
 
+// Parameters are named as in the header, because lines of the log name them.
+
 // rpma_<cfg>_new() and rpma_<cfg>_delete().
-#define RPMA_CFG(cfg)                                                \
-    int rpma_##cfg##_new(struct rpma_##cfg **cfg_ptr) {              \
-        RPMA_REFUSE(cfg_ptr == NULL);                                \
-        Call call(__func__);                                         \
-        return call.deliver(make<struct rpma_##cfg>(call), cfg_ptr); \
-    }                                                                \
-    int rpma_##cfg##_delete(struct rpma_##cfg **cfg_ptr) {           \
-        RPMA_REFUSE(cfg_ptr == NULL);                                \
-        return discard(cfg_ptr);                                     \
+#define RPMA_CFG(cfg, ptr)                                       \
+    int rpma_##cfg##_new(struct rpma_##cfg **ptr) {              \
+        RPMA_REFUSE(ptr == NULL);                                \
+        Call call(__func__);                                     \
+        return call.deliver(make<struct rpma_##cfg>(call), ptr); \
+    }                                                            \
+    int rpma_##cfg##_delete(struct rpma_##cfg **ptr) {           \
+        RPMA_REFUSE(ptr == NULL);                                \
+        return discard(ptr);                                     \
     }
 
-// rpma_<cfg>_set_<name>(), which refuses a value for which refused holds, and
-// rpma_<cfg>_get_<name>().
-#define RPMA_SETTING(cfg, name, type, member, refused)                 \
-    int rpma_##cfg##_set_##name(struct rpma_##cfg *cfg, type name) {   \
-        RPMA_REFUSE(cfg == NULL);                                      \
-        RPMA_REFUSE(refused);                                          \
-        cfg->member = static_cast<decltype(cfg->member.load())>(name); \
-        return 0;                                                      \
-    }                                                                  \
-    RPMA_GETTER(rpma_##cfg##_get_##name, rpma_##cfg, cfg, type, name, cfg->member)
+// rpma_<cfg>_set_<name>() of the value in, unless refused holds, and rpma_<cfg>_get_<name>()
+// into out.
+#define RPMA_SETTING(cfg, object, name, type, in, out, member, refused)    \
+    int rpma_##cfg##_set_##name(struct rpma_##cfg *object, type in) {      \
+        RPMA_REFUSE(object == NULL);                                       \
+        RPMA_REFUSE(refused);                                              \
+        object->member = static_cast<decltype(object->member.load())>(in); \
+        return 0;                                                          \
+    }                                                                      \
+    RPMA_GETTER(rpma_##cfg##_get_##name, rpma_##cfg, object, type, out, object->member)
+
+// Of a setting whose parameters and member have its own name.
+#define RPMA_NUMBER(kind, name, refused) \
+    RPMA_SETTING(kind, cfg, name, uint32_t, name, name, name, refused)
 
 // clang-format off
-RPMA_CFG(peer_cfg)
-RPMA_SETTING(peer_cfg, direct_write_to_pmem, bool, direct_write_to_pmem, false)
+RPMA_CFG(peer_cfg, pcfg_ptr)
+RPMA_SETTING(peer_cfg, pcfg, direct_write_to_pmem, bool, supported, supported,
+             direct_write_to_pmem, false)
 
-RPMA_CFG(cq_cfg)
-RPMA_SETTING(cq_cfg, size, uint32_t, size, false)
-RPMA_SETTING(cq_cfg, comp_vector, uint32_t, comp_vector, false)
+RPMA_CFG(cq_cfg, cfg_ptr)
+RPMA_NUMBER(cq_cfg, size, false)
+RPMA_NUMBER(cq_cfg, comp_vector, false)
 
-RPMA_CFG(srq_cfg)
-RPMA_SETTING(srq_cfg, rq_size, uint32_t, rq_size, false)
-RPMA_SETTING(srq_cfg, rcq_size, uint32_t, rcq_size, false)
-RPMA_SETTING(srq_cfg, max_sge, uint32_t, max_sge, max_sge == 0)
+RPMA_CFG(srq_cfg, cfg_ptr)
+RPMA_NUMBER(srq_cfg, rq_size, false)
+RPMA_NUMBER(srq_cfg, rcq_size, false)
+RPMA_NUMBER(srq_cfg, max_sge, max_sge == 0)
 
-RPMA_CFG(conn_cfg)
-RPMA_SETTING(conn_cfg, timeout, int, timeout_ms, timeout < 0)
-RPMA_SETTING(conn_cfg, rcq_size, uint32_t, rcq_size, false)
-RPMA_SETTING(conn_cfg, sq_size, uint32_t, sq_size, false)
-RPMA_SETTING(conn_cfg, rq_size, uint32_t, rq_size, false)
-RPMA_SETTING(conn_cfg, max_sge, uint32_t, max_sge, max_sge == 0)
+RPMA_CFG(conn_cfg, cfg_ptr)
+RPMA_NUMBER(conn_cfg, rcq_size, false)
+RPMA_NUMBER(conn_cfg, sq_size, false)
+RPMA_NUMBER(conn_cfg, rq_size, false)
+RPMA_NUMBER(conn_cfg, max_sge, max_sge == 0)
+RPMA_NUMBER(conn_cfg, retry_count, retry_count > 7)
+RPMA_NUMBER(conn_cfg, rnr_retry_count, rnr_retry_count > 7)
+RPMA_NUMBER(conn_cfg, inline_size, false)
+RPMA_SETTING(conn_cfg, cfg, timeout, int, timeout_ms, timeout_ms, timeout_ms, timeout_ms < 0)
 // 4.096 us * 2^31 at most
-RPMA_SETTING(conn_cfg, ack_timeout, int, ack_timeout_ms, ack_timeout < 0 || ack_timeout > 8796093)
-RPMA_SETTING(conn_cfg, retry_count, uint32_t, retry_count, retry_count > 7)
-RPMA_SETTING(conn_cfg, rnr_retry_count, uint32_t, rnr_retry_count, rnr_retry_count > 7)
-RPMA_SETTING(conn_cfg, tos, uint8_t, tos, false)
-RPMA_SETTING(conn_cfg, flush_mode, enum rpma_flush_mode, flush_mode,
-             flush_mode != RPMA_FLUSH_MODE_AUTO && flush_mode != RPMA_FLUSH_MODE_EMULATED &&
-             flush_mode != RPMA_FLUSH_MODE_NATIVE)
-RPMA_SETTING(conn_cfg, inline_size, uint32_t, inline_size, false)
-RPMA_SETTING(conn_cfg, compl_channel, bool, shared_channel, false)
-RPMA_SETTING(conn_cfg, srq, struct rpma_srq *, srq, false)
-RPMA_SETTING(conn_cfg, cq, struct rpma_cq *, cq, false)
-RPMA_SETTING(conn_cfg, rcq, struct rpma_cq *, rcq, false)
+RPMA_SETTING(conn_cfg, cfg, ack_timeout, int, timeout_ms, timeout_ms, ack_timeout_ms,
+             timeout_ms < 0 || timeout_ms > 8796093)
+RPMA_SETTING(conn_cfg, cfg, tos, uint8_t, tos, tos, tos, false)
+RPMA_SETTING(conn_cfg, cfg, flush_mode, enum rpma_flush_mode, mode, mode, flush_mode,
+             mode != RPMA_FLUSH_MODE_AUTO && mode != RPMA_FLUSH_MODE_EMULATED &&
+             mode != RPMA_FLUSH_MODE_NATIVE)
+RPMA_SETTING(conn_cfg, cfg, compl_channel, bool, shared, shared, shared_channel, false)
+RPMA_SETTING(conn_cfg, cfg, srq, struct rpma_srq *, srq, srq_ptr, srq, false)
+RPMA_SETTING(conn_cfg, cfg, cq, struct rpma_cq *, cq, cq_ptr, cq, false)
+RPMA_SETTING(conn_cfg, cfg, rcq, struct rpma_cq *, rcq, rcq_ptr, rcq, false)
 // clang-format on
 
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size) {

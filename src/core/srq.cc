@@ -14,8 +14,7 @@ using namespace rpma;
 std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
                                            const rpma_srq_cfg &cfg) {
     const uint32_t max_sge = cfg.max_sge;
-    if (!check_max_sge(call, max_sge, "max_srq_sge",
-                       std::min(peer.device().max_srq_sge, MOST_PIECES)))
+    if (!check_max_sge(call, max_sge, "max_srq_sge", peer.device().max_srq_sge, MOST_PIECES))
         return nullptr;
     uint32_t size = cfg.rq_size;
     Srq queue = create_srq(call, peer.pd(), &size, peer.device().max_srq_wr, max_sge);

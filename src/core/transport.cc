@@ -71,7 +71,7 @@ bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_co
                                 rpma_flush_mode flush_mode) {
     const rpma_capabilities &device = peer.device();
     const uint32_t pieces = cfg.max_sge;
-    if (!check_max_sge(call, pieces, "max_sge", std::min(device.max_sge, MOST_PIECES)))
+    if (!check_max_sge(call, pieces, "max_sge", device.max_sge, MOST_PIECES))
         return false;
     max_sge = static_cast<uint16_t>(pieces);
     max_read_sge = static_cast<uint16_t>(std::min(pieces, device.max_read_sge));

@@ -93,12 +93,17 @@ Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most, uint32_t m
     return queue;
 }
 
-bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has) {
+bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has,
+                   uint32_t most) {
     if (wanted > has)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
                   "cfg asks for work requests of %u elements (max_sge), the device has %u (%s)",
                   wanted, has, limit);
-    return wanted <= has;
+    else if (wanted > most)
+        RPMA_FAIL(call, RPMA_E_INVAL, 0,
+                  "cfg asks for work requests of %u elements (max_sge), librpma has %u at most",
+                  wanted, most);
+    return !call.failed();
 }
 
 } // namespace rpma

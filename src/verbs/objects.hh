@@ -94,7 +94,7 @@ using Srq = Owner<SrqTraits>;
 Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most, uint32_t max_sge);
 
 // Fails with RPMA_E_INVAL (false) if more elements per work request are wanted than the device
-// has; limit is the name of the device's attribute.
-bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has);
+// has, or than most. limit is the name of the device's attribute.
+bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has, uint32_t most);
 
 } // namespace rpma
