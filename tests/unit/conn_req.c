@@ -220,6 +220,35 @@ static void new_refuses_a_shared_channel_with_an_srq_that_has_its_own(void **sta
 
 // ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
 
+// Of any device, because rpma_post() has the elements of its pieces on the stack.
+static void nothing_has_more_than_128_elements(void **state) {
+    (void)state;
+    static const char cause[] = "max_sge of cfg > 128", logs[] = "librpma has 128 at most";
+    fake_device()->max_sge = fake_device()->max_srq_sge = 200;
+    world_peer(&w);
+    world_cfg(&w, &(const struct shape){.max_sge = 129});
+    world_listen(&w);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
+    MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 129));
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_INVAL, cause, cause, .any_calls = true, .logs = logs);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_INVAL, cause, cause,
+                 .calls = "rdma_get_cm_event rdma_reject rdma_destroy_id rdma_ack_cm_event",
+                 .logs = logs);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq), RPMA_E_INVAL, cause, cause,
+                 .logs = logs);
+    MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, 128));
+    MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 128));
+    MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+    assert_int_equal(fake_last("rdma_create_qp_ex")->qp.cap.max_send_sge, 128);
+    world_drop(&w);
+}
+
 static void delete_undoes_new(void **state) {
     (void)state;
     world_peer(&w);
@@ -294,6 +323,7 @@ int main(void) {
         TEST(new_returns_all_when_memory_is_out),
         TEST(new_fails_when_a_size_is_refused),
         TEST(new_refuses_a_shared_channel_with_an_srq_that_has_its_own),
+        TEST(nothing_has_more_than_128_elements),
         TEST(delete_undoes_new),
         TEST(delete_takes_all_steps_and_reports_the_first_failure),
         TEST(recv_posts_before_the_connection),

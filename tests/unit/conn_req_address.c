@@ -84,12 +84,40 @@ static void new_fails_when_the_route_leads_over_another_device(void **state) {
     world_drop(&w);
 }
 
+static void expect_peer_addr(int number) {
+    struct sockaddr_storage addr;
+    memset(&addr, 0x5a, sizeof(addr));
+    MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
+    EXPECT_CALLS("");
+    assert_true(fake_addr_is((const struct sockaddr *)&addr, number));
+}
+
+// IPv4 and IPv6: of who asks, or the one of the name's addresses that led somewhere.
+static void request_knows_the_address_of_the_other_side(void **state) {
+    (void)state;
+    for (int number = 0; number < 4; number++) {
+        fake_reset();
+        fake_device()->addresses = 4;
+        fake_device()->client = number;
+        world_peer(&w);
+        for (int before = 0; before < number; before++)
+            fake_fail("rdma_resolve_route", (unsigned)before + 1, ENETUNREACH);
+        MUST(rpma_conn_req_new(w.h.peer, "many", WORLD_PORT, NULL, &w.h.req));
+        expect_peer_addr(number);
+        MUST(rpma_conn_req_delete(&w.h.req));
+        world_request(&w, &(const struct shape){.incoming = true});
+        expect_peer_addr(number);
+        world_drop(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(new_explains_a_name_that_is_not_known),
         TEST(new_tries_every_address),
         TEST(new_tries_every_route),
         TEST(new_fails_when_the_route_leads_over_another_device),
+        TEST(request_knows_the_address_of_the_other_side),
     };
     return UNIT_RUN("conn_req_address", tests);
 }

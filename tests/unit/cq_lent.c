@@ -212,7 +212,7 @@ static struct rpma_cq *foreign_queue(enum lent lent) {
         MUST(rpma_srq_get_rcq(other_srq, &cq));
     } else {
         MUST(rpma_peer_new(fake_context(lent == OF_OTHER_DEVICE), &other_peer));
-        MUST(rpma_cq_new(other_peer, 8, &w.h.lent_cq));
+        MUST(rpma_cq_new(other_peer, NULL, &w.h.lent_cq));
         cq = w.h.lent_cq;
     }
     return cq;

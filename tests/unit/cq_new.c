@@ -5,6 +5,7 @@
 
 #include "world.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #define MADE "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq"
@@ -12,13 +13,25 @@
 
 static struct world w;
 
+// A peer, and a configuration of size 4.
+static void peer_and_cfg(void) {
+    world_peer(&w);
+    MUST(rpma_cq_cfg_new(&w.h.cq_cfg));
+    MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, 4));
+}
+
+static int new_cq(void) {
+    return rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq);
+}
+
 static void new_makes_an_armed_queue_with_a_channel(void **state) {
     (void)state;
     struct ibv_wc wc = {.wr_id = 42}, got = {0};
     world_peer(&w);
-    MUST(rpma_cq_new(w.h.peer, 100, &w.h.lent_cq));
+    MUST(new_cq()); // by the defaults
     EXPECT_CALLS(MADE);
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.comp_vector, 0);
     struct ibv_cq *queue = fake_cq_on(world_cq_fd(w.h.lent_cq), 0);
     assert_true(fake_armed(queue));
     fake_complete(queue, &wc);
@@ -39,17 +52,84 @@ static void new_needs_a_size_that_the_device_has(void **state) {
         uint32_t size;
         const char *logs;
     } cases[] = {
-        {0, "ibv_create_cq(cqe=0)"}, {201, "max_cqe 200"}, {UINT32_MAX, "max_cqe 200"}};
+        {0, "ibv_create_cq(cqe=0, comp_vector=0)"}, {201, "max_cqe 200"}, {UINT32_MAX, "max_cqe 200"}};
     fake_device()->max_cqe = 200;
-    world_peer(&w);
+    peer_and_cfg();
     for (size_t i = 0; i < LENGTH(cases); i++) {
+        MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, cases[i].size));
         WATCH(w.h);
-        EXPECT_ERROR(rpma_cq_new(w.h.peer, cases[i].size, &w.h.lent_cq), RPMA_E_PROVIDER,
+        EXPECT_ERROR(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq), RPMA_E_PROVIDER,
                      "ibv_create_cq() or", "ibv_create_cq()", EINVAL,
                      "ibv_create_comp_channel ibv_create_cq ibv_destroy_comp_channel",
                      .logs = cases[i].logs);
     }
-    MUST(rpma_cq_new(w.h.peer, 200, &w.h.lent_cq));
+    MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, 200));
+    MUST(new_cq());
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 200);
+    world_drop(&w);
+}
+
+static void new_needs_a_vector_that_the_device_has(void **state) {
+    (void)state;
+    static const struct {
+        int has;
+        uint32_t wanted;
+        const char *logs; // NULL: possible
+    } cases[] = {
+        {1, 0, NULL},
+        {1, 1, "completion vector 1, and fake0 has 1, from 0 on"},
+        {4, 1, NULL},
+        {4, 3, NULL},
+        {4, 4, "completion vector 4, and fake0 has 4, from 0 on"},
+        {4, UINT32_MAX, "completion vector 4294967295, and fake0 has 4, from 0 on"},
+        {INT_MAX, INT_MAX, "completion vector 2147483647, and fake0 has 2147483647"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fake_reset();
+        fake_device()->vectors = cases[i].has;
+        peer_and_cfg();
+        MUST(rpma_cq_cfg_set_comp_vector(w.h.cq_cfg, cases[i].wanted));
+        if (cases[i].logs) {
+            WATCH(w.h);
+            EXPECT_ERROR(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq), RPMA_E_INVAL,
+                         "comp_vector of cfg",
+                         "comp_vector of cfg >= num_comp_vectors of the device",
+                         .logs = cases[i].logs);
+        } else {
+            MUST(new_cq());
+            EXPECT_CALLS(MADE);
+            const struct fake_call *call = fake_last("ibv_create_cq");
+            assert_int_equal(call->create_cq.comp_vector, cases[i].wanted);
+            assert_int_equal(call->create_cq.cqe, 4);
+        }
+        world_drop(&w);
+    }
+}
+
+// A driver that counts none leaves it to the provider.
+static void vector_0_is_asked_for_on_every_device(void **state) {
+    (void)state;
+    for (int vectors = -1; vectors <= 0; vectors++) {
+        fake_device()->vectors = vectors;
+        peer_and_cfg();
+        EXPECT_ERROR(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq), RPMA_E_PROVIDER,
+                     "ibv_create_cq() or", "ibv_create_cq()", EINVAL,
+                     "ibv_create_comp_channel ibv_create_cq ibv_destroy_comp_channel");
+        world_drop(&w);
+    }
+}
+
+// What was made does not change with it.
+static void configuration_is_only_read_during_the_call(void **state) {
+    (void)state;
+    peer_and_cfg();
+    MUST(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq));
+    MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, 8));
+    MUST(rpma_cq_cfg_set_comp_vector(w.h.cq_cfg, 2));
+    MUST(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_rcq));
+    MUST(rpma_cq_cfg_delete(&w.h.cq_cfg));
+    assert_int_equal(fake_cq_on(world_cq_fd(w.h.lent_cq), 0)->cqe, 7); // see fake_slots()
+    assert_int_equal(fake_cq_on(world_cq_fd(w.h.lent_rcq), 0)->cqe, 15);
     world_drop(&w);
 }
 
@@ -69,7 +149,7 @@ static void new_fails_with_each_call(void **state) {
         snprintf(cause, sizeof(cause), "%s()", cases[i].call);
         fake_fail(cases[i].call, 1, ENOSYS);
         WATCH(w.h);
-        EXPECT_ERROR(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq), RPMA_E_PROVIDER,
+        EXPECT_ERROR(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq), RPMA_E_PROVIDER,
                      "ibv_create_cq() or", cause, ENOSYS, cases[i].calls);
         world_drop(&w);
     }
@@ -80,8 +160,8 @@ static void new_returns_all_when_memory_is_out(void **state) {
     world_peer(&w);
     fake_fail("malloc", 1, ENOMEM);
     WATCH(w.h);
-    EXPECT_ERROR(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq), RPMA_E_NOMEM, "allocation failed",
-                 "out of memory", .calls = MADE " " GONE);
+    EXPECT_ERROR(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq), RPMA_E_NOMEM,
+                 "allocation failed", "out of memory", .calls = MADE " " GONE);
     world_drop(&w);
 }
 
@@ -89,7 +169,7 @@ static void delete_keeps_the_queue_when_refused(void **state) {
     (void)state;
     struct ibv_wc wc;
     world_peer(&w);
-    MUST(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq));
+    MUST(new_cq());
     fake_fail("ibv_destroy_cq", 1, EBUSY);
     WATCH(w.h);
     EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "the CQ stays",
@@ -105,7 +185,7 @@ static void delete_keeps_the_queue_when_refused(void **state) {
 static void delete_forgets_the_queue_when_the_channel_is_refused(void **state) {
     (void)state;
     world_peer(&w);
-    MUST(rpma_cq_new(w.h.peer, 4, &w.h.lent_cq));
+    MUST(new_cq());
     fake_fail("ibv_destroy_comp_channel", 1, EBUSY);
     EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "deleted all the same",
                  "ibv_destroy_comp_channel()", EBUSY, GONE);
@@ -178,6 +258,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(new_makes_an_armed_queue_with_a_channel),
         TEST(new_needs_a_size_that_the_device_has),
+        TEST(new_needs_a_vector_that_the_device_has),
+        TEST(vector_0_is_asked_for_on_every_device),
+        TEST(configuration_is_only_read_during_the_call),
         TEST(new_fails_with_each_call),
         TEST(new_returns_all_when_memory_is_out),
         TEST(delete_keeps_the_queue_when_refused),

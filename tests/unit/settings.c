@@ -34,6 +34,8 @@ static const struct setting {
     {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
     {"conn_cfg", "cq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
     {"conn_cfg", "rcq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
+    {"cq_cfg", "size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
+    {"cq_cfg", "comp_vector", sizeof(uint32_t), 0, {0, 1, 10, UINT32_MAX}},
     {"srq_cfg", "rq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
     {"srq_cfg", "rcq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
     {"srq_cfg", "max_sge", sizeof(uint32_t), 1, {1, 2, 10, UINT32_MAX}},
@@ -118,6 +120,7 @@ static void configurations_need_memory(void **state) {
     (void)state;
     struct rpma_conn_cfg *conn_cfg = NULL;
     struct rpma_srq_cfg *srq_cfg = NULL;
+    struct rpma_cq_cfg *cq_cfg = NULL;
     struct rpma_peer_cfg *peer_cfg = NULL;
     const unsigned char desc[1] = {1};
     fake_fail_from("malloc", 1, ENOMEM);
@@ -127,6 +130,8 @@ static void configurations_need_memory(void **state) {
     WATCH(srq_cfg);
     EXPECT_ERROR(rpma_srq_cfg_new(&srq_cfg), RPMA_E_NOMEM, "allocation failed",
                  "out of memory");
+    WATCH(cq_cfg);
+    EXPECT_ERROR(rpma_cq_cfg_new(&cq_cfg), RPMA_E_NOMEM, "allocation failed", "out of memory");
     WATCH(peer_cfg);
     EXPECT_ERROR(rpma_peer_cfg_new(&peer_cfg), RPMA_E_NOMEM, "allocation failed",
                  "out of memory");
@@ -152,7 +157,7 @@ static void nothing_is_deleted_quietly(void **state) {
             assert_string_equal(logged_text(), "");
             found++;
         }
-    assert_int_equal(found, 12);
+    assert_int_equal(found, 13);
 }
 
 // ---- the descriptor of a peer configuration ------------------------------------------------
