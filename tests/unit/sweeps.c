@@ -4,6 +4,7 @@
 // sweeps.c -- lives of objects in which every provider call and every allocation fails once,
 // alone and with all that come later.
 
+#include "operation.h"
 #include "sweep.h"
 
 static const struct shape shapes[] = {
@@ -92,41 +93,53 @@ static bool connection(struct world *w, const void *argument) {
            world_connect(w, shape) && transfer(w, shape) && complete_all(w, shape) && leave(w);
 }
 
-static bool transfer_lists(struct world *w, const struct shape *shape) {
-    const int flags = RPMA_F_COMPLETION_ALWAYS;
-    struct rpma_conn *conn = w->h.conn;
-    struct rpma_mr_remote *remote = w->h.remote;
+static const enum rpma_work_type kinds[] = {
+    RPMA_WORK_READ,  RPMA_WORK_WRITE, RPMA_WORK_WRITE_WITH_IMM, RPMA_WORK_ATOMIC_WRITE,
+    RPMA_WORK_FLUSH, RPMA_WORK_SEND,  RPMA_WORK_SEND_WITH_IMM};
+
+static bool receive_many(struct world *w, const struct shape *shape) {
     const struct rpma_sge sgl[] = {{w->h.mr, 0, 8}, {NULL, 0, 0}, {w->h.mr, 16, 8}};
-    return (shape->srq ? STEP(w, rpma_srq_recvv(w->h.srq, sgl, 3, NULL))
-                       : STEP(w, rpma_recvv(conn, sgl, 3, NULL))) &&
-           STEP(w, rpma_readv(conn, sgl, 3, remote, 0, flags, NULL)) &&
-           STEP(w, rpma_writev(conn, remote, 0, sgl, 3, flags, NULL)) &&
-           STEP(w, rpma_writev_with_imm(conn, remote, 0, sgl, 3, flags, 1, NULL)) &&
-           STEP(w, rpma_sendv(conn, sgl, 3, flags, NULL)) &&
-           STEP(w, rpma_sendv_with_imm(conn, sgl, 3, flags, 1, NULL));
+    const struct rpma_receive receives[] = {{.local = {w->h.mr, 0, 8}},
+                                            {.sgl = sgl, .nsge = 3}};
+    if (shape->srq)
+        return STEP(w, rpma_srq_recv_many(w->h.srq, receives, 2, NULL));
+    return w->h.conn ? STEP(w, rpma_recv_many(w->h.conn, receives, 2, NULL))
+                     : STEP(w, rpma_conn_req_recv_many(w->h.req, receives, 2, NULL));
+}
+
+// Each kind, of one piece and of several.
+static bool post_all(struct world *w) {
+    struct rpma_work work[2 * LENGTH(kinds)];
+    const uint32_t most = LENGTH(kinds);
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        work[2 * i] = operation_of(w, kinds[i]);
+        work[2 * i + 1] = operation_of_pieces(w, kinds[i], 3);
+    }
+    return STEP(w, rpma_post(w->h.conn, work, most, NULL)) &&
+           STEP(w, rpma_post(w->h.conn, work + most, most, NULL));
 }
 
 static bool post_batch(struct world *w) {
-    const int flags = RPMA_F_COMPLETION_ALWAYS;
-    const enum rpma_flush_type type = RPMA_FLUSH_TYPE_PERSISTENT;
-    struct rpma_mr_remote *remote = w->h.remote;
-    const struct rpma_sge sgl[] = {{w->h.mr, 0, 8}, {w->h.mr, 16, 8}};
-    const char bytes[8] = "8 bytes";
+    const struct rpma_work write = operation_of_pieces(w, RPMA_WORK_WRITE, 3);
+    const struct rpma_work flush = operation_of(w, RPMA_WORK_FLUSH);
+    const struct rpma_work publish = operation_of(w, RPMA_WORK_ATOMIC_WRITE);
     return STEP(w, rpma_batch_new(w->h.conn, 4, &w->h.batch)) &&
-           STEP(w, rpma_batch_writev(w->h.batch, remote, 0, sgl, 2, flags, NULL)) &&
+           STEP(w, rpma_batch_add(w->h.batch, &write)) &&
            STEP(w, rpma_batch_post(w->h.batch, NULL)) &&
-           STEP(w, rpma_batch_flush(w->h.batch, remote, 0, 8, type, flags, NULL)) &&
-           STEP(w, rpma_batch_atomic_write(w->h.batch, remote, 8, bytes, flags, NULL)) &&
+           STEP(w, rpma_batch_add(w->h.batch, &flush)) &&
+           STEP(w, rpma_batch_add(w->h.batch, &publish)) &&
+           STEP(w, rpma_batch_post(w->h.batch, NULL)) &&
+           STEP(w, rpma_batch_set(w->h.batch, 0, &flush)) &&
            STEP(w, rpma_batch_post(w->h.batch, NULL)) &&
            STEP(w, rpma_batch_reset(w->h.batch)) &&
-           STEP(w, rpma_batch_send(w->h.batch, w->h.mr, 0, 8, flags, NULL)) &&
+           STEP(w, rpma_batch_add(w->h.batch, &write)) &&
            STEP(w, rpma_batch_post(w->h.batch, NULL));
 }
 
 static bool lists(struct world *w, const void *argument) {
     const struct shape *shape = argument;
-    return world_peer(w) && world_request(w, shape) && world_connect(w, shape) &&
-           transfer_lists(w, shape) && post_batch(w);
+    return world_peer(w) && world_request(w, shape) && receive_many(w, shape) &&
+           world_connect(w, shape) && receive_many(w, shape) && post_all(w) && post_batch(w);
 }
 
 // Settings that the connection manager is asked for.
@@ -145,24 +158,28 @@ static bool peer_and_regions(struct world *w, const void *argument) {
            STEP(w, rpma_mr_advise(w->h.mr, 0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, 0));
 }
 
-static bool packed_descriptors(struct world *w, const void *argument) {
+static bool packed_data(struct world *w, const void *argument) {
     (void)argument;
     unsigned char bytes[64];
     struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
+    uint32_t count = 1;
     return STEP(w, rpma_peer_new(fake_context(0), &w->h.peer)) &&
            STEP(w, rpma_mr_reg(w->h.peer, w->memory, sizeof(w->memory), WORLD_EVERY_USAGE,
                                &w->h.mr)) &&
            STEP(w, rpma_peer_cfg_new(&w->h.pcfg)) &&
-           STEP(w, rpma_conn_private_data_pack(w->h.mr, w->h.pcfg, &pdata)) &&
+           STEP(w, rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&w->h.mr, 1,
+                                               w->h.pcfg, "bytes", 5, &pdata)) &&
            STEP(w, rpma_peer_cfg_delete(&w->h.pcfg)) &&
-           STEP(w, rpma_conn_private_data_unpack(&pdata, &w->h.remote, &w->h.pcfg, NULL));
+           STEP(w, rpma_conn_private_data_unpack(&pdata, &w->h.remote, &count, &w->h.pcfg, NULL,
+                                                 NULL));
 }
 
 static bool configurations(struct world *w, const void *argument) {
     (void)argument;
     const unsigned char desc[1] = {1};
     return STEP(w, rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &w->h.pcfg)) &&
-           STEP(w, rpma_conn_cfg_new(&w->h.cfg)) && STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg));
+           STEP(w, rpma_conn_cfg_new(&w->h.cfg)) && STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg)) &&
+           STEP(w, rpma_cq_cfg_new(&w->h.cq_cfg));
 }
 
 static bool rejection(struct world *w, const void *argument) {
@@ -258,7 +275,8 @@ static void objects(void **state) {
     sweep("peer and regions", peer_and_regions, NULL, NULL);
     sweep("peer and regions, DAX", peer_and_regions, NULL, on_dax);
     sweep("peer and regions, DRAM", peer_and_regions, NULL, with_native_flush_and_dram);
-    sweep("packed descriptors", packed_descriptors, NULL, NULL);
+    sweep("packed data", packed_data, NULL, NULL);
+    sweep("packed data, DRAM", packed_data, NULL, with_native_flush_and_dram);
     sweep("configurations", configurations, NULL, NULL);
     sweep("devices", devices, NULL, NULL);
 }
