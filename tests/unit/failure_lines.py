@@ -22,7 +22,7 @@ import sys
 LEVELS = ['fatal', 'error', 'warning', 'notice', 'info', 'debug']
 WARNING, DEBUG = LEVELS.index('warning'), LEVELS.index('debug')
 # L2: what a program may ask for.
-ANSWERS = {'RPMA_E_NO_EVENT', 'RPMA_E_NO_COMPLETION', 'RPMA_E_SHARED_CHANNEL',
+ANSWERS = {'RPMA_E_NO_EVENT', 'RPMA_E_NO_COMPLETION', 'RPMA_E_AGAIN', 'RPMA_E_SHARED_CHANNEL',
            'RPMA_E_NOT_SHARED_CHNL'}
 # Whose lines can be compared in their layout: nothing is fatal to the original.
 SHOWN = LEVELS[1:]

@@ -18,7 +18,13 @@ static int request_with_tos(void) {
     return request();
 }
 
-CALL(large_lent_cq, rpma_cq_new(w->h.peer, 5000000, &w->h.lent_cq))
+static int new_cq(int (*set)(struct rpma_cq_cfg *, uint32_t), uint32_t value) {
+    (void)rpma_cq_cfg_new(&w->h.cq_cfg);
+    (void)set(w->h.cq_cfg, value);
+    return rpma_cq_new(w->h.peer, w->h.cq_cfg, &w->h.lent_cq);
+}
+CALL(large_lent_cq, new_cq(rpma_cq_cfg_set_size, 5000000))
+CALL(cq_of_no_vector, new_cq(rpma_cq_cfg_set_comp_vector, 4))
 CALL(delete_lent_cq, rpma_cq_delete(&w->h.lent_cq))
 
 static int request_on(int (*set)(struct rpma_conn_cfg *, struct rpma_cq *), struct rpma_cq *cq,
@@ -35,7 +41,7 @@ static struct rpma_cq *lent_cq(unsigned device) {
     struct rpma_peer *peer = w->h.peer;
     if (device > 0)
         (void)rpma_peer_new(fake_context((int)device), &peer);
-    (void)rpma_cq_new(peer, 8, &w->h.lent_cq);
+    (void)rpma_cq_new(peer, NULL, &w->h.lent_cq);
     return w->h.lent_cq;
 }
 
@@ -61,13 +67,23 @@ static int delete_cq_of_connection(void) {
 
 CALL(many_elements, request_with(rpma_conn_cfg_set_max_sge, 33))
 
+static void with_many_elements(struct fake_device *device) {
+    device->max_sge = 200;
+}
+CALL(too_many_elements, request_with(rpma_conn_cfg_set_max_sge, 129))
+
+static int native_request(void) {
+    (void)rpma_conn_cfg_new(&w->h.cfg);
+    (void)rpma_conn_cfg_set_flush_mode(w->h.cfg, RPMA_FLUSH_MODE_NATIVE);
+    return request();
+}
+
 static int many_shared_elements(void) {
     (void)rpma_srq_cfg_new(&w->h.srq_cfg);
     (void)rpma_srq_cfg_set_max_sge(w->h.srq_cfg, 28);
     return rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq);
 }
 
-// A header and its payload, of a connection that has one element.
 CALL(much_inline, request_with(rpma_conn_cfg_set_inline_size, 100000))
 
 static int write_much_inline(void) {
@@ -75,63 +91,113 @@ static int write_much_inline(void) {
                       RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE, NULL);
 }
 
-static int long_list(void) {
-    const struct rpma_sge sgl[2] = {{w->h.mr, 16, 8}, {w->h.mr, 32, 16}};
-    return rpma_writev(w->h.conn, w->h.remote, 8, sgl, 2, RPMA_F_COMPLETION_ALWAYS, NULL);
+// The third operation is the wrong one.
+static int post_wrong(struct rpma_work wrong) {
+    const struct rpma_work send = {.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
+    const struct rpma_work work[] = {send, send, wrong};
+    return rpma_post(w->h.conn, work, LENGTH(work), NULL);
 }
+static int send_pieces(const struct rpma_sge *sgl, uint32_t nsge) {
+    return post_wrong((struct rpma_work){
+        .type = RPMA_WORK_SEND, .sgl = sgl, .nsge = nsge, .flags = RPMA_F_COMPLETION_ALWAYS});
+}
+CALL(long_list, send_pieces((const struct rpma_sge[2]){{w->h.mr, 16, 8}, {w->h.mr, 32, 16}}, 2))
+CALL(element_without_region, send_pieces(&(const struct rpma_sge){NULL, 0, 8}, 1))
+CALL(long_element, send_pieces(&(const struct rpma_sge){w->h.mr, 0, SIZE_MAX}, 1))
+CALL(post_of_no_kind, post_wrong((struct rpma_work){.flags = RPMA_F_COMPLETION_ALWAYS}))
+CALL(post_with_wrong_flags,
+     post_wrong((struct rpma_work){.type = RPMA_WORK_FLUSH,
+                                   .remote = w->h.remote,
+                                   .flush_len = 8,
+                                   .flags = RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE}))
 
-static int without_region(const struct rpma_sge *element) {
-    return rpma_sendv(w->h.conn, element, 1, RPMA_F_COMPLETION_ALWAYS, NULL);
+static const uintptr_t contexts[] = {0x1122, 0x1123, 0x1124};
+
+static struct rpma_work write_of(size_t i) {
+    return (struct rpma_work){.type = RPMA_WORK_WRITE,
+                              .remote = w->h.remote,
+                              .remote_offset = 8,
+                              .local = {w->h.mr, 16 + i, 24},
+                              .flags = RPMA_F_COMPLETION_ALWAYS,
+                              .op_context = (const void *)contexts[i]};
 }
-CALL(element_without_region, without_region(&(struct rpma_sge){NULL, 0, 8}))
-CALL(long_element, without_region(&(struct rpma_sge){w->h.mr, 0, SIZE_MAX}))
 
 // Three operations of which the second is refused.
+static int post_array(const char *part, int error) {
+    const struct rpma_work work[] = {write_of(0), write_of(1), write_of(2)};
+    fake_fail(part, 1, error);
+    return rpma_post(w->h.conn, work, LENGTH(work), NULL);
+}
+CALL(refused_post, post_array("send request", EIO))
+CALL(post_into_full_queue, post_array("send request", ENOMEM))
+
+static int receive_many(int error) {
+    const struct rpma_receive receives[] = {
+        {.local = {w->h.mr, 16, 24}, .op_context = (const void *)contexts[0]}};
+    fake_fail("ibv_post_recv", 1, error);
+    return rpma_recv_many(w->h.conn, receives, LENGTH(receives), NULL);
+}
+CALL(refused_receives, receive_many(EIO))
+CALL(receives_into_full_queue, receive_many(ENOMEM))
+CALL(receive_with_reserved,
+     rpma_recv_many(w->h.conn, &(const struct rpma_receive){.reserved = 1}, 1, NULL))
+
 static int fill_batch(void) {
     if (rpma_batch_new(w->h.conn, 3, &w->h.batch) != 0)
         return -1;
-    for (uintptr_t i = 0; i < 3; i++)
-        if (rpma_batch_write(w->h.batch, w->h.remote, 8, w->h.mr, 16 + i, 24,
-                             RPMA_F_COMPLETION_ALWAYS, (void *)(0x1122 + i)) != 0)
+    for (size_t i = 0; i < 3; i++) {
+        const struct rpma_work write = write_of(i);
+        if (rpma_batch_add(w->h.batch, &write) != 0)
             return -1;
+    }
     logged_forget();
     return 0;
 }
 
-static int post_batch(const char *part) {
+static int post_batch(const char *part, int error) {
     if (fill_batch() != 0)
         return -1;
-    fake_fail(part, 1, ENOMEM);
+    fake_fail(part, 1, error);
     return rpma_batch_post(w->h.batch, NULL);
 }
-CALL(refused_batch, post_batch("send request"))
-CALL(batch_without_doorbell, post_batch("doorbell"))
+CALL(refused_batch, post_batch("send request", EIO))
+CALL(batch_into_full_queue, post_batch("send request", ENOMEM))
+CALL(batch_without_doorbell, post_batch("doorbell", EIO))
 
 static int full_batch(void) {
-    return fill_batch() != 0
-               ? -1
-               : rpma_batch_send(w->h.batch, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL);
+    const struct rpma_work one_more = write_of(0);
+    return fill_batch() != 0 ? -1 : rpma_batch_add(w->h.batch, &one_more);
 }
 CALL(new_batch, rpma_batch_new(w->h.conn, 3, &w->h.batch))
+CALL(large_batch, rpma_batch_new(w->h.conn, 5000000, &w->h.batch))
+
+CALL(flush_not_stated, rpma_flush(w->h.conn, w->h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY,
+                                  RPMA_F_COMPLETION_ALWAYS, NULL))
 
 static int pack_into(uint8_t size) {
     static unsigned char bytes[64];
-    return rpma_conn_private_data_pack(w->h.mr, w->h.pcfg,
+    return rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&w->h.mr, 1,
+                                       w->h.pcfg, "hello", 5,
                                        &(struct rpma_conn_private_data){bytes, size});
 }
-CALL(pack_into_little, pack_into(24))
+CALL(pack_into_little, pack_into(34))
 
-static int unpack(const void *bytes, uint8_t size) {
+static int unpack(const void *bytes, uint8_t size, uint32_t room) {
     struct rpma_mr_remote *remote;
     return rpma_conn_private_data_unpack(
-        &(struct rpma_conn_private_data){(void *)(uintptr_t)bytes, size}, &remote, NULL, NULL);
+        &(struct rpma_conn_private_data){(void *)(uintptr_t)bytes, size}, &remote, &room, NULL,
+        NULL, NULL);
 }
-CALL(unpack_zeros, unpack((unsigned char[56]){0}, 56))
-CALL(unpack_cut, unpack((unsigned char[3]){0xf5, 21, 1}, 3))
-CALL(unpack_short_region, unpack((unsigned char[56]){0xf5, 20, 1}, 56))
+CALL(unpack_zeros, unpack((unsigned char[56]){0}, 56, 1))
+CALL(unpack_version, unpack((unsigned char[56]){0xf5, 2}, 56, 1))
+CALL(unpack_cut, unpack((unsigned char[6]){0xf5, 1, 1, 22, 2, 3}, 6, 1))
+CALL(unpack_short_region, unpack((unsigned char[56]){0xf5, 1, 1, 21}, 56, 1))
+CALL(unpack_short_statement, unpack((unsigned char[56]){0xf5, 1, 0, 0, 1}, 56, 1))
+CALL(unpack_into_little, unpack((unsigned char[56]){0xf5, 1, 2, 22}, 56, 1))
 
 const struct failure new_failures[] = {
     {"cq: too large", PEER, NULL, 0, large_lent_cq, 0, NULL},
+    {"cq: no such vector", PEER, NULL, 0, cq_of_no_vector, 0, NULL},
     {"cq: in use", PEER, NULL, 0, lent_cq_in_use, 0, NULL},
     {"cq: of a connection", CONNECTED, NULL, 0, delete_cq_of_connection, 0, NULL},
     {"request: cq and shared channel", PEER, NULL, 0, lent_cq_and_channel, 0, NULL},
@@ -141,19 +207,34 @@ const struct failure new_failures[] = {
     {"request: too much inline", PEER, NULL, 0, much_inline, 0, NULL},
     {"write: too much inline", CONNECTED, NULL, 0, write_much_inline, 0, NULL},
     {"request: too many elements", PEER, NULL, 0, many_elements, 0, NULL},
+    {"request: 129 elements", PEER, NULL, 0, too_many_elements, 0, with_many_elements},
+    {"request: no native flush", PEER, NULL, 0, native_request, 0, NULL},
     {"request: ack timeout", PEER, "rdma_set_option", ENOSYS, request_with_timeout, 0, NULL},
     {"request: type of service", PEER, "rdma_set_option", ENOSYS, request_with_tos, 0, NULL},
     {"srq: too many elements", PEER, NULL, 0, many_shared_elements, 0, NULL},
     {"list: too long", CONNECTED, NULL, 0, long_list, 0, NULL},
     {"list: no region", CONNECTED, NULL, 0, element_without_region, 0, NULL},
     {"list: too many bytes", CONNECTED, NULL, 0, long_element, 0, NULL},
+    {"post: no kind", CONNECTED, NULL, 0, post_of_no_kind, 0, NULL},
+    {"post: flags", CONNECTED, NULL, 0, post_with_wrong_flags, 0, NULL},
+    {"post: refused", CONNECTED, NULL, 0, refused_post, 0, NULL},
+    {"post: full queue", CONNECTED, NULL, 0, post_into_full_queue, 0, NULL},
+    {"receives: refused", CONNECTED, NULL, 0, refused_receives, 0, NULL},
+    {"receives: full queue", CONNECTED, NULL, 0, receives_into_full_queue, 0, NULL},
+    {"receives: reserved", CONNECTED, NULL, 0, receive_with_reserved, 0, NULL},
+    {"flush: not stated", CONNECTED, NULL, 0, flush_not_stated, 0, NULL},
     {"pack: little room", PEER, NULL, 0, pack_into_little, 0, NULL},
     {"unpack: something else", NOTHING, NULL, 0, unpack_zeros, 0, NULL},
+    {"unpack: another version", NOTHING, NULL, 0, unpack_version, 0, NULL},
     {"unpack: cut", NOTHING, NULL, 0, unpack_cut, 0, NULL},
     {"unpack: short region", NOTHING, NULL, 0, unpack_short_region, 0, NULL},
+    {"unpack: short statement", NOTHING, NULL, 0, unpack_short_statement, 0, NULL},
+    {"unpack: little room", NOTHING, NULL, 0, unpack_into_little, 0, NULL},
     {"batch: refused", CONNECTED, NULL, 0, refused_batch, 0, NULL},
+    {"batch: full queue", CONNECTED, NULL, 0, batch_into_full_queue, 0, NULL},
     {"batch: doorbell", CONNECTED, NULL, 0, batch_without_doorbell, 0, NULL},
     {"batch: full", CONNECTED, NULL, 0, full_batch, 0, NULL},
+    {"batch: too large", CONNECTED, NULL, 0, large_batch, 0, NULL},
     {"batch: no memory", CONNECTED, "malloc", ENOMEM, new_batch, 0, NULL},
 };
 const size_t new_failure_count = LENGTH(new_failures);
