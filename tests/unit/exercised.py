@@ -16,6 +16,8 @@ import sys
 
 PROVIDER_CALL = re.compile(r"\b(?:ibv|rdma)_\w+\(\)")
 ERRNO_SET = re.compile(r"\b(not )?in \{([A-Z0-9, ]+)\}")
+# Only a connection that flushes natively, and in no other way, can be refused so.
+NATIVE_FLUSH_ALONE = "the flush mode is RPMA_FLUSH_MODE_NATIVE &&"
 SAME_ERRNO = {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP"}
 
 
@@ -52,8 +54,8 @@ def wanted(row, native):
 
 
 def is_native(function, operations):
-    """Whether the build does what the function does natively; a batch may hold any operation."""
-    if function == "rpma_batch_post":
+    """Whether the build does what the function does natively; arrays may hold any operation."""
+    if function in ("rpma_batch_post", "rpma_post"):
         return bool(operations)
     return function.removeprefix("rpma_") in operations
 
@@ -107,6 +109,9 @@ def main():
             continue
         key = (row["function"], row["code"], row["condition"])
         native = is_native(row["function"], args.native)
+        if row["condition"].startswith(NATIVE_FLUSH_ALONE) and "flush" not in args.native:
+            elsewhere.append(f"{row['function']} {row['code']}: {row['condition']}")
+            continue
         lacking, native_only = missing(row, notes.get(key, set()), native)
         elsewhere += [f"{row['function']} {row['code']}: {call}" for call in sorted(native_only)]
         for what in lacking:
