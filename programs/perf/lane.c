@@ -117,38 +117,76 @@ bool lane_post_receive(struct lane *lane, uint64_t number) {
         "cannot post a receive");
 }
 
-static struct step step_of(struct lane *lane, size_t place) {
+static bool is_inline(const struct lane *lane) {
+    const struct operation *operation = lane->crew->operation;
+    return lane->crew->plan.size <= lane->crew->plan.inline_size && !operation->is_read &&
+           !operation->is_atomic;
+}
+
+// The operation of a place.
+static struct rpma_work work_of(struct lane *lane, size_t place, int completion) {
     const struct plan *plan = &lane->crew->plan;
-    struct step step = {.conn = lane->link.conn,
-                        .local = lane->crew->mr,
-                        .remote = lane->crew->remote,
-                        .elements = lane->elements,
-                        .element_count = (int)plan->elements,
-                        .offset = lane->base + place * lane_place_size(plan),
-                        .remote_offset =
-                            (lane->index * plan->depth + place) * plan_stride(plan),
-                        .size = plan->size,
-                        .bytes = memory_of(lane) + place * lane_place_size(plan),
-                        .flags = plan->size <= plan->inline_size ? RPMA_F_INLINE : 0,
-                        .context = lane};
-    for (uint64_t i = 0; plan->elements > 1 && i < plan->elements; i++)
+    const size_t at = place * lane_place_size(plan);
+    struct rpma_work work = {
+        .type = lane->crew->operation->type,
+        .flags = completion | (is_inline(lane) ? RPMA_F_INLINE : 0),
+        .op_context = lane,
+        .remote = lane->crew->remote,
+        .remote_offset = (lane->index * plan->depth + place) * plan_stride(plan),
+        .local = {.mr = lane->crew->mr, .offset = lane->base + at, .len = plan->size},
+    };
+    if (lane->crew->operation->is_atomic)
+        memcpy(&work.value, memory_of(lane) + at, sizeof(work.value));
+    if (plan->elements == 1)
+        return work;
+    for (uint64_t i = 0; i < plan->elements; i++)
         lane->elements[i] =
             (struct rpma_sge){.mr = lane->crew->mr,
                               .offset = lane->base + place_of_element(plan, place, i),
                               .len = length_of_element(plan, i)};
-    return step;
+    work.sgl = lane->elements;
+    work.nsge = (uint32_t)plan->elements;
+    return work;
+}
+
+static struct rpma_work flush_of(const struct lane *lane, size_t place,
+                                 enum rpma_flush_type type, int completion) {
+    const struct plan *plan = &lane->crew->plan;
+    return (struct rpma_work){
+        .type = RPMA_WORK_FLUSH,
+        .flags = completion,
+        .op_context = lane,
+        .remote = lane->crew->remote,
+        .remote_offset = (lane->index * plan->depth + place) * plan_stride(plan),
+        .flush_type = type,
+        .flush_len = plan->size,
+    };
+}
+
+// Describes the operation of a place, with its flush if it has one. Returns how many they are.
+static uint32_t describe(struct lane *lane, size_t place, int completion,
+                         struct rpma_work works[2]) {
+    int flush = lane->crew->operation->flush;
+    if (flush == NO_FLUSH) {
+        works[0] = work_of(lane, place, completion);
+        return 1;
+    }
+    works[0] = work_of(lane, place, RPMA_F_COMPLETION_ON_ERROR);
+    works[1] = flush_of(lane, place, (enum rpma_flush_type)flush, completion);
+    return 2;
 }
 
 static bool post(struct lane *lane, size_t place, struct rpma_batch *batch) {
-    const struct plan *plan = &lane->crew->plan;
-    struct step step = step_of(lane, place);
-    step.batch = batch;
-    uint64_t every = plan_signal_every(plan);
+    uint64_t every = plan_signal_every(&lane->crew->plan);
     // Within a prepared batch the number is that of the place, which gives the same answer.
     bool is_signaled = ((batch ? place : lane->posted) + 1) % every == 0;
     int completion = is_signaled ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
-    return succeeds(operation_post(lane->crew->operation, &step, completion), "cannot post %s",
-                    lane->crew->operation->name);
+    struct rpma_work works[2];
+    uint32_t count = describe(lane, place, completion, works);
+    int ret = batch ? 0 : rpma_post(lane->link.conn, works, count, NULL);
+    for (uint32_t i = 0; batch && !ret && i < count; i++)
+        ret = rpma_batch_add(batch, &works[i]);
+    return succeeds(ret, "cannot post %s", lane->crew->operation->name);
 }
 
 static bool fill_batch(struct lane *lane, uint64_t number, struct rpma_batch *batch) {
@@ -209,7 +247,7 @@ bool lane_post(struct lane *lane) {
 }
 
 bool lane_flush(struct lane *lane) {
-    struct step step = step_of(lane, 0);
-    return succeeds(step_flush(&step, RPMA_FLUSH_TYPE_VISIBILITY, RPMA_F_COMPLETION_ALWAYS),
-                    "cannot flush");
+    struct rpma_work flush =
+        flush_of(lane, 0, RPMA_FLUSH_TYPE_VISIBILITY, RPMA_F_COMPLETION_ALWAYS);
+    return succeeds(rpma_post(lane->link.conn, &flush, 1, NULL), "cannot flush");
 }
