@@ -15,8 +15,14 @@
 #include <unistd.h>
 
 static bool make_queue(const struct crew *crew, uint64_t size, struct rpma_cq **cq) {
-    return succeeds(rpma_cq_new(crew->peer, (uint32_t)size, cq),
-                    "cannot make a completion queue of %lu entries", (unsigned long)size);
+    struct rpma_cq_cfg *cfg = NULL;
+    bool is_made =
+        succeeds(rpma_cq_cfg_new(&cfg), "no configuration of a completion queue") &&
+        succeeds(rpma_cq_cfg_set_size(cfg, (uint32_t)size), "no size") &&
+        succeeds(rpma_cq_new(crew->peer, cfg, cq),
+                 "cannot make a completion queue of %lu entries", (unsigned long)size);
+    (void)rpma_cq_cfg_delete(&cfg);
+    return is_made;
 }
 
 static bool make_workers(struct crew *crew, struct queues queues) {
