@@ -35,45 +35,33 @@ static bool say_hello(struct server *server) {
     return control_send(&server->session.control);
 }
 
-// What the device serves natively. A descriptor carries it only together with direct write. So
-// that is set here and states nothing: the client goes by what "hello" was answered with.
-static bool add_served(struct server *server, struct message *out) {
+// Where the memory of the load is, whether writes to it reach persistence, and what the device
+// serves natively.
+static bool add_target(struct server *server, struct message *out) {
+    const struct rpma_mr_local *mr = server->session.crew->mr;
     struct rpma_peer_cfg *cfg = NULL;
-    unsigned char bytes[64];
-    size_t size;
-    bool is_made =
+    unsigned char bytes[UINT8_MAX];
+    struct rpma_conn_private_data packed = {bytes, sizeof(bytes)};
+    bool is_packed =
         succeeds(rpma_peer_cfg_new(&cfg), "no configuration") &&
-        succeeds(rpma_peer_cfg_set_direct_write_to_pmem(cfg, true), "no descriptor") &&
-        succeeds(rpma_peer_cfg_set_native(cfg, server->session.peer), "no statement") &&
-        succeeds(rpma_peer_cfg_get_descriptor_size(cfg, &size), "no descriptor") &&
-        (size <= sizeof(bytes) || fail("a descriptor of %zu bytes", size)) &&
-        succeeds(rpma_peer_cfg_get_descriptor(cfg, bytes), "no descriptor");
-    if (is_made)
-        message_add_bytes(out, "serves", bytes, size);
-    if (cfg)
-        (void)rpma_peer_cfg_delete(&cfg);
-    return is_made;
+        succeeds(rpma_peer_cfg_set_direct_write_to_pmem(cfg, server->options->direct_write),
+                 "no statement") &&
+        succeeds(rpma_conn_private_data_pack(&mr, 1, cfg, NULL, 0, &packed), "no descriptor");
+    if (is_packed)
+        message_add_bytes(out, "target", bytes, packed.len);
+    (void)rpma_peer_cfg_delete(&cfg);
+    return is_packed;
 }
 
 static bool say_ready(struct server *server) {
     struct message *out = &server->session.control.out;
-    unsigned char bytes[256];
-    size_t size;
     message_begin(out, "ready");
     // By it a connection of the load is known for this client's: nobody else may guess it.
     if (getrandom(&server->session_number, sizeof(server->session_number), 0) !=
         sizeof(server->session_number))
         return fail("no random number");
     message_add_number(out, "session", server->session_number);
-    if (!succeeds(rpma_mr_get_descriptor_size(server->session.crew->mr, &size),
-                  "no descriptor"))
-        return false;
-    if (size > sizeof(bytes))
-        return fail("a descriptor of %zu bytes", size);
-    if (!succeeds(rpma_mr_get_descriptor(server->session.crew->mr, bytes), "no descriptor"))
-        return false;
-    message_add_bytes(out, "memory", bytes, size);
-    return add_served(server, out) && control_send(&server->session.control);
+    return add_target(server, out) && control_send(&server->session.control);
 }
 
 static bool make_crew(struct server *server, const struct plan *plan) {

@@ -34,22 +34,18 @@ bool client_ask(struct client *client, const char *word, const char *answer) {
 
 static bool take_target(struct client *client, struct rpma_peer_cfg **peer_cfg) {
     const struct message *ready = &client->session.control.in;
-    unsigned char bytes[256];
+    unsigned char bytes[UINT8_MAX];
     size_t size = sizeof(bytes);
+    uint32_t regions = 1;
     if (!message_get_number(ready, "session", 0, UINT64_MAX, &client->session_number) ||
-        !message_get_bytes(ready, "memory", bytes, &size))
+        !message_get_bytes(ready, "target", bytes, &size))
         return fail("the server does not say where its memory is");
-    if (!succeeds(rpma_mr_remote_from_descriptor(bytes, size, &client->session.crew->remote),
-                  "cannot use the server's memory"))
-        return false;
-    size = sizeof(bytes);
-    if (!message_get_bytes(ready, "serves", bytes, &size))
-        return fail("the server does not say what it serves");
-    return succeeds(rpma_peer_cfg_from_descriptor(bytes, size, peer_cfg),
-                    "cannot use the server's configuration") &&
-           succeeds(
-               rpma_peer_cfg_set_direct_write_to_pmem(*peer_cfg, client->server.direct_write),
-               "cannot use the server's statement");
+    const struct rpma_conn_private_data packed = {bytes, (uint8_t)size};
+    return succeeds(rpma_conn_private_data_unpack(&packed, &client->session.crew->remote,
+                                                  &regions, peer_cfg, NULL, NULL),
+                    "cannot use the server's memory") &&
+           (client->session.crew->remote && *peer_cfg ? true
+                                                      : fail("the server states too little"));
 }
 
 // The server may know why: its word comes by the first connection.

@@ -301,11 +301,13 @@ static void a_file_is_said_to_be_the_clients(void **state) {
 }
 
 #define HELLO "hello\nlibrpma=1\nkernel=1\ndevice=d\nmemory=dram\ndirect-write=0\n"
-// A descriptor of 4096 bytes for every usage, and one of a configuration.
-#define READY                                   \
-    "ready\nsession=7\nmemory=0000010000000000" \
-    "0010000000000000"                          \
-    "4d000000ff\nserves=01\n"
+// Packed: a region of 4096 bytes for every usage, and that nothing is served natively.
+#define READY                               \
+    "ready\nsession=7\ntarget=f50101160200" \
+    "0000010000000000"                      \
+    "0010000000000000"                      \
+    "4d000000ff00"                          \
+    "00a0\n"
 
 // Also while a load runs, of which the server may see nothing.
 static void a_client_speaks_all_the_time(void **state) {
