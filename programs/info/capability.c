@@ -12,25 +12,15 @@
 #define DEVICE_FLUSH (UINT64_C(1) << 38 | UINT64_C(1) << 39)
 #define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
 
-/* A descriptor of a peer configuration looks the same in every release: what the device serves
- * stands in these bits beside direct write to PMem. The header has no other way to ask. */
-#define SERVES_FLUSH 0x02
-#define SERVES_ATOMIC_WRITE 0x04
-
 #define MAX_INLINE 65536U
 
-static unsigned char served_by(const struct rpma_peer *peer) {
+static void ask_served(const struct rpma_peer *peer, bool *flush, bool *atomic_write) {
     struct rpma_peer_cfg *configuration = NULL;
-    unsigned char descriptor[64] = {0};
-    size_t size = 0;
-    bool made = rpma_peer_cfg_new(&configuration) == 0 &&
-                rpma_peer_cfg_set_direct_write_to_pmem(configuration, true) == 0 &&
-                rpma_peer_cfg_set_native(configuration, peer) == 0 &&
-                rpma_peer_cfg_get_descriptor_size(configuration, &size) == 0 &&
-                size <= sizeof(descriptor) &&
-                rpma_peer_cfg_get_descriptor(configuration, descriptor) == 0;
+    bool is_stated;
+    if (rpma_peer_cfg_new(&configuration) == 0 &&
+        rpma_peer_cfg_set_served_by(configuration, peer) == 0)
+        (void)rpma_peer_cfg_get_served(configuration, &is_stated, flush, atomic_write);
     (void)rpma_peer_cfg_delete(&configuration);
-    return made ? descriptor[0] : 0;
 }
 
 /* Why librpma does not do natively what the device has, or that the device lacks it. */
@@ -70,11 +60,11 @@ void add_capabilities(tree *device, struct ibv_context *context, struct rpma_pee
     tree *operations = add_object(device, "operations");
     const uint64_t has = attributes->device_cap_flags_ex;
     const struct ibv_device_attr *limits = &attributes->orig_attr;
-    const unsigned char served = served_by(peer);
+    bool flush = false, atomic_write = false;
     int paging = 0;
-    add_flush(operations, (served & SERVES_FLUSH) != 0, (has & DEVICE_FLUSH) == DEVICE_FLUSH,
-              limits);
-    if ((served & SERVES_ATOMIC_WRITE) != 0)
+    ask_served(peer, &flush, &atomic_write);
+    add_flush(operations, flush, (has & DEVICE_FLUSH) == DEVICE_FLUSH, limits);
+    if (atomic_write)
         add_yes(operations, "native_atomic_write");
     else
         add_not_native(operations, "native_atomic_write", "ATOMIC WRITE",
@@ -146,6 +136,7 @@ void add_device_limits(tree *device, struct ibv_context *context,
     add_inline(found, context);
     add_count(found, "queue_pairs", limits->max_qp);
     add_count(found, "completion_queues", limits->max_cq);
+    add_count(found, "completion_vectors", context->num_comp_vectors);
     add_count(found, "regions", limits->max_mr);
     add_number(found, "region_size", limits->max_mr_size);
 }

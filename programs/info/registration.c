@@ -111,7 +111,7 @@ static void add_remarks(tree *found, const tree *device, bool paged, bool grants
                    "give the network device an MTU of 4,200 or more");
     if (grants_native)
         add_remark(remarks, "the other side has to flush natively, too: state with "
-                            "rpma_peer_cfg_set_native(3) that this side does, and set no "
+                            "rpma_peer_cfg_set_served_by(3) that this side does, and set no "
                             "RPMA_FLUSH=emulated there");
 }
 

@@ -92,6 +92,7 @@ def devices(test):
                           ("srq_size", "max_srq_wr"), ("max_sge", "max_sge"),
                           ("max_read_sge", "max_sge_rd"), ("max_srq_sge", "max_srq_sge"),
                           ("queue_pairs", "max_qp"), ("completion_queues", "max_cq"),
+                          ("completion_vectors", "num_comp_vectors"),
                           ("regions", "max_mr"), ("region_size", "max_mr_size")):
             expect(limits[key], int(wanted[name], 0), name)
         expect("PORT_" + port["state"].upper(), wanted["state"], "state")
