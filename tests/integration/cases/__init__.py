@@ -15,6 +15,7 @@ from . import scale
 from . import examples
 from . import interop
 from . import unlike
+from . import packed
 from . import faults_peer
 from . import faults_data
 from . import lost_peer

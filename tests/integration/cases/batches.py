@@ -2,6 +2,8 @@
 # Copyright 2026, the librpma developers
 """Batches: all operations in one list, their order, and lists that are posted many times."""
 
+import collections
+
 from harness import lab
 from harness.case import case, connect, disconnect, listen, share_region
 from harness.side import ALL_USAGES, LOCAL_USAGES, ON_ERROR, expect
@@ -26,14 +28,14 @@ def prepared(test, size=1 << 20, sge=2, sq=100, queues=100, file=None):
 
 
 def post(side, batch=0):
-    """(code, how many operations the device took) of one post."""
-    side.begin("batch-post", batch=batch)
+    """(code, how many operations the device took) of one post; batch None: of those that are held."""
+    side.begin(*(("post",) if batch is None else ("batch-post",)),
+               **({} if batch is None else {"batch": batch}))
     code, answer = side.take()
     return code, int(answer["posted"])
 
 
-def is_list(verb):
-    return verb.split("-")[0].endswith("v")
+Row = collections.namedtuple("Row", "verb opcode in_pieces")
 
 
 class Kinds:
@@ -43,27 +45,23 @@ class Kinds:
     """
 
     def __init__(self, test):
-        immediate = not lab.lacks(lab.IMMEDIATE_DATA)
         native = test.is_native
-        both = [
-            ("write", "WRITE", True), ("writev", "WRITE", True),
-            ("write-imm", "WRITE", immediate), ("writev-imm", "WRITE", immediate),
-            ("read", "READ", True), ("readv", "READ", True),
-            ("flush", "FLUSH" if native else "READ", True),
-            ("atomic", "ATOMIC_WRITE" if native else "WRITE", True),
-            ("send", "SEND", True), ("sendv", "SEND", True),
-            ("send-imm", "SEND", immediate), ("sendv-imm", "SEND", immediate),
-        ]
-        self.rows = [(verb, opcode) for verb, opcode, possible in both if possible]
-        self.lists_of_one = ("readv",) if lab.PROVIDER == "siw" else ()
+        both = [("write", "WRITE"), ("read", "READ"), ("send", "SEND")]
+        if not lab.lacks(lab.IMMEDIATE_DATA):
+            both += [("write-imm", "WRITE"), ("send-imm", "SEND")]
+        alone = [("flush", "FLUSH" if native else "READ"),
+                 ("atomic", "ATOMIC_WRITE" if native else "WRITE")]
+        self.rows = ([Row(*kind, in_pieces) for kind in both for in_pieces in (False, True)] +
+                     [Row(*kind, False) for kind in alone])
 
-    def arguments(self, place, verb):
+    def arguments(self, place):
         """What the command gets; two elements divide a piece at an odd place."""
+        verb, _, in_pieces = self.rows[place]
         at = place * PIECE
-        parts = {"sgl": f"0:{at}:1001,1:{at + 1001}:{PIECE - 1001}"}
-        whole = {"mr": 0, "off": at, "len": PIECE}
-        local = parts if is_list(verb) else whole
-        if verb in self.lists_of_one:
+        local = {"mr": 0, "off": at, "len": PIECE}
+        if in_pieces:
+            local = {"sgl": f"0:{at}:1001,1:{at + 1001}:{PIECE - 1001}"}
+        if in_pieces and verb == "read" and lab.PROVIDER == "siw":  # reads into one element
             local = {"sgl": f"0:{at}:{PIECE}"}
         remote = {} if verb.startswith("send") else {"rmr": 0, "roff": at}
         if verb == "flush":
@@ -77,28 +75,28 @@ class Kinds:
         for side, regions in ((server, 1), (client, 2)):
             for number in range(regions):
                 side("set", mr=number, len=PIECE * (len(self.rows) + 1), byte=AROUND)
-        for place, (verb, _) in enumerate(self.rows):
-            side = server if verb.startswith("read") else client
-            self.in_parts(side, "fill", place, verb, seed)
+        for place, row in enumerate(self.rows):
+            side = server if row.verb == "read" else client
+            self.in_parts(side, "fill", place, seed)
 
-    def in_parts(self, side, command, place, verb, seed):
-        """Fills or checks a piece; the second part of a list at the client is in region 1."""
+    def in_parts(self, side, command, place, seed):
+        """Fills or checks a piece; the second part of two at the client is in region 1."""
         at, split = place * PIECE, 1001
-        two = is_list(verb) and verb not in self.lists_of_one
-        region = 1 if two and side.name == "client" else 0
+        in_two = "," in self.arguments(place).get("sgl", "")
+        region = 1 if in_two and side.name == "client" else 0
         side(command, mr=0, off=at, len=split, seed=seed + place)
         side(command, mr=region, off=at + split, len=PIECE - split, seed=seed + 100 + place)
 
     def receive(self, server):
         """In the order of the operations: what needs a receive gets one of its place."""
-        for place, (verb, _) in enumerate(self.rows):
+        for place, (verb, _, _) in enumerate(self.rows):
             if verb.startswith("send"):
                 server("recv", mr=0, off=place * PIECE, len=PIECE, ctx=place)
             elif verb.endswith("-imm"):
                 server("recv", ctx=place)
 
     def check(self, server, client, seed):
-        for place, (verb, _) in enumerate(self.rows):
+        for place, (verb, _, _) in enumerate(self.rows):
             at = place * PIECE
             if verb == "atomic":
                 expect(server("bytes", off=at, len=8)["bytes"], FLAG, "atomic write")
@@ -106,37 +104,73 @@ class Kinds:
             elif verb == "flush":
                 server("check-set", off=at, len=PIECE, byte=AROUND)
             else:
-                self.in_parts(client if verb.startswith("read") else server, "check", place,
-                              verb, seed)
+                self.in_parts(client if verb == "read" else server, "check", place, seed)
         server("check-set", off=len(self.rows) * PIECE, len=PIECE, byte=AROUND)
 
 
-@case("batches", "every kind of operation in one, posted {times} times",
-      [{"times": 3}])
-def all_kinds(test, times):
+@case("batches", "every kind of operation in one {array}, posted {times} times",
+      [{"array": "batch", "times": 3}, {"array": "array", "times": 3}])
+def all_kinds(test, array, times):
     """Each completes once, in order, as what it is; the data are compared byte by byte."""
     server, client = prepared(test)
     kinds = Kinds(test)
-    client("batch-new", ops=len(kinds.rows))
-    for place, (verb, _) in enumerate(kinds.rows):
-        client(verb, batch=0, ctx=place, imm=1000 + place, **kinds.arguments(place, verb))
-    client.refuses("RPMA_E_INVAL", "write", batch=0, mr=0, rmr=0, len=8)  # it is full
-    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")  # adding touches no device
+
+    def add(**way):
+        for place, row in enumerate(kinds.rows):
+            client(row.verb, ctx=place, imm=1000 + place, **kinds.arguments(place), **way)
+
+    if array == "batch":
+        client("batch-new", ops=len(kinds.rows))
+        add(batch=0)
+        expect(client("batch-size"), {"size": str(len(kinds.rows)), "room": "0"}, "batch")
+        client.refuses("RPMA_E_INVAL", "write", batch=0, mr=0, rmr=0, len=8)  # it is full
+        client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")  # adding touches no device
     for seed in range(times):
+        if array == "array":
+            add(way="hold")
         kinds.prepare(server, client, 1000 * seed)
         kinds.receive(server)
-        expect(client("batch-post")["posted"], str(len(kinds.rows)), "operations posted")
+        expect(post(client, 0 if array == "batch" else None), ("ok", len(kinds.rows)), "post")
         found = client.completions(len(kinds.rows))
         expect([(one.ctx, one.opcode) for one in found],
-               [(place, opcode) for place, (_, opcode) in enumerate(kinds.rows)], "completions")
-        wanted = [(place, 1000 + place if verb.endswith("imm") else 0)
-                  for place, (verb, _) in enumerate(kinds.rows) if "send" in verb or "imm" in verb]
+               [(place, row.opcode) for place, row in enumerate(kinds.rows)], "completions")
+        wanted = [(place, 1000 + place if row.verb.endswith("imm") else 0)
+                  for place, row in enumerate(kinds.rows) if "send" in row.verb or "imm" in row.verb]
         received = server.completions(len(wanted))
         expect([(one.ctx, one.imm) for one in received], wanted, "receives")
         kinds.check(server, client, 1000 * seed)
     for side in (server, client):
         side.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
-    client("batch-delete")
+    disconnect(client, server)
+
+
+@case("batches", "an operation is replaced: the others stay, and the list is posted anew")
+def replaced(test):
+    """rpma_batch_set() of a write, then of a flush in its place, which may be native, and back."""
+    server, client = prepared(test)
+    flush = "FLUSH" if test.is_native else "READ"
+    server("set", len=4 * PIECE, byte=AROUND)
+    client("batch-new", ops=2)
+    for place in (0, 1):
+        client("fill", off=place * PIECE, len=PIECE, seed=place)
+        client("write", batch=0, mr=0, off=place * PIECE, rmr=0, roff=place * PIECE, len=PIECE,
+               ctx=place)
+    steps = (("write", {"mr": 0, "roff": 2 * PIECE}, "WRITE"),
+             ("flush", {"roff": 0, "persistent": 0}, flush),
+             ("write", {"mr": 0, "roff": 3 * PIECE}, "WRITE"))
+    for number, (verb, values, opcode) in enumerate(steps, 5):
+        expect(post(client), ("ok", 2), "post")
+        client.completions(2)
+        client(verb, batch=0, index=0, rmr=0, len=PIECE, ctx=number, **values)
+        client.refuses("RPMA_E_INVAL", "write", batch=0, index=0, mr=0, rmr=0, len=8, flags=4)
+        client.refuses("RPMA_E_INVAL", "write", batch=0, index=2, mr=0, rmr=0, len=8)
+        expect(post(client), ("ok", 2), "post")
+        expect([(one.ctx, one.opcode) for one in client.completions(2)],
+               [(number, opcode), (1, "WRITE")], "completions")
+    client("flush", rmr=0, len=8, persistent=0)
+    client.completion()
+    for place, seed in enumerate((0, 1, 0, 0)):
+        server("check", off=place * PIECE, len=PIECE, seed=seed)
     disconnect(client, server)
 
 
@@ -167,7 +201,7 @@ def versions_follow(test, versions, length):
     first = length // 3 + 1
     client("batch-new", ops=4)
     mine = f"0:64:{first},1:8:{length - first}"
-    client("writev", batch=0, sgl=mine, rmr=0, roff=64, flags=ON_ERROR)
+    client("write", batch=0, sgl=mine, rmr=0, roff=64, flags=ON_ERROR)
     client("flush", batch=0, rmr=0, roff=64, len=length, persistent=0, flags=ON_ERROR)
     client("atomic", batch=0, rmr=0, roff=0, bytes=FLAG, flags=ON_ERROR)
     client("flush", batch=0, rmr=0, roff=0, len=8, persistent=0)
@@ -204,7 +238,7 @@ def added_later(test):
     expect(client.completion().ctx, 9, "op_context")
     client.refuses("RPMA_E_INVAL", "batch-new", batch=1, ops=0)
     client.refuses("RPMA_E_INVAL", "atomic", batch=0, rmr=0, roff=4, bytes=FLAG)
-    client.refuses("RPMA_E_INVAL", "writev", batch=0, sgl="0:0:1,0:0:1,0:0:1", rmr=0)
+    client.refuses("RPMA_E_INVAL", "write", batch=0, sgl="0:0:1,0:0:1,0:0:1", rmr=0)
     expect(client("batch-post")["posted"], "1", "a refused operation leaves it as it was")
     client.completion()
     disconnect(client, server)
@@ -222,7 +256,7 @@ def two_threads(test, rounds):
     for number in range(threads):
         client("batch-new", batch=number, ops=6)
         at = {"batch": number, "rmr": 0, "roff": number * share, "flags": ON_ERROR}
-        client("writev", sgl=f"{number}:0:1000,{number}:1000:{length - 1000}", **at)
+        client("write", sgl=f"{number}:0:1000,{number}:1000:{length - 1000}", **at)
         if number == 0:  # the other thread's list has nothing that is native
             client("flush", **at, len=length, persistent=0)
             client("atomic", **{**at, "roff": number * share + 4096}, bytes=FLAG)

@@ -81,7 +81,7 @@ def deleted_waiting(test):
     client("batch-new", ops=5)
     client("send", batch=0, mr=0, len=8, ctx=0)
     client("write", batch=0, mr=0, rmr=0, roff=PIECE, len=PIECE, ctx=1)
-    client("writev", batch=0, sgl=f"0:0:8,0:8:{PIECE - 8}", rmr=0, roff=2 * PIECE, ctx=2)
+    client("write", batch=0, sgl=f"0:0:8,0:8:{PIECE - 8}", rmr=0, roff=2 * PIECE, ctx=2)
     count = 3
     if not test.is_native:
         client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=3)

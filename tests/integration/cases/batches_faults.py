@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Batches that the device does not take whole."""
+"""Batches and arrays that the device does not take whole."""
 
 from harness import lab
 from harness.case import case, disconnect
@@ -12,10 +12,15 @@ SLOT = 64
 QUEUE = 4  # elements of the send queue that the library is asked for
 
 
-def add_messages(client, count, first=0):
+def add_messages(client, count, first=0, batch=0):
+    """To a batch, or, with None, to the array."""
     for number in range(first, first + count):
         client("fill", off=number * SLOT, len=SLOT, seed=number)
-        client("send", batch=0, mr=0, off=number * SLOT, len=SLOT, ctx=number)
+        client("send", **where(batch), mr=0, off=number * SLOT, len=SLOT, ctx=number)
+
+
+def where(batch):
+    return {"way": "hold"} if batch is None else {"batch": batch}
 
 
 def heard_once(server, count, first=0):
@@ -27,7 +32,7 @@ def heard_once(server, count, first=0):
     server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
 
 
-def posted_in_parts(client, count):
+def posted_in_parts(client, count, batch=0):
     """
     Posts until the device has all; completions make room. The sizes of the parts. A device may
     complete what is behind a flush before it.
@@ -35,10 +40,10 @@ def posted_in_parts(client, count):
     parts = []
     done = []
     while sum(parts) < count:
-        code, posted = post(client)
+        code, posted = post(client, batch)
         rest = count - sum(parts)
         expect(posted <= rest, True, f"{posted} of {rest} operations")
-        expect(code, "ok" if posted == rest else "RPMA_E_PROVIDER", f"post of {posted}")
+        expect(code, "ok" if posted == rest else "RPMA_E_AGAIN", f"post of {posted}")
         parts.append(posted)
         if posted:
             done += client.completions(posted)
@@ -48,6 +53,68 @@ def posted_in_parts(client, count):
     expect(contexts, list(range(count)), "completions")
     client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
     return parts
+
+
+@case("batches", "a send queue of {queue}, an array of {count} messages: the device takes a part, "
+      "the next call goes on, every message arrives once", [{"queue": QUEUE, "count": 60}])
+def full_queue_array(test, queue, count):
+    server, client = prepared(test, sq=queue)
+    server("recv", mr=0, len=SLOT, count=count)
+    add_messages(client, count, batch=None)
+    parts = posted_in_parts(client, count, batch=None)
+    expect(queue <= parts[0] < count, True, f"the first post took {parts[0]}")
+    heard_once(server, count)
+    nobody_complains(test)
+    disconnect(client, server)
+
+
+def nobody_complains(test):
+    """A full queue is an answer, no failure."""
+    expect([line for line in test.said().splitlines() if "ERROR" in line], [], "errors in the log")
+
+
+@case("batches", "an array of {count} with flushes, a send queue of {queue}: in parts, of "
+      "{most} operations each where flush is native", [{"count": 120, "queue": 32, "most": 16}])
+def full_queue_array_with_flushes(test, count, queue, most):
+    """Nothing is refused as a whole that the queue has room for."""
+    server, client = prepared(test, sq=queue, queues=150)
+    server("recv", mr=0, len=SLOT, count=count)
+    for number in range(count):
+        if number % 8 == 5:
+            client("flush", way="hold", rmr=0, len=8, persistent=0, ctx=number)
+        else:
+            add_messages(client, 1, number, batch=None)
+    parts = posted_in_parts(client, count, batch=None)
+    expect(len(parts) > 1, True, f"parts: {parts}")
+    if test.is_native:
+        expect([part % most for part in parts[:-1]], [0] * (len(parts) - 1), f"parts: {parts}")
+    server.completions(count - count // 8, busy=1)
+    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    disconnect(client, server)
+
+
+@case("batches", "an operation of an array that is not valid: those before it are posted, and none "
+      "behind it")
+def not_valid(test):
+    server, client = prepared(test)
+    server("set", len=4 * SLOT, byte=0)
+    for number in range(4):
+        client("write", way="hold", mr=0, rmr=0, roff=number * SLOT, len=SLOT, ctx=number,
+               flags=3 if number != 2 else 0)
+    client("fill", len=SLOT, seed=1)
+    for posted in (2, 0):  # also when it is the first
+        expect(post(client, None), ("RPMA_E_INVAL", posted), "post")
+    expect([one.ctx for one in client.completions(2)], [0, 1], "completions")
+    client("flush", rmr=0, len=8, persistent=0)
+    client.completion()
+    for number in (0, 1):
+        server("check", off=number * SLOT, len=SLOT, seed=1)
+    server("check-set", off=2 * SLOT, len=2 * SLOT, byte=0)
+    said = test.said()
+    expect((said.count("work[2]: "), said.count("work[0]: ")), (1, 1), "elements in the log")
+    client("post", forget=1)
+    expect(post(client, None), ("ok", 0), "post of nothing")
+    disconnect(client, server)
 
 
 @case("batches", "a send queue of {queue}, {count} messages: the device takes a part, the next "
@@ -79,7 +146,7 @@ def added_to_part(test):
     client("batch-new", ops=count)
     add_messages(client, count // 2)
     code, posted = post(client)
-    expect((code, QUEUE <= posted < count // 2), ("RPMA_E_PROVIDER", True), f"took {posted}")
+    expect((code, QUEUE <= posted < count // 2), ("RPMA_E_AGAIN", True), f"took {posted}")
     add_messages(client, count // 2, first=count // 2)
     done = client.completions(posted)
     while posted < count:
@@ -127,7 +194,7 @@ def full_queue_with_flush(test, count, queue):
         disconnect(client, server)
         return
     for _ in range(2):
-        expect(post(client), ("RPMA_E_PROVIDER", 0), "post of more than the queue has room for")
+        expect(post(client), ("RPMA_E_AGAIN", 0), "post of more than the queue has room for")
     client.refuses("ERR_TIMEOUT", "wc", timeout=200)
     server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
     client("batch-reset")
@@ -157,7 +224,7 @@ def occupied_queue(test):
     client("batch-new", ops=QUEUE)
     add_with_flush(client, QUEUE)
     for _ in range(2):
-        expect(post(client), ("RPMA_E_PROVIDER", 0), "post to a full queue")
+        expect(post(client), ("RPMA_E_AGAIN", 0), "post to a full queue")
     server("recv", mr=0, off=0, len=SLOT, count=waiting, ctx=1000)
     client.completions(waiting)
     server.completions(waiting)

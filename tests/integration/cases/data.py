@@ -28,54 +28,70 @@ def arrived(target, length, seed):
     untouched_around(target, length)
 
 
-@case("data", "read of {sizes} bytes", [{"sizes": NAMED_SIZES}])
-def read(test, sizes):
+# The function of the operation, which every release has; rpma_post(); rpma_batch_add().
+WAYS = [{"way": way, "sizes": NAMED_SIZES} for way in ("call", "post", "batch")]
+
+
+def perform(side, way, verb, **values):
+    """One operation, which is posted."""
+    if way != "batch":
+        side(verb, way=way, **values)
+        return
+    side("batch-new", ops=1)
+    side(verb, batch=0, **values)
+    expect(side("batch-post")["posted"], "1", "operations posted")
+    side("batch-delete")
+
+
+@case("data", "{way}: read of {sizes} bytes", WAYS)
+def read(test, way, sizes):
     server, client = connected(test, ROOM)
     for seed, length in enumerate(SIZES):
         prepare(server, client, length, seed)
-        client("read", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, ctx=length)
+        perform(client, way, "read", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, ctx=length)
         expect(client.completion(opcode="READ").ctx, length, "op_context")
         arrived(client, length, seed)
-    client("read")  # the form without regions
+    perform(client, way, "read")  # the form without regions
     client.completion(opcode="READ")
     disconnect(client, server)
 
 
-@case("data", "write of {sizes} bytes", [{"sizes": NAMED_SIZES}])
-def write(test, sizes):
+@case("data", "{way}: write of {sizes} bytes", WAYS)
+def write(test, way, sizes):
     server, client = connected(test, ROOM)
     for seed, length in enumerate(SIZES):
         prepare(client, server, length, seed)
-        client("write", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, ctx=length)
+        perform(client, way, "write", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, ctx=length)
         expect(client.completion(opcode="WRITE").ctx, length, "op_context")
         arrived(server, length, seed)
-    client("write")
+    perform(client, way, "write")
     client.completion(opcode="WRITE")
     disconnect(client, server)
 
 
-@case("data", "write with immediate data of {sizes} bytes", [{"sizes": NAMED_SIZES}],
+@case("data", "{way}: write with immediate data of {sizes} bytes", WAYS,
       needs=(lab.IMMEDIATE_DATA,))
-def write_with_imm(test, sizes):
+def write_with_imm(test, way, sizes):
     server, client = connected(test, ROOM)
     for seed, length in enumerate(SIZES):
         prepare(client, server, length, seed)
         server("recv", ctx=seed)
-        client("write-imm", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, imm=seed + 1)
+        perform(client, way, "write-imm", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length,
+                imm=seed + 1)
         client.completion(opcode="WRITE")
         found = server.completion(opcode="RECV_WITH_IMM")
         expect((found.ctx, found.imm, found.len), (seed, seed + 1, length), "receive")
         arrived(server, length, seed)
     server("recv", ctx=99)
-    client("write-imm", imm=0xffffffff)
+    perform(client, way, "write-imm", imm=0xffffffff)
     client.completion(opcode="WRITE")
     expect(server.completion(opcode="RECV_WITH_IMM").imm, 0xffffffff, "immediate data")
     disconnect(client, server)
 
 
-@case("data", "{verb} of {sizes} bytes",
-      [{"verb": "send", "sizes": NAMED_SIZES}, {"verb": "send-imm", "sizes": NAMED_SIZES}])
-def messages(test, verb, sizes):
+@case("data", "{way}: {verb} of {sizes} bytes",
+      [{"verb": verb, **row} for verb in ("send", "send-imm") for row in WAYS])
+def messages(test, way, verb, sizes):
     if verb == "send-imm":
         lab.need_feature(lab.IMMEDIATE_DATA)
     server, client = connected(test, ROOM)
@@ -83,7 +99,7 @@ def messages(test, verb, sizes):
     for seed, length in enumerate(SIZES):
         prepare(client, server, length, seed)
         server("recv", mr=0, off=GUARD, len=length, ctx=seed)
-        client(verb, mr=0, off=GUARD, len=length, imm=imm)
+        perform(client, way, verb, mr=0, off=GUARD, len=length, imm=imm)
         client.completion(opcode="SEND")
         found = server.completion(opcode="RECV")
         expect((found.ctx, found.imm, found.len), (seed, imm, length), "receive")
@@ -92,7 +108,7 @@ def messages(test, verb, sizes):
         disconnect(client, server)
         return
     server("recv", ctx=98)  # both without a region
-    client(verb, imm=imm)
+    perform(client, way, verb, imm=imm)
     client.completion(opcode="SEND")
     found = server.completion(opcode="RECV")
     expect((found.ctx, found.imm, found.len), (98, imm, 0), "empty receive")
@@ -116,13 +132,14 @@ def too_long(test):
     server("check-set", off=8, len=GUARD - 8, byte=AROUND)
 
 
-@case("data", "atomic writes, several in a row, one at a place that is not aligned")
-def atomic_writes(test):
+@case("data", "{way}: atomic writes, several in a row, one at a place that is not aligned",
+      [{"way": row["way"]} for row in WAYS])
+def atomic_writes(test, way):
     server, client = connected(test, ROOM)
     native = "ATOMIC_WRITE" if test.is_native else "WRITE"
     server("set", len=64, byte=0)
     for number in range(1, 6):
-        client("atomic", rmr=0, roff=16, bytes=f"{number:02x}" * 8, ctx=number)
+        perform(client, way, "atomic", rmr=0, roff=16, bytes=f"{number:02x}" * 8, ctx=number)
         expect(client.completion(opcode=native).ctx, number, "op_context")
         expect(server("bytes", off=8, len=24)["bytes"],
                "00" * 8 + f"{number:02x}" * 8 + "00" * 8, "memory")
@@ -130,7 +147,7 @@ def atomic_writes(test):
     server("memory", mr=1, size=4096)
     descriptor = server("reg", mr=1, off=4, len=1024, usage=ALL_USAGES)["desc"]
     client("remote", rmr=1, desc=descriptor)
-    client("atomic", rmr=1, roff=8, bytes="ab" * 8)
+    perform(client, way, "atomic", rmr=1, roff=8, bytes="ab" * 8)
     client.completion(opcode="WRITE")
     expect(server("bytes", mr=1, off=12, len=8)["bytes"], "ab" * 8, "memory")
     disconnect(client, server)
@@ -149,19 +166,19 @@ def place(kind):
 KINDS = ("DRAM", "FS-DAX", "device DAX")
 
 
-@case("flush", "visibility on {kind}, {sizes} bytes",
-      [{"kind": kind, "sizes": NAMED_SIZES} for kind in KINDS])
-def visibility(test, kind, sizes):
-    flushes(test, kind, persistent=0)
+@case("flush", "{way}: visibility on {kind}, {sizes} bytes",
+      [{"kind": kind, **row} for kind in KINDS for row in WAYS])
+def visibility(test, kind, way, sizes):
+    flushes(test, kind, way, persistent=0)
 
 
-@case("flush", "persistence on {kind}, {sizes} bytes",
-      [{"kind": kind, "sizes": NAMED_SIZES} for kind in KINDS[1:]])
-def persistence(test, kind, sizes):
-    flushes(test, kind, persistent=1)
+@case("flush", "{way}: persistence on {kind}, {sizes} bytes",
+      [{"kind": kind, **row} for kind in KINDS[1:] for row in WAYS])
+def persistence(test, kind, way, sizes):
+    flushes(test, kind, way, persistent=1)
 
 
-def flushes(test, kind, persistent):
+def flushes(test, kind, way, persistent):
     """Writes and flushes back to back: only the flush completes."""
     server, client = test.peers()
     size = 4 << 20
@@ -173,7 +190,8 @@ def flushes(test, kind, persistent):
     for seed, length in enumerate(SIZES):
         prepare(client, server, length, seed)
         client("write", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, flags=1)
-        client("flush", rmr=0, roff=GUARD, len=length, persistent=persistent, ctx=length)
+        perform(client, way, "flush", rmr=0, roff=GUARD, len=length, persistent=persistent,
+                ctx=length)
         expect(client.completion(opcode=opcode).ctx, length, "op_context")
         arrived(server, length, seed)
     disconnect(client, server)

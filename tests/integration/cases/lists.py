@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Operations on memory lists: every operation, from one element to more than the device has."""
+"""Operations of several pieces: every operation, from one piece to more than the device has."""
 
 from harness import lab
 from harness.case import (PORT, case, connect, connected, disconnect, listen, share_region)
@@ -51,9 +51,9 @@ def says(test, *words):
 
 
 @case("lists", "{verb} of 0, 1, 2 and all elements that the device has, and one more",
-      [{"verb": "writev"}, {"verb": "writev-imm"}])
+      [{"verb": "write"}, {"verb": "write-imm"}])
 def write(test, verb):
-    imm = verb == "writev-imm"
+    imm = verb == "write-imm"
     if imm:
         lab.need_feature(lab.IMMEDIATE_DATA)
     server, client = prepared(test)
@@ -74,11 +74,11 @@ def write(test, verb):
             has_arrived(client)
         elements.check_in_a_row(server, GUARD + 3, 100 * seed)
     refused(client, most, verb, rmr=0)
-    says(test, f"nsge is {most + 1}, at most {most} elements")
+    says(test, f"nsge is {most + 1}, at most {most} pieces are possible")
     disconnect(client, server)
 
 
-@case("lists", "readv into 0, 1, 2 and all elements that the device has, and one more")
+@case("lists", "read into 0, 1, 2 and all elements that the device has, and one more")
 def read(test):
     """iWARP reads into one element: the answer of a read has one place."""
     server, client = prepared(test)
@@ -89,22 +89,22 @@ def read(test):
         elements = Elements(count, room=most)
         blank(client)
         elements.fill_in_a_row(server, GUARD + 3, 100 * seed)
-        client("readv", **elements.sgl, rmr=0, roff=GUARD + 3, ctx=count)
+        client("read", **elements.sgl, rmr=0, roff=GUARD + 3, ctx=count)
         expect(client.completion(opcode="READ").ctx, count, "op_context")
         elements.check(client, 100 * seed)
-    refused(client, most, "readv", rmr=0)
-    says(test, f"nsge is {most + 1}, at most {most} elements")
+    refused(client, most, "read", rmr=0)
+    says(test, f"nsge is {most + 1}, at most {most} pieces are possible")
     disconnect(client, server)
 
 
-RECEIVE = {"its own queue": "recvv", "a shared receive queue": "srq-recvv"}
+RECEIVE = {"its own queue": "recv", "a shared receive queue": "srq-recv"}
 
 
 @case("lists", "{verb} of 0, 1, 2 and all elements that the device has into as many of {queue}",
-      [{"verb": verb, "queue": queue} for verb in ("sendv", "sendv-imm") for queue in RECEIVE])
+      [{"verb": verb, "queue": queue} for verb in ("send", "send-imm") for queue in RECEIVE])
 def message(test, verb, queue):
     """What arrives is scattered over elements that do not begin where those that were sent did."""
-    imm = 0x80000001 if verb == "sendv-imm" else 0
+    imm = 0x80000001 if verb == "send-imm" else 0
     if imm:
         lab.need_feature(lab.IMMEDIATE_DATA)
     server, client = test.peers()
@@ -153,7 +153,7 @@ def short_message(test):
     elements.fill_in_a_row(client, GUARD, 1)
     for received in (1, 4096, 4097, 4100, 4105):
         blank(server)
-        server("recvv", **elements.sgl)
+        server("recv", **elements.sgl)
         client("send", mr=0, off=GUARD, len=received)
         client.completion(opcode="SEND")
         expect(server.completion(opcode="RECV").len, received, "length")
@@ -173,11 +173,11 @@ def early_receive(test):
         blank(side)
     listen(server)
     client("req-new", addr=server.address, port=PORT, cfg=0)
-    client("req-recvv", **elements.sgl, ctx=1)
-    client.refuses("RPMA_E_INVAL", "req-recvv", **Elements(4).sgl)
+    client("req-recv", **elements.sgl, ctx=1)
+    client.refuses("RPMA_E_INVAL", "req-recv", **Elements(4).sgl)
     client("connect")
     server("next-req", cfg=0)
-    server("req-recvv", **elements.sgl, ctx=2)
+    server("req-recv", **elements.sgl, ctx=2)
     server("connect")
     client.event("ESTABLISHED")
     server.event("ESTABLISHED")
@@ -195,14 +195,14 @@ def empty_elements(test):
     server, client = prepared(test)
     blank(server, client)
     nothing = "-:0:0,1:64:0"
-    client("writev", sgl=nothing, rmr=0, roff=GUARD, ctx=1)
+    client("write", sgl=nothing, rmr=0, roff=GUARD, ctx=1)
     expect(client.completion(opcode="WRITE").ctx, 1, "op_context")
-    client("readv", sgl="1:64:0", rmr=0, roff=GUARD, ctx=2)
+    client("read", sgl="1:64:0", rmr=0, roff=GUARD, ctx=2)
     expect(client.completion(opcode="READ").ctx, 2, "op_context")
-    client("writev", ctx=3)  # no list and no remote region
+    client("write", way="post", ctx=3)  # no piece and no remote region
     expect(client.completion(opcode="WRITE").ctx, 3, "op_context")
     server("recv", mr=0, len=8)
-    client("sendv", sgl=nothing, ctx=4)
+    client("send", sgl=nothing, ctx=4)
     expect(client.completion(opcode="SEND").ctx, 4, "op_context")
     expect(server.completion(opcode="RECV").len, 0, "length")
     for side in (server, client):
@@ -234,14 +234,14 @@ def too_many(test):
 def default(test):
     server, client = connected(test)
     client("fill", len=64, seed=1)
-    client("writev", sgl="0:0:64", rmr=0, roff=64)
+    client("write", sgl="0:0:64", rmr=0, roff=64)
     client.completion(opcode="WRITE")
     has_arrived(client)
-    refused(client, 1, "writev", rmr=0)
-    client.refuses("RPMA_E_INVAL", "writev", sgl="0:0:64", nsge=-1, rmr=0)
-    client.refuses("RPMA_E_INVAL", "writev", nsge=1, rmr=0)
-    client.refuses("RPMA_E_INVAL", "writev", sgl="0:0:64")
-    client.refuses("RPMA_E_INVAL", "writev", sgl="-:8:0", rmr=0)
+    refused(client, 1, "write", rmr=0)
+    client.refuses("RPMA_E_INVAL", "write", sgl="0:0:64", nsge=0, rmr=0)
+    client.refuses("RPMA_E_INVAL", "write", nsge=1, rmr=0)
+    client.refuses("RPMA_E_INVAL", "write", sgl="0:0:64")
+    client.refuses("RPMA_E_INVAL", "write", sgl="-:8:0", rmr=0)
     client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
     server("check", off=64, len=64, seed=1)
     disconnect(client, server)

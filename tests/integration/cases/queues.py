@@ -56,6 +56,66 @@ def full_send_queue(test):
     disconnect(client, server)
 
 
+@case("queues", "many receives at once, {queue}: those that it takes are exact, and get a message "
+      "each", [{"queue": "recv"}, {"queue": "req-recv"}, {"queue": "srq-recv"}])
+def many_receives(test, queue):
+    """More than the queue has room for; then one that is not valid, behind one that is."""
+    count, length = 200, 64
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    shared = {"srq": 0} if queue == "srq-recv" else {}
+    if shared:
+        server("srq", rq=4, rcq=0)
+    server("cfg", cq=500, rq=4, **shared)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-req", cfg=0)
+    if queue == "recv":
+        server("connect")
+    server.begin(queue, way="many", mr=0, len=length, count=count)
+    code, answer = server.take()
+    taken = int(answer["posted"])
+    expect((code, 4 <= taken < count), ("RPMA_E_AGAIN", True), f"post of {count}, took {taken}")
+    if queue != "recv":
+        server("connect")
+    for side in (server, client):
+        side.event("ESTABLISHED")
+    for number in range(taken):
+        client("fill", len=length, seed=number)
+        client("send", mr=0, len=length)
+        client.completion(opcode="SEND")
+    expect([found.ctx for found in server.completions(taken)], list(range(taken)), "receives")
+    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    for number in range(taken):
+        server("check", off=number * length, len=length, seed=number)
+    expect([line for line in test.said().splitlines() if "ERROR" in line], [], "errors in the log")
+    if queue == "recv":
+        expect(server("recv", way="many", count=0)["posted"], "0", "receives of none")
+        server.refuses("RPMA_E_INVAL", "recv", way="many", sgl="-:8:0", count=2)
+    disconnect(client, server)
+
+
+@case("queues", "a queue of any completion vector of the device, and of none behind them")
+def vectors(test):
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    most = int(client("device-limits")["vectors"])
+    for number, vector in enumerate(sorted({0, most - 1})):
+        client("lend", lent=number, size=10, vector=vector)
+        client("cfg", cfg=number, lent=number)
+        connect(server, client, number=number, client_cfg=number)
+        client("write", conn=number, mr=0, rmr=0, len=8)
+        client("cq-wait", queue="lent", lent=number)
+        client.completion(opcode="WRITE", conn=number, queue="lent", lent=number)
+    client.refuses("RPMA_E_INVAL", "lend", lent=5, size=10, vector=most)
+    expect(f"cfg asks for completion vector {most}, and {client.device} has {most}," in test.said(),
+           True, "both numbers in the log")
+    for number in range(len({0, most - 1})):
+        disconnect(client, server, number)
+
+
 def combinations():
     for rcq in (0, 10):
         for shared in (0, 1):

@@ -33,7 +33,7 @@ class Elements:
 
     @property
     def sgl(self):
-        return {"sgl": ",".join(self.text)} if self.text else {}
+        return {"sgl": ",".join(self.text) or "-:0:0"}
 
     @property
     def length(self):

@@ -31,6 +31,13 @@ static int do_batch_post(const struct args *args) {
     return ret;
 }
 
+static int do_batch_size(const struct args *args) {
+    uint32_t size = UINT32_MAX, room = UINT32_MAX;
+    int ret = rpma_batch_get_size(the_batch(args), &size, &room);
+    reply("size=%u room=%u", size, room);
+    return ret;
+}
+
 static int do_batch_reset(const struct args *args) {
     return rpma_batch_reset(the_batch(args));
 }
@@ -147,6 +154,7 @@ static int do_follow(const struct args *args) {
 const struct command batch_commands[] = {
     {"batch-new", do_batch_new},
     {"batch-post", do_batch_post},
+    {"batch-size", do_batch_size},
     {"batch-reset", do_batch_reset},
     {"batch-delete", do_batch_delete},
     {"publish", do_publish},

@@ -3,6 +3,7 @@
 
 // connect.c -- commands for endpoints, requests and the life of connections
 
+#include <netdb.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,10 +77,16 @@ static int do_req_new(const struct args *args) {
                              the_cfg(args), the_req(args));
 }
 
-static int do_req_recv(const struct args *args) {
-    return rpma_conn_req_recv(*the_req(args), world.mr[arg_slot(args, "mr", MAX_REGIONS)],
-                              arg_number_or(args, "off", 0), arg_number(args, "len"),
-                              (const void *)(uintptr_t)arg_number_or(args, "ctx", 0));
+/* Of the other side of a request. */
+static int do_peer_addr(const struct args *args) {
+    struct sockaddr_storage addr;
+    char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
+    int ret = rpma_conn_req_get_peer_addr(the_request(args), &addr);
+    if (ret == 0 && getnameinfo((struct sockaddr *)&addr, sizeof(addr), host, sizeof(host),
+                                port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        ret = ERR_SYSTEM;
+    reply("addr=%s port=%s", host, port);
+    return ret;
 }
 
 static int do_req_delete(const struct args *args) {
@@ -122,21 +129,19 @@ static int do_pdata(const struct args *args) {
     return ret;
 }
 
-/* Makes the remote region that the other side packed. */
-static int do_unpack(const struct args *args) {
-    struct rpma_conn_private_data pdata = {NULL, 0};
-    int ret = rpma_conn_get_private_data(the_conn(args), &pdata);
-    if (ret == 0)
-        ret = rpma_conn_private_data_unpack(
-            &pdata, &world.remote[arg_slot(args, "rmr", MAX_REGIONS)], NULL, NULL);
-    return ret;
-}
-
 static int do_qp(const struct args *args) {
     uint32_t qp_num = 0;
     int ret = rpma_conn_get_qp_num(the_conn(args), &qp_num);
     if (ret == 0)
         reply("qp=%u", qp_num);
+    return ret;
+}
+
+static int do_flush_mode(const struct args *args) {
+    enum rpma_flush_mode mode = RPMA_FLUSH_MODE_AUTO;
+    int ret = rpma_conn_get_flush_mode(the_conn(args), &mode);
+    if (ret == 0)
+        reply("mode=%s", mode == RPMA_FLUSH_MODE_NATIVE ? "native" : "emulated");
     return ret;
 }
 
@@ -189,13 +194,13 @@ const struct command connect_commands[] = {
     {"ep-shutdown", do_ep_shutdown},
     {"next-req", do_next_req},
     {"req-new", do_req_new},
-    {"req-recv", do_req_recv},
+    {"peer-addr", do_peer_addr},
     {"req-delete", do_req_delete},
     {"connect", do_connect},
     {"event", do_event},
     {"pdata", do_pdata},
-    {"unpack", do_unpack},
     {"qp", do_qp},
+    {"flush-mode", do_flush_mode},
     {"disconnect", do_disconnect},
     {"conn-delete", do_conn_delete},
     {"be-refused", do_be_refused},

@@ -67,20 +67,44 @@ static int do_async_event(const struct args *args) {
     return 0;
 }
 
-/* Of how many elements a work request may consist. */
+/* Of how many elements a work request may consist; how many completion vectors there are. */
 static int do_device_limits(const struct args *args) {
     struct ibv_device_attr attr;
     (void)args;
     if (ibv_query_device(world.device, &attr) != 0)
         return raw_failed("ibv_query_device");
-    reply("sge=%d read_sge=%d srq_sge=%d", attr.max_sge, attr.max_sge_rd, attr.max_srq_sge);
+    reply("sge=%d read_sge=%d srq_sge=%d vectors=%d", attr.max_sge, attr.max_sge_rd,
+          attr.max_srq_sge, world.device->num_comp_vectors);
     return 0;
 }
 
+/* A write that the program posts itself, to the queue pair of a connection. */
+static int do_raw_write(const struct args *args) {
+    struct ibv_mr *mr = NULL;
+    struct ibv_qp *qp = NULL;
+    struct ibv_send_wr *bad = NULL;
+    struct ibv_send_wr wr = {.wr_id = arg_number_or(args, "ctx", 0),
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_WRITE,
+                             .send_flags = IBV_SEND_SIGNALED};
+    int ret = rpma_conn_get_ibv_qp(the_conn(args), &qp);
+    if (ret == 0)
+        ret = rpma_mr_get_ibv_mr(world.mr[arg_slot(args, "mr", MAX_REGIONS)], &mr);
+    if (ret == 0)
+        ret = rpma_mr_remote_get_key(world.remote[arg_slot(args, "rmr", MAX_REGIONS)],
+                                     &wr.wr.rdma.remote_addr, &wr.wr.rdma.rkey);
+    if (ret != 0)
+        return ret;
+    struct ibv_sge sge = {(uintptr_t)mr->addr + arg_number_or(args, "off", 0),
+                          (uint32_t)arg_number(args, "len"), mr->lkey};
+    wr.sg_list = &sge;
+    wr.wr.rdma.remote_addr += arg_number_or(args, "roff", 0);
+    errno = ibv_post_send(qp, &wr, &bad);
+    return errno == 0 ? 0 : raw_failed("ibv_post_send");
+}
+
 const struct command raw_commands[] = {
-    {"raw-connect", do_raw_connect},
-    {"raw-close", do_raw_close},
-    {"async-event", do_async_event},
-    {"device-limits", do_device_limits},
-    {NULL, NULL},
+    {"raw-connect", do_raw_connect},     {"raw-close", do_raw_close},
+    {"raw-write", do_raw_write},         {"async-event", do_async_event},
+    {"device-limits", do_device_limits}, {NULL, NULL},
 };

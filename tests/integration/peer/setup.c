@@ -50,8 +50,16 @@ static int set_sizes(struct rpma_conn_cfg *cfg, const struct args *args) {
 }
 
 static int do_lend(const struct args *args) {
-    return rpma_cq_new(world.peer, (uint32_t)arg_number(args, "size"),
-                       &world.lent[arg_slot(args, "lent", MAX_OTHERS)]);
+    struct rpma_cq_cfg *cfg = NULL;
+    int ret = rpma_cq_cfg_new(&cfg);
+    if (ret == 0)
+        ret = rpma_cq_cfg_set_size(cfg, (uint32_t)arg_number(args, "size"));
+    if (ret == 0)
+        ret = rpma_cq_cfg_set_comp_vector(cfg, (uint32_t)arg_number_or(args, "vector", 0));
+    if (ret == 0)
+        ret = rpma_cq_new(world.peer, cfg, &world.lent[arg_slot(args, "lent", MAX_OTHERS)]);
+    rpma_cq_cfg_delete(&cfg);
+    return ret;
 }
 
 static int do_lend_no_more(const struct args *args) {
@@ -85,6 +93,9 @@ static int do_cfg(const struct args *args) {
         ret = rpma_conn_cfg_set_ack_timeout(*cfg, (int)arg_number(args, "ack"));
     if (ret == 0 && arg_text_or(args, "tos", NULL) != NULL)
         ret = rpma_conn_cfg_set_tos(*cfg, (uint8_t)arg_number(args, "tos"));
+    if (ret == 0 && arg_text_or(args, "flush", NULL) != NULL)
+        ret =
+            rpma_conn_cfg_set_flush_mode(*cfg, (enum rpma_flush_mode)arg_number(args, "flush"));
     if (ret == 0 && arg_number_or(args, "shared", 0) != 0)
         ret = rpma_conn_cfg_set_compl_channel(*cfg, true);
     if (ret == 0 && arg_text_or(args, "srq", NULL) != NULL)
@@ -107,7 +118,7 @@ static int do_srq(const struct args *args) {
     return ret;
 }
 
-/* The descriptor of a configuration with direct write to PMem as asked for; native=1 states
+/* The descriptor of a configuration with direct write to PMem as asked for; served=1 states
  * what the peer serves. */
 static int do_pcfg(const struct args *args) {
     struct rpma_peer_cfg *pcfg = NULL;
@@ -116,8 +127,8 @@ static int do_pcfg(const struct args *args) {
     int ret = rpma_peer_cfg_new(&pcfg);
     if (ret == 0)
         ret = rpma_peer_cfg_set_direct_write_to_pmem(pcfg, arg_number(args, "direct") != 0);
-    if (ret == 0 && arg_number_or(args, "native", 0) != 0)
-        ret = rpma_peer_cfg_set_native(pcfg, world.peer);
+    if (ret == 0 && arg_number_or(args, "served", 0) != 0)
+        ret = rpma_peer_cfg_set_served_by(pcfg, world.peer);
     if (ret == 0)
         ret = rpma_peer_cfg_get_descriptor_size(pcfg, &size);
     if (ret == 0 && size <= sizeof(descriptor))
