@@ -79,7 +79,7 @@ def many_receives(test, queue):
     expect((code, 4 <= taken < count), ("RPMA_E_AGAIN", True), f"post of {count}, took {taken}")
     if queue != "recv":
         server("connect")
-    for side in (server, client):
+    for side in (client, server):
         side.event("ESTABLISHED")
     for number in range(taken):
         client("fill", len=length, seed=number)
