@@ -207,6 +207,7 @@ static void full_queues_take_the_rest_later(void **state) {
 static void fill_queue(const struct list_function *f) {
     uint32_t posted = 0, all = 0;
     int ret = 0;
+    begin_anew(f);
     for (; ret == 0; all += posted)
         ret = run(f, 0, MOST, &posted);
     assert_int_equal(ret, RPMA_E_AGAIN);

@@ -54,8 +54,8 @@ static const struct wrong {
     {ALL, {{TYPE, RPMA_WORK_SEND_WITH_IMM + 1}}, TYPE_IS},
     {ALL, {{TYPE, INT32_MAX}}, TYPE_IS},
     {ALL, {{TYPE, UINT32_MAX}}, TYPE_IS},
-#define FLAGS_ARE "flags without RPMA_F_COMPLETION_ON_ERROR || flags has an unknown bit"
-#define WITHOUT_COMPLETION FLAGS_ARE, "flags without RPMA_F_COMPLETION_ON_ERROR"
+#define FLAGS_ARE "flags without RPMA_F_COMPLETION_* || flags has an unknown bit"
+#define WITHOUT_COMPLETION FLAGS_ARE, "flags without RPMA_F_COMPLETION_*"
 #define UNKNOWN_BIT FLAGS_ARE, "flags has an unknown bit"
 #define NO_INLINE                                                                         \
     "flags has RPMA_F_INLINE && type not in {RPMA_WORK_WRITE, RPMA_WORK_WRITE_WITH_IMM, " \
