@@ -96,7 +96,7 @@ static void variable_decides_what_is_shown(void **state) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         const char *text = stderr_with(cases[i].value, false);
         assert_int_equal(strstr(text, " *ERROR* mr.cc: ") != NULL, cases[i].error);
-        assert_int_equal(strstr(text, " *INFO*  peer_cfg.cc: ") != NULL, cases[i].info);
+        assert_int_equal(strstr(text, " *INFO*  config.cc: ") != NULL, cases[i].info);
         assert_int_equal(lines(text), cases[i].error + cases[i].info);
     }
 }
@@ -108,7 +108,7 @@ static void messages_are_not_shown_twice(void **state) {
     const char *text = stderr_with("error", false);
     unsetenv("CHILD_AUX");
     assert_non_null(strstr(text, " *ERROR* mr.cc: "));
-    assert_non_null(strstr(text, " *INFO*  peer_cfg.cc: "));
+    assert_non_null(strstr(text, " *INFO*  config.cc: "));
     assert_int_equal(lines(text), 2);
 }
 
@@ -118,7 +118,7 @@ static void program_that_sets_nothing_is_heard(void **state) {
     const char *text = stderr_with("info", false);
     unsetenv("CHILD_PLAIN");
     assert_non_null(strstr(text, " *ERROR* mr.cc: "));
-    assert_non_null(strstr(text, " *INFO*  peer_cfg.cc: "));
+    assert_non_null(strstr(text, " *INFO*  config.cc: "));
 }
 
 static void other_values_are_named(void **state) {
