@@ -14,6 +14,7 @@ void prepare_fakes(void) {
                                           .native_atomic_write = true,
                                           .addresses = 1,
                                           .max_cqe = fake_device()->max_cqe,
+                                          .vectors = fake_device()->vectors,
                                           .max_wr = fake_device()->max_wr,
                                           .max_sge = FAKE_MAX_SGE,
                                           .max_sge_rd = FAKE_MAX_SGE_RD,

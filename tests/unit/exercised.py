@@ -16,8 +16,10 @@ import sys
 
 PROVIDER_CALL = re.compile(r"\b(?:ibv|rdma)_\w+\(\)")
 ERRNO_SET = re.compile(r"\b(not )?in \{([A-Z0-9, ]+)\}")
-# Only a connection that flushes natively, and in no other way, can be refused so.
-NATIVE_FLUSH_ALONE = "the flush mode is RPMA_FLUSH_MODE_NATIVE &&"
+# Functions and beginnings of conditions that take native flushes: a connection that has no other
+# way, and a flush that was added when it was native, where the device checks its range.
+NATIVE_ONLY = [("rpma_", "the flush mode is RPMA_FLUSH_MODE_NATIVE &&"),
+               ("rpma_batch_post", "remote_offset >= size of the remote region")]
 SAME_ERRNO = {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP"}
 
 
@@ -109,7 +111,9 @@ def main():
             continue
         key = (row["function"], row["code"], row["condition"])
         native = is_native(row["function"], args.native)
-        if row["condition"].startswith(NATIVE_FLUSH_ALONE) and "flush" not in args.native:
+        if "flush" not in args.native and any(
+                row["function"].startswith(function) and row["condition"].startswith(condition)
+                for function, condition in NATIVE_ONLY):
             elsewhere.append(f"{row['function']} {row['code']}: {row['condition']}")
             continue
         lacking, native_only = missing(row, notes.get(key, set()), native)
