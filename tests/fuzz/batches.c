@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batches.c -- random operations, posts, refusals and resets of a batch against a simple model:
-// the list that was added, and how much of it the device has taken
+// batches.c -- random operations that are added to a batch, put into it, posted as an array,
+// and refused, against a simple model: the list of what is valid, and how much of it the device
+// took
 //
 // What the device gets is held against what the plain function of each operation hands to it.
 //
@@ -19,7 +20,7 @@ static uint64_t seed = 1;
 static struct world w;
 static struct rpma_mr_remote *misaligned;
 
-// What was added and not yet forgotten; taken: of the list, by posts that did not end it.
+// What is in the batch; taken: of the list, by posts that did not end it.
 static struct fake_post list[ROOM];
 static unsigned length, taken;
 static unsigned long accepted, refused, whole, cut;
@@ -46,87 +47,181 @@ static size_t random_size(void) {
     return now_and_then(8) ? edges[below(LENGTH(edges))] : below(100);
 }
 
-static struct operation random_operation(void) {
-    static struct rpma_sge sgl[OPERATION_MOST_SGES];
-    static char value[8];
-    for (size_t i = 0; i < LENGTH(sgl); i++)
-        sgl[i] = (struct rpma_sge){now_and_then(9) ? NULL : w.h.mr,
-                                   now_and_then(3) ? 0 : random_size(),
-                                   now_and_then(3) ? 0 : random_size()};
-    for (size_t i = 0; i < sizeof(value); i++)
-        value[i] = (char)random_64();
-    return (struct operation){
-        .kind = (enum operation_kind)below(OPERATION_KINDS),
-        .local = now_and_then(9) ? NULL : w.h.mr,
-        .remote = now_and_then(9)   ? NULL
-                  : now_and_then(9) ? misaligned
-                                    : w.h.remote,
-        .local_offset = now_and_then(3) ? 0 : random_size(),
-        .remote_offset = now_and_then(3) ? random_size() : 8u * below(8),
-        .len = random_size(),
-        .sgl = now_and_then(9) ? NULL : sgl,
-        .nsge = (int)below(MOST_SGES + 2) - now_and_then(9),
-        .value = now_and_then(9) ? NULL : value,
-        .type = (enum rpma_flush_type)below(3),
-        .flags = (int)below(4),
+static struct rpma_work random_work(void) {
+    static struct rpma_sge sgls[ROOM][OPERATION_MOST_SGES];
+    static unsigned next;
+    struct rpma_sge *sgl = sgls[next++ % ROOM];
+    const bool is_list = now_and_then(3), is_empty = now_and_then(9);
+    for (size_t i = 0; i < OPERATION_MOST_SGES; i++)
+        sgl[i] = now_and_then(9)
+                     ? (struct rpma_sge){NULL, 0, 0}
+                     : (struct rpma_sge){now_and_then(30) ? NULL : w.h.mr, random_size(),
+                                         now_and_then(9) ? random_size() : below(100)};
+    struct rpma_work work = {
+        .type = (enum rpma_work_type)(now_and_then(20) ? below(12) : 1 + below(OPERATION_LAST)),
         .imm = (uint32_t)random_64(),
+        .remote = is_empty           ? NULL
+                  : now_and_then(20) ? NULL
+                  : now_and_then(9)  ? misaligned
+                                     : w.h.remote,
+        .remote_offset = is_empty          ? 0
+                         : now_and_then(9) ? random_size()
+                                           : 8u * below(8),
+        .local = {is_empty || now_and_then(20) ? NULL : w.h.mr, is_empty ? 0 : random_size(),
+                  is_empty ? 0 : random_size()},
+        .sgl = is_list != now_and_then(20) ? sgl : NULL,
+        .nsge = is_list ? 1 + below(MOST_SGES + 1) : 0,
+        .flush_type = (enum rpma_flush_type)(now_and_then(9) ? below(4) : below(2)),
+        .flush_len = random_size(),
+        .value = random_64(),
+        .flags = now_and_then(9)   ? (int)below(16)
+                 : now_and_then(2) ? 1
+                                   : 3,
+        .reserved0 = now_and_then(50),
         .op_context = (void *)(uintptr_t)random_64(),
+        .reserved = {now_and_then(50), now_and_then(50)},
     };
+    // Inline data are read at once, and more than a connection takes is refused only then.
+    if ((work.flags & RPMA_F_INLINE) != 0 &&
+        (is_list || work.local.len > 8 || work.local.offset > sizeof(w.memory) - 8))
+        work.flags &= ~RPMA_F_INLINE;
+    return work;
 }
 
-// Taken or refused as by the plain function; a full batch refuses everything.
+static bool is_valid_piece(const struct rpma_sge *piece) {
+    return piece->mr || (piece->offset == 0 && piece->len == 0);
+}
+
+static bool has_valid_pieces(const struct rpma_work *o) {
+    size_t room = UINT32_MAX;
+    if (o->nsge == 0)
+        return !o->sgl && is_valid_piece(&o->local) && o->local.len <= UINT32_MAX;
+    if (!o->sgl || o->nsge > MOST_SGES)
+        return false;
+    for (uint32_t i = 0; i < o->nsge; i++) {
+        if (!is_valid_piece(&o->sgl[i]) || o->sgl[i].len > room)
+            return false;
+        room -= o->sgl[i].len;
+    }
+    return true;
+}
+
+// What librpma.h says of each kind.
+static bool is_valid(const struct rpma_work *o) {
+    const bool is_send = o->type == RPMA_WORK_SEND || o->type == RPMA_WORK_SEND_WITH_IMM;
+    const bool takes_inline =
+        is_send || o->type == RPMA_WORK_WRITE || o->type == RPMA_WORK_WRITE_WITH_IMM;
+    const int others = ~(RPMA_F_COMPLETION_ALWAYS | (takes_inline ? RPMA_F_INLINE : 0));
+    if (o->type < 1 || (int)o->type > OPERATION_LAST ||
+        (o->flags & RPMA_F_COMPLETION_ON_ERROR) == 0 || (o->flags & others) != 0 ||
+        o->reserved0 != 0 || o->reserved[0] != 0 || o->reserved[1] != 0)
+        return false;
+    if (o->type == RPMA_WORK_ATOMIC_WRITE)
+        return o->remote && o->remote_offset % 8 == 0;
+    if (o->type == RPMA_WORK_FLUSH)
+        return o->remote && o->remote_offset < WORLD_REMOTE_SIZE &&
+               o->flush_type <= RPMA_FLUSH_TYPE_VISIBILITY && o->flush_len <= UINT32_MAX;
+    const bool has_local = o->nsge != 0 || o->local.mr;
+    if (!is_send && (!o->remote == has_local || (!o->remote && o->remote_offset != 0)))
+        return false;
+    return has_valid_pieces(o);
+}
+
+// Into a place that is taken, or behind the others.
 static void add(void) {
-    const struct operation o = random_operation();
+    const struct rpma_work o = random_work();
+    const bool sets = length > 0 && now_and_then(3), valid = is_valid(&o);
+    const unsigned index = sets ? below(length) : length;
+    const struct fake_post post =
+        valid ? operation_expected(&o, &w) : (const struct fake_post){0};
+    uint32_t size = 0, room = 0;
     unit_begin();
-    const int plain = operation_post(&o, w.h.conn);
-    const struct fake_post post = plain == 0 ? operation_posted(0) : (struct fake_post){0};
-    unit_begin();
-    const int ret = operation_add(&o, w.h.batch);
+    const int ret = sets ? rpma_batch_set(w.h.batch, index, &o) : rpma_batch_add(w.h.batch, &o);
     EXPECT_CALLS("");
-    if (plain != 0 || length == ROOM) {
-        assert_int_equal(ret, plain != 0 && length < ROOM ? plain : RPMA_E_INVAL);
+    if (!valid || index == ROOM) {
+        assert_int_equal(ret, RPMA_E_INVAL);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), 1);
         refused++;
-        return;
+    } else {
+        assert_int_equal(ret, 0);
+        list[index] = post;
+        length += !sets;
+        accepted++;
     }
-    assert_int_equal(ret, 0);
-    list[length++] = post;
-    accepted++;
+    MUST(rpma_batch_get_size(w.h.batch, &size, &room));
+    assert_int_equal(size, length);
+    assert_int_equal(room, ROOM - length);
 }
 
-static void expect_posted(unsigned from, unsigned count) {
+// How far a call gets that hands over so many operations: the nth of them is refused, or none
+// if there are not as many; then the doorbell may fail, or its success hides the refusal, which
+// is then asked for again.
+static unsigned disturb(unsigned pending, int *code) {
+    const unsigned nth = 1 + below(2 * ROOM);
+    const bool is_refused = nth <= pending, rings = !now_and_then(4);
+    const bool keeps = now_and_then(2), hides = now_and_then(2);
+    fake_device()->keeps_bad_wr = keeps;
+    fake_device()->hides_refusals = hides;
+    fake_fail(nth == 1 ? "ibv_post_send" : "send request", nth == 1 ? 1 : nth - 1, ENOMEM);
+    // Behind a list that is taken whole, a provider that names no request has no such failure.
+    const bool fails = pending > 0 && !rings && !keeps;
+    if (!rings && !keeps)
+        fake_fail("doorbell", 1, EIO);
+    const bool rung = fails && nth != 1;
+    *code = rung ? RPMA_E_PROVIDER : is_refused && (nth == 1 || !hides) ? RPMA_E_AGAIN : 0;
+    return is_refused && *code != 0 ? nth - 1 : pending;
+}
+
+static void expect_posted(const struct fake_post *expected, unsigned count) {
     assert_int_equal(fake_posted_count(), count);
     for (unsigned i = 0; i < count; i++) {
         const struct fake_post got = operation_posted(i);
-        assert_memory_equal(&got, &list[from + i], sizeof(got));
+        operation_compare(&got, &expected[i], "an operation");
     }
 }
 
-// The nth of the pending operations is refused, or none if there are not as many; then the
-// doorbell may fail, or its success hides the refusal.
 static void post(void) {
-    const unsigned pending = length - taken, nth = 1 + below(2 * ROOM);
-    const bool is_refused = nth <= pending, rings = !now_and_then(4);
+    const unsigned pending = length - taken;
     uint32_t posted = UINT32_MAX;
-    fake_device()->keeps_bad_wr = now_and_then(2);
-    fake_device()->hides_refusals = now_and_then(2);
-    fake_fail(nth == 1 ? "ibv_post_send" : "send request", nth == 1 ? 1 : nth - 1, ENOMEM);
-    // Behind a list that is taken whole, a provider that names no request has no such failure.
-    if (!rings && !fake_device()->keeps_bad_wr)
-        fake_fail("doorbell", 1, EIO);
+    int code;
+    const unsigned got = disturb(pending, &code);
     unit_begin();
     const int ret = rpma_batch_post(w.h.batch, now_and_then(5) ? NULL : &posted);
     fake_faults_off();
-    const unsigned got = is_refused ? nth - 1 : pending;
-    const bool failed = is_refused || (pending > 0 && !rings && !fake_device()->keeps_bad_wr);
-    assert_int_equal(ret, failed ? RPMA_E_PROVIDER : 0);
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), failed);
+    assert_int_equal(ret, code);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), code == RPMA_E_PROVIDER);
     assert_true(posted == UINT32_MAX || posted == got);
-    assert_int_equal(fake_count("ibv_post_send"), pending > 0);
-    expect_posted(taken, got);
-    taken = is_refused ? taken + got : 0;
-    whole += !is_refused;
-    cut += is_refused;
+    assert_int_equal(fake_count("ibv_post_send") > 0, pending > 0);
+    expect_posted(list + taken, got);
+    taken = got < pending ? taken + got : 0;
+    whole += got == pending;
+    cut += got < pending;
+}
+
+// What is valid goes up to the first that is not.
+static void post_array(void) {
+    struct rpma_work work[ROOM];
+    struct fake_post expected[ROOM];
+    const unsigned count = below(ROOM + 1);
+    unsigned valid = 0;
+    uint32_t posted = UINT32_MAX;
+    int code;
+    for (unsigned i = 0; i < count; i++)
+        do
+            work[i] = random_work();
+        while (!is_valid(&work[i]) && !now_and_then(20));
+    while (valid < count && is_valid(&work[valid])) {
+        expected[valid] = operation_expected(&work[valid], &w);
+        valid++;
+    }
+    const unsigned got = disturb(valid, &code);
+    unit_begin();
+    const int ret = rpma_post(w.h.conn, work, count, now_and_then(5) ? NULL : &posted);
+    fake_faults_off();
+    assert_int_equal(ret, code != 0 ? code : valid < count ? RPMA_E_INVAL : 0);
+    assert_true(posted == UINT32_MAX || posted == got);
+    expect_posted(expected, got);
+    (got == count ? &whole : &cut)[0]++;
 }
 
 static void reset(void) {
@@ -147,8 +242,10 @@ static void live(void) {
         const unsigned what = below(10);
         if (what < 6)
             add();
-        else if (what < 9)
+        else if (what < 8)
             post();
+        else if (what < 9)
+            post_array();
         else if (now_and_then(2))
             reset();
     }
@@ -161,7 +258,7 @@ static void batches_are_as_the_model(void **state) {
     (void)state;
     for (int i = 0; i < WORLDS; i++)
         live();
-    print_message("%lu operations added, %lu refused, %lu lists posted whole, %lu cut\n",
+    print_message("%lu operations added, %lu refused, %lu lists posted whole, %lu in part\n",
                   accepted, refused, whole, cut);
     assert_true(accepted > 1000 && refused > 1000 && whole > 1000 && cut > 1000);
 }
