@@ -39,7 +39,7 @@ static struct rpma_conn_req *next_request(void) {
     return req;
 }
 
-static struct rpma_conn *connect(struct rpma_conn_req *(*next)(void)) {
+static struct rpma_conn *connect_one(struct rpma_conn_req *(*next)(void)) {
     struct rpma_conn_req *req = next();
     struct rpma_conn *conn;
     must(rpma_conn_req_connect(&req, NULL, &conn), "rpma_conn_req_connect");
@@ -70,12 +70,12 @@ static void print_calls(const char *side, const char *step) {
 }
 
 static void measure(const char *side, struct rpma_conn_req *(*next)(void)) {
-    struct rpma_conn *first = connect(next);
+    struct rpma_conn *first = connect_one(next);
     establish(first);
 
     provider_reset();
     memory_reset();
-    struct rpma_conn *conn = connect(next);
+    struct rpma_conn *conn = connect_one(next);
     print_calls(side, "connect");
     printf("%s\tregistrations\t%u\n", side, count_of("ibv_reg_mr"));
     establish(conn);

@@ -107,7 +107,7 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attribu
     else
 #endif
         id->qp = provider_object(sizeof(*id->qp));
-    id->qp->context = id->verbs;
+    id->qp->context = provider_context_of(id->verbs, attributes->cap.max_send_wr);
     id->qp->send_cq = attributes->send_cq;
     id->qp->recv_cq = attributes->recv_cq;
     return 0;

@@ -5,10 +5,11 @@
 //
 //   lists ADDRESS PORT WAY KIND LENGTH TIMES
 //
-// WAY is plain (a call for each operation), built (a batch filled for each post), prepared (a
-// batch filled once), hand-built or hand-prepared (a list of ibv_send_wr). KIND is write, of 64
-// bytes, or write-flush, of 4 KiB. Each list has one completion, which is waited for before the
-// next list is posted; the time of posting alone is taken.
+// WAY is plain (a call for each operation), array (rpma_post() of an array filled for each
+// post), built (a batch filled for each post), prepared (a batch filled once), hand-built or
+// hand-prepared (a list of ibv_send_wr). KIND is write, of 64 bytes, or write-flush, of 4 KiB.
+// Each list has one completion, which is waited for before the next list is posted; the time of
+// posting alone is taken.
 
 #include "lists.h"
 
@@ -48,15 +49,41 @@ static void post_plain(void) {
     }
 }
 
+static struct rpma_work work_of_write(unsigned i) {
+    return (struct rpma_work){.type = RPMA_WORK_WRITE,
+                              .remote = target.remote,
+                              .local = {.mr = side.mr, .len = kind.bytes},
+                              .flags = flags_of_write(i)};
+}
+
+static struct rpma_work work_of_flush(unsigned i) {
+    return (struct rpma_work){.type = RPMA_WORK_FLUSH,
+                              .remote = target.remote,
+                              .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
+                              .flush_len = kind.bytes,
+                              .flags = flags_of(i)};
+}
+
+static void post_array(void) {
+    struct rpma_work work[MOST_REQUESTS];
+    unsigned used = 0;
+    for (unsigned i = 0; i < kind.length; i++) {
+        work[used++] = work_of_write(i);
+        if (kind.flushes)
+            work[used++] = work_of_flush(i);
+    }
+    must(rpma_post(target.conn, work, used, NULL), "rpma_post");
+}
+
+static void add(struct rpma_work work) {
+    must(rpma_batch_add(batch, &work), "rpma_batch_add");
+}
+
 static void fill(void) {
     for (unsigned i = 0; i < kind.length; i++) {
-        must(rpma_batch_write(batch, target.remote, 0, side.mr, 0, kind.bytes,
-                              flags_of_write(i), NULL),
-             "rpma_batch_write");
+        add(work_of_write(i));
         if (kind.flushes)
-            must(rpma_batch_flush(batch, target.remote, 0, kind.bytes,
-                                  RPMA_FLUSH_TYPE_VISIBILITY, flags_of(i), NULL),
-                 "rpma_batch_flush");
+            add(work_of_flush(i));
     }
 }
 
@@ -82,6 +109,7 @@ static const struct way {
     void (*wait)(void);
 } ways[] = {
     {"plain", open_connection, NULL, post_plain, wait_for_list},
+    {"array", open_connection, NULL, post_array, wait_for_list},
     {"built", open_connection, NULL, post_built, wait_for_list},
     {"prepared", open_connection, fill, post_prepared, wait_for_list},
     {"hand-built", open_by_hand, NULL, post_built_by_hand, wait_by_hand},

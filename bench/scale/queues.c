@@ -31,6 +31,16 @@ static void watch(struct rpma_cq *cq) {
         give_up("epoll_ctl failed");
 }
 
+static struct rpma_cq *queue_for_all(void) {
+    struct rpma_cq_cfg *cfg;
+    struct rpma_cq *cq;
+    must(rpma_cq_cfg_new(&cfg), "rpma_cq_cfg_new");
+    must(rpma_cq_cfg_set_size(cfg, (uint32_t)many), "rpma_cq_cfg_set_size");
+    must(rpma_cq_new(side.peer, cfg, &cq), "rpma_cq_new");
+    must(rpma_cq_cfg_delete(&cfg), "rpma_cq_cfg_delete");
+    return cq;
+}
+
 static void connect_all(void) {
     struct rpma_conn_cfg *cfg;
     must(rpma_conn_cfg_new(&cfg), "rpma_conn_cfg_new");
@@ -96,7 +106,7 @@ int main(int argc, char *argv[]) {
 
     const double resident_before = resident_kib(), descriptors_before = descriptors();
     if (strcmp(argv[3], "one") == 0) {
-        must(rpma_cq_new(side.peer, (uint32_t)many, &shared), "rpma_cq_new");
+        shared = queue_for_all();
         watch(shared);
     }
     connect_all();
