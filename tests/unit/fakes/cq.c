@@ -63,7 +63,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
     call->create_cq.cq_context = cq_context;
     struct fake_comp_channel *parent = fake_find(FAKE_COMP_CHANNEL, channel, "ibv_create_cq");
     const bool wrong = cqe < 1 || cqe > fake_device()->max_cqe || comp_vector < 0 ||
-                       comp_vector >= (fake_device()->vectors != 0 ? fake_device()->vectors : 1);
+                       comp_vector >= fake_device()->vectors;
     if (call->failed || !parent || wrong) {
         errno = call->failed ? call->error : EINVAL;
         return NULL;
