@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 import mdoc
 import original
 import site_checks
+import sources
 import text_checks
 import tool_checks
 
@@ -31,6 +32,7 @@ CHECKS = {
     "terms": text_checks.check_terms,
     "claims": text_checks.check_claims,
     "references": text_checks.check_references,
+    "sources": sources.check_form,
     "mandoc": tool_checks.check_mandoc,
     "groff": tool_checks.check_groff,
     "width": tool_checks.check_width,

@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 SITE = "man/site/"
 PAGE, ALIAS, OVERVIEW = "man/rpma_ep_listen.3", "man/rpma_ep_shutdown.3", "man/librpma.7"
-PROGRAM = "man/rpma-info.1"
+PROGRAM, DEVICES = "man/rpma-info.1", "man/rpma_devices.7"
 
 
 def remove(path):
@@ -107,6 +107,11 @@ FAULTS = [
     ("references", "a page that does not exist", append(OVERVIEW, ".Xr rpma_nothing 3\n")),
     ("references", "the wrong section", append(OVERVIEW, ".Xr rpma_ep_listen 2\n")),
     ("references", "an unknown foreign page", append(OVERVIEW, ".Xr ibv_nothing 3\n")),
+    ("sources", "a row without a source",
+     edit(DEVICES, r'(?:^\.\\" .*\n)+(?=\.It mlx4 Ta "as)', "")),
+    ("sources", "a source in other words", edit(DEVICES, r"^(\.\\\" linux \S+):", r"\1,")),
+    ("sources", "an item that says nothing", edit(DEVICES, r": no (?=mana_ib)", ": not ")),
+    ("sources", "a case that does not exist", edit(DEVICES, r"lab line: a", "lab line: no")),
     ("mandoc", "an unknown macro", append(OVERVIEW, ".Zz nothing\n")),
     ("mandoc", "an open list", append(PAGE, ".Bl -tag -width Ds\n.It Er RPMA_E_INVAL\n")),
     ("groff", "an undefined macro", append(OVERVIEW, ".Zz nothing\n")),

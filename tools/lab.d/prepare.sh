@@ -187,14 +187,14 @@ unpack_predecessor() {
     done
 }
 
-# open_archive DIR URI SUITE: apt lists of its own in DIR/apt, verified with this machine's
-# Debian keys
+# open_archive DIR URI SUITE [deb-src]: apt lists of its own in DIR/apt, verified with this
+# machine's Debian keys
 open_archive() {
     local keys
     keys=$(find /usr/share/keyrings -name 'debian-archive-*.gpg' ! -name '*removed*' |
         paste -sd,)
     mkdir -p "$1/apt/lists/partial" "$1/apt/archives/partial"
-    printf 'deb [signed-by=%s] %s %s main\n' "$keys" "$2" "$3" >"$1/apt/sources.list"
+    printf '%s [signed-by=%s] %s %s main\n' "${4:-deb}" "$keys" "$2" "$3" >"$1/apt/sources.list"
     archive_apt apt-get "$1" update
 }
 

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""The sources that comments of the manual name; the head of man/rpma_devices.7 says how.
+
+sources.py packages                 the packages that the comments name
+sources.py paths PACKAGE            what they name of it
+sources.py unpack PACKAGE FOLDER    takes what they name of it from the tar archive on standard input
+sources.py look FOLDER              looks for it in FOLDER/PACKAGE; ends with 1 where something is gone
+
+That the comments are complete, "check.py sources" shows, which needs no package.
+"""
+
+import functools
+import pathlib
+import re
+import sys
+import tarfile
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+BELOW = {"linux": "drivers/infiniband/", "rdma-core": "providers/"}
+MEANT = re.compile(r'\.\\" (linux|rdma-core|lab)\b')
+NAMED = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
+CASE = re.compile(r'\.\\" lab (\w+):(.*)')
+ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
+PAGES = ("rpma_devices.7", "rpma_pmem.7")
+# Where each entry needs a source, but for the parts that conclude from others.
+SOURCED, CONCLUDING = "rpma_devices.7", ("What follows for a program", "Versions")
+
+
+class Named:
+    """A comment that names words of a file or a folder of a package."""
+
+    def __init__(self, where, match):
+        self.where, (self.package, kind, path, but, items) = where, match.groups()
+        self.path = path[1:] if path[0] == "/" else BELOW[kind] + path.removeprefix("./")
+        self.but = self.path + but if but else None
+        self.items = [(item, ITEM.fullmatch(item)) for item in items.split(", ")]
+
+    def means(self, name):
+        """Whether it is about this file of the package."""
+        if self.path.endswith("/"):
+            return name.startswith(self.path) and not (self.but and name.startswith(self.but))
+        return name == self.path
+
+    def faults(self, folder):
+        """One line for each word that is not as the comment says."""
+        files = contents(folder / self.package)
+        texts = [text for name, text in files.items() if self.means(name)]
+        if not texts:
+            yield f"{self.where}: {self.package} has no {self.path}"
+            return
+        for text, item in self.items:
+            word = rf"(?<!\w){re.escape(item['word'])}(?!\w)"
+            if item["value"]:
+                word += rf"[\s=(]+{re.escape(item['value'])}(?!\w)"
+            found = sum(len(re.findall(word, text)) for text in texts)
+            if not {None: found > 0, "one ": found == 1, "no ": found == 0}[item["how"]]:
+                yield f"{self.where}: {self.package} {self.path}: not so: {text} (found {found} times)"
+
+
+@functools.cache
+def contents(folder):
+    """The text of each file below a folder."""
+    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8", errors="replace")
+            for path in folder.rglob("*") if path.is_file()}
+
+
+def lines(manual):
+    """(page and number, line) of the pages."""
+    for page in PAGES:
+        for number, line in enumerate((manual / page).read_text(encoding="utf-8").splitlines(), 1):
+            yield f"man/{page}:{number}", line
+
+
+def named(manual):
+    matches = ((where, NAMED.fullmatch(line)) for where, line in lines(manual))
+    return [Named(where, match) for where, match in matches if match]
+
+
+def cases():
+    """The cases of the integration tests, each up to where a value is put in."""
+    text = "".join(path.read_text(encoding="utf-8")
+                   for path in (SOURCE / "tests/integration/cases").glob("*.py"))
+    for group, title in re.findall(r'@case\(\s*"(\w+)",\s*((?:f?"[^"]*"\s*)+)', text):
+        yield group, "".join(re.findall(r'"([^"]*)"', title)).split("{")[0]
+
+
+def check_form(book):
+    """Comments that name sources say it the same way, and each entry about a device has one."""
+    known = list(cases())
+    for where, line in lines(book.source / "man"):
+        match, case = NAMED.fullmatch(line), CASE.fullmatch(line)
+        if case:
+            title = case[2].strip()
+            if not any(group == case[1] and (start.startswith(title) or title.startswith(start))
+                       for group, start in known):
+                yield f"{where}: tests/integration has no case {case[1]}: {title}"
+        elif match:
+            for text, item in Named(where, match).items:
+                if not item:
+                    yield f"{where}: {text!r} is not what the head of man/rpma_devices.7 allows"
+        elif MEANT.match(line):
+            yield f"{where}: not written as the head of man/rpma_devices.7 says"
+    yield from check_entries(book.source / "man" / SOURCED)
+
+
+def check_entries(page):
+    """Each row and each entry below a .Ss has its sources right in front of it."""
+    part, has_source = None, False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith((".Ss", ".Sh")):
+            part = line[4:] if line.startswith(".Ss") else None
+        elif line.startswith(".It") and part and part not in CONCLUDING and not has_source:
+            if not line.startswith(".It Sy"):  # the head of a table
+                yield f"man/{page.name}:{number}: {line[4:] or 'the entry'} has no source"
+        has_source = bool(MEANT.match(line)) or (has_source and line.startswith('.\\"'))
+
+
+def unpack(package, folder):
+    """Reads a tar archive whose names begin with the folder of the package."""
+    wanted = [each for each in named(SOURCE / "man") if each.package == package]
+    with tarfile.open(fileobj=sys.stdin.buffer, mode="r|*") as archive:
+        for member in archive:
+            name = member.name.removeprefix("./").partition("/")[2]
+            if member.isfile() and any(each.means(name) for each in wanted):
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(archive.extractfile(member).read())
+
+
+def look(folder):
+    checked = named(SOURCE / "man")
+    faults = [fault for each in checked for fault in each.faults(folder)]
+    for fault in faults:
+        print(fault)
+    print(f"{sum(len(each.items) for each in checked)} sources, {len(faults)} gone")
+    return 1 if faults else 0
+
+
+def main():
+    match sys.argv[1:]:
+        case ["packages"]:
+            print(*sorted({each.package for each in named(SOURCE / "man")}), sep="\n")
+        case ["paths", package]:
+            print(*sorted({each.path for each in named(SOURCE / "man") if each.package == package}), sep="\n")
+        case ["unpack", package, folder]:
+            unpack(package, pathlib.Path(folder))
+        case ["look", folder]:
+            return look(pathlib.Path(folder))
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
