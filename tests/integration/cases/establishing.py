@@ -13,7 +13,7 @@ from harness.side import expect
 from .faults_peer import works_with_new_client
 
 LIMIT = 1000  # milliseconds; what a program may choose
-# Seconds for giving up: soft-RoCE needs hundredths, soft-iWARP up to ten (docs/providers.md).
+# Seconds for giving up: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
 GIVING_UP = 30
 
 

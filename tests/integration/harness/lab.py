@@ -22,7 +22,7 @@ PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
 PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without what is new in 1.4
 
 
-# What a case may need and a provider does not have; docs/providers.md says what it does instead.
+# What a case may need and a provider does not have; rpma_devices(7) says what it does instead.
 IMMEDIATE_DATA = "immediate data"
 EMPTY_RECEIVE = "receives without memory"
 WAITING_MESSAGES = "messages that wait for a receive"
