@@ -117,6 +117,7 @@ static void add_opened(tree *device, struct ibv_context *context, const struct s
     const bool is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
     add_driver(device, limits);
     add_text(device, "transport", is_iwarp ? "iWARP" : "InfiniBand");
+    add_traps(device);
     add_text(device, "firmware", "%s", limits->fw_ver);
     add_ports(device, context, limits);
     add_addresses(device, search->addresses, text_at(device, "name"));

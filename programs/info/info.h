@@ -74,6 +74,9 @@ struct search {
 /* Whether the machine has any device, one that was searched for or another. */
 bool add_devices(tree *report, const struct search *search);
 
+/* driver.c: what is known of the device's driver on its transport */
+void add_traps(tree *device);
+
 /* port.c */
 void add_ports(tree *device, struct ibv_context *context, const struct ibv_device_attr *limits);
 /* A name for a message: the network device of a device, or a placeholder. */

@@ -123,6 +123,12 @@ static void print_limits(const tree *limits, const tree *defaults) {
     }
 }
 
+static void print_sentences(const char *label, const tree *sentences) {
+    for (size_t i = 0; i < count_of(sentences); i++)
+        row(i == 0 ? label : "",
+            text_of("%s", json_object_get_string(json_object_array_get_idx(sentences, i))));
+}
+
 static void print_registration(const tree *found) {
     if (found == NULL)
         return;
@@ -132,10 +138,7 @@ static void print_registration(const tree *found) {
     answer_row("pinned", found, "pinned", "yes", "no");
     answer_row("paged on demand", found, "on_demand", "yes", "no");
     answer_row("persistent, really", found, "persistent_flush", "yes", "no");
-    const tree *remarks = child(found, "remarks");
-    for (size_t i = 0; i < count_of(remarks); i++)
-        row(i == 0 ? "remarks" : "",
-            text_of("%s", json_object_get_string(json_object_array_get_idx(remarks, i))));
+    print_sentences("remarks", child(found, "remarks"));
 }
 
 static void print_device(const tree *device, const tree *defaults) {
@@ -143,10 +146,13 @@ static void print_device(const tree *device, const tree *defaults) {
     answer_row("can be used", device, "usable", "yes", "no");
     if (child(device, "ports") == NULL)
         return;
+    const bool described = child(device, "rpma_devices") != NULL;
     row("driver",
-        text_of("%s, %s",
+        text_of("%s, %s; %s%s",
                 child(device, "driver") == NULL ? "unknown" : text_at(device, "driver"),
-                text_at(device, "transport")));
+                text_at(device, "transport"),
+                described ? text_at(device, "rpma_devices") : "not", " in rpma_devices(7)"));
+    print_sentences("traps", child(device, "traps"));
     const tree *ports = child(device, "ports"), *addresses = child(device, "addresses");
     for (size_t i = 0; i < count_of(addresses); i++)
         row(i == 0 ? "addresses" : "",

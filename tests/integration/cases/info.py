@@ -57,6 +57,7 @@ def sentences(found):
             yield from sentences(value)
         elif key in ("why", "help"):
             yield " ".join(value.split())
+    yield from (found.get("traps", []) if isinstance(found, dict) else [])
 
 
 def device_of(found, name):
@@ -105,6 +106,7 @@ def devices(test):
     if lab.IS_VIRTUAL:
         expect({device["driver"] for device in found["devices"]},
                {{"rxe": "rdma_rxe"}.get(lab.PROVIDER, lab.PROVIDER)}, "drivers")
+        expect({device["rpma_devices"] for device in found["devices"]}, {lab.PROVIDER}, "their names")
     check_text(test, found)
 
 
