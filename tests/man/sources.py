@@ -6,8 +6,8 @@
 
 sources.py packages                 the packages that the comments name
 sources.py paths PACKAGE            what they name of it
-sources.py unpack PACKAGE FOLDER    takes what they name of it from the tar archive on standard input
-sources.py look FOLDER              looks for it in FOLDER/PACKAGE; ends with 1 where something is gone
+sources.py unpack PACKAGE FOLDER    takes what they name from the tar archive on standard input
+sources.py look FOLDER              looks for it in FOLDER/PACKAGE; ends with 1 where it is gone
 
 That the comments are complete, "check.py sources" shows, which needs no package.
 """
@@ -57,7 +57,8 @@ class Named:
                 word += rf"[\s=(]+{re.escape(item['value'])}(?!\w)"
             found = sum(len(re.findall(word, text)) for text in texts)
             if not {None: found > 0, "one ": found == 1, "no ": found == 0}[item["how"]]:
-                yield f"{self.where}: {self.package} {self.path}: not so: {text} (found {found} times)"
+                yield (f"{self.where}: {self.package} {self.path}: not so: {text} "
+                       f"(found {found} times)")
 
 
 @functools.cache
@@ -144,7 +145,8 @@ def main():
         case ["packages"]:
             print(*sorted({each.package for each in named(SOURCE / "man")}), sep="\n")
         case ["paths", package]:
-            print(*sorted({each.path for each in named(SOURCE / "man") if each.package == package}), sep="\n")
+            print(*sorted({each.path for each in named(SOURCE / "man")
+                           if each.package == package}), sep="\n")
         case ["unpack", package, folder]:
             unpack(package, pathlib.Path(folder))
         case ["look", folder]:
