@@ -41,7 +41,7 @@ void add_limits(tree *report);
 bool may_lock_all(void);
 void add_connection_manager(tree *report);
 /* Why there is no device at all, and what would bring one. */
-void add_no_device(tree *report, const char *key);
+void add_no_device(tree *report, const char *key, const char *asked);
 /* The first line of a file of a few words, "" when it cannot be read. */
 void read_line(char *line, size_t size, const char *path);
 #define LINE_SIZE 256

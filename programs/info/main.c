@@ -62,7 +62,7 @@ static void add_summary(tree *report, const struct options *options, bool has_de
     if (any_device(report, is_usable))
         add_yes(report, "usable");
     else if (!has_devices)
-        add_no_device(report, "usable");
+        add_no_device(report, "usable", options->device);
     else if (found != NULL && !is_yes(asked, "found"))
         add_no(report, "usable", text_of("%s", text_at(found, "why")),
                text_of("%s", text_at(found, "help")));

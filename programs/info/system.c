@@ -140,21 +140,23 @@ static bool has_module(const char *name) {
     return found;
 }
 
-void add_no_device(tree *report, const char *key) {
+void add_no_device(tree *report, const char *key, const char *asked) {
+    const char *why =
+        "the kernel has no RDMA device, and no module rdma_rxe (soft-RoCE) stands in "
+        "/lib/modules";
+    const char *help = "on a machine with the kernel of its distribution: modprobe rdma_rxe; "
+                       "rdma link add rxe0 type rxe netdev NETDEV";
     if (access("/sys/class/infiniband", F_OK) == 0 &&
-        access("/sys/class/infiniband_verbs/abi_version", F_OK) != 0)
-        add_no(report, key,
-               text_of("the module of the kernel for RDMA in programs is not loaded"),
-               text_of("modprobe ib_uverbs"));
-    else if (has_module("rdma_rxe"))
-        add_no(report, key, text_of("the kernel has no RDMA device that libibverbs can use"),
-               text_of("soft-RoCE makes one of a network device: modprobe rdma_rxe; "
-                       "rdma link add rxe0 type rxe netdev NETDEV"));
-    else
-        add_no(
-            report, key,
-            text_of("the kernel has no RDMA device, and no module rdma_rxe (soft-RoCE) stands "
-                    "in /lib/modules"),
-            text_of("on a machine with the kernel of its distribution: modprobe rdma_rxe; "
-                    "rdma link add rxe0 type rxe netdev NETDEV"));
+        access("/sys/class/infiniband_verbs/abi_version", F_OK) != 0) {
+        why = "the module of the kernel for RDMA in programs is not loaded";
+        help = "modprobe ib_uverbs";
+    } else if (has_module("rdma_rxe")) {
+        why = "the kernel has no RDMA device that libibverbs can use";
+        help = "soft-RoCE makes one of a network device: modprobe rdma_rxe; "
+               "rdma link add rxe0 type rxe netdev NETDEV";
+    }
+    add_no(report, key,
+           asked == NULL ? text_of("%s", why)
+                         : text_of("there is no device %s: %s", asked, why),
+           text_of("%s", help));
 }

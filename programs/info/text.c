@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// text.c -- the report for people: lines of at most 80 columns
+// text.c -- the report for people: lines that fit the terminal
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "info.h"
 
 #define WIDTH 80
+#define NARROWEST 40
 #define LABEL 20
+
+/* How many columns a line may have; those of a file or a pipe are read on a usual terminal. */
+static int width(void) {
+    struct winsize window;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
+        return WIDTH;
+    return window.ws_col < NARROWEST ? NARROWEST : window.ws_col;
+}
 
 /* A label, and words that go on below each other. */
 static void row(const char *label, char *words) {
     int column = printf("  %-*s", LABEL, label);
-    const int indent = column;
+    const int indent = column, limit = width();
     bool begun = false;
     for (const char *word = words; *word != '\0';) {
         const int length = (int)strcspn(word, " ");
-        if (begun && column + 1 + length > WIDTH) {
+        if (begun && column + 1 + length > limit) {
             printf("\n%*s", indent, "");
             column = indent;
             begun = false;

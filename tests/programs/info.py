@@ -6,13 +6,17 @@
 What devices say is compared in the lab (tests/integration/cases/info.py).
 """
 
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 
 sys.dont_write_bytecode = True
 
@@ -86,7 +90,7 @@ def no_device():
     expect("modprobe rdma_rxe" in found["usable"]["help"], True, found["usable"]["help"])
 
 
-@test("the text says what the JSON says, in lines of at most 80 columns")
+@test("the text says what the JSON says, outside a terminal in lines of at most 80 columns")
 def text():
     found, done = answers(), run(PROGRAM)
     expect((done.returncode, done.stderr), (found["exit_status"], ""), "end")
@@ -99,6 +103,32 @@ def text():
             expect(" ".join(sentence.split()) in words, True, f"{sentence!r} in the text")
     for value in found["versions"].values():
         expect(value is None or value in words or "/" in value, True, f"{value} in the text")
+
+
+def on_terminal(columns):
+    """The text on a terminal of so many columns."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    process = subprocess.Popen([PROGRAM], stdin=subprocess.DEVNULL, stdout=its)
+    os.close(its)
+    said = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            said += chunk
+    except OSError:  # EIO: the other end is closed
+        pass
+    os.close(ours)
+    process.wait()
+    return said.decode().replace("\r\n", "\n")
+
+
+@test("the text takes the width of the terminal; its words are the same")
+def width():
+    narrow, wide = on_terminal(60), on_terminal(1000)
+    expect(narrow.split(), run(PROGRAM).stdout.split(), "words")
+    expect(wide.split(), narrow.split(), "words")
+    expect(55 < max(map(len, narrow.splitlines())) <= 60, True, "columns of the narrow text")
+    expect(80 < max(map(len, wide.splitlines())), True, "columns of the wide text")
 
 
 @test("limits and versions are those of the system")
@@ -125,6 +155,8 @@ def not_there():
     for arguments in (["--device", "no-such-device"], ["192.0.2.1"], ["no-such-host.invalid"]):
         found = answers(*arguments)
         expect((found["exit_status"], found["usable"]["is"]), (NO_DEVICE, False), arguments)
+        if "--device" in arguments:
+            expect("no device no-such-device" in found["usable"]["why"], True, found["usable"]["why"])
 
 
 @test("the environment: RPMA_FLUSH is told")
