@@ -70,9 +70,11 @@ on_end() {
 }
 off_end() { trap - EXIT HUP INT TERM; }
 
-# begin COMMAND…: runs it beside what follows. finish waits for all that was begun.
-begun=()
+# begin COMMAND…: runs it beside what follows. finish waits for all that was begun, or ends what is left when one
+# fails. What hinders one mostly hinders the others at the same moment: who takes the word from may_say says why.
+begun=() may_say=''
 begin() {
+    [[ -n $may_say ]] || exec {may_say}< <(printf .)
     # Background jobs do not hear an interrupt of the terminal.
     on_end "end_begun ${begun[*]} \${!-}"
     "$@" &
@@ -84,11 +86,12 @@ end_begun() {
     while kill -0 "$@" 2>/dev/null; do sleep 0.05; done
 }
 finish() {
-    local pid status=0
-    for pid in "${begun[@]}"; do wait "$pid" || status=$?; done
+    local pid
+    while [[ ${#begun[@]} -gt 0 ]]; do
+        wait -n -p pid "${begun[@]}" || exit
+        mapfile -t begun < <(printf '%s\n' "${begun[@]}" | grep -vx "$pid")
+    done
     off_end
-    begun=()
-    [[ $status -eq 0 ]] || exit "$status"
 }
 
 # step WHAT DIR FUNCTION: FUNCTION fills a directory of a temporary name, which then becomes
@@ -107,9 +110,11 @@ step() {
     mkdir -p -- "$dir.part" "$dir.part.tmp"
     say "preparing $what …"
     TMPDIR=$dir.part.tmp attend "preparing $what" "$log" "$3" "$dir.part"
+    on_end "rm -rf --one-file-system -- $names" # attend has ended with none
     [[ $attended -eq 0 ]] || step_failed "$what" "$dir" "$log"
     mv -T -- "$dir.part" "$dir"
     rm -rf -- "$log" "$dir.part.tmp"
+    off_end
     say "prepared $what in $((SECONDS - began)) s"
 }
 
@@ -166,6 +171,8 @@ step_failed() {
     local reason
     reason=$(why_failed "$3")
     rm -rf --one-file-system -- "$2".part*
+    [[ -z $may_say ]] || read -r -N 1 -u "$may_say" || exit 1
+    off_end
     ! cp -- "$3" "$2.log" 2>/dev/null || { rm -f -- "$3"; set -- "$1" "$2" "$2.log"; }
     die "could not prepare $1: $reason (log: $3)"
 }
