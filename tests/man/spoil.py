@@ -118,6 +118,7 @@ FAULTS = [
     ("groff", "an undefined string", append(PAGE, "\\*[nothing]\n")),
     ("width", "a line that is too wide",
      append(OVERVIEW, ".Bd -literal\n" + "x" * 90 + "\n.Ed\n")),
+    ("width", "a tool's help that is too wide", edit("tools/soak", r"^END$", "x" * 90 + "\nEND")),
     ("whatis", "a name without a page", remove(ALIAS)),
     ("whatis", "NAME lacks a name", edit(PAGE, r"^\.Nm rpma_ep_shutdown.*\n", "")),
     ("whatis", "NAME lacks a description", edit(PAGE, r"^\.Nd .*\n", "")),

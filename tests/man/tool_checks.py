@@ -82,8 +82,27 @@ def check_groff(book):
             yield from done.stderr.splitlines()
 
 
+# The tools of who works on the checkout; those in programs/ have tests of their own.
+TOOLS = ["tools/[!R]*", "bench/run", "bench/plot", "examples/run", "tests/first/demo.py",
+         "tests/integration/run.py"]
+
+
+def check_help(source):
+    """What each tool says of itself fits a terminal, and is no error."""
+    tools = [tool for pattern in TOOLS for tool in sorted(source.glob(pattern)) if tool.is_file()]
+    for tool in tools:
+        name = tool.relative_to(source)
+        done = run([tool, "--help"], env={**os.environ, "COLUMNS": str(WIDTH), "LC_ALL": "C.UTF-8"})
+        if done.returncode or done.stderr or not done.stdout.startswith("usage: "):
+            yield f"{name} --help: status {done.returncode}: {done.stderr or done.stdout[:40]}"
+        for line in done.stdout.splitlines():
+            if len(line) > WIDTH:
+                yield f"{name} --help: {len(line)} columns: {line.strip()}"
+
+
 def check_width(book):
-    """No line of a rendered page is wider than a terminal."""
+    """No line of a rendered page, or of a tool's help, is wider than a terminal."""
+    yield from check_help(book.source)
     need("mandoc", "groff")
     with Installed(book) as place:
         for file in place.files():
