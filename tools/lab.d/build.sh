@@ -37,7 +37,6 @@ build_locked() {
     fi
     attend "building librpma ($flavour)" "$log" "$within" ninja -C "$dir" "$@"
     [[ $attended -eq 0 ]] || build_failed "$flavour" "$log"
-    give_back
     grep -q 'no work to do' "$log" || say "built librpma ($flavour) in $((SECONDS - began)) s"
     rm -f -- "$log"
 }
@@ -45,7 +44,6 @@ build_locked() {
 on_machine() { "$@"; }
 
 build_failed() {
-    give_back
     cat -- "$2" >&2
     rm -f -- "$2"
     die "librpma ($1) does not build"

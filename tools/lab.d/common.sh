@@ -26,7 +26,9 @@ need_root() {
 }
 
 # What root has built in the tree of another user is that user's.
-give_back() { [[ $EUID -ne 0 || -O $checkout ]] || chown -R --reference="$checkout" -- "$checkout/build"; }
+give_back() {
+    [[ $EUID -ne 0 || -O $checkout || ! -d $checkout/build ]] || chown -R --reference="$checkout" -- "$checkout/build"
+}
 
 # need_number OPTION VALUE LOWEST HIGHEST
 need_number() {
@@ -61,12 +63,13 @@ with_lock() {
 # on_end COMMAND: what this shell does when it ends before off_end, by a signal too. COMMAND runs
 # outside of every function, so it names no local variable.
 on_end() {
-    # First what is pending is done with, then nothing disturbs COMMAND.
+    # An interrupt often comes together with the SIGTERM of who had it, too: what is pending must not end COMMAND, and
+    # then nothing disturbs it.
     # shellcheck disable=SC2064 # as it is now
     trap "set +e; trap : HUP INT TERM; trap '' HUP INT TERM; $1" EXIT
-    trap 'exit 129' HUP
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
+    trap 'trap : HUP INT TERM; exit 129' HUP
+    trap 'trap : HUP INT TERM; exit 130' INT
+    trap 'trap : HUP INT TERM; exit 143' TERM
 }
 off_end() { trap - EXIT HUP INT TERM; }
 
@@ -126,7 +129,7 @@ attend() {
     shift 2
     # Not by $(…): bash cannot parse a trap while it parses that.
     printf -v names ' %q' "$log" "${unfinished[@]}"
-    on_end "end_group \"\${!-}\" $names"
+    on_end "end_group \"\${!-}\" $names; give_back"
     set -m
     (set -e; "$@") >"$log" 2>&1 </dev/null &
     set +m
@@ -137,9 +140,10 @@ attend() {
             ((next += 10))
         fi
     done
-    off_end
     attended=0
     wait "$!" || attended=$?
+    give_back
+    off_end
 }
 
 # end_group GROUP FILE…: no process of the group and no FILE is left.
