@@ -183,6 +183,8 @@ def judge(demo, status, last):
     wrong = [f"left behind: {name}" for name in demo.left()]
     if ended != status or not re.fullmatch(last, demo.said[-1]):
         wrong.append(f"status {ended}, wanted {status}, and as the last line {last}")
+    if sum("could not prepare" in line for line in demo.said) > 1:
+        wrong.append("two parts failed, and both said so")
     return wrong and wrong + demo.said
 
 
