@@ -85,8 +85,9 @@ class Demo:
         for pattern in ("*.part*", "copy-*", "build-*.log"):
             found += map(str, cache.glob(pattern))
         found += map(str, (self.work / "tmp").iterdir())
-        return found + [str(path) for path in set(pathlib.Path("/dev/shm").iterdir()) - self.shared
-                        if path.name.startswith("librpma-")]
+        logs = {str(path) for path in set(pathlib.Path("/dev/shm").iterdir()) - self.shared
+                if path.name.startswith("librpma-")}
+        return found + sorted(logs - (opened() if logs else set()))
 
     def processes(self):
         for path in pathlib.Path("/proc").glob("[0-9]*"):
@@ -99,6 +100,17 @@ class Demo:
             state, session = rest.split()[0], int(rest.split()[3])
             if state != "Z" and (session == self.session or str(self.work).encode() in environment):
                 yield f"{path.name} {name})"
+
+
+def opened():
+    """The files that a process has open: those of another lab that works beside are no left ones."""
+    files = set()
+    for link in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            files.add(os.readlink(link))
+        except OSError:
+            pass
+    return files
 
 
 def mounts():
