@@ -270,7 +270,8 @@ int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
 int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size);
 int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size);
 
-/* Pieces that one receive may scatter to (struct rpma_receive), at least 1. RPMA_E_INVAL. */
+/* Pieces that one receive may scatter to (struct rpma_receive), at least 1; making a queue
+ * fails with more than 128. RPMA_E_INVAL. */
 int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t max_sge);
 int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge);
 
@@ -342,7 +343,7 @@ int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size);
 
 /* How many pieces of local memory one operation or receive may have, at least 1. Making a
- * connection request fails if the device has fewer. RPMA_E_INVAL. */
+ * connection request fails with more than 128, or if the device has fewer. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 
@@ -631,8 +632,9 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
 /*
  * Flushes what was written earlier, on this connection, to the len bytes at dst_offset, and no
  * more: natively, or emulated by reading after the writes (enum rpma_flush_mode). Also
- * RPMA_E_NOSUPP: dst was not registered for type, or type is persistent and no peer
- * configuration with direct write to PMem was applied (rpma_conn_apply_remote_peer_cfg()).
+ * RPMA_E_NOSUPP: dst was not registered for type; or type is persistent and no peer
+ * configuration with direct write to PMem was applied (rpma_conn_apply_remote_peer_cfg()); or
+ * the mode is RPMA_FLUSH_MODE_NATIVE and dst takes no native flush of this type.
  */
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                size_t len, enum rpma_flush_type type, int flags, const void *op_context);
@@ -675,7 +677,7 @@ enum rpma_work_type {
  * One operation. Each kind reads the members that belong to it and no others; type, flags,
  * op_context and the reserved members belong to all. Start from {0}. Local memory is the piece
  * local or, with nsge > 0, the nsge pieces at sgl as one; its lengths add up to at most
- * UINT32_MAX. A read or write without local memory may do without remote, too.
+ * UINT32_MAX. A read or write without local memory has no remote memory, either.
  */
 struct rpma_work {
     enum rpma_work_type type;
@@ -695,11 +697,11 @@ struct rpma_work {
 };
 
 /*
- * Posts count operations in their order, as few calls of the provider as possible. *posted (may
- * be NULL) = how many the device took, also when the call fails; the next call goes on with
- * work + *posted, and nothing is posted twice. An operation that is not valid is refused, and
- * those before it are posted. Where a provider fails to notify the device of operations that it
- * has queued, or may have queued, they count as taken. RPMA_E_INVAL, RPMA_E_NOSUPP (see
+ * Posts count operations in their order, in as few calls of the provider as possible. *posted
+ * (may be NULL) = how many the device took, also when the call fails; the next call goes on
+ * with work + *posted, and nothing is posted twice. An operation that is not valid is refused,
+ * and those before it are posted. Where a provider fails to notify the device of operations
+ * that it has queued, or may have queued, they count as taken. RPMA_E_INVAL, RPMA_E_NOSUPP (see
  * rpma_flush()), RPMA_E_AGAIN (the send queue has no room for the rest), RPMA_E_PROVIDER.
  */
 int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
@@ -740,8 +742,9 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
  * nothing is posted twice. A batch with a native flush or atomic write is refused as a whole,
  * unless it has operations of several pieces: these go to the provider on their own, and what
  * is between them is refused as a whole. Where a provider fails to notify the device of
- * operations that it has queued, or may have queued, they count as taken. RPMA_E_INVAL,
- * RPMA_E_NOSUPP (the configuration of the other side that was applied since then does not allow
+ * operations that it has queued, or may have queued, they count as taken. RPMA_E_INVAL (also: a
+ * flush of the batch has become emulated and lies behind the region), RPMA_E_NOSUPP (the
+ * configuration of the other side that was applied since then does not allow
  * a flush of the batch), RPMA_E_AGAIN (the send queue has no room for the rest),
  * RPMA_E_PROVIDER.
  */
