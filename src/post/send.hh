@@ -61,14 +61,17 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
 // was.
 template <class Build>
 [[gnu::always_inline]] inline int send_natively(const char *function, const rpma_conn &conn,
-                                                const ibv_send_wr &wr, const Build &build) {
+                                                ibv_send_wr &wr, const Build &build) {
     ibv_qp_ex *qpx = conn.extended;
     ibv_wr_start(qpx);
     qpx->wr_id = wr.wr_id;
     qpx->wr_flags = wr.send_flags;
     build(qpx);
     const int result = ibv_wr_complete(qpx);
-    return result == 0 ? 0 : refused_natively(function, *conn.qp, wr, nullptr, result);
+    if (result == 0) [[likely]]
+        return 0;
+    wr.next = nullptr;
+    return refused_natively(function, *conn.qp, wr, nullptr, result);
 }
 #endif
 

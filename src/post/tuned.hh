@@ -15,8 +15,9 @@
 
 // An exported post writes its work request and nothing else into the addresses that it takes,
 // and the provider only reads there. Without the stack protector, which distributions switch
-// on, a write takes 6 instructions fewer, and a native flush 8. GCC 11 and clang 11 know it.
-#define RPMA_POST [[gnu::no_stack_protector]]
+// on, a write takes 6 instructions fewer, and a native flush 8. GCC 11 and clang 11 know it,
+// clang 14 by this spelling alone.
+#define RPMA_POST __attribute__((no_stack_protector))
 
 namespace rpma {
 
