@@ -94,23 +94,27 @@ static void expect_way(enum way way, struct rpma_mr_remote *remote, enum rpma_fl
     struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
     o.remote = remote;
     o.flush_type = type;
+    struct expected_error refused = {RPMA_E_NOSUPP, "no native flush of this type",
+                                     "the remote region allows no native flush of this type",
+                                     .logs = "use RPMA_FLUSH_MODE_AUTO", .any_calls = true};
     if (way == REFUSED)
         EXPECT_ERROR(rpma_flush(w.h.conn, remote, 8, 8, type, 1, NULL), RPMA_E_NOSUPP,
-                     "no native flush of this type",
-                     "the remote region allows no native flush of this type",
-                     .logs = "use RPMA_FLUSH_MODE_AUTO");
+                     refused.condition, refused.cause, .logs = refused.logs);
     else
         MUST(operation_plain(&o, w.h.conn));
     EXPECT_CALLS(way == REFUSED  ? ""
                  : way == NATIVE ? "ibv_wr_start ibv_wr_flush ibv_wr_complete"
                                  : "ibv_post_send");
-    for (int by = 0; by < OPERATION_WAYS; by++) {
+    for (enum operation_way by = 0; by < OPERATION_WAYS; by++) {
         unit_begin();
-        const int ret = operation_by((enum operation_way)by, &o, &w);
-        assert_int_equal(ret, way == REFUSED ? RPMA_E_NOSUPP : 0);
-        if (way != REFUSED)
-            assert_int_equal(operation_got((enum operation_way)by).opcode,
+        const int ret = operation_by(by, &o, &w);
+        refused.before = operation_names[by].element;
+        if (way == REFUSED)
+            unit_expect_error(ret, operation_names[by].function, &refused, __FILE__, __LINE__);
+        else
+            assert_int_equal(operation_got(by).opcode,
                              way == NATIVE ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
+        assert_int_equal(ret, way == REFUSED ? RPMA_E_NOSUPP : 0);
     }
 }
 

@@ -203,7 +203,8 @@ static void native_flush_leaves_bounds_to_the_device(void **state) {
 static void flush_failures_are_reported(void **state) {
     (void)state;
     char range[64];
-    snprintf(range, sizeof(range), "(remote_addr=0x%llx, length=48)", WORLD_REMOTE_ADDR + 16LL);
+    snprintf(range, sizeof(range), "(first: opcode=IBV_WR_FLUSH, remote_addr=0x%llx, wr_id=",
+             WORLD_REMOTE_ADDR + 16LL);
     new_conn(true, false);
     fake_fail(BUILD_FLUSHES ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);
     EXPECT_ERROR(
