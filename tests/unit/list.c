@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// list.c -- operations and receives of several pieces: what they hand to the provider
+// list.c -- operations and receives of several pieces: what they hand to the provider, and the
+// sums and pieces that are refused
 
 #include "lists.h"
 
@@ -95,11 +96,70 @@ static void one_piece_or_none_needs_no_list(void **state) {
     list_for_each(take_one_piece);
 }
 
+// ---- what is refused; work_refused.c has the rest ----------------------------------------
+
+static void refuse(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge,
+                   const char *condition, const char *logs) {
+    unit_begin();
+    unit_expect_error(
+        list_run(f, sgl, nsge), f->name,
+        &(struct expected_error){RPMA_E_INVAL, condition, condition, .logs = logs}, __FILE__,
+        __LINE__);
+}
+
+static void add_up(const struct list_function *f) {
+    static const struct {
+        size_t len[3];
+        bool fits;
+    } cases[] = {
+        {{UINT32_MAX, 0, 0}, true},       {{0, UINT32_MAX, 0}, true},
+        {{UINT32_MAX - 2, 1, 1}, true},   {{UINT32_MAX, 0, 1}, false},
+        {{1, 0, UINT32_MAX}, false},      {{(size_t)1 << 31, (size_t)1 << 31, 0}, false},
+        {{0, 0, SIZE_MAX}, false},        {{1, SIZE_MAX, 0}, false}, // 0 if the sum ran over
+        {{SIZE_MAX, 1, 0}, false},        {{SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1, 0}, false},
+        {{SIZE_MAX, SIZE_MAX, 2}, false},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rpma_sge sgl[3];
+        for (int k = 0; k < 3; k++)
+            sgl[k] = (struct rpma_sge){list_regions[k], 0, cases[i].len[k]};
+        if (cases[i].fits)
+            list_must(f, sgl, 3);
+        else
+            refuse(f, sgl, 3, "sum of sgl[i].len > UINT32_MAX", "UINT32_MAX");
+    }
+}
+
+static void sums_fit_a_work_request(void **state) {
+    (void)state;
+    list_for_each(add_up);
+}
+
+static void miss_region(const struct list_function *f) {
+    for (int at = 0; at < LIST_MOST; at++)
+        for (int with_offset = 0; with_offset < 2; with_offset++) {
+            struct rpma_sge sgl[LIST_MOST];
+            for (int i = 0; i < LIST_MOST; i++)
+                sgl[i] = list_element(i);
+            sgl[at] = (struct rpma_sge){NULL, (size_t)with_offset, 1 - (size_t)with_offset};
+            refuse(f, sgl, LIST_MOST,
+                   "sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)",
+                   "mr == NULL");
+            if (at > 0)
+                list_must(f, sgl, (uint32_t)at); // the others are valid
+        }
+}
+
+static void elements_need_regions(void **state) {
+    (void)state;
+    list_for_each(miss_region);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(elements_are_handed_on),
-        TEST(empty_elements_are_left_out),
-        TEST(one_piece_or_none_needs_no_list),
+        TEST(elements_are_handed_on),          TEST(empty_elements_are_left_out),
+        TEST(one_piece_or_none_needs_no_list), TEST(sums_fit_a_work_request),
+        TEST(elements_need_regions),
     };
     return UNIT_RUN("list", tests);
 }

@@ -13,6 +13,9 @@ enum { MOST = 40, AT_ONCE = 16 };
 static struct rpma_work work[MOST];
 static struct rpma_receive receives[MOST];
 
+static const struct list_function sends = {
+    .kind = RPMA_WORK_SEND, .name = "rpma_post", .call = "ibv_post_send", .element = "work"};
+
 // Of one to LIST_MOST pieces, with contexts that count from 0.
 static void make_arrays(const struct list_function *f) {
     static struct rpma_sge sgl[LIST_MOST];
@@ -106,12 +109,11 @@ static void arrays_go_in_few_calls(void **state) {
 static void pieces_fit_a_call(void **state) {
     (void)state;
     enum { PIECES = FAKE_MAX_SRQ_SGE };
-    static const struct list_function f = {.kind = RPMA_WORK_SEND, .call = "ibv_post_send"};
     struct rpma_sge sgl[PIECES];
     for (int queue = 0; queue < 3; queue++) {
         uint32_t posted = 0;
         list_world_new(queue == 2, PIECES);
-        make_arrays(&f);
+        make_arrays(&sends);
         for (uint32_t i = 0; i < PIECES; i++) // one without bytes: its place is kept free
             sgl[i] = (struct rpma_sge){list_regions[i % 3], i, i == 1 ? 0 : i + 1};
         for (uint32_t i = 0; i < MOST; i++) {
@@ -177,30 +179,39 @@ static void refuse(const struct list_function *f, uint32_t number, int error) {
                   error);
 }
 
-// Full is the queue by both numbers; a receive queue names its setting.
-static void have_room(const struct list_function *f) {
-    for (uint32_t room = 0; room < MOST; room++) {
-        char logs[128];
-        snprintf(logs, sizeof(logs), "queue is full%s%s",
-                 f->setting
-                     ? ": take completions before more is posted, or make it larger with "
-                     : ", it holds ",
-                 f->setting ? f->setting : "");
-        const char *const full = f->kind  ? "the send queue is full"
-                                 : f->srq ? "the shared receive queue is full"
-                                          : "the receive queue is full";
+// The next call begins with what was refused, for whatever reason it was. Full is the queue by
+// two numbers; a receive queue names its setting.
+static void refuse_each(const struct list_function *f) {
+    static const int errors[] = {ENOMEM, ENOSPC, EINVAL};
+    const char *const full = f->kind  ? "the send queue is full"
+                             : f->srq ? "the shared receive queue is full"
+                                      : "the receive queue is full";
+    char again[128], failed[64];
+    snprintf(again, sizeof(again), "queue is full%s%s",
+             f->kind ? ", it holds " : ": take completions before more is posted, or make it ",
+             f->kind  ? ""
+             : f->srq ? "larger with rpma_srq_cfg_set_rq_size()"
+                      : "larger with rpma_conn_cfg_set_rq_size()");
+    snprintf(failed, sizeof(failed), "%s failed", f->cause);
+    for (uint32_t i = 0; i < MOST * LENGTH(errors); i++) {
+        const uint32_t number = i / LENGTH(errors);
+        const int error = errors[i % LENGTH(errors)];
         begin_anew(f);
-        refuse(f, room, room % 2 ? ENOMEM : ENOSPC);
-        expect_error(f, MOST, room,
-                     (struct expected_error){RPMA_E_AGAIN, full, full, .logs = logs});
+        refuse(f, number, error);
+        if (error == EINVAL)
+            expect_error(f, MOST, number,
+                         (struct expected_error){RPMA_E_PROVIDER, failed, f->cause, error});
+        else
+            expect_error(f, MOST, number,
+                         (struct expected_error){RPMA_E_AGAIN, full, full, .logs = again});
         fake_faults_off();
-        go_on(f, room);
+        go_on(f, number);
     }
 }
 
-static void full_queues_take_the_rest_later(void **state) {
+static void next_call_begins_with_what_was_refused(void **state) {
     (void)state;
-    list_for_each(have_room);
+    list_for_each(refuse_each);
 }
 
 // By their own count, as far as the fakes have one.
@@ -221,45 +232,24 @@ static void receive_queues_are_filled(void **state) {
     list_for_each_receive(fill_queue);
 }
 
-static void fail_otherwise(const struct list_function *f) {
-    for (uint32_t number = 0; number < MOST; number++) {
-        char condition[64];
-        snprintf(condition, sizeof(condition), "%s failed", f->cause);
-        begin_anew(f);
-        refuse(f, number, EINVAL);
-        expect_error(f, MOST, number,
-                     (struct expected_error){RPMA_E_PROVIDER, condition, f->cause, EINVAL});
-        fake_faults_off();
-        go_on(f, number);
-    }
-}
-
-static void providers_refuse_one(void **state) {
-    (void)state;
-    list_for_each(fail_otherwise);
-}
-
 // rdma-core 56, providers/siw/siw.c, siw_post_send(): its 0 stands for the reason. What is
 // asked again is refused with it.
 static void reasons_are_asked_for_again(void **state) {
     (void)state;
-    static const struct list_function f = {RPMA_WORK_SEND, NULL,  "rpma_post", "ibv_post_send",
-                                           NULL,           NULL,  "work",      IBV_WR_SEND,
-                                           false,          false, false};
     list_world_new(false, LIST_MOST);
     for (uint32_t number = 1; number < AT_ONCE; number++) {
-        begin_anew(&f);
+        begin_anew(&sends);
         fake_device()->hides_refusals = true;
-        refuse(&f, number, ENOMEM);
+        refuse(&sends, number, ENOMEM);
         fake_fail("ibv_post_send", 2, ENOMEM);
-        expect_error(&f, MOST, number,
+        expect_error(&sends, MOST, number,
                      (struct expected_error){RPMA_E_AGAIN, "the send queue is full",
                                              "the send queue is full"});
         fake_faults_off();
-        go_on(&f, number);
-        refuse(&f, number, ENOMEM);
-        MUST(run(&f, 0, MOST, NULL)); // room has come in the meantime
-        expect_taken(&f, 0, MOST);
+        go_on(&sends, number);
+        refuse(&sends, number, ENOMEM);
+        MUST(run(&sends, 0, MOST, NULL)); // room has come in the meantime
+        expect_taken(&sends, 0, MOST);
     }
     list_world_drop();
 }
@@ -267,25 +257,22 @@ static void reasons_are_asked_for_again(void **state) {
 // Of what is in the queue nothing is posted again, whether the device knows of it or not.
 static void doorbells_fail(void **state) {
     (void)state;
-    static const struct list_function f = {RPMA_WORK_SEND, NULL,  "rpma_post", "ibv_post_send",
-                                           NULL,           NULL,  "work",      IBV_WR_SEND,
-                                           false,          false, false};
     list_world_new(false, LIST_MOST);
     for (uint32_t count = 1; count <= MOST; count++)
         for (uint32_t nth = 0; nth < calls_for(count); nth++) {
             const uint32_t first = nth * AT_ONCE, rest = count - first;
             const uint32_t taken = first + (rest < AT_ONCE ? rest : AT_ONCE);
             char before[64], last[32] = "";
-            begin_anew(&f);
+            begin_anew(&sends);
             fake_fail("doorbell", nth + 1, EIO);
             if (taken - first > 1)
                 snprintf(last, sizeof(last), " to work[%u]", taken - 1);
             snprintf(before, sizeof(before), "work[%u]%s (queued): ", first, last);
-            expect_error(&f, count, taken,
+            expect_error(&sends, count, taken,
                          (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
                                                  "ibv_post_send()", EIO, .before = before});
             if (taken < MOST)
-                go_on(&f, taken);
+                go_on(&sends, taken);
         }
     list_world_drop();
 }
@@ -308,9 +295,8 @@ int main(void) {
         TEST(arrays_go_in_few_calls),
         TEST(pieces_fit_a_call),
         TEST(those_before_a_wrong_one_are_posted),
-        TEST(full_queues_take_the_rest_later),
+        TEST(next_call_begins_with_what_was_refused),
         TEST(receive_queues_are_filled),
-        TEST(providers_refuse_one),
         TEST(reasons_are_asked_for_again),
         TEST(doorbells_fail),
         TEST(receives_are_refused_with_a_shared_queue),

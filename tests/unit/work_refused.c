@@ -79,7 +79,7 @@ static const struct wrong {
      {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}},
      TOO_MANY,
      TOO_MANY,
-     "nsge is 3, at most 2 pieces are possible"},
+     "nsge is 3, at most 2 pieces are possible; rpma_conn_cfg_set_max_sge() asks"},
     {LOCALS,
      {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}},
      TOO_MANY,
@@ -317,7 +317,8 @@ static void spoil_receives(const struct list_function *f) {
             logs = "receive.reserved != 0";
         } else if (strcmp(condition, TOO_MANY) == 0) {
             condition = f->srq ? "nsge > max_sge of the shared receive queue" : TOO_MANY;
-            logs = "nsge is ";
+            logs = f->srq ? "at most 5 pieces are possible; rpma_srq_cfg_set_max_sge() asks"
+                          : "at most 5 pieces are possible; rpma_conn_cfg_set_max_sge() asks";
         }
         spoil(&o, wrong);
         if (o.nsge == 3)

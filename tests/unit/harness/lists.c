@@ -45,8 +45,8 @@ static int receive_by_srq(const struct rpma_receive *receives, uint32_t count,
     return rpma_srq_recv_many(list_world.h.srq, receives, count, posted);
 }
 
-#define SENDS NULL, "rpma_post", "ibv_post_send", "ibv_post_send()", NULL, "work"
-#define RECEIVES "ibv_post_recv", "ibv_post_recv()", "rpma_conn_cfg_set_rq_size()", "receives"
+#define SENDS NULL, "rpma_post", "ibv_post_send", "ibv_post_send()", "work"
+#define RECEIVES "ibv_post_recv", "ibv_post_recv()", "receives"
 static const struct list_function functions[] = {
     {RPMA_WORK_READ, SENDS, IBV_WR_RDMA_READ, .remote = true},
     {RPMA_WORK_WRITE, SENDS, IBV_WR_RDMA_WRITE, .remote = true},
@@ -56,7 +56,7 @@ static const struct list_function functions[] = {
     {0, receive, "rpma_recv_many", RECEIVES},
     {0, receive_by_request, "rpma_conn_req_recv_many", RECEIVES},
     {0, receive_by_srq, "rpma_srq_recv_many", "ibv_post_srq_recv", "ibv_post_srq_recv()",
-     "rpma_srq_cfg_set_rq_size()", "receives", .srq = true},
+     "receives", .srq = true},
 };
 
 static void for_each_from(size_t i, void (*what)(const struct list_function *f)) {

@@ -17,7 +17,6 @@ struct list_function {
     // Of receives: through its world's connection, request or shared receive queue.
     int (*receive)(const struct rpma_receive *receives, uint32_t count, uint32_t *posted);
     const char *name, *call, *cause;
-    const char *setting; // the function that sets how many receives there may be
     const char *element; // what its array is called
     int opcode;          // of a send
     bool remote, imm, srq;
