@@ -211,6 +211,30 @@ static void connections_race_for_the_flush_target(void **state) {
     }
 }
 
+static struct rpma_conn *conn_of_all;
+
+static void flush_first(int number) {
+    (void)number;
+    CHECK(rpma_flush(conn_of_all, w->h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY,
+                     RPMA_F_COMPLETION_ALWAYS, NULL) == 0);
+}
+
+// The way that the other side did not state is told by who comes first, and by nobody else.
+static void first_flush_is_told_once(void **state) {
+    (void)state;
+    threads_begin(NULL);
+    conn_of_all = threads_connected();
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_NOTICE);
+    for (int i = 0; i < ROUNDS; i++) {
+        CHECK(rpma_conn_apply_remote_peer_cfg(conn_of_all, w->h.pcfg) == 0);
+        threads_messages = 0;
+        in_threads(flush_first);
+        assert_int_equal(threads_messages, 1);
+    }
+    MUST(rpma_conn_delete(&conn_of_all));
+    threads_end();
+}
+
 static void use_own_connection(int number) {
     const struct ibv_wc sent = {.wr_id = (uint64_t)number, .status = IBV_WC_SUCCESS};
     struct rpma_conn *conn = threads_connected();
@@ -269,6 +293,7 @@ int main(void) {
         TEST(peers_on_one_device),
         TEST(configurations_are_shared),
         TEST(connections_race_for_the_flush_target),
+        TEST(first_flush_is_told_once),
         TEST(connection_per_thread),
         TEST(endpoint_per_thread),
         TEST(connection_is_shared),
