@@ -33,8 +33,9 @@ int add(const Origin &origin, Receives &to, const rpma_receive &receive,
         const MostPieces &limit, bool *is_full) {
     RPMA_REFUSE_OPERATION(origin, receive.reserved != 0);
     RPMA_REFUSE_OPERATION(origin, receive.sgl != NULL && receive.nsge == 0);
-    RPMA_REFUSE_OPERATION(origin, receive.nsge == 0 && receive.local.mr == NULL &&
-                                      (receive.local.offset | receive.local.len) != 0);
+    if (receive.nsge == 0 && receive.local.mr == nullptr &&
+        (receive.local.offset | receive.local.len) != 0)
+        return refuse_operation(origin, "local has mr == NULL with an offset or len != 0");
     const bool is_list = receive.nsge != 0;
     const rpma_sge *pieces = is_list ? receive.sgl : &receive.local;
     const uint32_t number = is_list ? receive.nsge : 1;

@@ -107,8 +107,8 @@ int fill_atomic_write(const Origin &origin, rpma_conn &conn, Slot &slot, const r
 int fill_elements(const Origin &origin, const rpma_conn &conn, Slot &slot,
                   const rpma_work &work, Kinds &kinds, SpareElements *spare) {
     RPMA_REFUSE_OPERATION(origin, work.sgl != NULL && work.nsge == 0);
-    RPMA_REFUSE_OPERATION(origin, work.nsge == 0 && work.local.mr == NULL &&
-                                      (work.local.offset | work.local.len) != 0);
+    if (work.nsge == 0 && work.local.mr == nullptr && (work.local.offset | work.local.len) != 0)
+        return refuse_operation(origin, "local has mr == NULL with an offset or len != 0");
     const bool is_list = work.nsge != 0;
     const rpma_sge *pieces = is_list ? work.sgl : &work.local;
     const uint32_t number = is_list ? work.nsge : 1;
