@@ -51,8 +51,9 @@ static void new_needs_a_size_that_the_device_has(void **state) {
     static const struct {
         uint32_t size;
         const char *logs;
-    } cases[] = {
-        {0, "ibv_create_cq(cqe=0, comp_vector=0)"}, {201, "max_cqe 200"}, {UINT32_MAX, "max_cqe 200"}};
+    } cases[] = {{0, "ibv_create_cq(cqe=0, comp_vector=0)"},
+                 {201, "max_cqe 200"},
+                 {UINT32_MAX, "max_cqe 200"}};
     fake_device()->max_cqe = 200;
     peer_and_cfg();
     for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -76,6 +77,7 @@ static void new_needs_a_vector_that_the_device_has(void **state) {
         uint32_t wanted;
         const char *logs; // NULL: possible
     } cases[] = {
+        {0, 1, "completion vector 1, and fake0 has 1, from 0 on"},
         {1, 0, NULL},
         {1, 1, "completion vector 1, and fake0 has 1, from 0 on"},
         {4, 1, NULL},
@@ -106,7 +108,7 @@ static void new_needs_a_vector_that_the_device_has(void **state) {
     }
 }
 
-// A driver that counts none leaves it to the provider.
+// A driver that counts none leaves vector 0 to the provider.
 static void vector_0_is_asked_for_on_every_device(void **state) {
     (void)state;
     for (int vectors = -1; vectors <= 0; vectors++) {
