@@ -236,22 +236,25 @@ def occupied_queue(test):
     disconnect(client, server)
 
 
-@case("batches", "immediate data in the middle: what is before it goes in, it is refused each "
-      "time, and the connection goes on", lacks=lab.IMMEDIATE_DATA)
-def refused_operation(test):
+@case("batches", "{one} with immediate data in the middle: what is before it goes in, it is refused "
+      "each time, and the connection goes on", [{"one": "a batch"}, {"one": "an array"}],
+      lacks=lab.IMMEDIATE_DATA)
+def refused_operation(test, one):
     server, client = prepared(test)
+    batch = 0 if one == "a batch" else None
     server("recv", mr=0, len=SLOT, count=3)
     client("batch-new", ops=4)
-    add_messages(client, 2)
-    client("send-imm", batch=0, mr=0, len=8, imm=1, ctx=2)
-    add_messages(client, 1, first=3)
-    expect(post(client), ("RPMA_E_PROVIDER", 2), "post")
+    add_messages(client, 2, batch=batch)
+    client("send-imm", **where(batch), mr=0, len=8, imm=1, ctx=2)
+    add_messages(client, 1, first=3, batch=batch)
+    expect(post(client, batch), ("RPMA_E_PROVIDER", 2), "post")
     heard_once(server, 2)
-    expect([one.ctx for one in client.completions(2)], [0, 1], "completions")
-    expect(post(client), ("RPMA_E_PROVIDER", 0), "second post")
+    expect([found.ctx for found in client.completions(2)], [0, 1], "completions")
+    expect(post(client, batch), ("RPMA_E_PROVIDER", 0), "second post")
     client("batch-reset")
-    add_messages(client, 1, first=2)
-    expect(post(client), ("ok", 1), "post without immediate data")
+    client("post", forget=1)
+    add_messages(client, 1, first=2, batch=batch)
+    expect(post(client, batch), ("ok", 1), "post without immediate data")
     client.completion()
     heard_once(server, 1, first=2)
     disconnect(client, server)
