@@ -4,6 +4,7 @@
 
 from harness import lab
 from harness.case import case, disconnect
+from harness.network import cables, cut, mend
 from harness.side import expect
 
 from .batches import post, prepared
@@ -62,10 +63,16 @@ def full_queue_array(test, queue, count):
     server("recv", mr=0, len=SLOT, count=count)
     add_messages(client, count, batch=None)
     parts = posted_in_parts(client, count, batch=None)
-    expect(queue <= parts[0] < count, True, f"the first post took {parts[0]}")
+    took_a_part(parts, queue, count)
     heard_once(server, count)
     nobody_complains(test)
     disconnect(client, server)
+
+
+def took_a_part(parts, least, count):
+    """Soft-iWARP sends while it is posted to: it may come to the end."""
+    if not lab.lacks(lab.FULL_QUEUE):
+        expect(least <= parts[0] < count, True, f"the first post took {parts[0]}")
 
 
 def nobody_complains(test):
@@ -85,7 +92,7 @@ def full_queue_array_with_flushes(test, count, queue, most):
         else:
             add_messages(client, 1, number, batch=None)
     parts = posted_in_parts(client, count, batch=None)
-    expect(len(parts) > 1, True, f"parts: {parts}")
+    took_a_part(parts, most, count)
     if test.is_native:
         expect([part % most for part in parts[:-1]], [0] * (len(parts) - 1), f"parts: {parts}")
     server.completions(count - count // 8, busy=1)
@@ -126,11 +133,12 @@ def full_queue(test, queue, count):
     client("batch-new", ops=count)
     add_messages(client, count)
     parts = posted_in_parts(client, count)
-    expect(queue <= parts[0] < count, True, f"the first post took {parts[0]}")
+    took_a_part(parts, queue, count)
     heard_once(server, count)
     # After the whole list went in, it begins anew.
     again_parts = posted_in_parts(client, count)
-    expect(again_parts[0], parts[0], "the first post of the second time")
+    if not lab.lacks(lab.FULL_QUEUE):
+        expect(again_parts[0], parts[0], "the first post of the second time")
     found = server.completions(count, busy=1)
     expect([one.ctx for one in found], list(range(count, 2 * count)), "receives")
     server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
@@ -138,7 +146,7 @@ def full_queue(test, queue, count):
 
 
 @case("batches", "the device takes a part, more is added behind it: the order is kept",
-      builds=("native",))
+      builds=("native",), needs=(lab.FULL_QUEUE,))
 def added_to_part(test):
     server, client = prepared(test, sq=QUEUE)
     count = 40
@@ -159,7 +167,7 @@ def added_to_part(test):
 
 
 @case("batches", "the device takes a part, the batch is emptied: the rest is forgotten",
-      builds=("native",))
+      builds=("native",), needs=(lab.FULL_QUEUE,))
 def forgotten(test):
     server, client = prepared(test, sq=QUEUE)
     count = 20
@@ -174,6 +182,41 @@ def forgotten(test):
     expect(post(client), ("ok", 1), "post")
     expect(client.completion().ctx, posted, "op_context")
     heard_once(server, 1, first=posted)
+    disconnect(client, server)
+
+
+@case("batches", "nothing leaves while the cable is out: {one} fills the send queue, which says so, "
+      "and each operation completes once when the cable is in", [{"one": "a batch"}, {"one": "an array"}],
+      lacks=lab.FULL_QUEUE)
+def no_way_out(test, one):
+    """What TCP keeps for a cable that is out is less than the list."""
+    cable = cables(test)[1]
+    batch = 0 if one == "a batch" else None
+    server, client = prepared(test, sq=QUEUE)
+    count = 60
+    client("fill", len=1 << 20, seed=1)
+    client("batch-new", ops=count)
+    for number in range(count):
+        client("write", **where(batch), mr=0, rmr=0, len=1 << 20, ctx=number)
+    cut(cable)
+    taken, posted = 0, count
+    while posted:
+        code, posted = post(client, batch)
+        expect(code, "RPMA_E_AGAIN", f"post of the rest behind {taken}")
+        taken += posted
+    nobody_complains(test)
+    mend(cable)
+    done = client.completions(taken)
+    while taken < count:
+        code, posted = post(client, batch)
+        taken += posted
+        expect(code, "ok" if taken == count else "RPMA_E_AGAIN", f"post up to {taken}")
+        done += client.completions(posted) if posted else []
+    expect([found.ctx for found in done], list(range(count)), "completions")
+    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    client("flush", rmr=0, len=8, persistent=0)
+    client.completion()
+    server("check", len=1 << 20, seed=1)
     disconnect(client, server)
 
 
