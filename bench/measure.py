@@ -3,6 +3,7 @@
 
 """Runs the programs of bench/ on a library and reads what they print."""
 
+import collections
 import os
 import pathlib
 import re
@@ -15,6 +16,10 @@ SKIPPED = 77  # exit status of what cannot run here
 COUNTED_CALLS = 1024
 LENGTHS = 3  # each loop is counted 0, 1, 2 and 3 times COUNTED_CALLS long
 MARKS = LENGTHS + 1
+# What is held to budgets: the library of the build, and as packages of Debian 12 and 13 build it.
+LIBRARIES = {"budget": "src", "packaged": "bench/packaged", "packaged13": "bench/packaged13"}
+IN_LIBRARY = "setup"  # loops whose names begin so: only what the library itself executes counts
+LIBRARY = "librpma.so.0"
 
 
 class Missing(Exception):
@@ -47,7 +52,7 @@ def read_batch_budget(counts):
 def batch(name):
     """Way, plain calls of one operation, and length of a loop over batches."""
     way, *what, length = name.split("_")
-    calls = {"write": ["write"], "write flush": ["write", "flush"],
+    calls = {"write": ["write"], "recv": ["recv"], "write flush": ["write", "flush"],
              "write native flush": ["write", "native_flush"]}
     return way, calls[" ".join(what)], int(length)
 
@@ -85,10 +90,10 @@ class Subject:
             names = run(["valgrind", "--tool=callgrind", "--dump-before=mark",
                          f"--callgrind-out-file={output}", self.program, "count",
                          str(COUNTED_CALLS)], self.environment, directory).split()
-            parts = [read_total(pathlib.Path(f"{output}.{number + 1}"))
-                     for number in range(MARKS * len(names))]
-        return {name: per_call(name, parts[MARKS * number + 1:MARKS * (number + 1)])
-                for number, name in enumerate(names)}
+            return {name: per_call(name, [read_count(name, pathlib.Path(f"{output}.{part + 1}"))
+                                          for part in range(MARKS * number + 1,
+                                                            MARKS * (number + 1))])
+                    for number, name in enumerate(names)}
 
     def nanoseconds(self, calls):
         """Nanoseconds of one call for each loop, in one run of the program."""
@@ -112,6 +117,37 @@ def read_total(part):
     if not found:
         raise Failed(f"callgrind wrote no total into {part.name}: is this valgrind too old?")
     return int(found.group(1))
+
+
+def own_instructions(part):
+    """Object -> instructions of its functions themselves, in one part of callgrind's output."""
+    names, counts = {}, collections.Counter()
+    current, is_call = None, False
+    for line in part.read_text().splitlines():
+        named = re.match(r"(c?ob)=(\(\d+\))(?: (.*))?$", line)
+        if named:
+            kind, number, name = named.groups()
+            if name:
+                names[number] = pathlib.Path(name).name
+            if kind == "ob":
+                current = names[number]
+        elif line.startswith("calls="):
+            is_call = True  # the next line is what the callee took
+        elif re.match(r"[+\-*0-9]", line):
+            if not is_call:
+                counts[current] += int(line.split()[1])
+            is_call = False
+    if read_total(part) != sum(counts.values()):
+        raise Failed(f"the objects in {part.name} do not add up to callgrind's total")
+    return counts
+
+
+def read_count(name, part):
+    """The instructions of a loop in one part of callgrind's output."""
+    if not name.startswith(IN_LIBRARY):
+        return read_total(part)
+    counts = own_instructions(part)
+    return sum(count for thing, count in counts.items() if thing.startswith(LIBRARY))
 
 
 def per_call(name, lengths):

@@ -59,11 +59,15 @@ def print_table(title, head, rows):
 
 def instruction_rows(counts):
     for row in measure.read_budget(counts[OURS]):
-        call = row["call"]
-        verbs, ours, theirs = (counts[name][call] for name in ("verbs", OURS, THEIRS))
-        share = measure.share(ours, theirs, verbs)
-        yield [call, str(verbs), str(ours), str(theirs), f"{share:.1f} %",
-               f"{row['goal']} %", "yes" if share <= float(row["goal"]) else "NO"]
+        call, goal = row["call"], row["goal"]
+        cells = [str(counts[name].get(call, "-"))
+                 for name in ("verbs", OURS, *measure.LIBRARIES, THEIRS) if name in counts]
+        if goal == "-":
+            yield [call, *cells, "-", "-", "-"]
+            continue
+        share = measure.share(*(counts[name][call] for name in (OURS, THEIRS, "verbs")))
+        yield [call, *cells, f"{share:.1f} %", f"{goal} %",
+               "yes" if share <= float(goal) else "NO"]
 
 
 def time_shares(times, call):
@@ -169,8 +173,8 @@ def print_tables(results):
     version = f"librpma0 {results['predecessor']}"
     print_table("Instructions of one call: loop, call, library and do-nothing provider; the "
                 "share is what is above\nverbs, in percent of the original's",
-                ["call", "verbs", OURS, version, "share", "goal", "met"],
-                list(instruction_rows(results["instructions"])))
+                ["call", "verbs", OURS, *results["packaged"], version, "share", "goal", "met"],
+                list(instruction_rows({**results["instructions"], **results["packaged"]})))
     rounds = len(next(iter(results["nanoseconds"][OURS].values())))
     print_table(f"Nanoseconds of one call, undisturbed: median and quartiles of {rounds} rounds; "
                 "the share is of\nthe same round",

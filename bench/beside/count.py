@@ -9,12 +9,14 @@ usage: count.py STAGE     STAGE has the programs and what bench/beside/run unpac
 Prints lines of subject, object and instructions, separated by tabs.
 """
 
-import collections
 import os
 import pathlib
-import re
 import subprocess
 import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+
+import measure
 
 TIMES = 500  # writes of the second lap; the third is twice as long
 PORT = 7205
@@ -43,30 +45,6 @@ def on(host, library, *command):
     return ["on", host, "env", f"LD_LIBRARY_PATH={library}", "LD_BIND_NOW=1", *map(str, command)]
 
 
-def own_instructions(part):
-    """Object -> instructions of its functions themselves, in one part of callgrind's output."""
-    names, counts = {}, collections.Counter()
-    current, is_call = None, False
-    for line in part.read_text().splitlines():
-        named = re.match(r"(c?ob)=(\(\d+\))(?: (.*))?$", line)
-        if named:
-            kind, number, name = named.groups()
-            if name:
-                names[number] = pathlib.Path(name).name
-            if kind == "ob":
-                current = names[number]
-        elif line.startswith("calls="):
-            is_call = True  # the next line is what the callee took
-        elif re.match(r"[+\-*0-9]", line):
-            if not is_call:
-                counts[current] += int(line.split()[1])
-            is_call = False
-    total = re.search(r"^totals: (\d+)$", part.read_text(), re.MULTILINE)
-    if not total or int(total.group(1)) != sum(counts.values()):
-        fail(f"the objects in {part.name} do not add up to callgrind's total")
-    return counts
-
-
 def per_write(name, laps):
     """The third lap is twice the second, exactly, in every object."""
     second, third = laps
@@ -93,10 +71,17 @@ def count(stage, name, program, library, how):
         fail(f"{name}: the client ended with {client.returncode}")
     if server.wait() != 0:
         fail(f"{name}: the server ended with {server.returncode}")
-    return per_write(name, [own_instructions(pathlib.Path(f"{output}.{part}")) for part in (2, 3)])
+    return per_write(name, [measure.own_instructions(pathlib.Path(f"{output}.{part}")) for part in (2, 3)])
 
 
 def main():
+    try:
+        count_all()
+    except measure.Failed as failed:
+        fail(failed)
+
+
+def count_all():
     stage = pathlib.Path(sys.argv[1])
     for name, program, library, how in subjects(stage):
         counts = count(stage, name, program, library, how)

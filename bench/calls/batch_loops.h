@@ -5,10 +5,19 @@
 // defines way_what_length() for each way and operation, NATIVE_LOOPS(length) those of a native
 // device
 
+#define PIECES(length)                                       \
+    static void pieces_write_##length(unsigned long times) { \
+        pieces(length, times);                               \
+    }
+
 LOOPS(1)
 LOOPS(4)
 LOOPS(16)
 LOOPS(64)
+PIECES(1)
+PIECES(2)
+PIECES(4)
+PIECES(8)
 #ifdef PROVIDER_NATIVE
 NATIVE_LOOPS(1)
 NATIVE_LOOPS(4)
@@ -21,7 +30,9 @@ NATIVE_LOOPS(64)
     NAME(prepared, what, length) NAME(built, what, length) NAME(array, what, length)
 #define ALL_LENGTHS(what) NAMES(what, 1) NAMES(what, 4) NAMES(what, 16) NAMES(what, 64)
 
-const struct loop loops[] = {
+const struct loop loops[] = {{0}};
+
+const struct loop counted_only[] = {
     // clang-format off
     ALL_LENGTHS(write)
     NAME(set, write, 1) NAME(set, write, 4) NAME(set, write, 16) NAME(set, write, 64)
@@ -30,5 +41,9 @@ const struct loop loops[] = {
     ALL_LENGTHS(write_native_flush)
 #endif
     // clang-format on
+    NAME(pieces, write, 1) NAME(pieces, write, 2) NAME(pieces, write, 4)
+        NAME(pieces, write, 8){"array_recv_16", receives},
+    {"refused_write_1", refused},
+    {"unlogged_write_1", refused_unlogged},
     {0},
 };

@@ -7,7 +7,11 @@
 #include "loops.h"
 #include "rpma_side.h"
 
-enum { MOST_WORKS = 128 };
+enum { MOST_WORKS = 128, MOST_PIECES = 8, MOST_RECEIVES = 16 };
+
+void adapt_side(struct rpma_conn_cfg *cfg) {
+    must(rpma_conn_cfg_set_max_sge(cfg, MOST_PIECES) == 0, "rpma_conn_cfg_set_max_sge");
+}
 
 static struct rpma_batch *batch;
 
@@ -111,6 +115,43 @@ static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
             must(rpma_batch_set(batch, n, &work) == 0, "rpma_batch_set");
         }
     rpma_batch_delete(&batch);
+}
+
+// One write of so many pieces.
+static inline __attribute__((always_inline)) void pieces(unsigned length, unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct rpma_sge sgl[MOST_PIECES];
+        struct rpma_work work;
+        describe_write(&work);
+        for (unsigned n = 0; n < length; n++)
+            sgl[n] = (struct rpma_sge){.mr = local, .len = TRANSFER_BYTES};
+        work.sgl = sgl;
+        work.nsge = length;
+        must(rpma_post(conn, &work, 1, NULL) == 0, "rpma_post");
+    }
+}
+
+static void receives(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct rpma_receive receive[MOST_RECEIVES];
+        for (unsigned n = 0; n < MOST_RECEIVES; n++)
+            receive[n] = (struct rpma_receive){.local = {.mr = local, .len = TRANSFER_BYTES}};
+        must(rpma_recv_many(conn, receive, MOST_RECEIVES, NULL) == 0, "rpma_recv_many");
+    }
+}
+
+static void refused(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct rpma_work work;
+        describe_write(&work);
+        must(rpma_post(full_conn, &work, 1, NULL) == RPMA_E_AGAIN, "rpma_post");
+    }
+}
+
+static void refused_unlogged(unsigned long times) {
+    log_refusals(false);
+    refused(times);
+    log_refusals(true);
 }
 
 #define LOOP(way, what, length, through, describe)             \

@@ -3,12 +3,13 @@
 
 // batch_verbs.c -- lists of work requests written by hand in verbs, prepared once or built anew
 
+#include <errno.h>
 #include <stddef.h>
 
 #include "loops.h"
 #include "verbs_side.h"
 
-enum { MOST_REQUESTS = 128, FLUSH_BYTES = 8 };
+enum { MOST_REQUESTS = 128, MOST_RECEIVES = 16, FLUSH_BYTES = 8 };
 
 static struct ibv_send_wr list[MOST_REQUESTS];
 static struct ibv_sge sges[MOST_REQUESTS];
@@ -68,6 +69,45 @@ static inline void set(unsigned length, unsigned (*add)(unsigned), unsigned long
     for (unsigned long i = 0; i < times; i++)
         for (unsigned n = 0; n < length; n++)
             ((volatile struct ibv_send_wr *)list)[n].wr.rdma.remote_addr = remote_addr + n;
+}
+
+// One write of so many pieces.
+static inline void pieces(unsigned length, unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        describe_write(0);
+        for (unsigned n = 1; n < length; n++)
+            sges[n] =
+                (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES, local->lkey};
+        list[0].num_sge = (int)length;
+        list[0].next = NULL;
+        post();
+    }
+}
+
+static void receives(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_recv_wr wrs[MOST_RECEIVES], *bad;
+        for (unsigned n = 0; n < MOST_RECEIVES; n++) {
+            sges[n] =
+                (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES, local->lkey};
+            wrs[n] = (struct ibv_recv_wr){.next = n + 1 < MOST_RECEIVES ? &wrs[n + 1] : NULL,
+                                          .sg_list = &sges[n],
+                                          .num_sge = 1};
+        }
+        must(ibv_post_recv(qp, wrs, &bad) == 0, "ibv_post_recv");
+    }
+}
+
+static void refused(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_send_wr *bad;
+        build(1, describe_write);
+        must(ibv_post_send(full_qp, list, &bad) == ENOMEM, "ibv_post_send");
+    }
+}
+
+static void refused_unlogged(unsigned long times) {
+    refused(times);
 }
 
 #ifdef PROVIDER_NATIVE

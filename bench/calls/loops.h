@@ -13,8 +13,8 @@ struct loop {
     void (*run)(unsigned long times);
 };
 
-// Given by the variant; ends with name NULL.
-extern const struct loop loops[];
+// Given by the variant, what is only counted apart; both end with name NULL.
+extern const struct loop loops[], counted_only[];
 void connect_side(void);
 
 _Noreturn void give_up(const char *call);

@@ -6,6 +6,12 @@
 #include "loops.h"
 #include "rpma_side.h"
 
+enum { MANY_CONNECTIONS = 10000 };
+
+void adapt_side(struct rpma_conn_cfg *cfg) {
+    (void)cfg;
+}
+
 static void write_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++)
         must(rpma_write(conn, remote, 0, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS,
@@ -66,6 +72,45 @@ static void poll_empty_loop(unsigned long times) {
         must(rpma_cq_get_wc(empty_cq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION, "rpma_cq_get_wc");
 }
 
+static void wait_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_cq_wait(cq) == 0, "rpma_cq_wait");
+}
+
+static void conn_wait_loop(unsigned long times) {
+    struct rpma_cq *ready;
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_conn_wait(shared_conn, 0, &ready, NULL) == 0, "rpma_conn_wait");
+}
+
+static void refused_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++)
+        must(rpma_write(full_conn, remote, 0, local, 0, TRANSFER_BYTES,
+                        RPMA_F_COMPLETION_ALWAYS, NULL) == RPMA_E_PROVIDER,
+             "rpma_write");
+}
+
+static void refused_unlogged_loop(unsigned long times) {
+    log_refusals(false);
+    refused_loop(times);
+    log_refusals(true);
+}
+
+// Made, established and deleted.
+static void setup_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct rpma_conn *made = connect_one();
+        must(rpma_conn_delete(&made) == 0, "rpma_conn_delete");
+    }
+}
+
+static void setup_beside_many_loop(unsigned long times) {
+    static unsigned held;
+    for (; held < MANY_CONNECTIONS; held++)
+        connect_one();
+    setup_loop(times);
+}
+
 #ifdef PROVIDER_NATIVE
 static void native_flush_loop(unsigned long times) {
     flushes(&native_conn, times);
@@ -89,5 +134,15 @@ const struct loop loops[] = {
     {"native_flush", native_flush_loop},
     {"native_atomic_write", native_atomic_write_loop},
 #endif
+    {0},
+};
+
+const struct loop counted_only[] = {
+    {"wait", wait_loop},
+    {"conn_wait", conn_wait_loop},
+    {"refused", refused_loop},
+    {"refused_unlogged", refused_unlogged_loop},
+    {"setup", setup_loop},
+    {"setup_beside_10000", setup_beside_many_loop},
     {0},
 };

@@ -3,6 +3,7 @@
 
 // verbs.c -- the loops written by hand in verbs, with what their opcode needs and no more
 
+#include <errno.h>
 #include <stddef.h>
 
 #include "loops.h"
@@ -12,7 +13,8 @@ static inline struct ibv_sge buffer(void) {
     return (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES, local->lkey};
 }
 
-static inline void post(struct ibv_sge *sge, enum ibv_wr_opcode opcode, unsigned flags) {
+static inline int post_to(struct ibv_qp **to, struct ibv_sge *sge, enum ibv_wr_opcode opcode,
+                          unsigned flags) {
     struct ibv_send_wr wr, *bad;
     wr.wr_id = 0;
     wr.next = NULL;
@@ -24,7 +26,11 @@ static inline void post(struct ibv_sge *sge, enum ibv_wr_opcode opcode, unsigned
         wr.wr.rdma.remote_addr = remote_addr;
         wr.wr.rdma.rkey = rkey;
     }
-    must(ibv_post_send(qp, &wr, &bad) == 0, "ibv_post_send");
+    return ibv_post_send(*to, &wr, &bad);
+}
+
+static inline void post(struct ibv_sge *sge, enum ibv_wr_opcode opcode, unsigned flags) {
+    must(post_to(&qp, sge, opcode, flags) == 0, "ibv_post_send");
 }
 
 static void write_loop(unsigned long times) {
@@ -77,6 +83,24 @@ static void poll_empty_loop(unsigned long times) {
         must(ibv_poll_cq(empty_cq, 1, &wc) == 0, "ibv_poll_cq");
 }
 
+static void wait_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_cq *ready;
+        void *context;
+        must(ibv_get_cq_event(channel, &ready, &context) == 0, "ibv_get_cq_event");
+        ibv_ack_cq_events(ready, 1);
+        must(ibv_req_notify_cq(ready, 0) == 0, "ibv_req_notify_cq");
+    }
+}
+
+static void refused_loop(unsigned long times) {
+    for (unsigned long i = 0; i < times; i++) {
+        struct ibv_sge sge = buffer();
+        must(post_to(&full_qp, &sge, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED) == ENOMEM,
+             "ibv_post_send");
+    }
+}
+
 #ifdef PROVIDER_NATIVE
 static void native_flush_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
@@ -114,5 +138,13 @@ const struct loop loops[] = {
     {"native_flush", native_flush_loop},
     {"native_atomic_write", native_atomic_write_loop},
 #endif
+    {0},
+};
+
+const struct loop counted_only[] = {
+    {"wait", wait_loop},
+    {"conn_wait", wait_loop},
+    {"refused", refused_loop},
+    {"refused_unlogged", refused_loop},
     {0},
 };

@@ -11,11 +11,12 @@
 #include "../provider/provider.h"
 #include "loops.h"
 
-struct ibv_qp *qp;
+struct ibv_qp *qp, *full_qp;
 #ifdef PROVIDER_NATIVE
 struct ibv_qp_ex *qpx;
 #endif
 struct ibv_cq *cq, *empty_cq;
+struct ibv_comp_channel *channel;
 struct ibv_mr *local;
 uint64_t remote_addr;
 uint32_t rkey;
@@ -33,11 +34,16 @@ void connect_side(void) {
     static char memory[4096];
     struct rdma_cm_id *id = resolve("127.0.0.1");
     struct ibv_pd *pd = ibv_alloc_pd(id->verbs);
-    cq = ibv_create_cq(id->verbs, 1, NULL, NULL, 0);
+    channel = ibv_create_comp_channel(id->verbs);
+    cq = ibv_create_cq(id->verbs, 1, NULL, channel, 0);
     empty_cq = ibv_create_cq(id->verbs, PROVIDER_EMPTY_CQ, NULL, NULL, 0);
     struct ibv_qp_init_attr_ex attributes = {.send_cq = cq, .recv_cq = cq, .pd = pd};
     must(rdma_create_qp_ex(id, &attributes) == 0, "rdma_create_qp_ex");
     qp = id->qp;
+    struct rdma_cm_id *full = resolve("127.0.0.1");
+    attributes.cap.max_send_wr = PROVIDER_FULL_SQ;
+    must(rdma_create_qp_ex(full, &attributes) == 0, "rdma_create_qp_ex");
+    full_qp = full->qp;
     local = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
     remote_addr = (uint64_t)(uintptr_t)memory;
     rkey = local->rkey;

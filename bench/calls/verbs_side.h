@@ -9,10 +9,12 @@
 #include <infiniband/verbs.h>
 
 extern struct ibv_qp *qp;
+extern struct ibv_qp *full_qp; // refuses each post
 #ifdef PROVIDER_NATIVE
 extern struct ibv_qp_ex *qpx; // on a device with native operations
 #endif
-extern struct ibv_cq *cq, *empty_cq; // each poll of cq yields a completion
+extern struct ibv_cq *cq, *empty_cq;     // each poll of cq yields a completion
+extern struct ibv_comp_channel *channel; // of cq
 extern struct ibv_mr *local;
 extern uint64_t remote_addr;
 extern uint32_t rkey;
