@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def read_mistakes(path):
-    """Blocks: "## NAME | FILE | CONFIGURATION [SCRIPT]", then <<<, old text, ===, new text, >>>."""
+    """Blocks: "## NAME | FILE | CONFIGURATION [SCRIPT.txt | KIND,...]", then <<<, old text, ===, new text, >>>."""
     mistakes = []
     for block in re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
         head, body = block.split("\n", 1)
@@ -68,9 +68,11 @@ def look_for(mistake, options):
         build(tree, directory, file, options)
         run = [options.simulator, "--modules", directory]
         saved = directory / "schedule"
-        configuration, *script = configuration.split()
-        run += ["--script", HERE / script[0]] if script else []
-        amount = [] if script else ["--random", str(options.schedules)]
+        configuration, *how = configuration.split()
+        scripted = bool(how) and how[0].endswith(".txt")
+        run += ["--script", HERE / how[0]] if scripted else []
+        amount = [] if scripted else ["--random", str(options.schedules)]
+        amount += ["--kinds", *how] if how and not scripted else []
         found = subprocess.run([*run, *amount, "--save", saved, "--shorten", "200", configuration],
                                capture_output=True, text=True)
         finding = re.search(r"^(.*): FOUND: (.*)$", found.stdout, flags=re.M)

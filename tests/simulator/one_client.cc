@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 namespace {
 
@@ -64,20 +65,31 @@ void check_block() {
         world.found("the client said that the data is persistent, but it is not");
 }
 
-void said_block(Process &, const char *line) {
-    promised = strstr(line, "they are persistent") ? server().starts : 0;
+// Of the run that it is connected to: another one may have begun by the time it says so.
+void said_block(Process &client, const char *line) {
+    bool connected = std::any_of(world.links.begin(), world.links.end(), [&](auto &link) {
+        return link->conns[0] && link->conns[0]->owner == &client && link->conns[1];
+    });
+    bool says_so = strstr(line, "they are persistent");
+    promised = connected && says_so ? server().starts : 0;
     check_block();
 }
 
 // ---- example 07
 
 constexpr size_t TAIL_PLACE = 0, SIGNATURE_PLACE = 8, LOG_ENTRIES = 64;
-uint64_t appended; // entries whose last flush the client has seen complete
-uint64_t read_tail;
+constexpr uint64_t OLD_TAIL = 2;
+uint64_t appended; // entries whose last flush a client has seen complete
+std::map<const Process *, uint64_t> read_tails;
 uint64_t changes;
 
+// The memory held something else before, which looks like a tail and has no entries.
 void begin_log() {
-    appended = read_tail = changes = 0;
+    appended = changes = 0;
+    read_tails.clear();
+    auto *tail = reinterpret_cast<uint64_t *>(memory().visible() + TAIL_PLACE);
+    server().machine->memory.store({tail, OLD_TAIL, UINT64_MAX}, OWN);
+    server().machine->memory.persist(TAIL_PLACE, TAIL_PLACE + WORD);
 }
 
 void check_log() {
@@ -106,9 +118,10 @@ void check_log() {
 // A client's first completion is that of reading the header, each other one of an entry.
 void completed(Process &client) {
     if (client.completions == 1)
-        read_tail = *reinterpret_cast<const uint64_t *>(memory().visible() + TAIL_PLACE);
+        read_tails[&client] =
+            *reinterpret_cast<const uint64_t *>(memory().visible() + TAIL_PLACE);
     else
-        appended = std::max(appended, read_tail + client.completions - 1);
+        appended = std::max(appended, read_tails[&client] + client.completions - 1);
     changes = 0;
     check_log();
 }

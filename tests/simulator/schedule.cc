@@ -44,6 +44,11 @@ bool Schedule::is_usual() {
     return true;
 }
 
+void Schedule::stop() {
+    if (m_random)
+        choices.push_back({m_position, 0});
+}
+
 // The same chance for each kind of event, however many connections there are.
 const Event *Schedule::pick(const Event *begin, const Event *end) {
     const Event *found = nullptr;
@@ -73,6 +78,8 @@ bool Schedule::choose(const std::vector<Event> &options, Event &event) {
             m_fault ? pick(middle, begin + options.size()) : pick(begin, middle);
         if (picked) {
             option = static_cast<uint32_t>(picked - begin) + 1;
+            if (!choices.empty() && choices.back().position == position)
+                choices.pop_back(); // the stop
             choices.push_back({position, option});
             m_faults -= m_fault;
         }

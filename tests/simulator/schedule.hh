@@ -43,14 +43,15 @@ struct Cue {
     uint16_t variant;
 };
 
-// Option 0 is the usual event; the others are numbered as World::options() lists them.
+// Option 0 is the usual event, and what must hold is checked before it; the others are numbered
+// as World::options() lists them.
 struct Choice {
     uint32_t position, option;
 };
 
 class Schedule {
   public:
-    std::vector<Choice> choices; // that were made, or are to be made, but for the usual ones
+    std::vector<Choice> choices; // that were made, or are to be made
     uint64_t salt = 0;           // for what is not chosen: World::chance()
     std::vector<std::vector<Event>> *listed = nullptr; // by position: the options there were
 
@@ -60,6 +61,7 @@ class Schedule {
     uint32_t position() const { return m_position; }
     // True: the usual event comes, and the position is past.
     bool is_usual();
+    void stop(); // a program is interrupted here, whether or not anything unusual follows
     // Otherwise, this says which; false: the usual all the same.
     bool choose(const std::vector<Event> &options, Event &event);
     void stop_faults(); // from now on

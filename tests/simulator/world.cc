@@ -63,6 +63,8 @@ void World::begin(Schedule &schedule) {
     m_running = nullptr;
     m_cue = 0;
     m_cued.clear();
+    for (unsigned i = 0; i < configuration->servers; i++)
+        machines[i]->memory.reset();
     if (configuration->example->begin)
         configuration->example->begin();
     for (auto &machine : machines) {
@@ -80,10 +82,8 @@ void World::begin(Schedule &schedule) {
         process->lines_left = process.get() == processes.back().get()
                                   ? configuration->last_lines
                                   : configuration->lines;
-        if (process->is_server) {
-            process->machine->memory.reset();
+        if (process->is_server)
             start(*process);
-        }
     }
 }
 
@@ -188,6 +188,7 @@ void World::judge() {
 void World::point() {
     if (current == &reader || m_schedule->is_usual())
         return;
+    m_schedule->stop();
     current->leave();
 }
 
