@@ -15,8 +15,11 @@ static const struct program program = {
 // All calls of a connection's life stand here; the other examples use common/connection.c.
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
-    char greeting[] = "Hello, server!";
-    struct rpma_conn_private_data pdata = {.ptr = greeting, .len = sizeof(greeting)};
+    const char greeting[] = "Hello, server!";
+    char packed[PRIVATE_DATA_SIZE];
+    struct rpma_conn_private_data pdata = {.ptr = packed, .len = sizeof(packed)};
+    const void *answer;
+    uint32_t size;
     enum rpma_conn_event event;
     struct ibv_context *context;
     struct rpma_peer *peer;
@@ -27,16 +30,18 @@ int main(int argc, char *argv[]) {
     CALL(rpma_peer_new(context, &peer));
 
     CALL(rpma_conn_req_new(peer, args.addr, args.port, NULL, &req));
+    CALL(rpma_conn_private_data_pack(NULL, 0, NULL, greeting, sizeof(greeting), &pdata));
     CALL(rpma_conn_req_connect(&req, &pdata, &conn));
     CALL(rpma_conn_next_event(conn, &event));
     if (event != RPMA_CONN_ESTABLISHED)
         fail("%s: is the server listening?", rpma_utils_conn_event_2str(event));
 
-    // The server answers with the same words. More bytes may arrive than it sent.
+    // The server answers with the same words.
     CALL(rpma_conn_get_private_data(conn, &pdata));
-    if (pdata.len < sizeof(greeting) || memcmp(pdata.ptr, greeting, sizeof(greeting)))
+    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &answer, &size));
+    if (size != sizeof(greeting) || memcmp(answer, greeting, size))
         fail("the server's private data is not the greeting");
-    printf("client: connected, the server says '%s'\n", (const char *)pdata.ptr);
+    printf("client: connected, the server says '%s'\n", (const char *)answer);
 
     CALL(rpma_conn_disconnect(conn));
     CALL(rpma_conn_next_event(conn, &event));

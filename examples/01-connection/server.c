@@ -22,6 +22,8 @@ int main(int argc, char *argv[]) {
     struct rpma_ep *ep;
     struct rpma_conn_req *req;
     struct rpma_conn *conn;
+    const void *greeting;
+    uint32_t size;
 
     CALL(rpma_utils_get_ibv_context(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, &context));
     CALL(rpma_peer_new(context, &peer));
@@ -30,10 +32,10 @@ int main(int argc, char *argv[]) {
 
     CALL(rpma_ep_next_conn_req(ep, NULL, &req));
     CALL(rpma_conn_req_get_private_data(req, &pdata));
-    const char *greeting = pdata.ptr;
-    if (!pdata.len || !*greeting || !memchr(greeting, '\0', pdata.len))
+    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &greeting, &size));
+    if (size < 2 || memchr(greeting, '\0', size) != (const char *)greeting + size - 1)
         fail("the client's private data is no greeting");
-    printf("server: the client says '%s'\n", greeting);
+    printf("server: the client says '%s'\n", (const char *)greeting);
 
     // Received private data is the request's: it goes back as the answer.
     CALL(rpma_conn_req_connect(&req, &pdata, &conn));

@@ -16,7 +16,7 @@ static const struct program program = {
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_server_side(&args, SIZE, RPMA_MR_USAGE_READ_SRC);
-    struct offer offer = make_offer(side.peer, side.mr, false);
+    struct offer offer = {.peer = side.peer, .mr = side.mr};
 
     fill_block(side.memory.ptr, SIZE, 3);
     struct rpma_ep *ep = start_listening(side.peer, &args);

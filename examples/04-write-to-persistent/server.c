@@ -17,7 +17,7 @@ static const struct program program = {
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_server_side(&args, BLOCK_SIZE, USAGE);
-    struct offer offer = make_offer(side.peer, side.mr, false);
+    struct offer offer = {.peer = side.peer, .mr = side.mr};
 
     fill_block(side.memory.ptr, BLOCK_SIZE, 0);
     struct rpma_ep *ep = start_listening(side.peer, &args);

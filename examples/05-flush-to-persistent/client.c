@@ -23,8 +23,18 @@ int main(int argc, char *argv[]) {
     enum rpma_flush_type type =
         direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
     fill_block(side.memory.ptr, BLOCK_SIZE, 5);
-    CALL(rpma_write(conn, target, 0, side.mr, 0, BLOCK_SIZE, RPMA_F_COMPLETION_ON_ERROR, NULL));
-    CALL(rpma_flush(conn, target, 0, BLOCK_SIZE, type, RPMA_F_COMPLETION_ALWAYS, NULL));
+    const struct rpma_work work[] = {
+        {.type = RPMA_WORK_WRITE,
+         .remote = target,
+         .local = {.mr = side.mr, .len = BLOCK_SIZE},
+         .flags = RPMA_F_COMPLETION_ON_ERROR},
+        {.type = RPMA_WORK_FLUSH,
+         .remote = target,
+         .flush_type = type,
+         .flush_len = BLOCK_SIZE,
+         .flags = RPMA_F_COMPLETION_ALWAYS},
+    };
+    CALL(rpma_post(conn, work, 2, NULL));
     CALL(rpma_conn_get_cq(conn, &cq));
     await_completion(cq);
     printf("client: wrote %zu bytes and flushed them: they are %s\n", BLOCK_SIZE,

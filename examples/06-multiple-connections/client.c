@@ -24,12 +24,11 @@ int main(int argc, char *argv[]) {
         open_client_side(&args, sizeof(struct content),
                          RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
     struct content *content = (void *)side.memory.ptr;
-    struct offer offer = make_offer(side.peer, side.mr, false);
+    struct offer offer = {.peer = side.peer, .mr = side.mr, .number = args.number};
     struct rpma_conn_req *req;
 
     fill_block(content->block, BLOCK_SIZE, args.number);
     content->request.checksum = htonl(checksum(content->block, BLOCK_SIZE));
-    add_number(&offer, args.number);
 
     // The receive is posted before the connection is up: the answer finds it whenever it comes.
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, NULL, &req));

@@ -31,19 +31,35 @@ static enum rpma_flush_type flush_type;
 static void append(struct side *side, uint64_t tail) {
     size_t offset = entry_offset(tail);
     size_t tail_offset = offsetof(struct log_header, tail);
-    uint64_t new_tail = htole64(tail + 1);
+    const struct rpma_work work[] = {
+        {.type = RPMA_WORK_WRITE,
+         .remote = remote,
+         .remote_offset = offset,
+         .local = {.mr = side->mr, .len = BLOCK_SIZE},
+         .flags = RPMA_F_COMPLETION_ON_ERROR},
+        {.type = RPMA_WORK_FLUSH,
+         .remote = remote,
+         .remote_offset = offset,
+         .flush_type = flush_type,
+         .flush_len = BLOCK_SIZE,
+         .flags = RPMA_F_COMPLETION_ON_ERROR},
+        {.type = RPMA_WORK_ATOMIC_WRITE,
+         .remote = remote,
+         .remote_offset = tail_offset,
+         .value = htole64(tail + 1),
+         .flags = RPMA_F_COMPLETION_ON_ERROR},
+        {.type = RPMA_WORK_FLUSH,
+         .remote = remote,
+         .remote_offset = tail_offset,
+         .flush_type = flush_type,
+         .flush_len = sizeof(uint64_t),
+         .flags = RPMA_F_COMPLETION_ALWAYS},
+    };
 
     if (tail >= LOG_ENTRIES)
         fail("the log is full: let the server begin with another file");
     fill_block(side->memory.ptr, BLOCK_SIZE, entry_content(tail));
-    CALL(rpma_write(conn, remote, offset, side->mr, 0, BLOCK_SIZE, RPMA_F_COMPLETION_ON_ERROR,
-                    NULL));
-    CALL(rpma_flush(conn, remote, offset, BLOCK_SIZE, flush_type, RPMA_F_COMPLETION_ON_ERROR,
-                    NULL));
-    CALL(rpma_atomic_write(conn, remote, tail_offset, (const char *)&new_tail,
-                           RPMA_F_COMPLETION_ON_ERROR, NULL));
-    CALL(rpma_flush(conn, remote, tail_offset, sizeof(new_tail), flush_type,
-                    RPMA_F_COMPLETION_ALWAYS, NULL));
+    CALL(rpma_post(conn, work, 4, NULL));
     await_completion(cq);
 }
 

@@ -43,7 +43,9 @@ static size_t open_log(const struct memory *memory) {
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_server_side(&args, LOG_SIZE, USAGE);
-    struct offer offer = make_offer(side.peer, side.mr, has_direct_write(&args, &side.memory));
+    struct offer offer = {.peer = side.peer,
+                          .mr = side.mr,
+                          .direct_write = has_direct_write(&args, &side.memory)};
     size_t before = open_log(&side.memory);
 
     struct rpma_ep *ep = start_listening(side.peer, &args);

@@ -33,7 +33,7 @@ int main(int argc, char *argv[]) {
     struct side side = open_server_side(&args, BLOCKS * BLOCK_SIZE, RPMA_MR_USAGE_WRITE_DST);
     struct memory messages = open_memory(NULL, sizeof(struct content));
     struct content *content = (void *)messages.ptr;
-    struct offer offer = make_offer(side.peer, side.mr, false);
+    struct offer offer = {.peer = side.peer, .mr = side.mr};
     struct rpma_conn_cfg *cfg = make_conn_cfg(args.variant ? BLOCKS : 0, args.variant);
     struct rpma_mr_local *mr;
     struct rpma_conn_req *req;

@@ -16,7 +16,7 @@ int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side =
         open_server_side(&args, BLOCK_SIZE, RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_RECV);
-    struct offer offer = make_offer(side.peer, side.mr, false);
+    struct offer offer = {.peer = side.peer, .mr = side.mr};
     struct rpma_conn_req *req;
     struct rpma_cq *cq;
 

@@ -21,10 +21,9 @@ int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_client_side(&args, sizeof(struct content), USAGE);
     struct content *content = (void *)side.memory.ptr;
-    struct offer offer = make_offer(side.peer, NULL, false);
+    struct offer offer = {.peer = side.peer, .number = args.number};
     struct rpma_conn_req *req;
 
-    add_number(&offer, args.number);
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, NULL, &req));
     for (int i = 0; i < ROUNDS; i++)
         CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, incoming),

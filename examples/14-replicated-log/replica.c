@@ -64,7 +64,6 @@ void close_replicas(struct replicas *replicas) {
 void lose_replica(struct replica *replica, const char *reason) {
     if (replica->state >= CONNECTED && reason)
         printf("client: server %s is lost: %s\n", replica->addr, reason);
-    CALL(rpma_batch_delete(&replica->batch));
     CALL(rpma_mr_remote_delete(&replica->log));
     (void)rpma_conn_delete(&replica->conn);
     replica->state = LOST;
@@ -113,7 +112,6 @@ static void take_event(struct replica *replica) {
     replica->log = offered_memory(replica->conn, &replica->persistent);
     replica->flush_type =
         replica->persistent ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
-    CALL(rpma_batch_new(replica->conn, RECORD_OPS, &replica->batch));
     replica->state = CONNECTED;
     replica->alive_time = clock_ms();
 }
@@ -189,8 +187,43 @@ unsigned count_persistent(const struct replicas *replicas, uint64_t records) {
     return count;
 }
 
-// Counts the completion that is to come, or loses the replica.
-static void note_post(struct replica *replica, int ret) {
+// Operations on the log of a server. They have no completion unless they fail: post() gives one
+// to the last of those that it posts.
+static struct rpma_work part_work(enum rpma_work_type type, const struct replica *replica,
+                                  const struct rpma_mr_local *mr, size_t base, size_t begin,
+                                  size_t end) {
+    return (struct rpma_work){.type = type,
+                              .remote = replica->log,
+                              .remote_offset = begin,
+                              .local = {.mr = mr, .offset = base + begin, .len = end - begin},
+                              .flags = RPMA_F_COMPLETION_ON_ERROR};
+}
+
+static struct rpma_work number_work(const struct replica *replica, size_t place,
+                                    uint64_t number) {
+    return (struct rpma_work){.type = RPMA_WORK_ATOMIC_WRITE,
+                              .remote = replica->log,
+                              .remote_offset = place,
+                              .value = seal_number(place, number),
+                              .flags = RPMA_F_COMPLETION_ON_ERROR};
+}
+
+static struct rpma_work flush_work(const struct replica *replica, size_t begin, size_t end) {
+    return (struct rpma_work){.type = RPMA_WORK_FLUSH,
+                              .remote = replica->log,
+                              .remote_offset = begin,
+                              .flush_type = replica->flush_type,
+                              .flush_len = end - begin,
+                              .flags = RPMA_F_COMPLETION_ON_ERROR};
+}
+
+// Posts operations at once, and counts the completion that is to come. records is how many
+// records the server has then, or 0 if that does not change.
+static void post(struct replica *replica, struct rpma_work *work, uint32_t count,
+                 uint64_t records) {
+    work[count - 1].flags = RPMA_F_COMPLETION_ALWAYS;
+    work[count - 1].op_context = (const void *)(uintptr_t)records;
+    int ret = rpma_post(replica->conn, work, count, NULL);
     if (ret) {
         lose_replica(replica, rpma_err_2str(ret));
         return;
@@ -206,21 +239,14 @@ static void note_post(struct replica *replica, int ret) {
  */
 void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t base,
                  size_t place, size_t tail, uint64_t number) {
-    struct rpma_batch *batch = replica->batch;
-    const void *count = (const void *)(uintptr_t)(number + 1);
     size_t tail_place = offsetof(struct log_header, tail);
-    uint64_t new_tail = seal_number(tail_place, tail);
-
-    CALL(rpma_batch_reset(batch));
-    CALL(rpma_batch_write(batch, replica->log, place, mr, base + place, tail - place,
-                          RPMA_F_COMPLETION_ON_ERROR, NULL));
-    CALL(rpma_batch_flush(batch, replica->log, place, tail - place, replica->flush_type,
-                          RPMA_F_COMPLETION_ON_ERROR, NULL));
-    CALL(rpma_batch_atomic_write(batch, replica->log, tail_place, (const char *)&new_tail,
-                                 RPMA_F_COMPLETION_ON_ERROR, NULL));
-    CALL(rpma_batch_flush(batch, replica->log, tail_place, sizeof(new_tail),
-                          replica->flush_type, RPMA_F_COMPLETION_ALWAYS, count));
-    note_post(replica, rpma_batch_post(batch, NULL));
+    struct rpma_work work[RECORD_OPS] = {
+        part_work(RPMA_WORK_WRITE, replica, mr, base, place, tail),
+        flush_work(replica, place, tail),
+        number_work(replica, tail_place, tail),
+        flush_work(replica, tail_place, tail_place + sizeof(uint64_t)),
+    };
+    post(replica, work, RECORD_OPS, number + 1);
 }
 
 static bool settle(struct replicas *replicas, struct replica *replica) {
@@ -229,13 +255,19 @@ static bool settle(struct replicas *replicas, struct replica *replica) {
     return replica->state != LOST;
 }
 
-bool fetch_part(struct replicas *replicas, struct replica *replica, struct rpma_mr_local *mr,
-                size_t base, size_t begin, size_t end) {
+static size_t end_of_part(size_t begin, size_t end) {
+    return end - begin < PART_SIZE ? end : begin + PART_SIZE;
+}
+
+bool fetch_part(struct replicas *replicas, struct replica *replica,
+                const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end) {
     while (settle(replicas, replica) && begin < end) {
-        size_t size = end - begin < PART_SIZE ? end - begin : PART_SIZE;
-        note_post(replica, rpma_read(replica->conn, mr, base + begin, replica->log, begin, size,
-                                     RPMA_F_COMPLETION_ALWAYS, NULL));
-        begin += size;
+        size_t part_end = end_of_part(begin, end);
+        struct rpma_work work[] = {
+            part_work(RPMA_WORK_READ, replica, mr, base, begin, part_end),
+        };
+        post(replica, work, 1, 0);
+        begin = part_end;
     }
     return replica->state != LOST;
 }
@@ -243,28 +275,25 @@ bool fetch_part(struct replicas *replicas, struct replica *replica, struct rpma_
 bool store_part(struct replicas *replicas, struct replica *replica,
                 const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end) {
     while (settle(replicas, replica) && begin < end) {
-        size_t size = end - begin < PART_SIZE ? end - begin : PART_SIZE;
-        int ret = rpma_write(replica->conn, replica->log, begin, mr, base + begin, size,
-                             RPMA_F_COMPLETION_ON_ERROR, NULL);
-        if (!ret)
-            ret = rpma_flush(replica->conn, replica->log, begin, size, replica->flush_type,
-                             RPMA_F_COMPLETION_ALWAYS, NULL);
-        note_post(replica, ret);
-        begin += size;
+        size_t part_end = end_of_part(begin, end);
+        struct rpma_work work[] = {
+            part_work(RPMA_WORK_WRITE, replica, mr, base, begin, part_end),
+            flush_work(replica, begin, part_end),
+        };
+        post(replica, work, 2, 0);
+        begin = part_end;
     }
     return replica->state != LOST;
 }
 
 bool store_number(struct replicas *replicas, struct replica *replica, size_t place,
                   uint64_t number) {
-    uint64_t value = seal_number(place, number);
     if (!settle(replicas, replica))
         return false;
-    int ret = rpma_atomic_write(replica->conn, replica->log, place, (const char *)&value,
-                                RPMA_F_COMPLETION_ON_ERROR, NULL);
-    if (!ret)
-        ret = rpma_flush(replica->conn, replica->log, place, sizeof(value), replica->flush_type,
-                         RPMA_F_COMPLETION_ALWAYS, NULL);
-    note_post(replica, ret);
+    struct rpma_work work[] = {
+        number_work(replica, place, number),
+        flush_work(replica, place, place + sizeof(uint64_t)),
+    };
+    post(replica, work, 2, 0);
     return settle(replicas, replica);
 }

@@ -37,8 +37,7 @@ struct replica {
     struct rpma_cq *cq;
     int event_fd, cq_fd;
     struct rpma_mr_remote *log;
-    struct rpma_batch *batch; /* what appends a record */
-    bool persistent;          /* a power failure leaves there what was flushed */
+    bool persistent; /* a power failure leaves there what was flushed */
     enum rpma_flush_type flush_type;
     uint64_t epoch;     /* what its header said */
     uint64_t count;     /* records that are known to be there */
@@ -88,8 +87,8 @@ void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t
 
 /* These wait until it is done, and return false when the server got lost meanwhile. A number is
  * one of the header, which store_number() seals. */
-bool fetch_part(struct replicas *replicas, struct replica *replica, struct rpma_mr_local *mr,
-                size_t base, size_t begin, size_t end);
+bool fetch_part(struct replicas *replicas, struct replica *replica,
+                const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end);
 bool store_part(struct replicas *replicas, struct replica *replica,
                 const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end);
 bool store_number(struct replicas *replicas, struct replica *replica, size_t place,

@@ -74,11 +74,13 @@ static void open_log(const struct arguments *args) {
  * believe in itself, loses the access to the memory. Whatever a client does wrong is no reason
  * to end.
  */
-static void take_request(struct rpma_ep *ep, struct offer *offer) {
-    struct rpma_conn_private_data pdata = {.ptr = offer->bytes, .len = offer->size};
+static void take_request(struct rpma_ep *ep, const struct offer *offer) {
+    char bytes[PRIVATE_DATA_SIZE];
+    struct rpma_conn_private_data pdata = {.ptr = bytes, .len = sizeof(bytes)};
     struct rpma_conn_req *req;
     if (rpma_ep_next_conn_req(ep, NULL, &req))
         return;
+    pack_offer(offer, &pdata);
     CALL(rpma_conn_delete(&client));
     if (rpma_conn_req_connect(&req, &pdata, &client))
         printf("server: a client went away before it was connected\n");
@@ -101,7 +103,7 @@ static int open_signals(void) {
     return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
-static void serve(struct rpma_ep *ep, struct offer *offer) {
+static void serve(struct rpma_ep *ep, const struct offer *offer) {
     struct pollfd fds[3] = {{.fd = open_signals(), .events = POLLIN}, {.events = POLLIN}};
     CALL(rpma_ep_get_fd(ep, &fds[1].fd));
     for (;;) {
@@ -135,7 +137,7 @@ int main(int argc, char *argv[]) {
     struct rpma_peer *peer = open_peer(args.addr, RPMA_UTIL_IBV_CONTEXT_LOCAL);
     int usage = persistent ? USAGE : USAGE & ~RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     CALL(rpma_mr_reg(peer, header, LOG_SIZE, usage, &mr));
-    struct offer offer = make_offer(peer, mr, persistent);
+    struct offer offer = {.peer = peer, .mr = mr, .direct_write = persistent};
     struct rpma_ep *ep = start_listening(peer, &args);
     serve(ep, &offer);
 

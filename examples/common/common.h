@@ -103,23 +103,29 @@ struct side open_server_side(const struct arguments *args, size_t size, int usag
 struct side open_client_side(const struct arguments *args, size_t size, int usage);
 void close_side(struct side *side);
 
-/* What one side tells the other about itself, its private data: descriptors, and behind them
- * what the example adds. At most 56 bytes reach a server. */
+/*
+ * What one side tells the other about itself when they connect: its memory, if it offers some,
+ * whether flushed data is persistent there (has_direct_write()), and what its device serves
+ * natively. So the other side flushes in a way that works here.
+ */
 struct offer {
-    uint8_t size;
-    uint8_t bytes[56];
+    const struct rpma_peer *peer;
+    const struct rpma_mr_local *mr; /* the memory, or NULL */
+    bool direct_write;
+    unsigned number; /* what tells clients apart, or 0 */
 };
 
-/* With the descriptors of the memory region and of a peer configuration. */
-struct offer make_offer(const struct rpma_peer *peer, const struct rpma_mr_local *mr,
-                        bool direct_write);
+/* The most private data that reaches a server over InfiniBand and RoCE. */
+#define PRIVATE_DATA_SIZE 56
 
-/* A number that tells clients apart: the client adds it to its offer, the server takes it. */
-void add_number(struct offer *offer, unsigned number);
+/* Packs an offer into the pdata->len bytes at pdata->ptr. */
+void pack_offer(const struct offer *offer, struct rpma_conn_private_data *pdata);
+
+/* The number in the offer of the other side. */
 unsigned offered_number(const struct rpma_conn *conn);
 
-/* The memory that the other side offers. What it says about direct write to PMem is applied to
- * the connection; *direct_write (may be NULL) tells what that is. */
+/* The memory in the offer of the other side. The rest of the offer is applied to the
+ * connection; *direct_write (may be NULL) is what it says about direct write to PMem. */
 struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write);
 
 /* With a receive CQ of that size (0: none), with or without a shared completion channel. */

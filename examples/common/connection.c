@@ -15,7 +15,7 @@ struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type ty
     return peer;
 }
 
-// Native flush makes a device refuse plain memory for persistent flushes: it is not asked for.
+// In plain memory nothing gets persistent, so no persistent flush of it is allowed.
 static struct side open_side(struct rpma_peer *peer, const char *file, size_t size, int usage) {
     struct side side = {.peer = peer, .memory = open_memory(file, size)};
     if (!side.memory.is_pmem)
@@ -55,44 +55,39 @@ struct rpma_ep *start_listening(struct rpma_peer *peer, const struct arguments *
     return ep;
 }
 
-// With direct write the configuration also carries what the device does natively, so that the
-// other side flushes and writes atomically in a way that works here.
-struct offer make_offer(const struct rpma_peer *peer, const struct rpma_mr_local *mr,
-                        bool direct_write) {
-    struct offer offer;
-    struct rpma_conn_private_data pdata = {.ptr = offer.bytes, .len = sizeof(offer.bytes)};
+void pack_offer(const struct offer *offer, struct rpma_conn_private_data *pdata) {
+    uint8_t number = (uint8_t)offer->number;
     struct rpma_peer_cfg *pcfg;
 
     CALL(rpma_peer_cfg_new(&pcfg));
-    CALL(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write));
-    CALL(rpma_peer_cfg_set_native(pcfg, peer));
-    CALL(rpma_conn_private_data_pack(mr, pcfg, &pdata));
+    CALL(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, offer->direct_write));
+    CALL(rpma_peer_cfg_set_served_by(pcfg, offer->peer));
+    CALL(rpma_conn_private_data_pack(&offer->mr, offer->mr ? 1 : 0, pcfg, &number,
+                                     number ? 1 : 0, pdata));
     CALL(rpma_peer_cfg_delete(&pcfg));
-    offer.size = pdata.len;
-    return offer;
-}
-
-void add_number(struct offer *offer, unsigned number) {
-    offer->bytes[offer->size++] = (uint8_t)number;
 }
 
 unsigned offered_number(const struct rpma_conn *conn) {
-    struct rpma_conn_private_data pdata, rest;
+    struct rpma_conn_private_data pdata;
+    const void *bytes;
+    uint32_t size;
+
     CALL(rpma_conn_get_private_data(conn, &pdata));
-    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, &rest));
-    if (!rest.len)
+    CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &bytes, &size));
+    if (size != 1)
         fail("the other side told no number");
-    return *(const uint8_t *)rest.ptr;
+    return *(const uint8_t *)bytes;
 }
 
 struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write) {
     struct rpma_conn_private_data pdata;
     struct rpma_mr_remote *mr;
     struct rpma_peer_cfg *pcfg;
+    uint32_t count = 1;
 
     CALL(rpma_conn_get_private_data(conn, &pdata));
-    CALL(rpma_conn_private_data_unpack(&pdata, &mr, &pcfg, NULL));
-    if (!mr || !pcfg)
+    CALL(rpma_conn_private_data_unpack(&pdata, &mr, &count, &pcfg, NULL, NULL));
+    if (count == 0 || !pcfg)
         fail("the other side offers no memory");
     CALL(rpma_conn_apply_remote_peer_cfg(conn, pcfg));
     if (direct_write)
@@ -102,9 +97,11 @@ struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write
 }
 
 struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer) {
-    struct offer copy = offer ? *offer : (struct offer){0};
-    struct rpma_conn_private_data pdata = {.ptr = copy.bytes, .len = copy.size};
+    char bytes[PRIVATE_DATA_SIZE];
+    struct rpma_conn_private_data pdata = {.ptr = bytes, .len = sizeof(bytes)};
     struct rpma_conn *conn;
+    if (offer)
+        pack_offer(offer, &pdata);
     CALL(rpma_conn_req_connect(req, offer ? &pdata : NULL, &conn));
     expect_event(conn, RPMA_CONN_ESTABLISHED);
     return conn;

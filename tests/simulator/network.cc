@@ -32,11 +32,8 @@ void show(Machine &machine, const Part &part, Writer writer) {
 }
 
 const char *data_of(Operation &operation) {
-    if (!operation.has_data) {
-        operation.data.clear();
-        for (const Piece &piece : operation.pieces)
-            operation.data.append(piece.ptr, piece.size);
-    }
+    if (!operation.has_data)
+        operation.data.assign(operation.piece.ptr, operation.piece.size);
     return operation.data.data();
 }
 
@@ -115,7 +112,6 @@ void Link::execute(Visible visible) {
     }
     executed++;
     char *begin = operation.target, *end = begin + operation.size;
-    size_t done = 0;
     switch (operation.kind) {
     case Operation::WRITE:
         data_of(operation);
@@ -127,11 +123,8 @@ void Link::execute(Visible visible) {
         break;
     case Operation::READ:
         settle(nullptr, reinterpret_cast<char *>(UINTPTR_MAX));
-        for (const Piece &piece : operation.pieces) {
-            if (conns[0])
-                memcpy(piece.ptr, begin + done, piece.size);
-            done += piece.size;
-        }
+        if (conns[0])
+            memcpy(operation.piece.ptr, begin, operation.piece.size);
         break;
     case Operation::FLUSH:
         settle(begin, end);

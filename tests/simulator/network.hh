@@ -52,7 +52,6 @@ struct rpma_conn : Object {
     std::deque<rpma_conn_event> events; // delivered
     int event_fd;
     size_t sq_size;
-    unsigned max_sge;
     bool up = false;                // RPMA_CONN_ESTABLISHED was taken
     bool may_be_persistent = false; // a peer configuration with direct write was applied
     std::string private_data;       // of the other side
@@ -68,8 +67,8 @@ struct Operation {
     const rpma_mr_local *region; // the target's
     char *target;
     size_t size;
-    Piece pieces[2]; // local memory, until the operation has left
-    bool has_data;   // of a write: it has left, or was copied by the post
+    Piece piece;   // local memory, until the operation has left
+    bool has_data; // of a write: it has left, or was copied by the post
     std::string data;
     bool persistent, always;
     uint64_t wr_id;

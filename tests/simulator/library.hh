@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// library.hh -- the objects of the simulated librpma, and what its functions have in common
+
+#ifndef SIMULATOR_LIBRARY_HH
+#define SIMULATOR_LIBRARY_HH 1
+
+#include "world.hh"
+
+struct rpma_peer : Object {
+    int users = 0;
+};
+
+struct rpma_peer_cfg : Object {
+    bool direct_write_to_pmem = false;
+};
+
+struct rpma_mr_remote : Object {
+    const rpma_mr_local *region;
+};
+
+struct rpma_conn_cfg : Object {
+    int timeout = RPMA_DEFAULT_TIMEOUT_MS;
+    uint32_t cq_size = 20, sq_size = 10;
+};
+
+template <typename T> T &use(T *object, const char *function) {
+    if (!object || !object->alive || object->owner != world.current)
+        world.found("%s: there is no such object (any more)", function);
+    return *object;
+}
+#define USE(object) use(object, __func__)
+
+template <typename T> int forget(T **object, const char *function) {
+    if (*object)
+        use(*object, function).alive = false;
+    *object = nullptr;
+    return 0;
+}
+
+#endif
