@@ -12,6 +12,8 @@ from harness.case import BOTH_BUILDS, case
 from harness.network import room_for_early_messages
 from harness.side import Failed, expect
 
+from .interop import OTHER, library
+
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))))
 RUNNER = os.path.join(CHECKOUT, "examples", "run-pair")
@@ -32,7 +34,7 @@ def builds_for(example):
     """Both where it flushes or writes atomically."""
     for path in glob.glob(os.path.join(os.path.dirname(RUNNER), example, "*.c")):
         with open(path, encoding="utf-8") as source:
-            if re.search(r"rpma_\w*(flush|atomic)", source.read()):
+            if re.search(r"rpma_\w*(flush|atomic)", source.read(), re.IGNORECASE):
                 return BOTH_BUILDS
     return ("native",)
 
@@ -52,8 +54,14 @@ def needs(example, memory):
         yield lab.ON_DEMAND_PAGING
 
 
-@case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
-def example_pair(test, example, memory, clients, variant):
+def unlike_runs():
+    """Those that flush, with direct write and without, where it may be stated."""
+    for run in runs():
+        if run["builds"] == BOTH_BUILDS and run["variant"] != " variant":
+            yield {**run, "others_library": True}
+
+
+def run_pair(test, example, memory, clients, variant, others_library=False):
     """The programs themselves check the data; their exit status says so."""
     for feature in needs(example, memory):
         lab.need_feature(feature)
@@ -62,6 +70,8 @@ def example_pair(test, example, memory, clients, variant):
     room_for_early_messages(test)
     options = ["--memory", memory] if memory != "plain" else []
     options += [f"--{variant.strip()}"] if variant else []
+    if others_library:
+        options += ["--client-library", library(OTHER[test.build])]
     done = subprocess.run([RUNNER, *options, "--clients", clients, example], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     test.transcript.append(done.stdout)
@@ -73,6 +83,18 @@ def example_pair(test, example, memory, clients, variant):
         expect(said, {"server", "client"}, "who reports")
     check_claim(example, variant == " direct-write" and memory != "plain", done.stdout)
     test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
+
+
+@case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
+def example_pair(test, **run):
+    run_pair(test, **run)
+
+
+@case("examples", "{example} on {memory} memory{variant}, the clients with the other build's library",
+      list(unlike_runs()), limit=90)
+def unlike_pair(test, **run):
+    """One side has native flush and atomic write, and the other has not."""
+    run_pair(test, **run)
 
 
 @case("examples", "05 believes no store granularity that the environment sets")
