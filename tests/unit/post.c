@@ -277,6 +277,40 @@ static void doorbells_fail(void **state) {
     list_world_drop();
 }
 
+// A single write goes a way of its own.
+static void write_is_reported_like_an_array(void **state) {
+    (void)state;
+    static const struct {
+        const char *fault;
+        int error;
+        uint32_t taken;
+        const char *before;
+    } cases[] = {{"ibv_post_send", EINVAL, 0, "work[0]: "},
+                 {"ibv_post_send", EPERM, 0, "work[0]: "},
+                 {"doorbell", EIO, 1, "work[0] (queued): "}};
+    list_world_new(false, LIST_MOST);
+    const struct rpma_work write = {.type = RPMA_WORK_WRITE,
+                                    .remote = list_world.h.remote,
+                                    .local = list_element(0),
+                                    .flags = RPMA_F_COMPLETION_ALWAYS};
+    uint32_t posted = 77;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fake_fail(cases[i].fault, 1, cases[i].error);
+        EXPECT_ERROR(rpma_post(list_world.h.conn, &write, 1, &posted), RPMA_E_PROVIDER,
+                     "ibv_post_send() failed", "ibv_post_send()", cases[i].error,
+                     "ibv_post_send", .before = cases[i].before);
+        assert_int_equal(posted, cases[i].taken);
+        assert_int_equal(fake_posted_count(), cases[i].taken);
+        fake_faults_off();
+    }
+    fake_fail("ibv_post_send", 1, ENOMEM);
+    EXPECT_ERROR(rpma_post(list_world.h.conn, &write, 1, &posted), RPMA_E_AGAIN,
+                 "the send queue is full", "the send queue is full", .calls = "ibv_post_send",
+                 .before = "work[0]: ");
+    assert_int_equal(posted, 0);
+    list_world_drop();
+}
+
 // rxe_post_recv() names none then.
 static void receives_are_refused_with_a_shared_queue(void **state) {
     (void)state;
@@ -299,6 +333,7 @@ int main(void) {
         TEST(receive_queues_are_filled),
         TEST(reasons_are_asked_for_again),
         TEST(doorbells_fail),
+        TEST(write_is_reported_like_an_array),
         TEST(receives_are_refused_with_a_shared_queue),
     };
     return UNIT_RUN("post", tests);

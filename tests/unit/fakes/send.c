@@ -51,8 +51,7 @@ static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
     }
     fake_touch(&wr->imm_data, sizeof(wr->imm_data));
     fake_touch(&wr->wr.rdma.remote_addr, sizeof(wr->wr.rdma.remote_addr));
-    if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-        to->imm = wr->imm_data;
+    to->imm = wr->imm_data;
     if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) {
         to->remote_addr = wr->wr.rdma.remote_addr;
         to->rkey = wr->wr.rdma.rkey;
