@@ -23,8 +23,8 @@ std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, const rpma_peer &peer, 
 #endif
     conn->max_sge = transport.max_sge;
     conn->max_read_sge = transport.max_read_sge;
-    conn->flush.begin(call, flush_mode, transport.flushes_natively(),
-                      transport.writes_natively());
+    conn->flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE,
+                      transport.flushes_natively(), transport.writes_natively());
     return conn;
 }
 

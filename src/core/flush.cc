@@ -9,9 +9,10 @@
 
 namespace rpma {
 
-void FlushWays::begin(const Call &call, rpma_flush_mode mode, bool has_flush,
+void FlushWays::begin(const Call &call, rpma_flush_mode mode, bool is_demand, bool has_flush,
                       bool has_atomic_write) {
     mode_ = has_flush ? mode : RPMA_FLUSH_MODE_EMULATED;
+    is_demand_ = has_flush && is_demand;
     has_atomic_write_ = has_atomic_write;
     apply(call, false, 0);
 }
@@ -28,7 +29,7 @@ void FlushWays::apply(const Call &call, bool direct_write_to_pmem, uint8_t serve
     const uint32_t types = set_of(RPMA_FLUSH_TYPE_VISIBILITY) |
                            (direct_write_to_pmem ? set_of(RPMA_FLUSH_TYPE_PERSISTENT) : 0);
     uint32_t ways = reads ? types << BY_READ : types << NATIVELY;
-    if (!reads && mode_ == RPMA_FLUSH_MODE_AUTO)
+    if (!reads && !is_demand_)
         ways |= types << FALL_BACK;
     // Who set a mode by name needs no statement.
     const bool is_open = states || (mode_ != RPMA_FLUSH_MODE_AUTO && !reads);

@@ -56,9 +56,12 @@ constexpr bool goes_any_way(uint32_t ways, rpma_flush_type type) {
 
 class FlushWays {
   public:
-    // mode is how the connection is to flush; has_flush and has_atomic_write are what its queue
-    // pair can do by itself. EMULATED, if it has no flush. The other side states nothing yet.
-    void begin(const Call &call, rpma_flush_mode mode, bool has_flush, bool has_atomic_write);
+    // mode is how the connection is to flush, EMULATED if its queue pair has no flush.
+    // is_demand: the program asked for NATIVE and wants nothing else. has_flush and
+    // has_atomic_write are what the queue pair can do by itself. The other side states nothing
+    // yet.
+    void begin(const Call &call, rpma_flush_mode mode, bool is_demand, bool has_flush,
+               bool has_atomic_write);
 
     // Goes by what the other side states: direct write to PMem, and what its device serves
     // (SERVES_*, 0 if it does not say).
@@ -77,7 +80,7 @@ class FlushWays {
     // Another number after each apply(): what was described before may go another way now.
     uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
     // Whether flushes may go by reading, now or after apply().
-    bool may_read() const { return mode_ != RPMA_FLUSH_MODE_NATIVE; }
+    bool may_read() const { return !is_demand_; }
     // EMULATED or NATIVE, as the connection flushes now.
     rpma_flush_mode mode() const;
 
@@ -87,6 +90,7 @@ class FlushWays {
     std::atomic<uint32_t> generation_ = 0;
     std::atomic<bool> writes_natively_ = false;
     rpma_flush_mode mode_ : 8 = RPMA_FLUSH_MODE_AUTO;
+    bool is_demand_ = false;
     bool has_atomic_write_ = false;
 };
 

@@ -78,15 +78,16 @@ static int flush(enum rpma_flush_type type) {
 enum way { READ, NATIVE, REFUSED };
 
 // The first that chooses counts: the program, the operator, the other side.
-static enum way expected_way(bool possible, enum rpma_flush_mode chosen, unsigned statement,
-                             int region, enum rpma_flush_type type) {
+// Only a program that wants nothing else is refused.
+static enum way expected_way(bool possible, enum rpma_flush_mode chosen, bool by_program,
+                             unsigned statement, int region, enum rpma_flush_type type) {
     const int bit = type == RPMA_FLUSH_TYPE_PERSISTENT ? PERSISTENT : VISIBILITY;
     const bool region_allows = region == BARE || region & bit;
     const bool denied = statement != SILENT && (statement & SERVES_FLUSH) == 0;
     if (!possible || chosen == RPMA_FLUSH_MODE_EMULATED)
         return READ;
     if (chosen == RPMA_FLUSH_MODE_NATIVE)
-        return region_allows ? NATIVE : REFUSED;
+        return region_allows ? NATIVE : by_program ? REFUSED : READ;
     return region_allows && !denied ? NATIVE : READ;
 }
 
@@ -118,17 +119,20 @@ static void expect_way(enum way way, struct rpma_mr_remote *remote, enum rpma_fl
     }
 }
 
-static void expect_ways(bool possible, enum rpma_flush_mode chosen, unsigned statement) {
+static void expect_ways(bool possible, enum rpma_flush_mode chosen, bool by_program,
+                        unsigned statement) {
     enum rpma_flush_mode mode = RPMA_FLUSH_MODE_AUTO;
     MUST(rpma_conn_get_flush_mode(w.h.conn, &mode));
     EXPECT_CALLS("");
-    assert_int_equal(mode, expected_way(possible, chosen, statement, BARE, types[0]) == NATIVE
-                               ? RPMA_FLUSH_MODE_NATIVE
-                               : RPMA_FLUSH_MODE_EMULATED);
+    assert_int_equal(
+        mode, expected_way(possible, chosen, by_program, statement, BARE, types[0]) == NATIVE
+                  ? RPMA_FLUSH_MODE_NATIVE
+                  : RPMA_FLUSH_MODE_EMULATED);
     for (size_t r = 0; r < LENGTH(regions); r++)
         for (size_t t = 0; t < LENGTH(types); t++)
-            expect_way(expected_way(possible, chosen, statement, regions[r], types[t]),
-                       remotes[r], types[t]);
+            expect_way(
+                expected_way(possible, chosen, by_program, statement, regions[r], types[t]),
+                remotes[r], types[t]);
 }
 
 static void decide(bool device, enum rpma_flush_mode program, size_t o, bool incoming) {
@@ -143,11 +147,12 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
     world_connect(&w, &shape);
     MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
     make_regions();
-    expect_ways(possible, chosen, SILENT);
+    const bool by_program = program == RPMA_FLUSH_MODE_NATIVE;
+    expect_ways(possible, chosen, by_program, SILENT);
     for (size_t i = 0; i < LENGTH(statements); i++) {
         world_apply(&w, (uint8_t)statements[i]);
         EXPECT_CALLS("");
-        expect_ways(possible, chosen, statements[i]);
+        expect_ways(possible, chosen, by_program, statements[i]);
     }
     for (size_t i = 0; i < LENGTH(regions); i++)
         MUST(rpma_mr_remote_delete(&remotes[i]));
