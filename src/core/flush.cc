@@ -43,7 +43,7 @@ uint32_t FlushWays::open(const char *function) {
     uint32_t ways;
     do { // apply() may change allowed_ in the meantime, and has the last word
         ways = allowed_;
-        if (open_.exchange(ways) == 0 && ways != 0)
+        if (open_.exchange(ways) == 0)
             RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function,
                      "the other side does not state how it serves flushes: %s",
                      mode() == RPMA_FLUSH_MODE_NATIVE

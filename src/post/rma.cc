@@ -127,18 +127,18 @@ namespace {
     RPMA_REFUSE_IN(function, src == NULL);
     RPMA_REFUSE_IN(function, flags == 0);
     RPMA_REFUSE_IN(function, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
-    if (!check_alignment(function, *conn, dst->addr))
-        return write_inline(function, *conn, *dst, dst_offset, src, flags, op_context);
+    [[maybe_unused]] const bool is_aligned = check_alignment(function, *conn, dst->addr);
 #ifdef RPMA_NATIVE_ATOMIC_WRITE
-    ibv_send_wr wr;
-    describe(wr, IBV_WR_ATOMIC_WRITE, 0, signaled(flags) | IBV_SEND_FENCE, 0, op_context);
-    address(wr, *dst, dst_offset);
-    return send_natively(function, *conn, wr, [&](ibv_qp_ex *qpx) {
-        ibv_wr_atomic_write(qpx, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, src);
-    });
-#else
-    __builtin_unreachable(); // nothing else leads here
+    if (is_aligned) {
+        ibv_send_wr wr;
+        describe(wr, IBV_WR_ATOMIC_WRITE, 0, signaled(flags) | IBV_SEND_FENCE, 0, op_context);
+        address(wr, *dst, dst_offset);
+        return send_natively(function, *conn, wr, [&](ibv_qp_ex *qpx) {
+            ibv_wr_atomic_write(qpx, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, src);
+        });
+    }
 #endif
+    return write_inline(function, *conn, *dst, dst_offset, src, flags, op_context);
 }
 
 } // namespace

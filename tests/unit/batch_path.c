@@ -128,6 +128,33 @@ static void batch_follows_the_statement(void **state) {
         }
 }
 
+// Only flushes and atomic writes depend on what the other side states.
+static void list_without_flushes_stays_as_it_is(void **state) {
+    (void)state;
+    new_batch(true, true);
+    add(RPMA_WORK_WRITE);
+    world_apply(&w, SERVES);
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    EXPECT_CALLS("ibv_post_send");
+    assert_int_equal(fake_posted(0)->opcode, IBV_WR_RDMA_WRITE);
+    world_drop(&w);
+}
+
+// An empty write has no bytes that could go inline.
+static void empty_write_goes_beside_a_flush(void **state) {
+    (void)state;
+    const struct rpma_work empty = {.type = RPMA_WORK_WRITE,
+                                    .flags = RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE};
+    new_batch(true, true);
+    add(RPMA_WORK_FLUSH);
+    MUST(rpma_batch_add(w.h.batch, &empty));
+    MUST(rpma_batch_post(w.h.batch, NULL));
+    assert_int_equal(fake_posted_count(), 2);
+    assert_int_equal(fake_posted(1)->opcode, IBV_WR_RDMA_WRITE);
+    assert_int_equal(fake_posted(1)->num_sge, 0);
+    world_drop(&w);
+}
+
 static void allow(bool persistent) {
     MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, persistent));
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
@@ -186,6 +213,8 @@ int main(void) {
         TEST(refused_flush_leaves_an_ordinary_list),
         TEST(native_flush_leaves_bounds_to_the_device),
         TEST(batch_follows_the_statement),
+        TEST(list_without_flushes_stays_as_it_is),
+        TEST(empty_write_goes_beside_a_flush),
         TEST(forbidden_flush_keeps_the_list_back),
     };
     return UNIT_RUN("batch_path", tests);
