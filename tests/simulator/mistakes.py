@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def read_mistakes(path):
-    """Blocks: "## NAME | FILE | CONFIGURATION [SCRIPT.txt | KIND,...]", then <<<, old text, ===, new text, >>>."""
+    """Blocks as the head of mistakes.txt describes them."""
     mistakes = []
     for block in re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
         head, body = block.split("\n", 1)

@@ -90,7 +90,8 @@ def example_pair(test, **run):
     run_pair(test, **run)
 
 
-@case("examples", "{example} on {memory} memory{variant}, the clients with the other build's library",
+@case("examples",
+      "{example} on {memory} memory{variant}, the clients with the other build's library",
       list(unlike_runs()), limit=90)
 def unlike_pair(test, **run):
     """One side has native flush and atomic write, and the other has not."""
