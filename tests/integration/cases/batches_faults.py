@@ -69,6 +69,15 @@ def full_queue_array(test, queue, count):
     disconnect(client, server)
 
 
+def received(server, client, count, more=0):
+    """The messages that wait; there are receives for more behind them."""
+    server("recv", mr=0, len=SLOT, count=count, ctx=1000)
+    if more:
+        server("recv", mr=0, len=SLOT, count=more)
+    client.completions(count)
+    server.completions(count)
+
+
 def took_a_part(parts, least, count):
     """Soft-iWARP sends while it is posted to: it may come to the end."""
     if not lab.lacks(lab.FULL_QUEUE):
@@ -80,23 +89,26 @@ def nobody_complains(test):
     expect([line for line in test.said().splitlines() if "ERROR" in line], [], "errors in the log")
 
 
-@case("batches", "an array of {count} with flushes, a send queue of {queue}: in parts, of "
-      "{most} operations each where flush is native", [{"count": 120, "queue": 32, "most": 16}])
-def full_queue_array_with_flushes(test, count, queue, most):
-    """Nothing is refused as a whole that the queue has room for."""
-    server, client = prepared(test, sq=queue, queues=150)
-    server("recv", mr=0, len=SLOT, count=count)
-    for number in range(count):
-        if number % 8 == 5:
-            client("flush", way="hold", rmr=0, len=8, persistent=0, ctx=number)
-        else:
-            add_messages(client, 1, number, batch=None)
-    parts = posted_in_parts(client, count, batch=None)
-    took_a_part(parts, most, count)
-    if test.is_native:
-        expect([part % most for part in parts[:-1]], [0] * (len(parts) - 1), f"parts: {parts}")
-    server.completions(count - count // 8, busy=1)
-    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+@case("batches", "an array with a flush at its end, room for {room}: of {chunk} operations, which go at "
+      "once, all or none where flush is native", [{"room": 20, "chunk": 16}],
+      needs=(lab.WAITING_MESSAGES,))
+def full_queue_array_with_flush(test, room, chunk):
+    """Messages that nobody receives leave the queue just as much room as it is to have."""
+    server, client = prepared(test, sq=2 * chunk, queues=150)
+    client.begin("send-until-full", mr=0, len=SLOT, limit=150)
+    waiting = int(client.take()[1]["posted"])
+    received(server, client, waiting)
+    waiting -= room
+    client("send-until-full", mr=0, len=SLOT, limit=waiting)
+    add_with_flush(client, 2 * chunk, batch=None)
+    first = chunk if test.is_native else room
+    expect(post(client, None), ("RPMA_E_AGAIN", first), "post into what is left")
+    received(server, client, waiting, 2 * chunk - 1)
+    client.completions(first)
+    expect(post(client, None), ("ok", 2 * chunk - first), "post of the rest")
+    expect([one.ctx for one in client.completions(2 * chunk - first)],
+           list(range(first, 2 * chunk)), "completions")
+    heard_once(server, 2 * chunk - 1)
     disconnect(client, server)
 
 
@@ -249,10 +261,10 @@ def full_queue_with_flush(test, count, queue):
     disconnect(client, server)
 
 
-def add_with_flush(client, count):
+def add_with_flush(client, count, batch=0):
     """Messages 0, 1, … and a flush as the last operation."""
-    add_messages(client, count - 1)
-    client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=count - 1)
+    add_messages(client, count - 1, batch=batch)
+    client("flush", **where(batch), rmr=0, len=8, persistent=0, ctx=count - 1)
 
 
 @case("batches", "a flush in the list while the queue is full of messages that wait: nothing is "
