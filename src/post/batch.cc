@@ -108,7 +108,8 @@ int rpma_batch::post(const char *function, uint32_t *posted) {
         *posted = ready_size - next_;
     if (next_ == ready_size)
         return 0;
-    const Outcome outcome = post_list(conn, &slot(next_).wr, kinds);
+    const bool in_parts = kinds.has_pieces || ready_size > most_at_once(conn);
+    const Outcome outcome = post_list(conn, &slot(next_).wr, kinds.has_natives, in_parts);
     if (!outcome.is_good()) [[unlikely]]
         return settle(function, outcome, posted);
     next_ = 0;

@@ -96,13 +96,14 @@ Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
     return {is_taken ? behind : wr, result, wr, behind, false};
 }
 
-// Run after run, with what has several pieces between them.
+// Run after run, with what has several pieces between them. No run is longer than the queue.
 [[gnu::noinline]] Outcome post_runs(const rpma_conn &conn, ibv_send_wr *first) {
     Outcome outcome = {first};
     while (outcome.next != nullptr && outcome.result == 0) {
         ibv_send_wr *const begin = outcome.next;
         ibv_send_wr *end = begin;
-        while (end != nullptr && !has_pieces_of(*end))
+        for (uint32_t room = most_at_once(conn);
+             room > 0 && end != nullptr && !has_pieces_of(*end); room--)
             end = end->next;
         outcome = end == begin ? post_alone(conn, begin) : post_run(conn, begin, end);
     }
@@ -111,8 +112,8 @@ Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
 
 } // namespace
 
-Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool has_pieces) {
-    return has_pieces ? post_runs(conn, first) : post_run(conn, first, nullptr);
+Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool in_parts) {
+    return in_parts ? post_runs(conn, first) : post_run(conn, first, nullptr);
 }
 
 } // namespace rpma

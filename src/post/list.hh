@@ -8,11 +8,13 @@
 
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "post/refused.hh"
 #include "post/slot.hh"
 #include "post/tuned.hh"
+#include "verbs/objects.hh"
 
 namespace rpma {
 
@@ -44,16 +46,28 @@ inline Outcome plain_outcome(ibv_qp *qp, ibv_send_wr *first, ibv_send_wr *bad, i
     return {nullptr};
 }
 
+// How many operations may go to an extended queue pair at once. It takes them as a whole or not
+// at all, so they must fit the send queue when that is empty.
+inline uint32_t most_at_once([[maybe_unused]] const rpma_conn &conn) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-// To an extended queue pair, in one call of the provider unless has_pieces.
-Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool has_pieces);
+    if (conn.extended != nullptr)
+        return std::max(granted(*conn.qp).max_send_wr, 1U);
+#endif
+    return UINT32_MAX;
+}
+
+#if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
+// To an extended queue pair, in one call of the provider unless it has to go in parts.
+Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool in_parts);
 #endif
 
+// is_native: only an extended queue pair can take the list.
 [[gnu::always_inline]] inline Outcome post_list(const rpma_conn &conn, ibv_send_wr *first,
-                                                [[maybe_unused]] const Kinds &kinds) {
+                                                [[maybe_unused]] bool is_native,
+                                                [[maybe_unused]] bool in_parts) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    if (kinds.has_natives) [[unlikely]]
-        return post_natively(conn, first, kinds.has_pieces);
+    if (is_native) [[unlikely]]
+        return post_natively(conn, first, in_parts);
 #endif
     ibv_send_wr *bad = first;
     const int result = ibv_post_send(conn.qp, first, &bad);

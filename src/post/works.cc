@@ -46,13 +46,14 @@ constexpr uint32_t MOST_AT_ONCE = 16;
     RPMA_REFUSE_IN(function, work == NULL && count != 0);
     Slot slots[MOST_AT_ONCE];
     ibv_sge elements[MOST_PIECES];
+    const uint32_t at_once = std::min(MOST_AT_ONCE, most_at_once(*conn));
     uint32_t taken = 0;
     int code = 0;
     while (code == 0 && taken < count) {
         SpareElements spare = {elements, MOST_PIECES};
         Kinds kinds;
         const rpma_work *next = work + taken;
-        const rpma_work *const end = next + std::min(count - taken, MOST_AT_ONCE);
+        const rpma_work *const end = next + std::min(count - taken, at_once);
         Slot *slot = slots;
         for (; next != end; next++, slot++) {
             slot->wr.sg_list = slot->sges;
@@ -69,7 +70,8 @@ constexpr uint32_t MOST_AT_ONCE = 16;
         if (slot == slots) [[unlikely]]
             break;
         slot[-1].wr.next = nullptr;
-        const Outcome outcome = post_list(*conn, &slots[0].wr, kinds);
+        const Outcome outcome =
+            post_list(*conn, &slots[0].wr, kinds.has_natives, kinds.has_pieces);
         if (!outcome.is_good()) [[unlikely]] {
             code = settle(function, *conn, outcome, slots, slot, taken);
             break;

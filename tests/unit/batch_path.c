@@ -140,6 +140,30 @@ static void list_without_flushes_stays_as_it_is(void **state) {
     world_drop(&w);
 }
 
+// A send queue of 10 never takes 16 native operations at once.
+static void native_lists_go_in_parts_that_fit(void **state) {
+    (void)state;
+    enum { OPERATIONS = 16 };
+    struct rpma_work work[OPERATIONS];
+    new_batch(true, true);
+    MUST(rpma_batch_delete(&w.h.batch));
+    MUST(rpma_batch_new(w.h.conn, OPERATIONS, &w.h.batch));
+    for (int i = 0; i < OPERATIONS; i++) {
+        work[i] = operation_of(&w, RPMA_WORK_FLUSH);
+        MUST(rpma_batch_add(w.h.batch, &work[i]));
+    }
+    for (int by_array = 0; by_array < 2; by_array++) {
+        uint32_t posted = 77;
+        unit_begin();
+        MUST(by_array ? rpma_post(w.h.conn, work, OPERATIONS, &posted)
+                      : rpma_batch_post(w.h.batch, &posted));
+        assert_int_equal(posted, OPERATIONS);
+        assert_int_equal(fake_posted_count(), OPERATIONS);
+        assert_int_equal(fake_count("ibv_wr_complete"), BUILD_FLUSHES ? 2 : 0);
+    }
+    world_drop(&w);
+}
+
 // An empty write has no bytes that could go inline.
 static void empty_write_goes_beside_a_flush(void **state) {
     (void)state;
@@ -213,6 +237,7 @@ int main(void) {
         TEST(refused_flush_leaves_an_ordinary_list),
         TEST(native_flush_leaves_bounds_to_the_device),
         TEST(batch_follows_the_statement),
+        TEST(native_lists_go_in_parts_that_fit),
         TEST(list_without_flushes_stays_as_it_is),
         TEST(empty_write_goes_beside_a_flush),
         TEST(forbidden_flush_keeps_the_list_back),

@@ -131,7 +131,7 @@ static void pack_refuses_every_smaller_buffer(void **state) {
 static void pack_refuses_what_no_message_can_carry(void **state) {
     (void)state;
     static struct packed c;
-    unsigned char bytes[PACKED_MOST];
+    unsigned char bytes[PACKED_MOST] = {0};
     static const struct {
         uint32_t regions, len;
     } cases[] = {{PACKED_MOST_REGIONS + 1, 0},
