@@ -49,7 +49,7 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
 void rpma_batch::reset() {
     reopen();
     free_ = &slot(0);
-    is_ready = false;
+    ready = NOT_READY;
     next_ = 0;
     kinds = {};
     generation_ = conn.flush.generation();
@@ -74,7 +74,7 @@ void rpma_batch::reopen() {
 
 bool rpma_batch::open(const char *function) {
     reopen();
-    is_ready = false;
+    ready = NOT_READY;
     if (is_open())
         return true;
     Call call(function);
@@ -96,7 +96,7 @@ int rpma_batch::choose_ways(const char *function) {
 }
 
 int rpma_batch::post(const char *function, uint32_t *posted) {
-    if (generation_ != conn.flush.generation() && kinds.has_ways)
+    if (kinds.has_ways && !has_current_ways())
         if (const int code = choose_ways(function)) {
             if (posted != nullptr)
                 *posted = 0;
@@ -113,8 +113,7 @@ int rpma_batch::post(const char *function, uint32_t *posted) {
     if (!outcome.is_good()) [[unlikely]]
         return settle(function, outcome, posted);
     next_ = 0;
-    // What depends on the connection has to be looked at each time.
-    is_ready = !kinds.has_ways;
+    ready = kinds.has_natives ? NOT_READY : kinds.has_ways ? UNLESS_WAYS_CHANGE : READY;
     return 0;
 }
 
@@ -128,7 +127,7 @@ int rpma_batch::settle(const char *function, const Outcome &outcome, uint32_t *p
         *posted = next - next_;
     // The next post begins where this one ended.
     next_ = next < ready_size ? next : 0;
-    is_ready = false;
+    ready = NOT_READY;
     return code;
 }
 
@@ -190,7 +189,7 @@ namespace {
     if (const int code =
             fill({function}, batch->conn, batch->scratch(), *work, batch->kinds, nullptr))
         return code;
-    batch->is_ready = false;
+    batch->ready = rpma_batch::NOT_READY;
     return fill({function}, batch->conn, batch->slot(index), *work, batch->kinds, nullptr);
 }
 
@@ -216,7 +215,7 @@ RPMA_POST int rpma_batch_set(struct rpma_batch *batch, uint32_t index,
 
 RPMA_POST int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted) {
     RPMA_REFUSE(batch == NULL);
-    if (!batch->is_ready) [[unlikely]]
+    if (!batch->is_ready()) [[unlikely]]
         return batch->post(__func__, posted);
     if (posted != nullptr)
         *posted = batch->ready_size;

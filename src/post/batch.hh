@@ -47,13 +47,19 @@ struct rpma_batch : rpma::Allocated {
     // device took. 0, or the code of the failure, which is logged.
     int post(const char *function, uint32_t *posted);
 
+    bool is_ready() const {
+        return ready == READY || (ready == UNLESS_WAYS_CHANGE && has_current_ways());
+    }
+    // Whether its flushes and atomic writes go the way that the connection knows now.
+    bool has_current_ways() const { return generation_ == conn.flush.generation(); }
+
     ibv_send_wr *first() const { return &slots_->wr; }
     // The end of a post of a ready list that was not as usual.
     [[gnu::cold, gnu::noinline]] int settle_ready(const char *function, int result);
 
     // A post of a list that is ready, which goes to the device as it stands, needs these. They
     // stand here, not in registers that would have to be saved over the provider's call.
-    bool is_ready = false;
+    enum Ready : uint8_t { NOT_READY, UNLESS_WAYS_CHANGE, READY } ready = NOT_READY;
     uint32_t ready_size; // operations
     ibv_qp *const qp;    // of the connection
     ibv_send_wr *bad;    // the first one, until a provider stores another one

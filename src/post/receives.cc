@@ -27,10 +27,33 @@ struct Receives {
     uint32_t used_sges = 0; // of sges
 };
 
+// Into one piece, with nothing unusual about it.
+bool is_usual(const rpma_receive &receive) {
+    return (receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) == 0 &&
+           receive.local.mr != nullptr && receive.local.len != 0 &&
+           receive.local.len <= UINT32_MAX;
+}
+
+void link(Receives &to, const rpma_receive &receive, uint32_t number) {
+    ibv_recv_wr &wr = to.wrs[to.used];
+    wr = {context_id(receive.op_context), nullptr, to.sges + to.used_sges,
+          static_cast<int>(number)};
+    if (to.used > 0)
+        to.wrs[to.used - 1].next = &wr;
+    to.used++;
+    to.used_sges += number;
+}
+
 // Describes one more receive. Nothing is described if it is refused, or, which is no failure
 // (*is_full), if there are not enough elements left for it.
 int add(const Origin &origin, Receives &to, const rpma_receive &receive,
         const MostPieces &limit, bool *is_full) {
+    if (is_usual(receive) && to.used_sges < MOST_PIECES) [[likely]] {
+        to.sges[to.used_sges] =
+            slice(*receive.local.mr, receive.local.offset, receive.local.len);
+        link(to, receive, 1);
+        return 0;
+    }
     RPMA_REFUSE_OPERATION(origin, receive.reserved != 0);
     RPMA_REFUSE_OPERATION(origin, receive.sgl != NULL && receive.nsge == 0);
     if (receive.nsge == 0 && receive.local.mr == nullptr &&
@@ -43,15 +66,10 @@ int add(const Origin &origin, Receives &to, const rpma_receive &receive,
         *is_full = true;
         return 0;
     }
-    ibv_sge *const sges = to.sges + to.used_sges;
-    const int used = gather(origin, pieces, number, limit, sges);
+    const int used = gather(origin, pieces, number, limit, to.sges + to.used_sges);
     if (used < 0)
         return RPMA_E_INVAL;
-    to.wrs[to.used] = {context_id(receive.op_context), nullptr, sges, used};
-    if (to.used > 0)
-        to.wrs[to.used - 1].next = &to.wrs[to.used];
-    to.used++;
-    to.used_sges += static_cast<uint32_t>(used);
+    link(to, receive, static_cast<uint32_t>(used));
     return 0;
 }
 
