@@ -49,7 +49,21 @@ namespace {
     return send(function, conn, request);
 }
 
-// Every flush but the usual one, which reads 8 bytes.
+#ifdef RPMA_NATIVE_FLUSH
+[[gnu::noinline]] RPMA_POST int flush_natively(rpma_conn *conn, rpma_mr_remote *dst,
+                                               size_t dst_offset, size_t len,
+                                               rpma_flush_type type, int flags,
+                                               const void *op_context) {
+    const uint64_t remote_addr = dst->addr + dst_offset;
+    return send_natively("rpma_flush", *conn, IBV_WR_FLUSH, remote_addr, signaled(flags),
+                         op_context, [&](ibv_qp_ex *qpx) {
+                             ibv_wr_flush(qpx, dst->rkey, remote_addr, len,
+                                          native_flush_type(type), IBV_FLUSH_RANGE);
+                         });
+}
+#endif
+
+// Every flush but a native one and the usual one, which reads 8 bytes.
 [[gnu::noinline]] int flush_otherwise(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
                                       size_t len, rpma_flush_type type, int flags,
                                       const void *op_context) {
@@ -62,15 +76,8 @@ namespace {
     RPMA_REFUSE_IN(function, len > UINT32_MAX);
     const uint32_t ways = ways_of(function, *conn, dst->flush_ways, type);
 #ifdef RPMA_NATIVE_FLUSH
-    if (goes(ways, NATIVELY, type)) [[likely]] {
-        ibv_send_wr wr;
-        describe(wr, IBV_WR_FLUSH, 0, signaled(flags), 0, op_context);
-        address(wr, *dst, dst_offset);
-        return send_natively(function, *conn, wr, [&](ibv_qp_ex *qpx) {
-            ibv_wr_flush(qpx, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, len,
-                         native_flush_type(type), IBV_FLUSH_RANGE);
-        });
-    }
+    if (goes(ways, NATIVELY, type))
+        return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
 #endif
     if (!goes(ways, BY_READ, type) && !goes(ways, FALL_BACK, type))
         return refuse_flush(function, "", *conn, dst->flush_ways, type);
@@ -87,9 +94,17 @@ RPMA_POST int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, siz
                          size_t len, enum rpma_flush_type type, int flags,
                          const void *op_context) {
     if (conn == nullptr || dst == nullptr || flags == 0 || len > UINT32_MAX ||
-        type > RPMA_FLUSH_TYPE_VISIBILITY ||
-        !goes(conn->flush.ways() & dst->flush_ways, BY_READ, type) ||
-        dst_offset >= dst->whole_reads) [[unlikely]]
+        type > RPMA_FLUSH_TYPE_VISIBILITY) [[unlikely]]
+        return flush_otherwise(conn, dst, dst_offset, len, type, flags, op_context);
+    const uint32_t ways = conn->flush.ways() & dst->flush_ways;
+    if (!goes(ways, BY_READ, type)) [[unlikely]] {
+#ifdef RPMA_NATIVE_FLUSH
+        if (goes(ways, NATIVELY, type)) [[likely]]
+            return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
+#endif
+        return flush_otherwise(conn, dst, dst_offset, len, type, flags, op_context);
+    }
+    if (dst_offset >= dst->whole_reads) [[unlikely]]
         return flush_otherwise(conn, dst, dst_offset, len, type, flags, op_context);
     return flush_by_read(__func__, *conn, *dst, dst_offset, FLUSH_READ_SIZE, flags, op_context);
 }

@@ -117,7 +117,7 @@ namespace {
                         signaled(flags) | IBV_SEND_INLINE, op_context);
 }
 
-// To a misaligned address, or by the device's own operation.
+// With an argument that is not valid, or to a misaligned address.
 [[gnu::noinline]] int atomic_write_otherwise(rpma_conn *conn, rpma_mr_remote *dst,
                                              size_t dst_offset, const char *src, int flags,
                                              const void *op_context) {
@@ -127,19 +127,21 @@ namespace {
     RPMA_REFUSE_IN(function, src == NULL);
     RPMA_REFUSE_IN(function, flags == 0);
     RPMA_REFUSE_IN(function, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
-    [[maybe_unused]] const bool is_aligned = check_alignment(function, *conn, dst->addr);
-#ifdef RPMA_NATIVE_ATOMIC_WRITE
-    if (is_aligned) {
-        ibv_send_wr wr;
-        describe(wr, IBV_WR_ATOMIC_WRITE, 0, signaled(flags) | IBV_SEND_FENCE, 0, op_context);
-        address(wr, *dst, dst_offset);
-        return send_natively(function, *conn, wr, [&](ibv_qp_ex *qpx) {
-            ibv_wr_atomic_write(qpx, wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, src);
-        });
-    }
-#endif
+    check_alignment(function, *conn, dst->addr);
     return write_inline(function, *conn, *dst, dst_offset, src, flags, op_context);
 }
+
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+[[gnu::noinline]] RPMA_POST int write_natively(rpma_conn *conn, rpma_mr_remote *dst,
+                                               size_t dst_offset, const char *src, int flags,
+                                               const void *op_context) {
+    const uint64_t remote_addr = dst->addr + dst_offset;
+    return send_natively("rpma_atomic_write", *conn, IBV_WR_ATOMIC_WRITE, remote_addr,
+                         signaled(flags) | IBV_SEND_FENCE, op_context, [&](ibv_qp_ex *qpx) {
+                             ibv_wr_atomic_write(qpx, dst->rkey, remote_addr, src);
+                         });
+}
+#endif
 
 } // namespace
 
@@ -148,9 +150,12 @@ RPMA_POST int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *d
                                 const void *op_context) {
     if (conn == nullptr || dst == nullptr || src == nullptr || flags == 0 ||
         dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0 ||
-        dst->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0 || conn->flush.writes_natively())
-        [[unlikely]]
+        dst->addr % RPMA_ATOMIC_WRITE_ALIGNMENT != 0) [[unlikely]]
         return atomic_write_otherwise(conn, dst, dst_offset, src, flags, op_context);
+#ifdef RPMA_NATIVE_ATOMIC_WRITE
+    if (conn->flush.writes_natively()) [[unlikely]]
+        return write_natively(conn, dst, dst_offset, src, flags, op_context);
+#endif
     return write_inline(__func__, *conn, *dst, dst_offset, src, flags, op_context);
 }
 

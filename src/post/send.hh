@@ -57,21 +57,30 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-// One operation of an extended queue pair, which build() describes. wr says in the log what it
-// was.
+// The one operation that an extended queue pair refused, for the log.
+[[gnu::cold, gnu::noinline]] inline int refused_one(const char *function, const ibv_qp_ex *qpx,
+                                                    ibv_wr_opcode opcode, uint64_t remote_addr,
+                                                    int result) {
+    ibv_send_wr wr = {};
+    wr.wr_id = qpx->wr_id;
+    wr.opcode = opcode;
+    wr.wr.rdma.remote_addr = remote_addr;
+    return refused_natively(function, qpx->qp_base, wr, nullptr, result);
+}
+
+// One operation of an extended queue pair, which build() describes.
 template <class Build>
 [[gnu::always_inline]] inline int send_natively(const char *function, const rpma_conn &conn,
-                                                ibv_send_wr &wr, const Build &build) {
+                                                ibv_wr_opcode opcode, uint64_t remote_addr,
+                                                unsigned send_flags, const void *op_context,
+                                                const Build &build) {
     ibv_qp_ex *qpx = conn.extended;
     ibv_wr_start(qpx);
-    qpx->wr_id = wr.wr_id;
-    qpx->wr_flags = wr.send_flags;
+    qpx->wr_id = context_id(op_context);
+    qpx->wr_flags = send_flags;
     build(qpx);
     const int result = ibv_wr_complete(qpx);
-    if (result == 0) [[likely]]
-        return 0;
-    wr.next = nullptr;
-    return refused_natively(function, *conn.qp, wr, nullptr, result);
+    return result == 0 ? 0 : refused_one(function, qpx, opcode, remote_addr, result);
 }
 #endif
 
