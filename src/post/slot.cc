@@ -163,9 +163,10 @@ int fill(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &wor
     RPMA_REFUSE_OPERATION(origin, work.reserved[1] != 0);
     const Kind &kind = kinds_of_work[work.type];
     if (!has_valid_flags(work.flags, kind.takes_inline ? RPMA_F_INLINE : 0))
-        return refuse_operation(origin, "flags are 0x%x, possible are RPMA_F_COMPLETION_*%s",
+        return refuse_operation(origin, "flags are 0x%x, possible are %s",
                                 static_cast<unsigned>(work.flags),
-                                kind.takes_inline ? " and RPMA_F_INLINE" : "");
+                                kind.takes_inline ? "RPMA_F_COMPLETION_* and RPMA_F_INLINE"
+                                                  : "only RPMA_F_COMPLETION_*");
     slot.type = static_cast<uint8_t>(work.type);
     if (work.type == RPMA_WORK_FLUSH)
         return fill_flush(origin, conn, slot, work, kinds);

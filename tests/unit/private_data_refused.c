@@ -125,6 +125,12 @@ static void unpack_needs_room_for_the_regions(void **state) {
                      RPMA_E_INVAL, "*nmrs <", "*nmrs < number of regions in the data",
                      .logs = "has 11 regions, mrs has room for", .level = RPMA_LOG_LEVEL_INFO);
     }
+    const struct packed one = packed_made_up(1, PACKED_NO_STATEMENT, 0, 2, 0);
+    const struct rpma_conn_private_data single = {bytes, (uint8_t)packed_form(&one, bytes)};
+    out.nmrs = 0;
+    EXPECT_ERROR(rpma_conn_private_data_unpack(&single, out.mrs, &out.nmrs, NULL, NULL, NULL),
+                 RPMA_E_INVAL, "*nmrs <", "*nmrs < number of regions in the data",
+                 .logs = "has 1 regions, mrs has room for 0", .level = RPMA_LOG_LEVEL_INFO);
 }
 
 static void unpack_makes_all_or_nothing(void **state) {
