@@ -324,8 +324,23 @@ static void receives_are_refused_with_a_shared_queue(void **state) {
     list_world_drop();
 }
 
+// A region without bytes takes an empty message, as no region does.
+static void receive_of_no_bytes_has_no_elements(void **state) {
+    (void)state;
+    fake_reset();
+    list_world_new(false, LIST_MOST);
+    const struct rpma_receive receive = {.local = list_element(0)};
+    struct rpma_receive empty = receive;
+    empty.local.len = 0;
+    MUST(rpma_recv_many(list_world.h.conn, &empty, 1, NULL));
+    assert_int_equal(fake_received_count(), 1);
+    assert_int_equal(fake_received(0)->num_sge, 0);
+    list_world_drop();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(receive_of_no_bytes_has_no_elements),
         TEST(arrays_go_in_few_calls),
         TEST(pieces_fit_a_call),
         TEST(those_before_a_wrong_one_are_posted),
