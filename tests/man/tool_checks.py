@@ -73,13 +73,15 @@ def check_mandoc(book):
 
 
 def check_groff(book):
-    """groff formats each page with all warnings enabled and gives none. Since 1.23 it also warns, under the name
-    break, of lines that it does not fill to the margin."""
+    """groff formats each page with all warnings enabled and gives none, and does not name BSD in the title, as 1.22
+    does by itself. Since 1.23 it also warns, under the name break, of lines that it does not fill to the margin."""
     need("groff")
     with Installed(book) as place:
         for file in place.files():
             done = run(["groff", "-ww", "-Wbreak", "-mandoc", "-Tutf8", file], cwd=place.root)
             yield from done.stderr.splitlines()
+            if "BSD" in done.stdout.splitlines()[0]:
+                yield f"{file}: the title is that of a page of BSD"
 
 
 # The tools of who works on the checkout; those in programs/ have tests of their own.
