@@ -78,6 +78,8 @@ static struct rpma_conn *connect_with_cq(struct rpma_peer *from, const char *to,
                                          uint32_t entries, struct rpma_cq **its_cq) {
     struct rpma_conn_cfg *cfg = new_cfg();
     must(rpma_conn_cfg_set_cq_size(cfg, entries) == 0, "rpma_conn_cfg_set_cq_size");
+    // A native list that is longer than the queue would go in parts.
+    must(rpma_conn_cfg_set_sq_size(cfg, 1024) == 0, "rpma_conn_cfg_set_sq_size");
     struct rpma_conn *made = connect_to(from, to, cfg);
     rpma_conn_cfg_delete(&cfg);
     must(rpma_conn_get_cq(made, its_cq) == 0, "rpma_conn_get_cq");
