@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Holds the library to its budgets: bench/budget*.tsv and bench/connection.tsv. Holds the figures
-of docs/ to their values, docs/performance*.json, and bench/plot to the curves that it has to draw of
-runs of rpma-perf.
+"""Checks the library against its budgets, bench/budget*.tsv and bench/connection.tsv; the figures
+of docs/ against their values, docs/performance*.json; and the curves that bench/plot draws of runs
+of rpma-perf.
 
-Counts instructions, calls and bytes, so that it may run on a busy machine. Ends with 0, 1 (one
-line per fault) or 77 (skipped: the line says why).
+Counts instructions, calls and bytes, so that it may run on a busy machine. Exits with 0, with 1
+(prints one line per fault) or with 77 (skipped: prints the reason).
 """
 
 import argparse
@@ -30,23 +30,23 @@ DOCS = HERE.parent / "docs"
 SCHEMA = HERE.parent / "programs" / "perf" / "rpma-perf.schema.json"
 
 
-# What an operation of a list of 16 and more may take above the list by hand, and above a plain call.
-# Measured at 16 with gcc 12: a write 30.9 (built) and 27.5 (array), mostly for filling and checking
-# struct rpma_work; a receive 32.1; a write or flush of a pair 81.7 and 69.1, as a flush is out of
-# line. gcc 14: 82.8 and 70.4.
+# Instructions that an operation of a list of 16 or more may take above the list by hand, and above
+# a plain call. Measured at 16 with gcc 12: a write 30.9 (built) and 27.5 (array), mostly to fill and
+# check struct rpma_work; a receive 32.1; an operation of a pair of write and flush 81.7 and 69.1,
+# because a flush is out of line (gcc 14: 82.8 and 70.4).
 PREPARED_ABOVE_HAND = 1.5
 OTHERS_ABOVE_CALLS = {"write": {"built": 31, "array": 28}, "recv": {"array": 33},
                       "write flush": {"built": 84, "array": 71}}
 
 
 def all_builds(build, program):
-    """Column of the budgets -> call -> instructions, with the library that each column is for."""
+    """Column of the budgets -> call -> instructions, counted with the library of that column."""
     return {column: measure.Subject("librpma", build, program, build / library).instructions()
             for column, library in measure.LIBRARIES.items()}
 
 
 def over_budget(name, row, ours):
-    """What takes more than its row allows, in any build."""
+    """Yields a fault for each count above its budget, in any build."""
     for column, counts in ours.items():
         if counts[name] > int(row[column]):
             yield (f"{name} takes {counts[name]} instructions, the budget is {row[column]} "
@@ -75,7 +75,7 @@ def check_calls(build):
 
 
 def check_list(name, count, by_hand, calls):
-    """The rules for lists of 16 and more that the device does not have to be told one by one."""
+    """The rules for lists of 16 or more without native operations."""
     way, what, length = measure.batch(name)
     if length < 16 or "native" in name:
         return
@@ -106,7 +106,7 @@ def check_growth(counts):
 
 
 def check_batches(build):
-    """Every list at its budget, and by the rules for lists."""
+    """Every list keeps its budget and the rules for lists."""
     ours = all_builds(build, "batches-rpma")
     verbs = measure.Subject("verbs", build, "batches-verbs", build / "src").instructions()
     plain = measure.Subject("librpma", build, "calls-rpma", build / "src").instructions()
@@ -127,7 +127,7 @@ def check_batches(build):
 
 
 def check_connection(build):
-    """What a connection costs within the budget."""
+    """The costs of a connection within the budget."""
     ours = measure.Subject("librpma", build, "connection", build / "src").connection()
     for row in measure.read_table(HERE / "connection.tsv"):
         figure, budget = row["figure"], int(row["budget"])
@@ -145,7 +145,7 @@ def producer(drawn):
 
 
 def check_figures(_):
-    """Drawn again from the values, each figure is what it was."""
+    """Each figure, drawn again from its values, is unchanged."""
     if not shutil.which("gnuplot"):
         raise measure.Missing("gnuplot is not installed: run tools/setup plot")
     figures = sorted(DOCS.glob("performance-*.svg"))
@@ -164,7 +164,7 @@ def check_figures(_):
 
 
 def a_run(operations, sizes):
-    """What rpma-perf --json prints, as far as it is drawn."""
+    """The part of the output of rpma-perf --json that bench/plot draws."""
     return {"results": [{"operation": operation, "size": size,
                          "latency_us": {"median": 8 + size / 512, "p99": 9 + size / 512},
                          "operations_per_second": 9e5 / size, "bandwidth_mib_per_second": 0.858}
@@ -172,8 +172,8 @@ def a_run(operations, sizes):
 
 
 def check_runs(_):
-    """Of each operation of each run there is a curve in each of the four pictures, with a point
-    for each size and one in the key."""
+    """Each of the four pictures has a curve for each operation of each run, with a point for each
+    size and one in the key."""
     if not shutil.which("gnuplot"):
         raise measure.Missing("gnuplot is not installed: run tools/setup plot")
     runs = {"idle": a_run(["write", "read"], [64, 4096, 65536]),
@@ -202,7 +202,7 @@ def check_runs(_):
 
 
 def check_beside(_):
-    """The table of rpma-perf beside programs of others shows its values."""
+    """The table that compares rpma-perf with other programs shows the values of its JSON."""
     rows = list(report.beside_rows(json.loads((DOCS / "performance-beside.json").read_text())))
     page = (DOCS / "performance.md").read_text().splitlines()
     head = next((number for number, line in enumerate(page) if line == rows[0]), len(page))

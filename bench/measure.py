@@ -12,26 +12,26 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-SKIPPED = 77  # exit status of what cannot run here
+SKIPPED = 77  # exit status of a measurement that cannot run here
 COUNTED_CALLS = 1024
 LENGTHS = 3  # each loop is counted 0, 1, 2 and 3 times COUNTED_CALLS long
 MARKS = LENGTHS + 1
-# What is held to budgets: the library of the build, and as packages of Debian 12 and 13 build it.
+# The libraries that have budgets: that of the build, and those built as in Debian 12 and 13.
 LIBRARIES = {"budget": "src", "packaged": "bench/packaged", "packaged13": "bench/packaged13"}
-IN_LIBRARY = "setup"  # loops whose names begin so: only what the library itself executes counts
+IN_LIBRARY = "setup"  # in loops with this prefix, only instructions of the library itself count
 LIBRARY = "librpma.so.0"
 
 
 class Missing(Exception):
-    """A tool that a measurement cannot do without."""
+    """A tool that a measurement needs is missing."""
 
 
 class Failed(Exception):
-    """A measurement that did not work; its text says what to do."""
+    """A measurement failed; the text says what to do."""
 
 
 def read_table(path):
-    """The rows of a table: names in the first line that is no comment, values by tabs."""
+    """The rows of a table: tab-separated; the first line that is no comment has the names."""
     lines = [line.split("\t") for line in path.read_text().splitlines()
              if line and not line.startswith("#")]
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
@@ -50,7 +50,7 @@ def read_batch_budget(counts):
 
 
 def batch(name):
-    """Way, plain calls of one operation, and length of a loop over batches."""
+    """Way, plain calls of one operation and length of a loop over batches, from its name."""
     way, *what, length = name.split("_")
     calls = {"write": ["write"], "recv": ["recv"], "write flush": ["write", "flush"],
              "write native flush": ["write", "native_flush"]}
@@ -74,7 +74,7 @@ def over_provider(build, library):
 
 
 class Subject:
-    """One of what is compared: a program of the build on a library."""
+    """One subject of a comparison: a program of the build with a library."""
 
     def __init__(self, name, build, program, library):
         self.name = name
@@ -82,7 +82,7 @@ class Subject:
         self.environment = over_provider(build, library)
 
     def instructions(self):
-        """Instructions of one call for each loop, the loop and the provider included."""
+        """Instructions of one call for each loop, including the loop and the provider."""
         if not shutil.which("valgrind"):
             raise Missing("valgrind is not installed: apt-get install valgrind")
         with tempfile.TemporaryDirectory(prefix="librpma-bench-") as directory:
@@ -102,7 +102,7 @@ class Subject:
                  run([self.program, "time", str(calls)], self.environment).splitlines())}
 
     def connection(self):
-        """What one more connection costs: "side figure" -> number, or the list of calls."""
+        """The cost of one more connection: "side figure" -> number, or the list of calls."""
         figures = {}
         for line in run([self.program], self.environment).splitlines():
             side, figure, value = line.split("\t")
@@ -120,7 +120,7 @@ def read_total(part):
 
 
 def own_instructions(part):
-    """Object -> instructions of its functions themselves, in one part of callgrind's output."""
+    """Object -> instructions of its own functions, in one part of callgrind's output."""
     names, counts = {}, collections.Counter()
     current, is_call = None, False
     for line in part.read_text().splitlines():
@@ -132,7 +132,7 @@ def own_instructions(part):
             if kind == "ob":
                 current = names[number]
         elif line.startswith("calls="):
-            is_call = True  # the next line is what the callee took
+            is_call = True  # the next line has the instructions of the callee
         elif re.match(r"[+\-*0-9]", line):
             if not is_call:
                 counts[current] += int(line.split()[1])
@@ -151,14 +151,14 @@ def read_count(name, part):
 
 
 def per_call(name, lengths):
-    """Each length adds the same number of calls, so it must add the same instructions."""
+    """Each step in length adds the same number of calls, so it must add the same instructions."""
     first, second = (after - before for before, after in zip(lengths, lengths[1:]))
     if first != second:
         raise Failed(f"{name}: {COUNTED_CALLS} calls took {first} instructions, then {second}: "
                      "the count is disturbed")
-    return -(-first // COUNTED_CALLS)  # a wait acknowledges many events now and then
+    return -(-first // COUNTED_CALLS)  # rounded up: only some waits acknowledge events
 
 
 def share(ours, predecessor, verbs):
-    """What is above the raw call, in percent of what the original has above it."""
+    """Our overhead above the raw call, in percent of the original's overhead."""
     return 100 * (ours - verbs) / (predecessor - verbs)

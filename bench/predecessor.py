@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Debian's librpma0, unpacked where it is needed and never installed."""
+"""Unpacks Debian's librpma0 where it is needed; nothing installs it."""
 
 import pathlib
 import re
@@ -42,5 +42,5 @@ def fetched(directory):
 
 
 def unpacked(directory):
-    """A package that somebody else unpacked, by the name of its directory."""
+    """A package that is unpacked already; the name of its directory ends with the version."""
     return Predecessor(directory, directory.name.rpartition("-")[2])

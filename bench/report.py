@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Turns results into tables: medians with quartiles, shares beside their goals."""
+"""Turns results into tables: medians with quartiles, and shares with their goals."""
 
 import math
 import statistics
@@ -10,7 +10,7 @@ import measure
 
 TIME_GOAL = 100 / 3  # percent of the original's time above the raw post
 TIME_GOAL_CALLS = {"write", "read", "send", "flush"}
-LINEAR = 1.05  # exponent of size, with some room for the medians' own spread
+LINEAR = 1.05  # greatest exponent of size; above 1, because the medians vary
 OURS, THEIRS = "librpma", "predecessor"
 
 
@@ -25,7 +25,7 @@ def read_lab(text):
 
 
 def take_lists(lab):
-    """Takes the lists out of the results of the lab: length -> kind -> way -> values."""
+    """Moves the lists out of the results of the lab: length -> kind -> way -> values."""
     lists = {}
     for kind in [kind for kind in lab if kind.startswith("list ")]:
         for length, figures in lab.pop(kind).items():
@@ -48,7 +48,7 @@ def spread(values, digits):
 
 
 def print_table(title, head, rows):
-    """The first column to the left, the others to the right."""
+    """Aligns the first column to the left, the others to the right."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     print(f"\n{title}\n")
     for row in [head, *rows]:
@@ -71,7 +71,7 @@ def instruction_rows(counts):
 
 
 def time_shares(times, call):
-    """One share for each round: machines change their mind about their speed between rounds."""
+    """One share for each round, because the speed of a machine changes between rounds."""
     return [measure.share(ours, theirs, verbs) for ours, theirs, verbs in
             zip(times[OURS][call], times[THEIRS][call], times["verbs"][call])]
 
@@ -120,7 +120,7 @@ def list_rows(lists):
 
 
 def beside_rows(works):
-    """The lines of the table of docs/performance.md: rpma-perf beside programs of others."""
+    """The lines of the table in docs/performance.md that compares rpma-perf with other programs."""
     yield "| work | bytes | figure | perftest | fi_pingpong | rpma-perf | of perftest's |"
     yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
     for work, sizes in works.items():
@@ -135,7 +135,7 @@ def beside_rows(works):
 
 
 def queue_rows(queues):
-    """What many connections cost with one completion queue, and with one each."""
+    """The costs of many connections with one completion queue for all, and with one for each."""
     for figure in next(iter(queues.values())):
         for size, by_figure in queues.items():
             values = by_figure[figure]
@@ -144,14 +144,14 @@ def queue_rows(queues):
 
 
 def cost_of_all(figure, size, value):
-    """What a figure of one of size connections, or of operations in a queue, means for all."""
+    """The cost of all connections or operations, from a figure that may be per piece or a rate."""
     if figure.endswith(" per second"):
         return size / value
     return size * value if figure.startswith("CPU") else value
 
 
 def growth(figure, sizes, library):
-    """The exponent of size that fits the medians best; None where nothing is spent at all."""
+    """The exponent of size that fits the medians best; None where all costs are 0."""
     costs = [cost_of_all(figure, int(size), quartiles(by_figure[figure][library])[1])
              for size, by_figure in sizes.items()]
     if not any(costs):

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Runs in the lab: instructions of one write and its completion, object by object, by callgrind.
+"""Runs in the lab: counts with callgrind the instructions of a write and its completion by object.
 
-usage: count.py STAGE     STAGE has the programs and what bench/beside/run unpacked
+usage: count.py STAGE     STAGE is the directory that bench/beside/run has filled
 
 Prints lines of subject, object and instructions, separated by tabs.
 """
@@ -41,12 +41,12 @@ def subjects(stage):
 
 
 def on(host, library, *command):
-    """A command on a host; all symbols are bound before main()."""
+    """A command on a host; the loader binds all symbols before main()."""
     return ["on", host, "env", f"LD_LIBRARY_PATH={library}", "LD_BIND_NOW=1", *map(str, command)]
 
 
 def per_write(name, laps):
-    """The third lap is twice the second, exactly, in every object."""
+    """Fails unless the third lap took exactly twice the instructions of the second per object."""
     second, third = laps
     for thing in second.keys() | third.keys():
         if third[thing] != 2 * second[thing] or second[thing] % TIMES:
@@ -56,7 +56,7 @@ def per_write(name, laps):
 
 
 def count(stage, name, program, library, how):
-    """Both sides of one subject; the client runs under callgrind."""
+    """Runs both sides of one subject, the client under callgrind."""
     address = os.environ["LAB_ADDR_host2"]
     output = pathlib.Path("/tmp") / f"callgrind.{name.replace(' ', '-')}"
     server = subprocess.Popen(on("host2", library, stage / program, "server", address, PORT, *how),

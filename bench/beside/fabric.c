@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What the server tells about its memory.
+// How the server describes its memory to the client.
 struct target {
     uint64_t address, key;
 };
@@ -84,8 +84,8 @@ static void open_endpoint(struct fi_info *info) {
     must(fi_enable(ep), "fi_enable");
 }
 
-// The info of a connection request; the target comes with what tells the client that it is
-// connected.
+// Waits for an event: returns the info of a connection request; the event that the client is
+// connected brings the target.
 static struct fi_info *expect(uint32_t wanted) {
     struct {
         struct fi_eq_cm_entry entry;
@@ -144,7 +144,7 @@ void counted_completion(void) {
         must(got, "fi_cq_read");
 }
 
-// Before the write: asked later, libfabric may take the completion itself and keep it.
+// Runs before the write: a later fi_trywait() may take the completion itself and keep it.
 void ask_for_event(void) {
     struct fid *fids[] = {&cq->fid};
     must(fi_trywait(fabric, fids, 1), "fi_trywait");

@@ -3,7 +3,7 @@
 
 // main.c -- writes one block at a time and takes its completion, for callgrind
 //
-//   PROGRAM server ADDRESS PORT [HOW]          one connection long
+//   PROGRAM server ADDRESS PORT [HOW]          serves one connection
 //   PROGRAM client ADDRESS PORT TIMES [HOW]    three laps: TIMES, TIMES and 2 * TIMES writes;
 //                                              mark() is called after each
 
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Has a name and a call of its own, so that callgrind can divide its counts here.
+// A function of its own, so that callgrind can divide its counts at each call.
 __attribute__((noinline)) void mark(void);
 void mark(void) {
     __asm__ volatile("");
 }
 
-// The wait stands between the two counted calls, so no poll finds an empty queue.
+// The wait is between the two counted calls, so no poll finds an empty queue.
 static void write_and_wait(void) {
     ask_for_event();
     counted_write();

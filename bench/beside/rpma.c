@@ -69,7 +69,7 @@ void counted_completion(void) {
         give_up(ibv_wc_status_str(wc.status));
 }
 
-// rpma_cq_wait() asks for the next event when it has taken one.
+// rpma_cq_wait() requests the next event itself.
 void ask_for_event(void) {}
 
 void wait_for_event(void) {

@@ -7,8 +7,8 @@
 usage: times_guest.py ROUNDS
 
 Prints lines of program, work, size, figure and value, separated by tabs. Programs that poll run
-with the scheduling policy for idle time (chrt --idle): what the device has to do comes before them
-on the machine's one processor.
+with the scheduling policy for idle time (chrt --idle), so that on the machine's one processor the
+work of the device comes first.
 """
 
 import json
@@ -21,8 +21,8 @@ import tempfile
 import time
 
 TIMES = {64: 1024, 4096: 1024, 65536: 320}
-SLICED_TIMES = 100  # where each transfer waits for the scheduler
-TRIES = 5  # of perftest, whose ib_write_bw ends by SIGSEGV when its server rejects the connection
+SLICED_TIMES = 100  # transfers in SLICED_WORKS
+TRIES = 5  # ib_write_bw of perftest dies of SIGSEGV when its server rejects the connection
 DEPTH = 64
 MIB = 1 << 20
 WARMUP = 20
@@ -32,7 +32,7 @@ IDLE = ["chrt", "--idle", "0"]
 
 
 def is_listening(port):
-    """Whether somebody on host2 waits for connections to the port, by TCP or RDMA."""
+    """Whether a program on host2 listens at the port, by TCP or RDMA."""
     ids = subprocess.run(["rdma", "resource", "show", "cm_id"], stdout=subprocess.PIPE, text=True,
                          check=True).stdout
     if any(re.search(rf"rxe2\b.* LISTEN .*:{port}\b", line) for line in ids.splitlines()):
@@ -47,14 +47,14 @@ class Crashed(Exception):
 
 
 def run_pair(port, server, client):
-    """What the client printed, when both sides ended well; may raise Crashed."""
+    """Runs both sides and returns the output of the client; may raise Crashed."""
     with tempfile.TemporaryFile("w+") as log:
         serving = subprocess.Popen(["on", "host2", *map(str, server)], stdout=log,
                                    stderr=subprocess.STDOUT)
         listens = False
         while serving.poll() is None and not listens:
             listens = is_listening(port)
-            # It gets the processor in idle time only, and an ID listens before it takes connections.
+            # A polling server runs in idle time only, and listens before it accepts connections.
             time.sleep(0.1)
         done = subprocess.run(["on", "host1", *map(str, client)], stdout=subprocess.PIPE,
                               text=True, check=False)
@@ -72,7 +72,7 @@ def run_pair(port, server, client):
 
 
 def perftest(*work):
-    """perftest_once(), again after a crash, which is told."""
+    """Repeats perftest_once() after a crash, and reports the crash."""
     for _ in range(TRIES - 1):
         try:
             return perftest_once(*work)
@@ -82,7 +82,7 @@ def perftest(*work):
 
 
 def perftest_once(program, polls, size, times, *options):
-    """Both sides of a program of perftest; its results."""
+    """Runs both sides of a program of perftest and returns its results."""
     first = IDLE if polls else []
     with tempfile.TemporaryDirectory() as name:
         output = pathlib.Path(name) / "results.json"
@@ -94,7 +94,7 @@ def perftest_once(program, polls, size, times, *options):
 
 
 def rpma_perf(operation, polls, size, times, *options):
-    """Both sides of rpma-perf; its result."""
+    """Runs both sides of rpma-perf and returns its result."""
     first = IDLE if polls else []
     output = run_pair(7204, [*first, RPMA_PERF, "--server", "--once", ADDRESS],
                       [*first, RPMA_PERF, "--json", f"--operation={operation}", f"--size={size}",
@@ -104,7 +104,7 @@ def rpma_perf(operation, polls, size, times, *options):
 
 
 def fi_pingpong(size, times):
-    """Microseconds of one transfer, the mean."""
+    """Mean time of one transfer in microseconds."""
     command = ["fi_pingpong", "-p", "verbs", "-e", "msg", "-I", times, "-S", size]
     output = run_pair(47592, [*IDLE, *command, "-d", "rxe2"],
                       [*IDLE, *command, "-d", "rxe1", ADDRESS])
@@ -115,7 +115,7 @@ def half(result):
     return result["latency_us"]["median"] / 2
 
 
-# Each work, its figure, and the programs that do it: functions of size and times.
+# Each work with its figure and a function of size and times for each program that does it.
 WORKS = [
     ("read", "median µs", {
         "perftest": lambda size, times: perftest(
@@ -127,16 +127,16 @@ WORKS = [
             "ib_send_lat", False, size, times, "--events", f"--tx-depth={DEPTH}",
             f"--cq-mod={DEPTH}")["t_typical"],
         "rpma-perf": lambda size, times: half(rpma_perf("ping-pong-rcq", False, size, times))}),
-    # The mean is no measure here: perftest's server polls while it waits for the end, in the same
-    # idle time. Bytes over the peak bandwidth are the time of the fastest write.
+    # The mean would mislead: perftest's server polls while it waits for the end, and shares the
+    # idle time. Bytes divided by the peak bandwidth are the time of the fastest write.
     ("write, polled", "least µs", {
         "perftest": lambda size, times: size / MIB * 1e6 / perftest(
             "ib_write_bw", True, size, times, "--tx-depth=1", "--cq-mod=1")["BW_peak"],
         "rpma-perf": lambda size, times: rpma_perf(
             "write", True, size, times)["latency_us"]["min"]}),
 ]
-# Here two programs poll at once, and each transfer lasts until the scheduler takes the processor
-# from the one that waits.
+# Both sides poll, and each transfer lasts until the scheduler takes the processor from the side
+# that waits.
 SLICED_WORKS = [
     ("message and echo, half, polled", "mean µs", {
         "perftest": lambda size, times: perftest(
@@ -157,7 +157,7 @@ def main():
         for works, sizes in ((WORKS, TIMES), (SLICED_WORKS, {64: SLICED_TIMES})):
             for size, times in sizes.items():
                 for work, figure, programs in works:
-                    # Who comes first changes: all see the same machine.
+                    # The order alternates, so that no program always runs first.
                     for name in list(programs)[::1 if number % 2 == 0 else -1]:
                         value = programs[name](size, times)
                         print(name, work, size, figure, f"{value:.3f}", sep="\t", flush=True)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_loops.h -- the loops over lists, alike in both variants: LOOPS(length) of a variant
-// defines way_what_length() for each way and operation, NATIVE_LOOPS(length) those of a native
-// device
+// batch_loops.h -- the loops over lists, the same in both variants: LOOPS(length) of a variant
+// defines way_what_length() for each way and operation; NATIVE_LOOPS(length) does so for a
+// device with native operations
 
 #define PIECES(length)                                       \
     static void pieces_write_##length(unsigned long times) { \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_rpma.c -- lists as a user of librpma writes them: a batch that was prepared, a batch
-// that is built for each post, or an array that is filled and posted
+// batch_rpma.c -- lists as a user of librpma writes them: a batch prepared once, a batch built
+// for each post, or an array filled for each post
 
 #include "loops.h"
 #include "rpma_side.h"
@@ -15,7 +15,7 @@ void adapt_side(struct rpma_conn_cfg *cfg) {
 
 static struct rpma_batch *batch;
 
-// Each returns how many operations it described.
+// Each function describes one unit of work and returns the number of its operations.
 static inline __attribute__((always_inline)) unsigned describe_write(struct rpma_work *work) {
     *work = (struct rpma_work){
         .type = RPMA_WORK_WRITE,
@@ -46,7 +46,7 @@ describe_write_and_flush(struct rpma_work *work) {
 
 typedef unsigned describe_function(struct rpma_work *work);
 
-// Everything into one list.
+// Adds length units of work to the batch.
 static inline __attribute__((always_inline)) void fill(unsigned length,
                                                        describe_function *describe) {
     for (unsigned i = 0; i < length; i++) {
@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void array(struct rpma_conn *throug
     }
 }
 
-// Another place for each write of a prepared list; a post is not included.
+// Changes the remote offset of each write of a prepared list, without a post.
 static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
                                                       unsigned length,
                                                       describe_function *describe,
@@ -119,7 +119,7 @@ static inline __attribute__((always_inline)) void set(struct rpma_conn *through,
     rpma_batch_delete(&batch);
 }
 
-// One write of so many pieces.
+// Each write gathers length pieces.
 static inline __attribute__((always_inline)) void pieces(unsigned length, unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         struct rpma_sge sgl[MOST_PIECES];

@@ -71,7 +71,7 @@ static inline void set(unsigned length, unsigned (*add)(unsigned), unsigned long
             ((volatile struct ibv_send_wr *)list)[n].wr.rdma.remote_addr = remote_addr + n;
 }
 
-// One write of so many pieces.
+// Each write gathers length pieces.
 static inline void pieces(unsigned length, unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         describe_write(0);
@@ -111,7 +111,7 @@ static void refused_unlogged(unsigned long times) {
 }
 
 #ifdef PROVIDER_NATIVE
-// Such a list cannot be prepared: each operation is a call.
+// Native operations cannot be prepared: each one is a call of the provider.
 static inline void post_natively(unsigned length, unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         ibv_wr_start(qpx);
@@ -134,7 +134,7 @@ static inline void post_natively(unsigned length, unsigned long times) {
     static void way##_##what##_##length(unsigned long times) { \
         way(length, add, times);                               \
     }
-// What is an array with librpma is built by hand as well.
+// An array of librpma corresponds to a list that is built by hand.
 #define BUILT(way, what, length, add)                          \
     static void way##_##what##_##length(unsigned long times) { \
         built(length, add, times);                             \

@@ -3,8 +3,9 @@
 
 // loops.c -- runs the loops of a variant: for callgrind, or against the clock
 //
-//   PROGRAM count TIMES       each loop 0 to 3 times TIMES long; mark() is called behind each,
-//                             for callgrind --dump-before=mark
+//   PROGRAM count TIMES       runs each loop with 0, 1, 2 and 3 times TIMES laps and calls
+//   mark()
+//                             after each run, for callgrind --dump-before=mark
 //   PROGRAM time TIMES        prints for each loop the nanoseconds per call
 
 #include "loops.h"
@@ -21,15 +22,15 @@ void give_up(const char *call) {
     exit(EXIT_FAILURE);
 }
 
-// Has a name and a call of its own, so that callgrind can divide its counts here.
+// A function of its own, so that callgrind can divide its counts at each call.
 __attribute__((noinline)) void mark(void);
 void mark(void) {
     __asm__ volatile("");
 }
 
 static void count(const struct loop *loop, unsigned long times) {
-    loop->run(1); // whatever happens once
-    // volatile: each length has the same instructions around the loop itself.
+    loop->run(1); // warm-up: everything that happens only once
+    // volatile, so that each length has the same instructions around the loop itself.
     for (volatile unsigned long length = 0; length <= LENGTHS; length++) {
         loop->run(length * times);
         mark();
@@ -43,7 +44,7 @@ static double now(void) {
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-// The fastest of many pieces: the others were disturbed by something else on the machine.
+// Reports the fastest of many runs: other work on the machine disturbed the slower ones.
 static void take_time(const struct loop *loop, unsigned long times) {
     loop->run(WARM_UP);
     double fastest = 0;

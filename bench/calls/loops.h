@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// loops.h -- one loop for each data call, to be counted and timed alike in all variants
+// loops.h -- one loop for each data call, counted and timed in the same way in all variants
 
 #ifndef LOOPS_H
 #define LOOPS_H 1
@@ -13,13 +13,14 @@ struct loop {
     void (*run)(unsigned long times);
 };
 
-// Given by the variant, what is only counted apart; both end with name NULL.
+// Defined by each variant: loops is counted and timed, counted_only is only counted. Each ends
+// with name NULL.
 extern const struct loop loops[], counted_only[];
 void connect_side(void);
 
 _Noreturn void give_up(const char *call);
 
-// Ends the program when a call did not return what it has to.
+// Ends the program unless the call returned the expected value.
 static inline void must(int is_so, const char *call) {
     if (!is_so)
         give_up(call);

@@ -26,7 +26,8 @@ static void read_loop(unsigned long times) {
              "rpma_read");
 }
 
-// Through a variable, as all loops: the caller's part of a count stays comparable.
+// The connection is read from a variable, as in all loops, so that the caller's share of a
+// count stays comparable.
 static inline void flushes(struct rpma_conn **through, unsigned long times) {
     for (unsigned long i = 0; i < times; i++)
         must(rpma_flush(*through, remote, 0, TRANSFER_BYTES, RPMA_FLUSH_TYPE_PERSISTENT,
@@ -96,7 +97,7 @@ static void refused_unlogged_loop(unsigned long times) {
     log_refusals(true);
 }
 
-// Made, established and deleted.
+// Makes, establishes and deletes a connection.
 static void setup_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         struct rpma_conn *made = connect_one();

@@ -103,7 +103,7 @@ static struct rpma_conn *connect_with_shared_channel(void) {
     return made;
 }
 
-// A log function that does nothing: what the library does for a line is what is counted.
+// Does nothing, so that only the library's own work for a log line is counted.
 static void log_nothing(enum rpma_log_level level, const char *file, const int line,
                         const char *function, const char *format, ...) {
     (void)level, (void)file, (void)line, (void)function, (void)format;

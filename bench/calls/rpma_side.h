@@ -12,17 +12,17 @@ extern struct rpma_conn *conn;
 #ifdef PROVIDER_NATIVE
 extern struct rpma_conn *native_conn; // on a device with native operations
 #endif
-extern struct rpma_conn *full_conn;   // each post to its send queue is refused
+extern struct rpma_conn *full_conn;   // its send queue is full
 extern struct rpma_conn *shared_conn; // with a shared completion channel
 extern struct rpma_cq *cq, *empty_cq; // each poll of cq yields a completion
 extern struct rpma_peer *peer;
 extern struct rpma_mr_local *local;
 extern struct rpma_mr_remote *remote;
 
-// Given by the loops: what their connections need besides.
+// Defined by the program of the loops: adds the settings that its connections need.
 void adapt_side(struct rpma_conn_cfg *cfg);
 
-// A connection with the defaults, which is established.
+// An established connection with the defaults.
 struct rpma_conn *connect_one(void);
 
 // Switches the log off, or back to its default level.

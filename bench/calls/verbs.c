@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs.c -- the loops written by hand in verbs, with what their opcode needs and no more
+// verbs.c -- the loops written by hand in verbs; they fill only the fields that the opcode
+// needs
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.c -- what one more connection costs, on both sides, over the provider that does nothing
+// main.c -- the cost of one more connection on both sides, over the provider that does nothing
 //
 // Prints lines of side, figure and value, separated by tabs. The first connection of a peer is
 // not counted: it may prepare what all others share.
@@ -91,7 +91,7 @@ static void measure(const char *side, struct rpma_conn_req *(*next)(void)) {
 }
 
 int main(void) {
-    // stdout must not allocate its buffer while a library is watched.
+    // stdout must not allocate its buffer while allocations are counted.
     static char buffer[BUFSIZ];
     setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.c -- stands in front of the allocator of libc and of mmap()
+// memory.c -- replaces the allocator and mmap() of libc: counts each call and passes it on
 
-// mmap() is to be mmap() here, not another name of mmap64().
+// Otherwise the headers rename mmap() to mmap64().
 #undef _FILE_OFFSET_BITS
 
 #include "memory.h"
@@ -23,7 +23,7 @@ static struct {
 static unsigned allocations;
 static unsigned mappings;
 
-// The allocator of libc under the names that stay when it is replaced.
+// The allocator of libc, under the names that remain when malloc() is replaced.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
@@ -97,7 +97,7 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
     return mapped == -1 ? MAP_FAILED : (void *)mapped; // NOLINT(performance-no-int-to-ptr)
 }
 
-// What it is called in a library that is built for large files.
+// The name of mmap() in a library that is built for large files.
 void *mmap64(void *address, size_t size, int protection, int flags, int fd, off64_t offset) {
     return mmap(address, size, protection, flags, fd, offset);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.h -- counts what is allocated and mapped in the process since the last reset
+// memory.h -- counts allocations and mappings of the process since the last reset
 
 #ifndef MEMORY_H
 #define MEMORY_H 1

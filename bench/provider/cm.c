@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm.c -- librdmacm that does nothing: who listens has a request, who connects is connected
+// cm.c -- librdmacm that does nothing: a listener always has a request, a connect always
+// succeeds
 
 #include "provider.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// native.c -- a second device, which flushes and writes atomically by itself
+// native.c -- a second device, which has native flush and atomic write
 
 #include "provider.h"
 
@@ -76,7 +76,7 @@ struct ibv_qp *provider_native_qp(uint64_t operations) {
     return &qp->qp_base;
 }
 
-// As cheap as the real one: a library may ask with each operation.
+// As cheap as the real function: a library may call it for each operation.
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
     return qp->handle == EXTENDED ? (struct ibv_qp_ex *)qp : NULL;
 }

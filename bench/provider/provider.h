@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// provider.h -- libibverbs and librdmacm that do nothing, and count who called them
+// provider.h -- libibverbs and librdmacm that do nothing and count the calls
 //
-// Posting, polling and waiting are not counted: they return at once, so that what is measured
-// is the way to them. Every other call succeeds and, after the first reset, leaves one count
-// behind.
+// Posting, polling and waiting return at once and are not counted, so that a measurement shows
+// only the code in front of them. Every other call succeeds and is counted after the first
+// reset.
 
 #ifndef PROVIDER_H
 #define PROVIDER_H 1
@@ -16,14 +16,14 @@
 struct ibv_context;
 struct ibv_qp;
 
-// Polling a CQ of so many entries yields nothing, polling any other yields one completion.
+// A poll of a CQ of this size yields nothing, a poll of any other CQ yields one completion.
 enum { PROVIDER_EMPTY_CQ = 3 };
 
-// A send queue of so many entries is full.
+// A send queue of this size is full.
 enum { PROVIDER_FULL_SQ = 5 };
 
-// The device at this address flushes and writes atomically by itself. Only with
-// PROVIDER_NATIVE: where the headers know how.
+// The device at this address has native flush and atomic write. Defined for PROVIDER_NATIVE
+// only, which needs headers that declare these operations.
 #define PROVIDER_NATIVE_ADDRESS "127.0.0.2"
 
 struct provider_count {
@@ -31,11 +31,11 @@ struct provider_count {
     unsigned times;
 };
 
-// The calls since the last reset, in the order in which they came first; ends with call NULL.
+// The counts since the last reset, in the order of the first calls; ends with call NULL.
 const struct provider_count *provider_counts(void);
 void provider_reset(void);
 
-// For the provider itself: counts a call, makes an object of zeros that is never freed.
+// For the provider itself: count a call, and make a zeroed object that is never freed.
 void provider_count(const char *call);
 void *provider_object(size_t size);
 struct ibv_context *provider_device(void);

@@ -14,7 +14,7 @@
 
 enum { ARENA_BYTES = 1 << 28, DIFFERENT_CALLS = 64, KEY = 7 };
 
-// Of a completion channel, with the CQ that its events name: the first one.
+// A completion channel, and the CQ that its events name: the first one.
 struct channel {
     struct ibv_comp_channel base;
     struct ibv_cq *cq;
@@ -46,7 +46,7 @@ void provider_count(const char *call) {
     counts[i].times++;
 }
 
-// Not from malloc: the allocations of the library are counted elsewhere.
+// Does not use malloc(), because bench/connection counts the allocations of the library.
 void *provider_object(size_t size) {
     static _Alignas(64) unsigned char arena[ARENA_BYTES];
     static size_t used;
@@ -98,7 +98,8 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
     return 0;
 }
 
-// A queue of PROVIDER_EMPTY_CQ entries is on a context of its own, so that no poll has to ask.
+// A CQ of PROVIDER_EMPTY_CQ entries has a context of its own, so that no poll needs a
+// condition.
 static struct ibv_context *context_of(int cqe) {
     static struct ibv_context empty;
     if (cqe != PROVIDER_EMPTY_CQ)
@@ -128,7 +129,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attrib
     return 0;
 }
 
-// A queue pair whose send queue has so many entries is on a context of its own, too.
+// A queue pair with a send queue of PROVIDER_FULL_SQ entries has a context of its own, too.
 struct ibv_context *provider_context_of(struct ibv_context *device, uint32_t max_send_wr) {
     static struct ibv_context full;
     if (max_send_wr != PROVIDER_FULL_SQ)
@@ -138,7 +139,7 @@ struct ibv_context *provider_context_of(struct ibv_context *device, uint32_t max
     return &full;
 }
 
-// Asked for when a post failed.
+// librpma calls it after a failed post.
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask,
                  struct ibv_qp_init_attr *initial) {
     (void)qp, (void)attributes, (void)mask, (void)initial;
@@ -188,7 +189,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
     return region(pd, addr, length);
 }
 
-// What the ibv_reg_mr() of the headers becomes when the access flags are not constant.
+// The macro ibv_reg_mr() calls this function when the access flags are not constant.
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                                 unsigned access) {
     (void)iova, (void)access;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// connections.c -- what many connections at once cost the side that makes them
+// connections.c -- the costs of many connections at once, on the side that makes them
 
 #include "side.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-// As the kernel counts them.
+// The number of registered regions, as the kernel lists them.
 static double regions(void) {
     char command[128], line[512];
     snprintf(command, sizeof(command), "rdma resource show mr 2>&1 | grep -w 'pid %d'",
@@ -31,7 +31,7 @@ int measure_connections(char *const argv[]) {
     struct rpma_conn **conns = calloc(many, sizeof(*conns));
     if (conns == NULL)
         give_up("out of memory");
-    leave(connect_to(&side, NULL)); // whatever happens once
+    leave(connect_to(&side, NULL)); // warm-up: everything that happens only once
 
     const double resident_before = resident_kib();
     const double descriptors_before = descriptors();

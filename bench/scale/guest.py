@@ -5,11 +5,10 @@
 """Runs in the lab: all measurements of scale/, for each library in turn, round by round.
 
 usage: guest.py STAGE ROUNDS MOST     STAGE has the programs scale, lists and queues and a directory
-                                      for each library, MOST is how many connections there are at
-                                      most
+                                      for each library; MOST is the greatest number of connections
 
-Prints lines of library, kind, size, figure and value, separated by tabs; for lists the way of posting
-stands in place of the library, and for queues whether all connections share one.
+Prints lines of library, kind, size, figure and value, separated by tabs. For lists, the first
+column is the way of posting instead of the library; for queues, whether all connections share one.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ import sys
 LIBRARIES = ["librpma", "predecessor"]
 CONNECTIONS = [1, 16, 64, 256, 1000]
 MANY_CONNECTIONS = [10000]
-MANY_EVERY = 5  # rounds: they take minutes; odd, so that the order changes for them too
+MANY_EVERY = 5  # rounds: many connections take minutes; odd, so that their order alternates
 DESCRIPTORS = 1 << 16  # a connection has two on each side
 DEPTHS = [1, 8, 64]
 TIMES = {1: 400, 8: 1500, 64: 3000}
@@ -61,7 +60,7 @@ def server(stage, library, receives):
 
 
 def figures(stage, library, program, *arguments):
-    """What a client on host1 prints: pairs of figure and value."""
+    """Runs a client on host1 and returns its output: pairs of figure and value."""
     done = subprocess.run(command(stage, library, "host1", program, *arguments), check=False,
                           stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
@@ -75,14 +74,14 @@ def report(name, kind, size, pairs):
 
 
 def measure(stage, library, receives, kind, size, *arguments):
-    """One run of both sides, with one library."""
+    """Runs both sides with one library."""
     with server(stage, library, receives):
         report(library, kind, size, figures(stage, library, "scale", arguments[0],
                                             os.environ["LAB_ADDR_host2"], PORT, *arguments[1:]))
 
 
 def measure_lists(stage):
-    """The ways to post a list, one after the other."""
+    """Measures the ways to post a list, one after the other."""
     address = os.environ["LAB_ADDR_host2"]
     with server(stage, "librpma", 0):
         for kind, length, way in itertools.product(LIST_KINDS, LENGTHS, WAYS):
@@ -91,7 +90,7 @@ def measure_lists(stage):
 
 
 def measure_queues(stage, sizes):
-    """One completion queue for all connections, or one for each."""
+    """Measures one completion queue for all connections, and one for each."""
     address = os.environ["LAB_ADDR_host2"]
     for size, queues in itertools.product(sizes, QUEUES):
         with server(stage, "librpma", 0):
@@ -117,7 +116,7 @@ def main():
         if number % MANY_EVERY == 0:
             runs += many_connections
         for kind, size, receives, arguments in runs:
-            # One after the other, and who comes first changes: both see the same machine.
+            # The order alternates, so that no library always runs first.
             for library in LIBRARIES if number % 2 == 0 else reversed(LIBRARIES):
                 measure(stage, library, receives, kind, size, *arguments)
 

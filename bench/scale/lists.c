@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lists.c -- what it takes to hand a list of operations to a real device
+// lists.c -- the time to post a list of operations to a real device
 //
 //   lists ADDRESS PORT WAY KIND LENGTH TIMES
 //
 // WAY is plain (a call for each operation), array (rpma_post() of an array filled for each
 // post), built (a batch filled for each post), prepared (a batch filled once), hand-built or
 // hand-prepared (a list of ibv_send_wr). KIND is write, of 64 bytes, or write-flush, of 4 KiB.
-// Each list has one completion, which is waited for before the next list is posted; the time of
-// posting alone is taken.
+// Only the post is timed. Each list has one completion, and the program waits for it before it
+// posts the next list.
 
 #include "lists.h"
 
@@ -141,7 +141,7 @@ int main(int argc, char *argv[]) {
     way->open(argv[1], argv[2]);
     if (way->prepare != NULL)
         way->prepare();
-    way->post(); // whatever happens once
+    way->post(); // warm-up: everything that happens only once
     way->wait();
     for (unsigned long i = 0; i < times; i++) {
         const double start = seconds();

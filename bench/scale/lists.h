@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lists.h -- what is posted, and the ways that are written by hand in verbs
+// lists.h -- the kind of list that is posted, and the ways that are written by hand in verbs
 
 #ifndef LISTS_H
 #define LISTS_H 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lists_by_hand.c -- the same lists in verbs, with a connection made by librdmacm
+// lists_by_hand.c -- the lists of lists.c in verbs, with a connection made by librdmacm
 
 #include "lists.h"
 
@@ -26,7 +26,7 @@ static void must_not_fail(int result, const char *call) {
         give_up(call);
 }
 
-// The server gives the descriptor of its region: address, size and key, little-endian.
+// The server sends the descriptor of its region: address, size and key, little-endian.
 static void take_descriptor(const struct rdma_cm_id *connected) {
     const unsigned char *descriptor = connected->event->param.conn.private_data;
     memcpy(&remote_addr, descriptor, sizeof(remote_addr));

@@ -27,7 +27,7 @@ static void send_message(void) {
          "rpma_send");
 }
 
-// A reliable connection completes in the order of the posts, so a ring of starts is enough.
+// Operations complete in the order of the posts, so a ring of start times is enough.
 static void run(void (*post)(void), unsigned long depth, unsigned long times,
                 double *latencies) {
     double starts[MOST_DEPTH];
@@ -55,7 +55,7 @@ int measure_operations(char *const argv[]) {
     side = open_side(argv[0], argv[1], RPMA_UTIL_IBV_CONTEXT_REMOTE);
     target = connect_with_queues(&side, (uint32_t)(2 * depth + 2));
 
-    run(post, depth, MOST_DEPTH, latencies); // whatever happens once
+    run(post, depth, MOST_DEPTH, latencies); // warm-up: everything that happens only once
     const double start = seconds(), cpu = cpu_seconds();
     run(post, depth, times, latencies);
     print("operations per second", (double)times / (seconds() - start));

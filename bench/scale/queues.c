@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// queues.c -- what it costs to wait for many connections: on one completion queue, or on one
-// each
+// queues.c -- the cost of waiting for many connections on one completion queue, or on one each
 //
 //   queues ADDRESS PORT one|each HOW-MANY LAPS
 //
-// In a lap each connection writes once, and then all completions are taken: from the one queue,
-// or from those queues whose descriptors epoll finds readable.
+// In a lap each connection posts one write; then the program takes all completions: from the
+// one queue, or from the queues whose descriptors epoll finds readable.
 
 #include "side.h"
 
@@ -60,7 +59,7 @@ static void write_all(void) {
              "rpma_write");
 }
 
-// Takes the notice, arms the queue, and takes what is there.
+// Takes the event, arms the queue, and takes all completions.
 static unsigned long drain(struct rpma_cq *cq) {
     struct ibv_wc wc[MOST_COMPLETIONS];
     unsigned long taken = 0;
@@ -102,7 +101,7 @@ int main(int argc, char *argv[]) {
         give_up("HOW-MANY and LAPS begin at 1, and there has to be memory");
     side = open_side(argv[1], argv[2], RPMA_UTIL_IBV_CONTEXT_REMOTE);
     epoll = epoll_create1(EPOLL_CLOEXEC);
-    leave(connect_to(&side, NULL)); // whatever happens once
+    leave(connect_to(&side, NULL)); // warm-up: everything that happens only once
 
     const double resident_before = resident_kib(), descriptors_before = descriptors();
     if (strcmp(argv[3], "one") == 0) {
@@ -113,7 +112,7 @@ int main(int argc, char *argv[]) {
     print("resident KiB", resident_kib() - resident_before);
     print("descriptors", descriptors() - descriptors_before);
 
-    lap(); // whatever happens once
+    lap(); // warm-up: everything that happens only once
     const double start = seconds(), cpu = cpu_seconds();
     for (unsigned long i = 0; i < laps; i++)
         lap();

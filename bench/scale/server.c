@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- accepts every connection, gives its memory to it and takes its messages
+// server.c -- accepts every connection, offers its memory and receives messages
 
 #include "side.h"
 
@@ -12,7 +12,7 @@ enum { DESCRIPTOR = 64, BATCH = 32 };
 
 struct client;
 
-// What a file descriptor means when it is readable.
+// The object behind a readable file descriptor.
 struct watch {
     void (*handle)(struct client *client);
     struct client *client;
@@ -27,7 +27,7 @@ struct client {
 static struct side side;
 static struct rpma_ep *endpoint;
 static struct rpma_conn_cfg *cfg;
-static uint32_t receives; // that each client may have outstanding
+static uint32_t receives; // outstanding receives for each client
 static int epoll;
 
 static void watch(int fd, struct watch *watch) {
@@ -46,7 +46,7 @@ static void handle_event(struct client *client) {
     free(client);
 }
 
-// Each message makes room for the next one.
+// Posts a new receive for each message that arrived.
 static void handle_completions(struct client *client) {
     struct ibv_wc wc[BATCH];
     int got;
@@ -113,7 +113,7 @@ int serve(char *const argv[]) {
     puts("listening");
     fflush(stdout);
     for (;;) {
-        // One at a time: handling it may end the client that the next one is about.
+        // Takes one event at a time: its handler may delete the client of the next event.
         struct epoll_event event;
         if (epoll_wait(epoll, &event, 1, -1) != 1)
             continue;

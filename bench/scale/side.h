@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// side.h -- what the sides of the measurement share
+// side.h -- functions that both sides of the measurement use
 
 #ifndef SIDE_H
 #define SIDE_H 1
@@ -27,24 +27,24 @@ unsigned long number(const char *text);
 struct side open_side(const char *address, const char *port,
                       enum rpma_util_ibv_context_type where);
 
-// Connects and waits until the connection is up. cfg may be NULL.
+// Connects and waits until the connection is established. cfg may be NULL.
 struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg *cfg);
-// A connection with the region that the server described.
+// A connection and the region that the server described.
 struct target {
     struct rpma_conn *conn;
     struct rpma_cq *cq;
     struct rpma_mr_remote *remote;
 };
 struct target connect_to_target(const struct side *side, const struct rpma_conn_cfg *cfg);
-// The same; its queues hold so many operations.
+// Connects with queues of that many entries.
 struct target connect_with_queues(const struct side *side, uint32_t entries);
 // Ends the program when one of the operations failed.
 void must_succeed(const struct ibv_wc *completions, int count);
-// Takes up to MOST_COMPLETIONS completions, waiting for the first one. Ends the program when an
-// operation failed.
+// Waits for a completion and takes up to MOST_COMPLETIONS. Ends the program when an operation
+// failed.
 enum { MOST_COMPLETIONS = 64 };
 unsigned long take_completions(struct rpma_cq *cq, int most);
-// Disconnects, waits for the other side, deletes.
+// Disconnects, waits for the other side to disconnect, and deletes the connection.
 void leave(struct rpma_conn *conn);
 
 double seconds(void);     // of the clock
