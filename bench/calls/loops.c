@@ -3,9 +3,8 @@
 
 // loops.c -- runs the loops of a variant: for callgrind, or against the clock
 //
-//   PROGRAM count TIMES       runs each loop with 0, 1, 2 and 3 times TIMES laps and calls
-//   mark()
-//                             after each run, for callgrind --dump-before=mark
+//   PROGRAM count TIMES       runs each loop 0 to 3 times TIMES long and calls mark() after it,
+//                             for callgrind --dump-before=mark
 //   PROGRAM time TIMES        prints for each loop the nanoseconds per call
 
 #include "loops.h"

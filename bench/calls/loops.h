@@ -13,8 +13,8 @@ struct loop {
     void (*run)(unsigned long times);
 };
 
-// Defined by each variant: loops is counted and timed, counted_only is only counted. Each ends
-// with name NULL.
+// Defined by each variant: loops to count and time, and loops to count only. Both end with
+// NULL.
 extern const struct loop loops[], counted_only[];
 void connect_side(void);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// verbs.c -- the loops written by hand in verbs; they fill only the fields that the opcode
-// needs
+// verbs.c -- the loops by hand in verbs; they fill only the fields that the opcode needs
 
 #include <errno.h>
 #include <stddef.h>

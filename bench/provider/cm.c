@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm.c -- librdmacm that does nothing: a listener always has a request, a connect always
-// succeeds
+// cm.c -- librdmacm that does nothing: each listener has a request, each connect succeeds
 
 #include "provider.h"
 

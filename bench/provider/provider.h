@@ -4,8 +4,7 @@
 // provider.h -- libibverbs and librdmacm that do nothing and count the calls
 //
 // Posting, polling and waiting return at once and are not counted, so that a measurement shows
-// only the code in front of them. Every other call succeeds and is counted after the first
-// reset.
+// only the code in front of them. Other calls succeed and are counted after the first reset.
 
 #ifndef PROVIDER_H
 #define PROVIDER_H 1

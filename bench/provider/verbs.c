@@ -98,8 +98,7 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
     return 0;
 }
 
-// A CQ of PROVIDER_EMPTY_CQ entries has a context of its own, so that no poll needs a
-// condition.
+// A CQ of PROVIDER_EMPTY_CQ entries has its own context, so that no poll needs a condition.
 static struct ibv_context *context_of(int cqe) {
     static struct ibv_context empty;
     if (cqe != PROVIDER_EMPTY_CQ)

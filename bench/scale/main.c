@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.c -- one side of a measurement between two hosts; prints figures and values,
-// tab-separated
+// main.c -- one side of a measurement between two hosts; prints tab-separated figures
 //
 //   scale server ADDRESS PORT RECEIVES              serves until it is killed
 //   scale connections ADDRESS PORT HOW-MANY         sets up, holds and tears down connections

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// library.c -- what librpma says of itself and of its failures
+// library.c -- the version of librpma, and the errors that it logs
 
 #include "library.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// address.c -- which device librpma finds behind which address
+// address.c -- the device that librpma finds for each address
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -29,7 +29,7 @@ bool device_behind(const char *address, char device[IBV_SYSFS_NAME_MAX], bool *i
     return device_of(address, RPMA_UTIL_IBV_CONTEXT_REMOTE, device);
 }
 
-/* The address in digits; false for other families and for what cannot be written. */
+/* Writes the address in digits; false if it is neither IPv4 nor IPv6, or inet_ntop() fails. */
 static bool write_address(struct address *address, const struct ifaddrs *from) {
     const struct sockaddr *any = from->ifa_addr;
     if (any == NULL || (any->sa_family != AF_INET && any->sa_family != AF_INET6))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// capability.c -- what librpma does natively on a device, and how much the device takes
+// capability.c -- the operations that are native on a device, and the limits of the device
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "info.h"
 
-/* Of the kernel, include/uapi/rdma/ib_user_verbs.h; the headers of Debian 12 lack the names. */
+/* From include/uapi/rdma/ib_user_verbs.h of the kernel; Debian 12's headers lack the names. */
 #define DEVICE_FLUSH (UINT64_C(1) << 38 | UINT64_C(1) << 39)
 #define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
 
@@ -23,7 +23,7 @@ static void ask_served(const struct rpma_peer *peer, bool *flush, bool *atomic_w
     (void)rpma_peer_cfg_delete(&configuration);
 }
 
-/* Why librpma does not do natively what the device has, or that the device lacks it. */
+/* Adds why librpma emulates an operation: its build or the device has no native one. */
 static void add_not_native(tree *operations, const char *key, const char *name, bool device_has,
                            const struct ibv_device_attr *limits) {
     if (device_has)
@@ -96,7 +96,7 @@ static bool takes_inline(struct ibv_pd *pd, struct ibv_cq *cq, unsigned size) {
     return qp != NULL && ibv_destroy_qp(qp) == 0;
 }
 
-/* No attribute says how much goes inline: queue pairs like those of librpma's defaults tell. */
+/* No device attribute has the inline limit: queue pairs with librpma's defaults show it. */
 static void add_inline(tree *limits, struct ibv_context *context) {
     struct ibv_pd *pd = ibv_alloc_pd(context);
     struct ibv_cq *cq = pd == NULL ? NULL : ibv_create_cq(context, 20, NULL, NULL, 0);

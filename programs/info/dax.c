@@ -16,7 +16,7 @@ static uint64_t number_in(const char *directory, const char *name) {
     return strtoull(line, NULL, 10);
 }
 
-/* Below an NVDIMM bus there is a region, whose files tell of all that is made of it. */
+/* Walks up to the region of the NVDIMM bus, whose files describe the persistence domain. */
 static void look_at_regions(struct memory *memory, char *directory) {
     char type[LINE_SIZE], *end;
     memory->nvdimm = strstr(directory, "/ndbus") != NULL;

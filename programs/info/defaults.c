@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// defaults.c -- what connections and shared receive queues are like that no program configured
+// defaults.c -- the default settings of connections and shared receive queues
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.c -- each RDMA device: whether it can be used, and what the other parts find out about
-// it
+// device.c -- each RDMA device: whether it can be used, and the findings of the other parts
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,7 +44,7 @@ static void add_driver(tree *device, const struct ibv_device_attr *limits) {
     free(link);
 }
 
-/* An address of the device that librpma does not find: in the GID table, but of nobody here. */
+/* An address in the device's GID table that no network device of this namespace has. */
 static const char *foreign_address(const tree *device, const struct addresses *all) {
     const tree *ports = child(device, "ports");
     for (size_t i = 0; i < json_object_array_length(ports); i++) {
@@ -158,7 +157,7 @@ static bool is_wanted(const char *name, const struct search *search) {
     return search->device == NULL || strcmp(search->device, name) == 0;
 }
 
-/* Devices of the kernel that libibverbs does not list. */
+/* Adds the devices that libibverbs does not list; returns whether the kernel has any device. */
 static bool add_unlisted(tree *devices, struct ibv_device **list, int count,
                          const struct search *search) {
     bool any = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// driver.c -- the name that rpma_devices(7) has for a driver, and the traps that it explains
+// driver.c -- the name of a driver in rpma_devices(7), and the traps that this page explains
 
 #include <string.h>
 
@@ -18,7 +18,7 @@
 #define NO_SEND_IMM "messages have no immediate data"
 #define NO_WRITE_IMM "writes have no immediate data"
 
-/* kernel: the driver of the device's parent in sysfs; transport: NULL for all that it has */
+/* kernel: the driver of the device's parent in sysfs; transport: NULL for all transports */
 static const struct {
     const char *kernel, *transport, *name, *traps[4];
 } drivers[] = {

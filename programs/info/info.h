@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// info.h -- the parts of rpma-info: each adds what it finds to the report
+// info.h -- the parts of rpma-info: each adds its findings to the report
 
 #pragma once
 
@@ -13,14 +13,14 @@
 
 #include "tree.h"
 
-/* rpma-info(1) and --help list them. */
+/* The exit statuses; rpma-info(1) and --help list them. */
 enum status {
-    STATUS_POSSIBLE = 0,      /* what was asked for is possible */
+    STATUS_POSSIBLE = 0,      /* everything asked for is possible */
     STATUS_FAILED = 1,        /* the program itself failed */
     STATUS_ARGUMENTS = 2,     /* wrong arguments */
-    STATUS_NO_DEVICE = 3,     /* no device that can be used */
-    STATUS_NO_MEMORY = 4,     /* PATH is no memory */
-    STATUS_NOT_REGISTERED = 5 /* PATH registers with no device that was asked for */
+    STATUS_NO_DEVICE = 3,     /* no usable device */
+    STATUS_NO_MEMORY = 4,     /* PATH cannot be used as memory */
+    STATUS_NOT_REGISTERED = 5 /* PATH registers with none of the chosen devices */
 };
 
 struct options {
@@ -28,10 +28,10 @@ struct options {
     bool json;
 };
 
-/* options.c: ends the program when there is nothing else to do. */
+/* options.c: ends the program after --help, --version and wrong arguments. */
 struct options parse_options(int argc, char **argv);
 
-/* quiet.c: librpma, libibverbs and librdmacm say nothing until speak(). */
+/* quiet.c: drops the messages of librpma, libibverbs and librdmacm until speak(). */
 void be_quiet(void);
 void speak(void);
 
@@ -40,9 +40,9 @@ void add_versions(tree *report);
 void add_limits(tree *report);
 bool may_lock_all(void);
 void add_connection_manager(tree *report);
-/* Why there is no device at all, and what would bring one. */
+/* Adds why there is no device at all, and how to get one. */
 void add_no_device(tree *report, const char *key, const char *asked);
-/* The first line of a file of a few words, "" when it cannot be read. */
+/* Reads the first line of a file, "" when the file cannot be read. */
 void read_line(char *line, size_t size, const char *path);
 #define LINE_SIZE 256
 
@@ -51,7 +51,7 @@ void add_defaults(tree *report);
 
 /* address.c: the addresses of this machine, and the device that librpma finds behind each */
 struct address {
-    char text[INET6_ADDRSTRLEN + IF_NAMESIZE + 1]; /* with the scope where one is needed */
+    char text[INET6_ADDRSTRLEN + IF_NAMESIZE + 1]; /* a link-local one with its scope */
     char netdev[IF_NAMESIZE];
     char device[IBV_SYSFS_NAME_MAX]; /* "" when there is none */
 };
@@ -60,9 +60,9 @@ struct addresses {
     size_t count;
 };
 struct addresses find_addresses(void);
-/* The device behind an address of this machine or of another: false when there is none. */
+/* Finds the device for an address of this machine or of another; false when there is none. */
 bool device_behind(const char *address, char device[IBV_SYSFS_NAME_MAX], bool *is_remote);
-/* Whether the network device of a GID is one of this process. */
+/* Whether the address of a GID is one of this process's network namespace. */
 bool is_own_address(const struct addresses *all, const char *text);
 
 /* device.c */
@@ -71,15 +71,15 @@ struct search {
     const struct addresses *addresses;
     const struct memory *memory; /* NULL: none */
 };
-/* Whether the machine has any device, one that was searched for or another. */
+/* Returns whether the machine has any device, wanted by the search or not. */
 bool add_devices(tree *report, const struct search *search);
 
-/* driver.c: what is known of the device's driver on its transport */
+/* driver.c: adds the known traps of the device's driver on its transport */
 void add_traps(tree *device);
 
 /* port.c */
 void add_ports(tree *device, struct ibv_context *context, const struct ibv_device_attr *limits);
-/* A name for a message: the network device of a device, or a placeholder. */
+/* The network device of an RDMA device, or a placeholder; for messages. */
 void netdev_of(char *name, size_t size, const char *device);
 
 /* capability.c */
@@ -90,7 +90,7 @@ void add_capabilities(tree *device, struct ibv_context *context, struct rpma_pee
 void add_device_limits(tree *device, struct ibv_context *context,
                        const struct ibv_device_attr *limits);
 
-/* memory.c: what --memory names */
+/* memory.c: the memory that --memory names */
 enum memory_kind { MEMORY_FILE, MEMORY_TMPFS, MEMORY_HUGETLBFS, MEMORY_FSDAX, MEMORY_DEVDAX };
 struct memory {
     const char *path;
@@ -98,17 +98,17 @@ struct memory {
     size_t size, mapped, alignment;
     enum memory_kind kind;
     bool map_sync;          /* FS-DAX: the mapping keeps the file's blocks where they are */
-    bool nvdimm;            /* it belongs to a region of an NVDIMM bus */
-    char domain[LINE_SIZE]; /* what the kernel says that a power failure spares; may be "" */
+    bool nvdimm;            /* the memory belongs to a region of an NVDIMM bus */
+    char domain[LINE_SIZE]; /* the kernel's persistence_domain; may be "" */
 };
-/* Ends the program with one line when path is no memory. */
+/* Ends the program with one line when path cannot be used as memory. */
 void map_memory(struct memory *memory, const char *path);
 void add_memory(tree *report, const struct memory *memory);
 void unmap_memory(const struct memory *memory);
-/* The part of memory that rpma_flush() relies on; the reason when it is not persistent. */
+/* Adds whether the memory is persistent, which rpma_flush() relies on, or why it is not. */
 void add_persistence(tree *parent, const char *key, const struct memory *memory);
 
-/* dax.c: what the kernel says about the persistent memory behind a file or a device */
+/* dax.c: reads from sysfs the properties of the persistent memory behind a file or a device */
 void look_at_dax(struct memory *memory, const char *links, unsigned major, unsigned minor);
 
 /* registration.c */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.c -- rpma-info: what librpma can do on this machine, and why not where it cannot
+// main.c -- rpma-info: what librpma can do on this machine, and the reasons for what it cannot
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void add_text_or_null(tree *parent, const char *key, const char *text) {
         add_null(parent, key);
 }
 
-/* What the user asked for; the device of an address is found here. */
+/* Adds the user's question to the report and looks up the device of an address. */
 static bool add_question(tree *report, const struct options *options,
                          char device[IBV_SYSFS_NAME_MAX]) {
     tree *asked = add_object(report, "asked");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.c -- what a path is as memory
+// memory.c -- the kind of memory that a path names
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include "info.h"
 
-/* Registering pins what is not paged on demand: a part of large memory tells enough. */
+/* Registering pins memory without on-demand paging, so only a part of large memory is tried. */
 #define MAPPED_MAX ((size_t)64 << 20)
 
 #ifndef STATX_ATTR_DAX
@@ -46,7 +46,7 @@ static bool is_devdax(const struct stat *status) {
     return found;
 }
 
-/* Looks before it opens: opening some devices does something. */
+/* Checks the type before the file is opened, because opening some devices has side effects. */
 static void check_type(const char *path, struct stat *status) {
     if (stat(path, status) != 0 && errno == ENOENT)
         refuse(path, "there is no such file: make one, for example: fallocate -l 1M FILE");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// options.c -- what the user asks for
+// options.c -- the command line
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *f
     exit(STATUS_ARGUMENTS);
 }
 
-/* A value that is there, and there once. */
+/* Takes a value that must not be empty or given twice. */
 static void take(const char **place, const char *what, const char *value) {
     if (*place != NULL)
         refuse("%s was given twice", what);
@@ -57,7 +57,7 @@ static void take(const char **place, const char *what, const char *value) {
     *place = value;
 }
 
-/* Says something and ends; a full disk or a closed pipe is a failure. */
+/* Prints the version or the usage and ends; a full disk or a closed pipe is a failure. */
 __attribute__((noreturn)) static void tell(bool version) {
     if (version)
         print_versions("rpma-info");
@@ -83,7 +83,7 @@ static void take_option(struct options *options, int option, char **argv) {
     case ':':
         refuse("%s needs a value", argv[optind - 1]);
     default:
-        /* Of a letter in the middle of a word optind does not know the word. */
+        /* For a letter in the middle of a word, optind does not point behind the word. */
         if (optopt != 0 && argv[optind - 1][1] != '-')
             refuse("there is no option -%c", optopt);
         refuse("there is no option %s", argv[optind - 1]);

@@ -33,7 +33,7 @@ static void first_entry(char *name, size_t size, const char *directory) {
         (void)closedir(entries);
 }
 
-/* rdma_rxe has a file that names it, adapters have a directory; siw has it beside its GID. */
+/* rdma_rxe has the name in a file, adapters have it in a directory, siw beside the GID. */
 void netdev_of(char *name, size_t size, const char *device) {
     char *parent = text_of("/sys/class/infiniband/%s/parent", device);
     char *adapter = text_of("/sys/class/infiniband/%s/device/net", device);
@@ -56,7 +56,7 @@ static const char *gid_type_of(uint32_t type) {
                                           : "IB";
 }
 
-/* IPv4 addresses stand in a GID as IPv6 has them: behind ::ffff: */
+/* A GID has an IPv4 address as an IPv4-mapped IPv6 address, ::ffff:ADDRESS. */
 static void write_gid(tree *gid, const struct ibv_gid_entry *entry) {
     char digits[INET6_ADDRSTRLEN];
     struct in6_addr address;

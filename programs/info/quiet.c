@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// quiet.c -- the libraries' own words go nowhere: the report says what they mean
+// quiet.c -- drops the messages of the libraries, because the report explains them
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// registration.c -- whether and how a memory registers with a device: all of it is tried
+// registration.c -- tries whether and how a memory registers with a device
 
 #include <errno.h>
 #include <string.h>
 
 #include "info.h"
 
-/* Of rdma-core, libibverbs/verbs.h; the headers of Debian 12 lack the name. */
+/* From libibverbs/verbs.h of rdma-core; Debian 12's headers lack the name. */
 #define ACCESS_FLUSH_PERSISTENT (1U << 9)
 #define ACCESS \
     (unsigned)(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -16,7 +16,7 @@
     (RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC | \
      RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV)
 
-/* 0, or the error number that the provider gives. */
+/* Returns 0, or the error number of the provider. */
 static int error_of(struct ibv_pd *pd, const struct memory *memory, unsigned access) {
     struct ibv_mr *region = ibv_reg_mr(pd, memory->base, memory->mapped, access);
     if (region == NULL)
@@ -47,7 +47,7 @@ static void add_attempt(tree *found, const char *key, int error, const struct me
                help_for(error, memory, paging));
 }
 
-/* rpma_mr_reg() as a program calls it. */
+/* Tries rpma_mr_reg() as a program calls it. */
 static int add_usage(tree *found, const char *key, struct rpma_peer *peer, int usage,
                      const struct memory *memory, bool paging) {
     struct rpma_mr_local *region = NULL;
@@ -65,8 +65,8 @@ static int add_usage(tree *found, const char *key, struct rpma_peer *peer, int u
     return ret;
 }
 
-/* soft-RoCE and soft-iWARP copy what arrives with the processor (rxe_mr.c, siw_qp_rx.c of the
- * kernel), so that it stays in caches which only a native flush writes back. */
+/* soft-RoCE and soft-iWARP copy arriving data with the processor (rxe_mr.c, siw_qp_rx.c of the
+ * kernel), so that the data stays in caches which only a native flush writes back. */
 static bool is_software(const tree *device) {
     const char *driver = text_at(device, "driver");
     return strcmp(driver, "rdma_rxe") == 0 || strcmp(driver, "siw") == 0;
@@ -135,7 +135,7 @@ void add_registration(tree *device, struct rpma_peer *peer, const struct memory 
     else
         add_no(found, "on_demand", text_of("the device has no on-demand paging"),
                text_of("see the answer about on-demand paging"));
-    /* rpma_mr_reg() pages on demand only what the device does not pin. */
+    /* rpma_mr_reg() uses on-demand paging only for memory that the device cannot pin. */
     const bool paged = pinned == EOPNOTSUPP && is_yes(found, "usage_plain");
     const unsigned access = (paged ? on_demand : ACCESS) | ACCESS_FLUSH_PERSISTENT;
     const bool grants_native = native && error_of(pd, memory, access) == 0;

@@ -29,8 +29,8 @@ void read_line(char *line, size_t size, const char *path) {
     (void)fclose(file);
 }
 
-/* rdma-core has no call for its version, but puts it behind that of the library in the name of
- * the file: libibverbs.so.1.14.44.0 is of rdma-core 44.0 (CMakeLists.txt: rdma_library()). */
+/* rdma-core has no call for its version, but the name of the library's file ends with it:
+ * libibverbs.so.1.14.44.0 belongs to rdma-core 44.0 (CMakeLists.txt: rdma_library()). */
 static void add_rdma_core(tree *versions) {
     Dl_info info = {0};
     void *function = dlsym(RTLD_DEFAULT, "ibv_open_device");
@@ -61,7 +61,7 @@ void add_versions(tree *report) {
     add_text(versions, "kernel", "%s", uname(&kernel) == 0 ? kernel.release : "");
 }
 
-/* ib_umem_get() of the kernel asks for CAP_IPC_LOCK, outside of which the limit applies. */
+/* ib_umem_get() of the kernel applies the limit unless the process has CAP_IPC_LOCK. */
 bool may_lock_all(void) {
     char line[LINE_SIZE];
     unsigned long long effective = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// text.c -- the report for people: lines that fit the terminal
+// text.c -- the report as text, in lines that fit the terminal
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define NARROWEST 40
 #define LABEL 20
 
-/* How many columns a line may have; those of a file or a pipe are read on a usual terminal. */
+/* The columns of a line; output to a file or a pipe is for a terminal of 80 columns. */
 static int width(void) {
     struct winsize window;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
@@ -24,7 +24,7 @@ static int width(void) {
     return window.ws_col < NARROWEST ? NARROWEST : window.ws_col;
 }
 
-/* A label, and words that go on below each other. */
+/* Prints a label and its words, with the following lines indented below the first word. */
 static void row(const char *label, char *words) {
     int column = printf("  %-*s", LABEL, label);
     const int indent = column, limit = width();

@@ -3,8 +3,8 @@
 
 // tree.h -- the report: a tree of JSON objects, from which the text is made as well
 //
-// An answer is an object: "is" is true, false, or null where nobody can know. Unless it is true
-// there are "why", and "help" with what would change it. Without memory the program ends.
+// An answer is an object: "is" is true, false, or null where it cannot be known. Unless "is" is
+// true, "why" has the reason and "help" a remedy. The program ends when memory runs out.
 
 #pragma once
 
@@ -27,7 +27,7 @@ __attribute__((format(printf, 3, 4))) void add_text(tree *parent, const char *ke
                                                     const char *format, ...);
 
 void add_yes(tree *parent, const char *key);
-/* Both texts are freed. */
+/* Frees both texts. */
 void add_no(tree *parent, const char *key, char *why, char *help);
 void add_unknown(tree *parent, const char *key, char *why, char *help);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// answer.c -- what the server does when the client asks for it
+// answer.c -- how the server answers each message of the client
 
 #include "failure.h"
 #include "serve.h"
@@ -35,8 +35,8 @@ static bool say_hello(struct server *server) {
     return control_send(&server->session.control);
 }
 
-// Where the memory of the load is, whether writes to it reach persistence, and what the device
-// serves natively.
+// Adds the descriptor of the load's memory: its place, whether direct write to persistent
+// memory is stated, and which operations the device serves natively.
 static bool add_target(struct server *server, struct message *out) {
     const struct rpma_mr_local *mr = server->session.crew->mr;
     struct rpma_peer_cfg *cfg = NULL;
@@ -56,7 +56,7 @@ static bool add_target(struct server *server, struct message *out) {
 static bool say_ready(struct server *server) {
     struct message *out = &server->session.control.out;
     message_begin(out, "ready");
-    // By it a connection of the load is known for this client's: nobody else may guess it.
+    // Random, because this number proves that a connection of the load is this client's.
     if (getrandom(&server->session_number, sizeof(server->session_number), 0) !=
         sizeof(server->session_number))
         return fail("no random number");
@@ -70,7 +70,7 @@ static bool make_crew(struct server *server, const struct plan *plan) {
     int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                 RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     struct memory memory = server->memory;
-    if (is_persistent) // the client has seen that direct write is stated
+    if (is_persistent) // the client has checked that direct write is stated
         usage |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     if (memory.ptr && memory.size < size)
         return fail("%s has %zu bytes, these settings need %lu", server->options->memory,
@@ -114,7 +114,7 @@ static bool on_begin(struct server *server) {
     return answer(server, "ok");
 }
 
-// The client is there: with nothing from it for long, the server gives it up.
+// The client sends "alive" during a load, because the server gives up a silent client.
 static bool on_alive(struct server *server) {
     return answer(server, "ok");
 }

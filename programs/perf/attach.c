@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// attach.c -- how a client and its server get ready for a load
+// attach.c -- how a client and its server prepare a load
 
 #include "client.h"
 #include "failure.h"
@@ -48,7 +48,7 @@ static bool take_target(struct client *client, struct rpma_peer_cfg **peer_cfg) 
                                                       : fail("the server states too little"));
 }
 
-// The server may know why: its word comes by the first connection.
+// The server may have sent the reason of a failure over the control connection.
 static bool explain(struct client *client) {
     if (session_wait(&client->session, TICK_MS) == NEWS_MESSAGE) {
         char reason[256];
@@ -69,7 +69,7 @@ static bool connect_lane(struct client *client, const struct rpma_peer_cfg *peer
     if (!cfg)
         return false;
     (void)rpma_conn_cfg_set_max_sge(cfg, (uint32_t)crew->plan.elements);
-    if (crew->plan.inline_size > ATOMIC_SIZE) // there is room for so much in any case
+    if (crew->plan.inline_size > ATOMIC_SIZE) // every connection has room for ATOMIC_SIZE
         (void)rpma_conn_cfg_set_inline_size(cfg, (uint32_t)crew->plan.inline_size);
     bool is_made = succeeds(rpma_conn_req_new(session->peer, client->options->address,
                                               client->options->port, cfg, &request),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- runs one load after the other, and reports
+// client.c -- runs one load after the other and reports the results
 
 #include "client.h"
 #include "failure.h"
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-// Another protocol, or another program, is told by what it sent with the connection.
+// The private data of the connection shows whether the server is an rpma-perf of this protocol.
 static bool check_greeting(const struct control *control, const struct options *options) {
     struct rpma_conn_private_data data;
     if (!succeeds(rpma_conn_get_private_data(control->link.conn, &data), "no private data"))
@@ -38,7 +38,7 @@ static bool connect_control(struct client *client) {
                                           &request),
                         "cannot connect to %s port %s", options->address, options->port);
     (void)rpma_conn_cfg_delete(&cfg);
-    // The client speaks first, because on iWARP the server may not.
+    // The client sends first, because on iWARP the server must not.
     if (!is_made || !control_open(&session->control, session->peer, &request) ||
         !check_greeting(&session->control, options) || !client_ask(client, "hello", "hello"))
         return false;
@@ -54,7 +54,7 @@ static bool connect_control(struct client *client) {
     return is_told || fail("the server does not say what it runs on");
 }
 
-// A persistent flush is measured only where it is one: that is up to the server's operator.
+// A persistent flush is measured only if the server's operator states direct write to PMem.
 static bool check_operations(const struct client *client) {
     static const char why[] =
         "the server states no direct write to persistent memory: start it with --memory and "
@@ -92,7 +92,7 @@ static bool one_has_ended(const struct crew *crew) {
     return false;
 }
 
-// Watches the workers until they have come so far; false: something failed.
+// Waits until the workers have reached the given state. Returns false on failure.
 static bool watch(struct client *client, bool (*is_reached)(const struct crew *crew),
                   bool ends_early) {
     struct session *session = &client->session;

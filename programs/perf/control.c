@@ -71,8 +71,9 @@ static enum heard take_message(struct control *control, const struct ibv_wc *wc)
                : HEARD_END;
 }
 
-// What is posted ends unfinished when the other side closes the connection, and with soft-iWARP
-// before the event that tells of it. A side that answers no more makes an operation fail first.
+// When the other side closes the connection, outstanding work requests are flushed, with
+// soft-iWARP even before the event of the disconnection. If the other side stops answering, an
+// operation fails with another status first.
 static void note_end(struct control *control, enum ibv_wc_status status) {
     if (status == IBV_WC_WR_FLUSH_ERR)
         control->link.has_ended = true;

@@ -14,28 +14,28 @@ struct control {
     struct link link;
     struct rpma_cq *cq;
     int cq_fd;
-    struct memory memory; // a message to receive, and one to send
+    struct memory memory; // room for a message to receive and one to send
     struct rpma_mr_local *mr;
-    struct message in;  // the last one that was taken
-    struct message out; // the one to send
-    uint64_t heard;     // when the other side, or its device, said something
+    struct message in;  // the last message received
+    struct message out; // the message to send
+    uint64_t heard;     // when the last message or sign of life arrived
     bool is_beating;
 };
 
-// Makes the connection of a request, with a receive before it is up. The request is gone.
+// Posts a receive and establishes the connection of a request. Consumes the request.
 bool control_open(struct control *control, struct rpma_peer *peer,
                   struct rpma_conn_req **request);
 void control_close(struct control *control);
 
-// Sends what stands in control->out.
+// Sends control->out.
 bool control_send(struct control *control);
 
 enum heard { HEARD_NOTHING, HEARD_MESSAGE, HEARD_END };
-// Takes a message into control->in if one is there; never waits.
+// Takes a message into control->in if one has arrived; never waits.
 enum heard control_take(struct control *control);
 
-// For every turn of a wait: asks the other side's device for a sign of life at intervals.
-// False: there is none.
+// Called in every turn of a wait: at intervals it reads from the other side's device as a sign
+// of life. Returns false if there is no answer.
 bool control_beat(struct control *control);
 #define BEAT_MS 5000
 

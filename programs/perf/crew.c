@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// crew.c -- what one load works with: memory, connections, and threads that use them
+// crew.c -- the resources of one load: memory, connections, and the threads that use them
 
 #include "crew.h"
 

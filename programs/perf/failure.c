@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failure.c -- what failed first, to be said in one line by who began the work
+// failure.c -- the first failure, which the caller of the work reports in one line
 
 #include "failure.h"
 #include "library.h"

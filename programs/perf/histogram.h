@@ -3,10 +3,9 @@
 
 // histogram.h -- counts of durations, in buckets whose width grows with the value
 //
-// A value below 2^HISTOGRAM_BITS has a bucket of its own. Above, each power of two is split
-// into 2^(HISTOGRAM_BITS - 1) buckets, and a bucket is told by its greatest value: what comes
-// out is never below what went in, and at most 2^-(HISTOGRAM_BITS - 1), which is 1/256, above
-// it.
+// Each value below 2^HISTOGRAM_BITS has a bucket of its own. Above, each power of two is split
+// into 2^(HISTOGRAM_BITS - 1) buckets, and a bucket is reported as its greatest value. So a
+// reported value is never below the counted one, and at most 1/256 of it above.
 
 #ifndef RPMA_PERF_HISTOGRAM_H
 #define RPMA_PERF_HISTOGRAM_H 1
@@ -15,7 +14,7 @@
 
 #define HISTOGRAM_BITS 9
 #define HISTOGRAM_HALF (1u << (HISTOGRAM_BITS - 1))
-#define HISTOGRAM_MAX_BITS 44 // 2^44 ns are almost five hours; more is counted as that
+#define HISTOGRAM_MAX_BITS 44 // 2^44 ns are almost five hours; longer durations count as that
 #define HISTOGRAM_BUCKETS ((HISTOGRAM_MAX_BITS - HISTOGRAM_BITS + 2) * HISTOGRAM_HALF)
 
 struct histogram {
@@ -29,8 +28,8 @@ void histogram_reset(struct histogram *histogram);
 void histogram_add(struct histogram *histogram, uint64_t value);
 void histogram_merge(struct histogram *histogram, const struct histogram *other);
 
-// The least bucket value that at least this part (0 to 1) of all values does not exceed; never
-// more than the maximum; 0 when there is none.
+// The least bucket value such that at least this part (0 to 1) of all values is not greater;
+// never more than the maximum; 0 when the histogram is empty.
 uint64_t histogram_at(const struct histogram *histogram, double part);
 double histogram_mean(const struct histogram *histogram);
 

@@ -49,7 +49,7 @@ static struct json_object *settings_of(const struct options *options) {
         const struct setting *setting = &settings[i];
         uint64_t value = plan_value(&options->plan, setting);
         if (!strcmp(setting->name, "operation") || !strcmp(setting->name, "size"))
-            continue; // they stand with each result
+            continue; // each result has these
         if (setting->max == 1)
             add_object(object, setting->name, json_object_new_boolean(value != 0));
         else

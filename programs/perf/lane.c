@@ -14,7 +14,7 @@
 
 #define ELEMENT_GAP 64 // bytes between the elements of a memory list
 #define CREDIT_SIZE 8
-#define CREDIT_RECEIVES 4 // the server has at most two credits under way
+#define CREDIT_RECEIVES 4 // the server has at most two outstanding credits
 
 static size_t gap_of(const struct plan *plan) {
     size_t gaps = plan->elements > 1 ? plan->elements * ELEMENT_GAP : 0;
@@ -30,7 +30,7 @@ static uint64_t receives_of(const struct plan *plan) {
     return operation->is_echoed ? plan->depth : CREDIT_RECEIVES;
 }
 
-// One more for scratch: where a list is put together.
+// One more place is scratch, to put together the elements of a memory list.
 size_t lane_memory_size(const struct plan *plan) {
     size_t receives =
         operations[plan->operation].is_message ? receives_of(plan) * plan_stride(plan) : 0;
@@ -54,7 +54,7 @@ static size_t length_of_element(const struct plan *plan, uint64_t element) {
     return element + 1 < plan->elements ? each : plan->size - each * element;
 }
 
-// Where an element of the list of a place is.
+// The offset of an element of the list of a place.
 static size_t place_of_element(const struct plan *plan, size_t place, uint64_t element) {
     return place * lane_place_size(plan) +
            element * (plan->size / plan->elements + ELEMENT_GAP);
@@ -65,7 +65,7 @@ static char *scratch_of(const struct lane *lane) {
            plan_stride(&lane->crew->plan);
 }
 
-// Copies between the elements of a place and one piece.
+// Copies between the elements of a place and one contiguous piece.
 static void gather(struct lane *lane, size_t place, char *piece, bool to_elements) {
     const struct plan *plan = &lane->crew->plan;
     for (uint64_t element = 0; element < plan->elements; element++) {
@@ -79,7 +79,7 @@ static void gather(struct lane *lane, size_t place, char *piece, bool to_element
 static void fill(struct lane *lane, size_t place, uint64_t number) {
     const struct plan *plan = &lane->crew->plan;
     char *piece = scratch_of(lane);
-    if (lane->crew->operation->is_read) // so that what was read before does not pass
+    if (lane->crew->operation->is_read) // so that data of an earlier read does not pass
         memset(piece, 0, plan->size);
     else
         pattern_fill(piece, plan->size, lane->index, number);
@@ -163,7 +163,7 @@ static struct rpma_work flush_of(const struct lane *lane, size_t place,
     };
 }
 
-// Describes the operation of a place, with its flush if it has one. Returns how many they are.
+// Describes the operation of a place and its flush, if it has one. Returns 1 or 2.
 static uint32_t describe(struct lane *lane, size_t place, int completion,
                          struct rpma_work works[2]) {
     int flush = lane->crew->operation->flush;
@@ -178,7 +178,7 @@ static uint32_t describe(struct lane *lane, size_t place, int completion,
 
 static bool post(struct lane *lane, size_t place, struct rpma_batch *batch) {
     uint64_t every = plan_signal_every(&lane->crew->plan);
-    // Within a prepared batch the number is that of the place, which gives the same answer.
+    // A prepared batch counts places instead of operations: the same sends are signaled.
     bool is_signaled = ((batch ? place : lane->posted) + 1) % every == 0;
     int completion = is_signaled ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
     struct rpma_work works[2];

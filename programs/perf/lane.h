@@ -9,19 +9,19 @@
 #include "crew.h"
 
 struct queues lane_queues(const struct plan *plan);
-size_t lane_memory_size(const struct plan *plan); // of each connection
+size_t lane_memory_size(const struct plan *plan); // per connection
 size_t lane_place_size(const struct plan *plan);
 
-// For a connection that is up: its receives, and its batches.
+// Posts the receives and makes the batches of an established connection.
 bool lane_prepare(struct lane *lane);
 
-// The next operation, or the next batch of them.
+// Posts the next operation, or the next batch.
 bool lane_post(struct lane *lane);
-// A flush of all that was written before.
+// Posts a flush of all earlier writes.
 bool lane_flush(struct lane *lane);
 bool lane_post_receive(struct lane *lane, uint64_t number);
 
-// Whether the oldest read, or the oldest reply, brought what it has to.
+// Whether the oldest read, or the oldest reply, brought the right data.
 bool lane_check_read(struct lane *lane);
 bool lane_check_reply(struct lane *lane);
 

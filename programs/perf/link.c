@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// link.c -- a connection: how it comes up, and how its end is noticed
+// link.c -- a connection: how it is established, and how its end is noticed
 
 #include "link.h"
 
@@ -14,10 +14,10 @@
 
 #define NAME "rpma-perf"
 #define ADDRESS_TIMEOUT_MS 5000
-// Together 4 s on soft-RoCE and 28 s at most: rpma_conn_cfg_set_ack_timeout(3).
+// The retries take 4 s on soft-RoCE, at most 28 s elsewhere: rpma_conn_cfg_set_ack_timeout(3).
 #define ACK_TIMEOUT_MS 500
 #define RETRY_COUNT 6
-#define GREETING_SIZE 56 // what rdma_rxe and others let a request carry
+#define GREETING_SIZE 56 // the most private data of a request on rdma_rxe and others
 
 struct rpma_conn_cfg *link_cfg(void) {
     struct rpma_conn_cfg *cfg = NULL;
@@ -29,7 +29,7 @@ struct rpma_conn_cfg *link_cfg(void) {
     return cfg;
 }
 
-// The next event within the time; RPMA_CONN_UNDEFINED: there was none.
+// The next event within the time, or RPMA_CONN_UNDEFINED without one.
 static enum rpma_conn_event next_event(struct link *link, int milliseconds) {
     enum rpma_conn_event event;
     uint64_t until = now_ns() + (uint64_t)milliseconds * 1000000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// load.c -- the client's side of a load: how much is posted, and how long each operation takes
+// load.c -- the client's side of a load: posts operations and measures their latency
 
 #include "load.h"
 
@@ -20,7 +20,7 @@ static bool complete(struct lane *lane, uint64_t now) {
     return true;
 }
 
-// A message of the server: the echo of the oldest message, or the news of more receives.
+// Handles a message of the server: the echo of the oldest message, or a credit for more sends.
 static bool handle_receive(struct lane *lane, uint64_t now) {
     const struct plan *plan = &lane->crew->plan;
     bool is_echoed = lane->crew->operation->is_echoed;
@@ -57,7 +57,7 @@ static bool has_room(const struct lane *lane) {
     return lane->posted + plan->batch <= lane->allowed;
 }
 
-// Posts what there is room for.
+// Posts as many operations as the lane has room for.
 static bool fill_lane(struct lane *lane, uint64_t until) {
     const struct plan *plan = &lane->crew->plan;
     while (!lane->is_over && has_room(lane)) {
@@ -70,7 +70,7 @@ static bool fill_lane(struct lane *lane, uint64_t until) {
     return true;
 }
 
-// *is_open: something is left to be posted.
+// Sets *is_open if a lane has more to post.
 static bool fill_lanes(struct worker *worker, uint64_t until, bool *is_open) {
     struct crew *crew = worker->crew;
     *is_open = false;
@@ -91,8 +91,7 @@ static void begin(struct worker *worker, uint64_t count) {
     histogram_reset(&worker->histogram);
 }
 
-// Posts and takes completions until the count, or the time, is reached and nothing is under
-// way.
+// Posts until the count or the time is reached, and takes the completions of all operations.
 static bool run(struct worker *worker, uint64_t count, uint64_t duration_ns) {
     uint64_t until = now_ns() + duration_ns;
     begin(worker, count);
@@ -105,7 +104,7 @@ static bool run(struct worker *worker, uint64_t count, uint64_t duration_ns) {
             return false;
         if (!is_open && !worker->under_way)
             return true;
-        // Where nothing is under way, it is for the completions of messages that it waits.
+        // With no operation outstanding, only completions of sends are left, in cq.
         struct rpma_cq *cq = worker->rcq && worker->under_way ? worker->rcq : worker->cq;
         if (!taken && !worker_wait(worker, cq))
             return false;
@@ -119,7 +118,7 @@ static bool handle_flush(struct lane *lane, const struct ibv_wc *wc, uint64_t no
     return true;
 }
 
-// What was written is there before the server looks at it.
+// Flushes, so that all written data has arrived before the server checks it.
 static bool flush_lanes(struct worker *worker) {
     struct crew *crew = worker->crew;
     for (uint64_t i = worker->first; i < crew->plan.connections; i += crew->plan.threads) {

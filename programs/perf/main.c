@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.c -- rpma-perf: how fast this network reaches the memory of another machine
+// main.c -- rpma-perf: measures how fast this network reaches the memory of another machine
 
 #include "failure.h"
 #include "options.h"

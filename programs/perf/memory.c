@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.c -- memory that transfers go to and come from
+// memory.c -- the source or target memory of transfers
 
 #include "memory.h"
 
@@ -25,7 +25,7 @@ bool memory_allocate(struct memory *memory, size_t size) {
     return true;
 }
 
-// The size of a device DAX stands in sysfs only.
+// Only sysfs has the size of a device DAX.
 static bool device_size(const struct stat *status, size_t *size) {
     char path[80];
     snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/size", major(status->st_rdev),
@@ -53,7 +53,7 @@ static bool find_size(int fd, struct memory *memory, const char *path) {
     return memory->size ? true : fail("%s is empty: its size is what can be used", path);
 }
 
-// Only on FS-DAX may a mapping be synchronous; elsewhere the page cache is in between.
+// MAP_SYNC works on FS-DAX only; elsewhere the mapping is of the page cache.
 static bool map(int fd, struct memory *memory, const char *path) {
     const int protection = PROT_READ | PROT_WRITE;
     if (!memory->kind) {

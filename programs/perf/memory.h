@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.h -- memory that transfers go to and come from
+// memory.h -- the source or target memory of transfers
 
 #ifndef RPMA_PERF_MEMORY_H
 #define RPMA_PERF_MEMORY_H 1
@@ -16,9 +16,9 @@ struct memory {
     bool is_persistent;
 };
 
-// DRAM that is all zeros.
+// Allocates zeroed DRAM.
 bool memory_allocate(struct memory *memory, size_t size);
-// All of a file or of a device DAX.
+// Maps all of a file or of a device DAX.
 bool memory_map(struct memory *memory, const char *path);
 void memory_free(struct memory *memory);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// message.c -- what the two sides say to each other: a word, and lines KEY=VALUE behind it
+// message.c -- the messages between the two sides: a word, followed by lines KEY=VALUE
 
 #include "message.h"
 
@@ -14,7 +14,7 @@
 static void append(struct message *message, const char *text, char end) {
     size_t room = sizeof(message->text) - message->length;
     size_t length = strlen(text);
-    if (length + 1 > room) // nothing that this program says is as long
+    if (length + 1 > room) // no message of this program is that long
         abort();
     memcpy(message->text + message->length, text, length);
     message->length += length;
@@ -64,7 +64,7 @@ bool message_is(const struct message *message, const char *word) {
            message->text[length] == '\n';
 }
 
-// The place behind "KEY=" at the beginning of a line; *length up to the end of that line.
+// Finds the value after "KEY=" at the beginning of a line; it has *length bytes.
 static const char *find(const struct message *message, const char *key, size_t *length) {
     const char *end = message->text + message->length;
     size_t key_length = strlen(key);

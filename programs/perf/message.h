@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// message.h -- what the two sides say to each other: a word, and lines KEY=VALUE behind it
+// message.h -- the messages between the two sides: a word, followed by lines KEY=VALUE
 
 #ifndef RPMA_PERF_MESSAGE_H
 #define RPMA_PERF_MESSAGE_H 1
@@ -23,21 +23,20 @@ void message_add_number(struct message *message, const char *key, uint64_t value
 void message_add_bytes(struct message *message, const char *key, const void *bytes,
                        size_t size);
 
-// Whether the received text is a message: words of printable characters, ended as they have to
-// be.
+// Whether the received text is a message: lines of printable characters, correctly terminated.
 bool message_is_valid(const struct message *message);
 bool message_is(const struct message *message, const char *word);
 
-// Copies the value of a key; false: there is none, or it has no room, or it is out of its
+// Copy the value of a key; false if the key is missing, or the value does not fit or is out of
 // range.
 bool message_get(const struct message *message, const char *key, char *value, size_t size);
 bool message_get_number(const struct message *message, const char *key, uint64_t min,
                         uint64_t max, uint64_t *value);
-// *size = room at bytes, and then how many there are.
+// *size is the room at bytes; on return, the number of bytes.
 bool message_get_bytes(const struct message *message, const char *key, void *bytes,
                        size_t *size);
 
-// The whole text as a decimal number without sign.
+// Parses the whole text as a decimal number without sign.
 bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 
 #endif

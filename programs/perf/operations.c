@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// operations.c -- the operations that a load can be made of
+// operations.c -- the operations that a load can consist of
 
 #include "operations.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// operations.h -- the operations that a load can be made of
+// operations.h -- the operations that a load can consist of
 
 #ifndef RPMA_PERF_OPERATIONS_H
 #define RPMA_PERF_OPERATIONS_H 1
@@ -11,7 +11,7 @@
 struct operation {
     const char *name;
     enum rpma_work_type type;
-    int flush; // type of the flush behind it, or NO_FLUSH
+    int flush; // type of the flush after each operation, or NO_FLUSH
     bool is_atomic;
     bool is_read;
     bool is_message;

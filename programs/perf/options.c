@@ -73,7 +73,7 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
-// Capitals without a short option are letters of the long one alone.
+// Long options without a short one have capital letters that are missing here.
 static const char short_options[] = "sp:m:1o:b:d:e:i:c:t:D:n:w:jhV";
 
 #define refuse(...)            \
@@ -102,7 +102,7 @@ static uint64_t number(int letter, const char *text, uint64_t min, uint64_t max)
     return value;
 }
 
-// A number that is a setting of the plan; an option without argument sets it to 1.
+// Reads a setting of the plan; an option without argument sets it to 1.
 static void read_setting(struct options *options, int letter) {
     for (size_t i = 0; i < setting_count; i++)
         if (!strcmp(settings[i].name, name_of(letter)))
@@ -130,7 +130,7 @@ static void add_size(struct options *options, uint64_t size) {
     options->sizes[options->size_count++] = size;
 }
 
-// One size, or the first and the last of a sweep.
+// Adds one size, or all sizes of a sweep from the first to the last.
 static void add_sizes(struct options *options, char *text) {
     char *last = strchr(text, ':');
     if (last)
@@ -141,7 +141,7 @@ static void add_sizes(struct options *options, char *text) {
         add_size(options, size);
 }
 
-// Hands on the parts of a list; an empty one as well, which is refused as any bad value.
+// Calls add for each part of a list; add refuses an empty part like any bad value.
 static void read_list(struct options *options, const char *text,
                       void (*add)(struct options *options, char *part)) {
     char *copy = strdup(text), *rest = copy, *part;
@@ -164,7 +164,7 @@ static uint64_t nanoseconds(const char *text) {
     return (uint64_t)(seconds * 1e9);
 }
 
-// How much, and of what.
+// Reads the operations, the sizes and the limits.
 static void read_amount(struct options *options, int letter) {
     switch (letter) {
     case 'o':
@@ -222,7 +222,7 @@ static void read_option(struct options *options, int letter) {
     }
 }
 
-// Those that are only for one side: the server takes all settings from the client.
+// The server takes few options, because the client sends it all settings of a load.
 static bool is_for_server(int letter) {
     return strchr("sp1mMW", letter) != NULL;
 }
@@ -245,7 +245,7 @@ static void check_side(const struct options *options, const bool *is_given) {
         refuse("--limit is for DRAM: with --memory, the size of PATH is the limit");
 }
 
-// An atomic write has its own size.
+// An atomic write has one size, ATOMIC_SIZE.
 size_t options_size_count(const struct options *options, size_t operation) {
     return operations[options->operations[operation]].is_atomic ? 1 : options->size_count;
 }
@@ -282,14 +282,14 @@ struct options options_read(int argc, char *argv[]) {
                               .limit = UINT64_C(1) << 30,
                               .limits = {.warmup = 100, .duration_ns = UINT64_C(3000000000)}};
     bool is_given[128] = {false};
-    static char name[] = "rpma-perf"; // for the lines of getopt_long()
+    static char name[] = "rpma-perf"; // for the error messages of getopt_long()
     argv[0] = name;
     int letter;
     for (size_t i = 0; i < setting_count; i++)
         *plan_field(&options.plan, &settings[i]) = settings[i].start;
     while ((letter = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
         if (letter == '?')
-            exit(EXIT_USAGE); // getopt_long() has said why
+            exit(EXIT_USAGE); // getopt_long() has printed the reason
         is_given[letter] = true;
         read_option(&options, letter);
     }

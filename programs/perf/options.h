@@ -15,23 +15,23 @@ struct options {
     const char *address;
     const char *port;
     const char *memory; // path; NULL: DRAM
-    bool direct_write;  // to this memory
-    uint64_t limit;     // of the memory that a client may ask for, without a path
+    bool direct_write;  // to that memory, as the operator states
+    uint64_t limit;     // for the memory of a client's load, without a path
     bool once;
     bool json;
     uint64_t operations[OPERATION_COUNT];
     size_t operation_count;
-    bool takes_all; // operations that the server allows
+    bool takes_all; // "all": the client skips operations that the server does not allow
     uint64_t sizes[SIZES_MAX];
     size_t size_count;
-    struct plan plan; // of which operation and size vary
+    struct plan plan; // operation and size vary
     struct limits limits;
 };
 
-// Ends the program, with one line, if the arguments are not as they have to be.
+// Ends the program with one line if the arguments are wrong.
 struct options options_read(int argc, char *argv[]);
 
-// Each operation has so many sizes; choosing one of them completes the plan.
+// The number of sizes for an operation; options_choose() of one of them completes the plan.
 size_t options_size_count(const struct options *options, size_t operation);
 void options_choose(struct options *options, size_t operation, size_t size);
 

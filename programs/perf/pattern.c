@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pattern.c -- data that says which operation of which connection it belongs to, and where
+// pattern.c -- data that depends on its connection, operation and position
 
 #include "pattern.h"
 

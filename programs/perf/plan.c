@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// plan.c -- what one load is: the client decides, and tells the server all of it
+// plan.c -- the settings of one load, which the client chooses and sends to the server
 
 #include "plan.h"
 
@@ -77,7 +77,7 @@ uint64_t plan_stride(const struct plan *plan) {
 }
 
 uint64_t plan_receives(const struct plan *plan) {
-    // One way, the sender has to be told about new receives: not for each of them.
+    // Without echoes the server sends one credit for each half of its receives.
     uint64_t one_way = plan->depth < 16 ? 32 : 2 * plan->depth;
     return operations[plan->operation].is_echoed ? plan->depth : one_way;
 }
@@ -86,7 +86,7 @@ uint64_t plan_target_places(const struct plan *plan) {
     const struct operation *operation = &operations[plan->operation];
     if (!operation->is_message)
         return plan->depth;
-    // An echo goes out from where its message came in, which must not be overwritten meanwhile.
+    // An echo is sent from the buffer of its message, which no receive may overwrite meanwhile.
     return operation->is_echoed ? 2 * plan->depth : plan_receives(plan);
 }
 
@@ -104,6 +104,6 @@ uint64_t plan_signal_every(const struct plan *plan) {
 
 uint64_t plan_sends(const struct plan *plan) {
     uint64_t every = plan_signal_every(plan);
-    // The other side answered all but depth of them; the completions may come later.
+    // The other side has answered all but depth messages, but their completions may come later.
     return 4 * (every > plan->depth ? every : plan->depth);
 }

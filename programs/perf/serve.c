@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// serve.c -- the server's side of a load: echoing and taking messages, and looking at the data
+// serve.c -- the server's side of a load: receives and echoes messages, and checks the data
 
 #include "serve.h"
 
@@ -69,7 +69,7 @@ static bool echo(struct lane *lane, uint64_t number) {
                     "cannot send an echo");
 }
 
-// The client may send so many messages more.
+// Allows the client to send more messages once half of the receives are posted again.
 static bool give_credit(struct lane *lane) {
     if (++lane->consumed < plan_receives(&lane->crew->plan) / 2)
         return true;
@@ -83,7 +83,7 @@ static bool handle(struct lane *lane, const struct ibv_wc *wc, uint64_t now) {
     const struct plan *plan = &lane->crew->plan;
     (void)now;
     if (!(wc->opcode & IBV_WC_RECV))
-        return true; // of an echo or a credit
+        return true; // the completion of an echo or a credit
     uint64_t number = atomic_load_explicit(&lane->received, memory_order_relaxed);
     if (wc->byte_len != plan->size)
         return fail("a message has %u bytes, not %lu", wc->byte_len, (unsigned long)plan->size);
@@ -116,7 +116,7 @@ void serve_fill(struct crew *crew) {
             pattern_fill(data_of(&crew->lanes[i], place), plan->size, i, place);
 }
 
-// Messages that have arrived may not have been looked at yet.
+// Waits, because the workers may not have handled all messages that have arrived.
 static bool await_messages(struct lane *lane, uint64_t count) {
     uint64_t until = now_ns() + (uint64_t)PATIENCE_MS * 1000000;
     while (atomic_load(&lane->received) < count && now_ns() < until && !failure() &&
@@ -128,7 +128,7 @@ static bool await_messages(struct lane *lane, uint64_t count) {
                 (unsigned long)lane->index, (unsigned long)received, (unsigned long)count);
 }
 
-// Each place has the data of the last operation that went there.
+// Each place must have the data of the last operation on it.
 static bool check_places(struct lane *lane, uint64_t count) {
     const struct plan *plan = &lane->crew->plan;
     for (uint64_t place = 0; place < plan->depth; place++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- serves one client after the other with what its plans ask for
+// server.c -- serves the plans of one client after the other
 
 #include "server.h"
 #include "failure.h"
@@ -29,7 +29,7 @@ static struct greeting greeting_of_request(const struct rpma_conn_req *request) 
     return greeting_of(&data);
 }
 
-// The next connection of the load; all others are turned away.
+// Accepts the next connection of the load and rejects all others.
 static bool on_request(struct server *server) {
     struct crew *crew = server->session.crew;
     bool is_expected = crew && crew->connected < crew->plan.connections;
@@ -60,7 +60,7 @@ static bool on_request(struct server *server) {
     return true;
 }
 
-// Until the client has gone; false: it failed.
+// Serves until the client has gone. Returns false on failure.
 static bool serve_client(struct server *server) {
     struct session *session = &server->session;
     server->is_busy = false;
@@ -95,7 +95,7 @@ static bool is_client(const struct greeting *greeting) {
     return !strcmp(greeting->kind, "control") || fail("a connection of a client that is gone");
 }
 
-// False: it failed, and there is a word to say.
+// Returns false if serving failed; the caller reports that.
 static bool serve_next(struct server *server, bool *is_served) {
     struct rpma_conn_cfg *cfg = link_cfg();
     struct rpma_conn_req *request = cfg ? next_request(server, cfg) : NULL;
@@ -111,7 +111,7 @@ static bool serve_next(struct server *server, bool *is_served) {
     bool is_fine = control_open(&server->session.control, server->session.peer, &request);
     if (is_fine && greeting.protocol != PROTOCOL) {
         session_wait(&server->session,
-                     IDLE_MS); // until the client has read what this one speaks
+                     IDLE_MS); // until the client has read this side's protocol version
         failure_forget();
         is_fine = fail("a client speaks version %u of the protocol, this server version %d",
                        greeting.protocol, PROTOCOL);

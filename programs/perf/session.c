@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.c -- a client and its server: what either of them has to look at while it waits
+// session.c -- a client and its server: the wait for messages, events and workers
 
 #include "session.h"
 
@@ -41,12 +41,12 @@ static size_t list(struct session *session, struct pollfd *fds) {
 }
 
 static enum news closed(struct link *link) {
-    (void)rpma_conn_disconnect(link->conn); // ends what is posted
+    (void)rpma_conn_disconnect(link->conn); // flushes the outstanding work requests
     fail("the other side closed the connection");
     return NEWS_LOST;
 }
 
-// What poll() found, the most urgent first.
+// Handles the results of poll(), the most urgent first.
 static enum news look(struct session *session, const struct pollfd *fds, size_t count) {
     struct control *control = &session->control;
     if (fds[WAKE].revents) {
@@ -84,7 +84,7 @@ enum news session_wait(struct session *session, int milliseconds) {
         size_t count = list(session, fds);
         uint64_t now = now_ns();
         int left = now < until ? (int)((until - now + 999999) / 1000000) : 0;
-        if (!is_first) // a message may be there whose notice was taken already
+        if (!is_first) // a message may have arrived whose CQ event was taken already
             wait_for(fds, count, left < BEAT_MS ? left : BEAT_MS);
         enum news news = look(session, fds, count);
         if (news != NEWS_NONE)

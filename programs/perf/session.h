@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.h -- a client and its server: what either of them has to look at while it waits
+// session.h -- a client and its server: the wait for messages, events and workers
 
 #ifndef RPMA_PERF_SESSION_H
 #define RPMA_PERF_SESSION_H 1
@@ -12,19 +12,19 @@
 struct session {
     struct rpma_peer *peer;
     const char *device;
-    struct rpma_ep *ep; // the server's
+    struct rpma_ep *ep; // on the server only
     int ep_fd;
     struct control control;
-    struct crew *crew;  // of the load that is prepared or runs
-    bool watches_lanes; // the end of a connection of the load is the end of it all
+    struct crew *crew;  // of the load in preparation or in progress
+    bool watches_lanes; // the end of a connection of the load ends the session
 };
 
 enum news { NEWS_NONE, NEWS_MESSAGE, NEWS_REQUEST, NEWS_WORKER, NEWS_LOST, NEWS_STOP };
 
-// Waits for the first of them, or until the time is over.
+// Waits for the first news, or until the time is over.
 enum news session_wait(struct session *session, int milliseconds);
 
-// The device behind an address of this machine, or on the way to one of another.
+// Opens the device of an address of this machine, or the device that leads to a remote address.
 bool session_open_peer(struct session *session, const char *address,
                        enum rpma_util_ibv_context_type type);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// table.c -- results as a table, and what is going on
+// table.c -- results as a table, and the progress display
 
 #include "result.h"
 

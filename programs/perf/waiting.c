@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// waiting.c -- waiting in the main thread, which alone hears signals
+// waiting.c -- waits of the main thread, the only one that receives signals
 
 #include "waiting.h"
 
@@ -25,7 +25,7 @@ static void wake(int number) {
     (void)number;
 }
 
-// Without SA_RESTART, so that waits end.
+// Without SA_RESTART, so that a signal interrupts waits.
 static void handle(int number, void (*handler)(int)) {
     struct sigaction action = {.sa_handler = handler};
     sigaction(number, &action, NULL);

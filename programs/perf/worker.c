@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// worker.c -- the threads of a load: how they begin, wait, and are stopped
+// worker.c -- the threads of a load: how they start, wait and stop
 
 #include "crew.h"
 #include "failure.h"
@@ -31,7 +31,7 @@ void crew_wake_main(struct crew *crew) {
         fail("eventfd does not take a number");
 }
 
-// A signal that comes just before a wait ends nothing, so it is repeated.
+// A signal just before a wait does not interrupt it, so the signal is repeated.
 static void interrupt(struct worker *worker) {
     const struct timespec pause = {.tv_nsec = 5000000};
     while (!atomic_load(&worker->has_ended)) {
@@ -83,7 +83,7 @@ bool worker_wait(struct worker *worker, struct rpma_cq *cq) {
     if (worker->crew->plan.poll)
         return true;
     int ret = rpma_cq_wait(cq);
-    // A signal ended the wait: the crew may be stopped.
+    // A signal interrupted the wait: the crew may be stopped.
     if (ret == RPMA_E_NO_COMPLETION)
         return !crew_is_stopped(worker->crew);
     return succeeds(ret, "cannot wait for completions");
