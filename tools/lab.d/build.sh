@@ -5,12 +5,12 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # checkout, root … come from the other files
 
-# Builds stand in the checkout, where the guest finds them under the same name.
+# Builds are in the checkout, where the guest finds them under the same path.
 build_dir() { printf '%s\n' "$checkout/build/$2-$1"; }
 
-# build native|plain WHERE [TARGET…]: WHERE is lab, the lab's root, or machine, this machine as
-# it is; without a TARGET all is built. Says nothing when there is nothing to do; otherwise what
-# it does, and the compiler's words when it fails.
+# build native|plain WHERE [TARGET…]: WHERE is lab for the lab's root, or machine for this machine;
+# without a TARGET it builds all. It prints nothing when everything is up to date; otherwise its
+# progress, and the compiler's output on failure.
 build() {
     local within=in_chroot switch=disabled
     may_mount || within=in_copy
@@ -18,7 +18,7 @@ build() {
     if [[ $2 == machine ]]; then
         "$lab_dir/../setup" build
         within=on_machine
-        # A machine of its own may be too old for the native operations.
+        # The headers of this machine may be too old for native operations.
         [[ $1 == plain ]] || switch=auto
     fi
     with_lock "build-$(digest "$checkout")-$2-$1" build_locked "$1" "$(build_dir "$1" "$2")" "${@:3}"
@@ -55,8 +55,8 @@ need_mount() {
         "use a virtual machine, or a container that was started with --privileged"
 }
 
-# in_copy COMMAND…: in_chroot for build_locked where nobody may mount, as in a plain container. The
-# copy's files are those of the root, by other names; what builds there makes new ones only.
+# in_copy COMMAND…: replaces in_chroot for build_locked where mounting is not permitted, as in a plain
+# container. The copy consists of hard links to the root's files; a build there only adds files.
 in_copy() {
     local status=0
     rm -rf --one-file-system -- "$copy"
@@ -74,8 +74,8 @@ in_copy() {
 
 chroot_layer='' # a directory whose content lies above the root's in in_chroot
 
-# in_chroot COMMAND…: in the lab's root, in the checkout. The mounts are those of a mount
-# namespace and go with it; the root itself stays as it is beneath an overlay.
+# in_chroot COMMAND…: runs COMMAND in the lab's root, in the checkout. The mounts belong to a mount
+# namespace and disappear with it; an overlay keeps the root unchanged.
 in_chroot() {
     need_root "the lab's root"
     # shellcheck disable=SC2016 # for the inner shell

@@ -14,7 +14,7 @@ die() {
     exit 1
 }
 
-# Wrong arguments have a status of their own, so that a caller can tell them from a failed
+# Wrong arguments have an exit status of their own, so that a caller can tell them from a failed
 # command.
 usage_error() {
     say "$* (see tools/${0##*/} --help)"
@@ -25,7 +25,7 @@ need_root() {
     [[ $EUID -eq 0 ]] || die "$1 needs root: run it with sudo"
 }
 
-# What root has built in the tree of another user is that user's.
+# Gives files that root has built in another user's tree to that user.
 give_back() {
     [[ $EUID -ne 0 || -O $checkout || ! -d $checkout/build ]] || chown -R --reference="$checkout" -- "$checkout/build"
 }
@@ -37,12 +37,11 @@ need_number() {
     fi
 }
 
-# digest TEXT…: names what was made from these inputs
+# digest TEXT…: a name for the result of these inputs
 digest() { printf '%s\0' "$@" | sha256sum | cut -c 1-12; }
 
-# with_lock NAME COMMAND…: one at a time per cache; says so when it has to wait. The lock goes
-# with the file descriptor, so a half-killed preparation keeps others out until its last child
-# is gone.
+# with_lock NAME COMMAND…: runs one COMMAND at a time per cache, and says when it has to wait. The
+# lock belongs to the file descriptor, so it outlives a killed preparation until the last child ends.
 with_lock() {
     local name=$1 fd
     shift
@@ -50,7 +49,7 @@ with_lock() {
     exec {fd}>"$cache/locks/$name"
     if ! flock --nonblock "$fd"; then
         say "waiting for another lab that is busy with: $name"
-        # In the background, because a shell does not hear a signal while it waits in front.
+        # In the background, because a shell handles no signal while a foreground command runs.
         flock "$fd" &
         on_end "kill $! 2>/dev/null"
         wait "$!"
@@ -60,11 +59,11 @@ with_lock() {
     exec {fd}>&-
 }
 
-# on_end COMMAND: what this shell does when it ends before off_end, by a signal too. COMMAND runs
-# outside of every function, so it names no local variable.
+# on_end COMMAND: makes this shell run COMMAND when it ends before off_end, also by a signal. COMMAND
+# runs outside of every function, so it cannot use local variables.
 on_end() {
-    # An interrupt often comes together with the SIGTERM of who had it, too: what is pending must not end COMMAND, and
-    # then nothing disturbs it.
+    # An interrupt often comes together with a SIGTERM from another process that got it, too. A pending signal must not
+    # end COMMAND: the first trap consumes it, the second one ignores later signals.
     # shellcheck disable=SC2064 # as it is now
     trap "set +e; trap : HUP INT TERM; trap '' HUP INT TERM; $1" EXIT
     trap 'trap : HUP INT TERM; exit 129' HUP
@@ -73,17 +72,17 @@ on_end() {
 }
 off_end() { trap - EXIT HUP INT TERM; }
 
-# begin COMMAND…: runs it beside what follows. finish waits for all that was begun, or ends what is left when one
-# fails. What hinders one mostly hinders the others at the same moment: who takes the word from may_say says why.
+# begin COMMAND…: runs COMMAND in the background. finish waits for all begun commands; when one fails, it ends the
+# others. One cause often fails several of them at once: only the first that reads from may_say prints the reason.
 begun=() may_say=''
 begin() {
     [[ -n $may_say ]] || exec {may_say}< <(printf .)
-    # Background jobs do not hear an interrupt of the terminal.
+    # An interrupt of the terminal does not reach background jobs.
     on_end "end_begun ${begun[*]} \${!-}"
     "$@" &
     begun+=("$!")
 }
-# A second signal that came before the trap was off would end "wait".
+# Not "wait": a second signal that came before the trap was off would end it.
 end_begun() {
     kill -TERM "$@" 2>/dev/null
     while kill -0 "$@" 2>/dev/null; do sleep 0.05; done
@@ -97,10 +96,10 @@ finish() {
     off_end
 }
 
-# step WHAT DIR FUNCTION: FUNCTION fills a directory of a temporary name, which then becomes
-# DIR. DIR exists only when it is whole, so an interrupted preparation goes on with the step it
-# was in. Its log is kept in memory, where a full disk does not cut it off, and only when the
-# step fails, beside what it was to become.
+# step WHAT DIR FUNCTION: FUNCTION fills a directory with a temporary name, which is then renamed to
+# DIR. DIR exists only when it is complete, so an interrupted preparation repeats only its last step.
+# The log is in memory, where a full disk cannot truncate it; when the step fails, it is kept beside
+# DIR.
 step() {
     local what=$1 dir=$2 began=$SECONDS log unfinished names
     [[ -e $dir ]] && return
@@ -113,7 +112,7 @@ step() {
     mkdir -p -- "$dir.part" "$dir.part.tmp"
     say "preparing $what …"
     TMPDIR=$dir.part.tmp attend "preparing $what" "$log" "$3" "$dir.part"
-    on_end "rm -rf --one-file-system -- $names" # attend has ended with none
+    on_end "rm -rf --one-file-system -- $names" # attend has reset on_end
     [[ $attended -eq 0 ]] || step_failed "$what" "$dir" "$log"
     mv -T -- "$dir.part" "$dir"
     rm -rf -- "$log" "$dir.part.tmp"
@@ -121,13 +120,13 @@ step() {
     say "prepared $what in $((SECONDS - began)) s"
 }
 
-# attend WHAT LOG COMMAND…: runs COMMAND with its words in LOG, says every 10 seconds that it is still
-# at WHAT, and leaves COMMAND's status in attended. The process group is COMMAND's own, so that
-# an interrupt can end all of it; then LOG and the caller's files in unfinished go, too.
+# attend WHAT LOG COMMAND…: runs COMMAND with its output in LOG, prints every 10 seconds that WHAT goes
+# on, and leaves COMMAND's status in attended. COMMAND has a process group of its own, so that an
+# interrupt can end all of it; the interrupt also removes LOG and the caller's files in unfinished.
 attend() {
     local what=$1 log=$2 began=$SECONDS next=10 names
     shift 2
-    # Not by $(…): bash cannot parse a trap while it parses that.
+    # Not by $(…): bash cannot parse a trap while it parses a command substitution.
     printf -v names ' %q' "$log" "${unfinished[@]}"
     on_end "end_group \"\${!-}\" $names; give_back"
     set -m
@@ -146,7 +145,7 @@ attend() {
     off_end
 }
 
-# end_group GROUP FILE…: no process of the group and no FILE is left.
+# end_group GROUP FILE…: ends all processes of the group and removes each FILE.
 end_group() {
     local tries
     kill -TERM -- "-$1" 2>/dev/null
@@ -158,7 +157,7 @@ end_group() {
     rm -rf --one-file-system -- "${@:2}"
 }
 
-# is_alive GROUP: who has ended and only waits to be asked for its status does not count
+# is_alive GROUP: whether the group has a process that is not a zombie
 is_alive() {
     { cat /proc/[0-9]*/stat 2>/dev/null || true; } | sed 's/.*) //' |
         awk -v group="$1" '$1 != "Z" && $3 == group { alive = 1 } END { exit !alive }'
@@ -169,8 +168,8 @@ progress() {
     sed -nE -e 's|^\[([1-9][0-9]*)/([0-9]+)\].*|, step \1 of \2|p' -e 's|^ *([0-9]+)/([0-9]+) .*|, test \1 of \2|p' "$1" | tail -n 1
 }
 
-# step_failed WHAT DIR LOG: says why in one line. What the step has written so far is of no use
-# and makes room for the log.
+# step_failed WHAT DIR LOG: prints the reason in one line. The incomplete files of the step are removed
+# to make room for the log.
 step_failed() {
     local reason
     reason=$(why_failed "$3")
@@ -181,7 +180,7 @@ step_failed() {
     die "could not prepare $1: $reason (log: $3)"
 }
 
-# why_failed LOG: the causes that a tool's last line hides come first.
+# why_failed LOG: checks first for causes that the last line of a tool's output does not show.
 why_failed() {
     local unreachable free
     free=$(df --block-size=1M --output=avail -- "$cache" | tail -n 1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# hardware.sh -- runs a command on this machine's own RDMA device, in the environment it has in
+# hardware.sh -- runs a command on this machine's own RDMA device, with the same environment as in
 # the lab
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # lab_dir and the options come from tools/lab
@@ -46,8 +46,8 @@ choose_device() {
     die "the network device of $device has no IPv4 address: give it one, or use --vm"
 }
 
-# RoCE devices name their network device beside each GID, InfiniBand's is a child of the PCI
-# device.
+# A RoCE device has the name of its network device beside each GID; with InfiniBand, the network
+# device is a child of the PCI device.
 device_address() {
     local files network
     files=/sys/class/infiniband/$1

@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# prepare.sh -- what tools/lab keeps in its cache: root, kernel, initramfs, formatted persistent
-# memory, and what siw.sh adds to them
+# prepare.sh -- makes the parts in the cache of tools/lab: root, kernel, initramfs and formatted
+# persistent memory; siw.sh makes another
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
-# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16; without
-# the last one FS-DAX memory does not register. Hence the backports kernel; the stable one shows
-# what a user without on-demand paging sees.
+# rdma_rxe has native flush and atomic write since 6.2 and on-demand paging since 6.16. FS-DAX
+# memory registers only with on-demand paging, hence the backports kernel; the stable kernel shows
+# how librpma behaves without it.
 suite=trixie
 declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
 predecessor_suites=(bookworm trixie)
 pmem_size=256M
-# In MB. Without the first a compiler or the machine is killed in the middle; the root takes the
-# second while it is made, with the packages that it is made of.
+# In MB. With less memory, the kernel kills a compiler or the virtual machine; the root and its
+# packages need the disk space while the root is made.
 memory_needed=512 disk_needed=1500
 
-# Modules that the initramfs loads: to get at the root first, then the other two lists at the
-# same time. What else a command asks for (a traffic shaper, say) the guest loads from the root.
+# Modules that the initramfs loads: first those that mount the root, then the other two lists at
+# the same time. The guest loads other modules, for example a traffic shaper, from the root.
 boot_modules=(virtio_pci 9pnet_virtio 9p overlay virtio_console)
 rdma_modules=(rdma_rxe rdma_ucm veth)
 pmem_modules=(nfit nd_pmem dax_pmem device_dax ext4)
 
 # A part has a variable for its directory and a function fill_PART. Root and kernel take the
-# longest and do not need each other; the others need both, and are made in this order. All but
-# siw every run needs.
+# longest and are made at the same time; the others need both, and are made in this order. Every run
+# needs all parts but siw.
 run_parts=(root kernel initramfs pmem)
 all_parts=("${run_parts[@]}" siw)
 
-# prepare PART…; once the root is there, the command in beside_rest runs beside what is left to do
+# prepare PART…: once root and kernel exist, the command in beside_rest runs beside the other parts
 beside_rest=()
 prepare() {
     local part
@@ -45,7 +45,7 @@ prepare() {
     for part; do touch -c -- "${!part}" 2>/dev/null || true; done
 }
 
-# check PART…: whether this machine can prepare and run them, before anything is downloaded
+# check PART…: checks before any download whether this machine can prepare and run the parts
 check() {
     kernel_suite=${kernel_suites[$opt_kernel]}
     name_parts
@@ -59,7 +59,7 @@ check() {
     parts_present "$@" || need_disk
 }
 
-# Where there is a limit for this container, it counts instead of the machine.
+# A memory limit of this container takes precedence over the machine's memory.
 need_memory() {
     local free limit
     free=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
@@ -78,7 +78,7 @@ need_disk() {
             "make room or set LIBRPMA_LAB_CACHE"
 }
 
-# Each part's name carries a digest of all that it is made from.
+# The name of a part has a digest of all its inputs.
 name_parts() {
     local packages
     packages=$(root_packages)
@@ -99,7 +99,7 @@ parts_present() {
     for part; do [[ -d ${!part} ]] || return; done
 }
 
-# make_parts PART…: each under a lock of its own, so that another lab may make one meanwhile
+# make_parts PART…: makes each part under its own lock, so that another lab can make other parts
 make_parts() {
     local part
     for part in root kernel; do
@@ -124,7 +124,7 @@ make_part() {
     [[ -d ${!1} ]] || with_lock "$1" step "${titles[$1]}" "${!1}" "fill_$1"
 }
 
-# Parts of other versions of the lab, and consoles of failed machines, that no run used for a week.
+# Removes parts of other versions of the lab and consoles of failed machines after a week without use.
 forget_old_parts() {
     local kind
     for kind in "${all_parts[@]}" console; do
@@ -135,8 +135,7 @@ forget_old_parts() {
 
 root_packages() { sed -e 's/#.*//' -e '/^ *$/d' "$lab_dir/root-packages" | sort; }
 
-# The archive that this machine's own apt uses for its release; a fresh machine has no lists
-# yet.
+# The archive that this machine's apt is configured with; a fresh machine has no package lists yet.
 mirror() {
     local release uri
     if [[ -n ${LIBRPMA_LAB_MIRROR:-} ]]; then
@@ -153,8 +152,7 @@ mirror() {
     printf '%s\n' "$uri"
 }
 
-# How this machine's apt reaches the network (proxies, time-outs, certificates) holds for the
-# lab too.
+# The lab uses the network settings of this machine's apt: proxies, time-outs, certificates.
 network_options() { apt-config dump | grep -E '^Acquire::(https?|Retries|Check-)' || true; }
 
 fill_root() {
@@ -172,8 +170,8 @@ fill_root() {
     mkdir -p "$1"/mnt/fsdax "$1"/run/lab
 }
 
-# The original's packages stand beside the system's libraries, where no program finds them by
-# chance.
+# The original's packages are unpacked outside of the library path, so that no program finds them by
+# accident.
 unpack_predecessor() {
     local release debs=$1/tmp/debs deb version
     for release in "${predecessor_suites[@]}"; do
@@ -215,8 +213,7 @@ fetch() {
     (cd "$dir" && archive_apt apt-get . download "$@")
 }
 
-# Newer image packages hold nothing but depend on those that have the image, the modules and
-# their list.
+# Newer image packages are empty and depend on packages with the image, the modules and their list.
 fill_kernel() {
     local uri debs=$1/debs image deb
     uri=$(mirror)
@@ -234,7 +231,7 @@ fill_kernel() {
     take_kernel "$1"
 }
 
-# Keeps the image and the modules, the latter as they are: few of them are ever loaded.
+# Keeps the image and the modules. The modules stay compressed, because few are ever loaded.
 take_kernel() {
     local version modules
     modules=$(dirname "$(find "$1/unpacked" -name modules.builtin)")
@@ -244,13 +241,12 @@ take_kernel() {
     mkdir -p "$1/usr/lib/modules"
     mv "$modules" "$1/usr/lib/modules/"
     rm -r "$1/unpacked"
-    # This machine's own depmod, because the root may still be on its way.
+    # This machine's own depmod, because the root may not be complete yet.
     PATH=$PATH:/usr/sbin:/sbin depmod -b "$1/usr" "$version"
     printf '%s\n' "$version" >"$1/version"
 }
 
-# root_program NAME ARGUMENT…: a program of the root, which a plain container may run, too: it needs
-# no mount
+# root_program NAME ARGUMENT…: runs a program of the root without a mount, so also in a plain container
 root_program() {
     "$root/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
         "$root/usr/bin/$1" "${@:2}"
@@ -268,15 +264,15 @@ fill_initramfs() {
     rm -r "$tree"
 }
 
-# add_modules DIR LIST MODULE…: copies modules and what they depend on, and writes them to
-# DIR/LIST in the order to load them. Checking signatures and unpacking costs an emulated
-# machine more than the loading.
+# add_modules DIR LIST MODULE…: copies modules and their dependencies, and writes their names to
+# DIR/LIST in the order of loading. It unpacks them and strips their signatures, because that costs an
+# emulated machine more than loading them.
 add_modules() {
     local dir=$1 list=$2 version module file
     version=$(<"$kernel/version")
     shift 2
     for module; do
-        # What is built into the kernel has no file and no line that begins with insmod.
+        # A module that is built into the kernel has no line that begins with insmod.
         PATH=$PATH:/usr/sbin:/sbin modprobe -C /dev/null -S "$version" -d "$kernel/usr" --show-depends "$module"
     done | sed -nE 's|^insmod .*/lib/modules/([^ ]+) *$|\1|p' | awk '!seen[$0]++' >"$dir/$list.paths"
     while read -r file; do
@@ -288,8 +284,8 @@ add_modules() {
     root_program strip -g "$dir"/*.ko
 }
 
-# Blank NVDIMMs, which the guest formats; every run without --pmem and --devdax begins with a copy-on-write
-# view.
+# Makes blank NVDIMMs and lets the guest format them; every run without --pmem and --devdax begins
+# with a copy-on-write view of them.
 fill_pmem() {
     truncate -s "$pmem_size" "$1/fsdax"
     truncate -s "$pmem_size" "$1/devdax"

@@ -5,8 +5,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
-# Reads the kernel's source and writes the module to descriptor 3. Of the source it unpacks the
-# driver alone. BTF would need pahole, and debugging information would be stripped.
+# Reads the kernel's source package from standard input, unpacks only the driver and writes the
+# module to descriptor 3. There is no BTF, which would need pahole, and no debugging information.
 # shellcheck disable=SC2016 # for the inner shell
 siw_script='
     mkdir /siw
@@ -30,8 +30,8 @@ fill_siw() {
     rm -r "$1/debs" "$tree"
 }
 
-# fetch_siw DIR VERSION: the source and the headers of the kernel that is in the cache. The
-# archive has the source of its newest kernels only.
+# fetch_siw DIR VERSION: downloads the source and the headers of the kernel in the cache. The
+# archive has only the source of its newest kernels.
 fetch_siw() {
     local version=$2 base=${2%-amd64} source wanted found
     open_archive "$1" "$(mirror)" "$kernel_suite"

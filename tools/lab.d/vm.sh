@@ -11,14 +11,14 @@ console='' # where the console of a failed machine is kept
 boot_limit=600
 ready='' # yes once the guest runs the command
 
-# On a busy host the emulated timers and processors stand still for a while: the kernel is not to
-# take that for broken hardware, neither while it boots nor later.
+# On a busy host the emulated timers and processors sometimes pause; these arguments keep the kernel
+# from taking that for broken hardware.
 kernel_arguments='console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on no_timer_check
 tsc=reliable nowatchdog rcupdate.rcu_cpu_stall_suppress=1'
 
-# run_in_vm FSDAX-FILE DEVDAX-FILE KEEP COMMAND…: KEEP says which of the two files are to take
-# what the guest writes to its persistent memory: words of fsdax and devdax; or new, which is
-# both, to be formatted by the guest. Returns the command's exit status.
+# run_in_vm FSDAX-FILE DEVDAX-FILE KEEP COMMAND…: KEEP lists the files that keep the guest's writes to
+# persistent memory, fsdax or devdax or both; new keeps both after the guest has formatted them.
+# Returns the command's exit status.
 run_in_vm() {
     local fsdax=$1 devdax=$2 keep=$3 status=0
     shift 3
@@ -27,7 +27,7 @@ run_in_vm() {
     write_job "$keep" "$@"
     start_vm "$fsdax" "$devdax" "$keep"
     follow_vm || status=$?
-    # An emulated kernel that patches itself on two processors dies once in some hundred boots.
+    # An emulated kernel on two processors dies once in some hundred boots, while it patches its code.
     if [[ $status -eq 125 && $ready == no ]]; then
         say 'the command was not begun yet: starting the machine once more'
         status=0
@@ -64,10 +64,9 @@ write_job() {
 
 quote() { [[ $# -eq 0 ]] || printf '%q ' "$@"; }
 
-# The guest's serial console goes to a file; the command's output, its errors and what the guest
-# has to say to us travel on three virtio ports, so that no kernel message gets in between. The
-# output passes through cat because QEMU makes its end non-blocking and the caller's must stay
-# as it is.
+# The guest's serial console goes to a file; the command's output, its errors and the guest's
+# control messages use three virtio ports, so that no kernel message gets in between. The output
+# passes through cat, because QEMU makes its own end non-blocking, which must not affect the caller.
 start_vm() {
     local arguments=() fd out err terminal_in terminal_out
     vm_arguments "$@"
@@ -96,7 +95,7 @@ start_vm() {
 vm_arguments() {
     local fsdax=$1 devdax=$2 keep=$3 share number=0
     if [[ $opt_steady == yes ]]; then
-        # A nanosecond for each instruction; idle time passes at once.
+        # Each instruction takes one virtual nanosecond; idle time is skipped.
         arguments=(-accel tcg,thread=single -icount shift=0,sleep=off -smp 1)
     else
         arguments=(-accel "${LIBRPMA_LAB_ACCEL:-tcg,thread=multi}" -smp "$opt_cpus")
@@ -138,8 +137,8 @@ add_share() {
         "local,path=${2//,/,,},mount_tag=$1,security_model=none,multidevs=remap,readonly=$3")
 }
 
-# Listens to the guest until it is gone. The time limit is the command's: it begins when the
-# guest is up.
+# Reads the guest's control messages until the guest ends. The time limit applies to the command and
+# begins when the guest is up.
 follow_vm() {
     local began=$SECONDS deadline=$((SECONDS + boot_limit)) word value verdict
     ready=no
@@ -167,8 +166,8 @@ follow_vm() {
     return 124
 }
 
-# patience DEADLINE: how long to wait for the next word; a machine that boots is talked about
-# every 10 seconds.
+# patience DEADLINE: how long to wait for the next message; during the boot at most 10 seconds, to
+# report progress.
 patience() {
     local left=$(($1 - SECONDS))
     ((left > 0)) || left=1
@@ -182,7 +181,7 @@ cut_power() {
     return 137
 }
 
-# The command's last output is on its way until the two cats are done.
+# The command's output is complete when the two cats have ended.
 stop_vm() {
     kill -KILL "$vm_pid" 2>/dev/null || true
     wait "$vm_pid" 2>/dev/null || true
@@ -190,12 +189,12 @@ stop_vm() {
     wait "${cats[@]}" 2>/dev/null || true
 }
 
-# judge_end STATUS: with a status all is well and nothing is left to do in the machine; without
-# one it died
+# judge_end STATUS: with a status the command has ended and the machine is not needed any more;
+# without one the machine died
 judge_end() {
     local trouble
     stop_vm
-    # A kernel that dies says something first; one that lives may say nothing.
+    # A kernel that starts and dies prints something first; a kernel that runs may print nothing.
     [[ -n $1 || $ready == yes || -s $job/console.log ]] ||
         die "QEMU did not start the machine: $(tail -n 1 "$job/qemu.log")"
     trouble=$(grep -aE 'Kernel panic|Oops|BUG:|WARNING:|lab-guest:' "$job/console.log" |

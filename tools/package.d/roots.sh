@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# roots.sh -- the Debian roots of tools/package: one that builds, one that builds for arm64, one that has the
-# old packages
+# roots.sh -- the Debian roots of tools/package: to build, to build for arm64, and to upgrade the old packages
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
-# What a machine with the old librpma has that builds programs, and what the checks ask.
+# The packages of a machine that builds programs with the old librpma, and those that the checks use.
 old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf cmake make man-db ibverbs-providers libibverbs-dev
     librdmacm-dev libjson-c5'
 build_machine='build-essential lintian faketime autopkgtest'
@@ -41,7 +40,7 @@ use_root() {
     touch -c -- "$root"
 }
 
-# Unlike the lab's root it has manual pages, and apt knows the archive, as on a machine that people use.
+# Unlike the lab's root, this one has manual pages and an apt that knows the archive, as on a user's machine.
 fill_package_root() {
     local uri
     uri=$(mirror)
@@ -55,7 +54,7 @@ fill_package_root() {
     mkdir -p "$1/mnt"
 }
 
-# apt asks debian/control what a build for arm64 needs, so what that says of architectures and profiles is tried too.
+# apt takes the build dependencies for arm64 from debian/control, which also tests its architectures and profiles.
 fill_cross_root() {
     fill_package_root "$1"
     mkdir "$1/source"

@@ -18,13 +18,13 @@ import sys
 from collections import Counter
 
 BUILDS = pathlib.Path(__file__).resolve().parent.parent.parent / 'build'
-# What LIBRPMA_MAY_SKIP may name, and the reasons of skips that this explains.
+# The values of LIBRPMA_MAY_SKIP, and the reasons for skips that each value permits.
 LACKS = {
     'network': r'could not be fetched|no librpma0 to compare with',
     'hardware': r'virtual machine|no \S* ?DAX here|no librpma \S+ here',
     'compiler': r'the budget is for|the figures are for',
 }
-# What a case of the integration tests declares that a device of the lab cannot do: no error.
+# Skips that a case of the integration tests declares for a device of the lab are no errors.
 DECLARED = r'^(siw on Linux \S+|rxe on Linux 6\.12\S*) has no '
 CMOCKA = {
     'passed': r'^\[  PASSED  \] (\d+) test',
@@ -35,7 +35,7 @@ TAP = re.compile(r'^(ok|not ok)\b *\d* *-? *([^#\n]*)(?:# SKIP *(.*))?', re.M)
 MESON = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped'}
 
 
-# What a failed test says about it; without such a line it is the last one.
+# The line of a failed test that has the reason; without such a line, the last line is used.
 WHY = re.compile(r'^(\[  ERROR   \] --- |.*\b(error|FAILED|FAULT|AssertionError)\b)', re.I)
 
 
@@ -47,7 +47,7 @@ def why(lines):
 class Results:
     def __init__(self):
         self.counts, self.skips, self.failures = Counter(), [], []
-        self.step, self.log = '', None  # of what is added next
+        self.step, self.log = '', None  # of the next results
 
     def fail(self, name, lines):
         self.counts['failed'] += 1
@@ -86,7 +86,7 @@ class Results:
         output = test.get('stdout', '') + '\n' + test.get('stderr', '')
         result, before = MESON.get(test['result'], 'failed'), self.counts.copy()
         if test['name'].endswith('summary') and self.counts['failed']:
-            return  # of the integration tests: it only repeats what failed
+            return  # summary of the integration tests, which only repeats the failures
         if result == 'skipped':
             lines = [line for line in output.splitlines() if line.strip()]
             self.skip(test['name'], next((line for line in lines if 'skip' in line.lower()),

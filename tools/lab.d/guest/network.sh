@@ -26,7 +26,7 @@ bring_up_network() {
     export LAB_RDMA=$lab_provider LAB_HOSTS=${LAB_HOSTS# }
 }
 
-# Each process takes the emulated machine a tenth of a second, so one ip does what several would.
+# Each process costs the emulated machine 0.1 s, so one ip process runs all commands.
 lay_cables() {
     local number
     if ((lab_hosts == 1)); then
@@ -45,9 +45,9 @@ lay_cables() {
 
 link_address() { printf '02:00:00:00:00:%02x' "$1"; }
 
-# neighbours NUMBER: what a host knows of the others from the beginning. On these cables the answer to
-# its question comes before the kernel's rdma_resolve_ip() has noted that somebody waits for it, so that
-# its first rdma_resolve_addr() would take as long as it may.
+# neighbours NUMBER: gives a host the link addresses of the others. Without them, the ARP reply would
+# arrive before the kernel's rdma_resolve_ip() has queued its request, and the first
+# rdma_resolve_addr() would take its whole time limit.
 neighbours() {
     local other
     for ((other = 1; other <= lab_hosts; other++)); do
@@ -55,11 +55,11 @@ neighbours() {
     done
 }
 
-# give_device NUMBER [NAMESPACE]: address and RDMA device for its end of the cable
+# give_device NUMBER [NAMESPACE]: adds the address and the RDMA device to the host's end of the cable
 give_device() {
     local number=$1 namespace=${2-} address=10.77.0.$1
     local inside=(${namespace:+ip netns exec "$namespace"})
-    # Nobody else is on this cable, so an IPv6 address needs no probing.
+    # The addresses on this cable are known, so an IPv6 address needs no duplicate detection.
     ip ${namespace:+-n "$namespace"} -batch - <<END || return
 link set lo up
 addr add $address/24 dev veth0
