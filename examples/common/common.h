@@ -2,7 +2,7 @@
 /* Copyright 2026, the librpma developers */
 
 /*
- * common.h -- what the examples share, so that each of them shows only its own subject.
+ * common.h -- functions that the examples share, so that each shows only its own subject.
  *
  * An example gives up at the first failure: it says what failed and exits with EXIT_FAILURE;
  * the kernel takes back what it held. A program that lives longer handles the codes instead.
@@ -28,7 +28,7 @@ struct program {
 struct arguments {
     const char *addr;
     const char *port;
-    char **servers; /* of many servers: address, port, address, port … */
+    char **servers; /* with many_servers: address, port, address, port … */
     int server_count;
     const char *file; /* persistent memory; NULL: plain memory */
     unsigned number;
@@ -72,13 +72,13 @@ const char *memory_kind(const struct memory *memory);
 const char *what_flushed_data_is(bool direct_write);
 
 /*
- * Whether data that the RDMA device writes into the memory survives a power failure once it was
- * flushed persistently. A program cannot find that out, with one exception: it is so where the
- * caches of the processor survive. Elsewhere it is so only if the operator states it.
+ * Whether data that the RDMA device writes into the memory survives a power failure after a
+ * persistent flush. A program can find this out only where the caches of the processor survive
+ * a power failure, too; elsewhere the operator has to state it.
  */
 bool has_direct_write(const struct arguments *args, const struct memory *memory);
 
-/* Readable lines that differ from each other and from those of another number. */
+/* Writes readable lines that differ from each other and from those of another number. */
 void fill_block(void *ptr, size_t size, unsigned number);
 void check_block(const void *ptr, size_t size, unsigned number);
 
@@ -88,14 +88,14 @@ uint32_t checksum(const void *ptr, size_t size);
 /* ---- connection.c: devices, connections, and what goes through their private data -----------
  */
 
-/* What each side begins with: its device, and memory of it that is registered there. */
+/* The start of each side: its device, and memory that is registered with the device. */
 struct side {
     struct rpma_peer *peer;
     struct memory memory;
     struct rpma_mr_local *mr;
 };
 
-/* The device of an address of this machine, or the one that leads to another's. */
+/* Opens the device of an address of this machine, or the one that leads to another's. */
 struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type type);
 
 /* The device is the one of the address (server) or the one that leads there (client). */
@@ -104,15 +104,15 @@ struct side open_client_side(const struct arguments *args, size_t size, int usag
 void close_side(struct side *side);
 
 /*
- * What one side tells the other about itself when they connect: its memory, if it offers some,
- * whether flushed data is persistent there (has_direct_write()), and what its device serves
- * natively. So the other side flushes in a way that works here.
+ * The description that one side sends to the other when they connect: its memory, if it offers
+ * some, whether flushed data is persistent there (has_direct_write()), and which operations its
+ * device serves natively. So the other side flushes in a way that works here.
  */
 struct offer {
     const struct rpma_peer *peer;
     const struct rpma_mr_local *mr; /* the memory, or NULL */
     bool direct_write;
-    unsigned number; /* what tells clients apart, or 0 */
+    unsigned number; /* identifies the client, or 0 */
 };
 
 /* The most private data that reaches a server over InfiniBand and RoCE. */
@@ -128,13 +128,13 @@ unsigned offered_number(const struct rpma_conn *conn);
  * connection; *direct_write (may be NULL) is what it says about direct write to PMem. */
 struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write);
 
-/* With a receive CQ of that size (0: none), with or without a shared completion channel. */
+/* Makes a configuration with a receive CQ of rcq_size entries (0: no receive CQ). */
 struct rpma_conn_cfg *make_conn_cfg(uint32_t rcq_size, bool shared_channel);
 
-/* Listens, and says so in a line that scripts can wait for. */
+/* Listens, and prints a line that scripts can wait for. */
 struct rpma_ep *start_listening(struct rpma_peer *peer, const struct arguments *args);
 
-/* Takes one request, for connections of cfg (NULL: defaults), and makes a connection of it. */
+/* Accepts one connection with the configuration cfg (NULL: defaults). */
 struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                                 const struct offer *offer);
 
@@ -148,7 +148,7 @@ struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offe
 /* Waits for the next event of the connection and fails if it is not the expected one. */
 void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected);
 
-/* Ends a connection: the side that wants to end it, and the side that waits for that. */
+/* End a connection: one side disconnects, the other side waits for that. */
 void disconnect(struct rpma_conn **conn);
 void await_disconnect(struct rpma_conn **conn);
 
@@ -158,15 +158,14 @@ void await_disconnect(struct rpma_conn **conn);
 enum completion_kind { OPERATION, RECEIVE };
 
 /*
- * Where the completions of a connection arrive. Operations and receives share the main CQ
- * unless there is a receive CQ; in a shared CQ one of each kind may wait here until it is asked
- * for.
+ * The CQs of a connection. Operations and receives share the main CQ unless there is a receive
+ * CQ; from a shared CQ, one completion of each kind may be kept here until it is wanted.
  */
 struct completions {
     struct rpma_conn *conn;
     struct rpma_cq *cq[2]; /* by kind */
     bool shared_channel;
-    bool waiting[2]; /* by kind: taken from the CQ, not asked for yet */
+    bool waiting[2]; /* by kind: wc was taken from the CQ and is kept */
     struct ibv_wc wc[2];
 };
 

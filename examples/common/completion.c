@@ -15,7 +15,7 @@ bool take_completion(struct rpma_cq *cq, struct ibv_wc *wc) {
     return true;
 }
 
-// A wait may end without a completion, so it is always followed by another look.
+// A wait may end without a completion, so the caller always polls again.
 static void check_wait(int ret) {
     if (ret != RPMA_E_NO_COMPLETION)
         check_call(ret, "waiting for a completion");
@@ -52,7 +52,7 @@ static struct ibv_wc await_kind(struct completions *completions, enum completion
             completions->wc[kind] = wc;
             completions->waiting[kind] = true;
         } else if (completions->shared_channel) {
-            // Whichever CQ it was: the next look goes into the wanted one.
+            // cq may be either CQ: the loop polls the wanted one again.
             check_wait(rpma_conn_wait(completions->conn, 0, &cq, NULL));
         } else {
             check_wait(rpma_cq_wait(cq));

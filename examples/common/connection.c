@@ -15,7 +15,7 @@ struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type ty
     return peer;
 }
 
-// In plain memory nothing gets persistent, so no persistent flush of it is allowed.
+// Plain memory is not persistent, so its registration does not allow persistent flushes.
 static struct side open_side(struct rpma_peer *peer, const char *file, size_t size, int usage) {
     struct side side = {.peer = peer, .memory = open_memory(file, size)};
     if (!side.memory.is_pmem)
@@ -137,7 +137,7 @@ void disconnect(struct rpma_conn **conn) {
     CALL(rpma_conn_delete(conn));
 }
 
-// The answer lets the other side see the end at once instead of after a timeout.
+// Disconnecting here, too, lets the other side see the end at once instead of after a timeout.
 void await_disconnect(struct rpma_conn **conn) {
     expect_event(*conn, RPMA_CONN_CLOSED);
     CALL(rpma_conn_disconnect(*conn));

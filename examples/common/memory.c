@@ -44,7 +44,7 @@ static int open_file(const char *file, size_t size) {
     return fd;
 }
 
-// Granularity is how much must be flushed at once to be persistent: a page means no PMem.
+// The granularity is the unit in which stores become persistent: a page means no PMem.
 static struct pmem2_map *map_file(int fd, const char *file) {
     struct pmem2_source *source;
     struct pmem2_config *config;
@@ -58,8 +58,8 @@ static struct pmem2_map *map_file(int fd, const char *file) {
     return map;
 }
 
-// A byte means that stores are persistent once they are visible: the platform keeps its caches
-// (eADR). Where libpmem2 was told what to answer, its answer says nothing about the platform.
+// A granularity of a byte means that visible stores are persistent: the platform keeps its
+// caches (eADR). An answer that the environment forces on libpmem2 says nothing about that.
 static bool caches_survive(struct pmem2_map *map) {
     return pmem2_map_get_store_granularity(map) == PMEM2_GRANULARITY_BYTE &&
            !getenv("PMEM2_FORCE_GRANULARITY");

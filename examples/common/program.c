@@ -81,7 +81,7 @@ struct arguments read_arguments(int argc, char *argv[], const struct program *pr
     int next = 1;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    // What librpma has to say goes to syslog; here it is wanted on stderr too.
+    // librpma logs to syslog; the examples also want its warnings on stderr.
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_WARNING));
 
     while (next < argc && argv[next][0] == '-')
