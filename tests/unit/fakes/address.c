@@ -22,10 +22,10 @@ static int number_of(const struct sockaddr *addr) {
     return number;
 }
 
-// As in rdma-core 44, librdmacm/addrinfo.c: rdma_getaddrinfo() hands on the first address that
-// getaddrinfo() gives, as source of a passive side and as destination of an active one; without
-// a name it copies the destination of the hints. IBACM's answers stand before it: their
-// addresses are GIDs, which the service was asked for by the family of the hints (acm.c:
+// As in rdma-core 44, librdmacm/addrinfo.c: rdma_getaddrinfo() returns the first address that
+// getaddrinfo() finds, as the source for a passive side and as the destination for an active
+// one. Without a name it copies the destination of the hints. The answers of IBACM come first
+// in the list; their addresses are GIDs, which the family of the hints requests (acm.c:
 // ucma_ib_resolve(), ucma_ib_set_addr(), ucma_ib_set_connect()).
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
                      struct rdma_addrinfo **res) {

@@ -33,7 +33,7 @@ static bool refused(const char *name, size_t bytes) {
     return call->failed;
 }
 
-// Fresh memory is never zero by chance.
+// Fills fresh memory, so that it is never zero by chance.
 static void *scribbled(void *block, size_t bytes) {
     if (block)
         memset(block, 0xa5, bytes);
@@ -49,7 +49,7 @@ static void *hooked_malloc(size_t bytes) {
     return block;
 }
 
-// Goes by the name of malloc: compilers make one of the other.
+// Recorded as malloc(), because compilers replace one by the other.
 static void *hooked_calloc(size_t number, size_t size) {
     FAKE_LOCKED;
     if (refused("malloc", number * size))
@@ -121,7 +121,7 @@ static int hooked_munmap(void *addr, size_t bytes) {
     return munmap(addr, bytes);
 }
 
-// ---- syslog, which nobody could read back ---------------------------------------------------
+// ---- syslog(), whose real output no test could read -----------------------------------------
 
 static char syslog_text[2048];
 static int syslog_priority;
@@ -153,7 +153,7 @@ void fake_syslog_forget(void) {
     syslog_text[0] = '\0';
 }
 
-// ---- what makes text ------------------------------------------------------------------------
+// ---- formatting of text ---------------------------------------------------------------------
 
 static atomic_uint formatted;
 
@@ -194,11 +194,12 @@ static const struct {
     {"__vsnprintf_chk", hooked_vsnprintf_chk},
 };
 
-// What would go past the hooks: nothing in librpma needs them, so their arrival is an error.
+// Allocating functions that would bypass the hooks. librpma must not import any of
+// them.
 static const char *const unhooked[] = {"_Znwm", "_Znam", "strdup", "asprintf"};
 
 struct search {
-    const char *symbol; // to look for, or NULL: redirect
+    const char *symbol; // the symbol to look for; NULL: redirect the hooked functions
     bool found, patched;
     const char *error;
 };

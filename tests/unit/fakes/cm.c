@@ -70,8 +70,8 @@ struct fake_id *fake_new_id(struct fake_event_channel *channel) {
     return made;
 }
 
-// rdma-core 56, librdmacm/cma.c, ucma_alloc_id(): without a channel the ID has one of its own
-// and its calls wait for their outcome.
+// rdma-core 56, librdmacm/cma.c, ucma_alloc_id(): without a channel the ID gets its own, and
+// its calls block until they are done.
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
                    enum rdma_port_space ps) {
     FAKE_LOCKED;
@@ -103,11 +103,11 @@ void fake_move_events(struct fake_event_channel *from, struct fake_event_channel
             fake_queue_push(&to->queue, event);
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_destroy_id(): waits until all events of the ID that were
-// taken are acknowledged; those that nobody took vanish. A queue pair would stay behind. The
-// kernel rejects a request that nobody answered (Linux 7.3, drivers/infiniband/core: cm.c,
+// rdma-core 56, librdmacm/cma.c, rdma_destroy_id(): waits until all events taken for the ID are
+// acknowledged, and drops the events that were not taken. It does not destroy a queue pair. The
+// kernel rejects an unanswered request (Linux 7.3, drivers/infiniband/core: cm.c,
 // cm_destroy_id(), and iwcm.c, destroy_cm_id()); here that is a misuse, because librpma
-// promises to do it itself.
+// promises to reject it itself.
 int rdma_destroy_id(struct rdma_cm_id *id) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_destroy_id", id);
@@ -144,8 +144,8 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
         channel ? fake_find(FAKE_EVENT_CHANNEL, channel, "rdma_migrate_id") : NULL;
     if (!found || call->failed)
         return fake_answer(call);
-    // rdma-core 56, librdmacm/cma.c, rdma_migrate_id(): not from one synchronous state to
-    // another; waits for the acknowledgement of all events that were reported.
+    // rdma-core 56, librdmacm/cma.c, rdma_migrate_id(): refuses to move a synchronous ID
+    // without a new channel, and waits until all reported events are acknowledged.
     if (!found->channel && !to) {
         errno = EINVAL;
         return -1;

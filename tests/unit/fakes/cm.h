@@ -22,10 +22,10 @@ struct fake_id {
     unsigned unacked;                   // events taken and not acknowledged
     bool incoming, listening, answered; // answered: accepted or rejected
     bool asked;                         // connected, in the sense of rdma_connect()
-    bool bound, resolved, routed;       // how far it is: the states of Linux 7.3, cma.c
+    bool bound, resolved, routed;       // progress: the states of Linux 7.3, cma.c
 };
 
-// What the library sees of an event; gone after the acknowledgement.
+// The event as the library sees it; freed by its acknowledgement.
 struct fake_cm_event_seen {
     struct rdma_cm_event event;
     unsigned char data[256];
@@ -37,8 +37,8 @@ struct fake_cm_event {
     struct fake_id *counted_on;
 };
 
-// Private data of the messages of InfiniBand: Linux 7.3, include/rdma/ib_cm.h,
-// enum ib_cm_data_size; of a request 36 of 92 bytes are the addresses.
+// Sizes of private data in the messages of InfiniBand: Linux 7.3, include/rdma/ib_cm.h, enum
+// ib_cm_data_size. In a request, the addresses take 36 of the 92 bytes.
 enum { FAKE_REQUEST_DATA = 56, FAKE_ACCEPT_DATA = 196, FAKE_REJECT_DATA = 148 };
 
 struct fake_id *fake_find_id(struct rdma_cm_id *id, const char *call);

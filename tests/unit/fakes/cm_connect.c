@@ -9,8 +9,8 @@
 #include <infiniband/ib.h>
 #include <string.h>
 
-// rdma-core 56, librdmacm/cma.c, ucma_addrlen(), where the kernel knows AF_IB: 0
-// for what rdma_bind_addr() and rdma_resolve_addr() refuse with EINVAL.
+// rdma-core 56, librdmacm/cma.c, ucma_addrlen(), on a kernel that knows AF_IB: 0 for an address
+// that rdma_bind_addr() and rdma_resolve_addr() refuse with EINVAL.
 static size_t address_length(const struct sockaddr *addr) {
     if (!addr)
         return 0;
@@ -35,7 +35,7 @@ static int refuse(int error) {
 }
 
 // Linux 7.3, drivers/infiniband/core/addr.c, rdma_translate_ip(): only addresses of this
-// machine can be bound. 192.0.2.0/24 is nobody's (RFC 5737).
+// machine can be bound. No machine has one of 192.0.2.0/24 (RFC 5737).
 static bool is_foreign(const struct sockaddr *addr) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
     return addr->sa_family == AF_INET && (ntohl(in->sin_addr.s_addr) >> 8) == 0xc00002u;
@@ -80,7 +80,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
         return fake_answer(call);
     if (address_length(dst_addr) == 0 || (src_addr && address_length(src_addr) == 0))
         return refuse(EINVAL);
-    // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): both of one family.
+    // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): one family for both.
     if (src_addr && src_addr->sa_family != dst_addr->sa_family)
         return refuse(EINVAL);
     if (src_addr && is_foreign(src_addr))
@@ -109,9 +109,9 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
     return 0;
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_set_option(): the kernel judges. Linux 7.3,
+// rdma-core 56, librdmacm/cma.c, rdma_set_option(): the kernel does the checks. Linux 7.3,
 // drivers/infiniband/core/ucma.c, ucma_set_option_level() and ucma_set_option_id(): these two
-// options have one byte and are taken in every state.
+// options have one byte and are accepted in every state.
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
                     size_t optlen) {
     FAKE_LOCKED;
@@ -137,7 +137,7 @@ int rdma_listen(struct rdma_cm_id *id, int backlog) {
     struct fake_id *found = fake_find_id(id, "rdma_listen");
     if (!found || call->failed)
         return fake_answer(call);
-    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_listen(): a listening ID is no more bound.
+    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_listen(): not if it listens.
     if (found->listening)
         return refuse(EINVAL);
     found->listening = true;

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
-// rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a request brings a new ID on the channel
-// of the listener, and its event counts on the listener (ucma_process_conn_req()). The kernel
-// is asked for its addresses (ucma_query_req_info()).
+// rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a request creates a new ID on the channel
+// of the listener, and its event counts as one of the listener (ucma_process_conn_req()). The
+// addresses of the new ID come from the kernel (ucma_query_req_info()).
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
     fake_lock();
     struct fake_call call = *fake_enter("rdma_get_cm_event", channel);
@@ -40,8 +40,8 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     return 0;
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_ack_cm_event(): counts, frees the event, and refuses NULL
-// only. Its manual page speaks of failures, so a fault may cause one.
+// rdma-core 56, librdmacm/cma.c, rdma_ack_cm_event(): counts the event, frees it, and refuses
+// only NULL. Its manual page mentions failures, so a fault may cause one.
 int rdma_ack_cm_event(struct rdma_cm_event *event) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("rdma_ack_cm_event", event);
@@ -49,7 +49,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *event) {
     if (!found)
         return fake_answer(&(struct fake_call){.failed = true, .error = EINVAL});
     if (call->failed && !found->object.refused)
-        found->counted_on->unacked--; // nothing more can be asked for
+        found->counted_on->unacked--; // the library cannot acknowledge it any more
     if (call->failed) {
         fake_refuse(&found->object, call->error, NULL);
         return fake_answer(call);
@@ -103,7 +103,7 @@ unsigned fake_pending_on(int fd) {
 }
 
 // Linux 7.3, drivers/infiniband/core/cma.c: cma_set_req_event_data(), cma_set_rep_event_data()
-// and cma_ib_handler() hand on whole messages; cma_iw_handler() what came.
+// and cma_ib_handler() pass on the whole field; cma_iw_handler() the bytes that were sent.
 static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type type,
                            uint8_t len) {
     if (fake_device()->transport != IBV_TRANSPORT_IB)

@@ -13,10 +13,10 @@ static int refuse(int error) {
     return -1;
 }
 
-// Private data longer than its message on InfiniBand and RoCE, Linux 7.3,
-// drivers/infiniband/core: cm.c, cm_validate_req_param() with the 36 bytes that
-// cma.c, cma_user_data_offset() takes of the request; ib_send_cm_rep(); cm_send_rej_locked().
-// iWARP sends what rdma_conn_param can name (255 bytes).
+// Whether private data is too long for its message on InfiniBand and RoCE. Linux 7.3,
+// drivers/infiniband/core: cm.c, cm_validate_req_param(), where cma.c, cma_user_data_offset()
+// adds 36 bytes to a request; ib_send_cm_rep(); cm_send_rej_locked(). iWARP sends whatever
+// rdma_conn_param can describe (255 bytes).
 static bool too_long(unsigned len, unsigned max) {
     return fake_device()->transport == IBV_TRANSPORT_IB && len > max;
 }
@@ -62,7 +62,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     struct fake_id *found = fake_find_id(id, "rdma_accept");
     if (found && (!found->incoming || found->answered))
         fake_misuse("rdma_accept: not an unanswered incoming request");
-    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_accept(): of a request that waits only.
+    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_accept(): only an unanswered request.
     if (found && !call->failed && (!found->incoming || found->answered))
         return refuse(EINVAL);
     if (found && !call->failed && !too_long(conn_param->private_data_len, FAKE_ACCEPT_DATA))
@@ -81,8 +81,8 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private
     if (wrong)
         fake_misuse("rdma_reject: not an unanswered incoming request");
     if (found && !wrong && !too_long(private_data_len, FAKE_REJECT_DATA))
-        found->answered = true; // refused or not: nothing more can be said
-    // Linux 7.3, drivers/infiniband/core/cm.c, cm_send_rej_locked(): the length comes first.
+        found->answered = true; // even if the call fails, the library cannot answer again
+    // Linux 7.3, drivers/infiniband/core/cm.c, cm_send_rej_locked(): checks the length first.
     if (!call->failed && (wrong || too_long(private_data_len, FAKE_REJECT_DATA)))
         return refuse(EINVAL);
     return fake_answer(call);
@@ -100,7 +100,7 @@ int rdma_disconnect(struct rdma_cm_id *id) {
     struct fake_qp *qp = id->qp ? fake_find(FAKE_QP, id->qp, "rdma_disconnect") : NULL;
     if (qp)
         qp->failed = true;
-    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_disconnect(): never connected.
+    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_disconnect(): not if never connected.
     return found->asked || found->answered ? 0 : refuse(EINVAL);
 }
 

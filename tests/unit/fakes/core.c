@@ -81,7 +81,7 @@ void fake_touch(const void *bytes, size_t len) {
     for (size_t i = 0; i < len; i++)
         sum = sum * 31 + ((const unsigned char *)bytes)[i];
     static volatile unsigned sink;
-    if (sum == 0x5eed5eedu) // a branch is what makes memcheck report an undefined byte
+    if (sum == 0x5eed5eedu) // memcheck reports an undefined byte only at a branch
         sink = sum;
     (void)sink;
 }
@@ -141,7 +141,7 @@ void fake_destroy(struct fake_object *object) {
     *at = object->next;
     object->next = NULL;
     object->dead = true;
-    if (object->page) // stays reserved, so that a use is a crash and not another object
+    if (object->page) // stays reserved, so that a use crashes instead of hitting another object
         mprotect(object->page, object->bytes_of_page, PROT_NONE);
     if (!dead)
         end_of_dead = &dead;
@@ -176,7 +176,8 @@ int fake_busy(struct fake_object *object, const char *call, bool ours) {
     const unsigned in_use = object->children - object->refused_children;
     if (ours && in_use > 0)
         fake_misuse("%s: %u objects still use the %s", call, in_use, kind_names[object->kind]);
-    // Orphans of the library itself still stand in its way; others go with their parent.
+    // A child whose release was refused blocks only a parent that the library has to release in
+    // order; other parents take it with them.
     return (ours ? object->children : in_use) > 0 ? EBUSY : 0;
 }
 
@@ -224,7 +225,7 @@ static void free_all(struct fake_object **list) {
     }
 }
 
-// Closes what hangs on descriptors and gives all memory of the fakes back.
+// Closes all descriptors and frees all memory of the fakes.
 static void forget_objects(void) {
     for (struct fake_object *o = objects; o; o = o->next)
         if (o->kind == FAKE_COMP_CHANNEL)

@@ -34,7 +34,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel) {
     if (!found)
         return EINVAL;
     const int busy = fake_busy(&found->object, "ibv_destroy_comp_channel", true);
-    if (call->failed || busy) // a refused child keeps its channel: nothing else can be done
+    if (call->failed || busy) // a CQ whose destruction failed keeps its channel
         return fake_refuse(&found->object, call->failed ? call->error : busy, NULL);
     fake_queue_close(&found->queue);
     fake_destroy(&found->object);
@@ -50,9 +50,9 @@ uint32_t fake_slots(uint32_t wanted) {
     return (uint32_t)(slots - 1);
 }
 
-// Linux 7.3: drivers/infiniband/core/uverbs_std_types_cq.c, UVERBS_METHOD_CQ_CREATE, refuses no
-// entries and an unknown vector, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_create_cq(), more
-// than max_cqe, all with EINVAL.
+// Linux 7.3: drivers/infiniband/core/uverbs_std_types_cq.c, UVERBS_METHOD_CQ_CREATE, refuses a
+// size of 0 and an unknown vector; drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_create_cq(),
+// refuses more than max_cqe; all with EINVAL.
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
                              struct ibv_comp_channel *channel, int comp_vector) {
     FAKE_LOCKED;
@@ -84,7 +84,7 @@ static bool same(void *what, void *with) {
 
 // Linux 7.3, drivers/infiniband/core/verbs.c, ib_destroy_cq_user(): EBUSY while queue pairs use
 // it. rdma-core 56, libibverbs/cmd_cq.c, ibv_cmd_destroy_cq(): then waits until all events that
-// were taken are acknowledged; those that nobody took vanish.
+// were taken are acknowledged, and drops those that were not taken.
 int ibv_destroy_cq(struct ibv_cq *cq) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_destroy_cq", cq);
@@ -126,7 +126,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
     return 0;
 }
 
-// rdma-core 56, libibverbs/verbs.c, ibv_ack_cq_events(): counts, and wakes ibv_destroy_cq().
+// rdma-core 56, libibverbs/verbs.c, ibv_ack_cq_events(): counts the events and wakes
+// ibv_destroy_cq().
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents) {
     FAKE_LOCKED;
     fake_note("ibv_ack_cq_events", cq)->number = nevents;
@@ -138,7 +139,7 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents) {
     found->unacked -= nevents > found->unacked ? found->unacked : nevents;
 }
 
-// ---- what tests ask ------------------------------------------------------------------------
+// ---- functions for tests -------------------------------------------------------------------
 
 static struct fake_comp_channel *channel_on(int fd) {
     for (struct fake_object *o = fake_first(); o; o = o->next)
@@ -174,8 +175,8 @@ void fake_notify(struct ibv_cq *cq) {
     fake_queue_push(&inside(cq)->channel->queue, inside(cq));
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer(), COMPST_ERROR: with the
-// completion of an operation that failed, the queue pair goes to the error state.
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer(), COMPST_ERROR: a completion
+// with an error moves the queue pair to the error state.
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc) {
     struct ibv_qp *qp = wc->status != IBV_WC_SUCCESS ? fake_qp(wc->qp_num) : NULL;
     FAKE_LOCKED;

@@ -125,7 +125,7 @@ int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc) {
     call->number = (unsigned)number;
     struct fake_cq *found = fake_find(FAKE_CQ, cq, "ibv_poll_cq");
     if (call->failed || !found)
-        return -2; // CQ_POLL_ERR of rdma-core 44, providers/mlx5/cq.c and mlx4/cq.c: no reason
+        return -2; // CQ_POLL_ERR of rdma-core 44, providers/mlx5/cq.c and mlx4/cq.c: no errno
     if (poll_overridden) {
         poll_overridden = false;
         return poll_override;

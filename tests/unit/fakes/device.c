@@ -56,8 +56,8 @@ static int query_device_ex(struct ibv_context *context,
     return 0;
 }
 
-// rdma-core 56, libibverbs/verbs.h, ibv_query_device_ex(), asks here when the extended call
-// says EOPNOTSUPP.
+// rdma-core 56, libibverbs/verbs.h, ibv_query_device_ex(), falls back to this function when the
+// extended call returns EOPNOTSUPP.
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_query_device", context);
@@ -69,8 +69,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) 
     return 0;
 }
 
-// rdma-core 56, libibverbs/verbs.h, ibv_advise_mr(): returns an error number. mlx5 serves it
-// (providers/mlx5/verbs.c, mlx5_advise_mr()); rdma_rxe says EOPNOTSUPP, which is a fault here.
+// rdma-core 56, libibverbs/verbs.h, ibv_advise_mr(): returns an error number. mlx5 has it
+// (providers/mlx5/verbs.c, mlx5_advise_mr()); the EOPNOTSUPP of rdma_rxe is a fault here.
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                      struct ibv_sge *sg_list, uint32_t num_sge) {
     FAKE_LOCKED;
@@ -88,7 +88,7 @@ struct ibv_context *fake_context(int number) {
     static struct ibv_device devices[2];
     static struct verbs_context contexts[2];
     struct verbs_context *verbs = &contexts[number];
-    // The library reads these without the lock, so what is there already is not written again.
+    // The library reads these fields without the lock, so unchanged ones are not rewritten.
     if (devices[number].transport_type != fake_device()->transport)
         devices[number].transport_type = fake_device()->transport;
     if (verbs->context.num_comp_vectors != fake_device()->vectors)
@@ -112,9 +112,9 @@ struct ibv_context *fake_context(int number) {
     return &verbs->context;
 }
 
-// The list of devices, which the library asks for when it has to tell what there is: not
-// recorded. rdma-core 56, libibverbs/device.c, ibv_get_device_list(): the number is 0 when it
-// fails; ibv_free_device_list() looks into the list, so that NULL would crash it.
+// The list of devices is not recorded, because the library reads it only to describe them.
+// rdma-core 56, libibverbs/device.c, ibv_get_device_list(): the number is 0 when it fails;
+// ibv_free_device_list() reads the list, so NULL would crash it.
 struct ibv_device **ibv_get_device_list(int *num_devices) {
     FAKE_LOCKED;
     const int count = 2 - fake_device()->unlisted;

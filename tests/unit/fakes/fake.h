@@ -17,11 +17,11 @@
 
 // ---- life of the fakes ---------------------------------------------------------------------
 
-// Back to the start: no object, no record, no fault, default device. Before every test.
+// Resets the fakes before every test: no object, record or fault, and the default device.
 void fake_reset(void);
 
 // What the library still holds, one line per kind; "" when everything was returned.
-// Objects whose release was refused by a fault do not count: there is nothing more to call.
+// Objects whose release a fault refused do not count, because nothing more can release them.
 const char *fake_left(void);
 
 // What the library did wrong (double release, unacknowledged events, use after release …).
@@ -33,9 +33,8 @@ void fake_quiet(bool quiet);
 
 // ---- what was called -----------------------------------------------------------------------
 
-// Elements and inline data of a work request, as rdma_rxe has them: Linux 7.3,
-// drivers/infiniband/sw/rxe/rxe_param.h, RXE_MAX_SGE, RXE_MAX_SGE_RD, RXE_MAX_SRQ_SGE,
-// RXE_MAX_INLINE_DATA.
+// Limits of a work request, as in rdma_rxe: Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h,
+// RXE_MAX_SGE, RXE_MAX_SGE_RD, RXE_MAX_SRQ_SGE, RXE_MAX_INLINE_DATA.
 enum { FAKE_MAX_SGE = 32, FAKE_MAX_SGE_RD = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512 };
 
 struct fake_elements {
@@ -102,7 +101,7 @@ struct fake_call {
         struct ibv_qp_init_attr_ex qp;
         struct {
             struct fake_post send; // the first request of a list
-            unsigned requests;     // of the list
+            unsigned requests;     // how many the list has
         };
         struct fake_receive recv; // the first of a list
         struct {
@@ -116,9 +115,9 @@ struct fake_call {
             const void *destination;               // rdma_getaddrinfo(): of the hints
         } getaddrinfo;
         struct {
-            const struct sockaddr *addr;      // destination; of rdma_bind_addr() the address
+            const struct sockaddr *addr;      // destination, or the address to bind
             const struct sockaddr *source;    // of rdma_resolve_addr(), or NULL
-            struct sockaddr_storage given[2]; // where the two point to
+            struct sockaddr_storage given[2]; // the addresses they point to
             int timeout_ms;
         } resolve;
         struct {
@@ -144,44 +143,42 @@ unsigned fake_count(const char *name);
 const struct fake_call *fake_last(const char *name);
 // The nth call of that name, from 1.
 const struct fake_call *fake_nth(const char *name, unsigned nth);
-// Starts the record anew; faults keep their count.
+// Clears the record; faults keep their count.
 void fake_forget(void);
 
-// What send queues took since fake_forget(), in its order, whichever call it came by.
+// Requests that send queues accepted since fake_forget(), in order, from all calls.
 unsigned fake_posted_count(void);
-const struct fake_post *fake_posted(unsigned nth); // from 0; NULL: no such
-// The same of receives, whichever queue took them.
+const struct fake_post *fake_posted(unsigned nth); // from 0; NULL when there is none
+// The same for receives, in all queues.
 unsigned fake_received_count(void);
 const struct fake_receive *fake_received(unsigned nth);
 
 // ---- memory of a target --------------------------------------------------------------------
 
-// Memory of a target, all zeros, at that address and under that key; once more: all zeros
-// again. With it, whatever a queue pair takes is executed over these bytes at once. Without it
-// nothing is executed. What is returned are the bytes that are found after a power failure.
+// Makes memory of a target, all zeros, at that address and under that key; a repeated call
+// clears it. With it, every request that a queue pair accepts is executed over these bytes at
+// once; without it nothing is executed. Returns the bytes that are found after a power failure.
 const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey);
-// The target executes so many operations more, and none behind them.
+// The target executes this many more operations and none after them.
 void fake_target_stops(unsigned operations);
-// What a power failure now would leave; the target itself goes on. Words that are not
-// persistent are lost or not, each for itself: bit n % 64 says whether the nth one that was
-// written, in the order of execution, reached the memory. Returns how many there are.
-// UINT64_MAX: the newest.
+// Computes what a power failure now would leave; the target itself goes on. Each word that is
+// not persistent survives or is lost on its own: bit n % 64 says whether the nth such word, in
+// the order of execution, reached the memory. Returns the number of these words. UINT64_MAX
+// leaves the newest content.
 size_t fake_power_failure(uint64_t survivors);
 
 // ---- faults --------------------------------------------------------------------------------
 
-// Lets the nth call of the name fail (from now, counted from 1); name NULL: any call that can
+// Makes the nth call of that name fail (from now, counted from 1); name NULL: any call that can
 // fail, allocations included. Several faults may be set. error 0: errno is 0. A post may also
 // return a negative number: rdma-core 56, providers/cxgb4/qp.c, c4iw_post_send() and
 // c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -error and
 // leaves errno alone, as providers/cxgb4/cq.c, c4iw_poll_cq() does.
-//
-// A post is made of parts that fail by names of their own, which the record does not have:
-// "send request" and "receive request", each one behind the first of a list, is refused for
-// itself, so that the ones before it are in the queue; "doorbell" fails when all requests are
-// in the queue already.
+// Parts of a post fail by names of their own, which do not appear in the record: "send request"
+// and "receive request" count the requests after the first of each list and refuse only the
+// nth, so those before it are in the queue; "doorbell" fails after all requests were queued.
 void fake_fail(const char *name, unsigned nth, int error);
-// The same, and every later one.
+// The same for the nth call and every later one.
 void fake_fail_from(const char *name, unsigned nth, int error);
 void fake_faults_off(void);
 // How many calls were made to fail since fake_reset(), and the first of them.
@@ -204,8 +201,8 @@ struct fake_device {
     bool no_device;               // addresses lead to no device (wildcard bind)
     int addresses;                // results of getaddrinfo(); every second one is IPv6
     int gai_error;                // if not 0: what getaddrinfo() returns, errno untouched
-    int routes;                   // of IBACM, which rdma_getaddrinfo() puts in front
-    int unlisted;                 // of the two devices; 2: ibv_get_device_list() fails
+    int routes;                   // routes of IBACM, which rdma_getaddrinfo() puts first
+    int unlisted;                 // devices missing in the list; 2: ibv_get_device_list() fails
     bool no_query;                // ibv_query_qp() fails
     int other_device;             // CONNECT_REQUESTs come in on the second device
     uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0
@@ -215,18 +212,18 @@ struct fake_device {
     uint32_t max_wr;              // the largest send, receive or shared receive queue
     int max_sge, max_sge_rd;      // elements of a work request, and of a read
     int max_srq_sge;              // elements of a receive in a shared receive queue
-    int inline_error;             // of a post with too much inline data; 0: EINVAL, as of rxe
-    bool keeps_bad_wr;            // a post names a request only to refuse it alone, as of mlx5
-    bool hides_refusals;          // as siw_post_send()
+    int inline_error;             // of a post with too much inline data; 0: EINVAL, as in rxe
+    bool keeps_bad_wr;            // bad_wr is set only when one request is refused, as in mlx5
+    bool hides_refusals;          // a post hides a refusal, as siw_post_send() does
     enum ibv_transport_type transport;
 };
 
 struct fake_device *fake_device(void);
 // The context of the first (0) or second (1) device.
 struct ibv_context *fake_context(int number);
-// Whether it is the address of that number (from 0) that getaddrinfo() gave; the addresses of
-// IBACM's routes have the numbers behind: sources from FAKE_FIRST_ROUTE on, and the destination
-// of each route to address n is FAKE_ROUTE_TO(n).
+// Whether this is the address with that number (from 0) that getaddrinfo() returned. The
+// addresses of IBACM's routes have higher numbers: sources start at FAKE_FIRST_ROUTE, and the
+// destination of each route to address n is FAKE_ROUTE_TO(n).
 #define FAKE_MOST_ADDRESSES 32
 #define FAKE_FIRST_ROUTE FAKE_MOST_ADDRESSES
 #define FAKE_ROUTE_TO(n) (2 * FAKE_MOST_ADDRESSES + (n))
@@ -251,46 +248,46 @@ bool fake_armed(const struct ibv_cq *cq);
 unsigned fake_unacked(const struct ibv_cq *cq);
 // An event of a CQ that the library does not know, on that descriptor; returns that CQ.
 struct ibv_cq *fake_foreign_event(int fd);
-// The next ibv_poll_cq() returns this and takes nothing. rdma-core 56: mlx4_poll_cq() and
+// The next ibv_poll_cq() returns this and no completion. rdma-core 56: mlx4_poll_cq() and
 // poll_cq() of mlx5 (providers/mlx4/cq.c, providers/mlx5/cq.c) return CQ_POLL_ERR, which is -2.
 void fake_poll_returns(int number);
 
 // ---- signals -------------------------------------------------------------------------------
 
-// The next rdma_get_cm_event() or ibv_get_cq_event() of this thread that has to wait lets in
-// that signal, which the thread blocks otherwise: sent before the call, it arrives during the
-// wait.
+// The next rdma_get_cm_event() or ibv_get_cq_event() of this thread that has to wait unblocks
+// this signal meanwhile. The thread blocks it otherwise, so a signal that was sent before the
+// call arrives during the wait.
 void fake_wait_lets_in(int signal);
 
 // ---- connection manager --------------------------------------------------------------------
 
 // Adds an event for the ID that lives on the event channel of that descriptor. On InfiniBand
-// and RoCE the private data of a message comes in full length, filled up with zeros: 56 bytes
-// of a request, 196 of an acceptance, 148 of a rejection. On iWARP it comes as it was sent.
+// and RoCE its private data has the full length of the message, padded with zeros: 56 bytes in
+// a request, 196 in an acceptance, 148 in a rejection. On iWARP it has its own length.
 void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len);
-// The same with a status. Linux 7.3, drivers/infiniband/core/cma.c: of a rejection it is the
+// The same with a status. Linux 7.3, drivers/infiniband/core/cma.c: for a rejection it is the
 // reason of the InfiniBand CM (cma_ib_handler(), IB_CM_REJ_RECEIVED), on iWARP a negative error
-// number (cma_iw_handler()); of UNREACHABLE, ROUTE_ERROR and ADDR_ERROR a negative error
+// number (cma_iw_handler()); for UNREACHABLE, ROUTE_ERROR and ADDR_ERROR it is a negative error
 // number.
 void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, const void *data,
                           uint8_t len);
 // Live CM IDs on the event channel of that descriptor.
 unsigned fake_ids_on(int fd);
-// Events that wait there.
+// Events that wait on that channel.
 unsigned fake_pending_on(int fd);
 // The event channel, as an identity to compare with records.
 const void *fake_event_channel_on(int fd);
 
 // ---- the allocator of librpma --------------------------------------------------------------
 
-// Redirects the calls of librpma.so.0 (and only those) to the allocator, getaddrinfo(),
-// freeaddrinfo(), syslog() and vsnprintf() to the fake; returns NULL or what went wrong. Once
-// per process, before the first call.
+// Redirects calls that librpma.so.0 (and no other library) makes to the allocator,
+// getaddrinfo(), freeaddrinfo(), syslog() and vsnprintf() to the fakes. Returns NULL or the
+// reason of a failure. To be called once per process, before librpma.
 const char *fake_hook_allocator(void);
 // Bytes the library holds now.
 size_t fake_bytes_held(void);
-// What librpma.so.0 gave to syslog() last, hooked in the same way; nothing reaches the
-// system's.
+// The text that librpma.so.0 last gave to syslog(), which is hooked in the same way; nothing
+// reaches the log of the system.
 const char *fake_syslog(int *priority);
 void fake_syslog_forget(void);
 // How many texts librpma.so.0 has formatted so far, hooked in the same way.

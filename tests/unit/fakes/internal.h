@@ -37,7 +37,7 @@ struct fake_object {
     bool refused;      // a fault refused its release
     bool internal;     // made by the fakes for themselves
     const void *outer; // the structure that the library sees
-    void *page;        // what it lies in, when it is to vanish with its release; or NULL
+    void *page;        // its pages, if its release makes them unreadable; or NULL
     size_t bytes_of_page;
     size_t bytes;
     unsigned children;         // live objects that depend on this one
@@ -78,11 +78,11 @@ struct fake_srq {
     struct fake_object object;
     struct ibv_srq srq;
     uint32_t max_sge;
-    uint32_t receives, max_receives; // posted; fakes take none of them away
+    uint32_t receives, max_receives; // posted; the fakes never consume one
     struct fake_object *pd;
 };
 
-// Laid out as rdma-core >= 45 has it, also where the headers end before wr_flush.
+// Laid out as in rdma-core >= 45, also with older headers, which end before wr_flush.
 struct fake_qp_ex {
     struct ibv_qp_ex ex;
 #ifndef FAKE_HEADERS_KNOW_FLUSH
@@ -96,12 +96,12 @@ struct fake_qp {
     struct fake_qp_ex qp; // its base is what the library sees
     bool extended;
     bool failed;                     // in the error state
-    uint32_t receives, max_receives; // posted; fakes take none of them away
-    struct ibv_qp_cap cap;           // what the queues really have
+    uint32_t receives, max_receives; // posted; the fakes never consume one
+    struct ibv_qp_cap cap;           // the actual sizes of the queues
     bool building;                   // between ibv_wr_start() and ibv_wr_complete()
-    int build_error;                 // of a request that was refused since ibv_wr_start()
+    int build_error;                 // error of a request refused since ibv_wr_start()
     unsigned built;                  // requests since ibv_wr_start()
-    struct fake_post *pending;       // those
+    struct fake_post *pending;       // these requests
     struct fake_object *pd, *srq;
     struct fake_cq *send_cq, *recv_cq;
 };
@@ -110,8 +110,8 @@ struct fake_qp {
 enum { FAKE_MAX_BUILT = 128 };
 
 extern struct fake_device fake_device_state;
-uint32_t fake_slots(uint32_t wanted); // what a queue of that size really has
-uint64_t fake_flush_caps(void);       // as reported
+uint32_t fake_slots(uint32_t wanted); // the actual size of a queue
+uint64_t fake_flush_caps(void);       // that the device reports
 
 // One lock for the state of all fakes, released at the end of the scope.
 int fake_lock(void);
@@ -120,18 +120,18 @@ void fake_unlock(const int *unused);
     __attribute__((cleanup(fake_unlock), unused)) const int fake_guard = fake_lock()
 bool fake_is_quiet(void);
 
-// Notes the call and asks for a fault; the caller fills in the arguments.
+// Records the call and applies a fault that is due; the caller fills in the arguments.
 struct fake_call *fake_enter(const char *name, const void *object);
 // The same for calls that cannot fail.
 struct fake_call *fake_note(const char *name, const void *object);
 void fake_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Reads every byte, so that memcheck sees the ones nobody wrote.
+// Reads every byte, so that memcheck reports uninitialized ones.
 void fake_touch(const void *bytes, size_t len);
 
 void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset);
-// Puts the outer structure on pages of its own. From fake_destroy() on they cannot be read.
+// Puts the outer structure on pages of its own, which fake_destroy() makes unreadable.
 void *fake_give_page(struct fake_object *object, size_t size);
-// The live object behind what the library handed over; NULL and a misuse when there is none.
+// The live object of a pointer that the library passed; NULL and a misuse when there is none.
 void *fake_find(enum fake_kind kind, const void *outer, const char *call);
 struct fake_object *fake_first(void); // of the live ones, newest first
 void fake_destroy(struct fake_object *object);
@@ -139,8 +139,8 @@ void fake_adopt(struct fake_object *parent);
 void fake_release(struct fake_object *parent, struct fake_object *child);
 // Notes that a fault refused the release of object; parents may be NULL.
 int fake_refuse(struct fake_object *object, int error, struct fake_object *parent);
-// 0, or EBUSY when children are alive. ours: the order of release is the library's business, so
-// a child that nobody tried to release is a misuse.
+// Returns EBUSY when children are alive, otherwise 0. ours: the library has to keep the order
+// of release, so a child that it did not try to release is a misuse.
 int fake_busy(struct fake_object *object, const char *call, bool ours);
 
 int fake_queue_open(struct fake_queue *queue);
@@ -149,20 +149,20 @@ void fake_queue_push(struct fake_queue *queue, void *what);
 void *fake_queue_take(struct fake_queue *queue); // the descriptor has been read already
 void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
                         void *with);
-int fake_queue_wait(const struct fake_queue *queue); // blocks as the descriptor says
+int fake_queue_wait(const struct fake_queue *queue); // blocks unless it has O_NONBLOCK
 
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
 int fake_qp_destroy(struct ibv_qp *qp, const char *call);
 void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags);
 struct fake_qp *fake_qp_of(struct ibv_qp *qp);
-// Adds to the inline data of a post, as far as it can show it.
+// Appends to the inline data of a post, as far as there is room.
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
 void fake_faults_reset(void);
 bool fake_fault_asked(const char *name, int *error);
-// Notes that the send queue took the request.
+// Records that the send queue accepted the request.
 void fake_take(struct fake_qp *qp, const struct fake_post *post);
 void fake_take_receive(const struct fake_receive *receive);
-// Carries it out if there is memory of a target.
+// Executes the request if a test made memory of a target.
 void fake_execute(struct fake_qp *qp, const struct fake_post *post);
 void fake_target_reset(void);
 void fake_alloc_reset(void);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-// An address of that number: 127.0.0.1 and up, every second one as IPv6.
 void fake_number_address(struct sockaddr_storage *addr, socklen_t *len, int number) {
     memset(addr, 0, sizeof(*addr));
     if (number >= FAKE_FIRST_ROUTE) {

@@ -39,7 +39,7 @@ void fake_queue_push(struct fake_queue *queue, void *what) {
     queue->end = &node->next;
 }
 
-static _Thread_local int let_in; // the signal that the next wait of this thread lets in
+static _Thread_local int let_in; // the signal that the next wait of this thread unblocks
 
 void fake_wait_lets_in(int signal) {
     let_in = signal;

@@ -19,7 +19,7 @@ struct fault {
     int error;
 };
 
-static struct fake_call *calls; // made once: sanitizers take long over fresh large blocks
+static struct fake_call *calls; // allocated once: sanitizers are slow with fresh large blocks
 static unsigned call_count;
 static struct fake_call overflow;
 static struct fake_post *posts;
@@ -93,8 +93,8 @@ bool fake_fault_asked(const char *name, int *error) {
 
 // A call that succeeds may leave any errno behind: libibverbs tries an ioctl() before the
 // write() that older kernels know (rdma-core 56, libibverbs/cmd_fallback.c), librdmacm opens
-// devices (librdmacm/cma.c, ucma_init_device()). The data path and what waits for events make
-// no such attempts.
+// devices (librdmacm/cma.c, ucma_init_device()). Calls of the data path, and those that wait
+// for events, leave errno alone.
 static void disturb_errno(const char *name) {
     static const char *const quiet[] = {
         "ibv_post_send",     "ibv_post_recv",    "ibv_post_srq_recv", "ibv_poll_cq",
@@ -105,7 +105,7 @@ static void disturb_errno(const char *name) {
     if (strncmp(name, "ibv_wr_", 7) == 0)
         return;
     if (strncmp(name, "ibv_", 4) == 0 || strncmp(name, "rdma_", 5) == 0)
-        errno = EXFULL; // no call fails with it
+        errno = EXFULL; // no call fails with this number
 }
 
 struct fake_call *fake_note(const char *name, const void *object) {
@@ -115,7 +115,7 @@ struct fake_call *fake_note(const char *name, const void *object) {
     struct fake_call *call = &overflow;
     if (calls && !fake_is_quiet()) {
         if (call_count == MAX_CALLS)
-            call_count = 0; // a soak: only the newest matter
+            call_count = 0; // a soak test: only the newest calls matter
         call = &calls[call_count++];
     }
     memset(call, 0, sizeof(*call));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// send.c -- requests to send, as lists; send_builders.c has those that are built.
+// send.c -- lists of send requests; send_builders.c has the requests of ibv_wr_*() builders.
 
 #include "internal.h"
 
@@ -12,7 +12,6 @@ struct fake_qp *fake_qp_of(struct ibv_qp *qp) {
     return (struct fake_qp *)((char *)qp - offsetof(struct fake_qp, qp));
 }
 
-// As much as a post can show.
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length) {
     const size_t room =
         to->inlined_bytes < sizeof(to->inlined) ? sizeof(to->inlined) - to->inlined_bytes : 0;
@@ -20,7 +19,7 @@ void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t lengt
     to->inlined_bytes += length;
 }
 
-// Nothing is read of what is too much: rxe looks at the lengths first.
+// Reads no data that is too long: rxe checks the lengths first.
 static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int num_sge) {
     size_t length = 0;
     to->num_sge = num_sge;
@@ -34,9 +33,9 @@ static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int n
     to->inlined_bytes = length;
 }
 
-// Reads what providers read, whatever the opcode is: libibverbs/cmd.c, ibv_cmd_post_send(), and
-// providers/rxe/rxe.c, convert_send_wr(), copy imm_data of each request; init_send_wqe() copies
-// wr.rdma.remote_addr of each one that is no atomic operation (rdma-core 56).
+// Reads the fields that providers read for every opcode: libibverbs/cmd.c, ibv_cmd_post_send(),
+// and providers/rxe/rxe.c, convert_send_wr(), copy imm_data of each request; init_send_wqe()
+// copies wr.rdma.remote_addr of all but atomic operations (rdma-core 56).
 static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
     memset(to, 0, sizeof(*to));
     fake_touch(&wr->wr_id, sizeof(wr->wr_id));
@@ -44,7 +43,7 @@ static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
     to->wr_id = wr->wr_id;
     to->opcode = (int)wr->opcode;
     to->flags = wr->send_flags;
-    if (wr->send_flags & IBV_SEND_INLINE) { // no key is looked at
+    if (wr->send_flags & IBV_SEND_INLINE) { // the lkey is not read
         copy_inlined(to, wr->sg_list, wr->num_sge);
     } else {
         fake_copy_elements(&to->elements, "ibv_post_send", wr->sg_list, wr->num_sge);
@@ -60,8 +59,8 @@ static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
 }
 
 // rdma-core 56, providers/rxe/rxe.c, validate_send_wr(): EINVAL for more elements, or more
-// inline data, than the queue was made for. mlx5 says ENOMEM for the data (set_data_inl_seg()
-// of providers/mlx5/qp.c), which is what it says of a full queue.
+// inline data, than the queue was made for. For too much data mlx5 returns ENOMEM, as for a
+// full queue (set_data_inl_seg() of providers/mlx5/qp.c).
 static int refusal(const struct fake_call *call, const struct fake_qp *qp,
                    const struct fake_post *post, bool is_first) {
     int error = 0;
@@ -72,10 +71,10 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
     return (uint32_t)post->num_sge > qp->cap.max_send_sge ? EINVAL : 0;
 }
 
-// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): requests are taken up to the first that
-// is refused, and bad is that one; the doorbell rings in any case, its error comes first, and
-// without a refusal bad stays NULL. siw_post_send() of providers/siw/siw.c does the same, but
-// for its doorbell that works: its 0 stands for the error of the refusal.
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): takes requests up to the first that it
+// refuses, which becomes bad, or NULL. It rings the doorbell in any case, whose error replaces
+// that of the refusal. siw_post_send() of providers/siw/siw.c does the same, but the 0 of a
+// doorbell that works replaces the error of the refusal, too.
 static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad) {
     const struct ibv_send_wr *first = wr;

@@ -20,7 +20,7 @@ static void wr_start(struct ibv_qp_ex *ex) {
     if (fake_is_quiet())
         return;
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
-    fake_lock(); // as a provider: held until ibv_wr_complete()
+    fake_lock(); // held until ibv_wr_complete(), as in a provider
     fake_note("ibv_wr_start", &ex->qp_base);
     if (!qp->pending)
         qp->pending = calloc(FAKE_MAX_BUILT, sizeof(*qp->pending));
@@ -31,8 +31,8 @@ static void wr_start(struct ibv_qp_ex *ex) {
     qp->built = 0;
 }
 
-// rdma-core 56, providers/rxe/rxe.c, wr_rdma_write() and its like: after a request that was
-// refused, nothing is taken any more.
+// rdma-core 56, providers/rxe/rxe.c, wr_rdma_write() and its like: after a refused request, no
+// later one is taken.
 static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcode) {
     static struct fake_post refused;
     struct fake_qp *qp = building(ex, call);
@@ -104,7 +104,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
     post->flush_level = level;
 }
 
-// The request that gets its memory; a refused one gets none.
+// The request that the memory belongs to; NULL after a refusal.
 static struct fake_post *newest(struct ibv_qp_ex *ex, const char *call) {
     struct fake_qp *qp = building(ex, call);
     fake_note(call, &ex->qp_base);
@@ -127,9 +127,9 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
         qp->build_error = ENOSPC; // wr_set_sge_list() of rxe
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), asks the flags whether there
-// is inline data, and wr_set_inline_data() of rxe (rdma-core 56) leaves them as they are. Too
-// much of it is ENOSPC there.
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), finds inline data by the
+// send flags, which wr_set_inline_data() of rxe (rdma-core 56) does not change. Too much of it
+// is ENOSPC there.
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length) {
     if (fake_is_quiet())
         return;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// target.c -- memory of a target: what was posted is executed over real bytes, and what nobody
-// flushed is lost when the power fails.
+// target.c -- memory of a target: posted requests are executed over real bytes, and bytes that
+// were not flushed are lost when the power fails.
 //
-// Memory keeps words of 8 aligned bytes whole, so a flush of one byte keeps its word. In which
-// order words become visible before a flush does not matter here: only a power failure looks.
+// Memory keeps aligned words of 8 bytes whole, so a flush of one byte keeps its word. The order
+// in which words become visible before a flush does not matter, because only a power failure
+// looks at them.
 
 #include "internal.h"
 
@@ -19,8 +20,8 @@ struct region {
     uint64_t addr, size;
     uint32_t rkey;
     size_t words;
-    uint64_t *now, *kept, *found; // by word: the newest, the persistent, after a power failure
-    size_t *settled;              // by word, of stores: those before this one are kept or older
+    uint64_t *now, *kept, *found; // words: newest, persistent, after a power failure
+    size_t *settled;              // for each word: older stores than this one cannot come back
 };
 
 // A word that was written and is not persistent.
@@ -122,8 +123,8 @@ static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, ui
         stores[store_count++] = (struct store){region, word, region->now[word], qp_num};
 }
 
-// Words of earlier writes of that queue pair become persistent; what was written before them by
-// anybody never comes back.
+// Makes words of earlier writes of that queue pair persistent. Older values of these words
+// cannot come back, whichever queue pair wrote them.
 static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
     if (len == 0) // rxe_flush_pmem_iova() writes nothing back
         return;
@@ -157,7 +158,7 @@ static bool is_within(uint64_t addr, uint64_t len, uint64_t first, uint64_t size
     return addr >= first && len <= size && addr - first <= size - len;
 }
 
-// rxe_mr.c, copy_data(): the elements one behind the other, each within its region.
+// rxe_mr.c, copy_data(): copies one element after the other, each within its region.
 static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bool is_read) {
     for (int i = 0; i < post->num_sge; i++) {
         const struct ibv_sge *sge = &post->elements.sges[i];
@@ -171,7 +172,7 @@ static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bo
     return true;
 }
 
-static bool is_carried(const struct fake_post *post) { // the bytes, by the request itself
+static bool is_carried(const struct fake_post *post) { // the request itself has the bytes
     return post->opcode == FAKE_WR_ATOMIC_WRITE ||
            (post->opcode != IBV_WR_RDMA_READ && post->flags & IBV_SEND_INLINE);
 }
@@ -197,13 +198,13 @@ static bool write_bytes(uint32_t qp_num, const struct fake_post *post, struct re
     return true;
 }
 
-// A read comes back behind the writes that its device did before: by the ordering rules of PCI
+// A read completes after the writes that its device did before: by the ordering rules of PCI
 // (Linux 7.3, Documentation/PCI/msi-howto.rst, has them for a read of the processor) it pushes
-// these to memory, which keeps them if the target has direct write. It names up to 8 bytes and
-// not the range that the program asked for. Taken here: from its first byte to the end of its
-// region. A real device pushes more, a program may rely on less, and a read at a wrong place
-// shows. Where the device flushes natively, a read pushes nothing: that is rxe, which stores
-// with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
+// these to memory, which keeps them if the target has direct write. A flush reads up to 8
+// bytes, not the whole range, so the fake persists from the first byte read to the end of the
+// region. A real device persists more, a program may rely on less, and a test notices a read at
+// a wrong place. On a device that flushes natively, a read persists nothing: that is rxe, which
+// stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
 static bool read_bytes(uint32_t qp_num, const struct fake_post *post, struct region *region) {
     const uint64_t behind = post->remote_addr - region->addr;
     if (!(fake_flush_caps() & FAKE_CAP_FLUSH_PERSISTENT))
@@ -212,9 +213,9 @@ static bool read_bytes(uint32_t qp_num, const struct fake_post *post, struct reg
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: process_flush() writes back the range, or
-// the whole region, for a persistent flush alone; check_rkey() looks at the key and the range,
-// unless no byte is read or written. rxe_mr.c, rxe_mr_do_atomic_write(), refuses what is not
-// aligned.
+// the whole region, only for a persistent flush; check_rkey() checks the key and the range,
+// unless no byte is read or written. rxe_mr.c, rxe_mr_do_atomic_write(), refuses an unaligned
+// address.
 static bool execute(uint32_t qp_num, const struct fake_post *post) {
     const uint64_t length = length_of(post);
     struct region *region = region_of(post->rkey);
@@ -242,8 +243,8 @@ static bool execute(uint32_t qp_num, const struct fake_post *post) {
     }
 }
 
-// An operation that fails ends its queue pair: rxe_resp.c, do_class_ac_error() and rxe_comp.c,
-// rxe_completer().
+// A failed operation moves its queue pair to the error state: rxe_resp.c, do_class_ac_error()
+// and rxe_comp.c, rxe_completer().
 void fake_execute(struct fake_qp *qp, const struct fake_post *post) {
     if (!regions || qp->failed || may_execute == 0)
         return;

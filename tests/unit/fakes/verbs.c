@@ -19,7 +19,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context) {
     const int before = errno;
     struct fake_call *call = fake_enter("ibv_alloc_pd", context);
     if (call->failed) {
-        errno = call->error ? call->error : before; // who gives no reason leaves it alone
+        errno = call->error ? call->error : before; // 0: the provider leaves errno alone
         return NULL;
     }
     struct {
@@ -61,7 +61,7 @@ static int access_error(unsigned access) {
     if (device->dax && !(access & IBV_ACCESS_ON_DEMAND))
         return EOPNOTSUPP;
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, rxe_mr_fill_pages_from_sgt(): every page
-    // has to be persistent memory; on-demand paging does not ask.
+    // has to be persistent memory; on-demand paging does not check it.
     if ((access & FLUSH_PERSISTENT) && !(access & IBV_ACCESS_ON_DEMAND) && !device->pmem)
         return EINVAL;
     return 0;
@@ -104,8 +104,8 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
     return reg_mr(pd, addr, length, access);
 }
 
-// rdma-core 56, libibverbs/verbs.c, ibv_dereg_mr(): returns what the provider returns, and the
-// region is gone only after 0.
+// rdma-core 56, libibverbs/verbs.c, ibv_dereg_mr(): returns the provider's result, and releases
+// the region only if that is 0.
 int ibv_dereg_mr(struct ibv_mr *mr) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_dereg_mr", mr);
@@ -151,7 +151,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
         errno = call->failed ? call->error : EINVAL;
         return NULL;
     }
-    // rxe_srq_from_init(): what the queue really has
+    // rxe_srq_from_init(): the actual size of the queue
     attr->attr.max_wr = fake_slots(attr->attr.max_wr);
     struct fake_srq *made =
         fake_create(FAKE_SRQ, sizeof(*made), offsetof(struct fake_srq, srq));
@@ -190,7 +190,7 @@ static bool beyond_device(const struct ibv_qp_cap *cap, bool has_srq) {
            (!has_srq && (cap->max_recv_wr > max_wr || cap->max_recv_sge > max_sge));
 }
 
-// What rdma_create_qp_ex() does in the end; NULL and errno on a refusal.
+// The last step of rdma_create_qp_ex(); NULL and errno on a refusal.
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context) {
     static uint32_t number = 0x400;
     const bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -204,15 +204,15 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
         beyond_device(&attr->cap, attr->srq))
         return NULL;
     // rdma-core 56, providers/rxe/rxe.c, check_qp_init_attr(); libibverbs/verbs.c,
-    // ibv_create_qp_ex() of a provider that knows none.
+    // ibv_create_qp_ex() of a provider without extended queue pairs.
     if (extended && (fake_device()->plain_qp || attr->send_ops_flags & IBV_QP_EX_WITH_TSO)) {
         errno = EOPNOTSUPP;
         return NULL;
     }
     struct fake_qp *qp = fake_create(FAKE_QP, sizeof(*qp), offsetof(struct fake_qp, qp));
     struct ibv_qp *base = &qp->qp.ex.qp_base;
-    // rxe_qp_init_req() and rxe_qp_init_resp(): what the queues really have. An element has 16
-    // bytes, which hold inline data as well.
+    // rxe_qp_init_req() and rxe_qp_init_resp(): the actual sizes of the queues. An element has
+    // 16 bytes, which hold inline data as well.
     attr->cap.max_send_wr = fake_slots(attr->cap.max_send_wr);
     if (!attr->srq)
         attr->cap.max_recv_wr = fake_slots(attr->cap.max_recv_wr);
@@ -243,8 +243,8 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     return base;
 }
 
-// rdma-core 56, libibverbs/cmd.c, ibv_cmd_query_qp(): returns an error number, and tells the
-// sizes in both structures.
+// rdma-core 56, libibverbs/cmd.c, ibv_cmd_query_qp(): returns an error number, and writes the
+// sizes to both structures.
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
                  struct ibv_qp_init_attr *init) {
     FAKE_LOCKED;
@@ -259,7 +259,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
     return 0;
 }
 
-// rdma-core 56, librdmacm/cma.c, rdma_destroy_qp(): whatever ibv_destroy_qp() returns is lost.
+// rdma-core 56, librdmacm/cma.c, rdma_destroy_qp(): ignores the result of ibv_destroy_qp().
 int fake_qp_destroy(struct ibv_qp *qp, const char *call) {
     struct fake_qp *found = fake_find(FAKE_QP, qp, call);
     if (!found)
@@ -286,8 +286,8 @@ struct ibv_qp *fake_qp(uint32_t qp_num) {
 }
 
 // rdma-core 56, libibverbs/verbs.c, ibv_qp_to_qp_ex(): NULL unless the queue pair was created
-// with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS. It reads a mark that stands behind the ibv_qp_ex; the
-// queue pair of a provider without extended ones ends before (providers/siw/siw.h, siw_qp).
+// with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS. It reads a mark behind the ibv_qp_ex, beyond the end of
+// the queue pair of a provider without extended ones (providers/siw/siw.h, siw_qp).
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
     FAKE_LOCKED;
     if (fake_device()->plain_qp)

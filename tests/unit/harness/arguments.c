@@ -55,7 +55,7 @@ static const char *without_const(const char *type) {
     return strncmp(type, "const ", 6) == 0 ? type + 6 : type;
 }
 
-// An object of the world; 0 when the type is none of its handles.
+// The object of the world that has this type; 0 when there is none.
 static uintptr_t handle(const char *type, const struct world *w) {
     const struct {
         const char *type;

@@ -8,21 +8,21 @@
 
 #include "world.h"
 
-enum { MOST = 8, OPS = 6 }; // there is room for, and are in most tests
+enum { MOST = 8, OPS = 6 }; // the room of the batch, and the operations of most tests
 
 // A connection and a batch with room for MOST operations.
 void batch_begin(struct world *w);
 
-// The operation with that context.
+// A write with that context.
 struct rpma_work batch_write(const struct world *w, unsigned number);
 
 // Adds operations with the contexts from first on; the device gets them in that order.
 void batch_add(struct world *w, unsigned first, unsigned count);
 
-// The device took those contexts, from one record on, and nothing after them.
+// Expects the operations with these contexts in the record from index from on, and none after.
 void batch_expect_taken(const struct world *w, unsigned from, unsigned first, unsigned count);
 
-// Posts what is pending, which must be those.
+// Posts the pending operations, which must be these.
 void batch_post_all(struct world *w, unsigned first, unsigned count);
 
 #endif // BATCHES_H

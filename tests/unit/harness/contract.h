@@ -17,10 +17,10 @@ struct contract_row {
     const char *decision;
 };
 
-// All rows, in the order of the file; read on first use. Ends the program when it cannot be.
+// All rows, in the order of the file; read on first use. Ends the program if it cannot be read.
 const struct contract_row *contract_rows(size_t *count);
 // The only row of that function and code whose condition contains part; otherwise NULL, and
-// *why tells what to do.
+// *why says what to do.
 const struct contract_row *contract_find(const char *function, int code, const char *part,
                                          const char **why);
 // Whether the function may return that code.
@@ -31,7 +31,7 @@ const char *contract_code_name(int code);
 // Notes that the row happened, by that cause and errno (0: none). The check that runs after all
 // tests reads the notes.
 void contract_exercised(const struct contract_row *row, const char *cause, int error);
-// Opens and closes the file of the notes of this executable; an open end tells of a crash.
+// Opens and closes the file of the notes of this executable; after a crash it has no end mark.
 void contract_open_notes(const char *name);
 void contract_close_notes(void);
 

@@ -6,9 +6,9 @@
 #ifndef INTERRUPT_H
 #define INTERRUPT_H 1
 
-// A signal, without SA_RESTART, interrupts the next call of this thread that waits for an
-// event; after that another thread calls then (if any). No time is involved: the signal is
-// pending already and the wait lets it in.
+// Makes a signal without SA_RESTART interrupt the next call of this thread that waits for an
+// event; after that another thread calls then (if any). No timing is involved: the signal is
+// already pending, and the wait unblocks it.
 void interrupt_wait(void (*then)(void));
 // Waits until both have happened, restores the signal's action, and fails the test when no wait
 // met the signal.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lists.h -- what takes local memory in pieces, as one table: the kinds of rpma_post(), and the
-// queues that take receives; and a world for them with several regions
+// lists.h -- all that takes local memory in pieces, as one table: the kinds of rpma_post(), and
+// the queues that take receives; with a world of several regions for them
 
 #ifndef LISTS_H
 #define LISTS_H 1
@@ -14,10 +14,10 @@ enum { LIST_MOST = 5, LIST_IMM = 0x12345678 };
 
 struct list_function {
     enum rpma_work_type kind; // of rpma_post(); 0: receives
-    // Of receives: through its world's connection, request or shared receive queue.
+    // Posts receives to the connection, request or shared receive queue of its world.
     int (*receive)(const struct rpma_receive *receives, uint32_t count, uint32_t *posted);
     const char *name, *call, *cause;
-    const char *element; // what its array is called
+    const char *element; // the name of its array in log lines
     int opcode;          // of a send
     bool remote, imm, srq;
 };
@@ -29,13 +29,13 @@ extern const unsigned char *const list_memories[3];
 void list_world_new(bool with_srq, uint32_t max_sge);
 void list_world_drop(void);
 
-// Calls what for each function, in a world of its own.
+// Calls what() for each function, each time in a new world.
 void list_for_each(void (*what)(const struct list_function *f));
 // The same for the three functions of receives.
 void list_for_each_receive(void (*what)(const struct list_function *f));
 
-// One operation or receive with the pieces, with LIST_CONTEXT and, if it is an operation, with
-// RPMA_F_COMPLETION_ALWAYS; a remote region is accessed from offset 8 on.
+// Posts one operation or receive of these pieces with LIST_CONTEXT. An operation has
+// RPMA_F_COMPLETION_ALWAYS and accesses a remote region from offset 8 on.
 int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge);
 // The same with a single piece as local.
 int list_run_local(const struct list_function *f, struct rpma_sge piece);

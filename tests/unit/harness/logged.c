@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// logged.c -- a log function that remembers.
+// logged.c -- a log function that stores the lines.
 
 #include "logged.h"
 

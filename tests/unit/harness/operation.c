@@ -122,7 +122,7 @@ struct fake_post operation_posted(unsigned nth) {
     return copy;
 }
 
-// The pieces that have bytes.
+// Takes only the pieces that have bytes.
 static void take_pieces(struct fake_post *post, const struct rpma_work *o) {
     forget_elements(post);
     for (const struct rpma_sge *piece = o->sgl; piece < o->sgl + o->nsge; piece++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// operation.h -- operations of every kind, and the ways to post one: what a way hands to the
-// device is held against what the plain function does with the same arguments
+// operation.h -- operations of every kind, and the ways to post one; each way must hand the
+// device the same request as the plain function with the same arguments
 
 #ifndef OPERATION_H
 #define OPERATION_H 1
@@ -15,14 +15,14 @@ enum { OPERATION_LAST = RPMA_WORK_SEND_WITH_IMM, OPERATION_MOST_SGES = 8 };
     (enum rpma_work_type kind = RPMA_WORK_READ; (int)(kind) <= OPERATION_LAST; \
      (kind) = (enum rpma_work_type)((int)(kind) + 1))
 
-// An operation of that kind on the regions of the world, valid, of one piece; the members that
-// it does not read are wrong.
+// A valid operation of that kind, of one piece, on the regions of the world. Members that the
+// kind does not read have wrong values.
 struct rpma_work operation_of(const struct world *w, enum rpma_work_type kind);
-// The same of number pieces, of which the third one is empty.
+// The same with number pieces, of which the third one is empty.
 struct rpma_work operation_of_pieces(const struct world *w, enum rpma_work_type kind,
                                      uint32_t number);
 
-// "rpma_read" and so on, and what that function does; for operations without a list.
+// The name and a call of the plain function, as "rpma_read"; for operations without a list.
 const char *operation_plain_name(enum rpma_work_type kind);
 int operation_plain(const struct rpma_work *o, struct rpma_conn *conn);
 
@@ -37,19 +37,19 @@ enum operation_way {
 extern const struct operation_names {
     const char *function, *element;
 } operation_names[OPERATION_WAYS];
-// Hands it over, and posts it with the others; batches are w->h.batch, which must have room for
-// three. The code of the function that refused it, or of the post.
+// Posts the operation that way, together with the others; batches are w->h.batch, which must
+// have room for three. Returns the code of the function that refused it, or of the post.
 int operation_by(enum operation_way way, const struct rpma_work *o, struct world *w);
-// The request that it became then.
+// The request that the device got for it.
 struct fake_post operation_got(enum operation_way way);
 
-// The nth request as it is compared: where inline data came from does not matter, it was
-// copied; and an element of 0 bytes is none.
+// The nth request in a form for comparison: without the address of inline data, which was
+// copied, and without an element of 0 bytes.
 struct fake_post operation_posted(unsigned nth);
-// What the plain function hands to the device; of a list, with its pieces instead. Fails the
-// test when there is nothing.
+// The request that the plain function hands to the device; for a list, with the elements of the
+// list. Fails the test when there is none.
 struct fake_post operation_expected(const struct rpma_work *o, const struct world *w);
-// Both are the same.
+// Fails the test unless both are equal.
 void operation_compare(const struct fake_post *got, const struct fake_post *expected,
                        const char *what);
 

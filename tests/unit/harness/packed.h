@@ -23,7 +23,7 @@ struct packed_region {
     uint8_t usage, natively;
 };
 
-// What the two sides tell each other; more: bytes of a later release at the end of each part.
+// The content of packed private data; more: bytes that a later release adds to each part.
 struct packed {
     unsigned regions;
     struct packed_region region[PACKED_MOST_REGIONS];
@@ -38,8 +38,8 @@ size_t packed_form(const struct packed *c, unsigned char *out);
 // Content with regions, and addresses, sizes, keys and usages that all differ.
 struct packed packed_made_up(unsigned regions, int direct_write, unsigned served, unsigned len,
                              unsigned more);
-// The bytes alone in a block of their size, so that sanitizers see a step beyond it; it is
-// given back by test_free().
+// Copies the bytes to a block of exactly their size, so that sanitizers see an access beyond
+// it; test_free() frees it.
 struct rpma_conn_private_data packed_exactly(const unsigned char *bytes, size_t size);
 
 #endif // PACKED_H

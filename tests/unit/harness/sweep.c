@@ -10,10 +10,10 @@
 
 enum { MORE_THAN_ANY_SCENARIO = 500 };
 
-// Where the code looks at errno: retries, "nothing to read", out of memory, not supported.
+// The values of errno that the library distinguishes: retry, "nothing to read" and so on.
 static const int errors[] = {EIO, ENOMEM, EAGAIN, EINVAL, EOPNOTSUPP, EINTR, ENODATA};
 
-// SWEEP_ONE_ERROR leaves all but the first out, for tools that slow each run down.
+// SWEEP_ONE_ERROR leaves only the first, for tools that slow each run down.
 static size_t errors_to_try(void) {
     return getenv("SWEEP_ONE_ERROR") ? 1 : LENGTH(errors);
 }
@@ -30,7 +30,7 @@ void sweep_begin(struct sweep *s, const struct world *w) {
     s->before = w->h;
 }
 
-// A failed call consumes nothing and writes nothing, but for those that say so.
+// A failed call consumes and writes no handle, except for the functions below.
 static void check_handles(struct sweep *s, const struct world *w, const char *function) {
     struct handles expected = s->before;
     if (strcmp(function, "rpma_conn_req_connect") == 0 ||
@@ -38,7 +38,7 @@ static void check_handles(struct sweep *s, const struct world *w, const char *fu
         expected.req = NULL;
     if (strcmp(function, "rpma_conn_delete") == 0)
         expected.conn = NULL;
-    // These keep what is refused first, and forget it when only what comes next is refused.
+    // These keep the handle when the first release is refused, and clear it on a later one.
     if (strcmp(function, "rpma_srq_delete") == 0 && fake_count("ibv_destroy_cq") > 0)
         expected.srq = NULL;
     if (strcmp(function, "rpma_cq_delete") == 0 && fake_count("ibv_destroy_comp_channel") > 0)
@@ -100,7 +100,7 @@ static bool run_once(struct sweep *s, scenario *run, const void *argument,
         fail_msg("%s", describe(s, "failed without a fault"));
     s->cleaning = true;
     fake_faults_off();
-    world_drop(&w); // what the provider refused to release is still there, and goes now
+    world_drop(&w); // releases the objects whose release was refused before
 
     unit_nothing_left(describe(s, "afterwards"));
     fake_reset();

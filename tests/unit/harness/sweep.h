@@ -19,12 +19,13 @@ struct sweep {
     struct handles before;
 };
 
-// A life of objects: makes STEPs and returns false at the first that fails. What it leaves in
-// the world is dropped by the sweep.
+// A life of objects: makes STEPs and returns false at the first that fails. The sweep drops the
+// objects that are left in the world.
 typedef bool scenario(struct world *w, const void *argument);
 
-// Runs all of it: every errno (one, if the environment has SWEEP_ONE_ERROR), with and without
-// later calls failing. prepare, if any, sets up the fake device before each run.
+// Runs the scenario with every failure: each errno (one, if the environment has
+// SWEEP_ONE_ERROR), with and without later calls failing. prepare, if any, sets up the fake
+// device before each run.
 void sweep(const char *name, scenario *run, const void *argument, void (*prepare)(void));
 
 // For STEP().

@@ -48,7 +48,7 @@ void target_end(void) {
         world_drop(&target_worlds[c]);
 }
 
-// Steps in a row on one connection; count of them.
+// The number of first steps that use the same connection.
 static size_t in_a_row(const struct step *steps, size_t count) {
     size_t row = 1;
     while (row < count && row < TARGET_MOST_STEPS && steps[row].conn == steps[0].conn)

@@ -3,7 +3,7 @@
 
 // target.h -- a target whose power may fail, and two connections to it
 //
-// What it still has then are statements about data: bytes that were flushed, in the range, the
+// The tests state which bytes it still has then: those that were flushed, in the range, in the
 // order and on the connection of the flush.
 
 #ifndef TARGET_H
@@ -27,7 +27,7 @@ extern unsigned char target_expected[TARGET_REGIONS][TARGET_SIZE];
 
 void target_begin(bool native);
 void target_end(void);
-// Zeros everywhere, also in what is expected.
+// Clears the memory and the expected bytes.
 void target_erase(void);
 struct rpma_mr_remote *target_remote(uint64_t addr, uint32_t rkey);
 
@@ -37,7 +37,7 @@ struct step {
 };
 enum { TARGET_MOST_STEPS = 8 };
 enum target_way { TARGET_ONE_BY_ONE, TARGET_IN_AN_ARRAY, TARGET_BATCHED, TARGET_WAYS };
-// Posts each step by itself, or those in a row on one connection as an array or a batch.
+// Posts each step by itself, or successive ones on one connection as an array or a batch.
 void target_run(const struct step *steps, size_t count, enum target_way way);
 
 struct rpma_work target_write(unsigned conn, int region, size_t offset, size_t len);

@@ -130,7 +130,7 @@ static void check_outputs(const char *text, const char *file, int line) {
     watched_count = 0;
 }
 
-// Nothing to read is no error, and what is not understood may still be harmless.
+// "Nothing to read" is no error, and an unknown event or completion may be harmless.
 static enum rpma_log_level level_of(int code) {
     if (code == RPMA_E_NO_EVENT || code == RPMA_E_NO_COMPLETION ||
         code == RPMA_E_SHARED_CHANNEL || code == RPMA_E_NOT_SHARED_CHNL || code == RPMA_E_AGAIN)
@@ -138,7 +138,7 @@ static enum rpma_log_level level_of(int code) {
     return code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_LEVEL_ERROR;
 }
 
-// Whether the line ends a sentence like "text of an error number (number)".
+// Whether the message contains something like "text of an error number (number)".
 static bool tells_error(const char *message) {
     for (const char *open = message; (open = strchr(open, '(')); open++) {
         const char *text = strerror(atoi(open + 1));
@@ -149,7 +149,7 @@ static bool tells_error(const char *message) {
     return false;
 }
 
-// Lines but those of keys, which are for debugging only and may follow a refused request.
+// Counts lines, but not those of keys, which are only for debugging and may follow a refusal.
 static unsigned count_lines(enum rpma_log_level level) {
     static const char keys[] = "rkey=0x";
     unsigned lines = 0;
@@ -158,12 +158,12 @@ static unsigned count_lines(enum rpma_log_level level) {
     return lines;
 }
 
-// One line that names the function and the cause.
+// Expects one line that names the function and the cause.
 static void check_log(const char *function, const struct expected_error *expected,
                       const char *file, int line) {
     const enum rpma_log_level level =
         expected->level ? expected->level : level_of(expected->code);
-    // A provider call stands in the line with its parameters: "call(…) failed: text (number)".
+    // The line has a provider call with its parameters: "call(…) failed: text (number)".
     char call[128] = "", wanted[256];
     if (expected->error) {
         snprintf(call, sizeof(call), "%s%.*s(", expected->before ? expected->before : "",

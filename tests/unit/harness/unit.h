@@ -2,12 +2,12 @@
 // Copyright 2026, the librpma developers
 
 // unit.h -- what every unit test starts from: CMocka, the public header, the fakes, and the few
-// questions that all tests ask.
+// checks that all tests make.
 
 #ifndef UNIT_H
 #define UNIT_H 1
 
-// CMocka wants the others before it.
+// CMocka needs these headers before its own.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,12 +30,12 @@
 
 // ---- running -------------------------------------------------------------------------------
 
-// A test between a fresh world and the proof that nothing is left of it.
+// A test that starts with fresh fakes and ends with a check that nothing is left.
 #define TEST(function) cmocka_unit_test_setup_teardown(function, unit_setup, unit_teardown)
 int unit_setup(void **state);
 int unit_teardown(void **state);
 
-// The body of main(): name is the executable's, the record of exercised rows is called so.
+// The body of main(); name is that of the executable and of its notes of exercised rows.
 #define UNIT_RUN(name, tests) unit_run(name, tests, LENGTH(tests))
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t count);
 
@@ -48,8 +48,8 @@ void unit_nothing_left(const char *where);
 // The call returns 0, logs no failure and does not clear errno.
 #define MUST(call) unit_must((unit_begin(), (call)), #call, __FILE__, __LINE__)
 void unit_must(int ret, const char *text, const char *file, int line);
-// The original clears errno, which is a decision of its own (E12): tests that run on it too
-// leave errno out of what they expect of success.
+// For tests that also run over the original, which clears errno on success (decision E12):
+// MUST() then ignores errno.
 extern bool unit_leaves_errno_out;
 
 // The provider calls since the last MUST() or EXPECT_ERROR() began.
@@ -67,22 +67,23 @@ struct expected_error {
     int error; // errno of the provider, and then the caller's: "cause failed: text (number)" is
                // logged; 0: none
     const char *calls;         // provider calls made, separated by blanks; NULL: none
-    const char *logs;          // text in the log line: beside the number, or not the cause
-    const char *before;        // with what the log line begins, before a provider call
-    bool any_calls;            // the provider calls are of no interest here
-    enum rpma_log_level level; // of the log line, where it is not that of the code; 0: it is
+    const char *logs;          // text in the log line, also instead of the cause
+    const char *before;        // the text with which the log line begins
+    bool any_calls;            // the provider calls are not checked
+    enum rpma_log_level level; // of the log line; 0: the level that belongs to the code
     int own_error;             // errno, and the number logged, where no provider call failed
 };
 
-// The call fails as said: this code, watched outputs untouched, these provider calls, one log
-// line that names the function and the cause. Notes the row as exercised.
+// Expects that the call fails as described: this code, unchanged watched outputs, these
+// provider calls, one log line that names the function and the cause. Notes the row as
+// exercised.
 #define EXPECT_ERROR(call, ...)                                                             \
     unit_expect_error((unit_begin(), (call)), #call, &(struct expected_error){__VA_ARGS__}, \
                       __FILE__, __LINE__)
 void unit_expect_error(int ret, const char *text, const struct expected_error *expected,
                        const char *file, int line);
 
-// Remembers the bytes: the next EXPECT_ERROR() wants them unchanged.
+// Remembers the bytes: the next EXPECT_ERROR() expects them unchanged.
 #define WATCH(output) unit_watch(&(output), sizeof(output), #output)
 void unit_watch(const void *output, size_t size, const char *name);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// world.c -- builds and takes down what tests stand on.
+// world.c -- makes and releases the objects that tests need.
 
 #include "world.h"
 
@@ -49,8 +49,8 @@ bool world_peer(struct world *w) {
            STEP(w, rpma_peer_cfg_set_direct_write_to_pmem(w->h.pcfg, true));
 }
 
-// The tests of decisions run over older releases, to which a function of this one must not be
-// linked: found by name where a test asks for it.
+// The tests of decisions also run over older releases, so they must not link to newer
+// functions: these are looked up by name when a test uses them.
 static bool set_number(struct world *w, const char *setter, void *cfg, uint32_t value) {
     int (*set)(void *, uint32_t);
     if (value == 0)

@@ -18,7 +18,7 @@
 #define WORLD_REMOTE_SIZE 64u
 #define WORLD_REMOTE_RKEY 77u
 
-// What the library under test does natively on a device that can.
+// The operations that the library under test does natively on a device that has them.
 #ifdef TEST_NATIVE_FLUSH
 enum { BUILD_FLUSHES = true };
 #else
@@ -30,7 +30,7 @@ enum { BUILD_WRITES_ATOMICALLY = true };
 enum { BUILD_WRITES_ATOMICALLY = false };
 #endif
 
-// The byte of a peer configuration with direct write to PMem.
+// Bytes of peer configurations with direct write to PMem.
 enum { SILENT = 0x01, SERVES = 0xa1, SERVES_FLUSH = 0x02, SERVES_ATOMIC_WRITE = 0x04 };
 
 struct handles {
@@ -79,7 +79,7 @@ struct shape {
     uint32_t max_sge; // of the connection and of the shared receive queue; 0: the default
 };
 
-// A step: true when it succeeded. In a plain test everything else fails the test.
+// A step: true when it succeeded. In a plain test a failed step fails the test.
 #define STEP(w, call) (world_begin(w), world_step(w, (call), #call, __FILE__, __LINE__))
 void world_begin(struct world *w);
 bool world_step(struct world *w, int ret, const char *text, const char *file, int line);
@@ -92,7 +92,7 @@ bool world_request(struct world *w, const struct shape *shape); // up to h.req
 bool world_ask(struct world *w, const struct shape *shape);     // from h.cfg to h.req
 bool world_connect(struct world *w, const struct shape *shape); // from h.req to h.conn, up
 bool world_conn(struct world *w, const struct shape *shape);    // all of it
-// Applies what the other side states: h.pcfg becomes that of a descriptor with this byte.
+// Applies a statement of the other side: makes h.pcfg from a descriptor with this byte.
 bool world_apply(struct world *w, uint8_t statement);
 // Deletes whatever there is, in the right order; false when a step failed.
 bool world_drop(struct world *w);
@@ -107,7 +107,7 @@ int world_cq_fd(struct rpma_cq *cq);
 struct ibv_qp *world_qp(const struct world *w);
 
 void world_nonblocking(int fd);
-// 21 bytes of a region's descriptor.
+// Writes the 21 bytes of a region's descriptor.
 void world_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
                       uint8_t usage);
 
