@@ -14,7 +14,7 @@
 enum { MAX_CASES = 900, MAX_SETS = 4 };
 
 static const unsigned char desc_without_usage[21];
-// An address of 1, and the largest size.
+// A descriptor with address 1 and the largest size.
 static const unsigned char desc_that_wraps[21] = {
     1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 1};
 
@@ -31,7 +31,7 @@ static const struct way {
     } set[MAX_SETS];
     const char *logs; // NULL: the name of the first parameter
     bool full;        // the batch has no room
-    bool received;    // another machine sent it, and it is no failure of this one
+    bool received;    // the value came from another machine, so the line has level INFO
 } ways[] = {
     {NULL, "flags == 0", {{"flags", 0}}, NULL},
     {NULL, "size == 0", {{"size", 0}}, NULL},
@@ -137,7 +137,7 @@ static const struct way {
     {NULL, "the batch is full", {{0}}, "the batch is full: it has room for 1 operations", true},
 };
 
-// Its bad arguments use the request up: conn_req.c has them.
+// A bad argument makes it delete the request: connect.c tests it.
 static const char *const left_out[] = {"rpma_conn_req_connect"};
 
 static struct bad {
@@ -181,7 +181,7 @@ static void is_refused(void **state) {
         .level = b->way.received ? RPMA_LOG_LEVEL_INFO : 0,
     };
     unit_expect_error(ret, b->row->function, &expected, __FILE__, __LINE__);
-    STEP(&w, rpma_batch_post(w.h.batch, NULL)); // holds what it held before
+    STEP(&w, rpma_batch_post(w.h.batch, NULL)); // the batch is unchanged
     assert_int_equal(fake_posted_count(), b->way.full);
     world_drop(&w);
 }
@@ -218,7 +218,7 @@ static void add_term(const struct contract_row *row, const char *term) {
             add_case(row, term, &ways[i]);
 }
 
-// Splits at "||" outside of brackets; what follows a semicolon is a remark.
+// Splits at "||" outside of brackets; the text after a semicolon is a remark.
 static void add_row(const struct contract_row *row) {
     char text[512], *start = text;
     int depth = 0;

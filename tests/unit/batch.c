@@ -38,8 +38,8 @@ static void nothing_is_posted_of_an_empty_batch(void **state) {
     world_drop(&w);
 }
 
-// What an operation points to is the region, not its bytes; the 8 of an atomic write are
-// copied.
+// An operation refers to a region, whose bytes are read at each post; the 8 bytes of an atomic
+// write are copied.
 static void batch_is_posted_a_thousand_times(void **state) {
     (void)state;
     batch_begin(&w);
@@ -112,7 +112,7 @@ static void batch_needs_memory(void **state) {
     batch_begin(&w);
     MUST(rpma_batch_delete(&w.h.batch));
     EXPECT_CALLS("");
-    for (unsigned i = 0; i < 2; i++) { // the operations, and what keeps them
+    for (unsigned i = 0; i < 2; i++) { // the two allocations
         fake_fail("malloc", 1 + i, ENOMEM);
         WATCH(w.h);
         EXPECT_ERROR(rpma_batch_new(w.h.conn, MOST, &w.h.batch), RPMA_E_NOMEM,
@@ -123,7 +123,7 @@ static void batch_needs_memory(void **state) {
     world_drop(&w);
 }
 
-// All memory is taken at the beginning, and all is given back.
+// A batch allocates all its memory when it is made, and frees all of it.
 static void memory_is_taken_once(void **state) {
     (void)state;
     batch_begin(&w);
@@ -138,7 +138,7 @@ static void memory_is_taken_once(void **state) {
     world_drop(&w);
 }
 
-// Between posts, while operations are on their way, and when the connection is gone.
+// Between posts, with operations outstanding, and after the connection is gone.
 static void batch_is_deleted_at_any_time(void **state) {
     (void)state;
     for (int stage = 0; stage < 4; stage++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch_path.c -- batches for devices that flush and write atomically by themselves: which of
-// the two ways a list is posted, and how it follows what the other side states
+// batch_path.c -- batches on devices with native flush and atomic write: which of the two ways
+// a list is posted, and how that follows the statement of the other side
 
 #include "operation.h"
 
@@ -33,7 +33,7 @@ static void expect_way(const char *calls, uint32_t count) {
     assert_int_equal(fake_posted_count(), count);
 }
 
-// Only what is in the list decides, and a reset makes a batch an ordinary one again.
+// Only the operations in the list decide, and a reset makes a batch ordinary again.
 static void ordinary_lists_go_the_ordinary_way(void **state) {
     (void)state;
     new_batch(true, true);
@@ -50,7 +50,7 @@ static void ordinary_lists_go_the_ordinary_way(void **state) {
     world_drop(&w);
 }
 
-// Of a flush that the other side did not allow, nothing stays, not even the way of posting.
+// A flush that the other side does not allow leaves the batch and its way of posting alone.
 static void refused_flush_leaves_an_ordinary_list(void **state) {
     (void)state;
     new_batch(true, true);
@@ -67,8 +67,8 @@ static void refused_flush_leaves_an_ordinary_list(void **state) {
     world_drop(&w);
 }
 
-// The device knows the bounds better than the descriptor: a native flush leaves them to it. A
-// batch follows when it has to flush by reading.
+// A native flush leaves the bounds to the device, which knows them better than the descriptor.
+// A batch checks them when it has to flush by reading.
 static void native_flush_leaves_bounds_to_the_device(void **state) {
     (void)state;
     new_batch(true, false);
@@ -91,9 +91,9 @@ static void native_flush_leaves_bounds_to_the_device(void **state) {
     world_drop(&w);
 }
 
-// ---- what the other side states ------------------------------------------------------------
+// ---- the statement of the other side -------------------------------------------------------
 
-// At the next post, wherever the flush and the atomic write stand, and however often.
+// The next post follows each statement, at whatever places the two operations are.
 static void batch_follows_the_statement(void **state) {
     (void)state;
     static const uint8_t statements[] = {
@@ -184,8 +184,8 @@ static void allow(bool persistent) {
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
 }
 
-// The line names the first one; nothing goes, also of what is left of a list, until flushes are
-// allowed again or the batch has none any more.
+// The line names the first forbidden flush. Nothing is posted, not even the rest of a list,
+// until flushes are allowed again or the batch has none any more.
 static void forbidden_flush_keeps_the_list_back(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {

@@ -10,7 +10,7 @@
 
 static struct world w;
 
-// The nth of the pending operations is refused.
+// Makes the device refuse the nth pending operation.
 static void refuse(unsigned nth, int error) {
     if (nth == 1)
         fake_fail("ibv_post_send", 1, error);
@@ -18,8 +18,8 @@ static void refuse(unsigned nth, int error) {
         fake_fail("send request", nth - 1, error);
 }
 
-// There is no room for it, and the device took the ones before it; number counts from 1 in the
-// whole batch.
+// Expects that the queue is full at the nth pending operation, after the device took those
+// before it; number is the position of that operation in the whole batch, from 1.
 static void expect_refusal(unsigned nth, unsigned number) {
     char before[64];
     uint32_t posted = UINT32_MAX;
@@ -43,8 +43,8 @@ static void refused_once(unsigned nth) {
 
 // ---- what is left ----------------------------------------------------------------------
 
-// Twice in each list, at every two places; providers that name no request when all goes well
-// are like the others.
+// Each list is refused twice, at every pair of places, also by a provider that leaves bad_wr
+// alone on success.
 static void posting_goes_on_with_what_was_refused(void **state) {
     (void)state;
     for (int keeps_bad_wr = 0; keeps_bad_wr < 2; keeps_bad_wr++)
@@ -140,8 +140,8 @@ static void reasons_are_told_as_far_as_the_provider_gives_them(void **state) {
     world_drop(&w);
 }
 
-// Everything is in the queue, though the device may not know: posted again, it would be there
-// twice.
+// All operations are in the queue, even if the device was not notified; a second post would
+// queue them twice.
 static void failed_doorbell_leaves_nothing_to_post(void **state) {
     (void)state;
     for (unsigned count = 1; count <= OPS; count++) {
@@ -170,7 +170,7 @@ static void doorbell_fails_behind_a_refusal(void **state) {
     batch_begin(&w);
     batch_add(&w, 0, OPS);
     refuse(4, EINVAL);
-    fake_fail("doorbell", 1, EIO); // whose error comes first
+    fake_fail("doorbell", 1, EIO); // its error replaces that of the refusal
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER, "ibv_post_send() failed",
                  "ibv_post_send()", EIO, "ibv_post_send", .before = "batch[3]: ");
     assert_int_equal(posted, 3);
@@ -178,8 +178,8 @@ static void doorbell_fails_behind_a_refusal(void **state) {
     world_drop(&w);
 }
 
-// rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell stands for the
-// error of the refusal, so a list that is longer than the queue seems to be taken.
+// rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell replaces the error
+// of the refusal, so a list that is longer than the queue seems to be taken.
 static void refusal_is_seen_behind_success(void **state) {
     (void)state;
     for (unsigned nth = 2; nth <= OPS; nth++) {
@@ -192,7 +192,7 @@ static void refusal_is_seen_behind_success(void **state) {
         snprintf(before, sizeof(before), "batch[%u]: ", nth - 1);
         for (int again = 0; again < 2; again++) {
             refuse(nth, ENOMEM);
-            fake_fail("ibv_post_send", 2, ENOMEM); // being the first of its list
+            fake_fail("ibv_post_send", 2, ENOMEM); // now the first of its list
             EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN,
                          "the send queue is full", "the send queue is full",
                          .calls = "ibv_post_send ibv_post_send", .before = before);

@@ -22,14 +22,14 @@ static void expect_size(uint32_t expected) {
     assert_int_equal(room, MOST - expected);
 }
 
-// The operation stands for a number that batch_expect_taken() does not know.
+// Replaces an operation by the write with that number.
 static void set(uint32_t index, unsigned number) {
     const struct rpma_work work = batch_write(&w, number);
     MUST(rpma_batch_set(w.h.batch, index, &work));
     EXPECT_CALLS("");
 }
 
-// The device got these numbers, which are digits.
+// Expects that the device got the operations with these numbers, which are digits.
 static void expect_numbers(const char *numbers) {
     assert_int_equal(fake_posted_count(), strlen(numbers));
     for (unsigned i = 0; numbers[i]; i++) {
@@ -46,7 +46,7 @@ static void post(const char *numbers) {
     expect_numbers(numbers);
 }
 
-// Room for so many more.
+// Posts while the queue has room for this many operations.
 static void post_with_room(unsigned room, const char *numbers) {
     uint32_t posted = 77;
     fake_fail(room ? "send request" : "ibv_post_send", room ? room : 1, ENOMEM);
@@ -59,8 +59,8 @@ static void post_with_room(unsigned room, const char *numbers) {
 
 // ---- every kind onto every kind ------------------------------------------------------------
 
-// Among others and alone, before the first post and after it, in the place of another and,
-// behind a reset, in its memory.
+// Replaces an operation among others, before or after the first post. Then adds it again after
+// a reset, in the memory of the new one.
 static void replace(const struct rpma_work *old, const struct rpma_work *new, uint32_t index,
                     bool posted) {
     const struct rpma_work other = batch_write(&w, 3);
@@ -88,7 +88,7 @@ static void replace(const struct rpma_work *old, const struct rpma_work *new, ui
     operation_compare(&got, &before, "added behind a reset");
 }
 
-// A kind, of two pieces if it may be.
+// An operation of a kind; an odd number has two pieces if the kind allows it.
 static struct rpma_work operation(unsigned number) {
     const enum rpma_work_type kind = (enum rpma_work_type)(1 + number / 2);
     return number % 2 && kind != RPMA_WORK_ATOMIC_WRITE && kind != RPMA_WORK_FLUSH
@@ -133,7 +133,7 @@ static void batch_stays_ready(void **state) {
     world_drop(&w);
 }
 
-// What was taken counts for the next round, what is left for this one.
+// Replacing an operation that was taken counts in the next round, otherwise in this one.
 static void part_of_a_list_is_replaced(void **state) {
     (void)state;
     begin(false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn.c -- connections: events, private data, what they are made of
+// conn.c -- connections: events, private data, and the objects that they consist of
 
 #include "interrupt.h"
 #include "world.h"
@@ -9,7 +9,7 @@
 static struct world w;
 static const struct shape outgoing = {.name = "outgoing"};
 
-// Connected as far as rpma_conn_req_connect() goes: no event was taken yet.
+// A connection after rpma_conn_req_connect(), before any event was taken.
 static void new_unestablished(const struct shape *shape) {
     world_peer(&w);
     world_request(&w, shape);
@@ -51,7 +51,7 @@ static void events_have_meanings(void **state) {
     world_drop(&w);
 }
 
-// The status of an event stands in its log line, in words.
+// The log line of an event tells its status in words.
 static void status_is_told_in_words(void **state) {
     (void)state;
     static const struct {
@@ -148,7 +148,7 @@ static void event_failures_are_the_providers(void **state) {
     world_drop(&w);
 }
 
-// A server that loops until a handler has set a flag must come to look at it.
+// A server that loops until a signal handler sets a flag has to see that flag.
 static void signal_ends_the_wait(void **state) {
     (void)state;
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
@@ -174,7 +174,7 @@ static void expect_data(const void *data, uint8_t len) {
         assert_null(pdata.ptr);
 }
 
-// InfiniBand hands on all bytes of the message, iWARP those that were sent.
+// InfiniBand delivers all bytes of the message, iWARP only those that were sent.
 static void private_data_comes_with_establishment(void **state) {
     (void)state;
     static const struct {
@@ -198,7 +198,7 @@ static void private_data_comes_with_establishment(void **state) {
         expect_data(data, cases[i].seen);
         fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, "later", 5);
         MUST(rpma_conn_next_event(w.h.conn, &event));
-        expect_data(data, cases[i].seen); // other events bring none
+        expect_data(data, cases[i].seen); // other events have none
         world_drop(&w);
     }
 }
@@ -232,7 +232,7 @@ static void establishment_counts_more_than_its_data(void **state) {
     world_drop(&w);
 }
 
-// ---- what a connection is made of -----------------------------------------------------------
+// ---- the objects of a connection ------------------------------------------------------------
 
 static void getters_tell_queue_pair_and_queues(void **state) {
     (void)state;

@@ -72,7 +72,7 @@ static void delete_takes_all_steps_and_reports_the_first_failure(void **state) {
         }
 }
 
-// In any state, with an event nobody took and completions nobody polled.
+// In any state, with events that were not taken and completions that were not polled.
 static void delete_does_not_mind_what_waits(void **state) {
     (void)state;
     const struct ibv_wc wc = {.wr_id = 1};

@@ -49,7 +49,7 @@ static void new_resolves_and_makes_the_queues(void **state) {
     world_drop(&w);
 }
 
-// A completion that finds no room is lost. A size that was set is taken as it is.
+// A completion that finds no room is lost. A size that the program set is used as it is.
 static void new_makes_room_for_all_completions(void **state) {
     (void)state;
     static const struct {
@@ -67,7 +67,7 @@ static void new_makes_room_for_all_completions(void **state) {
         {.srq = true, .srq_rcq = 70, .cqe = 10},
         {.srq = true, .rcq = 5, .cqe = 10},
         {.sq = 1000, .rq = 1000, .set = 10, .cqe = 10},
-        {.sq = 20000, .rq = 20000, .cqe = 32767}, // what the device has
+        {.sq = 20000, .rq = 20000, .cqe = 32767}, // the limit of the device
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         const struct shape shape = {
@@ -142,7 +142,7 @@ static void new_describes_the_queue_pair(void **state) {
     world_drop(&w);
 }
 
-// Each call that can fail, and what is undone.
+// For each call that can fail: the calls made, including those that undo earlier ones.
 static void new_fails_with_each_call(void **state) {
     (void)state;
     static const struct {
@@ -179,7 +179,7 @@ static void new_fails_with_each_call(void **state) {
 static void new_returns_all_when_memory_is_out(void **state) {
     (void)state;
     static const char *const calls[] = {
-        RESOLVED "rdma_destroy_id rdma_freeaddrinfo", // of the connection
+        RESOLVED "rdma_destroy_id rdma_freeaddrinfo", // no memory for the connection
         ALL_OF_NEW "rdma_freeaddrinfo rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id",
     };
     for (unsigned i = 0; i < LENGTH(calls); i++) {
@@ -220,7 +220,7 @@ static void new_refuses_a_shared_channel_with_an_srq_that_has_its_own(void **sta
 
 // ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
 
-// Of any device, because rpma_post() has the elements of its pieces on the stack.
+// The limit holds for any device, because rpma_post() keeps the elements on the stack.
 static void nothing_has_more_than_128_elements(void **state) {
     (void)state;
     static const char cause[] = "max_sge of cfg > 128", logs[] = "librpma has 128 at most";

@@ -50,7 +50,7 @@ static void new_tries_every_address(void **state) {
     world_drop(&w);
 }
 
-// A name may have many addresses, and IBACM may know a way with a source to each of them.
+// A name may have many addresses, and IBACM may know a route with a source to each of them.
 static void new_tries_every_route(void **state) {
     (void)state;
     fake_device()->addresses = 20;
@@ -92,7 +92,7 @@ static void expect_peer_addr(int number) {
     assert_true(fake_addr_is((const struct sockaddr *)&addr, number));
 }
 
-// IPv4 and IPv6: of who asks, or the one of the name's addresses that led somewhere.
+// IPv4 and IPv6: the address of the client, or the address of the name that was reached.
 static void request_knows_the_address_of_the_other_side(void **state) {
     (void)state;
     for (int number = 0; number < 4; number++) {

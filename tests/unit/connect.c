@@ -26,7 +26,7 @@ static void new_request(const struct shape *shape) {
 
 static void outgoing_connects_on_its_own_channel(void **state) {
     (void)state;
-    unsigned char bytes[56]; // what a request of InfiniBand has room for
+    unsigned char bytes[56]; // the room in a request of InfiniBand
     new_request(&outgoing);
     memset(bytes, 0x77, sizeof(bytes));
     const struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
@@ -46,7 +46,7 @@ static void outgoing_connects_on_its_own_channel(void **state) {
     world_drop(&w);
 }
 
-// The ID has had its own channel since the request came in: no event can go astray.
+// The ID got its own channel when the request came in, so none of its events can get lost.
 static void incoming_accepts_on_the_channel_of_the_request(void **state) {
     (void)state;
     const struct rpma_conn_private_data pdata = {w.memory, 1};
@@ -62,7 +62,7 @@ static void incoming_accepts_on_the_channel_of_the_request(void **state) {
     assert_int_equal(call->connect.param.flow_control, 1);
     assert_int_equal(call->connect.param.rnr_retry_count, 7);
     assert_int_equal(fake_ids_on(world_event_fd(&w)), 1);
-    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // the listener alone
+    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
     world_drop(&w);
 }
 
@@ -75,7 +75,7 @@ static void no_private_data_is_fine(void **state) {
     world_drop(&w);
 }
 
-// EINVAL may mean that there is too much of it, if there is any.
+// EINVAL may mean too much private data, but only if there is any.
 static void private_data_is_suspected_where_it_can_be(void **state) {
     (void)state;
     static const struct {

@@ -52,7 +52,7 @@ static void wait_arms_the_queue_again(void **state) {
     }
 }
 
-// Acknowledging takes a lock, so it is done for many events at once, and before the end.
+// Acknowledging takes a lock, so it is done for many events at once, and before the deletion.
 static void events_are_acknowledged_in_batches(void **state) {
     (void)state;
     new_conn(&own);
@@ -66,7 +66,7 @@ static void events_are_acknowledged_in_batches(void **state) {
     fake_notify(queue);
     MUST(rpma_cq_wait(cq));
     assert_in_range(fake_unacked(queue), 1, 200);
-    world_drop(&w); // a queue with events unacknowledged would be a misuse
+    world_drop(&w); // a queue with unacknowledged events would be a misuse
 }
 
 static void nothing_to_wait_for_is_no_failure(void **state) {

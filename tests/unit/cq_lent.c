@@ -127,7 +127,7 @@ static void connections_are_told_apart_by_their_numbers(void **state) {
         assert_int_equal(wc[i].qp_num, number[i % 3 == 0]);
     }
 
-    // What the first leaves behind stays in the queue, and the second works on.
+    // Completions of the first connection stay in the queue, and the second works on.
     const struct ibv_wc left = completion(qps[0], 77), next = completion(qps[1], 78);
     fake_complete(qps[1]->send_cq, &left);
     MUST(rpma_conn_delete(&first));
@@ -139,7 +139,7 @@ static void connections_are_told_apart_by_their_numbers(void **state) {
     assert_int_equal(wc[0].wr_id, 77);
     assert_int_equal(wc[0].qp_num, number[0]);
     assert_int_equal(wc[1].qp_num, number[1]);
-    world_drop(&w); // with both events acknowledged
+    world_drop(&w); // a misuse unless both events are acknowledged
 }
 
 // ---- what cannot be combined ---------------------------------------------------------------
@@ -224,7 +224,7 @@ static void refuse_outgoing(const struct conflict *conflict) {
                  RPMA_E_INVAL, conflict->condition, conflict->cause, .logs = conflict->logs);
 }
 
-// A request that stayed would keep the descriptor readable, and its client waiting.
+// A request that is not rejected keeps the descriptor readable and its client waiting.
 static void refuse_incoming(const struct conflict *conflict) {
     world_listen(&w);
     fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
@@ -245,7 +245,7 @@ static void conflicts_are_refused(void **state) {
         refuse_outgoing(&conflicts[i]);
         refuse_incoming(&conflicts[i]);
         if (w.h.lent_cq)
-            MUST(rpma_cq_delete(&w.h.lent_cq)); // nobody uses it
+            MUST(rpma_cq_delete(&w.h.lent_cq)); // no connection uses it
         MUST(rpma_conn_delete(&other_conn));
         MUST(rpma_srq_delete(&other_srq));
         MUST(rpma_peer_delete(&other_peer));
@@ -253,7 +253,7 @@ static void conflicts_are_refused(void **state) {
     }
 }
 
-// The protection domain does not matter to a completion queue, the device does.
+// A completion queue belongs to a device, whatever its protection domain.
 static void queue_of_another_peer_of_the_device_will_do(void **state) {
     (void)state;
     const struct shape shape = {0};

@@ -28,7 +28,7 @@ static void new_makes_an_armed_queue_with_a_channel(void **state) {
     (void)state;
     struct ibv_wc wc = {.wr_id = 42}, got = {0};
     world_peer(&w);
-    MUST(new_cq()); // by the defaults
+    MUST(new_cq()); // with the defaults
     EXPECT_CALLS(MADE);
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.comp_vector, 0);
@@ -40,7 +40,7 @@ static void new_makes_an_armed_queue_with_a_channel(void **state) {
     MUST(rpma_cq_get_wc(w.h.lent_cq, 1, &got, NULL));
     assert_int_equal(got.wr_id, 42);
     assert_int_equal(fake_unacked(queue), 1);
-    MUST(rpma_cq_delete(&w.h.lent_cq)); // with the event of the wait acknowledged
+    MUST(rpma_cq_delete(&w.h.lent_cq)); // a misuse unless the event is acknowledged
     EXPECT_CALLS("ibv_ack_cq_events " GONE);
     assert_null(w.h.lent_cq);
     world_drop(&w);
@@ -75,7 +75,7 @@ static void new_needs_a_vector_that_the_device_has(void **state) {
     static const struct {
         int has;
         uint32_t wanted;
-        const char *logs; // NULL: possible
+        const char *logs; // NULL: success
     } cases[] = {
         {0, 1, "completion vector 1, and fake0 has 1, from 0 on"},
         {1, 0, NULL},
@@ -108,7 +108,7 @@ static void new_needs_a_vector_that_the_device_has(void **state) {
     }
 }
 
-// A driver that counts none leaves vector 0 to the provider.
+// Even if the driver reports no vectors, the provider is asked for vector 0.
 static void vector_0_is_asked_for_on_every_device(void **state) {
     (void)state;
     for (int vectors = -1; vectors <= 0; vectors++) {
@@ -121,7 +121,7 @@ static void vector_0_is_asked_for_on_every_device(void **state) {
     }
 }
 
-// What was made does not change with it.
+// Later changes of the configuration do not affect the queue.
 static void configuration_is_only_read_during_the_call(void **state) {
     (void)state;
     peer_and_cfg();
@@ -183,7 +183,7 @@ static void delete_keeps_the_queue_when_refused(void **state) {
     world_drop(&w);
 }
 
-// The channel is asked when the queue is gone: what no function could use is no handle.
+// If only the channel stays, no function can use the handle, so it is cleared.
 static void delete_forgets_the_queue_when_the_channel_is_refused(void **state) {
     (void)state;
     world_peer(&w);
@@ -203,7 +203,7 @@ static void expect_in_use(struct rpma_cq **lent, const char *users) {
                  "or a connection still uses it", .logs = logs, .own_error = EBUSY);
 }
 
-// A provider that refuses may have unmapped the queue by then: it is not asked.
+// The provider is not asked, because it may unmap the queue before it refuses.
 static void delete_is_refused_under_requests_and_connections(void **state) {
     (void)state;
     const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};

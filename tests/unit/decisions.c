@@ -33,7 +33,7 @@ static struct world *const w = &decisions_world;
 static const struct shape incoming = {.incoming = true};
 static const struct shape outgoing = {0};
 
-// A: a client that is turned away costs the server nothing.
+// A: a rejected client costs the server nothing.
 
 void A1(void **state) {
     (void)state;
@@ -71,13 +71,13 @@ void A3(void **state) {
     const unsigned before = unit_descriptors();
     fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
     MUST(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req));
-    fake_fail("ibv_reg_mr", 1, EIO); // of the target of flushes
+    fake_fail("ibv_reg_mr", 1, EIO); // the registration of the flush target
     EXPECT_CODE(rpma_conn_req_connect(&w->h.req, NULL, &w->h.conn), RPMA_E_PROVIDER);
     EXPECT_EQUAL("open descriptors", unit_descriptors(), before);
     world_drop(w);
 }
 
-// What the provider refuses to release stays, and the call can be repeated.
+// An object that the provider refuses to release stays, and the call can be repeated.
 #define EXPECT_KEPT(member, function, verb)                              \
     do {                                                                 \
         fake_fail(verb, 1, EBUSY);                                       \
@@ -116,7 +116,7 @@ void A5(void **state) {
 void B1(void **state) {
     (void)state;
     assert_true(world_peer(w) && world_request(w, &incoming));
-    // Whoever reads the endpoint sees the listening ID only.
+    // A reader of the endpoint sees only the listening ID.
     EXPECT_EQUAL("IDs on the endpoint's channel", fake_ids_on(world_ep_fd(w)), 1);
     assert_true(world_connect(w, &incoming));
     world_drop(w);
@@ -209,7 +209,7 @@ static int empty_world(void **state) {
 
 #define DECISION(id) cmocka_unit_test_setup_teardown(id, empty_world, unit_teardown)
 
-// All of them, or the one that is named. --list prints the names.
+// Runs all tests, or the named one. --list prints the names.
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         DECISION(A1),  DECISION(A2), DECISION(A3),        DECISION(A4),  DECISION(A5),

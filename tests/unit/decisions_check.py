@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# decisions_check.py -- holds three lists of decisions together: what NEWS.md tells, what is
-# tested, and what the original's own binaries fail.
+# decisions_check.py -- compares three lists of decisions: those in NEWS.md, those that are tested,
+# and those whose tests the original's own binaries fail.
 #
 #   decisions_check.py ids EXECUTABLE NEWS.md decisions.tsv
 #   decisions_check.py original EXECUTABLE decisions.tsv [DIRECTORY]
 #
-# decisions.tsv says for each release what its library is caught at ("unseen: why" where it
-# cannot be). original takes Debian's binary packages: those that are unpacked in
+# decisions.tsv has, for each release, the output with which its library fails a test ("unseen: why"
+# where it cannot fail). original takes Debian's binary packages: those that are unpacked in
 # DIRECTORY/librpma-VERSION (by default /opt, where tools/lab has them), otherwise the one that
-# apt-get downloads here, into a cache. Nothing is installed. 77: there is no such binary.
+# apt-get downloads here, into a cache. Nothing is installed. It exits with 77 without a binary.
 
 import glob
 import os
@@ -45,7 +45,7 @@ def read_table(path):
 
 
 def news_ids(path):
-    """The labels: an entry ends with its own in parentheses, a row of a table has it in the last cell."""
+    """The ids: in parentheses at the end of an entry, or in the last cell of a table row."""
     label = r'([A-Z]\d+(?:, [A-Z]\d+)*|resources)'
     with open(path, encoding='utf-8') as file:
         groups = re.findall(rf'(?:\({label}\)|^\|.*\| {label} \|)$', file.read(), re.M)
@@ -102,7 +102,7 @@ def originals(directory):
 
 
 def run(executable, name, library):
-    """What one test says over that library; '' when it passes. It may crash or hang."""
+    """The output of one test over that library; '' if it passes. It may crash or hang."""
     environment = dict(os.environ, LD_LIBRARY_PATH=library, CMOCKA_MESSAGE_OUTPUT='STDOUT')
     try:
         ran = output_of(executable, name, env=environment, timeout=TIME_LIMIT, errors='replace')
@@ -115,7 +115,7 @@ def run(executable, name, library):
 
 
 def judge(finding, said):
-    """What is wrong about a test's words; '' when they are what the table says."""
+    """The fault of a test's output; '' when it is what the table says."""
     if finding.startswith(UNSEEN):
         return said and 'fails, which is not in decisions.tsv:\n' + said
     if not said:

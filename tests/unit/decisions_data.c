@@ -102,7 +102,7 @@ void D5(void **state) {
     world_drop(w);
 }
 
-// How a connection flushes when the operator says so.
+// The opcode of a flush on a connection with that value of RPMA_FLUSH.
 static int opcode_with(const char *choice) {
     setenv("RPMA_FLUSH", choice, 1);
     assert_true(world_conn(w, &outgoing));
@@ -169,14 +169,14 @@ void D12(void **state) {
     world_drop(w);
 }
 
-// Leaves a pattern where the next call has its variables.
+// Leaves a pattern on the stack where the next call will have its variables.
 __attribute__((noinline)) static void scribble_on_stack(void) {
     volatile unsigned char stack[16384];
     for (size_t i = 0; i < sizeof(stack); i++)
         stack[i] = 0xa5;
 }
 
-// Providers copy the attributes as a whole, with what lies behind their last member.
+// Providers copy the whole structure, including the padding behind its last member.
 void D13(void **state) {
     (void)state;
     const size_t used = offsetof(struct ibv_srq_init_attr, attr) + sizeof(struct ibv_srq_attr);

@@ -63,7 +63,7 @@ void E4(void **state) {
 
 void E5(void **state) {
     (void)state;
-    enum rpma_conn_event event = RPMA_CONN_LOST; // must not be looked at
+    enum rpma_conn_event event = RPMA_CONN_LOST; // must not be read
     assert_true(world_conn(w, &outgoing));
     fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
     unit_begin();
@@ -232,7 +232,7 @@ static void *switch_functions(void *stop) {
     return NULL;
 }
 
-// Every message finds one of the functions, whenever they change.
+// Every message reaches one of the log functions, even while they change.
 void F6(void **state) {
     (void)state;
     enum { MESSAGES = 20000 };

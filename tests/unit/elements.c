@@ -29,7 +29,7 @@ static void queues_have_what_was_asked_for(void **state) {
     }
 }
 
-// Of devices, the one that has fewest and another.
+// Limits of devices: the smallest one and another.
 static const struct {
     int most;
     const char *logs;

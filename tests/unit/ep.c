@@ -143,7 +143,7 @@ static void broken_endpoint_is_the_providers(void **state) {
     world_drop(&w);
 }
 
-// A server that loops until a handler has set a flag must come to look at it.
+// A server that loops until a signal handler sets a flag has to see that flag.
 static void signal_ends_the_wait(void **state) {
     (void)state;
     new_ep();

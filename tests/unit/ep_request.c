@@ -34,18 +34,18 @@ static void request_gets_its_own_channel_at_once(void **state) {
     assert_string_equal(
         logged_line(RPMA_LOG_LEVEL_NOTICE, logged_count(RPMA_LOG_LEVEL_NOTICE) - 1)->message,
         "a connection request came in");
-    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // the listener alone
+    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
     MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
     assert_int_equal(pdata.len, 56); // the whole message
     assert_memory_equal(pdata.ptr, "hello\0", 7);
     world_drop(&w);
 }
 
-// An endpoint that is gone does not touch the requests that it gave.
+// Shutting down an endpoint does not affect the requests that came in at it.
 static void request_outlives_the_endpoint(void **state) {
     (void)state;
     const struct shape shape = incoming;
-    fake_device()->transport = IBV_TRANSPORT_IWARP; // whose requests may come without data
+    fake_device()->transport = IBV_TRANSPORT_IWARP; // iWARP requests may have no data
     new_ep();
     ask(NULL, 0);
     MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
@@ -65,7 +65,7 @@ static void request_that_is_deleted_is_rejected(void **state) {
     world_drop(&w);
 }
 
-// Each client that was turned away used to stay for ever.
+// In the original, resources of every rejected client were leaked.
 static void many_clients_can_be_turned_away(void **state) {
     (void)state;
     new_ep();
@@ -82,7 +82,7 @@ static void many_clients_can_be_turned_away(void **state) {
         assert_int_equal(rpma_conn_req_delete(&w.h.req), 0);
         fake_forget();
     }
-    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // the listener alone
+    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
     assert_int_equal(unit_descriptors(), descriptors);
     assert_int_equal(fake_bytes_held(), bytes);
     world_drop(&w);
@@ -151,8 +151,8 @@ static void failures_reject_the_other_side(void **state) {
 static void missing_memory_rejects_the_other_side(void **state) {
     (void)state;
     static const char *const calls[] = {
-        "rdma_get_cm_event " REJECTED "rdma_ack_cm_event", // of the connection
-        WITH_QP "rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_ack_cm_event", // of its data
+        "rdma_get_cm_event " REJECTED "rdma_ack_cm_event", // no memory for the connection
+        WITH_QP "rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_ack_cm_event", // none for data
         WITH_QP "rdma_ack_cm_event rdma_create_event_channel rdma_migrate_id "
                 "rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_destroy_event_channel",
     };
@@ -198,7 +198,7 @@ static void other_events_are_consumed_and_named(void **state) {
     world_drop(&w);
 }
 
-// A request that stayed would keep the descriptor readable, and its client waiting.
+// A request that is not rejected keeps the descriptor readable and its client waiting.
 static void conflict_rejects_the_request(void **state) {
     (void)state;
     const struct shape conflict = {.shared = true, .srq = true, .srq_rcq_size = 1};

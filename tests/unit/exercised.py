@@ -16,8 +16,8 @@ import sys
 
 PROVIDER_CALL = re.compile(r"\b(?:ibv|rdma)_\w+\(\)")
 ERRNO_SET = re.compile(r"\b(not )?in \{([A-Z0-9, ]+)\}")
-# Functions and beginnings of conditions that take native flushes: a connection that has no other
-# way, and a flush that was added when it was native, where the device checks its range.
+# Functions and beginnings of conditions that need native flushes: a connection that demands them,
+# and a flush that was added as a native one, so that its range was not checked then.
 NATIVE_ONLY = [("rpma_", "the flush mode is RPMA_FLUSH_MODE_NATIVE &&"),
                ("rpma_batch_post", "remote_offset >= size of the remote region")]
 SAME_ERRNO = {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP"}
@@ -39,7 +39,7 @@ def errnos(text):
 
 
 def wanted(row, native):
-    """What must have happened: causes, errno values; and what only a native build can show."""
+    """The causes and errno values that must occur; the calls that only a native build makes."""
     condition, causes, values, elsewhere = row["condition"], set(), set(), set()
     for part in condition.split("; "):
         calls = set(PROVIDER_CALL.findall(part))

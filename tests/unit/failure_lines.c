@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failure_lines.c -- makes one failure happen and prints what the library logs of it, for
+// failure_lines.c -- makes one failure happen and prints what the library logs about it, for
 // failure_lines.py, which compares this library with the original
 //
 //   unit-failure-lines --list       the names of all failures
@@ -9,10 +9,10 @@
 //   unit-failure-lines --layout     one line of each level, as the default function writes it
 //   unit-failure-lines --unread     fails if a failure costs anything for a line nobody reads
 //
-// Printed are rows of words with tabs between them: "code", the code of the call that failed;
-// "line", level, function and message of a log line; "memory", "posted", "rkey", "lkey", values
-// that differ from run to run, or must not be told; "syslog", the level and the text that
-// syslog() got.
+// It prints rows of words separated by tabs: "code", the code of the call that failed; "line",
+// level, function and message of a log line; "memory", "posted", "rkey", "lkey", values that
+// differ from run to run or must not be logged; "syslog", the level and the text that syslog()
+// got.
 
 #include "failure_lines.h"
 
@@ -94,7 +94,7 @@ static void print_values(void) {
     printf("rkey\t%#x\nlkey\t%#x\n", FAILING_RKEY, fake_lkey(w->memory));
 }
 
-// What the advice about locked memory tells, whatever this machine allows.
+// The advice about locked memory names this limit, whatever this machine allows.
 static void limit_memory(void) {
     struct rlimit limit;
     assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
@@ -117,7 +117,7 @@ static void happen(void **state) {
     print_values();
 }
 
-// One line of each level, by the default function. No release has a line at FATAL.
+// Logs one line of each level with the default function. No release logs at FATAL.
 static void lay_out(void **state) {
     (void)state;
     static const struct {
@@ -148,13 +148,13 @@ static void lay_out(void **state) {
     }
 }
 
-// Nothing is deleted here: what failed once may fail again. The sweeps look for leaks.
+// Nothing is deleted here, because a delete may fail again. The sweeps look for leaks.
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) {
     return 1;
 }
 
-// Nothing is formatted, and no queue pair is asked, for lines below every threshold.
+// For lines below every threshold, nothing is formatted and no queue pair is queried.
 static void nobody_reads(void **state) {
     (void)state;
     bool costs = false;

@@ -12,7 +12,7 @@
 #define FAILING_REMOTE_SIZE 64u
 #define FAILING_RKEY 0x5ec4e7e4u
 
-// What there is before the call that fails.
+// The objects that exist before the call that fails.
 enum stage { NOTHING, PEER, LISTENING, OUTGOING, INCOMING, CONNECTED, SERVING, SHARING };
 
 struct failure {
@@ -30,7 +30,7 @@ extern const size_t failure_count, new_failure_count;
 
 extern struct world failing_world;
 
-// A call that fails, as the table wants it.
+// A call that fails, in the form that the table needs.
 #define CALL(name, expression) \
     static int name(void) {    \
         return expression;     \

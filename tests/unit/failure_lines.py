@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# failure_lines.py -- what the log says about each failure: what the table asks for, and no less
-# than the original's own binaries say
+# failure_lines.py -- checks what the log says about each failure: what the table asks for, and no
+# less than the original's own binaries log
 #
 #   failure_lines.py EXECUTABLE failure_lines.tsv [decisions_check.py [DIRECTORY]]
 #
 # failure_lines.tsv has a row for each failure of EXECUTABLE: the level of the line, texts that it
-# contains (";" between them), and what the original's line has and this one lacks, with the
-# reason ("everything": it has no such function, and EXECUTABLE for it has no such failure). With
-# decisions_check.py, which finds the original's binaries, every value, name and error text of
-# the original's line has to be in this library's. 77: there is no such binary.
+# contains (";" between them), and what the original's line has and this one lacks, with the reason
+# ("everything": the original lacks the function, and its EXECUTABLE lacks the failure). With
+# decisions_check.py, which finds the original's binaries, every value, name and error text of the
+# original's line has to be in this library's. It exits with 77 without a binary.
 
 import importlib.util
 import os
@@ -21,10 +21,10 @@ import sys
 
 LEVELS = ['fatal', 'error', 'warning', 'notice', 'info', 'debug']
 WARNING, DEBUG = LEVELS.index('warning'), LEVELS.index('debug')
-# L2: what a program may ask for.
+# Codes that answer a question of the program.
 ANSWERS = {'RPMA_E_NO_EVENT', 'RPMA_E_NO_COMPLETION', 'RPMA_E_AGAIN', 'RPMA_E_SHARED_CHANNEL',
            'RPMA_E_NOT_SHARED_CHNL'}
-# Whose lines can be compared in their layout: nothing is fatal to the original.
+# Levels whose layout can be compared: the original logs nothing as fatal.
 SHOWN = LEVELS[1:]
 KEYS = ('rkey', 'lkey')
 WORD = r'0x[0-9a-fA-F]+|\d+'
@@ -64,7 +64,7 @@ class Failure:
         self.lines = [(level, self.named(text)) for level, text in self.lines]
 
     def named(self, text):
-        """The text with names for addresses, which differ from run to run; also for cut ones."""
+        """The text with names instead of addresses, even truncated ones: they differ each run."""
         def name(match):
             value = int(match[0], 0)
             for base, size in (('memory', 4096), ('posted', 1)):
@@ -77,7 +77,7 @@ class Failure:
         return re.sub(r'0x[0-9a-f]+', name, text)
 
     def told(self):
-        """What a reader of the log sees of the failure: the worst lines, not information."""
+        """Level and text of the worst lines, which a reader of the log sees of the failure."""
         level = min((line[0] for line in self.lines), default=None)
         return level, ' / '.join(text for at, text in self.lines if at == level)
 
@@ -118,7 +118,7 @@ def texts(cell):
 
 
 def faults_of(ours, row):
-    """What is wrong with what this library logs, as a list of sentences."""
+    """Faults of the lines that this library logs, as sentences."""
     level, text = ours.told()
     wanted = LEVELS.index(row['level'])
     if level != wanted:
@@ -137,7 +137,7 @@ def faults_of(ours, row):
 
 
 def less_than(theirs, ours, row):
-    """What the original's line has and ours lacks, but for what the table allows."""
+    """Pieces of the original's line that ours lacks, except those that the table allows."""
     their_level, their_text = theirs.told()
     level, text = ours.told()
     allowed = texts(row['lacks'])
@@ -153,7 +153,7 @@ def less_than(theirs, ours, row):
 
 
 def layout(executable, library=None):
-    """Lines of the default function, without what every line has of its own."""
+    """Lines of the default log function, without the parts that differ from run to run."""
     ran = run(executable, '--layout', library)
     syslog = [line[len('syslog\t'):] for line in ran.stdout.splitlines()
               if line.startswith('syslog\t')]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failure_table.c -- the failures that the original knows as well, and the calls that meet
+// failure_table.c -- the failures that the original knows as well, and the calls that cause
 // them
 
 #include "failure_lines.h"
@@ -97,7 +97,7 @@ CALL(large_cq, request_with(rpma_conn_cfg_set_cq_size, 5000000))
 CALL(large_sq, request_with(rpma_conn_cfg_set_sq_size, 5000000))
 
 static int own_rcq_and_shared_channel(void) {
-    (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq); // its own CQ of receives by default
+    (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq); // makes its own receive CQ by default
     (void)rpma_conn_cfg_new(&w->h.cfg);
     (void)rpma_conn_cfg_set_compl_channel(w->h.cfg, true);
     (void)rpma_conn_cfg_set_srq(w->h.cfg, w->h.srq);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failure_table_new.c -- the failures of what is new in 1.4, and the calls that meet them
+// failure_table_new.c -- the failures of what is new in 1.4, and the calls that cause them
 
 #include "failure_lines.h"
 
@@ -91,7 +91,7 @@ static int write_much_inline(void) {
                       RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE, NULL);
 }
 
-// The third operation is the wrong one.
+// Posts three operations, of which the third is invalid.
 static int post_wrong(struct rpma_work wrong) {
     const struct rpma_work send = {.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
     const struct rpma_work work[] = {send, send, wrong};
@@ -122,7 +122,7 @@ static struct rpma_work write_of(size_t i) {
                               .op_context = (const void *)contexts[i]};
 }
 
-// Three operations of which the second is refused.
+// Posts three operations, of which the second is refused.
 static int post_array(const char *part, int error) {
     const struct rpma_work work[] = {write_of(0), write_of(1), write_of(2)};
     fake_fail(part, 1, error);

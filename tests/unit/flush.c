@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// flush.c -- flushes that read: what they read into, what they need, who chooses them
+// flush.c -- emulated flushes: the memory that they read into, their conditions, RPMA_FLUSH
 
 #include "world.h"
 
@@ -36,7 +36,7 @@ static struct rpma_mr_remote *region(uint64_t size, uint8_t usage) {
     return remote;
 }
 
-// A read behind the writes: of 8 bytes, or of what the region has left there.
+// A flush is a read behind the writes, of 8 bytes or as many as the region has left there.
 static void flush_reads_inside_the_region(void **state) {
     (void)state;
     static const struct {
@@ -63,7 +63,7 @@ static void flush_reads_inside_the_region(void **state) {
     world_drop(&w);
 }
 
-// Both also on a device that flushes by itself.
+// Both flush types, also on a device with native flush.
 static void flush_needs_the_usage(bool native) {
     static const struct {
         uint8_t usage;
@@ -77,7 +77,7 @@ static void flush_needs_the_usage(bool native) {
     new_conn();
     for (size_t i = 0; i < 2 * LENGTH(cases); i++) {
         const size_t n = i % LENGTH(cases);
-        if (i == LENGTH(cases)) { // the first flush goes another way than those behind it
+        if (i == LENGTH(cases)) { // the first flush takes its own path through the code
             MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
             MUST(flush(RPMA_FLUSH_TYPE_PERSISTENT));
             fake_forget();
@@ -122,7 +122,7 @@ static void persistent_flush_needs_direct_write(void **state) {
     persistent_flush_needs(true);
 }
 
-// A private page would be another one for the parent as soon as it has a child.
+// After a fork, copy-on-write would give the parent another page, so the page is shared.
 static void flush_target_is_shared_with_children(void **state) {
     (void)state;
     int status = -1;
@@ -141,7 +141,7 @@ static void flush_target_is_shared_with_children(void **state) {
     world_drop(&w);
 }
 
-// An unknown type is an error of the program: found before what the other side lacks.
+// An unknown type is an error of the program, so it is reported before the other side's lacks.
 static void unknown_flush_type_comes_first(void **state) {
     (void)state;
     new_conn();
@@ -156,7 +156,7 @@ static void unknown_flush_type_comes_first(void **state) {
 
 // ---- RPMA_FLUSH ----------------------------------------------------------------------------
 
-// The operator of unlike peers overrides the choice; read once for each peer.
+// For a mix of devices the operator overrides the choice; it is read once for each peer.
 static void operator_chooses_the_flush(void **state) {
     (void)state;
     static const struct {
@@ -194,12 +194,12 @@ static void operator_chooses_the_flush(void **state) {
 
 static bool set_user_id; // the process has more rights than its caller
 
-// The C library's answers NULL to a process of that kind.
+// The function of the C library returns NULL in a process of that kind.
 char *secure_getenv(const char *name) {
     return set_user_id ? NULL : getenv(name);
 }
 
-// Who calls a program with more rights must not choose for it.
+// The caller of a program that has more rights must not choose for it.
 static void environment_of_a_stranger_is_ignored(void **state) {
     (void)state;
     setenv("RPMA_FLUSH", "nonsense", 1);

@@ -2,8 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // flush_mode.c -- who decides how a connection flushes and writes atomically: the program, the
-// operator, the other side for a connection and for a region, the own device; and what is said
-// where the other side states nothing
+// operator, the other side for a connection and for a region, the own device; and the notice
+// that is logged where the other side states nothing
 
 #include "operation.h"
 #include "packed.h"
@@ -28,7 +28,7 @@ static const struct {
 static const unsigned statements[] = {SILENT, SERVES, SERVES | SERVES_FLUSH,
                                       SERVES | SERVES_ATOMIC_WRITE,
                                       SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE};
-// What a region says of native flushes.
+// The statement of a region about native flushes.
 enum { BARE = -1, VISIBILITY = 0x10, PERSISTENT = 0x20 };
 static const int regions[] = {BARE, 0, VISIBILITY, PERSISTENT, VISIBILITY | PERSISTENT};
 
@@ -77,8 +77,8 @@ static int flush(enum rpma_flush_type type) {
 
 enum way { READ, NATIVE, REFUSED };
 
-// The first that chooses counts: the program, the operator, the other side.
-// Only a program that wants nothing else is refused.
+// The first of these that makes a choice decides: the program, the operator, the other side.
+// Only a program that demands native flushes is refused.
 static enum way expected_way(bool possible, enum rpma_flush_mode chosen, bool by_program,
                              unsigned statement, int region, enum rpma_flush_type type) {
     const int bit = type == RPMA_FLUSH_TYPE_PERSISTENT ? PERSISTENT : VISIBILITY;
@@ -172,7 +172,7 @@ static void first_choice_counts(void **state) {
                         decide(device, (enum rpma_flush_mode)mode, o, incoming);
 }
 
-// What a program demands by name is not replaced by anything else.
+// A mode that the program demands is not replaced by another.
 static void native_flush_is_demanded_in_vain(void **state) {
     (void)state;
     for (int device = 0; device <= !BUILD_FLUSHES; device++) {
@@ -183,7 +183,7 @@ static void native_flush_is_demanded_in_vain(void **state) {
                      RPMA_E_NOSUPP, "the flush mode of cfg",
                      "the device or the build has no native flush",
                      .logs = "fake0 has no native flush");
-        // A request that stayed would keep the descriptor readable, and its client waiting.
+        // A request that is not rejected keeps the descriptor readable and its client waiting.
         world_listen(&w);
         fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
         WATCH(w.h);
@@ -197,7 +197,7 @@ static void native_flush_is_demanded_in_vain(void **state) {
     }
 }
 
-// ---- what is said of a way that nobody stated ----------------------------------------------
+// ---- the notice about a mode that the other side did not state -----------------------------
 
 static void expect_notices(unsigned count, bool native) {
     const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_NOTICE, 0);
@@ -211,7 +211,7 @@ static void expect_notices(unsigned count, bool native) {
         strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
 }
 
-// Before anything was applied, and after each configuration.
+// One notice before any configuration is applied, and one after each.
 static void way_that_nobody_stated_is_told_once(void **state) {
     (void)state;
     static const unsigned applied[] = {0,      SILENT, SILENT,
@@ -229,7 +229,7 @@ static void way_that_nobody_stated_is_told_once(void **state) {
                     assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
                     unit_begin();
                     assert_int_equal(operation_by((enum operation_way)by, &o, &w), 0);
-                    // Who demands a way by name needs no statement for it.
+                    // A program that demands a mode needs no statement about it.
                     expect_notices(applied[i] <= SILENT && mode != RPMA_FLUSH_MODE_NATIVE,
                                    native);
                     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
@@ -267,7 +267,7 @@ static void expect_atomic_writes(bool native) {
     }
 }
 
-// Nobody but the other side has a say in them.
+// Only the other side decides about them.
 static void atomic_writes_follow_the_other_side(void **state) {
     (void)state;
     for (int device = 0; device < 2; device++)
@@ -284,9 +284,9 @@ static void atomic_writes_follow_the_other_side(void **state) {
         }
 }
 
-// ---- what this side states -----------------------------------------------------------------
+// ---- the statement of this side ------------------------------------------------------------
 
-// By its device and its build; what the operator chose for its own flushes does not count.
+// Its device and its build decide; RPMA_FLUSH, which is for its own flushes, does not count.
 static void statement_is_what_the_device_serves(void **state) {
     (void)state;
     for (unsigned device = 0; device < 4; device++)
@@ -321,7 +321,7 @@ static void statement_is_what_the_device_serves(void **state) {
         }
 }
 
-// Applied without the way through a descriptor, a statement needs no direct write to PMem.
+// A statement that does not go through a descriptor needs no direct write to PMem.
 static void statement_holds_without_a_descriptor(void **state) {
     (void)state;
     world_peer(&w); // on a device without native flush

@@ -9,7 +9,7 @@
 
 static struct world w;
 
-// What carries bytes away, in one piece and in several.
+// Operations that can carry their data inline, of one piece and of several.
 static const struct carrier {
     enum rpma_work_type kind;
     bool has_list;
@@ -29,7 +29,7 @@ static void new_conn(uint32_t inline_size) {
     memcpy(w.memory, "0123456789abcdefghijklmnopqrstuvwxyz", 36);
 }
 
-// length bytes of the memory from offset 4 on, or half of them in each of two pieces.
+// An operation on length bytes from offset 4 on, in one piece or in two halves.
 static struct rpma_work operation(struct carrier carrier, size_t length) {
     static struct rpma_sge lists[4][2]; // of the operations that are held at once
     static unsigned number;
@@ -44,7 +44,7 @@ static struct rpma_work operation(struct carrier carrier, size_t length) {
     return o;
 }
 
-// By the plain function, which has no lists, or by rpma_post().
+// Posts by the plain function, which has no lists, or by rpma_post().
 static int post(const struct rpma_work *o, bool by_plain) {
     return by_plain ? operation_plain(o, w.h.conn) : rpma_post(w.h.conn, o, 1, NULL);
 }
@@ -65,7 +65,7 @@ static void bytes_are_copied_while_they_are_posted(void **state) {
     world_drop(&w);
 }
 
-// A batch holds addresses; what stands there is copied with each post.
+// A batch holds addresses; each post copies the bytes there.
 static void batch_copies_with_each_post(void **state) {
     (void)state;
     new_conn(20);
@@ -85,7 +85,7 @@ static void batch_copies_with_each_post(void **state) {
     world_drop(&w);
 }
 
-// rxe would copy the memory that a read is for. rpma_post() refuses the flag: work_refused.c.
+// rxe would copy the memory that a read fills. rpma_post() refuses the flag: work_refused.c.
 static void plain_functions_ignore_the_flag_elsewhere(void **state) {
     (void)state;
     new_conn(20);
@@ -136,7 +136,7 @@ static void expect_failure(const struct rpma_work *o, bool by_plain, int error,
     assert_int_equal(fake_posted_count(), 0);
 }
 
-// A provider may say the same of both (send_advice() of post/refused.cc).
+// A provider may return the same error for both (send_advice() of post/refused.cc).
 static void full_queue_is_told_from_too_much(void **state) {
     (void)state;
     new_conn(20);
@@ -213,7 +213,7 @@ static void nothing_may_go_inline_beside_a_native_flush(void **state) {
     world_drop(&w);
 }
 
-// Together with a native flush nothing of it is taken, and the error is not that of a full
+// With a native flush in the list, none of it is taken, and the error is not reported as a full
 // queue, though it has the same number.
 static void too_much_beside_a_native_flush_is_refused(void **state) {
     (void)state;

@@ -43,7 +43,7 @@ static void request_needs_a_device_that_takes_as_much(void **state) {
     world_drop(&w);
 }
 
-// Both have to be so: much was asked for, and the device found an argument wrong.
+// The line names inline_size only if much was asked for and the error is EINVAL.
 static void other_refusals_are_not_about_inline_data(void **state) {
     (void)state;
     world_peer(&w);

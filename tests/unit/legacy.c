@@ -35,7 +35,7 @@ static int by_conn_0_9(struct rpma_completion *cmpl) {
 static const struct way {
     int (*get)(struct rpma_completion *cmpl);
     const char *name;
-    bool old; // 24 bytes, the kind is looked at first
+    bool old; // 24 bytes; checks the kind first
 } ways[] = {
     {by_cq, "rpma_cq_get_completion", false},
     {by_cq_0_10, "rpma_cq_get_completion", false},
@@ -104,7 +104,7 @@ static void kinds_are_mapped(void **state) {
     world_drop(&w);
 }
 
-// The caller has room for one.
+// The caller has room for one completion.
 static void others_wait_for_the_next_call(void **state) {
     (void)state;
     new_conn();
@@ -160,7 +160,7 @@ static void failed_operations_are_no_errors(void **state) {
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
         assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function, way->name);
     }
-    // Whatever the kind says: it is not valid with a failure.
+    // The kind does not matter, because it is not valid with a failure.
     for (const struct way *way = ways; way < ways + 3; way++) {
         struct rpma_completion cmpl;
         complete(IBV_WC_BIND_MW, IBV_WC_FATAL_ERR, 0);
@@ -178,7 +178,7 @@ static void expect_get_error(const struct way *way, const struct expected_error 
     unit_expect_error(way->get(&cmpl), way->name, expected, __FILE__, __LINE__);
     if (untouched_from == 0)
         assert_memory_equal(&cmpl, &before, sizeof(cmpl));
-    else // what was valid of a completion that is lost
+    else // the valid part of a completion that is lost
         assert_ptr_equal(cmpl.op_context, (void *)0x1122334455667788u);
 }
 

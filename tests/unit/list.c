@@ -8,7 +8,7 @@
 
 #include <arpa/inet.h>
 
-// What the provider got beside the elements, which are returned.
+// Checks the request that the provider got, and returns its elements.
 static const struct fake_elements *handed_on(const struct list_function *f) {
     EXPECT_CALLS(f->call);
     const struct fake_call *call = fake_last(f->call);
@@ -60,7 +60,7 @@ static void leave_out(const struct list_function *f) {
         for (int i = 0; i < LIST_MOST; i++) {
             const bool empty = pattern >> i & 1;
             sgl[i] = list_element(i);
-            if (empty) // without bytes of a region, or of none
+            if (empty) // 0 bytes of a region, or of no region
                 sgl[i] = i % 2 ? (struct rpma_sge){NULL, 0, 0}
                                : (struct rpma_sge){list_regions[0], SIZE_MAX, 0};
         }
@@ -85,7 +85,7 @@ static void take_one_piece(const struct list_function *f) {
     assert_int_equal(got->num_sge, 1);
     expect_element(&got->sge, 1);
     if (f->remote)
-        return; // work.c: it does without the remote region, too
+        return; // work.c has this case, also without the remote region
     unit_begin();
     unit_must(list_run_local(f, (struct rpma_sge){NULL, 0, 0}), f->name, __FILE__, __LINE__);
     assert_int_equal(handed_on(f)->num_sge, 0);
@@ -115,7 +115,7 @@ static void add_up(const struct list_function *f) {
         {{UINT32_MAX, 0, 0}, true},       {{0, UINT32_MAX, 0}, true},
         {{UINT32_MAX - 2, 1, 1}, true},   {{UINT32_MAX, 0, 1}, false},
         {{1, 0, UINT32_MAX}, false},      {{(size_t)1 << 31, (size_t)1 << 31, 0}, false},
-        {{0, 0, SIZE_MAX}, false},        {{1, SIZE_MAX, 0}, false}, // 0 if the sum ran over
+        {{0, 0, SIZE_MAX}, false},        {{1, SIZE_MAX, 0}, false}, // 0 if the sum overflowed
         {{SIZE_MAX, 1, 0}, false},        {{SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1, 0}, false},
         {{SIZE_MAX, SIZE_MAX, 2}, false},
     };

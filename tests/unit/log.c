@@ -15,7 +15,7 @@
 
 static enum rpma_log_level threshold_at_start, aux_at_start;
 
-// One message of each level that the library has, from calls with little around them.
+// One message of each level that the library has, from calls that need few objects.
 static void log_something_at(enum rpma_log_level level) {
     static struct world w;
     unsigned char desc[21];
@@ -110,7 +110,7 @@ static void log_function_may_call_the_library(void **state) {
     assert_int_equal(depth, 5);
 }
 
-// The caller's errno is the provider's, whatever the log function does.
+// The caller gets the provider's errno, whatever the log function does.
 static void log_function_may_change_errno(void **state) {
     (void)state;
     struct rpma_peer *peer = NULL;
@@ -123,7 +123,7 @@ static void log_function_may_change_errno(void **state) {
 
 // ---- the default function ------------------------------------------------------------------
 
-// What fd 2 gets while the function runs.
+// The text that fd 2 gets while the function runs.
 static const char *stderr_of(void (*function)(void)) {
     static char text[4096];
     FILE *file = tmpfile();
@@ -212,7 +212,7 @@ static void default_copies_to_stderr_as_aux_says(void **state) {
     use_default(RPMA_LOG_LEVEL_WARNING, RPMA_LOG_DISABLED);
 }
 
-// The executable comes before libc: the library asks these for the time.
+// The executable precedes libc, so the library gets the time from the functions below.
 static bool clock_fails, calendar_fails;
 static long clock_nanoseconds = -1; // -1: as they are
 

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-// CMocka wants the others before it.
+// CMocka needs these headers before its own.
 #include <cmocka.h>
 
 #include "librpma.h"

@@ -26,8 +26,8 @@ static void silent(enum rpma_log_level level, const char *file_name, const int l
     (void)level, (void)file_name, (void)line_no, (void)function_name, (void)message_format;
 }
 
-// A program that wants to see nothing, or with CHILD_AUX everything, or with CHILD_PLAIN leaves
-// all as it is; and one message each of ERROR and INFO.
+// A program that disables all messages, or shows all of them with CHILD_AUX, or keeps the
+// defaults with CHILD_PLAIN. It causes one message of ERROR and one of INFO.
 static int child(void) {
     static const unsigned char desc[1] = {1};
     struct rpma_peer_cfg *pcfg = NULL;
@@ -101,7 +101,7 @@ static void variable_decides_what_is_shown(void **state) {
     }
 }
 
-// Both sinks of a program that shows messages on stderr itself: each message once.
+// Even if the program shows messages on stderr itself, each one appears once.
 static void messages_are_not_shown_twice(void **state) {
     (void)state;
     setenv("CHILD_AUX", "1", 1);

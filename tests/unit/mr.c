@@ -92,7 +92,7 @@ static void descriptor_has_the_layout_of_all_releases(void **state) {
         memset(desc, 0x5a, sizeof(desc));
         assert_int_equal(call->reg_mr.length, 64);
         assert_int_equal(rpma_mr_get_descriptor(mr, desc + 1), 0); // not aligned
-        // The remote key is the provider's: taken from there, not from the library.
+        // The remote key is that of the provider, so it is not taken from the library.
         const uint32_t rkey = (uint32_t)desc[17] | (uint32_t)desc[18] << 8 |
                               (uint32_t)desc[19] << 16 | (uint32_t)desc[20] << 24;
         assert_int_equal(rkey, fake_rkey(w.memory));
@@ -105,7 +105,7 @@ static void descriptor_has_the_layout_of_all_releases(void **state) {
     world_drop(&w);
 }
 
-// Whether the last failure's line has that text.
+// Whether the line of the last failure has that text.
 static bool line_says(const char *text) {
     const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
     return line != NULL && strstr(line->message, text) != NULL;

@@ -30,7 +30,7 @@ static void from_descriptor_reads_every_field(void **state) {
         }
 }
 
-// Address and key are seen in the work request of an operation.
+// The work request of an operation shows the address and the key.
 static void address_and_key_reach_the_work_request(void **state) {
     (void)state;
     static struct world w;
@@ -56,7 +56,7 @@ static void from_descriptor_refuses_every_shorter_input(void **state) {
     world_descriptor(desc, 1, 2, 3, WORLD_EVERY_USAGE);
     for (size_t size = 0; size < sizeof(desc); size++) {
         unsigned char *exact =
-            test_malloc(size ? size : 1); // so that sanitizers see a step over
+            test_malloc(size ? size : 1); // so that sanitizers see an access beyond it
         memcpy(exact, desc, size);
         remote = NULL;
         WATCH(remote);

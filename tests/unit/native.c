@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// native.c -- devices that flush and write atomically by themselves: used where the build knows
-// these operations, and done without where it does not. Each test expects one or the other.
+// native.c -- native flush and atomic write: used where the build knows these operations, and
+// emulated where it does not. Each test expects one or the other.
 
 #include "world.h"
 
@@ -50,7 +50,7 @@ static void queue_pair_asks_for_what_the_device_has(void **state) {
         assert_int_equal(qp->comp_mask,
                          IBV_QP_INIT_ATTR_PD |
                              (expected ? (unsigned)IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0));
-        if (expected) // beside all that a batch may have in one list with them
+        if (expected) // with all operations that may be in one list with them
             assert_int_equal(qp->send_ops_flags,
                              expected | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
                                  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
@@ -61,7 +61,7 @@ static void queue_pair_asks_for_what_the_device_has(void **state) {
     }
 }
 
-// Where flushes may have to read after all, the target is there from the beginning.
+// If flushes may have to read after all, the target is there from the beginning.
 static void flush_target_is_for_emulation(void **state) {
     (void)state;
     for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= (BUILD_FLUSHES ? 2 : 1); mode++) {
@@ -130,7 +130,7 @@ static void atomic_write_failures_are_reported(void **state) {
 
 // ---- both ----------------------------------------------------------------------------------
 
-// The provider has queued the operation when it notifies the device.
+// The provider has queued the operation before it notifies the device.
 static void operation_is_queued_behind_a_failed_doorbell(void **state) {
     (void)state;
     new_conn(true, true);
@@ -185,7 +185,7 @@ static void flush_hands_its_range_on(void **state) {
     }
 }
 
-// The device knows the bounds better than the descriptor: a native flush leaves them to it.
+// A native flush leaves the bounds to the device, which knows them better than the descriptor.
 static void native_flush_leaves_bounds_to_the_device(void **state) {
     (void)state;
     new_conn(true, false);
@@ -216,7 +216,7 @@ static void flush_failures_are_reported(void **state) {
 }
 
 // rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(): ENOSPC, where rxe_post_send()
-// has ENOMEM.
+// returns ENOMEM.
 static void full_queue_is_told_by_both_numbers(void **state) {
     (void)state;
     static const int errors[] = {ENOMEM, ENOSPC};

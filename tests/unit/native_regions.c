@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// native_regions.c -- regions for flushes on devices that flush by themselves: registered for
-// that where the build knows it, and for reads in any case.
+// native_regions.c -- regions for flushes on devices with native flush: registered for native
+// flushes where the build knows them, and for reads in any case.
 
 #include "world.h"
 
@@ -25,7 +25,7 @@ static void peer_on(bool pmem, bool dax) {
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
 }
 
-// Targets serve initiators of both kinds: readable in any case.
+// Targets serve initiators of both kinds, so regions are readable in any case.
 static void regions_serve_both_kinds_of_initiators(void **state) {
     (void)state;
     static const struct {
@@ -59,8 +59,8 @@ static void regions_of_ordinary_memory_are_registered_too(void **state) {
     world_drop(&w);
 }
 
-// The kernel pins the pages before the device looks at them: FS-DAX memory is refused for that
-// alone, and on-demand paging does not ask what memory it is.
+// The kernel pins the pages before the device looks at them, and refuses FS-DAX memory for that
+// reason alone. On-demand paging does not check the kind of memory.
 static void regions_of_fs_dax_keep_both_flushes(void **state) {
     (void)state;
     peer_on(false, true);
@@ -74,7 +74,7 @@ static void regions_of_fs_dax_keep_both_flushes(void **state) {
     world_drop(&w);
 }
 
-// The line names the rights as rdma-core's verbs.h does.
+// The line names the access rights as rdma-core's verbs.h does.
 static void other_refusals_are_final(void **state) {
     (void)state;
     peer_on(false, false);

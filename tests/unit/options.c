@@ -64,9 +64,9 @@ static void timeout_becomes_the_exponent_that_covers_it(void **state) {
         }
 }
 
-// On InfiniBand and RoCE alike it governs this side's queue pair only: where the route is known
-// already, the request cannot carry it to the other side (Linux 7.3,
-// drivers/infiniband/core/cma.c, cma_resolve_iboe_route()).
+// On InfiniBand and RoCE it governs only this side's queue pair: once the route is known, the
+// request cannot carry it to the other side (Linux 7.3, drivers/infiniband/core/cma.c,
+// cma_resolve_iboe_route()).
 static void timeout_is_set_behind_the_route(void **state) {
     (void)state;
     new_side(&sides[0]);
@@ -149,8 +149,8 @@ static void every_address_gets_the_settings(void **state) {
 
 // ---- defaults and failures -----------------------------------------------------------------
 
-// Nothing is asked for that the original does not ask for. The side that accepts takes over
-// the type of service of the request.
+// The defaults set no option, as in the original. The accepting side takes over the type of
+// service of the request.
 static void defaults_ask_for_nothing(void **state) {
     (void)state;
     for (size_t side = 0; side < LENGTH(sides); side++) {

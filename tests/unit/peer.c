@@ -106,7 +106,7 @@ static void delete_keeps_the_peer_when_refused(void **state) {
     assert_null(peer);
 }
 
-// The flush target was deregistered by then: the next connection gets another.
+// The failed deletion deregistered the flush target: the next connection registers another.
 static void peer_that_stayed_serves_connections(void **state) {
     (void)state;
     static const struct shape outgoing = {.name = "outgoing"};

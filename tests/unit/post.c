@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// post.c -- arrays of operations and of receives: how far each one comes, and where the next
-// call goes on
+// post.c -- arrays of operations and of receives: how many of them are posted, and where the
+// next call goes on
 
 #include "lists.h"
 
@@ -16,7 +16,7 @@ static struct rpma_receive receives[MOST];
 static const struct list_function sends = {
     .kind = RPMA_WORK_SEND, .name = "rpma_post", .call = "ibv_post_send", .element = "work"};
 
-// Of one to LIST_MOST pieces, with contexts that count from 0.
+// Makes arrays of one to LIST_MOST pieces, with contexts that count from 0.
 static void make_arrays(const struct list_function *f) {
     static struct rpma_sge sgl[LIST_MOST];
     for (int i = 0; i < LIST_MOST; i++)
@@ -34,7 +34,7 @@ static void make_arrays(const struct list_function *f) {
     }
 }
 
-// Fakes take no receive away.
+// Makes a new world, because the fakes never consume a receive.
 static void begin_anew(const struct list_function *f) {
     list_world_drop();
     fake_reset();
@@ -47,7 +47,7 @@ static int run(const struct list_function *f, uint32_t from, uint32_t count, uin
                    : f->receive(receives + from, count, posted);
 }
 
-// Those and no others, in this order.
+// Expects these elements and no others, in this order.
 static void expect_taken(const struct list_function *f, uint32_t from, uint32_t count) {
     assert_int_equal(f->kind ? fake_posted_count() : fake_received_count(), count);
     for (unsigned i = 0; i < count; i++) {
@@ -61,7 +61,7 @@ static uint32_t calls_for(uint32_t count) {
     return (count + AT_ONCE - 1) / AT_ONCE;
 }
 
-// All from there on, and nothing a second time.
+// Posts all from there on, and expects that none is posted twice.
 static void go_on(const struct list_function *f, uint32_t from) {
     uint32_t posted = 77;
     MUST(run(f, from, MOST - from, &posted));
@@ -105,7 +105,7 @@ static void arrays_go_in_few_calls(void **state) {
     list_for_each(post_whole);
 }
 
-// More pieces than go at once: 128, by operations of as many as the device takes.
+// A call takes 128 pieces, so it takes as many operations as have room with all their pieces.
 static void pieces_fit_a_call(void **state) {
     (void)state;
     enum { PIECES = FAKE_MAX_SRQ_SGE };
@@ -114,7 +114,7 @@ static void pieces_fit_a_call(void **state) {
         uint32_t posted = 0;
         list_world_new(queue == 2, PIECES);
         make_arrays(&sends);
-        for (uint32_t i = 0; i < PIECES; i++) // one without bytes: its place is kept free
+        for (uint32_t i = 0; i < PIECES; i++) // the empty piece still counts
             sgl[i] = (struct rpma_sge){list_regions[i % 3], i, i == 1 ? 0 : i + 1};
         for (uint32_t i = 0; i < MOST; i++) {
             work[i].sgl = receives[i].sgl = sgl;
@@ -146,7 +146,7 @@ static void pieces_fit_a_call(void **state) {
     }
 }
 
-// ---- arrays that come to a part -------------------------------------------------------------
+// ---- arrays that are posted in part ---------------------------------------------------------
 
 static void have_a_wrong_one(const struct list_function *f) {
     static const uint32_t counts[] = {1, 2, 16, 17, MOST};
@@ -170,7 +170,7 @@ static void those_before_a_wrong_one_are_posted(void **state) {
     list_for_each(have_a_wrong_one);
 }
 
-// The provider refuses the one with that number, counted from 0.
+// Makes the provider refuse the element with that number, from 0.
 static void refuse(const struct list_function *f, uint32_t number, int error) {
     if (number % AT_ONCE == 0)
         fake_fail(f->call, number / AT_ONCE + 1, error);
@@ -179,8 +179,8 @@ static void refuse(const struct list_function *f, uint32_t number, int error) {
                   error);
 }
 
-// The next call begins with what was refused, for whatever reason it was. Full is the queue by
-// two numbers; a receive queue names its setting.
+// The next call begins with the refused element, for any reason. Two error numbers mean a full
+// queue; the line about a receive queue names its setting.
 static void refuse_each(const struct list_function *f) {
     static const int errors[] = {ENOMEM, ENOSPC, EINVAL};
     const char *const full = f->kind  ? "the send queue is full"
@@ -214,7 +214,7 @@ static void next_call_begins_with_what_was_refused(void **state) {
     list_for_each(refuse_each);
 }
 
-// By their own count, as far as the fakes have one.
+// The fakes count the receives of a queue, and refuse one more than it has room for.
 static void fill_queue(const struct list_function *f) {
     uint32_t posted = 0, all = 0;
     int ret = 0;
@@ -222,7 +222,7 @@ static void fill_queue(const struct list_function *f) {
     for (; ret == 0; all += posted)
         ret = run(f, 0, MOST, &posted);
     assert_int_equal(ret, RPMA_E_AGAIN);
-    assert_int_equal(all, 127); // of 100 that were asked for
+    assert_int_equal(all, 127); // rounded up from 100
     assert_int_equal(run(f, 0, 1, &posted), RPMA_E_AGAIN);
     assert_int_equal(posted, 0);
 }
@@ -232,8 +232,8 @@ static void receive_queues_are_filled(void **state) {
     list_for_each_receive(fill_queue);
 }
 
-// rdma-core 56, providers/siw/siw.c, siw_post_send(): its 0 stands for the reason. What is
-// asked again is refused with it.
+// rdma-core 56, providers/siw/siw.c, siw_post_send(): its 0 hides the reason of a refusal. A
+// second call that begins with the refused request returns the reason.
 static void reasons_are_asked_for_again(void **state) {
     (void)state;
     list_world_new(false, LIST_MOST);
@@ -248,13 +248,13 @@ static void reasons_are_asked_for_again(void **state) {
         fake_faults_off();
         go_on(&sends, number);
         refuse(&sends, number, ENOMEM);
-        MUST(run(&sends, 0, MOST, NULL)); // room has come in the meantime
+        MUST(run(&sends, 0, MOST, NULL)); // the second call finds room
         expect_taken(&sends, 0, MOST);
     }
     list_world_drop();
 }
 
-// Of what is in the queue nothing is posted again, whether the device knows of it or not.
+// Queued requests are not posted again, whether the device was notified or not.
 static void doorbells_fail(void **state) {
     (void)state;
     list_world_new(false, LIST_MOST);
@@ -277,7 +277,7 @@ static void doorbells_fail(void **state) {
     list_world_drop();
 }
 
-// A single write goes a way of its own.
+// A single write takes a path of its own in the code.
 static void write_is_reported_like_an_array(void **state) {
     (void)state;
     static const struct {
@@ -311,7 +311,7 @@ static void write_is_reported_like_an_array(void **state) {
     list_world_drop();
 }
 
-// rxe_post_recv() names none then.
+// rxe_post_recv() names no refused receive then.
 static void receives_are_refused_with_a_shared_queue(void **state) {
     (void)state;
     const struct rpma_receive some[3] = {{.op_context = NULL}};
@@ -324,7 +324,7 @@ static void receives_are_refused_with_a_shared_queue(void **state) {
     list_world_drop();
 }
 
-// A region without bytes takes an empty message, as no region does.
+// A piece of 0 bytes takes an empty message, with or without a region.
 static void receive_of_no_bytes_has_no_elements(void **state) {
     (void)state;
     fake_reset();

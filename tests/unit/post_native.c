@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// post_native.c -- lists for devices that flush and write atomically by themselves, arrays and
-// batches: where the build knows these operations, an extended queue pair gets the list; where
-// it does not, the list is like any other. Each test expects one or the other.
+// post_native.c -- arrays and batches on devices with native flush and atomic write: where the
+// build knows these operations, an extended queue pair gets the list; where it does not, the
+// list is like any other. Each test expects one or the other.
 
 #include "operation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-// Every kind, those with local memory once more with a list of pieces.
+// Every kind; those with local memory also with a list of pieces.
 static const struct {
     enum rpma_work_type kind;
     bool has_list;
@@ -27,8 +27,8 @@ enum { OPERATIONS = LENGTH(operations), ATOMIC_WRITE = 6 };
 static struct world w;
 static unsigned elements = 3; // of a list
 
-// The same with either: an array of rpma_post() from its first operation that was not taken, or
-// a batch, which knows that by itself.
+// Whether tests post an array by rpma_post(), from the first operation that was not taken, or a
+// batch, which knows that operation by itself.
 static bool by_array;
 static struct rpma_work work[OPERATIONS];
 static struct fake_post expected[OPERATIONS];
@@ -75,7 +75,7 @@ static void expect_posted(unsigned from, unsigned count) {
     }
 }
 
-// All of it, twice, by so many calls of the provider.
+// Posts all operations twice, each time by this many provider calls.
 static void expect_all_posted_twice(unsigned lists, unsigned runs) {
     for (int again = 0; again < 2; again++) {
         uint32_t posted = 0;
@@ -90,7 +90,7 @@ static void expect_all_posted_twice(unsigned lists, unsigned runs) {
 
 // ---- lists of every kind -------------------------------------------------------------------
 
-// The operations of several elements, or the runs of the others between them.
+// Counts the operations of several elements, or the runs of other operations between them.
 static unsigned runs(bool of_lists) {
     unsigned count = 0;
     for (unsigned i = 0; i < OPERATIONS; i++) {
@@ -101,7 +101,7 @@ static unsigned runs(bool of_lists) {
     return count;
 }
 
-// wr_set_sge_list() of rxe gets the length of several elements wrong: they go by
+// wr_set_sge_list() of rxe gets the length of several elements wrong, so these operations go by
 // ibv_post_send().
 static void elements_interrupt_a_native_list(void **state) {
     (void)state;
@@ -133,7 +133,7 @@ static void list_is_handed_over_at_once(void **state) {
     elements = 3;
 }
 
-// An atomic write to a misaligned region is an ordinary one, whose bytes go with the request.
+// A misaligned atomic write becomes an ordinary one, whose bytes go with the request.
 static void misaligned_atomic_write_goes_with_a_flush(void **state) {
     (void)state;
     unsigned char desc[21];
@@ -153,7 +153,7 @@ static void misaligned_atomic_write_goes_with_a_flush(void **state) {
 
 // ---- refusals ------------------------------------------------------------------------------
 
-// A native list is refused as a whole, wherever the refusal comes from.
+// A native list is refused as a whole, whichever call refuses it.
 static void refused_native_list_is_posted_again(void **state) {
     (void)state;
     const bool native = is_native(true, true);
@@ -194,8 +194,8 @@ static void refused_native_list_is_posted_again(void **state) {
     elements = 3;
 }
 
-// Whether the nth fault makes a post fail; then *posted tells what is in the queue, and the
-// next post goes on with what is left, or begins anew if nothing is.
+// Whether the nth fault makes a post fail. Then *posted is the number of queued operations, and
+// the next post goes on with the rest, or begins anew if there is none.
 static bool goes_on_after(const char *fault, unsigned nth, int error) {
     uint32_t posted = 77;
     new_batch(true, true);
@@ -218,8 +218,8 @@ static bool goes_on_after(const char *fault, unsigned nth, int error) {
     return ret != 0;
 }
 
-// Whichever call, operation or doorbell fails, nothing is posted twice, and nothing is lost; of
-// lists that several elements interrupt, and of those that go in one call.
+// Whichever call, operation or doorbell fails, nothing is posted twice and nothing is lost,
+// both in lists that operations of several elements cut and in lists that one call posts.
 static void nothing_is_posted_twice(void **state) {
     (void)state;
     const bool native = is_native(true, true);
@@ -229,7 +229,7 @@ static void nothing_is_posted_twice(void **state) {
         struct {
             const char *fault;
             int error;
-            unsigned places; // where it makes a post fail
+            unsigned places; // number of calls whose failure makes a post fail
         } faults[] = {{"ibv_wr_complete", ENOMEM, 0},
                       {"ibv_post_send", ENOMEM, 0},
                       {"send request", ENOMEM, 0},
@@ -251,17 +251,17 @@ static void nothing_is_posted_twice(void **state) {
 }
 
 #if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
-// Of what the provider was given, whatever it leaves behind. Three operations, each by a
-// letter: a List, a Write, a Flush, an Atomic write.
+// The line names the operations that the call got, whatever bad_wr says. Each letter of a list
+// is an operation: a List, a Write, a Flush, an Atomic write.
 static void line_names_what_failed(void **state) {
     (void)state;
     static const struct {
         const char *list;
-        const char *fault; // the nth
+        const char *fault; // its nth call fails
         unsigned nth;
         int error;
-        const char *places[2]; // of the first and last operation, and what is known of them
-        const char *logs;      // by ibv_wr_complete() if it has "first"
+        const char *places[2]; // first and last failed operation, and what is known of them
+        const char *logs;      // of ibv_wr_complete() if it has "first"
     } cases[] = {
 #define WRITE_CALL "(opcode=IBV_WR_RDMA_WRITE, "
 #define FIRST_FLUSH "(first: opcode=IBV_WR_FLUSH, remote_addr=0x10010, wr_id=0x10"

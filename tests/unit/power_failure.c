@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// power_failure.c -- what a target still has after a power failure: what was flushed behind a
-// write, in the range and on the connection of the flush, and nothing else
+// power_failure.c -- the bytes that a target still has after a power failure: those flushed
+// behind a write, in the range and on the connection of the flush, and no others
 
 #include "target.h"
 
@@ -10,7 +10,7 @@
 
 enum { PAGE = 4096 };
 
-// Ends of a range: where the write or its region begins or ends, and so many bytes behind.
+// An end of a range, in bytes from where the write or its region begins or ends.
 enum anchor { AT, PAST, BOTTOM, TOP };
 struct edge {
     enum anchor anchor;
@@ -66,7 +66,7 @@ static long place(struct edge edge, const struct write_case *c) {
 
 static unsigned char data[PAGE]; // what the write carries
 
-// Elements of different places, the second one empty; data becomes what they hold together.
+// A write of elements in different places, the second one empty; data becomes their bytes.
 static struct rpma_work written(const struct write_case *c) {
     static struct rpma_sge sgl[4];
     const size_t lens[] = {c->len / 3, 0, c->len / 2, c->len - c->len / 3 - c->len / 2};
@@ -107,8 +107,8 @@ static void expect_found(const char *what, const struct write_case *c, enum targ
                 c->is_inline ? ", inline" : "", way_texts[way], what, r);
 }
 
-// With each subset of the words that were not flushed, if these are few; otherwise with none,
-// with every second one and with all of them.
+// Lets each subset of the words that were not flushed survive, if these are few; otherwise
+// none, every second one and all of them.
 static void expect_survivors(const struct flush_case *f, const struct write_case *c,
                              enum target_way way, const bool *flushed) {
     static const uint64_t some[] = {0, 0x5555555555555555, UINT64_MAX};
@@ -116,7 +116,7 @@ static void expect_survivors(const struct flush_case *f, const struct write_case
     const bool few = lost <= 3;
     for (size_t i = 0; i < (few ? (size_t)1 << lost : LENGTH(some)); i++) {
         const uint64_t survivors = few ? i : some[i];
-        size_t nth = 0; // of the lost words
+        size_t nth = 0; // number of the lost word
         for (size_t at = 0; at < c->len; at++) {
             const long offset = (long)(c->offset + at);
             const bool survives = flushed[at] || survivors >> nth % 64 & 1;
@@ -128,7 +128,7 @@ static void expect_survivors(const struct flush_case *f, const struct write_case
     }
 }
 
-// A flush that reads names where it begins and not where it ends: see read_bytes() of the fake.
+// An emulated flush names where it begins, not where it ends: see read_bytes() of the fake.
 static void try_flush(const struct flush_case *f, const struct write_case *c, bool native,
                       enum target_way way) {
     static bool flushed[PAGE];

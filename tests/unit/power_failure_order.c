@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// power_failure_order.c -- power failures behind several operations: of several regions and
-// connections, at any point, and behind an operation that the target refuses
+// power_failure_order.c -- power failures after several operations: of several regions and
+// connections, at any point, and after an operation that the target refuses
 
 #include "target.h"
 
 #include <stdlib.h>
 
-// Each flush is for its own region, whatever stands beside it in the list.
+// Each flush covers only its own region, whatever other operations are in the list.
 static void regions_are_flushed_one_by_one(void **state) {
     (void)state;
     for (unsigned i = 0; i < 6 * 4; i++) {
@@ -58,7 +58,7 @@ static void connections_flush_their_own_words(void **state) {
 // its record, and none is missing whose flush was executed.
 static void tail_never_comes_before_its_record(void **state) {
     (void)state;
-    static const size_t words[] = {0, 3, 0, 1, 0}; // that are not persistent after each step
+    static const size_t words[] = {0, 3, 0, 1, 0}; // not persistent after each step
     const char *const tail = "tail: 1";
     for (unsigned i = 0; i < 6; i++) {
         const bool native = i & 1;
@@ -96,8 +96,8 @@ static void tail_never_comes_before_its_record(void **state) {
 
 // ---- reads, and what the target refuses ----------------------------------------------------
 
-// Also what nobody flushed. A read that is no flush keeps nothing where the device flushes
-// natively; elsewhere it happens to be what a flush is.
+// A read also returns bytes that were not flushed. It persists nothing on a device with native
+// flush; elsewhere it does the same as an emulated flush.
 static void reads_bring_what_was_written(void **state) {
     (void)state;
     for (unsigned i = 0; i < 12; i++) {
@@ -124,7 +124,7 @@ static void reads_bring_what_was_written(void **state) {
     }
 }
 
-// The connection breaks with it: nothing behind it is executed.
+// A refused operation breaks the connection, so nothing behind it is executed.
 static void nothing_follows_what_is_refused(void **state) {
     (void)state;
     enum { KEY, WRITE_RANGE, FLUSH_KEY, FLUSH_RANGE, REFUSALS };
@@ -139,7 +139,7 @@ static void nothing_follows_what_is_refused(void **state) {
                                       [FLUSH_RANGE] =
                                           target_flush(0, TARGET_SIZE - 7, TARGET_SIZE + 1)};
         refused[KEY].remote = refused[FLUSH_KEY].remote = wrong;
-        // A flush that reads leaves out what is behind the end.
+        // An emulated flush does not read beyond the end of the region.
         const bool reads = i / 6 == FLUSH_RANGE && !(native && BUILD_FLUSHES);
         const struct step steps[] = {
             {target_write(0, 0, 40, 16), 0}, {refused[i / 6], 0}, {target_flush(0, 40, 56), 0}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// private_data.c -- what two sides tell each other in private data: packed, and unpacked
+// private_data.c -- packing and unpacking of what two sides tell each other in private data
 
 #include "packed.h"
 
@@ -11,7 +11,7 @@ static struct world w;
 
 static struct rpma_mr_local *mrs[PACKED_MOST_REGIONS + 1];
 
-// A peer, regions of every usage, and their content. Addresses are not looked at.
+// Makes a peer, regions of every usage, and their content. The addresses are never accessed.
 static void register_all(struct packed *c) {
     world_peer(&w);
     for (unsigned i = 0; i < LENGTH(mrs); i++) {
@@ -58,14 +58,14 @@ static void pack_and_compare(const struct packed *c) {
         assert_int_equal(bytes[i], 0x77);
 }
 
-// Whatever the regions, the configuration and the bytes of the program are.
+// Packs every combination of regions, configuration and bytes of the program.
 static void pack_each(struct packed *c, unsigned device) {
     static const unsigned regions[] = {0, 1, 2, PACKED_MOST_REGIONS};
     for (size_t i = 0; i < LENGTH(regions); i++)
         for (int way = 0; way < 4; way++) {
             c->regions = regions[i];
             c->direct_write = way == 3 ? PACKED_NO_STATEMENT : way & 1;
-            // What it does not state itself comes with a region.
+            // A configuration that states nothing itself gets the statement of a region.
             c->served = way == 2 ? 0xa0 : c->regions ? device : 0;
             const unsigned used =
                 PACKED_HEADER + c->regions * PACKED_REGION + (way == 3 ? 0 : PACKED_STATEMENT);
@@ -127,7 +127,7 @@ static void pack_refuses_every_smaller_buffer(void **state) {
     deregister_all();
 }
 
-// More than a length of 8 bits can name, by each of the parts.
+// Each part in turn makes the data longer than 8 bits can say.
 static void pack_refuses_what_no_message_can_carry(void **state) {
     (void)state;
     static struct packed c;
@@ -163,7 +163,7 @@ static void bytes_mean_what_the_form_says(void **state) {
         0xf5, 1, 1, 22, 2, 3,                           // header
         0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, // address
         0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01, // size
-        0xdd, 0xcc, 0xbb, 0xaa, 0x21, 0x00,             // key, usage, natively
+        0xdd, 0xcc, 0xbb, 0xaa, 0x21, 0x00,             // key, usage, native flushes
         0x01, 0xa4,                                     // statement
         'a', 'b', 'c'};
     // clang-format on
@@ -223,7 +223,7 @@ static void expect_configuration(const struct packed *c) {
     assert_int_equal(atomic_write, states && c->served & 4);
 }
 
-// The network adds zeros; the objects keep nothing of the bytes.
+// The network adds zeros; the unpacked objects must not refer to the bytes.
 static void unpack_and_compare(const struct packed *c) {
     static const size_t messages[] = {0, 56, 196, PACKED_MOST};
     unsigned char bytes[2 * PACKED_MOST] = {0};
@@ -255,7 +255,7 @@ static void unpack_and_compare(const struct packed *c) {
     }
 }
 
-// Also of a later release, whose parts are longer.
+// Unpacks also data of a later release, whose parts are longer.
 static void what_the_form_says_is_unpacked(void **state) {
     (void)state;
     static const unsigned regions[] = {0, 1, 2, PACKED_MOST_REGIONS}, more[] = {0, 1, 19};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// private_data_refused.c -- private data that are not of the packed form, and memory that is
-// out
+// private_data_refused.c -- private data that does not have the packed form, and failed
+// allocations
 
 #include "packed.h"
 
@@ -18,7 +18,7 @@ static struct outputs {
 static void expect_refused(const unsigned char *bytes, size_t size, const char *condition,
                            const char *logs) {
     struct rpma_conn_private_data pdata = packed_exactly(bytes, size);
-    // Also when nobody wants the objects, unless it takes a look into a region.
+    // Refused even if the caller wants no objects, unless the error is within a region.
     const bool looks = strstr(condition, "region (") || strstr(condition, "usage");
     memset(&out, 0x5a, sizeof(out));
     out.nmrs = PACKED_MOST_REGIONS;
@@ -90,7 +90,7 @@ static void unpack_refuses_parts_that_are_too_small(void **state) {
                            fits ? "a region of the data has less than 22 bytes" : is_cut,
                            fits ? "at least 22 are needed" : "is cut");
         }
-    bytes[2] = 0; // where no region is, none is too small
+    bytes[2] = 0; // without regions, none is too small
     bytes[4] = 1;
     expect_refused(bytes, sizeof(bytes), "the statement of the data has 1 byte",
                    "at least 2 are needed");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// races.c -- several threads at full speed through what they share: what an event or a failure
-// of one thread takes from another shows in numbers, without ThreadSanitizer as well.
+// races.c -- several threads use shared objects at full speed. Lost events and mixed-up
+// failures show in numbers, also without ThreadSanitizer.
 //
-// The locks of the fakes would let one thread after the other through the library, so here the
-// calls on the way of an event do nothing but count or fail. What this executable defines
-// stands before the fakes and the C library.
+// The locks of the fakes would serialize the threads, so this executable replaces the calls on
+// the way of an event by functions that only count or fail. Its functions take precedence over
+// those of the fakes and the C library.
 
 #include "world.h"
 
@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
-// Enough when there were that many events, and the threads have come between each other that
-// often; where that hardly happens, at the last.
+// A test ends after EVENTS events if the threads have taken turns CHANGES times; where they
+// hardly take turns, after AT_LAST events.
 enum { THREADS = 4, EVENTS = 2 * 1000 * 1000, CHANGES = 500, AT_LAST = 50 * EVENTS };
 // A failure takes far longer, because it is logged.
 enum { FAILURES = 30 * 1000, FAILURES_AT_LAST = 20 * FAILURES };
@@ -31,11 +31,11 @@ static struct rpma_cq *cq;
 static struct ibv_cq *queue;
 static int (*arm)(struct ibv_cq *, int);
 static atomic_uint taken, changes, acknowledged, wrong;
-static _Atomic pthread_t last; // who took the event before
+static _Atomic pthread_t last; // the thread that took the previous event
 static _Thread_local int own_error;
 static pthread_barrier_t start;
 
-// ---- the edge ------------------------------------------------------------------------------
+// ---- the replaced functions ----------------------------------------------------------------
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **fired,
                      void **cq_context) {
@@ -58,7 +58,7 @@ static int answer(struct ibv_cq *of, int solicited_only) {
     return own_error;
 }
 
-// All large numbers of a message are the error number of the thread that it comes from.
+// Every large number in a message must be the error number of the thread that logs it.
 static void check_message(const char *format, va_list values) {
     char message[2048];
     unsigned found = 0;
@@ -82,8 +82,7 @@ static void check_values(const char *format, ...) {
     va_end(values);
 }
 
-// Where the default function of the library writes to; the second name is that of hardened
-// builds.
+// The default log function writes to these; hardened builds call the second one.
 void syslog(int priority, const char *format, ...) {
     va_list values;
     va_start(values, format);
@@ -186,8 +185,8 @@ static void failures_do_not_mix(void **state) {
     in_threads(change_the_log, fail_always);
 }
 
-// A signal comes between two steps of a call far more often than another thread does, and what
-// its handler does there is what that thread would do.
+// A signal interrupts a call between two of its steps far more often than another thread does;
+// its handler does what that thread would do.
 static void enable_the_log(int signal) {
     (void)signal;
     const int error = errno;

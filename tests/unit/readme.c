@@ -25,7 +25,7 @@ static int persist(void) {
     return make_persistent(w.h.conn, w.h.remote, WORLD_REMOTE_SIZE);
 }
 
-// The operation that was posted last completes.
+// Completes the operation that was posted last.
 static void complete_last(enum ibv_wc_status status) {
     const struct ibv_wc wc = {.wr_id = fake_last("ibv_post_send")->send.wr_id,
                               .status = status};
@@ -40,8 +40,8 @@ static void fail_the_flush(void) {
     complete_last(IBV_WC_REM_ACCESS_ERR);
 }
 
-// A completion of an earlier operation lies in the queue; the flush completes only after a wait
-// began, which a signal ends first. Returning before that would leave its completion behind.
+// A completion of an earlier operation is in the queue; the flush completes only in a wait that
+// a signal interrupts first. Returning before that would leave its completion behind.
 static void returns_after_the_flush(void **state) {
     (void)state;
     new_conn();

@@ -119,8 +119,8 @@ static void flags_decide_on_completion(void **state) {
 
 static void provider_failures_are_reported(void **state) {
     (void)state;
-    // What providers return beside error numbers, by rdma-core 44: c4iw_post_send() of cxgb4 a
-    // negated one, mthca_tavor_post_send() of mthca -1 whatever the cause.
+    // Values other than error numbers that providers return, in rdma-core 44: c4iw_post_send()
+    // of cxgb4 a negated error number, mthca_tavor_post_send() of mthca -1 whatever the cause.
     static const struct {
         int returned, error;
         const char *logs;
@@ -162,7 +162,7 @@ static void ranges_are_handed_on(void **state) {
     world_drop(&w);
 }
 
-// Ranges are the provider's to check: an offset far out is handed on, modulo 2^64.
+// The provider checks ranges: an offset far beyond the region is passed on, modulo 2^64.
 static void offsets_are_not_checked(void **state) {
     (void)state;
     new_conn();
@@ -209,7 +209,7 @@ static void atomic_write_copies_its_bytes(void **state) {
     world_drop(&w);
 }
 
-// The offset is right, the region is not: written all the same, with one warning.
+// The offset is aligned, the region is not: the write is posted all the same, with one warning.
 static void atomic_write_warns_of_a_misaligned_region(void **state) {
     (void)state;
     unsigned char desc[21];

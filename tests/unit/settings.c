@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// settings.c -- what is alike: setters and getters, configurations without memory, and the
-// deletion of what is not there; each by a table over the calls of the header.
+// settings.c -- functions that behave alike: setters and getters, configurations without
+// memory, and the deletion of nothing; each by a table over the functions of the header.
 
 #include "arguments.h"
 
@@ -72,7 +72,7 @@ static void expect_setting(const struct setting *s, uintptr_t cfg, uint64_t valu
     unsigned char got[16], expected[16]; // little or big endian: compared as bytes
     memset(got, 0x5a, sizeof(got));
     memset(expected, 0x5a, sizeof(expected));
-    const uint8_t as_u8 = (uint8_t)value; // a bool as well
+    const uint8_t as_u8 = (uint8_t)value; // also for a bool
     const uint32_t as_u32 = (uint32_t)value;
     const void *as_pointer = (const void *)(uintptr_t)value;
     memcpy(expected,
@@ -162,7 +162,7 @@ static void nothing_is_deleted_quietly(void **state) {
 
 // ---- the descriptor of a peer configuration ------------------------------------------------
 
-// What the four bytes that state something state; all others say no more than in every release.
+// The four bytes that are statements; all others mean the same as in every release.
 static const struct {
     unsigned byte;
     const char *flush, *atomic_write;

@@ -63,7 +63,7 @@ static void receive_cq_waits_on_its_own(void **state) {
     MUST(rpma_cq_wait(rcq));
     MUST(rpma_cq_get_wc(rcq, 1, &got, NULL));
     assert_int_equal(got.wr_id, 42);
-    world_drop(&w); // with the event of the wait acknowledged
+    world_drop(&w); // a misuse unless the event is acknowledged
 }
 
 static void new_fails_with_each_call(void **state) {
@@ -101,7 +101,7 @@ static void new_returns_all_when_memory_is_out(void **state) {
     world_drop(&w);
 }
 
-// With its CQ: the pointer that the program has goes on to work.
+// Its CQ stays as well, so the pointer that the program has still works.
 static void delete_keeps_the_queue_when_refused(void **state) {
     (void)state;
     struct rpma_cq *before = NULL, *after = NULL;
@@ -156,7 +156,7 @@ static void expect_received_into(struct rpma_srq **srq) {
                  .logs = "while 1 of its connections exist", .own_error = EBUSY);
 }
 
-// A provider that refuses may have unmapped the receive CQ by then: it is not asked.
+// The provider is not asked, because it may unmap the receive CQ before it refuses.
 static void delete_is_refused_while_the_receive_cq_is_used(void **state) {
     (void)state;
     const struct shape shape = {.srq = true, .srq_rcq_size = 8};

@@ -107,7 +107,7 @@ static bool receive_many(struct world *w, const struct shape *shape) {
                      : STEP(w, rpma_conn_req_recv_many(w->h.req, receives, 2, NULL));
 }
 
-// Each kind, of one piece and of several.
+// Posts each kind, of one piece and of several.
 static bool post_all(struct world *w) {
     struct rpma_work work[2 * LENGTH(kinds)];
     const uint32_t most = LENGTH(kinds);
@@ -142,7 +142,7 @@ static bool lists(struct world *w, const void *argument) {
            world_connect(w, shape) && receive_many(w, shape) && post_all(w) && post_batch(w);
 }
 
-// Settings that the connection manager is asked for.
+// Settings that go to the connection manager.
 static bool options(struct world *w, const void *argument) {
     const struct shape *shape = argument;
     return world_peer(w) && world_cfg(w, shape) &&
@@ -197,7 +197,7 @@ static bool devices(struct world *w, const void *argument) {
            STEP(w, rpma_utils_ibv_context_is_odp_capable(w->h.context, &w->h.odp));
 }
 
-// ---- devices to live on --------------------------------------------------------------------
+// ---- devices -------------------------------------------------------------------------------
 
 static void on_dax(void) {
     fake_device()->odp = true;
@@ -232,7 +232,7 @@ static void connections_on_dax(void **state) {
     sweep("incoming on DAX memory", connection, &shapes[FIRST_INCOMING], on_dax);
 }
 
-// Where the build has no native operations, the device has them in vain.
+// A build without native operations does not use those of the device.
 static void connections_with_native_operations(void **state) {
     (void)state;
     sweep("outgoing, native", connection, &shapes[0], with_native_operations);

@@ -197,12 +197,12 @@ static void connect_and_flush(int number) {
     CHECK(rpma_conn_delete(&conn) == 0);
 }
 
-// Who comes first makes the target of flushes, all others find it.
+// The first thread makes the flush target, and all others use it.
 static void connections_race_for_the_flush_target(void **state) {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         threads_begin(NULL);
-        fake_quiet(i % 2); // the other times the registrations are counted
+        fake_quiet(i % 2); // the registrations are counted in every other round
         unit_begin();
         in_threads(connect_and_flush);
         if (i % 2 == 0)
@@ -219,7 +219,7 @@ static void flush_first(int number) {
                      RPMA_F_COMPLETION_ALWAYS, NULL) == 0);
 }
 
-// The way that the other side did not state is told by who comes first, and by nobody else.
+// Only the first flush logs the notice about a mode that the other side did not state.
 static void first_flush_is_told_once(void **state) {
     (void)state;
     threads_begin(NULL);

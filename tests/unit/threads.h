@@ -16,7 +16,7 @@
 
 enum { THREADS = 4, ROUNDS = 40 };
 
-// What all threads use.
+// The objects that all threads share.
 extern struct world threads_world;
 // Messages that the library logged.
 extern atomic_uint threads_messages;
@@ -24,18 +24,18 @@ extern atomic_uint threads_messages;
 #define CHECK(condition) threads_check(condition, #condition)
 void threads_check(bool holds, const char *condition);
 
-// Peer, regions and, with a shape, configurations; then nothing is recorded until the end.
+// Makes peer, regions and, with a shape, configurations; switches the record off until the end.
 void threads_begin(const struct shape *shape);
 void threads_end(void);
 
 // All threads begin at once with their number; returns when the last has ended.
 void in_threads(void (*work)(int number));
 
-// A connection of its own, up.
+// An established connection of the calling thread.
 struct rpma_conn *threads_connected(void);
-// The event comes, and the connection is up.
+// Connects, takes the event, and returns the established connection.
 struct rpma_conn *threads_established(struct rpma_conn_req *req);
-// Each operation once.
+// Posts each operation once.
 void threads_post_everything(struct rpma_conn *conn);
 
 void connection_is_shared(void **state), events_of_a_queue_are_shared(void **state);

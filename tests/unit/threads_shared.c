@@ -14,7 +14,7 @@ enum { EVENTS = 100 }; // for each thread; more than the library acknowledges at
 static struct rpma_conn *shared_conn;
 static struct rpma_cq *shared_cq;
 
-// Events are for one thread at a time: they are the first one's.
+// Only one thread at a time may take events, so the first one does.
 static void take_event(void) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     int fd = -1;
@@ -85,8 +85,8 @@ static struct ibv_cq *queues[2];
 static void expect_all_acknowledged(void) {
     fake_quiet(false);
     const unsigned open = fake_unacked(queues[0]) + (queues[1] ? fake_unacked(queues[1]) : 0);
-    assert_true(open < 2 * 64);           // the rest follows with the deletion
-    MUST(rpma_conn_delete(&shared_conn)); // a lost one would be a misuse here
+    assert_true(open < 2 * 64);           // the deletion acknowledges the rest
+    MUST(rpma_conn_delete(&shared_conn)); // a lost event would be a misuse here
     assert_string_equal(fake_misuses(), "");
 }
 
@@ -172,7 +172,7 @@ static void hear(enum rpma_log_level level, const char *file_name, const int lin
     heard[0]++;
 }
 
-// Logs from within, and changes what it is called by.
+// A log function that causes messages itself and sets the threshold.
 static void hear_and_log(enum rpma_log_level level, const char *file_name, const int line_no,
                          const char *function_name, const char *message_format, ...) {
     (void)level, (void)file_name, (void)line_no, (void)function_name, (void)message_format;

@@ -40,7 +40,7 @@ def main():
     with open(page, encoding='utf-8') as file:
         text = file.read()
     faults = list(troubleshooting_page.faults_of(text))
-    # What libibverbs itself writes does not come from this library.
+    # Lines of libibverbs itself do not come from this library.
     own = [entry for entry in troubleshooting_page.lines_of(text) if entry.line[0] == '*']
     for entry in own:
         lines = logged(executable, entry.name)

@@ -81,7 +81,7 @@ static void get_ibv_context_fails_with_each_call(void **state) {
     }
 }
 
-// What IBACM knows of a remote address is tried before the address itself.
+// Routes that IBACM knows to a remote address are tried before the address itself.
 static void routes_with_a_source_are_tried(void **state) {
     (void)state;
     struct ibv_context *context = NULL;
@@ -246,7 +246,7 @@ static void events_have_texts(void **state) {
                             cases[i].text);
 }
 
-// The header says it in numbers, the project in words, the library by a call.
+// The header, the project and the library have the same version.
 static void version_is_that_of_the_project(void **state) {
     (void)state;
     char text[32];

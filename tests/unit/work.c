@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// work.c -- operations of every kind, by every way to post them: they are what the plain
-// function hands to the device, byte by byte
+// work.c -- operations of every kind, posted in every way: each equals, byte by byte, the
+// request that the plain function hands to the device
 
 #include "operation.h"
 
@@ -50,7 +50,7 @@ static void expect_posted(const struct rpma_work *o) {
     }
 }
 
-// What the plain function refuses is refused with the same code; work_refused.c has the words.
+// What the plain function refuses, every way refuses with its code; work_refused.c has more.
 static void expect_alike(const struct rpma_work *o) {
     fake_forget();
     const int plain = operation_plain(o, w.h.conn);
@@ -67,7 +67,7 @@ static void expect_alike(const struct rpma_work *o) {
 static void try_ranges(struct rpma_work o) {
     for (size_t i = 0; i < LENGTH(lengths); i++)
         for (size_t k = 0; k < LENGTH(offsets); k++) {
-            // Inline data is read at once, so it has to be there.
+            // Inline data is read at once, so its memory has to exist.
             if (o.flags & RPMA_F_INLINE && (lengths[i] > 8 || offsets[k] >= WORLD_MEMORY_SIZE))
                 continue;
             o.flush_len = lengths[i];
@@ -138,7 +138,7 @@ static void pieces_are_one_operation(void **state) {
     end();
 }
 
-// Towards a remote region they are transfers of 0 bytes there.
+// With a remote region, such an operation is a transfer of 0 bytes.
 static void pieces_may_all_be_empty(void **state) {
     (void)state;
     struct rpma_sge sgl[2] = {{NULL, 0, 0}};
@@ -180,7 +180,7 @@ static void flushes_need_what_the_plain_one_needs(void **state) {
         world_descriptor(desc, WORLD_REMOTE_ADDR, 64, 1, RPMA_MR_USAGE_WRITE_DST);
         MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &unused));
         struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
-        MUST(operation_plain(&o, w.h.conn)); // says what it tries
+        MUST(operation_plain(&o, w.h.conn)); // logs the notice about the mode
         o.remote = unused;
         expect_unsupported(&o, "flush_type is not in the usage", "not registered with");
         o.remote = w.h.remote;
@@ -192,7 +192,7 @@ static void flushes_need_what_the_plain_one_needs(void **state) {
     }
 }
 
-// One warning of a connection, whichever way misaligns first.
+// A connection warns once, whichever way posts the first misaligned write.
 static void misaligned_atomic_writes_warn_once(void **state) {
     (void)state;
     for (enum operation_way first = 0; first < OPERATION_WAYS; first++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// work_refused.c -- every member of struct rpma_work and of struct rpma_receive wrong in turn:
-// refused by each function whose kind reads it, and of no interest to the other kinds
+// work_refused.c -- wrong values in every member of struct rpma_work and struct rpma_receive:
+// each function refuses them if the kind reads the member, and ignores them otherwise
 
 #include "lists.h"
 #include "operation.h"
@@ -17,11 +17,11 @@ enum { SETS = 4, MOST_SGES = 2 };
 #define CARRIERS (SENDS | KIND(WRITE) | KIND(WRITE_WITH_IMM))
 #define ALL (LOCALS | KIND(ATOMIC_WRITE) | KIND(FLUSH))
 
-// A member of either structure that both or one of them has.
+// A member of one of the structures, or of both.
 enum member {
     TYPE = 1,
     FLAGS,
-    RESERVED0, // also reserved of a receive
+    RESERVED0, // of a receive: reserved
     RESERVED_0,
     RESERVED_1,
     REMOTE,
@@ -204,7 +204,7 @@ static void spoil(struct rpma_work *o, const struct wrong *wrong) {
     }
 }
 
-// A batch of three operations that have nothing to do with the others.
+// Makes a batch of three operations that have nothing to do with the others.
 static void begin(void) {
     const struct rpma_work work = {.type = RPMA_WORK_SEND, .flags = 1, .op_context = &w};
     world_conn(&w, &(const struct shape){.max_sge = MOST_SGES});
@@ -245,7 +245,7 @@ static void expect_refused(const struct wrong *wrong, const struct rpma_work *o)
     expect_unchanged_batch();
 }
 
-// It is what it would be if the member were right.
+// Expects the request that would be posted if the member were right.
 static void expect_no_matter(const struct wrong *wrong, const struct rpma_work *o) {
     const struct fake_post expected = operation_expected(o, &w);
     MUST(rpma_post(w.h.conn, o, 1, NULL));
@@ -270,7 +270,7 @@ static void wrong_members_are_refused(void **state) {
 }
 
 // rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP
-// reads into one element (SIW_MAX_SGE_RD), whatever a write may have (SIW_MAX_SGE).
+// reads into one element (SIW_MAX_SGE_RD), however many a write may have (SIW_MAX_SGE).
 static void devices_limit_the_pieces_of_reads(void **state) {
     (void)state;
     const struct wrong wrong = {.condition = TOO_MANY,

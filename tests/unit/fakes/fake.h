@@ -174,6 +174,7 @@ size_t fake_power_failure(uint64_t survivors);
 // return a negative number: rdma-core 56, providers/cxgb4/qp.c, c4iw_post_send() and
 // c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -error and
 // leaves errno alone, as providers/cxgb4/cq.c, c4iw_poll_cq() does.
+//
 // Parts of a post fail by names of their own, which do not appear in the record: "send request"
 // and "receive request" count the requests after the first of each list and refuse only the
 // nth, so those before it are in the queue; "doorbell" fails after all requests were queued.
