@@ -11,8 +11,7 @@
 //
 // It prints rows of words separated by tabs: "code", the code of the call that failed; "line",
 // level, function and message of a log line; "memory", "posted", "rkey", "lkey", values that
-// differ from run to run or must not be logged; "syslog", the level and the text that syslog()
-// got.
+// differ from run to run or must not be logged; "syslog", level and text for syslog().
 
 #include "failure_lines.h"
 

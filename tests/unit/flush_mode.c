@@ -211,7 +211,7 @@ static void expect_notices(unsigned count, bool native) {
         strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
 }
 
-// One notice before any configuration is applied, and one after each.
+// One notice before any configuration is applied, and one after each that states nothing.
 static void way_that_nobody_stated_is_told_once(void **state) {
     (void)state;
     static const unsigned applied[] = {0,      SILENT, SILENT,

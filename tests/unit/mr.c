@@ -92,7 +92,7 @@ static void descriptor_has_the_layout_of_all_releases(void **state) {
         memset(desc, 0x5a, sizeof(desc));
         assert_int_equal(call->reg_mr.length, 64);
         assert_int_equal(rpma_mr_get_descriptor(mr, desc + 1), 0); // not aligned
-        // The remote key is that of the provider, so it is not taken from the library.
+        // The expected key comes from the provider, not from the library.
         const uint32_t rkey = (uint32_t)desc[17] | (uint32_t)desc[18] << 8 |
                               (uint32_t)desc[19] << 16 | (uint32_t)desc[20] << 24;
         assert_int_equal(rkey, fake_rkey(w.memory));
