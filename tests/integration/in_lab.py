@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Boots the lab for run.py and passes its lines on. Each case gets a verdict, also those that the
-machine did not come to because it died or hangs.
+Boots the lab for run.py and passes its lines on. Each case gets a verdict, also the cases that did
+not run because the machine died or hangs.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def list_cases(arguments):
 
 
 class Machine:
-    """The lab, which writes to a pipe; lines() ends with it, or when it says nothing any more."""
+    """The lab, which writes to a pipe; lines() ends with it, or when it is silent for too long."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -41,7 +41,7 @@ class Machine:
         rest = b""
         while True:
             if not select.select([self.process.stdout], [], [], SILENCE)[0]:
-                self.process.terminate()  # the lab takes its machine along
+                self.process.terminate()  # the end of the lab ends its machine, too
                 self.trouble = f"nothing was heard of the lab for {SILENCE} s"
                 break
             chunk = os.read(self.process.stdout.fileno(), 65536)

@@ -4,7 +4,7 @@
 """
 Data that was flushed persistently survives a power cut, and data that was only posted does not:
 persistence.py LAB LOGS boots the lab twice on one file of emulated persistent memory; the first
-machine is killed at once. Both builds write in the first boot and are judged in the second one.
+machine is killed at once. Both builds write in the first boot and are checked in the second one.
 """
 
 import os
@@ -29,7 +29,7 @@ class Runs:
         self.lab, self.memory, self.tap = lab, memory, tap
 
     def boot(self, step, name, wanted, line):
-        """One machine; it must end with this status and have said this line of each build."""
+        """Runs one machine; it must end with this status and print this line for each build."""
         began = time.monotonic()
         done = subprocess.run(
             [self.lab, "run", "--hosts", "2", "--pmem", self.memory, "--", INSIDE, step, *BUILDS],
@@ -52,7 +52,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     lab, logs = sys.argv[1:]
-    subprocess.run([lab, "build", "plain"], check=True)  # what is booted is the other one
+    subprocess.run([lab, "build", "plain"], check=True)  # the lab boots the other build
     tap = Tap("native and plain", 2 * len(BUILDS), os.path.join(logs, "persistence"))
     with tempfile.TemporaryDirectory() as directory:
         runs = Runs(lab, os.path.join(directory, "pmem"), tap)

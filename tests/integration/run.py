@@ -21,14 +21,14 @@ from harness import lab, page, report  # noqa: E402
 from harness.case import TABLE, Test  # noqa: E402
 
 
-# A machine that others keep busy takes this many times as long as an idle one.
+# A busy machine takes this many times as long as an idle one.
 PATIENCE = 10
-# After so many cases that did not end, nothing can be expected of the rest.
+# After so many cases that did not end, the rest is not tried.
 TOO_MANY = 3
 
 
 class TooSlow(BaseException):
-    """The limit of a case; no Exception, so that nothing in a case takes it for its own."""
+    """The time limit of a case; no Exception, so that no case catches it by accident."""
 
 
 def too_slow(*_):
@@ -37,8 +37,8 @@ def too_slow(*_):
 
 class Run:
     """
-    One case. A case that yields is begun before all others and goes on when its turn has come,
-    so that long waits cost no time.
+    One case. A case that yields starts before all others and goes on when its turn has come, so
+    that long waits cost no time.
     """
 
     def __init__(self, case, build):
@@ -47,7 +47,7 @@ class Run:
         self.seconds, self.was_slow = 0, False
 
     def guarded(self, action):
-        """Does one part under the case's time limit; what goes wrong first is the outcome."""
+        """Runs one part under the case's time limit; the first failure is the outcome."""
         began = time.monotonic()
         outcome, limit = None, PATIENCE * self.case.limit
         signal.signal(signal.SIGALRM, too_slow)
@@ -56,12 +56,12 @@ class Run:
                 signal.alarm(limit)
                 action()
             finally:
-                signal.alarm(0)  # within the outer block: the alarm may come at this very moment
+                signal.alarm(0)  # in the outer block: the alarm may come right now
         except lab.Skipped as skipped:
             outcome = "skipped", str(skipped)
         except TooSlow:
             outcome, self.was_slow = ("failed", f"not done after {limit} s"), True
-        except Exception as error:  # whatever it is, the next case runs
+        except Exception as error:  # any exception: the next case runs
             outcome = "failed", f"{type(error).__name__}: {error}"
         self.outcome = self.outcome or outcome
         self.seconds += time.monotonic() - began
@@ -94,9 +94,9 @@ class Run:
 
 
 def selected(arguments):
-    """The cases of this build: others would show nothing more on it."""
+    """The cases of this build; the others would show nothing more on it."""
     for case in TABLE:
-        # What shows that a feature is absent runs only when it is asked for.
+        # The cases that show the absence of a feature run only on request.
         groups = {case.group} | ({"troubleshooting"} if case.shows else set())
         of_group = groups & set(arguments.group) if arguments.group else not case.lacks
         wanted = of_group and arguments.build in case.builds

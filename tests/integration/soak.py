@@ -22,23 +22,25 @@ from harness import lab  # noqa: E402
 from harness.case import PORT, Test, listen  # noqa: E402
 from harness.side import ALL_USAGES, LOCAL_USAGES, Died, Failed, expect  # noqa: E402
 
-CLIENTS = 256  # connections that the server has room for; those of the dead stay for a while
+CLIENTS = 256  # connections that the server has room for; dead clients keep theirs for a while
 CROWD = 6  # connections of one client, at most
 VISITORS = 3  # clients that come, work and go at the same time
 WORK = 1000  # milliseconds of one visit's work
 PATIENCE = 180  # seconds for an answer to any command
 SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: of the server per connection, of a client
 LEAKS = ("memory", "descriptor", "region")
-# The heap is counted exactly; a process' size grows in steps that are not the library's.
+# The heap is counted exactly; the size of a process grows in steps that the library does not cause.
 HEAP_GROWTH, SIZE_GROWTH = 32 << 10, 1 << 20
-# Without the allocator's caches for threads, what is in use is what was not given back.
+# Without the allocator's caches per thread, the bytes in use are exactly those not freed.
 ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 Sample = collections.namedtuple("Sample", "size heap descriptors")
 
 
 class Soak:
-    """A server and a resident client live all the time; visitors come and go, some are killed."""
+    """
+    A server and a resident client live all the time; visitors come and go, and some are killed.
+    """
 
     def __init__(self, seed, leak):
         self.random = random.Random(seed)
@@ -86,7 +88,7 @@ class Soak:
         client("crowd-end")
 
     def visit(self):
-        """One visitor's life; every third is killed, at any point of it."""
+        """One visitor's life; every third visitor is killed at a random moment."""
         client = self.process(2, "visitor")
         if self.draw(0, 2) == 0:
             killer = threading.Timer(self.draw(0, 2 * WORK) / 1000, client.process.kill)
@@ -121,15 +123,15 @@ class Soak:
         self.work_and_leave(self.resident)
 
     def repeat(self, action, deadline):
-        """A thread's work; the first failure ends all."""
+        """A thread's work; the first failure ends the run."""
         try:
             while time.monotonic() < deadline and not self.failures:
                 action()
-        except Exception:  # whatever it is, it is the verdict
+        except Exception:  # any exception is the verdict
             self.failures.append(traceback.format_exc())
 
     def shift(self, seconds):
-        """Everyone works for so long, and ends what they have begun."""
+        """Everyone works for so long and then finishes."""
         self.serve()
         deadline = time.monotonic() + seconds
         actions = [self.visit] * VISITORS + [self.stay]
@@ -143,7 +145,9 @@ class Soak:
             raise Failed(self.failures[0])
 
     def settle(self):
-        """Until the server has noticed the end of every client; returns what is in use then."""
+        """
+        Waits until the server has noticed the end of every client; returns what is in use then.
+        """
         deadline = time.monotonic() + 120
         while True:
             self.server.begin("heap")
@@ -164,7 +168,7 @@ class Soak:
         return samples
 
     def scene(self):
-        """What everyone was doing, for a failure."""
+        """The activity of all processes, for a failure."""
         doing = [f"{side.name} ({side.pid}): {side.running}; waits in {self.wait_of(side)}"
                  for side in self.test.sides if side.is_alive]
         return "\n".join([*self.test.transcript, lab.owners(), self.test.said()[-8000:], *doing])
@@ -182,7 +186,7 @@ class Soak:
 
 
 def differences(first, now):
-    """What grew between two samples of all processes."""
+    """Names the values that grew between two samples of all processes."""
     for name, before in first.items():
         after = now[name]
         for what, limit in (("heap", HEAP_GROWTH), ("size", SIZE_GROWTH), ("descriptors", 0)):
@@ -192,7 +196,7 @@ def differences(first, now):
 
 
 def soak(shifts, seconds, seed, leak=None):
-    """Returns what is wrong, a text for each; the first shift warms up."""
+    """Returns a text for each fault; the first shift warms up."""
     run = Soak(seed, leak)
     first = None
     try:
@@ -216,7 +220,7 @@ def soak(shifts, seconds, seed, leak=None):
 
 
 def line(number, counts, samples):
-    """Counts are of the whole time, sizes of now."""
+    """Counts cover the whole time, sizes the present."""
     sizes = "; ".join(f"{name} {sample.size >> 10} KiB, heap {sample.heap}, "
                       f"{sample.descriptors} descriptors" for name, sample in samples.items())
     return (f"{number}: {counts['accepted']} connections, {counts['failed']} failed, "
@@ -225,7 +229,7 @@ def line(number, counts, samples):
 
 
 def self_test():
-    """Each leak is found by its name, and nothing is found without one."""
+    """Each leak is reported by its name, and a run without one reports nothing."""
     for leak in (None, *LEAKS):
         found = soak(1, 5, 1, leak)
         wanted = {None: "", "memory": "heap grew", "descriptor": "descriptors grew",

@@ -13,7 +13,7 @@ from harness.report import keep, load  # noqa: E402
 
 
 def describe(run, result):
-    """The lines about one run: a total, then what did not pass and why."""
+    """The lines about one run: a total, then each case that did not pass and why."""
     if result is None:
         yield f"{run}: has no results: it did not run to its end"
         return

@@ -12,16 +12,16 @@ from harness.side import Failed, expect
 
 KINDS = {"global": "fd00:77::", "link-local": "fe80::77:"}
 NAME = "several.test"
-# Addresses in networks that a host has, but not through its RDMA device; and some that it has
-# through it. getaddrinfo() puts what is closer to the host's own address first: these do not
-# share as many bits with it as those.
+# NOWHERE: networks that a host has, but not through its RDMA device; DISTANT: addresses that it has
+# through it. getaddrinfo() puts the address first that shares more leading bits with the host's own
+# one in that network; DISTANT share fewer bits with it than NOWHERE.
 NOWHERE = {"IPv4": "10.78.0.", "IPv6": "fd00:78::"}
 DISTANT = {"IPv4": "10.77.0.129", "IPv6": "fd00:77::8001"}
 PREFIX = {"IPv4": 24, "IPv6": 64}
 
 
 def add_address(test, number, address, device="veth0"):
-    """On a host of the lab; the address is gone after the case."""
+    """Adds the address to a host of the lab; the case's end removes it."""
     lab.need_virtual("a new address")
     version = ipaddress.ip_address(address).version
     words = [f"{address}/{PREFIX[f'IPv{version}']}", "dev", device]
@@ -33,7 +33,10 @@ def add_address(test, number, address, device="veth0"):
 
 
 def wait_for_gid(number, address, seconds=30):
-    """A device can be used by an address once its table holds that."""
+    """
+    Waits until the device's GID table holds the address; before that nothing can use the device by
+    it.
+    """
     packed = ipaddress.ip_address(address).packed
     digits = (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed).hex()
     wanted = ":".join(digits[place:place + 4] for place in range(0, 32, 4))
@@ -45,7 +48,7 @@ def wait_for_gid(number, address, seconds=30):
 
 
 def gids(device):
-    """The first entries of the table; the rest is empty."""
+    """The first entries of the GID table; the other ones are empty."""
     for index in range(16):
         path = f"/sys/class/infiniband/{device}/ports/1/gids/{index}"
         with open(path, encoding="utf-8") as file, contextlib.suppress(OSError):
@@ -53,7 +56,7 @@ def gids(device):
 
 
 def work(server, client):
-    """One of each: a message, a write with its flush, a read; data go both ways."""
+    """Transfers one message, one write with its flush and one read, so that data go both ways."""
     client("fill", len=4096, seed=1)
     client("write", mr=0, rmr=0, len=4096, flags=1)
     client("flush", rmr=0, len=4096, persistent=0)
@@ -109,7 +112,9 @@ def nowhere(test, number):
 
 
 def knows(test, number, addresses):
-    """What starts a side that finds these addresses behind NAME, in this order, and no others."""
+    """
+    Returns the command prefix that starts a side for which NAME has these addresses, in this order.
+    """
     lab.need_virtual("another list of hosts")
     directory = test.directory()
     with open(directory + "/hosts", "w", encoding="utf-8") as hosts:
@@ -135,12 +140,12 @@ def pair(test, server_wrapper=(), client_wrapper=()):
 
 
 FAMILIES = [{"first": first, "second": second} for first in NOWHERE for second in NOWHERE]
-# By the rules of getaddrinfo() IPv6 comes first.
+# By the rules of getaddrinfo() the IPv6 address comes first.
 ORDERED = [row for row in FAMILIES if (row["first"], row["second"]) != ("IPv4", "IPv6")]
 
 
 def listed(test, number, first, second, count=2):
-    """The addresses of a name on host number: some of no use, then one of host 1."""
+    """The addresses of a name for this host: some that cannot be used, then one of host 1."""
     add_address(test, 1, DISTANT[second])
     if second == "IPv6":
         add_address(test, 2, KINDS["global"] + "2")
@@ -158,7 +163,7 @@ def client_name(test, first, second):
     server, client = pair(test, (), knows(test, 2, addresses))
     server.address = addresses[1]
     listen(server)
-    server.address = NAME  # what the client is told
+    server.address = NAME  # the name that the client is given
     connect(server, client)
     work(server, client)
     disconnect(client, server)

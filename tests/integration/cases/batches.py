@@ -28,7 +28,10 @@ def prepared(test, size=1 << 20, sge=2, sq=100, queues=100, file=None):
 
 
 def post(side, batch=0):
-    """(code, how many operations the device took) of one post; batch None: of those that are held."""
+    """
+    Posts once. Returns (code, number of operations that the device took); batch None posts the held
+    operations.
+    """
     side.begin(*(("post",) if batch is None else ("batch-post",)),
                **({} if batch is None else {"batch": batch}))
     code, answer = side.take()
@@ -40,14 +43,14 @@ Row = collections.namedtuple("Row", "verb opcode in_pieces")
 
 class Kinds:
     """
-    Every kind of operation, each about a piece of memory of its own: place n is n pieces from
-    the beginning on either side. Reads bring the server's place to the client's.
+    Every kind of operation, each with its own piece of memory: operation n uses the piece n on
+    either side. Reads copy the server's piece to the client's.
     """
 
     def __init__(self, test):
         native = test.is_native
         whole = (False,)
-        kinds = [  # what is behind the atomic write completes behind the reads, on any device
+        kinds = [  # an operation behind the atomic write completes after the reads, on any device
             ("write", "WRITE", (False, True)), ("write-imm", "WRITE", (False, True)),
             ("read", "READ", (False, True)), ("flush", "FLUSH" if native else "READ", whole),
             ("atomic", "ATOMIC_WRITE" if native else "WRITE", whole),
@@ -58,7 +61,10 @@ class Kinds:
                      if not (verb.endswith("-imm") and lab.lacks(lab.IMMEDIATE_DATA))]
 
     def arguments(self, place):
-        """What the command gets; two elements divide a piece at an odd place."""
+        """
+        The arguments of the command; an operation of two elements divides its piece at an odd
+        offset.
+        """
         verb, _, in_pieces = self.rows[place]
         at = place * PIECE
         local = {"mr": 0, "off": at, "len": PIECE}
@@ -74,7 +80,9 @@ class Kinds:
         return {**local, **remote}
 
     def prepare(self, server, client, seed):
-        """The client's pieces have patterns of their own, and the server's that are read."""
+        """
+        Fills the client's pieces, and the server's pieces that are read, each with its own pattern.
+        """
         for side, regions in ((server, 1), (client, 2)):
             for number in range(regions):
                 side("set", mr=number, len=PIECE * (len(self.rows) + 1), byte=AROUND)
@@ -83,7 +91,9 @@ class Kinds:
             self.in_parts(side, "fill", place, seed)
 
     def in_parts(self, side, command, place, seed):
-        """Fills or checks a piece; the second part of two at the client is in region 1."""
+        """
+        Fills or checks a piece; of a piece in two parts the client's second one is in region 1.
+        """
         at, split = place * PIECE, 1001
         in_two = "," in self.arguments(place).get("sgl", "")
         region = 1 if in_two and side.name == "client" else 0
@@ -91,7 +101,7 @@ class Kinds:
         side(command, mr=region, off=at + split, len=PIECE - split, seed=seed + 100 + place)
 
     def receive(self, server):
-        """In the order of the operations: what needs a receive gets one of its place."""
+        """Posts the receives in the order of the operations that need one."""
         for place, (verb, _, _) in enumerate(self.rows):
             if verb.startswith("send"):
                 server("recv", mr=0, off=place * PIECE, len=PIECE, ctx=place)
@@ -114,7 +124,9 @@ class Kinds:
 @case("batches", "every kind of operation in one {array}, posted {times} times",
       [{"array": "batch", "times": 3}, {"array": "array", "times": 3}])
 def all_kinds(test, array, times):
-    """Each completes once, in order, as what it is; the data are compared byte by byte."""
+    """
+    Each operation completes once, in order, with its opcode; the data are compared byte by byte.
+    """
     server, client = prepared(test)
     kinds = Kinds(test)
 
@@ -126,7 +138,7 @@ def all_kinds(test, array, times):
         client("batch-new", ops=len(kinds.rows))
         add(batch=0)
         expect(client("batch-size"), {"size": str(len(kinds.rows)), "room": "0"}, "batch")
-        client.refuses("RPMA_E_INVAL", "write", batch=0, mr=0, rmr=0, len=8)  # it is full
+        client.refuses("RPMA_E_INVAL", "write", batch=0, mr=0, rmr=0, len=8)  # the batch is full
         client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")  # adding touches no device
     for seed in range(times):
         if array == "array":
@@ -149,7 +161,7 @@ def all_kinds(test, array, times):
 
 @case("batches", "an operation is replaced: the others stay, and the list is posted anew")
 def replaced(test):
-    """rpma_batch_set() of a write, then of a flush in its place, which may be native, and back."""
+    """rpma_batch_set() puts a write, a flush (native in one build) and a write again in a place."""
     server, client = prepared(test)
     flush = "FLUSH" if test.is_native else "READ"
     server("set", len=4 * PIECE, byte=AROUND)
@@ -199,7 +211,7 @@ def persistence(test):
       "flag of the atomic write sees the data", limit=120,
       table=[{"versions": 1000, "length": 5000}, {"versions": 10, "length": 1 << 20}])
 def versions_follow(test, versions, length):
-    """The far side polls memory alone, checks every version, and takes the flag back."""
+    """The server only polls memory, checks every version, and resets the flag."""
     server, client = prepared(test, size=2 << 20)
     first = length // 3 + 1
     client("batch-new", ops=4)
@@ -260,7 +272,7 @@ def two_threads(test, rounds):
         client("batch-new", batch=number, ops=6)
         at = {"batch": number, "rmr": 0, "roff": number * share, "flags": ON_ERROR}
         client("write", sgl=f"{number}:0:1000,{number}:1000:{length - 1000}", **at)
-        if number == 0:  # the other thread's list has nothing that is native
+        if number == 0:  # this thread's list has native operations, the other one's has none
             client("flush", **at, len=length, persistent=0)
             client("atomic", **{**at, "roff": number * share + 4096}, bytes=FLAG)
         client("send", batch=number, mr=number, off=2 * length, len=message, flags=ON_ERROR)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Batches that are under way when something ends: the other side, the link, the batch itself."""
+"""Batches that are outstanding when the other side, the link or the batch itself ends."""
 
 from harness import lab
 from harness.case import case, connect, disconnect
@@ -13,7 +13,7 @@ from .faults_peer import works_with_new_server
 
 
 def add_writes(client, count, length, flush=True):
-    """Writes that complete, with contexts 0, 1, …; the last operation is a flush."""
+    """Adds signaled writes with contexts 0, 1, …; the last operation is a flush."""
     client("batch-new", ops=count)
     for number in range(count - flush):
         client("write", batch=0, mr=0, off=number * length, rmr=0, roff=number * length,
@@ -57,7 +57,7 @@ def link_cut(test):
            [(number, "WR_FLUSH_ERR") for number in range(count)], "completions")
     client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
     code, posted = post(client)
-    if posted:  # a device may take what it will not do
+    if posted:  # the device may have taken operations that it will not execute
         found = client.completions(posted)
         expect({one.status for one in found}, {"WR_FLUSH_ERR"}, "statuses")
         expect([one.ctx for one in found], list(range(posted)), "completions")
@@ -72,8 +72,9 @@ def link_cut(test):
 @case("batches", "deleted while its operations wait: they arrive", needs=(lab.WAITING_MESSAGES,))
 def deleted_waiting(test):
     """
-    The first operation waits for a receive, and the others for it. New batches take the memory of
-    the old one meanwhile. rdma_rxe cannot repeat what is native, so that has a case of its own.
+    The first operation waits for a receive, and the other ones wait for the first. Meanwhile new
+    batches take the memory of the old one. rdma_rxe cannot repeat native operations, so they have a
+    case of their own.
     """
     server, client = prepared(test)
     server("set", len=4 * PIECE, byte=AROUND)

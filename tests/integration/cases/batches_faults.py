@@ -10,11 +10,11 @@ from harness.side import expect
 from .batches import post, prepared
 
 SLOT = 64
-QUEUE = 4  # elements of the send queue that the library is asked for
+QUEUE = 4  # elements of the send queue that the case asks for
 
 
 def add_messages(client, count, first=0, batch=0):
-    """To a batch, or, with None, to the array."""
+    """Adds messages to a batch or, with batch None, to the held array."""
     for number in range(first, first + count):
         client("fill", off=number * SLOT, len=SLOT, seed=number)
         client("send", **where(batch), mr=0, off=number * SLOT, len=SLOT, ctx=number)
@@ -25,7 +25,7 @@ def where(batch):
 
 
 def heard_once(server, count, first=0):
-    """The receives have these messages, each once, in order, and there are no others."""
+    """The receives hold these messages, each once and in order, and no other message arrived."""
     found = server.completions(count, busy=1)
     expect([one.ctx for one in found], list(range(first, first + count)), "receives")
     for number in range(first, first + count):
@@ -35,8 +35,8 @@ def heard_once(server, count, first=0):
 
 def posted_in_parts(client, count, batch=0):
     """
-    Posts until the device has all; completions make room. The sizes of the parts. A device may
-    complete what is behind a flush before it.
+    Posts until the device has taken all operations; completions make room. Returns the sizes of the
+    parts. A device may complete the operations behind a flush before it.
     """
     parts = []
     done = []
@@ -70,7 +70,7 @@ def full_queue_array(test, queue, count):
 
 
 def received(server, client, count, more=0):
-    """The messages that wait; there are receives for more behind them."""
+    """Receives the messages that wait, and posts receives for more of them."""
     server("recv", mr=0, len=SLOT, count=count, ctx=1000)
     if more:
         server("recv", mr=0, len=SLOT, count=more)
@@ -79,13 +79,13 @@ def received(server, client, count, more=0):
 
 
 def took_a_part(parts, least, count):
-    """Soft-iWARP sends while it is posted to: it may come to the end."""
+    """Soft-iWARP sends while operations are posted, so its first post may take the whole list."""
     if not lab.lacks(lab.FULL_QUEUE):
         expect(least <= parts[0] < count, True, f"the first post took {parts[0]}")
 
 
 def nobody_complains(test):
-    """A full queue is an answer, no failure."""
+    """A full queue is a normal answer and no error."""
     expect([line for line in test.said().splitlines() if "ERROR" in line], [], "errors in the log")
 
 
@@ -93,7 +93,7 @@ def nobody_complains(test):
       "once, all or none where flush is native", [{"room": 20, "chunk": 16}],
       needs=(lab.WAITING_MESSAGES,))
 def full_queue_array_with_flush(test, room, chunk):
-    """Messages that nobody receives leave the queue just as much room as it is to have."""
+    """Messages without a receive fill the send queue up to the room that the case needs."""
     server, client = prepared(test, sq=2 * chunk, queues=150)
     client.begin("send-until-full", mr=0, len=SLOT, limit=150)
     waiting = int(client.take()[1]["posted"])
@@ -121,7 +121,7 @@ def not_valid(test):
         client("write", way="hold", mr=0, rmr=0, roff=number * SLOT, len=SLOT, ctx=number,
                flags=3 if number != 2 else 0)
     client("fill", len=SLOT, seed=1)
-    for posted in (2, 0):  # also when it is the first
+    for posted in (2, 0):  # the wrong operation is tried as the first one, too
         expect(post(client, None), ("RPMA_E_INVAL", posted), "post")
     expect([one.ctx for one in client.completions(2)], [0, 1], "completions")
     client("flush", rmr=0, len=8, persistent=0)
@@ -147,7 +147,7 @@ def full_queue(test, queue, count):
     parts = posted_in_parts(client, count)
     took_a_part(parts, queue, count)
     heard_once(server, count)
-    # After the whole list went in, it begins anew.
+    # When the whole list has been posted, the next post begins at its start.
     again_parts = posted_in_parts(client, count)
     if not lab.lacks(lab.FULL_QUEUE):
         expect(again_parts[0], parts[0], "the first post of the second time")
@@ -201,7 +201,7 @@ def forgotten(test):
       "and each operation completes once when the cable is in", [{"one": "a batch"}, {"one": "an array"}],
       lacks=lab.FULL_QUEUE)
 def no_way_out(test, one):
-    """What TCP keeps for a cable that is out is less than the list."""
+    """TCP buffers fewer bytes than the list has while the cable is out."""
     cable = cables(test)[1]
     batch = 0 if one == "a batch" else None
     server, client = prepared(test, sq=QUEUE)
@@ -255,7 +255,7 @@ def full_queue_with_flush(test, count, queue):
 
 
 def add_with_flush(client, count, batch=0):
-    """Messages 0, 1, … and a flush as the last operation."""
+    """Adds messages 0, 1, … and a flush as the last operation."""
     add_messages(client, count - 1, batch=batch)
     client("flush", **where(batch), rmr=0, len=8, persistent=0, ctx=count - 1)
 
@@ -263,7 +263,7 @@ def add_with_flush(client, count, batch=0):
 @case("batches", "a flush in the list while the queue is full of messages that wait: nothing is "
       "taken until there is room, then all", needs=(lab.WAITING_MESSAGES,))
 def occupied_queue(test):
-    """Messages wait as long as nobody receives them, which keeps the queue full for certain."""
+    """Messages without a receive keep the queue full."""
     server, client = prepared(test, sq=QUEUE)
     client.begin("send-until-full", mr=0, off=SLOT, len=SLOT, limit=100)
     code, answer = client.take()

@@ -6,15 +6,15 @@ from harness import lab
 from harness.case import PORT, case, listen
 from harness.side import ALL_USAGES, LOCAL_USAGES, expect
 
-SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: of the server per connection, of a client
-# The default limit of descriptors does not reach for a thousand connections, with two each.
+SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: per connection of the server, per client
+# A thousand connections, with two descriptors each, need more than the default limit.
 ROOMY = ("prlimit", "--nofile=8192")
-# Without the allocator's caches for threads, what is in use is what was not given back.
+# Without the allocator's caches per thread, the bytes in use are exactly those not freed.
 EXACT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
 def make_server(server, room):
-    """Memory for so many connections; then it listens."""
+    """Registers memory for so many connections, then listens."""
     server("peer")
     server("memory", size=room * SHARE)
     server("reg", usage=ALL_USAGES)
@@ -45,7 +45,7 @@ def heap(side):
 
 
 def pause(server):
-    """Ends "serve", whose answer is returned."""
+    """Ends "serve" and returns its answer."""
     server.begin("heap")
     answer = server.end()
     server.end()
@@ -60,7 +60,7 @@ def serve_until_all_left(server):
 
 
 def leave(server, everyone):
-    """The server, which serves, notices that all have left."""
+    """Ends all clients' connections and waits until the server has noticed it."""
     together(everyone, "crowd-end")
     pause(server)
     serve_until_all_left(server)
@@ -75,7 +75,7 @@ def crowd(test, count, clients):
     everyone = [process(test, 2, f"client {number}") for number in range(clients)]
     for client in everyone:
         make_client(client)
-    server.begin("serve")  # what a side makes once, it makes with its first connection
+    server.begin("serve")  # a side makes its lasting objects with its first connection
     together(everyone, "crowd", count=1, addr=server.address, port=PORT)
     together(everyone, "crowd-greet")
     leave(server, everyone)
@@ -92,7 +92,7 @@ def crowd(test, count, clients):
         server("check", off=number * SHARE, len=SHARE, seed=number)
     server.begin("serve")
     leave(server, everyone)
-    # librdmacm keeps its tables, which are some KiB for each thousand of connections.
+    # librdmacm keeps tables for its identifiers: some KiB per thousand connections.
     grown = {side.name: heap(side) - used for side, used in heaps.items()}
     test.transcript.append(f"heaps grew by {grown}")
     expect([name for name, growth in grown.items() if growth > 32 << 10], [],

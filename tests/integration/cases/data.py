@@ -28,12 +28,12 @@ def arrived(target, length, seed):
     untouched_around(target, length)
 
 
-# The function of the operation, which every release has; rpma_post(); rpma_batch_add().
+# Three ways to post: the operation's own function, rpma_post(), rpma_batch_add().
 WAYS = [{"way": way, "sizes": NAMED_SIZES} for way in ("call", "post", "batch")]
 
 
 def perform(side, way, verb, **values):
-    """One operation, which is posted."""
+    """Posts one operation."""
     if way != "batch":
         side(verb, way=way, **values)
         return
@@ -51,7 +51,7 @@ def read(test, way, sizes):
         perform(client, way, "read", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, ctx=length)
         expect(client.completion(opcode="READ").ctx, length, "op_context")
         arrived(client, length, seed)
-    perform(client, way, "read")  # the form without regions
+    perform(client, way, "read")  # an empty read, without regions
     client.completion(opcode="READ")
     disconnect(client, server)
 
@@ -107,7 +107,7 @@ def messages(test, way, verb, sizes):
     if lab.lacks(lab.EMPTY_RECEIVE):
         disconnect(client, server)
         return
-    server("recv", ctx=98)  # both without a region
+    server("recv", ctx=98)  # an empty message, without a region
     perform(client, way, verb, imm=imm)
     client.completion(opcode="SEND")
     found = server.completion(opcode="RECV")
@@ -118,7 +118,7 @@ def messages(test, way, verb, sizes):
 @case("data", "a message longer than the receive fails on both sides",
       shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
 def too_long(test):
-    """The standard has another name for either failure than soft-RoCE has."""
+    """The standard names either failure otherwise than soft-RoCE does."""
     at_server, at_client = (("LOC_QP_OP_ERR", "REM_OP_ERR") if lab.PROVIDER == "rxe" else
                             ("LOC_LEN_ERR", "REM_INV_REQ_ERR"))
     if lab.lacks(lab.ANSWERS):
@@ -143,7 +143,7 @@ def atomic_writes(test, way):
         expect(client.completion(opcode=native).ctx, number, "op_context")
         expect(server("bytes", off=8, len=24)["bytes"],
                "00" * 8 + f"{number:02x}" * 8 + "00" * 8, "memory")
-    # A region that begins 4 bytes off: such a write cannot be atomic, and so not native either.
+    # The region begins at an address that 8 does not divide: no write to it is atomic or native.
     server("memory", mr=1, size=4096)
     descriptor = server("reg", mr=1, off=4, len=1024, usage=ALL_USAGES)["desc"]
     client("remote", rmr=1, desc=descriptor)
@@ -154,7 +154,7 @@ def atomic_writes(test, way):
 
 
 def place(kind):
-    """The file to map for a kind of memory."""
+    """The file that memory of this kind maps."""
     if kind == "FS-DAX":
         lab.need_feature(lab.ON_DEMAND_PAGING)
         return lab.need(lab.FSDAX, "FS-DAX file system") + "/data"
@@ -179,7 +179,7 @@ def persistence(test, kind, way, sizes):
 
 
 def flushes(test, kind, way, persistent):
-    """Writes and flushes back to back: only the flush completes."""
+    """Writes and flushes one after the other: only the flush completes."""
     server, client = test.peers()
     size = 4 << 20
     share_region(server, client, size, file=place(kind))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What a device does by itself, and the manual therefore says."""
+"""Device behaviour that the manual describes."""
 
 from harness import lab
 from harness.case import PORT, case, connected, disconnect, listen
@@ -33,7 +33,7 @@ def write_grants_no_read(test):
 @case("device", "what a region is registered for locally is not kept apart: {usage} sends and "
       "is written from", [{"usage": "READ_SRC"}, {"usage": "SEND"}])
 def local_usage(test, usage):
-    """rpma_mr_reg(3): the device does not keep apart what this side does with a region."""
+    """rpma_mr_reg(3): the device does not check the local usages of a region one by one."""
     server, client = connected(test)
     client("memory", mr=1, size=BLOCK)
     client("reg", mr=1, usage={"READ_SRC": READ_SRC, "SEND": SEND}[usage])
@@ -107,7 +107,10 @@ def receives_end(test):
 
 @case("device", "a server's ESTABLISHED comes once the client takes its own")
 def handshake(test):
-    """librpma(7), "Steps of a client": librdmacm answers for the client when it takes the event."""
+    """
+    librpma(7), "Steps of a client": librdmacm completes the handshake when the client takes its
+    event.
+    """
     server, client = test.peers()
     listen(server)
     client("req-new", addr=server.address, port=PORT)
@@ -115,7 +118,7 @@ def handshake(test):
     server("next-req")
     server("connect")
     client("epoll-add", fd="event", tag=1)
-    client("epoll-wait")  # the server's answer is here
+    client("epoll-wait")  # the server's answer has arrived
     server.refuses("ERR_TIMEOUT", "event", timeout=500)
     client.event("ESTABLISHED")
     server.event("ESTABLISHED")
@@ -151,8 +154,8 @@ def receive_order(test):
 @case("device", "default configurations lose no completion")
 def default_sizes(test):
     """
-    Nobody polls before all messages are there, so the queues hold as much as they ever have to:
-    ten sends and ten receives on each side.
+    Nobody polls before all messages have arrived, so the queues hold their maximum: ten sends and
+    ten receives on each side.
     """
     count = 10
     server, client = connected(test, server_cfg="defaults")

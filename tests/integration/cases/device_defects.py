@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Defects of rdma_rxe: where a case fails, the kernel may be mended, and docs/ has to follow."""
+"""Defects of rdma_rxe: where a case fails, the kernel may be fixed, and docs/ has to follow."""
 
 import contextlib
 import glob
@@ -17,9 +17,9 @@ from harness.side import ON_ERROR, Failed, expect
        {"verb": "atomic", "status": "no completion"}], needs=(lab.NATIVE_OPERATIONS,))
 def repeated(test, verb, status):
     """
-    A defect of the kernel: req_retry() takes 0 for the address of what is neither a read nor a
-    write nor an atomic operation with an answer. Here the device repeats what stands behind a
-    message without a receive; when packets get lost it does the same.
+    A defect of the kernel: req_retry() uses 0 as the address of an operation that is neither a read
+    nor a write nor an atomic operation with an answer. Here the device repeats the operations
+    behind a message without a receive; lost packets have the same effect.
     """
     lab.need_virtual("soft-RoCE")
     server, client = connected(test)
@@ -40,7 +40,7 @@ def repeated(test, verb, status):
 
 
 def duplicates(device):
-    """How many requests have come to the device again, after it had served them."""
+    """How many requests have come to the device again after it had served them."""
     with open(f"/sys/class/infiniband/{device}/ports/1/hw_counters/duplicate_request",
               encoding="utf-8") as file:
         return int(file.read())
@@ -51,9 +51,9 @@ def duplicates(device):
       limit=60, needs=(lab.NATIVE_OPERATIONS,))
 def answered_again(test, verb, status):
     """
-    A defect of the kernel: rxe_prepare_res() does not note the packet's number of a flush, so
-    duplicate_request() does not find it, drops what was repeated and answers no more. With the
-    retry count 7 rxe_completer() repeats for ever. The answer to what follows ends it.
+    A defect of the kernel: rxe_prepare_res() does not store the packet number of a flush, so
+    duplicate_request() does not find it, drops the repeated request and answers no more. With the
+    retry count 7 rxe_completer() repeats for ever. The answer to a later operation ends it.
     """
     way_to_client = cables(test)[1:]
     server, client = connected(test)
@@ -81,15 +81,15 @@ def answered_again(test, verb, status):
       limit=60, needs=(lab.NATIVE_OPERATIONS,))
 def fence_for_ever(test, order, status):
     """
-    A defect of the kernel: the answer to a later operation completes an atomic write as well, and
-    complete_wqe() does not give back what complete_ack() does (rd_atomic). For rxe_wqe_is_fenced()
-    one is under way ever after, so no fenced operation is sent, nor what stands behind it.
+    A defect of the kernel: the answer to a later operation also completes the atomic write, but
+    complete_wqe() does not give back what complete_ack() does (rd_atomic). rxe_wqe_is_fenced() then
+    sees one outstanding for ever: no fenced operation is sent, nor any operation behind it.
     """
     server, client = connected(test)
     client("batch-new", ops=2)
     client("atomic", batch=0, rmr=0, bytes="01" * 8, flags=ON_ERROR)
     client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=1)
-    # The first of two packets takes its time, the second does not.
+    # The first of two packets is delayed, the second is not.
     swapped = ("reorder", "100%", "gap", "2") if order == "behind" else ()
     with disturbed(cables(test)[1:], "delay", "200ms", *swapped):
         client("batch-post")
@@ -122,7 +122,7 @@ def ipv4_gid(device):
       needs=(lab.ON_DEMAND_PAGING,))
 def misplaced(test):
     """
-    A defect of the kernel, shown by verbs alone: in memory that is paged on demand the place
+    A defect of the kernel, shown by verbs alone: in memory that is paged on demand the offset
     within the page gets lost. The examples keep to page boundaries for that reason.
     """
     lab.need_virtual("soft-RoCE")

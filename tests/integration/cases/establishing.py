@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Establishing a connection within a limit of the program's own, and in a class of traffic."""
+"""Establishing a connection within a time limit of the program, and with a type of service."""
 
 import subprocess
 import time
@@ -12,13 +12,13 @@ from harness.side import expect
 
 from .faults_peer import works_with_new_client
 
-LIMIT = 1000  # milliseconds; what a program may choose
-# Seconds for giving up: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
+LIMIT = 1000  # milliseconds; a value that a program may choose
+# Seconds until a side gives up: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
 GIVING_UP = 30
 
 
 def ask(server, client):
-    """The request waits at the server; what the two processes had open before."""
+    """Leaves a request waiting at the server. Returns the descriptors that both had open before."""
     before = server.descriptors(), client.descriptors()
     client("req-new", addr=server.address, port=PORT)
     client("connect")
@@ -28,7 +28,7 @@ def ask(server, client):
 def gives_up(side, *hears):
     """
     The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. hears
-    are the events that may come instead of nothing.
+    lists the events that may come instead of none.
     """
     began = time.monotonic()
     side.begin("event", timeout=LIMIT)
@@ -51,7 +51,7 @@ def never_taken(test):
     _, clients = ask(server, client)
     expect(gives_up(client), "ERR_TIMEOUT", "what the client heard")
     test.wait_until_equal(client.descriptors, clients, "the client's descriptors")
-    # Whether the news of the client's end has come already is not for the test to say.
+    # The news of the client's end may or may not have come by now.
     if server.code("next-req") == "ok" and server.code("connect") == "ok":
         gives_up(server, "REJECTED", "LOST", "UNREACHABLE", "CLOSED", "ESTABLISHED")
     test.wait_until_equal(server.descriptors, before, "the server's descriptors")
@@ -66,12 +66,12 @@ def never_accepted(test):
     server("next-req")
     expect(gives_up(client), "ERR_TIMEOUT", "what the client heard")
     test.wait_until_equal(client.descriptors, clients, "the client's descriptors")
-    server.code("req-delete")  # nobody is left to reject, which a provider may say
+    server.code("req-delete")  # the client is gone, and a provider may report that
     works_with_new_client(test, server)
 
 
 def hangs(client, port):
-    """Its kernel has the answer, and the process never takes it."""
+    """Its kernel receives the answer, but the process never takes the event."""
 
 
 def is_killed(client, port):
@@ -100,15 +100,15 @@ def client_vanishes(test, what, fate):
     test.transcript.append(f"{what}: {heard}")
     test.wait_until_equal(server.descriptors, before, "the server's descriptors")
     if client.is_alive:
-        client("conn-delete")  # or else its kernel repeats the request when the cable is back
+        client("conn-delete")  # otherwise its kernel repeats the request when the cable is back
     mend(port)
     works_with_new_client(test, server)
 
 
 # ---- type of service -----------------------------------------------------------------------
 
-# What carries a connection: packets of RoCE to queue pairs of programs, or TCP. Each line says
-# whether the packet leaves this host, and its type of service.
+# The packets of a connection: RoCE to the queue pairs of programs, or TCP. Each line says whether
+# the packet leaves this host, and its type of service.
 LISTENER = f"""
 import socket
 def carries(packet):
@@ -139,7 +139,7 @@ def listener(test, number):
 @case("establish", "type of service: the client's holds for the packets of both directions; "
       "soft-iWARP has none")
 def type_of_service(test):
-    """0x68 is DSCP 26 (AF31), as it stands in the byte."""
+    """0x68 is the byte of DSCP 26 (AF31)."""
     lab.need_virtual("a host whose packets can be watched")
     tos = 0x68
     server, client = test.peers()

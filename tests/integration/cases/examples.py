@@ -20,7 +20,7 @@ RUNNER = os.path.join(CHECKOUT, "examples", "run-pair")
 
 
 def runs():
-    """What run-pair says there is, a line "EXAMPLE MEMORY CLIENTS [variant|direct-write]" each."""
+    """The runs that run-pair lists, a line "EXAMPLE MEMORY CLIENTS [variant|direct-write]" each."""
     if not os.path.exists(RUNNER):
         return
     listed = subprocess.run([RUNNER, "list"], capture_output=True, text=True, check=True).stdout
@@ -55,14 +55,14 @@ def needs(example, memory):
 
 
 def unlike_runs():
-    """Those that flush, with direct write and without, where it may be stated."""
+    """The runs that flush, without direct write to PMem and, where it may be stated, with it."""
     for run in runs():
         if run["builds"] == BOTH_BUILDS and run["variant"] != " variant":
             yield {**run, "others_library": True}
 
 
 def run_pair(test, example, memory, clients, variant, others_library=False):
-    """The programs themselves check the data; their exit status says so."""
+    """The programs check the data themselves; their exit status gives the result."""
     for feature in needs(example, memory):
         lab.need_feature(feature)
     if memory != "plain":
@@ -94,13 +94,13 @@ def example_pair(test, **run):
       "{example} on {memory} memory{variant}, the clients with the other build's library",
       list(unlike_runs()), limit=90)
 def unlike_pair(test, **run):
-    """One side has native flush and atomic write, and the other has not."""
+    """One side has native flush and native atomic write, and the other side has not."""
     run_pair(test, **run)
 
 
 @case("examples", "05 believes no store granularity that the environment sets")
 def forced_granularity(test):
-    """libpmem2 then answers what it was told, which is no fact about the platform."""
+    """libpmem2 then answers with the configured value, which says nothing about the platform."""
     lab.need(lab.DEVDAX, "devdax memory")
     example = "05-flush-to-persistent"
     done = subprocess.run([RUNNER, "--memory", "devdax", example], text=True, check=True,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The network loses packets, the other side's memory is not what the client thinks."""
+"""The network loses packets, or the other side's memory is not as the client expects."""
 
 import random
 import time
@@ -17,7 +17,7 @@ BEYOND = 0x5b
 
 
 def again(server, client, number, region_at=0):
-    """A new connection between the same two works."""
+    """A new connection between the same two processes works."""
     connect(server, client, number=number)
     client("fill", len=64, seed=number)
     client("write", conn=number, mr=0, rmr=0, len=64)
@@ -28,9 +28,9 @@ def again(server, client, number, region_at=0):
 
 def denied(client, verb, conn=0):
     """
-    The target denies the access within five seconds. Where the target answers each operation, its
-    completion says so. Elsewhere the end of the connection does: a write completes when it has
-    left, and a read never does.
+    The target denies the access within five seconds. Where the target answers each operation, the
+    completion reports the denial. Elsewhere the end of the connection does: a write completes when
+    it has left the device, and a read never completes.
     """
     if not lab.lacks(lab.ANSWERS):
         client.completion("REM_ACCESS_ERR", conn=conn, timeout=5000)
@@ -100,7 +100,7 @@ def garbage(test):
     client.refuses("RPMA_E_INVAL", "remote", rmr=1, desc="ff" * 20 + "00")
     client.refuses("RPMA_E_INVAL", "apply-pcfg", desc="")
     server("set", len=65536, byte=BEYOND)
-    client.refuses("RPMA_E_INVAL", "remote", rmr=1, desc="ff" * 21)  # it ends behind the last address
+    client.refuses("RPMA_E_INVAL", "remote", rmr=1, desc="ff" * 21)  # ends behind the last address
     for number in range(1, 4):
         foreign = b"".join(random.randbytes(7) + bytes(1) for _ in "as") + random.randbytes(4)
         client("remote", rmr=number, desc=foreign.hex() + "ff")
@@ -123,14 +123,17 @@ def not_ready(test):
     client.completion(opcode="SEND", timeout=5000)
     server("check", len=64, seed=1)
     client("send", mr=0, len=64)
-    client("disconnect")  # what still waits is given back
+    client("disconnect")  # outstanding operations complete now
     client.completion("WR_FLUSH_ERR", timeout=5000)
 
 
 @case("faults", "link down for 1 s under writes: they end, what completed is there",
       limit=120)
 def short_outage(test):
-    """Devices differ in what survives an outage; none may claim what did not arrive."""
+    """
+    Devices differ in which operations survive an outage; no operation that did not arrive may
+    complete.
+    """
     port = cables(test)[1]
     server, client = test.peers()
     size = 1 << 19
@@ -155,13 +158,15 @@ def short_outage(test):
 @case("faults", "link down for 8 s: neither side hears anything, the client may disconnect; a new "
       "connection once it is up", limit=120, needs=(lab.ANSWERS,))
 def long_outage(test):
-    """Longer than the retries of hardware; soft-RoCE goes on trying until it is told to end."""
+    """
+    The outage lasts longer than the retries of hardware; soft-RoCE retries until it is told to end.
+    """
     port = cables(test)[1]
     server, client = connected(test)
     cut(port)
     client("write", mr=0, rmr=0, len=64)
     client.refuses("ERR_TIMEOUT", "wc", timeout=8000)
-    server.refuses("ERR_TIMEOUT", "event", timeout=1)  # nor does the idle side
+    server.refuses("ERR_TIMEOUT", "event", timeout=1)  # the idle side gets no event either
     client("disconnect")
     client.completion("WR_FLUSH_ERR", timeout=5000)
     client("conn-delete")

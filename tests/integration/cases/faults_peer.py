@@ -10,15 +10,15 @@ from harness.case import (PORT, case, connect, connected, disconnect, listen, sh
 from harness.side import Failed, expect
 
 BLOCK = 4096
-# A connection is made with 7 retries. Hardware gives up after that many, some seconds later;
-# soft-RoCE takes 7 for "for ever", so there the event is all that tells.
+# A connection has 7 retries. Hardware gives up after them, some seconds later; soft-RoCE repeats
+# without end at 7, so there only the event reports the end.
 RETRIES_END = 20
-# What an accept says when the client is gone.
+# The errno of an accept when the client is gone.
 GONE = {"siw": errno.ECONNRESET}.get(lab.PROVIDER, errno.EINVAL)
 
 
 def works_with_new_server(test, client):
-    """Whatever happened, the surviving client can work with a server that is well."""
+    """The surviving client can work with another server."""
     server = test.side(1, "new server")
     server("peer")
     share_region(server, client, number=9)
@@ -45,13 +45,15 @@ def write_and_check(server, client, number):
 
 
 def begin_writes(client, length, count):
-    """Where a completion may be missing after the end, the event ends the load as well."""
+    """
+    Begins the load. Where a completion may be missing after the end, the event ends it as well.
+    """
     last = int(lab.lacks(lab.LATE_COMPLETIONS))
     client.begin("write-blocks", mr=0, rmr=0, len=length, count=count, window=8, last=last)
 
 
 def ends_broken(side, within=RETRIES_END):
-    """The load that was begun ends with a failed completion in time, or else with CLOSED."""
+    """The load ends in time with a failed completion, or with CLOSED."""
     code, answer = side.take(timeout=within)
     if code == "ERR_CLOSED" and lab.lacks(lab.LATE_COMPLETIONS):
         expect(answer["event"], "CLOSED", "event")
@@ -62,7 +64,7 @@ def ends_broken(side, within=RETRIES_END):
 
 
 def wait_for_bytes(server, offset):
-    """Until the load has come this far."""
+    """Waits until the load has written this place."""
     while server("bytes", off=offset, len=8)["bytes"] == "00" * 8:
         pass
 
@@ -150,7 +152,7 @@ def server_killed_connecting(test):
 
 @case("faults", "client vanishes between request and accept: the accept fails, the next works")
 def client_vanishes(test):
-    """The next client's request comes behind the news that the first one is gone."""
+    """The next client's request comes after the news that the first client is gone."""
     server, client = test.peers()
     other = test.side(2, "new client")
     other("peer")
@@ -182,10 +184,10 @@ def never_accepted(test):
     server("next-req")
     client.refuses("ERR_TIMEOUT", "event", timeout=3000)
     client("conn-delete")
-    # There is nobody left to reject, which a provider may say; the request is gone either way.
+    # The client is gone, and a provider may report that; the request is deleted either way.
     code = server.code("req-delete")
     expect(code in ("ok", "RPMA_E_PROVIDER"), True, f"req-delete: {code}")
-    client("req-new", req=1, addr=server.address, port=PORT)  # nor does anybody take this one
+    client("req-new", req=1, addr=server.address, port=PORT)  # no server takes this request either
     client("connect", req=1, conn=1)
     client.refuses("ERR_TIMEOUT", "event", conn=1, timeout=1000)
 
@@ -242,8 +244,8 @@ def retry(action, seconds=10):
 def unreachable(test):
     """
     A host of its own, whose cable is pulled between the request and the connect. The server has
-    another address for it: the kernel keeps connections in one table for all namespaces, by
-    address and interface number, and a neighbour that is lost ends them in the wrong ones too.
+    another address for it: the kernel keeps the connections of all namespaces in one table, by
+    address and interface number, so a lost neighbour also ends connections in other namespaces.
     """
     lab.need_virtual("a cable that can be pulled")
     lab.need(lab.HOSTS[2:], "third host")
@@ -293,7 +295,7 @@ def endpoint_shut_down(test):
 @case("faults", "{count} clients that are refused leave nothing behind", [{"count": 1000}],
       limit=240)
 def refused_clients(test, count):
-    """Counted while the server lives and still listens."""
+    """Objects are counted while the server lives and still listens."""
     server, client = test.peers()
     listen(server)
     before = server.descriptors(), len(client.descriptors())

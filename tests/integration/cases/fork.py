@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Processes that fork: what goes on working, and what a child cannot have."""
+"""Processes that fork: which operations keep working, and which a child cannot do."""
 
 from harness import lab
 from harness.case import case, connect, connected, disconnect, listen, share_region
@@ -11,7 +11,7 @@ EACCES = "13"
 
 
 def write_and_flush(server, client, seed, number=0, persistent=0):
-    """There and back again."""
+    """Writes and flushes the pattern, then reads it back."""
     client("fill", mr=number, len=SIZE, seed=seed)
     client("write", conn=number, mr=number, rmr=number, len=SIZE, flags=ON_ERROR)
     client("flush", conn=number, rmr=number, len=SIZE, persistent=persistent)
@@ -34,7 +34,7 @@ def exits(parent, child):
       [{"kind": "DRAM", "safe": "unset"}, {"kind": "DRAM", "safe": "set"},
        {"kind": "FS-DAX", "safe": "unset"}])
 def parent_goes_on(test, kind, safe):
-    """A child that writes to all its memory would have the parent's pages if they were shared."""
+    """A child that writes to all its memory would change the parent's pages if they were shared."""
     server, client = test.peers(environment={"RDMAV_FORK_SAFE": "1"} if safe == "set" else {})
     file = None
     if kind == "FS-DAX":
@@ -47,7 +47,7 @@ def parent_goes_on(test, kind, safe):
     children = {side: test.fork(side, f"child of the {side.name}") for side in (server, client)}
     for seed in range(1, 6):
         for parent, child in children.items():
-            if file is None or parent is client:  # a file is the parent's and the child's
+            if file is None or parent is client:  # parent and child share a mapped file
                 child("set", len=SIZE, byte=seed)
         write_and_flush(server, client, seed, persistent=int(kind == "FS-DAX"))
     for parent, child in children.items():
@@ -92,8 +92,8 @@ def before_first_use(test):
       shows=("send: another process",))
 def after_first_use(test):
     """
-    librdmacm keeps the device open for the whole process, and the kernel takes operations only
-    from the process that opened it.
+    librdmacm keeps the device open for the whole process, and the kernel takes operations only from
+    the process that opened the device.
     """
     server, client = connected(test, SIZE)
     child = test.fork(client)
@@ -117,7 +117,9 @@ def after_first_use(test):
 
 @case("fork", "no fork, but another user after the first use: each operation is refused")
 def other_user(test):
-    """The kernel compares who posts with who opened the device, not the processes as such."""
+    """
+    The kernel compares the user who posts with the user who opened the device, not the processes.
+    """
     lab.need_virtual("another user")
     server, client = connected(test, SIZE)
     client("set-user", user=65534)
@@ -147,7 +149,7 @@ def child_deletes(test, verb):
     server("set", len=64, byte=0)
     client("set", len=64, byte=1)
     child = test.fork(client)
-    child.code(verb)  # what it answers is of no use
+    child.code(verb)  # its answer does not matter
     exits(client, child)
     code = client.code("write", mr=0, rmr=0, len=64)
     if code == "ok":
@@ -155,7 +157,7 @@ def child_deletes(test, verb):
     else:
         expect(code, "RPMA_E_PROVIDER", "write")
     server("check-set", len=64, byte=0)
-    client.kill()  # it cannot give back what is gone
+    client.kill()  # the client cannot release objects that are gone
     server.event("CLOSED")
 
 

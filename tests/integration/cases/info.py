@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-info, beside what other programs say and what a registration of our own finds."""
+"""rpma-info, compared with other programs and with registrations of the test itself."""
 
 import glob
 import hashlib
@@ -28,7 +28,7 @@ LITTLE = 32768
 
 
 def ask(test, *arguments, number=1, wrapper=()):
-    """The answers of a run on a host, which the schema allows."""
+    """The answers of a run on a host, checked against the schema."""
     command = lab.on(lab.host(number), *wrapper, PROGRAM, *arguments)
     done = subprocess.run([*command, "--json"], capture_output=True, text=True)
     test.transcript.append(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
@@ -41,7 +41,7 @@ def ask(test, *arguments, number=1, wrapper=()):
 
 
 def check_text(test, found, *arguments):
-    """The text has the same sentences, and fits a terminal."""
+    """The text output has the same sentences as the JSON, and fits a terminal."""
     done = subprocess.run(lab.on(lab.host(1), PROGRAM, *arguments), capture_output=True, text=True)
     test.transcript.append(done.stdout)
     expect([done.returncode, done.stderr], [found["exit_status"], ""], "end")
@@ -51,7 +51,7 @@ def check_text(test, found, *arguments):
 
 
 def sentences(found):
-    """Why and what helps, of each answer that is no; what was asked is told by the summary."""
+    """Texts "why" and "help" of each negative answer; the summary repeats the question itself."""
     for key, value in found.items() if isinstance(found, dict) else enumerate(found):
         if isinstance(value, (dict, list)) and key != "asked":
             yield from sentences(value)
@@ -76,7 +76,7 @@ def devinfo(name):
 
 
 def gids(name):
-    """The addresses in the table of the device as the kernel shows them, without empty places."""
+    """The addresses in the device's table, as the kernel shows them, without empty places."""
     shown = {ipaddress.IPv6Address(gid.strip()) for gid in lab.gids(name)}
     return shown - {ipaddress.IPv6Address(0)}
 
@@ -203,7 +203,7 @@ def where(kind):
 
 
 def registers(side, number, path, usage, is_sync):
-    """Whether rpma_mr_reg() of a program of its own takes as much as rpma-info tries."""
+    """Whether rpma_mr_reg() takes as much memory in the peer program as rpma-info tries."""
     side("memory", mr=number, size=SIZE, file=path, sync=is_sync)
     return side.code("reg", mr=number, usage=usage) == "ok"
 
@@ -238,7 +238,10 @@ def memory(test, kind):
 
 
 def check_flush(test, kind, told, on_device):
-    """docs/lab.md: DRAM is not flushed persistently, DAX is where it registers and natively."""
+    """
+    docs/lab.md: a persistent flush works on DAX where it registers and flush is native, not on
+    DRAM.
+    """
     is_dax = kind in ("device DAX", "FS-DAX")
     survives_in_caches = told["persistence_domain"] == "cpu_cache"
     if lab.IS_VIRTUAL:
@@ -253,7 +256,7 @@ def check_flush(test, kind, told, on_device):
 
 @case("info", "a user with little memory to lock: what does not register, and why")
 def memlock(test):
-    # With so little libibverbs writes a warning, which the program keeps to itself.
+    # With so little memory libibverbs writes a warning, which rpma-info suppresses.
     wrapper = as_user("prlimit", f"--memlock={LITTLE}:{LITTLE}")
     path = where("tmpfs")
     test.undo.callback(os.remove, path)

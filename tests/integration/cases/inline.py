@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Inline data: copied while it is posted, and no more of it than the connection takes."""
+"""Inline data: posting copies them, up to the size that the connection takes."""
 
 from harness import lab
 from harness.case import case, connect, disconnect, listen, share_region
@@ -51,8 +51,9 @@ def carried(test, verb, most):
 
 def overwritten(server, client, milliseconds, flags):
     """
-    What arrives of a small write whose memory changes at once. A large write before it fills
-    the cable, so that the device comes to the small one only when the first answers are there.
+    The bytes that arrive from a small write whose memory changes right after the post. A large
+    write fills the cable before it, so that the device reaches the small write only when the first
+    answers have arrived.
     """
     client("set", off=LARGE, len=SIZE, byte=BEFORE)
     with disturbed(PORTS[1:], "delay", f"{milliseconds}ms", "limit", "100000"):

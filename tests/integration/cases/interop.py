@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Both sides run the same program; which library it finds makes the difference: this build, the
-other build of this library, Debian's librpma0 1.2.0 and 1.3.0.
+Both sides run the same program with different libraries: this build, the other build of this
+library, Debian's librpma0 1.2.0 and 1.3.0.
 """
 
 import glob
@@ -14,7 +14,7 @@ from harness.case import case, connect, disconnect, listen, share_region
 from harness.side import ALL_USAGES, FLUSH_PERSISTENT, FLUSH_VISIBILITY, expect
 
 OTHER = {"native": "plain", "plain": "native"}
-# Releases that are native on a device with native flush.
+# Releases that flush natively on a device with native flush.
 NATIVE = ("native", "1.3.0")
 WITHOUT_READ = FLUSH_VISIBILITY | FLUSH_PERSISTENT | 8
 SEEN = {}  # (target, way of the initiator): whether it worked
@@ -46,7 +46,7 @@ def pairs():
     for other in ("other build", "1.2.0", "1.3.0"):
         yield {"target": "this build", "initiator": other, "way": "auto"}
         for way in ("auto", "emulated"):
-            # 1.3.0 grants no read to those who flush by one.
+            # 1.3.0 grants no remote read to a side that emulates flushes by reads.
             shows = ("REM_ACCESS_ERR: flush",) if (other, way) == ("1.3.0", "emulated") else ()
             yield {"target": other, "initiator": "this build", "way": way, "shows": shows}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What a provider without a feature answers: the code, the line, and that all else goes on."""
+"""A provider without a feature: the error code, the log line, and that everything else goes on."""
 
 from harness import lab
 from harness.case import PORT, case, connect, connected, disconnect, listen
@@ -81,7 +81,7 @@ def fsdax(test):
 @case("lacking", "a message without a receive ends the connection",
       lacks=lab.WAITING_MESSAGES)
 def no_receive(test):
-    """The sender's own operation completes: the message has left. What it sent is lost."""
+    """The sender's own operation completes, because the message has left; the message is lost."""
     server, client = connected(test)
     client("send", mr=0, len=8)
     client.completion(opcode="SEND")
@@ -130,7 +130,7 @@ def no_room(test):
 @case("lacking", "a write after the end is taken, and has no completion",
       lacks=lab.LATE_COMPLETIONS)
 def written_late(test):
-    """The post succeeds nevertheless; only the event tells the client. All is given back."""
+    """The post succeeds nevertheless; only the event tells the client. All objects are released."""
     server, client = connected(test)
     server.kill()
     client.event("CLOSED")

@@ -60,7 +60,7 @@ def memlock(test):
        {"nodes": "/dev/infiniband/rdma_cm", "errno": ENOMEM,
         "shows": ("local: rdma_cm closed",)}])
 def nodes_closed(test, nodes, errno):
-    """librdmacm and libibverbs say little about why: no error number is EACCES."""
+    """librdmacm and libibverbs hide the reason: no error number is EACCES."""
     wrapper = as_user()
     for node in glob.glob(nodes):
         test.undo.callback(os.chmod, node, stat.S_IMODE(os.stat(node).st_mode))

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Many connections whose completions stand in one queue, which the program made."""
+"""Many connections whose completions go to one queue, which the program made."""
 
 from cases.crowd import ROOMY
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, share_region
 from harness.side import ALWAYS, expect
 
-SHARE = 7 * 8  # bytes of a connection at each side
+SHARE = 7 * 8  # bytes of a connection's share at each side
 SEND_QUEUE, RECEIVE_QUEUE = 8, 2
 
 
 def lend(side, count, receives):
-    """One queue for everything, or one for receives as well."""
+    """One queue for all completions, or a second one for receives."""
     apart = receives == "in one of their own"
     side("lend", lent=0, size=count * (SEND_QUEUE + (0 if apart else RECEIVE_QUEUE)))
     queues = {"lent": 0}
@@ -40,7 +40,7 @@ def everyone_has_turns(test, count, turns, receives):
     for side in pair:
         expect(now[side.device]["qp"] - before[side.device]["qp"], count, "queue pairs")
         expect(now[side.device]["cq"] - before[side.device]["cq"], queues, "completion queues")
-    for threads in (0,) if queues > 1 else (4, 0):  # block in the one queue; one has an epoll
+    for threads in (0,) if queues > 1 else (4, 0):  # 4 block in the queue; 0: an epoll
         server.begin("line", threads=threads)
         done = client("line", threads=threads, turns=turns * count)
         served = server.end()
@@ -49,7 +49,7 @@ def everyone_has_turns(test, count, turns, receives):
         for answer in (done, served):
             expect((answer["left"], answer["outstanding"]), (str(count), "0"),
                    "connections that ended, operations left")
-        # First come, first served: who waits for its turn only gets about as many as others.
+        # Fairness: the connection with the fewest turns gets about as many as the others.
         expect(int(done["least"]) * 4 >= turns, True, f"share of the last in line, of {done}")
     for side in pair:
         side.refuses("RPMA_E_PROVIDER", "lend-no-more")
@@ -98,4 +98,4 @@ def left_behind(test):
     client.refuses("RPMA_E_PROVIDER", "lend-no-more")
     disconnect(client, server, 1)
     client("conn-delete", conn=1)
-    client("lend-no-more")  # with the event of the wait acknowledged
+    client("lend-no-more")  # acknowledges the event of the wait

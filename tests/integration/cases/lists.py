@@ -9,12 +9,12 @@ from harness.side import LOCAL_USAGES, expect
 
 
 def limits(side):
-    """Elements that the device has in a work request, a read and a receive of a SRQ."""
+    """Elements that the device allows in a work request, in a read and in a receive of an SRQ."""
     return {name: int(value) for name, value in side("device-limits").items()}
 
 
 def prepared(test, **cfg):
-    """As connected(), with so many elements on both sides and more regions on both."""
+    """As connected(), with the device's element limit and with more regions on both sides."""
     server, client = test.peers()
     for side in (server, client):
         side("cfg", **{"sge": limits(side)["sge"], **cfg})
@@ -32,14 +32,14 @@ def counts(most):
 
 
 def refused(side, most, verb, **values):
-    """One element too many: nothing is posted, and the line says how many are possible."""
+    """One element too many: nothing is posted, and the log line gives the limit."""
     elements = Elements(most + 1)
     side.refuses("RPMA_E_INVAL", verb, **elements.sgl, **values)
     side.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
 
 
 def has_arrived(client):
-    """Where a completion does not say so, a flush behind the write does."""
+    """Where the write's completion does not say that it arrived, a flush behind it does."""
     if lab.lacks(lab.ANSWERS):
         client("flush", rmr=0, len=8, persistent=0)
         client.completion()
@@ -80,7 +80,7 @@ def write(test, verb):
 
 @case("lists", "read into 0, 1, 2 and all elements that the device has, and one more")
 def read(test):
-    """iWARP reads into one element: the answer of a read has one place."""
+    """iWARP reads into one element: the answer of a read has one target."""
     server, client = prepared(test)
     most = min(limits(client)["sge"], limits(client)["read_sge"])
     if lab.PROVIDER in ("rxe", "siw"):
@@ -103,7 +103,7 @@ RECEIVE = {"its own queue": "recv", "a shared receive queue": "srq-recv"}
 @case("lists", "{verb} of 0, 1, 2 and all elements that the device has into as many of {queue}",
       [{"verb": verb, "queue": queue} for verb in ("send", "send-imm") for queue in RECEIVE])
 def message(test, verb, queue):
-    """What arrives is scattered over elements that do not begin where those that were sent did."""
+    """Messages scatter over elements whose borders differ from those that were sent."""
     imm = 0x80000001 if verb == "send-imm" else 0
     if imm:
         lab.need_feature(lab.IMMEDIATE_DATA)
@@ -134,7 +134,9 @@ def message(test, verb, queue):
 
 
 def scattered(server, client, elements, seed, verb, imm, ctx):
-    """One message in two pieces of memory 0 is what the elements of the receive have to be."""
+    """
+    Sends one message from two pieces of memory 0; it has to arrive in the elements of the receive.
+    """
     elements.fill_in_a_row(client, GUARD, seed)
     third = elements.length // 3
     parts = [f"0:{GUARD}:{third}", f"0:{GUARD + third}:{elements.length - third}"]
@@ -199,7 +201,7 @@ def empty_elements(test):
     expect(client.completion(opcode="WRITE").ctx, 1, "op_context")
     client("read", sgl="1:64:0", rmr=0, roff=GUARD, ctx=2)
     expect(client.completion(opcode="READ").ctx, 2, "op_context")
-    client("write", way="post", ctx=3)  # no piece and no remote region
+    client("write", way="post", ctx=3)  # an empty write, without a remote region
     expect(client.completion(opcode="WRITE").ctx, 3, "op_context")
     server("recv", mr=0, len=8)
     client("send", sgl=nothing, ctx=4)

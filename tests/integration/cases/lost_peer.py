@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""A peer that is gone for good: who notices, when, and by which setting of which side."""
+"""A peer that is gone for good: which side notices, when, and by which side's setting."""
 
 import time
 
@@ -11,9 +11,9 @@ from harness.side import expect
 
 from .faults_peer import begin_writes, wait_for_bytes, works_with_new_client
 
-# Far above what any case waits for: an answer all the same when a completion never comes.
+# Seconds; far above the waits of all cases. A missing completion ends the case all the same.
 FOR_EVER = 60
-# Seconds in which every operation has failed whose retries are limited by the settings below.
+# Seconds in which every operation fails whose retries are limited by the settings below.
 LONG_ENOUGH = 3
 SIZE = 4 << 20
 STATUS = {"RETRY_EXC_ERR": "12", "RNR_RETRY_EXC_ERR": "13"}
@@ -42,12 +42,12 @@ def milliseconds(since):
 
 
 def expect_early(what, spent, latest):
-    """Twice the time that is documented: the machine's processors are busy with others."""
+    """Allows twice the documented time, because other programs use the machine's processors too."""
     expect(spent <= 2 * latest, True, f"{what}: {spent} ms, not within twice {latest}")
 
 
 def post(side, verb, region=0):
-    """Returns when that was, for fails()."""
+    """Posts an operation and returns the time, for fails()."""
     began = time.monotonic()
     remote = {} if verb == "send" else {"rmr": region}
     side(verb, mr=region, len=8, **remote)
@@ -55,7 +55,7 @@ def post(side, verb, region=0):
 
 
 def fails(side, status, posted, earliest, latest, behind=0):
-    """The first operation says why it failed, and does so in time; the others are given back."""
+    """The first operation fails with this status and in time; the others are flushed."""
     answer = side("wc", count=1, timeout=FOR_EVER * 1000)
     spent = milliseconds(posted)
     expect(answer["wc0"].split(":")[0], STATUS[status], f"{side.name}: status")
@@ -67,8 +67,8 @@ def fails(side, status, posted, earliest, latest, behind=0):
 
 def hears_nothing(side, seconds=LONG_ENOUGH):
     """
-    No completion, and no event but that of a kernel which looks for the neighbour by chance (Linux
-    7.3, drivers/infiniband/core/cma.c, cma_netevent_callback()).
+    No completion comes, and no event but one that a kernel reports when it happens to look for the
+    neighbour (Linux 7.3, drivers/infiniband/core/cma.c, cma_netevent_callback()).
     """
     side.refuses("ERR_TIMEOUT", "wc", timeout=seconds * 1000)
     side.begin("event", timeout=1)
@@ -78,7 +78,7 @@ def hears_nothing(side, seconds=LONG_ENOUGH):
 
 
 def is_closed(side):
-    """CLOSED comes, possibly behind what hears_nothing() knows."""
+    """CLOSED comes, possibly after the event that hears_nothing() allows."""
     answer = side("event", timeout=300000)
     if answer["event"] == "UNREACHABLE":
         answer = side("event", timeout=300000)
@@ -124,7 +124,7 @@ def in_the_middle(test):
 @case("lost", "what the client set: its retry count holds for the server too, its timeout does "
       "not", needs=(lab.LIMITED_RETRIES,))
 def clients_count(test):
-    """The server is left with the timeout of the CM, which is half a second (exponent 17)."""
+    """The server keeps the timeout of the CM, which is half a second (exponent 17)."""
     ack, retry = 20, 2
     cm_timeout = 4096 << 17
     server, _, _, port = with_settings(test, client={"ack": ack, "retry": retry})
@@ -135,7 +135,9 @@ def clients_count(test):
 
 @case("lost", "what the server set: its retry count holds for nobody", needs=(lab.LIMITED_RETRIES,))
 def servers_count(test):
-    """With the server's count the write would fail after 20 ms; the client's 7 has no end here."""
+    """
+    With the server's count the write would fail after 20 ms; the client's count 7 is without end.
+    """
     server, _, _, port = with_settings(test, server={"ack": 20, "retry": 0})
     cut(port)
     post(server, "write", region=1)
@@ -147,7 +149,7 @@ def servers_count(test):
 @case("lost", "what the server set: its timeout holds for what it posts",
       needs=(lab.LIMITED_RETRIES,))
 def servers_timeout(test):
-    """With that of the CM it would take 3.7 s at least, which is more than twice the bound."""
+    """With the CM's timeout the write would take at least 3.7 s, more than twice the bound."""
     ack, retry = 20, 6
     server, _, _, port = with_settings(test, server={"ack": ack}, client={"retry": retry})
     cut(port)
@@ -170,7 +172,7 @@ def senders_count(test):
                   {"receiver": "server", "sender": "client", "count": 2}],
       needs=(lab.WAITING_MESSAGES,))
 def receivers_count(test, receiver, sender, count):
-    pause = 655  # milliseconds between two tries, which the CM of Linux asks for
+    pause = 655  # milliseconds between two tries, as the CM of Linux sets them
     sides = with_settings(test, **{receiver: {"rnr": count}})
     side = sides[("server", "client").index(sender)]
     posted = post(side, "send")
@@ -180,7 +182,7 @@ def receivers_count(test, receiver, sender, count):
 # ---- nothing under way ---------------------------------------------------------------------
 
 def beat(side):
-    """One turn of the pattern of librpma(7), "A lost peer": the prepared read once more."""
+    """One beat of the pattern of librpma(7), "A lost peer": posts the prepared read again."""
     side("batch-post")
     return side("wc", count=1, timeout=FOR_EVER * 1000)
 
@@ -216,7 +218,7 @@ def idle(test):
 
 @case("lost", "an idle connection, no settings: the program's own interval finds out")
 def own_interval(test):
-    """What works on every device: no answer in time is answer enough, and all can be deleted."""
+    """This works on every device: a missing answer is enough, and all objects can be deleted."""
     server, client, port, _ = with_settings(test)
     client("batch-new", ops=1)
     client("read", batch=0, mr=0, rmr=0, len=8)
@@ -237,7 +239,7 @@ TCP_RETRIES = "net.ipv4.tcp_retries2"
 
 
 def limit_tcp(test, retries):
-    """What an operator can do; the value is as it was after the case."""
+    """The setting of an operator; the case's end restores the value."""
     for number in (1, 2):
         on_host = lab.on(lab.host(number), "sysctl", "-nq")
         before = lab.run(*on_host, TCP_RETRIES).strip()
@@ -250,7 +252,7 @@ def limit_tcp(test, retries):
        (("write", "SUCCESS"), ("send", "SUCCESS"), ("read", "WR_FLUSH_ERR"))],
       lacks=lab.LIMITED_RETRIES)
 def tcp_gives_up(test, verb, status):
-    """The settings are those of a fraction of a second; two retries of TCP take more than one."""
+    """The settings ask for a fraction of a second; two retries of TCP take more than one second."""
     limit_tcp(test, 2)
     server, client, port, _ = with_settings(test, client={"ack": 20, "retry": 0})
     server("recv", mr=0, len=8)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What the manual says of real devices, and what no other group shows."""
+"""Statements of the manual about real devices that no other group shows."""
 
 import os
 import re
@@ -166,7 +166,7 @@ def server_and_client(test):
     test.undo.callback(server.kill)
     command = lab.on(lab.host(2), os.path.join(directory, "client"), *where)
     client = None
-    while client is None or client.returncode != 0:  # it is not listening yet
+    while client is None or client.returncode != 0:  # the server is not listening yet
         expect(server.poll(), None, "the server's exit status")
         client = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     expect(client.stdout, "done\n", "the client's words")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""More comes than a queue has room for: messages without a receive, completions without a place."""
+"""A queue overflows: messages without a receive, completions without an entry."""
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, share_region
@@ -55,7 +55,7 @@ def post(server, places):
 @case("overrun", "receiver not ready, {rnr} retries: RNR_RETRY_EXC_ERR, and the server goes on",
       [{"rnr": 0}, {"rnr": 2}], shows=("RNR_RETRY_EXC_ERR: send",))
 def finite_retry(test, rnr):
-    """How often a message is repeated is what its receiver asked for: here not librpma."""
+    """The receiver sets how often a message is repeated: here the receiver is no librpma."""
     server, client = test.peers()
     share_region(server, client)
     listen(server)
@@ -77,14 +77,14 @@ def finite_retry(test, rnr):
 
 
 def nothing_more(side):
-    """Neither a completion nor an event waits."""
+    """Neither a completion nor an event is outstanding."""
     side.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
     side("nonblock", fd="event")
     side.refuses("RPMA_E_NO_EVENT", "event", timeout=0)
 
 
 def overflows(side, times):
-    """The device, not the connection, says that a completion found no place."""
+    """The device, not the connection, reports a completion that found no entry."""
     for _ in range(times):
         expect(side("async-event")["type"], CQ_ERR, f"{side.name}: event of the device")
 
@@ -105,7 +105,7 @@ def writes_overflow(test, count):
     expect(client.completion(opcode="WRITE").ctx, 0, "op_context")
     nothing_more(client)
     server("check", len=count * SLOT, seed=1)
-    for place in range(count):  # what was lost takes no room in the send queue
+    for place in range(count):  # lost completions take no room in the send queue
         client("write", mr=0, rmr=0, len=SLOT, ctx=place)
         expect(client.completion(opcode="WRITE").ctx, place, "op_context")
     disconnect(client, server)

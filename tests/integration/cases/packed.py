@@ -2,7 +2,7 @@
 # Copyright 2026, the librpma developers
 """
 What a side states with packed private data: flushes and atomic writes between the builds of this
-library, of which one serves native operations and the other does not.
+library. One of them serves native operations, the other does not.
 """
 
 from harness import lab
@@ -21,7 +21,7 @@ REFUSED = "RPMA_E_NOSUPP"
 
 
 def pairs():
-    """A way of flushing by name is tried where the initiator has both ways."""
+    """Each mode other than AUTO is tried only by the build that has both ways to flush."""
     for initiator in ("native", "plain"):
         for target in ("native", "plain"):
             for mode in MODES if initiator == "native" else (AUTO,):
@@ -29,7 +29,7 @@ def pairs():
 
 
 def outcome(initiator, target, mode, memory, direct, persistent):
-    """The opcode of a flush, or REFUSED. Soft-RoCE has no persistent flush of its own of DRAM."""
+    """The opcode of a flush, or REFUSED. Soft-RoCE has no native persistent flush of DRAM."""
     if persistent and not direct:
         return REFUSED
     natively = target == "native" and not (persistent and memory == "DRAM")
@@ -57,7 +57,9 @@ def initiator_with(test, name, mode=AUTO):
 
 
 def take_stated(initiator, target, direct, **packed):
-    """A connection whose initiator goes by what came with it; the regions are from 0 on."""
+    """
+    A connection whose initiator applies the packed data that it received; regions count from 0.
+    """
     stated = target("pack", direct=direct, **packed)["packed"]
     connect(target, initiator, client_cfg=0, server_data=stated)
     return initiator("unpack", apply=1)
@@ -72,7 +74,9 @@ def end(initiator, target):
 
 
 def flush(initiator, target, way, wanted, seed, **values):
-    """values: of the flush. What it makes visible is compared, and what is behind it goes on."""
+    """
+    Writes, then flushes with these values; visible data are compared, and the connection works on.
+    """
     initiator("fill", len=LEN, seed=seed)
     initiator("write", mr=0, rmr=values["rmr"], len=LEN, flags=ON_ERROR)
     if wanted == REFUSED:
@@ -100,7 +104,8 @@ def pair(test, initiator, target, mode):
     serves = str(int(target == "native"))
     seeds = iter(range(1, 256))
     for direct in (0, 1):
-        # What the peer of the regions serves is stated, too, where the configuration says nothing.
+        # If the configuration states nothing, the pack states what the device of the regions
+        # serves.
         stated = take_stated(one, other, direct, count=2, bytes="77", served=direct)
         expect(stated, {"regions": "2", "bytes": "77", "direct": str(direct), "stated": "1",
                         "flush": serves, "atomic": serves}, "what the target states")
@@ -122,7 +127,7 @@ def pair(test, initiator, target, mode):
 @case("unlike", "packed: a batch that was made before goes by what the target states", limit=120,
       builds=("native",), needs=(lab.NATIVE_OPERATIONS,))
 def batch_before(test):
-    """Nothing of a batch goes while one of its flushes is not allowed."""
+    """Nothing of a batch is posted while one of its flushes is not allowed."""
     lab.need_virtual("a device known to have native flush")
     one, other = initiator_with(test, "native"), target_with(test, "plain", ("DRAM",))
     connect(other, one, client_cfg=0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-perf: what it measures, with every byte checked, and how it tells it."""
+"""rpma-perf: its measurements, with every byte checked, and its reports."""
 
 import json
 import os
@@ -147,7 +147,7 @@ def plausible(row):
     expect(abs(rate - row["operations_per_second"]) < rate / 100, True, f"rate of {row}")
     expect(abs(rate * row["size"] / 2**20 - row["bandwidth_mib_per_second"]) < 0.01, True,
            f"bandwidth of {row}")
-    # Two are under way, so that their times add up to twice the duration at most.
+    # Two operations are outstanding, so their times add up to twice the duration at most.
     expect(row["latency_us"]["mean"] * row["operations"] <= 2.02e6 * row["seconds"], True,
            f"mean of {row}")
     expect(row["cpu_us_per_operation"]["client"] > 0, True, "work of the client's processors")

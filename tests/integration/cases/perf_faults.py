@@ -15,14 +15,14 @@ from harness.side import expect
 
 @case("perf", "wrong data at the server is found, and fails the run")
 def damaged_writes(test):
-    """Between the end of the load and the server's look at it, one byte changes."""
+    """One byte changes between the end of the load and the server's check."""
     path = new_file(test, "/dev/shm")
     room_for_early_messages(test)
     server = serve(test, "--memory", path)
     client = measure(test, "-b", "100", "-D", "3", "-w", "0", "--verify")
-    # Without a warm-up, what comes first belongs to the load.
+    # Without a warm-up, the first bytes belong to the load.
     client.wait_until(lambda: any(content(path, 100)), "data at the server")
-    server.signal(signal.SIGSTOP)  # it has no part in writes
+    server.signal(signal.SIGSTOP)  # a stopped server still takes writes
     client.wait_for_threads(1)
     damage(path, 99)
     server.signal(signal.SIGCONT)

@@ -31,7 +31,7 @@ def size_one(test):
 @case("queues", "a full send queue refuses, and takes more once it has drained",
       needs=(lab.WAITING_MESSAGES,))
 def full_send_queue(test):
-    """Messages wait as long as nobody receives them, which fills the queue for certain."""
+    """Messages without a receive fill the queue."""
     server, client = test.peers()
     share_region(server, client)
     listen(server)
@@ -59,7 +59,7 @@ def full_send_queue(test):
 @case("queues", "many receives at once, {queue}: those that it takes are exact, and get a message "
       "each", [{"queue": "recv"}, {"queue": "req-recv"}, {"queue": "srq-recv"}])
 def many_receives(test, queue):
-    """More than the queue has room for; then one that is not valid, behind one that is."""
+    """Posts more receives than the queue has room for; then a wrong receive behind a valid one."""
     count, length = 200, 64
     server, client = test.peers()
     share_region(server, client)
@@ -144,7 +144,7 @@ def receive_queue(rcq, srq):
 @case("queues", "receive CQ of {rcq}, shared channel {shared}, {srq}",
       [row for row in combinations() if is_allowed(row)])
 def combination(test, rcq, shared, srq):
-    """The server's receives and sends complete where its configuration says."""
+    """The server's receives and sends complete in the queues of its configuration."""
     server, client = test.peers()
     share_region(server, client)
     listen(server)
@@ -152,7 +152,7 @@ def combination(test, rcq, shared, srq):
     connect(server, client, server_cfg=0)
     queue = receive_queue(rcq, srq)
     if srq != "no SRQ":
-        server.refuses("RPMA_E_PROVIDER", "srq-delete")  # which harms nothing that follows
+        server.refuses("RPMA_E_PROVIDER", "srq-delete")  # harms nothing that follows
     for seed in range(3):
         post = {"verb": "recv"} if srq == "no SRQ" else {"verb": "srq-recv"}
         server(**post, mr=0, off=1024, len=512, ctx=seed)
@@ -177,7 +177,9 @@ def combination(test, rcq, shared, srq):
 
 
 def woken_by(side, queue):
-    """The main queue may speak of a completion that was polled already; the next is the one."""
+    """
+    A stale wake-up may name the queue of a completion already polled; then the next one counts.
+    """
     heard = side("conn-wait")
     if heard["queue"] != queue:
         heard = side("conn-wait")
@@ -197,7 +199,7 @@ def refused_combination(test, rcq, shared, srq):
     client("connect")
     server.refuses("RPMA_E_INVAL", "next-req", cfg=0)
     client.event("REJECTED")
-    server.refuses("RPMA_E_NO_EVENT", "next-req", timeout=0)  # nothing stays to be read
+    server.refuses("RPMA_E_NO_EVENT", "next-req", timeout=0)  # no event is left over
     connect(server, client, number=1)
     disconnect(client, server, 1)
 

@@ -24,7 +24,7 @@ def many(test):
         client("connect", req=number, conn=number, pdata=f"{number:02x}")
     reactor = Reactor(server)
     expect(reactor.gather("accepted"), everyone, "accepted by the server")
-    for number in everyone:  # a client that takes its event lets the server have its own
+    for number in everyone:  # the server gets its event once the client has taken its own
         client.event("ESTABLISHED", conn=number)
     expect(reactor.gather("established"), everyone, "established at the server")
     for number in everyone:
@@ -40,7 +40,7 @@ def many(test):
 
 
 class Reactor:
-    """The server: does what its descriptors ask for, until all connections are as far."""
+    """A server that does what its descriptors ask for, until all connections have got as far."""
 
     def __init__(self, server):
         self.server = server
@@ -62,7 +62,7 @@ class Reactor:
             self.take_event(tag)
 
     def accept(self):
-        """Requests come in any order: each says which client it is of."""
+        """Requests come in any order; each one names its client."""
         server = self.server
         number = int(server("next-req", timeout=0)["pdata"][:2], 16)
         server("req-recv", mr=0, off=number * BLOCK, len=BLOCK, ctx=number)
@@ -75,7 +75,7 @@ class Reactor:
 
     def take_message(self, number):
         if number in self.seen["closed"]:
-            return  # its queue has nothing more to say
+            return  # a closed connection's queue has no more messages
         code = self.server.code("cq-wait", conn=number)
         if code == "RPMA_E_NO_COMPLETION":
             return
@@ -91,7 +91,7 @@ class Reactor:
             self.seen["established"].append(number)
             return
         expect(event, "CLOSED", "event")
-        if number not in self.seen["closed"]:  # it comes again when the last packets have aged
+        if number not in self.seen["closed"]:  # comes again when the last packets have aged
             self.server("disconnect", conn=number)
             self.seen["closed"].append(number)
 
@@ -100,7 +100,7 @@ class Reactor:
       shows=("connect", "accept"))
 def largest_private_data(test):
     """
-    What fits is up to the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that
+    The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that
     librpma can pass, but counts 4 bytes of its own in the same 8 bits.
     """
     limited = lab.PROVIDER != "siw"

@@ -9,7 +9,7 @@ import time
 from harness.case import PORT, case, connect, disconnect, listen, share_region
 from harness.side import Failed, expect
 
-# Each call with its command, what it waits for, and the answer that a signal gives it.
+# Each call: its command, the descriptor it waits for, and its answer to a signal.
 EVENT, COMPLETION = "rdma_cm", "infinibandevent"
 CALLS = {
     "rpma_ep_next_conn_req": ("next-req", EVENT, "RPMA_E_PROVIDER"),
@@ -21,7 +21,7 @@ EINTR = "4"
 
 
 def prepare(test, call):
-    """The server is the one that will wait."""
+    """The server is the side that waits."""
     server, client = test.peers()
     share_region(server, client)
     listen(server)
@@ -38,7 +38,7 @@ def begin(server, call):
 
 
 def send_signal(test, server, number=signal.SIGUSR1, seconds=30):
-    """Until the handler has said that it ran."""
+    """Sends the signal and waits until the handler has said that it ran."""
     before = test.said().count("signal\n")
     os.kill(server.pid, number)
     deadline = time.monotonic() + seconds
@@ -49,7 +49,7 @@ def send_signal(test, server, number=signal.SIGUSR1, seconds=30):
 
 
 def bring_about(call, server, client):
-    """What the call waits for, and what comes out."""
+    """Causes the event or completion that the call waits for, and checks what the call returns."""
     if call == "rpma_ep_next_conn_req":
         client("req-new", req=1, addr=server.address, port=PORT)
         client("connect", req=1, conn=1, pdata="77")

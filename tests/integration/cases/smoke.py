@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The main job, each step once: what a change must not break."""
+"""The main work of the library, each step once; every change should pass these cases."""
 
 from harness import lab
 from harness.case import PORT, case, connect, connected, disconnect, listen, share_region
@@ -78,7 +78,7 @@ def write_with_imm(test):
 
 
 def flush(test, persistent, file=None):
-    """Writes without a completion of its own; the flush's says that the data is there."""
+    """The writes have no completion of their own; the flush's completion reports the data."""
     server, client = test.peers()
     share_region(server, client, file=file)
     listen(server)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Threads that share a peer; and valgrind's view of them."""
+"""Threads that share a peer, also under valgrind."""
 
 import os
 
@@ -10,15 +10,15 @@ from harness.side import ALL_USAGES, expect
 
 THREADS = 4
 REGION = 32768
-ECHO_AT, MESSAGE = 8192, 1024  # where the echo has its first message
+ECHO_AT, MESSAGE = 8192, 1024  # offset where the echo receives its first message
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def mixed_load(test, seconds, threads=THREADS, wrapper=()):
     """
-    Each thread has a connection; every operation's data is read back or echoed. A device on which
-    a message and a read can meet badly has connections for either. One that repeats a native
-    operation wrongly has none of them: a busy machine loses packets.
+    Each thread has a connection; every operation's data is read back or echoed. On a device where
+    messages and reads disturb each other they have separate connections. A device that repeats
+    native operations wrongly gets none, because a busy machine loses packets.
     """
     repeats = not (lab.lacks(lab.REPEATED_NATIVE) and test.is_native)
     environment = {} if repeats else {"RPMA_FLUSH": "emulated"}
@@ -77,8 +77,7 @@ def valgrind(tool, *options):
             f"--suppressions={HERE}/../valgrind.supp", *options)
 
 
-# librdmacm keeps what it knows of the devices until the process ends, and memcheck takes that for
-# possible leaks.
+# librdmacm keeps its device data until the process ends, which memcheck reports as possible leaks.
 MEMCHECK = valgrind("memcheck", "--leak-check=full", "--errors-for-leak-kinds=definite",
                     "--show-leak-kinds=definite")
 HELGRIND = valgrind("helgrind")

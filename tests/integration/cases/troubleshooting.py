@@ -81,8 +81,8 @@ def too_large(test, queue):
       shows=("request: no descriptor", "request: channel"))
 def no_descriptors(test):
     """
-    One more is allowed from try to try, until a request has all that it needs. librdmacm says
-    ENOMEM when it has none.
+    The limit grows by one from try to try, until a request has all its descriptors. librdmacm
+    reports ENOMEM when it has none.
     """
     lab.need_virtual("a limit of descriptors")
     server, client = test.peers()
@@ -101,7 +101,7 @@ def no_descriptors(test):
 
 @case("troubleshooting", "private data that nobody packed", shows=("unpack: something else",))
 def not_packed(test):
-    """Soft-RoCE pads what the client sent with zeros; from a server that sent nothing come zeros."""
+    """Soft-RoCE pads the client's data with zeros; a server that sent nothing delivers zeros."""
     server, client = test.peers()
     listen(server)
     connect(server, client, client_data="77")
@@ -114,7 +114,7 @@ def not_packed(test):
        {"queue": "receive queue", "shows": ("receive",)}],
       needs=(lab.WAITING_MESSAGES,))
 def full(test, queue):
-    """Messages wait until somebody receives them, and so does a write behind them."""
+    """Messages wait until they find a receive, and so does a write behind them."""
     server, client = test.peers()
     share_region(server, client)
     listen(server)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Flushes and atomic writes between all pairs of libraries, before and after the initiator has
-applied what the target states; and the table in librpma(7), which is held to what was seen.
+Flushes and atomic writes between all pairs of libraries, before and after the initiator has applied
+what the target states; and the table in librpma(7), which has to agree with the results.
 """
 
 import os
@@ -14,15 +14,15 @@ from harness.side import ALL_USAGES, LOCAL_USAGES, READ_SRC, expect
 
 from .interop import OTHER, library
 
-# As the table names them: this library, native and plain; the original, likewise.
+# The columns of the table: this library, native and plain; the original, likewise.
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
 SIZE = 2 << 20
 NOTICE = "the other side does not state how it serves flushes"
-SEEN = {}  # (initiator, target, what): what came of it, before and after
+SEEN = {}  # (initiator, target, operation): the results before and after
 
 
 class Pair:
-    """A target and an initiator, which make a new connection for each thing they try."""
+    """A target and an initiator, which make a new connection for each operation."""
 
     def __init__(self, target, initiator, number):
         self.target, self.initiator, self.number = target, initiator, number
@@ -39,7 +39,7 @@ class Pair:
         self.initiator("conn-delete")
 
     def flush(self, persistent, is_applied, seed):
-        """Whether it works; a failed one has been followed by the end of the connection."""
+        """Whether the flush works; a failed flush has ended its connection."""
         self.connection(is_applied)
         self.initiator("fill", len=4096, seed=seed)
         self.initiator("write", mr=0, rmr=self.number, len=4096, flags=1)
@@ -95,13 +95,13 @@ def notices(test, side):
 
 def try_pair(test, pair, seeds):
     """
-    Returns what -> (before, after). This library says what it tries on each connection that
-    flushes without a statement: the one before, and, of an older target, the two after.
+    Returns {operation: (before, after)}. This library logs one notice on each connection that
+    flushes without a statement: the one before, and with an older target also the two after.
     """
     before = notices(test, pair.initiator)
     seen = {
         "visibility": tuple(pair.flush(0, applied, next(seeds)) for applied in (False, True)),
-        # Before, it is refused: nobody has promised direct write to PMem.
+        # Before, the flush is refused: nobody has stated direct write to PMem.
         "persistent": (None, pair.flush(1, True, next(seeds))),
         "atomic write": tuple(pair.atomic_write(applied, next(seeds)) for applied in (False, True)),
     }
@@ -131,7 +131,7 @@ def pairs(test):
 
 
 def table():
-    """The rows of librpma(7): (initiator, what) -> the words of the four targets."""
+    """The rows of librpma(7): (initiator, operation) -> the words of the four targets."""
     path = os.path.join(os.path.dirname(__file__), "../../../man/librpma.7")
     with open(path, encoding="utf-8") as page:
         rows = re.findall(r'^\.It ([ABCD]) Ta (flush|"atomic write") Ta (.+)$', page.read(),
@@ -165,6 +165,6 @@ def manual(test):
 @case("unlike", "{name} reads the byte of a peer configuration as every release",
       [{"name": name} for name in NAMES], builds=("native",))
 def byte(test, name):
-    """0 is no, and every other byte is yes, whatever it states besides."""
+    """0 means no and every other byte yes, whatever else the byte states."""
     side = start(test, 1, name, "reader")
     expect(side("pcfg-bytes")["direct"], "00" + "01" * 255, "direct write to PMem by byte")

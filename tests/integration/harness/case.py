@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The table of cases, and what a case works with."""
+"""The table of cases, and the objects that a case works with."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ from .side import ALL_USAGES, LOCAL_USAGES, ForkedProcess, Side, expect
 
 TABLE = []
 PORT = "7204"
-# The builds differ in how they flush and write atomically. What these groups ask has nothing to do
-# with that: they run on one build.
+# The builds differ only in how they flush and write atomically. The cases of these groups do not
+# depend on that and run on one build.
 EITHER_BUILD = {"addresses", "device", "establish", "faults", "fork", "info", "inline", "limits",
                 "line", "lists", "lost", "manual", "overrun", "perf", "queues", "scale", "signals",
                 "troubleshooting"}
@@ -35,7 +35,7 @@ class Case:
         return f"{self.group}: {self.title.format(**self.values)}"
 
     def why_not(self):
-        """Why it cannot run on this machine's devices, or None."""
+        """The reason why the case cannot run on this machine's devices, or None."""
         if self.lacks and not lab.lacks(self.lacks):
             return f"{lab.PROVIDER} has {self.lacks}"
         return next((lab.why_lacking(need) for need in self.needs if lab.lacks(need)), None)
@@ -47,11 +47,11 @@ class Case:
 
 def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None, shows=()):
     """
-    Enters a function into the table, once per row of values. limit: seconds until it counts as
-    failed, on an idle machine. builds: those it runs on, where others would show nothing more; a
-    row may have its own.
-    needs: features (lab.py) that not every provider has. lacks: the one whose absence it shows.
-    shows: the entries of docs/troubleshooting.md that it makes happen; a row may have its own.
+    Enters a function into the table, once per row of values. limit: seconds until the case counts
+    as failed, on an idle machine. builds: the builds it runs on, if the others would show nothing
+    more; a row may have its own. needs: features (lab.py) that not every provider has. lacks: the
+    feature whose absence it shows. shows: the entries of docs/troubleshooting.md that it makes
+    happen; a row may have its own.
     """
     builds = builds or (("native",) if group in EITHER_BUILD else BOTH_BUILDS)
 
@@ -64,8 +64,8 @@ def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None,
 
 class Test:
     """
-    Starts sides, and at the end has them give everything back: descriptors and kernel objects
-    are counted against what there was before.
+    Starts sides, and at the end makes them release everything: descriptors and kernel objects are
+    compared with their counts at the start.
     """
 
     def __init__(self, build):
@@ -96,11 +96,13 @@ class Test:
         return side
 
     def directory(self):
-        """A new one, which is gone after the case."""
+        """A new directory, which the case's end removes."""
         return self.undo.enter_context(tempfile.TemporaryDirectory())
 
     def fork(self, parent, name="child"):
-        """A child of a side's process, with all that the parent has; the parent reaps it."""
+        """
+        Forks the process of a side. The child has all that the parent has; the parent reaps it.
+        """
         directory = self.directory()
         pipes = [os.path.join(directory, pipe) for pipe in ("input", "output")]
         for pipe in pipes:
@@ -132,13 +134,13 @@ class Test:
 
     @property
     def is_native(self):
-        """Whether flush and atomic write are operations of their own here."""
+        """Whether flushes and atomic writes are native operations here."""
         if self.build != "native":
             return False
         return lab.PROVIDER == "rxe" or "native flush: yes" in self.said()
 
     def words(self):
-        """(name, what it wrote to its standard error so far) of each side."""
+        """(name, its standard error so far) of each side."""
         for name, errors in self.errors:
             # Not by seek(): the side writes at the same offset.
             size = os.fstat(errors.fileno()).st_size
@@ -149,7 +151,7 @@ class Test:
         return "\n".join(f"==== {name}\n{said}" for name, said in self.words())
 
     def finish(self):
-        """Everything is given back while the processes live; then they end."""
+        """All sides release their objects while the processes live; then they end."""
         living = [side for side in self.sides if side.is_alive]
         for side in living:
             side.begin("release")
@@ -186,7 +188,7 @@ class Test:
         self.undo.close()
 
     def close(self):
-        """Gives back this program's own descriptors, of which every side takes three."""
+        """Closes this program's own descriptors, of which every side takes three."""
         for side in self.sides:
             side.close()
         for _, errors in self.errors:
@@ -202,7 +204,7 @@ def listen(server, port=PORT):
 
 def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_data="",
             client_data="", port=PORT):
-    """Connection number on both sides; the server listens already."""
+    """Connects number on both sides; the server listens already."""
     client("req-new", req=number, addr=server.address, port=port, **with_cfg(client_cfg))
     client("connect", req=number, conn=number, **with_data(client_data))
     server("next-req", req=number, **with_cfg(server_cfg))
@@ -212,7 +214,7 @@ def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_d
 
 
 def with_cfg(cfg):
-    if cfg == "defaults":  # the library's own, which let an address take a second
+    if cfg == "defaults":  # the library's defaults, whose time for resolving an address is a second
         return {"defaults": 1}
     return {} if cfg is None else {"cfg": cfg}
 
@@ -222,7 +224,7 @@ def with_data(data):
 
 
 def connected(test, size=65536, usage=ALL_USAGES, **values):
-    """Server and client with a connection; each has region 0, the client knows the server's."""
+    """A connected server and client; each has region 0, and the client knows the server's."""
     server, client = test.peers()
     share_region(server, client, size, usage)
     listen(server)
@@ -241,7 +243,7 @@ def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=No
 
 
 def disconnect(first, second, number=0):
-    """One side begins, the other finishes; both see the end."""
+    """One side starts the disconnection, the other finishes it; both get CLOSED."""
     first("disconnect", conn=number)
     second.event("CLOSED", conn=number)
     second("disconnect", conn=number)

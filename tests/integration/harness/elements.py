@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Memory lists whose elements are apart from each other, and what has to be in them."""
+"""Memory lists whose elements are apart from each other, and the data expected in them."""
 
 GUARD = 4096
 SIZE = 1 << 20
@@ -12,8 +12,8 @@ LENGTHS = (1, 4096, 7, 8191, 64, 1024, 5000, 3, 1023, 16384, 2, 512)
 
 class Elements:
     """
-    So many pieces of several regions, apart from each other; every third one behind an element
-    without bytes if there is room for it.
+    Pieces of several regions, apart from each other; every third one comes behind an element of 0
+    bytes if there is room for it.
     """
 
     def __init__(self, count, room=None):
@@ -21,7 +21,7 @@ class Elements:
         self.text = []
         for number in range(count):
             region = number % REGIONS
-            # The odd place shows that nothing depends on alignment.
+            # The odd offset shows that nothing depends on alignment.
             place = (number // REGIONS) * 32768 + GUARD + 8 * number + (number & 1)
             self.pieces.append((region, place, LENGTHS[number % len(LENGTHS)]))
         spare = 0 if room is None else room - count
@@ -44,7 +44,9 @@ class Elements:
             side("fill", mr=region, off=place, len=length, seed=seed + number)
 
     def check(self, side, seed, received=None):
-        """The elements have received bytes in their order; what is around them has nothing."""
+        """
+        The elements hold the received bytes in order, and the memory around them is untouched.
+        """
         left = self.length if received is None else received
         for number, (region, place, length) in enumerate(self.pieces):
             used = min(left, length)

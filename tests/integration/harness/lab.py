@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What the tests run on: hosts, devices, persistent memory, and what the kernel counts."""
+"""The machine of the tests: hosts, devices, persistent memory, and the kernel's counters."""
 
 import contextlib
 import functools
@@ -19,10 +19,11 @@ PROVIDER = os.environ.get("LAB_RDMA", "")
 IS_VIRTUAL = PROVIDER in ("rxe", "siw")
 COUNTED = ("pd", "cq", "qp", "cm_id", "mr", "srq")
 PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
-PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without what is new in 1.4
+PEER_OF_ANY_RELEASE = PEER + "-of-any-release"  # without the functions that are new in 1.4
 
 
-# What a case may need and a provider does not have; rpma_devices(7) says what it does instead.
+# Features that a case may need and a provider may lack; rpma_devices(7) says what such a device
+# does.
 IMMEDIATE_DATA = "immediate data"
 EMPTY_RECEIVE = "receives without memory"
 WAITING_MESSAGES = "messages that wait for a receive"
@@ -64,7 +65,7 @@ def address(name):
 
 
 def build_directory(name):
-    """Of the build native or plain, which stand side by side."""
+    """The path of the other build, native or plain, beside this one."""
     return re.sub("(native|plain)$", name, BUILD_DIR)
 
 
@@ -80,26 +81,26 @@ def run(*command):
 
 
 def resources():
-    """What the kernel counts per device: {device: {"qp": 1, …}}."""
+    """The kernel's counts of objects per device: {device: {"qp": 1, …}}."""
     shown = json.loads(run("rdma", "-j", "resource", "show"))
     return {row["ifname"]: {kind: row.get(kind, 0) for kind in COUNTED} for row in shown}
 
 
 @functools.cache
 def lacks(feature):
-    """Whether this machine's RDMA devices do not have a feature."""
-    if feature == ON_DEMAND_PAGING:  # this is up to the kernel too
+    """Whether this machine's RDMA devices lack a feature."""
+    if feature == ON_DEMAND_PAGING:  # this depends on the kernel, too
         return "ODP_SUPPORT" not in run("ibv_devinfo", "-v")
     return feature in LACKS.get(PROVIDER, ())
 
 
 def owners():
-    """Who holds what, for a message about a leak."""
+    """The objects and their owners, for a message about a leak."""
     return "".join(run("rdma", "resource", "show", kind) for kind in ("cm_id", "qp", "mr"))
 
 
 def wait_for_host(number, source, target, seconds=20):
-    """Until the other address answers; then the neighbour is known, too."""
+    """Waits until the other address answers; then the neighbour is known, too."""
     command = on(host(number), "ping", "-c", "1", "-W", "1",
                  *(["-I", source.split("%")[0]] if source else []), target)
     deadline = time.monotonic() + seconds
@@ -111,13 +112,13 @@ def wait_for_host(number, source, target, seconds=20):
 
 
 def complaints():
-    """What the kernel found wrong with itself so far."""
+    """The warnings and errors of the kernel so far."""
     return [line for line in run("dmesg").splitlines()
             if any(word in line for word in ("WARNING:", "BUG:", "Oops"))]
 
 
 def add_device(device, name):
-    """The RDMA device of a host, which was removed, is there again and knows its address."""
+    """Adds the removed RDMA device of a host again and waits until it knows its address."""
     run(*on(name, "rdma", "link", "add", device, "type", os.environ["LAB_RDMA"], "netdev", "veth0"))
     deadline = time.monotonic() + 60
     while not any(":ffff:" in gid for gid in gids(device)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""The cables between the hosts: pulled, put back, or bad."""
+"""The cables between the hosts: cut, mended, or bad."""
 
 import contextlib
 
@@ -10,7 +10,7 @@ PORTS = ("port1", "port2")  # the bridge's ends of the cables of host1 and host2
 
 
 def cables(test):
-    """The ends of both cables, which are whole again after the case."""
+    """The bridge's ends of both cables; the case's end mends them."""
     lab.need_virtual("a cable that can be pulled")
     for port in PORTS:
         test.undo.callback(mend, port)
@@ -27,21 +27,22 @@ def mend(port):
 
 def room_for_early_messages(test):
     """
-    Where an accept can miss a message that follows at once, what goes to the clients' host takes its
-    time, as on a real cable: else a client's first message can be there before the accept has ended.
+    Where an accept can miss a message that follows at once, packets to the clients' host are
+    delayed, as on a real cable: otherwise a client's first message can arrive before the accept has
+    ended.
     """
     if lab.lacks(lab.EARLY_MESSAGES):
         test.undo.enter_context(disturbed(PORTS[1:], "delay", "50ms"))
 
 
 def overtaken(port):
-    """What is delayed on the way to this host stays so; what is sent from now on is not."""
+    """Packets already delayed on the way to this host stay delayed; later ones are not."""
     lab.run("tc", "qdisc", "change", "dev", port, "root", "netem", "delay", "0ms")
 
 
 @contextlib.contextmanager
 def disturbed(ports, *how):
-    """What goes to these hosts is delayed, lost or reordered meanwhile, in netem's words."""
+    """Delays, loses or reorders the packets to these hosts meanwhile, in netem's words."""
     lab.run("modprobe", "sch_netem")
     with contextlib.ExitStack() as undo:
         for port in ports:

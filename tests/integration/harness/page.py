@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""docs/troubleshooting.md, held to what a case made happen."""
+"""Compares docs/troubleshooting.md with the failures that a case made happen."""
 
 import functools
 import os
@@ -41,8 +41,8 @@ def as_written(line):
 
 def check(names, said, transcript):
     """
-    What a case shows is what the page says. It speaks of soft-RoCE where devices differ: others
-    fail in other ways, which the cases themselves know.
+    The page has to say what a case shows. It describes soft-RoCE where devices differ: others fail
+    in other ways, which the cases themselves know.
     """
     if lab.PROVIDER != "rxe":
         return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-perf on the hosts: its processes, and how they have to end."""
+"""rpma-perf on the hosts: its processes, and the ends expected of them."""
 
 import contextlib
 import os
@@ -13,8 +13,8 @@ from . import lab
 from .side import Failed, expect
 
 PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "perf", "rpma-perf")
-PATIENCE = 300  # seconds for what ends by itself
-SIZE = 16 << 20  # of memory that a server is given
+PATIENCE = 300  # seconds for a program to end by itself
+SIZE = 16 << 20  # bytes of a server's memory
 
 
 class Process:
@@ -64,7 +64,7 @@ class Process:
         self.wait_until(lambda: self.threads() == count, f"{count} threads")
 
     def end(self, status=0, line=None):
-        """It ends with the status; line: part of the one line that it says then."""
+        """The program ends with the status; line: part of the one line that it prints then."""
         try:
             found = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ class Process:
 
 
 def serve(test, *arguments, **values):
-    """A server on host 1 that listens already."""
+    """Starts a server on host 1 and waits until it listens."""
     server = Process(test, 1, "--server", *arguments, address(), **values)
     server.wait_until(lambda: "listening on" in server.said(), "word that it listens")
     return server
@@ -106,7 +106,7 @@ def stop(test, server):
 
 
 def stop_after_failure(test, server, words):
-    """The server says one line about the client, then serves another one and ends."""
+    """The server prints one line about the client, then serves another one and ends."""
     server.wait_until(lambda: server.complained().count("\n") == 1, "line about the client")
     expect(any(word in server.complained() for word in words.split("|")), True,
            f"{words} in {server.complained()}")

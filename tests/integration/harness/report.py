@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What came out: TAP for Meson, logs, and results that the summary reads."""
+"""The results: TAP for Meson, logs, and files that the summary reads."""
 
 import json
 import os
@@ -10,7 +10,7 @@ RESULTS = "results.json"
 
 
 def keep(directory, name, text):
-    """Never half a file, whenever the machine dies."""
+    """Writes the file whole or not at all, even if the machine dies meanwhile."""
     path = os.path.join(directory, name)
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
@@ -18,7 +18,7 @@ def keep(directory, name, text):
 
 
 def load(directory):
-    """What a run left behind, or None."""
+    """The results that a run left, or None."""
     try:
         with open(os.path.join(directory, RESULTS), encoding="utf-8") as file:
             return json.load(file)
@@ -56,7 +56,7 @@ class Tap:
         return counts
 
     def end(self, where):
-        """where: on what it ran. Returns the exit status."""
+        """where: the machine and devices of the run. Returns the exit status."""
         counts = self.save(where)
         print(f"# {self.build} build on {where}: {counts['passed']} passed, "
               f"{counts['failed']} failed, {counts['skipped']} skipped; logs in "

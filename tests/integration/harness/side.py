@@ -27,7 +27,7 @@ Completion = collections.namedtuple("Completion", "status opcode ctx len imm qp"
 
 
 class Failed(Exception):
-    """What was tested is not as it has to be."""
+    """The library did not behave as the case expects."""
 
 
 class Died(Failed):
@@ -47,13 +47,13 @@ def completion(text):
 
 
 class ForkedProcess:
-    """As much of subprocess.Popen as a side needs, for the child of another side's process."""
+    """The part of subprocess.Popen that a side needs, for the child of another side's process."""
 
     def __init__(self, pid, stdin, stdout):
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
 
     def poll(self):
-        """None while it lives; how it ended is for its parent to say."""
+        """None while the process lives; only its parent learns how it ended."""
         try:
             with open(f"/proc/{self.pid}/stat", encoding="utf-8") as stat:
                 return 0 if stat.read().rsplit(")", 1)[1].split()[0] == "Z" else None
@@ -114,7 +114,7 @@ class Side:
         return line.decode()
 
     def status(self):
-        """Of the process that ended; the kernel may not let go of it."""
+        """The status of the process, which closed its output and may take a while to end."""
         try:
             return self.process.wait(self.patience)
         except subprocess.TimeoutExpired:
@@ -158,7 +158,7 @@ class Side:
         expect(self.take()[0], wanted, f"{self.name}: {verb}")
 
     def completions(self, count=1, **values):
-        """The next count completions; fewer are a failure."""
+        """The next count completions; fewer are an error."""
         answer = self("wc", count=count, **values)
         return [completion(answer[f"wc{i}"]) for i in range(count)]
 
@@ -176,7 +176,7 @@ class Side:
         expect(answer["event"], wanted, f"{self.name}: event")
 
     def blocked_in(self):
-        """The descriptor of a read or write that the process waits in, None while it runs."""
+        """The descriptor of a read or write that the process waits in; None while it runs."""
         with open(f"/proc/{self.pid}/syscall", encoding="utf-8") as file:
             words = file.read().split()
         if words[0] not in ("0", "1"):  # read and write
@@ -187,7 +187,9 @@ class Side:
             return None
 
     def wait_until_blocked(self, kind, timeout=30):
-        """Until the command that was begun waits in the kernel for a descriptor of this kind."""
+        """
+        Waits until the command that was begun waits in the kernel for a descriptor of this kind.
+        """
         deadline = time.monotonic() + timeout
         while kind not in (self.blocked_in() or ""):
             if time.monotonic() > deadline:
@@ -218,7 +220,7 @@ class Side:
             raise Failed(f"{self.name} does not end") from None
 
     def note_rest(self):
-        """What it has said and nobody asked for goes to the transcript: it may be why another failed."""
+        """Puts unread output into the transcript: it may be the reason why another side failed."""
         while select.select([self.process.stdout], [], [], 0)[0]:
             chunk = os.read(self.process.stdout.fileno(), 65536)
             if not chunk:
@@ -229,6 +231,6 @@ class Side:
         self.buffer = b""
 
     def close(self):
-        with contextlib.suppress(BrokenPipeError):  # what the process did not read is of no use
+        with contextlib.suppress(BrokenPipeError):  # unread commands do not matter
             self.process.stdin.close()
         self.process.stdout.close()
