@@ -22,7 +22,7 @@ struct args {
 /* Splits line in place. */
 void args_parse(struct args *args, char *line);
 
-/* The value of key; a script that lacks a key without a default is wrong: says so and exits. */
+/* The value of key. Exits with a message if the script lacks a key that has no default. */
 const char *arg_text(const struct args *args, const char *key);
 const char *arg_text_or(const struct args *args, const char *key, const char *otherwise);
 uint64_t arg_number(const struct args *args, const char *key);

@@ -23,7 +23,7 @@ static int do_batch_new(const struct args *args) {
                           &world.batch[arg_slot(args, "batch", MAX_OTHERS)]);
 }
 
-/* How many operations the device took, whether it took all or not. */
+/* The answer says how many operations the device took, even if the post failed. */
 static int do_batch_post(const struct args *args) {
     uint32_t posted = UINT32_MAX;
     int ret = rpma_batch_post(the_batch(args), &posted);
@@ -46,7 +46,7 @@ static int do_batch_delete(const struct args *args) {
     return rpma_batch_delete(&world.batch[arg_slot(args, "batch", MAX_OTHERS)]);
 }
 
-/* The pieces of each version have patterns of their own. */
+/* Each piece of each version has a pattern of its own. */
 static uint64_t seed_of(uint64_t version, int piece) {
     return version * MAX_ELEMENTS + (uint64_t)piece;
 }
@@ -58,8 +58,8 @@ static char *address_of(const struct args *args, const struct piece *piece) {
     return world.memory[piece->memory].base + piece->offset;
 }
 
-/* The batch ends with the one operation that completes; the other side's answer follows it, or
- * comes before its completion. Other operations than these are not under way. */
+/* Posts the batch, whose last operation alone is signaled. The other side's answer arrives
+ * after that completion, or before it. No other operations are outstanding. */
 static int post_version(const struct args *args, struct rpma_cq *cq) {
     uint32_t posted = 0;
     struct ibv_wc wc;
@@ -74,8 +74,8 @@ static int post_version(const struct args *args, struct rpma_cq *cq) {
     return ret;
 }
 
-/* Posts the same batch for each version, with other bytes in the pieces each time; the next one
- * waits until the other side has checked this one. */
+/* Posts the same batch for each version, with other bytes in the pieces each time; the next
+ * version waits until the other side has checked this one. */
 static int do_publish(const struct args *args) {
     static struct piece pieces[MAX_ELEMENTS];
     int count = read_pieces(args, pieces);
@@ -93,7 +93,7 @@ static int do_publish(const struct args *args) {
     return ret;
 }
 
-/* Until the other side's atomic write is here. */
+/* Waits for the other side's atomic write. */
 static int await_flag(_Atomic uint64_t *flag, uint64_t wanted) {
     int64_t deadline = now_ms() + 600000;
     while (atomic_load_explicit(flag, memory_order_acquire) != wanted) {
@@ -119,8 +119,8 @@ static int check_version(const struct args *args, const struct piece *pieces, in
     return 0;
 }
 
-/* Checks each version as soon as the flag at off= of memory mr= says that it is there, takes
- * the flag back, and tells the other side so. */
+/* Checks each version as soon as the flag at off= of memory mr= announces it, resets the flag,
+ * and tells the other side so. */
 static int do_follow(const struct args *args) {
     static struct piece pieces[MAX_ELEMENTS];
     int count = read_pieces(args, pieces);

@@ -11,14 +11,14 @@
 #include "load.h"
 #include "operation.h"
 
-/* What became of the operations of one post. */
+/* The completions of one post. */
 struct outcome {
     uint32_t good;
     uint32_t failed;
-    int status; /* of the first that failed */
+    int status; /* of the first operation that failed */
 };
 
-/* Each of the first posted operations completes once, in order; after a failure all fail. */
+/* Each of the posted operations completes once, in order; after a failure all fail. */
 static int collect(struct rpma_conn *conn, struct rpma_cq *cq, uint32_t posted,
                    struct outcome *outcome) {
     for (uint32_t i = 0; i < posted; i++) {
@@ -39,8 +39,8 @@ static int collect(struct rpma_conn *conn, struct rpma_cq *cq, uint32_t posted,
     return 0;
 }
 
-/* Posts a batch whose operations have the contexts 0, 1, … and all complete; the next round
- * begins when all of this one have completed. Ends with the round in which one fails. */
+/* Posts a batch of signaled operations with the contexts 0, 1, …; the next round begins when
+ * this one has completed. Ends with the round in which an operation fails. */
 static int do_post_until_broken(const struct args *args) {
     struct rpma_conn *conn = the_conn(args);
     struct rpma_batch *batch = the_batch(args);
@@ -62,9 +62,9 @@ static int do_post_until_broken(const struct args *args) {
     return ret;
 }
 
-/* One of several threads on one connection. The operations of its batch, which the script
- * added, take the memory with its number: len bytes are written, then read back to where the
- * second len bytes are, and the message behind them is sent. The last operation completes. */
+/* One of several threads on one connection. The script filled its batch; the operations use the
+ * memory with the thread's number: they write len bytes, read them back to the second len
+ * bytes, and send the message behind those. The last operation is signaled. */
 struct poster {
     pthread_t thread;
     struct shared *shared;
@@ -77,7 +77,7 @@ struct shared {
     struct rpma_cq *cq;
     size_t len;
     uint64_t rounds;
-    _Atomic uint64_t done[MAX_OTHERS]; /* by thread: whoever polls counts for whom it is */
+    _Atomic uint64_t done[MAX_OTHERS]; /* by thread; any thread polls for all */
     _Atomic int failed;
 };
 
@@ -123,7 +123,7 @@ static void *post_rounds(void *argument) {
     return NULL;
 }
 
-/* Batch, memory and context n belong to thread n. */
+/* Thread n uses batch, memory and context n. */
 static int do_post_in_threads(const struct args *args) {
     static struct poster posters[MAX_OTHERS];
     static struct shared shared;

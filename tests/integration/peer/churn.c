@@ -97,7 +97,7 @@ struct guest {
     int ret;
 };
 
-/* A client that comes and goes at once may be gone before the connection counts as up here. */
+/* A client that leaves at once may be gone before the connection is established here. */
 static int await_end(struct rpma_conn *conn) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     int ret = rpma_conn_next_event(conn, &event);
@@ -109,7 +109,7 @@ static int await_end(struct rpma_conn *conn) {
 static void *see_off(void *argument) {
     struct guest *guest = argument;
     guest->ret = await_end(guest->conn);
-    rpma_conn_disconnect(guest->conn); // finishes what the other side began
+    rpma_conn_disconnect(guest->conn); // finishes the disconnection that the other side began
     int deleted = rpma_conn_delete(&guest->conn);
     if (guest->ret == 0)
         guest->ret = deleted;
@@ -134,7 +134,8 @@ static int welcome(struct guest *guest) {
     return ret;
 }
 
-/* Takes count connections one after the other; each is a thread's until it is closed. */
+/* Accepts count connections one after the other; each belongs to a thread until it is closed.
+ */
 static int do_host(const struct args *args) {
     size_t count = arg_number(args, "count");
     struct guest *guests = calloc(count, sizeof(*guests));

@@ -27,7 +27,7 @@ struct rpma_conn_req *the_request(const struct args *args) {
     return req;
 }
 
-// The defaults, but on a busy machine an address takes more than a second to resolve.
+// The defaults, but for the timeout: on a busy machine resolving takes more than a second.
 static const struct rpma_conn_cfg *patient_cfg(void) {
     static struct rpma_conn_cfg *cfg;
     if (cfg == NULL && rpma_conn_cfg_new(&cfg) == 0)
@@ -55,7 +55,7 @@ static void reply_private_data(const struct rpma_conn_private_data *pdata) {
     reply_bytes("pdata", pdata->ptr, pdata->len);
 }
 
-/* timeout=0 leaves the waiting to librpma. */
+/* timeout=0: librpma waits. */
 static int do_next_req(const struct args *args) {
     int timeout = (int)arg_number_or(args, "timeout", 60000);
     struct rpma_conn_private_data pdata = {NULL, 0};
@@ -77,7 +77,7 @@ static int do_req_new(const struct args *args) {
                              the_cfg(args), the_req(args));
 }
 
-/* Of the other side of a request. */
+/* The address of the other side of a request. */
 static int do_peer_addr(const struct args *args) {
     struct sockaddr_storage addr;
     char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
@@ -101,7 +101,7 @@ static int do_connect(const struct args *args) {
                                  &world.conn[arg_slot(args, "conn", MAX_CONNS)]);
 }
 
-/* timeout=0 leaves the waiting to librpma. */
+/* timeout=0: librpma waits. */
 static int do_event(const struct args *args) {
     static const char *const names[] = {"ESTABLISHED", "CLOSED", "LOST", "REJECTED",
                                         "UNREACHABLE"};
@@ -153,7 +153,7 @@ static int do_conn_delete(const struct args *args) {
     return rpma_conn_delete(&world.conn[arg_slot(args, "conn", MAX_CONNS)]);
 }
 
-/* Many clients that are turned away, one after the other. */
+/* Many clients in a row that the server rejects. */
 static int do_be_refused(const struct args *args) {
     uint64_t count = arg_number(args, "count");
     for (uint64_t i = 0; i < count; i++) {

@@ -13,8 +13,7 @@
 static struct worker members[MAX_CONNS];
 static size_t crowd;
 
-/* The answer's private data say which share of the region is this connection's, and where the
- * region is. */
+/* The answer's private data tell this connection's share of the region, and the region. */
 static int find_share(struct worker *w) {
     struct rpma_conn_private_data pdata = {NULL, 0};
     uint32_t number = 0;
@@ -65,7 +64,7 @@ static int do_crowd(const struct args *args) {
     return ret;
 }
 
-/* Each connection fills its share with a pattern of its own, and a message goes to and fro. */
+/* Each connection fills its share with a pattern of its own and exchanges a message. */
 static int do_crowd_greet(const struct args *args) {
     (void)args;
     for (size_t i = 0; i < crowd; i++) {
@@ -80,7 +79,7 @@ static int do_crowd_greet(const struct args *args) {
     return 0;
 }
 
-/* The connections in turn perform operations at random. */
+/* The connections take turns with random operations. */
 static int do_crowd_work(const struct args *args) {
     int64_t deadline = now_ms() + (int64_t)arg_number(args, "ms");
     uint64_t done = 0;
@@ -115,7 +114,9 @@ static int do_crowd_end(const struct args *args) {
     return ret;
 }
 
-/* Waits until the connections end from the other side, and says how many did within timeout. */
+/* Waits until the other side ends the connections; the answer says how many ended within
+ * timeout.
+ * */
 static int do_crowd_ended(const struct args *args) {
     int64_t deadline = now_ms() + (int64_t)arg_number(args, "timeout");
     size_t ended = 0;

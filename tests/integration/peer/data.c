@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// data.c -- commands for operations and receives, by themselves, in arrays and in batches
+// data.c -- commands for operations and receives: single ones, arrays and batches
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ static const struct {
     {"send-imm", RPMA_WORK_SEND_WITH_IMM},
 };
 
-/* Operations that wait for "post", with the pieces that they consist of. */
+/* Operations that "post" will post, with their pieces. */
 static struct rpma_work held[MAX_HELD];
 static struct rpma_sge held_pieces[MAX_HELD][MAX_ELEMENTS];
 static uint32_t held_from, held_to;
@@ -37,7 +37,7 @@ static const void *the_context(const struct args *args) {
     return (const void *)(uintptr_t)arg_number_or(args, "ctx", 0);
 }
 
-/* The piece mr=, off=, len=; a region that is not named is NULL. */
+/* The piece mr=, off=, len=; its region is NULL if the command names none. */
 static struct rpma_sge the_piece(const struct args *args) {
     struct rpma_sge piece = {NULL, arg_number_or(args, "off", 0),
                              arg_number_or(args, "len", 0)};
@@ -46,7 +46,7 @@ static struct rpma_sge the_piece(const struct args *args) {
     return piece;
 }
 
-/* What does not belong to the kind is set all the same: nobody may read it. */
+/* Sets members of other kinds as well: the library must not read them. */
 static struct rpma_work read_work(const struct args *args, struct rpma_sge *pieces) {
     struct rpma_work work = {
         .imm = (uint32_t)arg_number_or(args, "imm", 0),
@@ -69,7 +69,7 @@ static struct rpma_work read_work(const struct args *args, struct rpma_sge *piec
     return work;
 }
 
-/* The function that every release has. */
+/* The operation's own function, which every release has. */
 static int call(struct rpma_conn *conn, const struct rpma_work *w) {
     struct rpma_mr_local *local = (struct rpma_mr_local *)w->local.mr;
     struct rpma_mr_remote *remote = (struct rpma_mr_remote *)w->remote;
@@ -106,8 +106,8 @@ static int hold(const struct args *args) {
     return 0;
 }
 
-/* batch=: added to it, or with index= put there; way=hold: for "post"; way=post, or with
- * pieces: by rpma_post(). */
+/* batch=: adds to the batch, or with index= replaces there. way=hold: keeps for "post".
+ * way=post, or with pieces: rpma_post(). */
 static int do_operation(const struct args *args) {
     static struct rpma_sge pieces[MAX_ELEMENTS];
     if (is(args, "way", "hold"))
@@ -122,8 +122,8 @@ static int do_operation(const struct args *args) {
     return call(the_conn(args), &work);
 }
 
-/* Posts what is held, and goes on holding what the device did not take; with forget=1 only the
- * latter is dropped. */
+/* Posts the held operations and keeps those that the device did not take; forget=1 only drops
+ * all held operations. */
 static int do_post(const struct args *args) {
     uint32_t posted = UINT32_MAX;
     if (arg_number_or(args, "forget", 0) != 0) {
@@ -162,8 +162,8 @@ static int receive_many(const struct args *args, const struct rpma_receive *rece
     return rpma_srq_recv_many(the_srq(args), receives, count, posted);
 }
 
-/* With count=: so many, each behind the one before, with contexts that follow each other.
- * way=many, or with pieces: all in one call, and the answer says how many the queue took. */
+/* count=: so many receives, in adjacent memory and with consecutive contexts. way=many, or with
+ * pieces: one call for all, and the answer says how many the queue took. */
 static int do_receive(const struct args *args) {
     static struct rpma_receive receives[MAX_RECEIVES];
     static struct rpma_sge pieces[MAX_ELEMENTS];
@@ -189,7 +189,7 @@ static int do_receive(const struct args *args) {
     return ret;
 }
 
-/* Posts the same message until the queue refuses it; the answer says how many went in. */
+/* Posts the same message until the queue refuses it; the answer says how many it took. */
 static int do_send_until_full(const struct args *args) {
     static struct rpma_sge pieces[MAX_ELEMENTS];
     struct rpma_work work = read_work(args, pieces);

@@ -25,7 +25,7 @@
 #define OUT WRITES   /* what is sent, */
 #define IN (OUT + 1) /* and two places for what is received, by turns */
 #define SHARE ((IN + 2) * WORD)
-#define BYE 0xfffffffu /* the turn of the client's last message */
+#define BYE 0xfffffffu /* turn number of the client's last message */
 #define ECHO (OUT + 1) /* marks what the server sends */
 #define WAKE_UP UINT64_MAX
 #define MAX_THREADS 8
@@ -33,7 +33,7 @@
 struct place {
     uint64_t posted, completed; /* operations of the send queue */
     uint32_t received;          /* messages */
-    uint32_t turns, answered;   /* turns that began; of the client: those that were answered */
+    uint32_t turns, answered;   /* turns begun, and of the client: turns answered */
     bool said_bye;
 };
 
@@ -49,8 +49,8 @@ static struct {
     pthread_mutex_t mutex;
     bool is_client;
     uint64_t begun, wanted; /* turns of all connections */
-    size_t left;            /* connections that said their last */
-    uint64_t outstanding;   /* operations of all send queues */
+    size_t left;            /* connections that have sent their last message */
+    uint64_t outstanding;   /* outstanding operations of all send queues */
 } line = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t word(uint32_t number, uint32_t turn, uint32_t which) {
@@ -142,7 +142,7 @@ static int do_line_connect(const struct args *args) {
     return ret;
 }
 
-/* The client ends the connections, the server finishes what the client began. */
+/* The client disconnects, and the server finishes that. */
 static int do_line_end(const struct args *args) {
     bool begins = arg_number_or(args, "begins", 0) != 0;
     int ret = 0;
@@ -184,7 +184,7 @@ static int begin_turn(uint32_t number) {
     return ret == 0 ? say(number, word(number, turn, OUT)) : ret;
 }
 
-/* A turn of the client ends when its operations have completed and the answer has come. */
+/* A turn of the client ends when its operations have completed and the answer has arrived. */
 static int go_on(uint32_t number) {
     struct place *p = &line.place[number];
     if (!line.is_client || p->completed < p->posted || p->answered < p->turns)
@@ -205,7 +205,7 @@ static int mismatch(const char *what, const struct ibv_wc *wc, uint64_t found) {
     return ERR_MISMATCH;
 }
 
-/* A message of the client says that its writes of the same turn are there. */
+/* A message of the client proves that its writes of the same turn have arrived. */
 static int answer(uint32_t number, const struct ibv_wc *wc, uint64_t text) {
     struct place *p = &line.place[number];
     if (text == word(number, BYE, OUT)) {
@@ -281,7 +281,7 @@ static bool is_done(void) {
 /* ---- waiting -------------------------------------------------------------------------------
  */
 
-/* One thread: the queues among other descriptors. */
+/* One thread waits for the queues among other descriptors. */
 static int wait_by_epoll(void) {
     struct epoll_event events[2];
     int epoll = epoll_create1(EPOLL_CLOEXEC), ret = epoll < 0 ? ERR_SYSTEM : 0;
@@ -306,7 +306,8 @@ static int wait_by_epoll(void) {
     return ret;
 }
 
-/* One of several threads, each of which blocks. Who sees the end wakes another one up. */
+/* One of several threads, each of which blocks. The first to see the end wakes another one up.
+ */
 static void *wait_by_blocking(void *result) {
     int ret = 0;
     bool done = false;
@@ -338,7 +339,7 @@ static int wait_in_threads(size_t threads) {
     return ret;
 }
 
-/* Each connection's turns since they are counted anew: the least and the most. */
+/* The least and the most turns of a connection since the counts in before. */
 static void reply_shares(const uint32_t *before) {
     uint32_t least = UINT32_MAX, most = 0;
     for (size_t i = 0; i < line.count; i++) {
@@ -351,7 +352,8 @@ static void reply_shares(const uint32_t *before) {
           least, most);
 }
 
-/* turns: of the client, those of all connections; the server answers until all said bye. */
+/* turns: the client stops after so many on all connections; the server answers until all have
+ * said bye. */
 static int do_line(const struct args *args) {
     static uint32_t before[MAX_CONNS];
     size_t threads = arg_slot(args, "threads", MAX_THREADS + 1);

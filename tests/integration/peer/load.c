@@ -90,13 +90,13 @@ int exchange(struct worker *w) {
     return same ? 0 : ERR_MISMATCH;
 }
 
-/* An empty message tells the echo that it is over. */
+/* An empty message ends the echo. */
 static int say_goodbye(struct worker *w) {
     int ret = rpma_send(w->conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL);
     return ret == 0 ? finish(w) : ret;
 }
 
-/* Of any_operation()'s steps. */
+/* Steps of any_operation(). */
 enum { WRITES = 1 << 0, ATOMIC_WRITES = 1 << 1, MESSAGES = 1 << 2, EVERY_STEP = (1 << 3) - 1 };
 
 int any_operation(struct worker *w) {
@@ -123,7 +123,7 @@ int any_operation(struct worker *w) {
 
 static void *work(void *argument) {
     struct worker *w = argument;
-    // On a busy machine the time may be over before the first of a kind has begun.
+    // On a busy machine the time may be over before a kind has had its first turn.
     while (w->ret == 0 && ((w->tried | w->without) != EVERY_STEP || now_ms() < w->deadline))
         w->ret = any_operation(w);
     if (w->ret == 0)
@@ -131,7 +131,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* The next receive is there before the answer, which lets the other side send again. */
+/* Posts the next receive before the answer, which lets the other side send again. */
 static int answer(struct worker *w, const struct ibv_wc *received) {
     size_t at = ECHO_AT(w->rounds);
     int ret = rpma_recv(w->conn, w->mr, ECHO_AT(w->rounds + 1), MESSAGE, NULL);
@@ -143,7 +143,7 @@ static int answer(struct worker *w, const struct ibv_wc *received) {
     return ret;
 }
 
-/* Sends back what arrives, until that is an empty message. The first receive is posted. */
+/* Sends messages back until an empty one arrives. The first receive is posted. */
 static void *echo(void *argument) {
     struct worker *w = argument;
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
@@ -179,9 +179,9 @@ static int start(struct worker *w, size_t number, void *(*function)(void *),
     return ret;
 }
 
-/* Connection, local and remote region n belong to thread n. With imm=0 there is no immediate
- * data, with atomic=0 no atomic write; with apart=1 every second thread has messages alone, the
- * others have all else. */
+/* Thread n uses connection, local and remote region n. imm=0: no immediate data; atomic=0: no
+ * atomic write; apart=1: every second thread only exchanges messages, and the others do all the
+ * rest. */
 static int run_threads(const struct args *args, void *(*function)(void *)) {
     static struct worker workers[MAX_OTHERS];
     size_t count = arg_slot(args, "threads", MAX_OTHERS + 1);
@@ -210,8 +210,8 @@ static int do_echo(const struct args *args) {
     return run_threads(args, echo);
 }
 
-/* The other side may be gone: its end is an event, and only a disconnected queue pair gives
- * back what waits in it, as long as the device keeps on trying. */
+/* The other side may be gone: an event reports that, and while the device keeps retrying, only
+ * a disconnected queue pair completes its outstanding operations. */
 static int heed_event(struct rpma_conn *conn, bool is_last) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     int ret = rpma_conn_next_event(conn, &event);
@@ -244,8 +244,8 @@ int await_either(struct rpma_conn *conn, struct rpma_cq *cq, struct ibv_wc *wc,
     }
 }
 
-/* Writes count blocks, each to its own place, with at most window of them under way. With
- * last=1 an event of the connection ends it, because no completion need come any more. */
+/* Writes count blocks, each to its own place, with at most window of them outstanding. With
+ * last=1 an event of the connection ends the load, because no completion need follow. */
 static int do_write_blocks(const struct args *args) {
     struct operation {
         struct rpma_conn *conn;

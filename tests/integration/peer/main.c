@@ -64,11 +64,11 @@ int main(void) {
     size_t capacity = 0;
     struct args args;
 
-    // With the default function: the original's library takes part in these tests as well.
+    // The default log function is used: the original's library takes part in these tests, too.
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO);
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_INFO);
     setvbuf(stdin, NULL, _IONBF,
-            0); // "serve" polls for the next command: none may be read ahead
+            0); // unbuffered: "serve" polls for the next command, so none may be read ahead
     printf("ready pid=%d\n", getpid());
     fflush(stdout);
     while (getline(&line, &capacity, stdin) > 0) {
@@ -85,5 +85,5 @@ int main(void) {
         reply_send(ret);
     }
     free(line);
-    return 3; // whoever drives this must say when it is over
+    return 3; // the script must say when it is over
 }

@@ -43,7 +43,8 @@ static int system_failed(const char *call) {
     return ERR_SYSTEM;
 }
 
-/* A file on a DAX file system is mapped with MAP_SYNC: a mapping that is not DAX is refused. */
+/* Maps a file on a DAX file system with MAP_SYNC, which the kernel refuses for mappings that
+ * are not DAX. */
 static int map_file(const char *path, size_t size, bool sync, char **base) {
     struct stat status;
     int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -167,7 +168,7 @@ static int do_check(const struct args *args) {
     return ERR_MISMATCH;
 }
 
-/* All bytes have one value: nothing was written around the place that should be. */
+/* All bytes have one value, so nothing was written around the target. */
 static int do_check_set(const struct args *args) {
     size_t len = 0;
     const char *range = the_range(args, &len);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// packed.c -- commands for private data as librpma packs them
+// packed.c -- commands for packed private data
 
 #include "peer.h"
 
-/* The packed form of count= regions from mr= on, of the configuration with direct write to PMem
- * that direct= asks for, if it is there, and of bytes=. served=1 states what the peer serves.
- */
+/* Packs count= regions from mr= on, a configuration with the direct write to PMem of direct= if
+ * that is given, and the bytes of bytes=. served=1 states what the peer serves. */
 static int do_pack(const struct args *args) {
     const struct rpma_mr_local *mrs[MAX_REGIONS];
     unsigned char bytes[UINT8_MAX], data[UINT8_MAX];
@@ -44,8 +43,8 @@ static int take(const struct args *args, struct rpma_peer_cfg *pcfg) {
     return ret;
 }
 
-/* Of packed=, or else of what came with the connection: makes the remote regions from rmr= on,
- * and says what stands there besides. apply=1: the connection goes by the configuration. */
+/* Unpacks packed=, or else the connection's private data: makes the remote regions from rmr=
+ * on, and answers with the rest. apply=1: the connection applies the configuration. */
 static int do_unpack(const struct args *args) {
     unsigned char data[UINT8_MAX];
     struct rpma_conn_private_data pdata = {

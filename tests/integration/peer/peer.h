@@ -24,7 +24,7 @@ struct memory {
     size_t size;
 };
 
-#define PATIENCE_MS 60000 // for an address, on a busy machine
+#define PATIENCE_MS 60000 // to resolve an address, on a busy machine
 
 struct world {
     struct ibv_context *device;
@@ -35,7 +35,7 @@ struct world {
     struct rpma_mr_remote *remote[MAX_REGIONS];
     struct rpma_conn_cfg *cfg[MAX_OTHERS];
     struct rpma_srq *srq[MAX_OTHERS];
-    struct rpma_cq *lent[MAX_OTHERS]; /* of this program, for its connections */
+    struct rpma_cq *lent[MAX_OTHERS]; /* made by this program, for its connections */
     struct rpma_conn_req *req[MAX_CONNS];
     struct rpma_conn *conn[MAX_CONNS];
     struct rpma_batch *batch[MAX_OTHERS];
@@ -45,14 +45,14 @@ struct world {
 extern struct world world;
 
 /* Results of commands besides the codes of librpma. */
-#define ERR_TIMEOUT 1  /* what was waited for did not come */
+#define ERR_TIMEOUT 1  /* an expected completion or event did not come */
 #define ERR_MISMATCH 2 /* data differ; the answer says where */
 #define ERR_SYSTEM 3   /* a call to the system failed; the answer says which */
 #define ERR_CLOSED 4   /* the connection ended, and no completion said so */
 
 const char *code_name(int ret);
 
-/* The object a command is about; a script that names one that does not exist is wrong. */
+/* The object of a command; a script that names a missing object is wrong. */
 struct rpma_conn *the_conn(const struct args *args);
 struct rpma_cq *the_queue(const struct args *args);
 struct rpma_conn_req *the_request(const struct args *args);

@@ -40,14 +40,14 @@ static int do_reap(const struct args *args) {
     return wait_for((pid_t)arg_number(args, "pid"));
 }
 
-/* Drops what the parent made, without giving it back: that is the parent's. */
+/* Forgets the objects of the parent without deleting them: they are still the parent's. */
 static int do_forget(const struct args *args) {
     (void)args;
     world = (struct world){.epoll_fd = -1};
     return 0;
 }
 
-/* What another program inherits: it fails if that is a descriptor of a device. */
+/* Another program: it fails if it inherits a descriptor of a device. */
 static char *const look[] = {"/bin/sh", "-c", "! ls -l /proc/self/fd | grep infiniband >&2",
                              NULL};
 
@@ -59,7 +59,7 @@ static int look_after(pid_t pid) {
     return pid < 0 ? ERR_SYSTEM : wait_for(pid);
 }
 
-/* Runs that program in the way that is asked for. */
+/* Runs that program in the given way. */
 static int do_run(const struct args *args) {
     const char *how = arg_text(args, "how");
     pid_t pid = 0;
@@ -77,7 +77,7 @@ static int do_run(const struct args *args) {
     return status < 0 ? ERR_SYSTEM : 0;
 }
 
-/* What libibverbs has to do for a fork, as ibv_is_fork_initialized() says. */
+/* The measures that libibverbs takes for forks, as ibv_is_fork_initialized() says. */
 static int do_fork_status(const struct args *args) {
     static const char *const names[] = {"disabled", "enabled", "unneeded"};
     if (arg_number_or(args, "init", 0) != 0)
@@ -92,7 +92,7 @@ static int do_set_user(const struct args *args) {
 
 static volatile sig_atomic_t stop;
 
-/* The test reads what is said here: the signal has arrived. */
+/* The test reads this line to know that the signal has arrived. */
 static void say_signal(int number) {
     static const char said[] = "signal\n";
     (void)number;
@@ -108,7 +108,7 @@ static int do_handle_signal(const struct args *args) {
     return sigaction((int)arg_number(args, "signal"), &action, NULL) == 0 ? 0 : ERR_SYSTEM;
 }
 
-/* A server as there are many: it turns clients away until a signal stops it. */
+/* A typical server: it rejects clients until a signal stops it. */
 static int do_refuse_all(const struct args *args) {
     uint64_t refused = 0;
     (void)args;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// raw.c -- commands that go past librpma: a client of librdmacm with settings of its own, and
-// what the device says about itself
+// raw.c -- commands that bypass librpma: a client of librdmacm with settings of its own, and
+// the device's own reports and limits
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -32,7 +32,7 @@ static int raw_open(const struct args *args) {
 }
 
 /* Blocks until the other side accepts. rnr: how often the other side may repeat a message that
- * finds no receive here; librpma always asks for 7, which is without end. */
+ * finds no receive here; librpma's default is 7, which is without end. */
 static int do_raw_connect(const struct args *args) {
     struct rdma_conn_param param = {
         .responder_resources = 1,
@@ -54,7 +54,7 @@ static int do_raw_close(const struct args *args) {
     return 0;
 }
 
-/* What the device reports about itself, which librpma does not read. */
+/* The device's asynchronous events, which librpma does not read. */
 static int do_async_event(const struct args *args) {
     struct ibv_async_event event;
     int ret = wait_readable(world.device->async_fd, (int)arg_number_or(args, "timeout", 10000));
@@ -67,7 +67,7 @@ static int do_async_event(const struct args *args) {
     return 0;
 }
 
-/* Of how many elements a work request may consist; how many completion vectors there are. */
+/* The most elements per work request, and the number of completion vectors. */
 static int do_device_limits(const struct args *args) {
     struct ibv_device_attr attr;
     (void)args;

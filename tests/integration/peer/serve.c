@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// serve.c -- a server of any number of clients in one thread: it gives each its share of a
-// region and sends back what it says, until it is gone
+// serve.c -- a server of any number of clients in one thread: it gives each client its share of
+// a region and echoes its messages until the client leaves
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 /* Guest n has connection n, share n of region 0, and two places for messages in region 1. */
 struct guest {
     struct rpma_cq *cq;
-    size_t place; /* of the message that comes next */
+    size_t place; /* of the next message */
 };
 
 static struct guest guests[MAX_CONNS];
@@ -45,7 +45,7 @@ static int watch(int fd, uint64_t tag) {
     return 0;
 }
 
-/* A wake-up may be stale: nothing may block here. */
+/* Makes the descriptor non-blocking, because a wake-up may be stale. */
 static int watch_without_blocking(int fd, uint64_t tag) {
     if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
         return ERR_SYSTEM;
@@ -65,7 +65,7 @@ static int watch_guest(size_t number) {
 }
 
 /* The private data of the answer: the guest's number, then the descriptor of region 0, because
- * the other side finds padding at the end. */
+ * padding may follow at the end. */
 static int answer_request(struct rpma_conn_req **req, size_t number) {
     unsigned char answer[64];
     uint32_t place = htonl((uint32_t)number);
@@ -92,10 +92,10 @@ static size_t free_number(void) {
     return number;
 }
 
-/* What a server must not do; the soak test has to notice each. */
+/* A leak as no server may have one; the soak test has to notice each kind. */
 static int leak(const char *what) {
     static char bytes[4096];
-    static void *volatile lost; /* volatile: the compiler may leave out what nobody reads */
+    static void *volatile lost; /* volatile: no compiler drops the unread variable */
     struct rpma_mr_local *mr = NULL;
     if (strcmp(what, "memory") == 0) {
         lost = malloc(65536);
@@ -108,7 +108,7 @@ static int leak(const char *what) {
     return 0;
 }
 
-/* A client that was killed meanwhile is no reason to end. */
+/* A client killed meanwhile does not end the server. */
 static int welcome(const char *leaked) {
     struct rpma_conn_req *req = NULL;
     size_t number = free_number();
@@ -142,7 +142,7 @@ static int heed(size_t number) {
     if (ret != 0)
         return ret;
     if (event == RPMA_CONN_CLOSED)
-        rpma_conn_disconnect(world.conn[number]); /* finishes what the other side began */
+        rpma_conn_disconnect(world.conn[number]); /* finishes what the client began */
     seen.ended++;
     seen.present--;
     return rpma_conn_delete(&world.conn[number]);
@@ -196,7 +196,7 @@ static int prepare_to_serve(void) {
     return ret == 0 ? watch(STDIN_FILENO, SCRIPT) : ret;
 }
 
-/* Serves until the script goes on; clients that are left are served by the next "serve". */
+/* Serves until the next command; the next "serve" serves the remaining clients. */
 static int do_serve(const struct args *args) {
     const char *leaked = arg_text_or(args, "leak", "nothing");
     struct epoll_event events[64];

@@ -70,7 +70,7 @@ static int do_srq_delete(const struct args *args) {
     return rpma_srq_delete(&world.srq[arg_slot(args, "srq", MAX_OTHERS)]);
 }
 
-/* The queues of this program that the connections share. */
+/* Sets the queues of this program that connections share. */
 static int set_lent(struct rpma_conn_cfg *cfg, const struct args *args) {
     int ret = 0;
     if (arg_text_or(args, "lent", NULL) != NULL)
@@ -118,8 +118,8 @@ static int do_srq(const struct args *args) {
     return ret;
 }
 
-/* The descriptor of a configuration with direct write to PMem as asked for; served=1 states
- * what the peer serves. */
+/* The descriptor of a configuration with the given direct write to PMem; served=1 states what
+ * the peer serves. */
 static int do_pcfg(const struct args *args) {
     struct rpma_peer_cfg *pcfg = NULL;
     unsigned char descriptor[16];
@@ -139,7 +139,7 @@ static int do_pcfg(const struct args *args) {
     return ret;
 }
 
-/* What each byte says as a descriptor about direct write to PMem, from byte 0 on: 0 or 1. */
+/* Each byte's meaning as a descriptor for direct write to PMem, from byte 0 on: 0 or 1. */
 static int do_pcfg_bytes(const struct args *args) {
     unsigned char answers[256];
     int ret = 0;
@@ -175,7 +175,7 @@ static void keep_first(int *first, int ret) {
         *first = ret;
 }
 
-/* Gives everything back, in the order that the manual asks for; the context stays. */
+/* Deletes all objects in the order that the manual asks for; the context stays. */
 static int do_release(const struct args *args) {
     int ret = 0;
     (void)args;

@@ -56,7 +56,7 @@ static void reply_completion(const struct ibv_wc *wc, int number) {
               wc->byte_len, imm, wc->qp_num);
 }
 
-/* Takes up to wanted completions; each goes into the answer. */
+/* Takes up to wanted completions and adds each to the answer. */
 static int take(struct rpma_cq *cq, int wanted, int *got) {
     struct ibv_wc wc[16];
     int room = (int)(sizeof(wc) / sizeof(wc[0]));
@@ -118,7 +118,7 @@ static int do_poll_wc(const struct args *args) {
     return ret;
 }
 
-/* Which queue the connection's shared channel speaks of. */
+/* Answers with the queue that the connection's shared channel reports. */
 static int do_conn_wait(const struct args *args) {
     struct rpma_cq *cq = NULL;
     struct rpma_cq *main = NULL;

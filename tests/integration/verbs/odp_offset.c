@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// odp_offset.c -- where a device puts what is written into memory that is paged on demand
+// odp_offset.c -- where a device puts data written to memory that is paged on demand
 //
 // odp_offset DEVICE GID-INDEX FILE OFFSET: writes 64 bytes to this offset of the file with
 // verbs alone, from one queue pair to another of the same device, and prints the offset where
