@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// configuration.hh -- which programs of which example run, and what must hold
+// configuration.hh -- the programs of each example, and their invariants
 
 #ifndef SIMULATOR_CONFIGURATION_HH
 #define SIMULATOR_CONFIGURATION_HH 1
@@ -12,25 +12,25 @@
 
 using Arguments = std::vector<std::string>;
 
-// An example, and what must hold while its programs run. All but the arguments may be NULL.
+// An example and its invariants. All functions but those for arguments may be NULL.
 struct Example {
     const char *name; // of its directory
     bool has_reader;
     bool serves_one; // a server ends after its client, and is started for the next one
     Arguments (*server_arguments)(const Process &server);
     Arguments (*client_arguments)();
-    void (*begin)();                                  // of a schedule
-    void (*said)(Process &process, const char *line); // one of its clients
-    void (*completed)(Process &client);               // it has taken a completion
-    void (*ended)(const Process &process);            // by itself
-    void (*check)();                                  // after each step that changed memory
-    bool (*may_forget)(const Process &server);        // whether its memory may be lost now
+    void (*begin)();                                  // a schedule begins
+    void (*said)(Process &process, const char *line); // a client printed a line
+    void (*completed)(Process &client);               // the client took a completion
+    void (*ended)(const Process &process);            // a process ended by itself
+    void (*check)(); // checks the invariants, after each step that changed memory
+    bool (*may_forget)(const Process &server); // whether the server's memory may be lost now
 };
 
 struct Configuration {
     const char *name;
     const Example *example;
-    unsigned servers, clients; // one client more at the end
+    unsigned servers, clients; // one more client runs at the end
     unsigned lines;            // of each client's standard input
     unsigned last_lines;       // of the last client's
     bool forgets;              // memories may be lost

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// configurations.cc -- the functions of librpma that only keep, pack or tell something: none of
-// them is a point where anything may happen
+// configurations.cc -- the functions of librpma that only store, pack or report: none of them
+// is a point where anything may happen
 
 #include "library.hh"
 
@@ -19,7 +19,7 @@ constexpr char SIGNATURE[] = "packed!";
 
 } // namespace
 
-// Functions of one shape, named after the object and its member.
+// Defines functions of one shape, named after the object and its member.
 #define NEW(object)                          \
     int object##_new(object **made) {        \
         *made = world.make_object<object>(); \
@@ -34,7 +34,7 @@ constexpr char SIGNATURE[] = "packed!";
         USE(made).member = value;                         \
         return 0;                                         \
     }
-// A setting that has to stay as it is.
+// A setting that must keep its default.
 #define SET_NOTHING(object, member, type)                 \
     int object##_set_##member(object *made, type value) { \
         USE(made);                                        \
@@ -75,7 +75,7 @@ int rpma_conn_get_cq(const rpma_conn *conn, rpma_cq **cq) {
     return 0;
 }
 
-// ---- what the two sides tell each other
+// ---- data that the two sides exchange
 
 // All devices here serve flushes and atomic writes natively.
 int rpma_peer_cfg_set_served_by(rpma_peer_cfg *pcfg, const rpma_peer *peer) {
@@ -142,7 +142,7 @@ int rpma_conn_apply_remote_peer_cfg(rpma_conn *conn, const rpma_peer_cfg *pcfg) 
     return 0;
 }
 
-// ---- what completion.c names and none of these examples calls
+// ---- functions that completion.c names and none of these examples calls
 
 int rpma_conn_get_rcq(const rpma_conn *conn, rpma_cq **rcq) {
     USE(conn);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// events.cc -- what may happen next, what usually happens, and how it happens
+// events.cc -- the events that may happen next, the usual one, and their effects
 
 #include "world.hh"
 
@@ -25,7 +25,7 @@ bool World::is_ready(const Process &process) {
     return false;
 }
 
-// When the next thing is due that only time brings about, or NEVER.
+// The time of the next event that only passing time brings about, or NEVER.
 int64_t World::next_time() {
     int64_t next = NEVER;
     for (auto &process : processes) {
@@ -75,8 +75,8 @@ uint16_t World::index_of(const Process *process) const {
 }
 
 /*
- * What happens unless something else is chosen: a program goes on until it waits, then another;
- * then what is on the way arrives, the oldest connection's first; then time passes.
+ * The usual event, unless the schedule chooses another one: a program runs until it waits, then
+ * another runs; then messages arrive, those of the oldest connection first; then time passes.
  */
 Event World::usual_event() {
     if (m_running && is_ready(*m_running))
@@ -172,7 +172,7 @@ void World::pass_time() {
     int64_t next = next_time();
     if (next == NEVER && healed)
         finding = "nothing can happen any more, but not every program has ended";
-    if (next == NEVER) { // somebody ends the clients that wait for ever
+    if (next == NEVER) { // an operator ends the clients that wait for ever
         for (auto &process : processes)
             if (!process->is_server && process->state == Process::WAITING)
                 process->end(Process::KILLED);

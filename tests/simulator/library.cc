@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// library.cc -- the functions of librpma that do something: the calls at which anything may
-// happen. What a manual page forbids is a finding, and so is a function that is missing here
-// and in configurations.cc: the module cannot be loaded.
+// library.cc -- the functions of librpma that act: the calls at which anything may happen. A
+// call that a manual page forbids is a finding. So is a function that is missing here and in
+// configurations.cc, because the module cannot be loaded.
 
 #include "library.hh"
 
@@ -18,9 +18,9 @@ struct rpma_conn_req : Object {
 
 namespace {
 
-constexpr size_t REQUEST_DATA = 56, ANSWER_DATA = 196; // what arrives, of InfiniBand and RoCE
+constexpr size_t REQUEST_DATA = 56, ANSWER_DATA = 196; // bytes on InfiniBand and RoCE
 
-// Fails like the descriptor it waits for.
+// Returns false where a read of the descriptor would return EAGAIN.
 bool wait_for(int fd) {
     while (!world.is_readable(fd)) {
         if (world.descriptor(fd).nonblocking)
@@ -70,7 +70,7 @@ Piece piece_of(const rpma_work &work, int usage) {
     return {region.ptr + work.local.offset, work.local.len};
 }
 
-// False: a flush that nothing allows.
+// Returns false for a flush that was not allowed.
 bool make(const rpma_conn &conn, const rpma_work &work, Operation &operation) {
     if (work.reserved0 || work.reserved[0] || work.reserved[1])
         world.found("an operation has reserved members that are not 0");
@@ -215,7 +215,7 @@ int rpma_conn_req_new(rpma_peer *peer, const char *addr, const char *port,
     world.links.push_back(std::make_unique<Link>());
     Link *link = world.links.back().get();
     link->number = static_cast<Writer>(world.links.size());
-    link->state = Link::OVER; // until it connects
+    link->state = Link::OVER; // until the program connects it
     link->port = port;
     link->machines[0] = here;
     link->machines[1] = there;
@@ -247,7 +247,7 @@ int rpma_conn_req_connect(rpma_conn_req **req_ptr, const rpma_conn_private_data 
         *conn = make_conn(req, pdata, 0);
         return 0;
     }
-    // The client may have given up; its side may hear of that now or later.
+    // If the client has given up, this side may learn that now or later.
     if (!link.conns[0] && world.chance())
         return RPMA_E_PROVIDER;
     link.state = Link::ANSWERED;
@@ -293,7 +293,7 @@ int rpma_conn_delete(rpma_conn **conn) {
 
 // ---- operations
 
-// A full queue refuses what has no room in it, and takes what comes before that.
+// A queue posts the operations that it has room for and refuses the rest.
 int rpma_post(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *posted) {
     Link &link = *USE(conn).link;
     if (!conn->up || conn->side != 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// library.hh -- the objects of the simulated librpma, and what its functions have in common
+// library.hh -- the objects of the simulated librpma, and helpers of its functions
 
 #ifndef SIMULATOR_LIBRARY_HH
 #define SIMULATOR_LIBRARY_HH 1

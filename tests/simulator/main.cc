@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- runs schedules: at random, all with few unusual events, or one again
+// main.cc -- runs schedules: random ones, all with few unusual events, or a recorded one
 
 #include "world.hh"
 
@@ -28,7 +28,7 @@ namespace {
 
 const char *save_name;
 uint32_t kinds = UINT32_MAX; // of unusual events, a bit for each
-uint64_t shorten_max = 1000; // schedules that shortening may take
+uint64_t shorten_max = 1000; // most schedules that shortening may run
 uint64_t schedules;
 
 // In the order of Event::Kind.
@@ -111,7 +111,7 @@ Schedule with_choices(const Schedule &schedule, std::vector<Choice> choices) {
     return same;
 }
 
-// Of two findings, whether they are of one kind: names and numbers do not count.
+// Whether two findings are of one kind: names and numbers do not count.
 bool is_same(const std::string &one, const std::string &other) {
     auto kind = [](std::string text) {
         std::erase_if(text, [](char byte) { return byte >= '0' && byte <= '9'; });
@@ -120,7 +120,7 @@ bool is_same(const std::string &one, const std::string &other) {
     return kind(one) == kind(other);
 }
 
-// Leaves out what is not needed for a finding: first much at once, then one choice after
+// Leaves out choices that the finding does not need: first many at once, then one after
 // another.
 Schedule shorten(Schedule schedule, const std::string &finding) {
     uint64_t end = schedules + shorten_max;
@@ -144,7 +144,7 @@ Schedule shorten(Schedule schedule, const std::string &finding) {
     return schedule;
 }
 
-// Prints what happens, step by step, and how it is seen again.
+// Prints the steps of the schedule, and the command that repeats it.
 [[noreturn]] void report(const Schedule &found, const std::string &origin) {
     std::string finding = world.finding;
     std::vector<Choice> events = found.choices;

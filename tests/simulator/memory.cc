@@ -13,7 +13,7 @@
 
 namespace {
 
-// Given back to the kernel, the pages are zero again: a schedule touches few of them.
+// The kernel frees the pages and returns zeros for them: a schedule touches few of them.
 void forget(void *map, size_t size) {
     madvise(map, size, MADV_DONTNEED);
 }
@@ -53,8 +53,8 @@ void Memory::store(const Part &part, Writer writer) {
 }
 
 /*
- * The newest store of the writer in a word is persistent now. Values older than that never come
- * back, whoever stored them; newer ones of others may come or not.
+ * Makes the newest store of the writer in a word persistent. Older values of the word never
+ * come back, whoever stored them; newer values of other writers may be lost or not.
  */
 void Memory::flush(Writer writer, size_t begin, size_t end) {
     if (!direct_write)
@@ -78,7 +78,7 @@ void Memory::flush(Writer writer, size_t begin, size_t end) {
     m_changes++;
 }
 
-// Pages that the program has touched: the kernel knows which exist.
+// Finds the pages that the program has touched, as the kernel reports them.
 void Memory::find_pages() {
     unsigned char exist[MEMORY_SIZE / PAGE];
     if (mincore(m_visible, MEMORY_SIZE, exist))

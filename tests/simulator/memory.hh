@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.hh -- the persistent memory of a machine: what its programs see, and what power spares
+// memory.hh -- the persistent memory of a machine: the visible data, and those that survive
 
 #ifndef SIMULATOR_MEMORY_HH
 #define SIMULATOR_MEMORY_HH 1
@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <vector>
 
-constexpr size_t WORD = 8; // what a platform writes in one piece
+constexpr size_t WORD = 8; // bytes that a platform writes in one piece
 constexpr size_t PAGE = 4096;
 constexpr size_t MEMORY_SIZE = size_t{8} << 20;
 constexpr size_t WORDS = MEMORY_SIZE / WORD;
 
-// Whose store it was: the number of a connection, or the machine's own program.
+// The writer of a store: the number of a connection, or the machine's own program.
 using Writer = uint32_t;
 constexpr Writer OWN = UINT32_MAX;
 
@@ -27,8 +27,8 @@ struct Part {
 
 class Memory {
   public:
-    // What a flush makes of a store that the power may take: nothing on a platform whose device
-    // writes into caches.
+    // Whether a flush makes stores persistent; false on a platform whose device writes into
+    // caches.
     bool direct_write = true;
 
     void open(); // once
@@ -39,19 +39,19 @@ class Memory {
         return ptr >= m_visible && ptr < m_visible + MEMORY_SIZE;
     }
 
-    // The word becomes visible.
+    // Makes the word visible.
     void store(const Part &part, Writer writer);
 
-    // A persistent flush of the writer was executed.
+    // Executes a persistent flush of the writer.
     void flush(Writer writer, size_t begin, size_t end);
 
     // The machine's own program makes a range persistent.
     void persist(size_t begin, size_t end);
 
-    // Finds what the machine's own program has stored since, in pages that are known.
+    // Finds the later stores of the machine's own program, in the pages that are known.
     void find_own_stores();
 
-    // Each word that is not persistent takes one of its values: chance decides for each.
+    // Each word that is not persistent gets one of its values, chosen by chance.
     template <typename Chance> void lose_power(Chance chance) {
         find_pages();
         find_own_stores();
@@ -64,16 +64,17 @@ class Memory {
     // Counts up whenever anything here may have changed.
     uint64_t changes() const { return m_changes; }
 
-    // For the invariants. Image: what programs see, or what a power failure certainly leaves.
+    // For the invariants. The visible image, or the one that every power failure leaves.
     const char *image(bool persistent) const { return persistent ? m_persistent : m_visible; }
-    // Calls use(value) for each value of a word: what is visible, or all after a power failure.
+    // Calls use(value) for each possible value of a word: the visible one, or all that a power
+    // failure may leave.
     template <typename Use> void each_outcome(bool persistent, size_t offset, Use use) const {
         use(word(persistent ? m_persistent : m_visible, offset / WORD));
         for (const Store &store : m_stores)
             if (persistent && store.word == offset / WORD)
                 use(store.value);
     }
-    // Whether a power failure leaves the range as the persistent image has it, in any case.
+    // Whether every power failure leaves the range as the persistent image has it.
     bool is_certain(size_t begin, size_t end) const;
 
   private:
@@ -99,11 +100,11 @@ class Memory {
     void restart();
 
     char *m_visible, *m_persistent;
-    char *m_known;    // what is visible, but for stores of the own program that were not found
-    uint32_t *m_seen; // by word, of which generation: that a later store is persistent already
+    char *m_known;    // the visible data without own stores that were not found yet
+    uint32_t *m_seen; // per word the generation in which a later store was persistent already
     uint32_t m_generation = 0;
     uint64_t m_changes = 0;
-    std::vector<Store> m_stores; // visible, not persistent; the oldest first
+    std::vector<Store> m_stores; // visible but not persistent; the oldest first
     uint64_t m_pages[MEMORY_SIZE / PAGE / 64];
 };
 

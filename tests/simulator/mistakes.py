@@ -44,7 +44,7 @@ def plant(tree, name, file, edits):
 
 
 def build(tree, directory, file, options):
-    """The modules that contain the file; the others are those of the build."""
+    """The modules that contain the file; the other modules come from the build."""
     for module in options.module:
         name, sources = module.split("=")
         target = directory / (name + ".so")

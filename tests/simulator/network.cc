@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// network.cc -- what may happen to requests, operations and news: the rules of README.md
+// network.cc -- the progress of requests, operations and events: the rules of README.md
 
 #include "world.hh"
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// The words of a write, the first and the last of them perhaps in part.
+// Splits a write into words; the first and the last of them may be partial.
 template <typename Use> void each_word(char *target, const char *data, size_t size, Use use) {
     for (size_t done = 0; done < size;) {
         uintptr_t place = reinterpret_cast<uintptr_t>(target + done);
@@ -23,7 +23,7 @@ template <typename Use> void each_word(char *target, const char *data, size_t si
     }
 }
 
-// Of plain memory, nothing is left after a power failure: nobody has to remember anything.
+// Makes a word visible. Plain memory is lost in a power failure, so its stores need no record.
 void show(Machine &machine, const Part &part, Writer writer) {
     if (machine.memory.contains(part.word))
         machine.memory.store(part, writer);
@@ -39,7 +39,7 @@ const char *data_of(Operation &operation) {
 
 } // namespace
 
-// What has left a client that died since still arrives.
+// Operations that left a client before it died still arrive.
 bool Link::can_pass() const {
     return state == UP && !broken && conns[1] && machines[1]->on && !machines[1]->cut_off &&
            (!conns[0] || !machines[0]->cut_off);
@@ -82,7 +82,7 @@ void Link::place(const Operation &operation, Visible visible) {
     });
 }
 
-// What stands in the range becomes visible.
+// Makes placed words within the range visible.
 void Link::settle(char *begin, char *end) {
     std::erase_if(placed, [&](const Part &part) {
         char *word = reinterpret_cast<char *>(part.word);
@@ -169,7 +169,7 @@ void Link::complete() {
         deliver(posted[completed], completed, IBV_WC_SUCCESS);
 }
 
-// Also of what was executed: the answer got lost.
+// Also fails operations that were executed: their answers got lost.
 void Link::fail_outstanding() {
     ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
     broken = true;
@@ -190,7 +190,7 @@ void Link::break_up(Fate fate, bool silently) {
         news[side].push_back(RPMA_CONN_CLOSED);
 }
 
-// Its operations have the data that their memory had when they left.
+// Copies the data of operations that have left the client, as its memory was then.
 void Link::leave_initiator() {
     for (size_t i = executed; i < posted.size(); i++)
         if (posted[i].kind == Operation::WRITE && !posted[i].has_data) {
@@ -200,9 +200,8 @@ void Link::leave_initiator() {
 }
 
 /*
- * A side deletes its connection, or its program has ended. When that is the target, its
- * provider has destroyed the queue pair: what was executed is in the memory, and nothing can
- * arrive later.
+ * A side deletes its connection, or its program ends. If that side is the target, its provider
+ * destroys the queue pair: executed operations are in the memory, and nothing can arrive later.
  */
 void Link::end(int side, bool with_news) {
     if (side == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// network.hh -- connections: what was posted, how far it got, and what each side knows of it
+// network.hh -- connections: the operations posted, their progress, and each side's knowledge
 
 #ifndef SIMULATOR_NETWORK_HH
 #define SIMULATOR_NETWORK_HH 1
@@ -11,8 +11,8 @@
 #include <deque>
 #include <librpma.h>
 
-// What the library hands out. Objects stay until the schedule ends, so that use after delete
-// shows.
+// Objects that the library returned. They stay until the schedule ends, so that use after
+// delete shows.
 struct Object {
     Process *owner = nullptr;
     bool alive = true;
@@ -42,7 +42,7 @@ struct rpma_ep : Object {
     std::string port;
     std::deque<struct Link *> requests;
     int fd;
-    void close(bool with_news); // requests that nobody took are rejected
+    void close(bool with_news); // rejects requests that nobody took
 };
 
 struct rpma_conn : Object {
@@ -76,26 +76,26 @@ struct Operation {
 
 struct Link {
     // REQUESTED: on the way to the server; WAITING: in the queue of its endpoint; ANSWERED: the
-    // client does not know yet; UP: it does.
+    // client has not got the answer; UP: the client has it.
     enum State { REQUESTED, WAITING, ANSWERED, UP, OVER } state = REQUESTED;
     Writer number;
     std::string port;
     Machine *machines[2] = {};
     rpma_conn *conns[2] = {};            // NULL: not made, deleted, or its program has ended
-    std::deque<rpma_conn_event> news[2]; // on the way to each side
+    std::deque<rpma_conn_event> news[2]; // events on the way to each side
     std::string private_data[2];         // of each side
-    bool broken = false;                 // for ever: what is left completes with errors
-    bool silent = false;                 // nobody is told about that
-    std::vector<Operation> posted;       // by the client
-    size_t executed = 0, completed = 0, released = 0; // how many of them
+    bool broken = false;           // for ever: outstanding operations complete with errors
+    bool silent = false;           // neither side is notified of that
+    std::vector<Operation> posted; // by the client
+    size_t executed = 0, completed = 0, released = 0; // counts within posted
     std::vector<Part> placed; // executed writes: words that are not visible yet
 
     bool can_pass() const;        // whether operations reach the target
-    bool reaches(int side) const; // whether news does
+    bool reaches(int side) const; // whether events reach the side
     bool has_work() const { return executed < posted.size(); }
     bool has_answers() const { return completed < executed; }
 
-    void arrive(); // of a request
+    void arrive(); // a request arrives
     void tell(int side);
     enum Visible { ALL, NONE, SOME };
     void execute(Visible visible);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// one_client.cc -- what must hold in examples 05 and 07, whose server serves one client: what
-// was said to be persistent is, whatever the power does from then on.
+// one_client.cc -- the invariant of examples 05 and 07, whose server serves one client: data
+// that were said to be persistent survive every later power failure.
 
 #include "world.hh"
 
@@ -22,7 +22,7 @@ const Memory &memory() {
     return server().machine->memory;
 }
 
-// What fill_block() makes of a number.
+// The block that fill_block() makes of a number.
 const char *block_of(unsigned number) {
     static std::string blocks[100];
     std::string &block = blocks[number];
@@ -32,7 +32,7 @@ const char *block_of(unsigned number) {
     return block.data();
 }
 
-// Whether a power failure leaves it there.
+// Whether the block survives a power failure.
 bool keeps_block(size_t offset, unsigned number) {
     return !memcmp(memory().image(true) + offset, block_of(number), BLOCK_SIZE) &&
            memory().is_certain(offset, offset + BLOCK_SIZE);
@@ -53,19 +53,19 @@ void ended(const Process &process) {
 
 // ---- example 05
 
-unsigned promised; // in which run of the server, or 0
+unsigned promised; // the run of the server whose block was promised, or 0
 
 void begin_block() {
     promised = 0;
 }
 
-// A server that starts fills the memory anew: the promise is about this run of it.
+// A starting server fills the memory anew, so the promise is about this run of it.
 void check_block() {
     if (promised && promised == server().starts && !keeps_block(0, 5))
         world.found("the client said that the data is persistent, but it is not");
 }
 
-// Of the run that it is connected to: another one may have begun by the time it says so.
+// The client speaks of the run that it is connected to; another run may have begun by now.
 void said_block(Process &client, const char *line) {
     bool connected = std::any_of(world.links.begin(), world.links.end(), [&](auto &link) {
         return link->conns[0] && link->conns[0]->owner == &client && link->conns[1];
@@ -83,7 +83,7 @@ uint64_t appended; // entries whose last flush a client has seen complete
 std::map<const Process *, uint64_t> read_tails;
 uint64_t changes;
 
-// The memory held something else before, which looks like a tail and has no entries.
+// The memory held other data before, which look like a tail and have no entries.
 void begin_log() {
     appended = changes = 0;
     read_tails.clear();
@@ -115,7 +115,7 @@ void check_log() {
                 static_cast<size_t>(i));
 }
 
-// A client's first completion is that of reading the header, each other one of an entry.
+// A client's first completion is of reading the header, each later one of an entry.
 void completed(Process &client) {
     if (client.completions == 1)
         read_tails[&client] =

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// outside.cc -- what the programs call of the C library and of libpmem2. Their modules are
-// linked with --wrap for these names, so that the simulator itself keeps the real ones.
+// outside.cc -- the functions of the C library and of libpmem2 that the programs call. Their
+// modules are linked with --wrap for these names, so that the simulator itself keeps the real
+// ones.
 
 #include "world.hh"
 
@@ -89,7 +90,7 @@ WRAPPED int __wrap_setvbuf(FILE *, char *, int, size_t) {
     return 0;
 }
 
-// The reader gets what the clients said; a client gets lines of different lengths.
+// The reader gets the lines of the clients; a client gets lines of different lengths.
 WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
     Process &process = *world.current;
     world.point();

@@ -39,7 +39,7 @@ void *map_anonymous(size_t size) {
     return ptr;
 }
 
-// The loader takes one file for one module: each process gets a file of its own.
+// The loader loads one file as one module only, so each process gets a file of its own.
 std::string copy_of(const std::string &module) {
     char name[] = "/tmp/simulator-XXXXXX";
     int from = open(module.c_str(), O_RDONLY | O_CLOEXEC), to = mkstemp(name);
@@ -57,7 +57,7 @@ struct Search {
     std::vector<Part_of_module> parts;
 };
 
-// What the program can write to, without what the loader protects after relocation.
+// The program's writable segment, without the part that the loader protects after relocation.
 int find_globals(dl_phdr_info *info, size_t, void *data) {
     auto *search = static_cast<Search *>(data);
     if (search->file != info->dlpi_name)
@@ -122,7 +122,7 @@ void Process::start(const std::vector<std::string> &arguments) {
     errors.clear();
 }
 
-// Its stack is abandoned, like that of a program that is killed.
+// Abandons the stack, like that of a killed program.
 void Process::end(int status_) {
     state = OFF;
     status = status_;

@@ -37,17 +37,17 @@ class Process {
     Machine *machine;
     bool is_server;
     State state = OFF;
-    unsigned starts = 0;        // in this schedule
+    unsigned starts = 0;        // starts in this schedule
     bool was_ready = false;     // a server: it has listened
-    int status = 0;             // when it is OFF: of its exit, or KILLED
-    int64_t frozen_until = 0;   // it stands still until then
+    int status = 0;             // if OFF: exit status, or KILLED
+    int64_t frozen_until = 0;   // the process stands still until then
     int64_t back_at = NEVER;    // a server: when it is started again
     bool told_to_stop = false;  // SIGTERM
     unsigned lines_left = 0;    // of its standard input
-    unsigned lines_read = 0;    // in all
-    unsigned committed = 0;     // records that it says are committed
-    unsigned completions = 0;   // that it has taken
-    std::string output, errors; // a line that is not complete; what it said on stderr
+    unsigned lines_read = 0;    // lines read in all
+    unsigned committed = 0;     // records that it reported as committed
+    unsigned completions = 0;   // completions that it has taken
+    std::string output, errors; // a line that is not complete; the text on stderr
 
     std::string first_error() const { return errors.substr(0, errors.find('\n')); }
 
@@ -60,11 +60,11 @@ class Process {
     void resume();
     // Called by the process itself: lets the world go on.
     void leave();
-    // Called by the process itself: until one of the descriptors is readable or the time is
-    // over.
+    // Called by the process itself: waits until one of the descriptors is readable or the time
+    // is over.
     void wait_until(const pollfd *fds, size_t count, int64_t deadline);
 
-    // What it waits for, while it is WAITING.
+    // The descriptors that it waits for, while it is WAITING.
     const pollfd *fds;
     size_t fd_count;
     int64_t deadline;

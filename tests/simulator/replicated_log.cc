@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// replicated_log.cc -- what must hold in example 14: no committed record is lost or changed,
-// and no power failure leaves a damaged log. The walk over a log is written from the
-// description of its format in log.h, so that a mistake in log.c shows.
+// replicated_log.cc -- the invariants of example 14: no committed record is lost or changed,
+// and no power failure leaves a damaged log. The walk over a log follows the description of its
+// format in log.h, so that a mistake in log.c shows.
 
 #include "world.hh"
 
@@ -43,7 +43,7 @@ bool is_log(const char *image) {
            checksum == crc32c(FIXED, FIXED_END - FIXED_BEGIN);
 }
 
-// The number in a word of the header; UINT64_MAX when it is none.
+// The number in a word of the header; UINT64_MAX if the word holds none.
 uint64_t number_of(size_t place, uint64_t word) {
     const uint64_t sealed[] = {place, word & UINT32_MAX};
     bool good = crc32c(reinterpret_cast<const char *>(sealed), sizeof(sealed)) == word >> 32;
@@ -56,7 +56,7 @@ struct Record {
     uint32_t checksum;
 };
 
-// The record at begin: false when it is not whole.
+// Reads the record at begin; returns false if it is not whole.
 bool read_record(const char *image, size_t begin, uint64_t number, Record &record) {
     uint32_t size;
     uint64_t found;
@@ -69,7 +69,7 @@ bool read_record(const char *image, size_t begin, uint64_t number, Record &recor
            crc32c(image + begin + 4, RECORD_HEADER - 4 + size) == record.checksum;
 }
 
-// ---- what holds now
+// ---- the present state
 
 struct Committed {
     uint64_t number;
@@ -78,8 +78,8 @@ struct Committed {
 std::vector<Committed> committed;
 bool founded; // the log was begun, as far as the operator knows
 
-// The records that a server has: of the two images, what is visible, and what a power failure
-// leaves in any case.
+// The records of a server in both images: the visible one, and the one that every power failure
+// leaves.
 struct Holding {
     uint64_t changes;
     std::vector<uint32_t> checksums;
@@ -122,7 +122,7 @@ void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksu
     checksums.resize(certain);
 }
 
-// Whether a server has no log that counts, or may have none after a power failure.
+// Whether a server has no valid log, or may have none after a power failure.
 bool is_forgetful(const Process &server) {
     const Memory &memory = server.machine->memory;
     bool forgetful = !is_log(memory.image(false));
@@ -140,7 +140,7 @@ unsigned count_forgetful() {
     return count;
 }
 
-// A minority may have forgotten at a time; the operator cannot know more than that.
+// Only a minority may have forgotten at a time; the operator cannot know more than that.
 bool may_forget(const Process &server) {
     return !is_forgetful(server) && count_forgetful() < (world.configuration->servers - 1) / 2;
 }
@@ -191,7 +191,7 @@ void said(Process &client, const char *line) {
     check();
 }
 
-// A client commits each of its lines, or says why not.
+// A client commits each of its lines, or reports why not.
 void ended(const Process &process) {
     if (process.is_server && (process.status || !process.told_to_stop))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
@@ -203,7 +203,7 @@ void ended(const Process &process) {
         world.found("ends with status %d and does not say why", process.status);
 }
 
-// A log is made once, and begun once; an operator does it again when it went wrong.
+// The operator makes and begins a log once, and again only after a failure.
 Arguments server_arguments(const Process &server) {
     Arguments arguments{"--direct-write", server.machine->name, "7471", "1",
                         server.machine->name};
@@ -307,7 +307,7 @@ struct Damage {
         expect(unchanged || (starts && make_new), what + " is overwritten");
     }
 
-    // All servers have such a log: the client must end with that line, and change no record.
+    // All servers have this log: the client must end with the wanted line and change no record.
     void look_at_client(const Image &image, bool forgotten, const char *wanted,
                         const std::string &what) {
         std::vector<Process *> servers;

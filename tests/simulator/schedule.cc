@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// schedule.cc -- choices: at random, as they were recorded, or one after the other
+// schedule.cc -- choices: random ones, recorded ones, or all one after the other
 
 #include "schedule.hh"
 
 #include <cinttypes>
 #include <cstdio>
 
-// How often something happens, and what, differs from run to run: rare faults reach deep, many
-// come close together, and few kinds come again and again.
+// The frequency and the kinds of events differ from run to run: with rare faults a schedule
+// gets far, other schedules have many close together, and others repeat a few kinds.
 Schedule Schedule::random(uint64_t seed, uint32_t kinds) {
     Schedule schedule;
     uint64_t state = seed;
@@ -49,7 +49,7 @@ void Schedule::stop() {
         choices.push_back({m_position, 0});
 }
 
-// The same chance for each kind of event, however many connections there are.
+// Gives each kind of event the same chance, however many connections there are.
 const Event *Schedule::pick(const Event *begin, const Event *end) {
     const Event *found = nullptr;
     uint64_t kinds = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// schedule.hh -- what was chosen where something else than the usual could happen
+// schedule.hh -- the choices of a schedule: where an unusual event happened instead of the
+// usual one
 
 #ifndef SIMULATOR_SCHEDULE_HH
 #define SIMULATOR_SCHEDULE_HH 1
@@ -15,23 +16,23 @@ struct Event {
     enum Kind : uint8_t {
         RUN,      // a program goes on
         REQUEST,  // a request to connect arrives
-        NEWS,     // a side hears of its connection; variant: which
+        NEWS,     // a side gets an event of its connection; variant: the side
         EXECUTE,  // the next operation of a connection; variant: Link::Visible
-        COMPLETE, // the client's device hears of what was executed
-        FAIL,     // it gives up what is outstanding
+        COMPLETE, // the client's device learns that operations were executed
+        FAIL,     // the client's device gives up outstanding operations
         START,    // a program, its machine too if that is off
         JOIN,     // a machine that was cut off
-        TIME,     // passes until something is due
+        TIME,     // time passes until an event is due
         FIRST_FAULT,
-        BREAK = FIRST_FAULT, // a connection; variant: Link::Fate, + 3: nobody is told
+        BREAK = FIRST_FAULT, // a connection; variant: Link::Fate, + 3: without notification
         KILL,                // a program; variant 1: for long
         POWER,               // of a machine fails; variant: see Loss, + 3: for long
         POWER_ALL,           // of all machines of servers fails; variant: see Loss
         CUT,                 // a machine off the network; variant 1: for long
         FREEZE,              // a program stands still; variant 1: for long
-        FORGET,              // a server's memory is exchanged for a blank one
+        FORGET,              // a server's memory is replaced by a blank one
     } kind;
-    enum Loss { OLD, NEW, MIXED }; // which values are left
+    enum Loss { OLD, NEW, MIXED }; // which values survive
     uint16_t object;
     uint16_t variant;
 };
@@ -43,7 +44,7 @@ struct Cue {
     uint16_t variant;
 };
 
-// Option 0 is the usual event, and what must hold is checked before it; the others are numbered
+// Option 0 is the usual event, before which the invariants are checked; the others are numbered
 // as World::options() lists them.
 struct Choice {
     uint32_t position, option;
@@ -51,18 +52,18 @@ struct Choice {
 
 class Schedule {
   public:
-    std::vector<Choice> choices; // that were made, or are to be made
-    uint64_t salt = 0;           // for what is not chosen: World::chance()
-    std::vector<std::vector<Event>> *listed = nullptr; // by position: the options there were
+    std::vector<Choice> choices; // choices made, or to be made
+    uint64_t salt = 0;           // for World::chance(), whose results are not choices
+    std::vector<std::vector<Event>> *listed = nullptr; // the options at each position
 
     static Schedule random(uint64_t seed, uint32_t kinds);
 
     void begin();
     uint32_t position() const { return m_position; }
-    // True: the usual event comes, and the position is past.
+    // Returns true if the usual event comes, and passes the position.
     bool is_usual();
-    void stop(); // a program is interrupted here, whether or not anything unusual follows
-    // Otherwise, this says which; false: the usual all the same.
+    void stop(); // a program is interrupted here, whether or not an unusual event follows
+    // Otherwise chooses the event; returns false for the usual one.
     bool choose(const std::vector<Event> &options, Event &event);
     void stop_faults(); // from now on
 
@@ -75,8 +76,8 @@ class Schedule {
     bool m_random = false, m_fault = false;
     uint64_t m_state = 0;
     uint32_t m_position = 0, m_next = 0;
-    uint32_t m_kinds = 0;                          // of unusual events that this schedule has
-    unsigned m_faults = 0;                         // that are left
+    uint32_t m_kinds = 0;                          // unusual events of this schedule
+    unsigned m_faults = 0;                         // faults left
     uint64_t m_fault_limit = 0, m_other_limit = 0; // probabilities, out of 2^32
 };
 

@@ -13,7 +13,7 @@ World world;
 
 namespace {
 
-constexpr uint32_t STEPS_MAX = 100000; // a schedule that takes more does not end
+constexpr uint32_t STEPS_MAX = 100000; // a schedule with more steps does not end
 
 std::string format(const char *format, va_list values) {
     char text[512];
@@ -127,7 +127,7 @@ bool World::clients_are_done() {
     return true;
 }
 
-// Everything works again, so the last client must get what it wants, and the servers must end.
+// Ends all faults, so the last client must succeed, and the servers must end.
 void World::heal() {
     healed = true;
     m_schedule->stop_faults();
@@ -166,7 +166,7 @@ void World::heal() {
             step();
 }
 
-// The example's own reader gets what the power leaves of all memories.
+// Runs the example's own reader on the memories that a power failure leaves.
 void World::judge() {
     for (auto &process : processes)
         if (process->is_server)
@@ -213,7 +213,7 @@ void World::step() {
     m_checked = changes;
 }
 
-// ---- what processes do
+// ---- calls of processes
 
 bool World::chance() {
     return next_random(m_chance) >> 63;
@@ -225,7 +225,7 @@ void World::found(const char *text, ...) {
     finding = (current ? current->name + ": " : "") + format(text, values);
     va_end(values);
     if (current)
-        current->leave(); // and never returns
+        current->leave(); // does not return
 }
 
 void World::trace(const char *text, ...) {
@@ -283,7 +283,7 @@ rpma_ep *World::endpoint(const Link &link) {
     return nullptr;
 }
 
-// The kernel closes what the program has left open, and tells the other sides if it can.
+// The kernel closes the program's descriptors, and notifies the other sides if it can.
 void World::process_ended(Process &process) {
     for (rpma_ep *ep : endpoints)
         if (ep->alive && ep->owner == &process)

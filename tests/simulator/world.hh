@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// world.hh -- everything that exists in one schedule, and what may happen next
+// world.hh -- all objects of one schedule, and its possible events
 
 #ifndef SIMULATOR_WORLD_HH
 #define SIMULATOR_WORLD_HH 1
@@ -23,10 +23,10 @@ constexpr int FIRST_DESCRIPTOR = 1000;
 class World {
   public:
     const Configuration *configuration;
-    std::vector<std::unique_ptr<Machine>> machines;  // that of each server, then of each client
+    std::vector<std::unique_ptr<Machine>> machines;  // of each server, then of each client
     std::vector<std::unique_ptr<Process>> processes; // servers, clients, the last client
     std::vector<std::unique_ptr<Link>> links;
-    std::vector<uint16_t> open_links; // those that a side still knows
+    std::vector<uint16_t> open_links; // links that a side still uses
     std::vector<Descriptor> descriptors;
     std::vector<rpma_ep *> endpoints;
     Process reader;
@@ -35,23 +35,22 @@ class World {
     std::string said; // the lines of all clients
     std::string finding;
     bool tracing = false;
-    std::vector<Cue> script; // one after the other
+    std::vector<Cue> script; // cues, one after the other
     bool healed;             // no more faults: everything has to end well
 
     void make(const Configuration &configuration, const std::string &modules);
     // Runs one schedule: false when there is a finding.
     bool run(Schedule &schedule);
-    // After that, with nothing unusual: starts programs until each of them waits or has ended,
-    // or until all have ended. Then what must hold does not count any more.
+    // After that, without unusual events: starts programs until each of them waits or has
+    // ended, or until all have ended. The invariants are no longer checked.
     void start_more(const std::vector<Process *> &more, bool until_they_end);
 
-    // ---- for the library and what else a program calls
-    // The call of the current process may be interrupted here by anything.
+    // ---- for the library and the other functions that a program calls
     void point();
-    // What must not be. A process that did it does not go on.
+    // Records a violation. The process that caused it does not go on.
     void found(const char *format, ...) __attribute__((format(printf, 2, 3)));
     void trace(const char *format, ...) __attribute__((format(printf, 2, 3)));
-    bool chance(); // what is neither chosen nor determined: which words of many
+    bool chance(); // details that are neither chosen nor determined: which words of many
     template <typename T> T *make_object() {
         auto *object = new T;
         object->owner = current;
@@ -89,13 +88,13 @@ class World {
     std::string text_of(const Event &event) const;
 
     Schedule *m_schedule;
-    size_t m_cue;              // of the script, that is waited for
-    std::vector<Event> m_cued; // that happen now
+    size_t m_cue;              // the cue of the script that is awaited
+    std::vector<Event> m_cued; // events of the cue that happen now
     std::vector<std::unique_ptr<Object>> m_objects;
     std::vector<Event> m_options;
     uint64_t m_chance;
     uint64_t m_checked; // sum of the changes of all memories
-    Process *m_running; // that goes on unless something else is chosen
+    Process *m_running; // runs on unless another event is chosen
 };
 
 extern World world;
