@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""What the ABI checks share: the tables of the contract, commands, and how a check ends."""
+"""The parts that the ABI checks share: the tables of the contract, commands, and the end of a
+check."""
 
 import csv
 import pathlib
@@ -17,7 +18,7 @@ SKIPPED = 77
 SONAME = "librpma.so.0"
 
 
-# Meson ends a test so; what is temporary goes with it.
+# Meson ends a test with SIGTERM; the exit removes its temporary files.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
@@ -39,7 +40,7 @@ def read_symbols(source=ROOT):
 
 
 def read_original(source=ROOT):
-    """What the binaries of the ten releases export, whatever the list above says."""
+    """The exports of the ten releases' binaries, independent of the list above."""
     return read_table(source / "contract" / "original" / "symbols.tsv")
 
 
@@ -69,7 +70,7 @@ def without_comments(text):
 
 
 def read_prototypes(path=HERE / "prototypes.h"):
-    """Name to prototype, each on one line."""
+    """{name: prototype}, each prototype on one line."""
     text = " ".join(without_comments(path.read_text(encoding="utf-8")).split())
     prototypes = {}
     for statement in filter(None, (part.strip() for part in text.split(";"))):

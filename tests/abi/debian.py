@@ -41,7 +41,7 @@ def cached(name):
 
 
 def fetch(name):
-    """Downloads aside, so that a broken download never counts as a package."""
+    """Downloads to another directory, so that a broken download never counts as a package."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         os.chmod(directory, 0o755)
         done = common.run(["apt-get", "download", "-q", f"{name}={VERSION}-*"], cwd=directory,
@@ -79,7 +79,7 @@ class Debian:
 
 def abidiff(before, after, *options):
     done = common.run(["abidiff", "--no-added-syms", *options, before, after], check=False)
-    # Bit 8 is an incompatible change, 4 a change; additions alone are 4 without a report.
+    # Bit 8 means an incompatible change, 4 a change; additions alone give 4 and no report.
     report = [line for line in done.stdout.splitlines() if line.strip()]
     summary = [line for line in report if "summary:" in line]
     changes = [line for line in report if "summary:" not in line]
@@ -93,7 +93,7 @@ def abidiff(before, after, *options):
 
 def witness(debian, directory, text):
     """A library of Debian's header and Debian's symbols, with the debug information that Debian's
-    own has not: the types as programs see them."""
+    own library lacks: the types as programs see them."""
     (directory / "librpma.h").write_text(text, encoding="utf-8")
     functions = {name for name, _, _ in elf.exports(debian.library) if name.startswith("rpma_")}
     prototypes = common.read_prototypes()
@@ -112,7 +112,7 @@ def witness(debian, directory, text):
 
 
 def with_debug_information(build, directory):
-    """The exported functions of this library once more, with debug information. All at one node:
+    """A library of this library's exported functions with debug information, all at one node:
     abidiff takes any name of a function that has several, and then compares it to nothing."""
     entry = mutants.entry_of(build, mutants.UNIT)
     words = mutants.command_of(entry)
@@ -133,7 +133,7 @@ def check_symbols(debian, build):
 
 
 def check_original(debian):
-    """contract/original/symbols.tsv says of this release what its binary says."""
+    """contract/original/symbols.tsv lists the exports of this release's binary."""
     exported = {(node, name) for name, node, _ in elf.exports(debian.library) if name != node}
     listed = {(row["node"], row["symbol"]) for row in common.read_original()
               if row["release"] == VERSION}
@@ -145,7 +145,7 @@ def check_original(debian):
 
 
 def check_types(debian, build):
-    """The second comparison, with a wider field, shows that the first one would have noticed."""
+    """The second comparison, with a wider field, shows that the first one can fail."""
     text = (debian.include / "librpma.h").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
         directory = pathlib.Path(name)
@@ -164,7 +164,8 @@ def check_types(debian, build):
 
 
 def build_program(debian, target, cc=("cc",)):
-    """As a user of Debian's librpma-dev does: its header, its library, nothing of ours."""
+    """Builds like a user of Debian's librpma-dev: with its header and library, and nothing of
+    ours."""
     common.run([*cc, "-std=gnu11", "-O1", "-I", debian.include, "-I", releases.FAKE_HEADERS,
                 "-I", releases.PROGRAMS, releases.source_of(VERSION), *releases.PARTS,
                 "-Wl,--no-as-needed", debian.library, "-Wl,-z,now", "-o", target])
@@ -188,7 +189,7 @@ def check_program(debian, build, fakes, cc):
 
 
 def check_counterexample(debian, build, fakes, cc):
-    """Debian's library cannot start a program of 0.10.0: that is what the nodes are for."""
+    """Debian's library cannot start a program of 0.10.0, which is the purpose of the nodes."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         options = type("Options", (), {"library": build / "src", "fakes": fakes,
                                        "cc": shlex.join(cc), "table": common.read_symbols()})

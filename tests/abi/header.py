@@ -31,7 +31,7 @@ INCLUDE = "#include <librpma.h>\n"
 
 
 def dropped_functions(symbols):
-    """What releases before 1.0 had and later ones did not."""
+    """The functions that releases before 1.0 had and later ones lacked."""
     alive = {row["symbol"] for row in symbols
              if common.version(row["releases"].split()[-1]) >= (1, 0, 0)}
     return {row["symbol"] for row in symbols} - alive
@@ -75,7 +75,7 @@ def check_alone(header):
             for standard in standards:
                 header.compile(name, standard, INCLUDE + INCLUDE)
                 count += 1
-    for name in cxx_compilers():  # as users of 0.9.0 did, whose header said nothing of C++
+    for name in cxx_compilers():  # users of 0.9.0 did so, whose header did not mention C++
         header.compile(name, "c++11",
                        f'#include <infiniband/verbs.h>\nextern "C" {{\n{INCLUDE}}}\n')
     return (f"alone, twice, without a warning: {count} times "
@@ -96,7 +96,7 @@ def defined_macros(header):
 
 
 def check_names(header):
-    """In both directions, so that nothing can be added without its row."""
+    """Compares in both directions, so that every addition needs its row."""
     types = common.read_types(header.source)
     functions = {row["symbol"] for row in common.read_symbols(header.source)}
     listed = {"rpma_log_function"} | functions
@@ -106,7 +106,7 @@ def check_names(header):
     body = re.sub(r"^\s*#.*$", "", common.without_comments(header.text).replace("\\\n", " "),
                   flags=re.M)
     declared = set(re.findall(r"\bRPMA_\w+|\brpma_\w+", body)) - macros
-    # LIBRPMA_DEPRECATED is of this library, LIBRPMA_H is in the table.
+    # LIBRPMA_DEPRECATED is this library's own; LIBRPMA_H is in the table.
     defined = defined_macros(header) - {"LIBRPMA_DEPRECATED"}
     faults = [f"in the header and not in the tables: {name}"
               for name in (declared - listed) | (defined - macros)]
@@ -126,14 +126,14 @@ def check_prototypes(header):
     again = "\n".join(prototypes.values())
     for name in c_compilers():
         header.compile(name, "c11", f"{INCLUDE}{again}\n")
-    # C++ would take another parameter list for an overload; with C linkage it is an error.
+    # C++ would take another parameter list for an overload; C linkage makes it an error.
     for name in cxx_compilers():
         header.compile(name, "c++20", f'{INCLUDE}extern "C" {{\n{again}\n}}\n')
     return f"{len(prototypes)} prototypes agree, in C and in C++"
 
 
 def deprecated_functions(header, compiler, options=()):
-    """Those functions whose use a compiler warns of."""
+    """The functions whose use makes a compiler warn."""
     names = sorted({row["symbol"] for row in common.read_symbols(header.source)})
     uses = "".join(f"    (any *){name},\n" for name in names)
     text = (f"{INCLUDE}typedef void any(void);\nextern any *const every[];\n"

@@ -99,7 +99,7 @@ def check_package_fields(installed):
 
 
 def run_program(installed, target):
-    """The program has to find this library at run time, or none when it has its own copy."""
+    """The program has to load this library at run time, or none if it has its own copy."""
     loaded = common.run(["ldd", target], env=installed.environment())
     shared = [line for line in loaded.splitlines() if common.SONAME in line]
     if installed.linked == "static" and shared:
@@ -158,7 +158,7 @@ def install_static_layouts(source, directory):
                 "-Dman=disabled", "-Dprograms=disabled", "-Dbench=disabled"])
     common.run(["meson", "compile", "-C", build, "rpma"])
     yield install_static(source, build, f"--prefix={directory}/prefix")
-    # As distributions do it whose packages have a directory for each output, Nix and Guix.
+    # Distributions like Nix and Guix install so: their packages have a directory for each output.
     yield install_static(source, build, f"--prefix={directory}/outputs/program",
                          f"--libdir={directory}/outputs/library/lib",
                          f"--includedir={directory}/outputs/header/include")

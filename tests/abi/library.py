@@ -21,28 +21,29 @@ NEEDED = ["libc.so.6", "libibverbs.so.1", "librdmacm.so.1"]
 SANITIZERS = re.compile(r"lib(asan|ubsan|tsan|lsan)\b|libclang_rt")
 SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+\S+\s+(\S+)\s+(?:GLOBAL|WEAK)\s+\S+"
                     r"\s+(\S+)\s+(\S+)$")
-# The only name with two functions: programs of 0.9.0 own 24 bytes for a completion, later ones 32.
+# The only name with two functions: a completion has 24 bytes in programs of 0.9.0, 32 in later
+# ones.
 TWO_FUNCTIONS = ("rpma_conn_completion_get", "LIBRPMA_1.0", "LIBRPMA_0.10")
-# The releases of this library that added functions, and the node of these.
+# The releases of this library that added functions, and the node of each.
 OWN_NODES = {"1.4.0": "LIBRPMA_1.4"}
 
 
 def definitions(library):
-    """(name, node, is the default) to (ELF type, address), of all that the library defines."""
+    """{(name, node, is the default): (ELF type, address)} of the library's definitions."""
     found = {}
     for line in common.run(["readelf", "--wide", "--dyn-syms", library]).splitlines():
         match = SYMBOL.match(line)
         if not match or match.group(3) == "UND":
             continue
         name, _, node = match.group(4).partition("@")
-        if match.group(3) == "ABS":  # a version node names itself
+        if match.group(3) == "ABS":  # the symbol of a version node
             node = name
         found[name, node.lstrip("@"), node.startswith("@")] = match.group(2), match.group(1)
     return found
 
 
 def exports(library):
-    """(name, node, is the default) to ELF type, of everything that the library defines."""
+    """{(name, node, is the default): ELF type} of the library's definitions."""
     return {key: kind for key, (kind, _) in definitions(library).items()}
 
 
@@ -72,7 +73,7 @@ def check_symbols(library, table):
 
 
 def check_addresses(found):
-    """Looks at the definitions of the library alone, so a list that is wrong cannot mislead it."""
+    """Examines the library's definitions alone, so that a wrong list cannot hide a fault."""
     name, first, later = TWO_FUNCTIONS
     owners, faults = {}, []
     for (symbol, node, _), (kind, address) in found.items():
@@ -98,8 +99,8 @@ def check_addresses(found):
 
 
 def faults_of_releases(table, had):
-    """The list has what the ten releases had; what it has besides are releases of this library,
-    each with a node of its own for names that no release had before."""
+    """The list has the functions of the ten releases; its other functions are of releases of this
+    library, each with its own node, and with names that no release had before."""
     listed = {(release, row["node"], row["symbol"])
               for row in table for release in row["releases"].split()}
     ours = {key for key in listed - had if OWN_NODES.get(key[0]) == key[1]}
@@ -117,9 +118,9 @@ def faults_of_releases(table, had):
 
 
 def check_original(table, original, prototypes):
-    """The list is that of the ten releases, and of what this library added, which prototypes.h
-    knows too. New programs link to LIBRPMA_1.0 where it has the name, and each name is
-    implemented by the function of that name."""
+    """The list has the functions of the ten releases and those that this library added, which
+    prototypes.h declares too. New programs link to LIBRPMA_1.0 where it has the name, and the
+    function of a name implements it."""
     had = {(row["release"], row["node"], row["symbol"]) for row in original}
     faults = list(faults_of_releases(table, had))
     symbols = {row["symbol"] for row in table}

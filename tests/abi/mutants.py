@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Libraries that treat a completion of old programs wrongly, made of the built one."""
+"""Variants of the built library that handle completions of old programs wrongly."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ import common
 
 SOURCE = "compat/completion.cc"
 UNIT = "exports.cc" # includes it
-# Release, program that has to notice, text of the source, what stands there instead.
+# Release, program that has to fail, text of the source, its replacement.
 MUTANTS = [
     ("0.9.0", "release-0.9.0", "    cmpl.op_status = wc.status;\n}\n",
      "    cmpl.op_status = wc.status;\n    cmpl.imm = 0;\n}\n"),
@@ -39,7 +39,7 @@ def command_of(entry):
 
 
 def make(build, directory, old, new, compiler):
-    """Writes directory/librpma.so.0: the objects of the build, but for the one that is spoiled."""
+    """Writes directory/librpma.so.0 from the objects of the build, one of them spoiled."""
     entry = entry_of(build, UNIT)
     text = (common.ROOT / "src" / SOURCE).read_text(encoding="utf-8")
     if old not in text:

@@ -3,9 +3,9 @@
 
 // prototypes.h -- the functions as their releases declared them: no parameter ever changed.
 //
-// A second witness beside include/librpma.h: the header views of old releases are made of it,
-// and a compiler that reads both files finds where they differ. contract/symbols.tsv knows
-// which release had which function.
+// A second witness beside include/librpma.h: view.py makes the headers of old releases from it,
+// and a compiler that reads both files finds their differences. contract/symbols.tsv lists the
+// functions of each release.
 
 int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                       const char src[8], int flags, const void *op_context);

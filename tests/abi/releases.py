@@ -29,7 +29,7 @@ PARTS = [PROGRAMS / "life.c", PROGRAMS / "loopback.c"]
 FAKE_HEADERS = common.ROOT / "tests" / "unit" / "fakes"
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 BINDING = re.compile(r"binding file .* to (\S+) \[0\]: normal symbol `(rpma_\w+)'(?: \[(\S+)\])?")
-# What the compiled programs may use besides what every release had.
+# Functions that the programs may use besides those that every release had.
 OPTIONAL = ["rpma_conn_completion_get", "rpma_cq_get_completion", "rpma_write_atomic"]
 
 
@@ -70,7 +70,7 @@ def table_source(functions):
 
 
 class Build:
-    """Where programs of one release find their header and what they are linked to."""
+    """The header and the library that programs of one release are built with."""
 
     def __init__(self, release, options, directory):
         self.options, self.directory, self.release = options, directory, release
@@ -91,7 +91,7 @@ class Build:
         self.parts = [self.compile(part) for part in [*PARTS, directory / "table.c"]]
 
     def symbols(self):
-        """Function to version node."""
+        """{function: version node}."""
         if self.today:
             rows = [row for row in self.options.table if row["default"] == "yes"]
             return {row["symbol"]: row["node"] for row in rows}, None
@@ -99,7 +99,7 @@ class Build:
         return dict.fromkeys(names, node), node
 
     def compile(self, source):
-        """As a user of that release did."""
+        """Compiles as a user of that release did."""
         target = self.directory / f"{source.stem}.o"
         have = [f"-DHAVE_{name[5:].upper()}" for name in OPTIONAL if name in self.functions]
         common.run([*self.cc, "-std=gnu11", "-O1", "-fPIE", *WARNINGS, *have,
@@ -108,7 +108,7 @@ class Build:
         return target
 
     def program(self, source):
-        """Linked to the library of that release; the fakes, if any, come along."""
+        """Links to the library of that release, and to the fakes, if any."""
         target = self.directory / source.stem
         fakes = ([self.options.fakes / "libibverbs.so.1", self.options.fakes / "librdmacm.so.1"]
                  if self.options.fakes else [])
@@ -123,7 +123,7 @@ class Build:
 
 
 def run_program(build, source):
-    """The program must end well, and what the loader bound must be what the release promised."""
+    """The program must end well, and the loader must bind the nodes that the release promised."""
     target = build.program(source)
     trace = build.directory / "bindings"
     environment = {**build.environment(), "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": str(trace)}
@@ -149,7 +149,7 @@ def compare_bindings(bound, wanted):
 
 
 def sources_for(build):
-    """Over the fakes also what a device cannot be made to do."""
+    """Over the fakes also the program for failures that no device can be made to cause."""
     if build.today:
         sources = sorted(PROGRAMS.glob("release-*.c"))
     else:
@@ -173,7 +173,8 @@ def check_release(release, options):
 
 
 def leave_program(release, options):
-    """Under the name of its release; it takes an address and, if wanted, a file of memory."""
+    """Links the program under its release's name; it takes an address and, optionally, a memory
+    file."""
     target = options.into / f"program-{release}"
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         build = Build(release, options, pathlib.Path(directory))

@@ -25,7 +25,7 @@ import tags
 
 
 def expect(what, check, complaint):
-    """The check must raise a fault that speaks of what was spoiled."""
+    """The check must raise a fault that names the spoiled part."""
     try:
         check()
     except common.Fault as fault:
@@ -60,7 +60,7 @@ def spoil_symbols(built):
 
 
 def spoil_original():
-    """Each row of the list in turn: lost, or with one field that is wrong."""
+    """Each row of the list in turn is lost, or has one wrong field."""
     table, original = common.read_symbols(), common.read_original()
     prototypes = common.read_prototypes()
     count = 0
@@ -87,7 +87,7 @@ def spoil_original():
 
 
 def spoil_addresses(built):
-    """Each symbol in turn leads to the function of another name, then each name as a whole."""
+    """Each symbol in turn leads to the function of another name; then each whole name does."""
     found = library.definitions(built)
     functions = [key for key, (kind, _) in found.items() if kind == "FUNC"]
     names = sorted({name for name, _, _ in functions})
@@ -164,10 +164,10 @@ def spoil_header(directory):
     return len(HEADER)
 
 
-# ---- what a reader finds -------------------------------------------------------------------
+# ---- the definitions that a reader finds -------------------------------------------------
 
 
-# A definition that is gone, or hidden behind a macro, and one that is there twice.
+# A definition that is missing or hidden behind a macro, and one that exists twice.
 TAGS = [
     ("api/cq.cc", "RPMA_GETTER(rpma_cq_get_fd,", "RPMA_GETTER(cq_get_fd,",
      "rpma_cq_get_fd: ctags finds no"),
@@ -189,7 +189,7 @@ def spoil_tags(directory):
     return len(TAGS)
 
 
-# ---- what is installed ---------------------------------------------------------------------
+# ---- the installed files -----------------------------------------------------------------
 
 
 def spoil_install(build, directory):
@@ -229,7 +229,7 @@ def spoil_bindings():
 
 
 def spoil_behaviour(build, fakes, compiler, directory):
-    """A library that does one thing otherwise: the program of that release must fail."""
+    """The library does one thing differently: the program of that release must fail."""
     for number, (release, program, old, new) in enumerate(mutants.MUTANTS):
         where = directory / str(number)
         (where / "program").mkdir(parents=True)

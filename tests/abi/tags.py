@@ -18,7 +18,7 @@ OPTIONS = common.ROOT / ".ctags.d" / "exports.ctags"
 
 
 def functions(source):
-    """Name to files, of all functions that ctags finds with the options of this tree alone."""
+    """{name: files} of all functions that ctags finds with the options of this tree alone."""
     files = sorted(path for path in source.rglob("*") if path.suffix in (".cc", ".hh"))
     if "Universal Ctags" not in common.run(["ctags", "--version"]):
         raise common.Missing("ctags is not Universal Ctags (tools/setup abi installs it)")

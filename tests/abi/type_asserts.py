@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Turns contract/types.tsv into C that only compiles when a header agrees with it."""
+"""Turns contract/types.tsv into C that only compiles if a header agrees with it."""
 
 SIGNEDNESS = {"signed int": "<", "unsigned int": ">"}
 
 
 def newest(rows):
-    """Of a structure that grew, the last size; the header of today declares that one."""
+    """The last size of a structure that grew; the header of today declares that one."""
     last = {}
     for row in rows:
         last[row["kind"], row["name"], row["member"]] = row

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Makes what a release gave to programs: its header, and a library that only has its symbols.
+"""Makes the programs' view of a release: its header, and a library that only has its symbols.
 
 usage: view.py RELEASE DIRECTORY    writes DIRECTORY/include/librpma.h and DIRECTORY/stub.{c,map}
 
@@ -25,7 +25,7 @@ def lives_in(row, release):
 
 
 def block(rows, head, kind, name, line):
-    """An enum or a struct with those of its members that the release had."""
+    """An enum or a struct with the members that the release had."""
     body = "".join(f"    {line(row)}\n" for row in rows
                    if row["kind"] == kind and row["name"] == name)
     return f"{head} {{\n{body}}};\n"
@@ -42,7 +42,7 @@ def structure(rows, row):
 
 
 def declaration(rows, row):
-    """One row of the table as C; members stand where their structure does."""
+    """One row of the table as C; its structure contains the members."""
     name, text = row["name"], row["type_or_expression"]
     if row["kind"] == "macro" and text != "include guard":
         return f"#define {name} {text}\n"
@@ -71,7 +71,7 @@ def header(release, types, symbols, prototypes):
 
 
 def stub(release, symbols):
-    """Source and version script of a library that can be linked to, and must never be called."""
+    """Source and version script of a library that programs can link to and must never call."""
     functions, node = common.symbols_of(release, symbols)
     source = "".join(f"void {name}(void) {{\n    __builtin_trap();\n}}\n" for name in functions)
     names = "".join(f"        {name};\n" for name in functions)

@@ -22,8 +22,8 @@ import tempfile
 import time
 
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent.parent
-# What the demo has said last when the signal comes. Each run goes one stage further than the one
-# before it, because a part of the lab that is whole stays.
+# The last message of the demo before the signal. Each run goes one stage further than the one
+# before it, because a finished part of the lab stays.
 STAGES = [
     "setup: installing",
     "lab: preparing the Debian",
@@ -34,18 +34,19 @@ STAGES = [
     "== Booting the lab",
     "== The machine",
 ]
-TWICE = {2, 5, 7}  # where all signals are tried: apt at work, the machine boots, it runs
+TWICE = {2, 5, 7}  # where all signals are tried: apt works, the machine boots, the program runs
 SIGNALS = {signal.SIGINT: 130, signal.SIGHUP: 129, signal.SIGTERM: 143}
 PLAIN = ("setpriv", "--inh-caps", "-all", "--bounding-set",
          "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,"
          "+net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap")
 LIMIT = 1200
-AT_ONCE = 1  # second: what is left this long after the end stays
+AT_ONCE = 1  # second after the end; anything left then stays
 
 
 def time_to_clean():
-    """Seconds from the signal to the end, which comes when everything is removed: 14,000 files of a root
-    and 5,000 of a kernel take half a second of processor time, of which others leave a share only."""
+    """Seconds from the signal to the end, which comes when everything is removed: 14,000 files of a
+    root and 5,000 of a kernel take half a second of processor time, of which other programs leave
+    only a share."""
     return 2 * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
 
 
@@ -53,7 +54,7 @@ class Demo:
     def __init__(self, work, checkout=CHECKOUT, wrapper=(), **environment):
         self.work, self.said = work, []
         self.mounts = mounts()
-        shutil.rmtree(work / "tmp", ignore_errors=True)  # what another demo left is no fault of this one
+        shutil.rmtree(work / "tmp", ignore_errors=True)  # ignores the remains of another demo
         for name in ("cache", "tmp"):
             (work / name).mkdir(exist_ok=True)
         self.shared = set(pathlib.Path("/dev/shm").iterdir())
@@ -65,7 +66,7 @@ class Demo:
         self.session = self.process.pid
 
     def read_until(self, pattern):
-        """Whether the demo said this before it ended."""
+        """Whether the demo printed this before it ended."""
         for line in self.process.stdout:
             self.said.append(line.rstrip("\n"))
             if re.search(pattern, line):
@@ -73,12 +74,12 @@ class Demo:
         return False
 
     def end(self):
-        """The status; a process that holds the output open keeps this from ending."""
+        """The exit status; a process that holds the output open delays it."""
         self.read_until("(?!)")
         return self.process.wait(timeout=LIMIT)
 
     def left(self):
-        """What is still there of it."""
+        """Processes, mounts and files of the demo that still exist."""
         found = [f"process {name}" for name in self.processes()]
         found += [f"mount {line}" for line in mounts() - self.mounts]
         cache = self.work / "cache"
@@ -103,7 +104,7 @@ class Demo:
 
 
 def opened():
-    """The files that a process has open: those of another lab that works beside are no left ones."""
+    """The files that processes have open, such as those of another lab: they are not left over."""
     files = set()
     for link in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
         try:
@@ -119,14 +120,14 @@ def mounts():
 
 
 def interrupt(work, stage, number):
-    """None, or what was wrong."""
+    """None, or the fault."""
     demo = Demo(work)
     if not demo.read_until(stage):
         demo.end()
         return ["it never said so:", *demo.said]
-    if number == signal.SIGTERM:  # of a service manager, to one process
+    if number == signal.SIGTERM:  # a service manager sends it to one process
         os.kill(demo.process.pid, number)
-    else:  # of a terminal
+    else:  # a terminal sends it to the group
         os.killpg(demo.process.pid, number)
     began = time.monotonic()
     status = demo.end()
@@ -152,7 +153,7 @@ def copy_of(work, spoil=None):
     return copy
 
 
-# What is not as it should be; the checkout, the wrapper, the environment; what it says last.
+# A fault of the machine; the checkout, the wrapper, the environment; the last message.
 CONDITIONS = [
     ("no root rights", copy_of, ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
      {}, "lab: the lab needs root: run it with sudo"),
@@ -177,7 +178,7 @@ def without_network(work):
 
 
 def without_room(work, size, last):
-    """A cache in a file system that is too small at once, or becomes it in the middle."""
+    """A cache in a file system that is too small from the start, or fills up on the way."""
     cache = work / "small" / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", cache], check=True)
@@ -187,7 +188,7 @@ def without_room(work, size, last):
             subprocess.run(["mount", "-o", "remount,size=200m", cache], check=True)
         return judge(demo, 1, last)
     finally:
-        subprocess.run(["umount", cache], check=True)  # nobody is in it any more
+        subprocess.run(["umount", cache], check=True)  # no process uses it any more
 
 
 def judge(demo, status, last):
@@ -201,7 +202,7 @@ def judge(demo, status, last):
 
 
 def cases(work):
-    """Name and function of each, in an order in which each finds what the ones before it made."""
+    """Yields name and function of each test; each one uses files of the earlier ones."""
     qemu = subprocess.run(["dpkg-query", "--show", "qemu-system-x86"], capture_output=True)
     for place, stage in enumerate(STAGES):
         if stage == STAGES[0] and qemu.returncode == 0:

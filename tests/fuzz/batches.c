@@ -20,7 +20,7 @@ static uint64_t seed = 1;
 static struct world w;
 static struct rpma_mr_remote *misaligned;
 
-// What is in the batch; taken: of the list, by posts that did not end it.
+// The operations in the batch; taken: how many of them posts took that did not finish the list.
 static struct fake_post list[ROOM];
 static unsigned length, taken;
 static unsigned long accepted, refused, whole, cut;
@@ -41,7 +41,7 @@ static bool now_and_then(unsigned times) {
     return below(times) == 0;
 }
 
-// Small ones, and those at the edges.
+// Small sizes, and sizes at the limits.
 static size_t random_size(void) {
     static const size_t edges[] = {0, UINT32_MAX, (size_t)UINT32_MAX + 1, SIZE_MAX};
     return now_and_then(8) ? edges[below(LENGTH(edges))] : below(100);
@@ -81,7 +81,8 @@ static struct rpma_work random_work(void) {
         .op_context = (void *)(uintptr_t)random_64(),
         .reserved = {now_and_then(50), now_and_then(50)},
     };
-    // Inline data are read at once, and more than a connection takes is refused only then.
+    // The post reads inline data at once, and only the post refuses more than a connection
+    // takes.
     if ((work.flags & RPMA_F_INLINE) != 0 &&
         (is_list || work.local.len > 8 || work.local.offset > sizeof(w.memory) - 8))
         work.flags &= ~RPMA_F_INLINE;
@@ -106,7 +107,7 @@ static bool has_valid_pieces(const struct rpma_work *o) {
     return true;
 }
 
-// What librpma.h says of each kind.
+// Whether librpma.h allows the operation.
 static bool is_valid(const struct rpma_work *o) {
     const bool is_send = o->type == RPMA_WORK_SEND || o->type == RPMA_WORK_SEND_WITH_IMM;
     const bool takes_inline =
@@ -127,7 +128,7 @@ static bool is_valid(const struct rpma_work *o) {
     return has_valid_pieces(o);
 }
 
-// Into a place that is taken, or behind the others.
+// Puts an operation in a used place, or adds it behind the others.
 static void add(void) {
     const struct rpma_work o = random_work();
     const bool sets = length > 0 && now_and_then(3), valid = is_valid(&o);
@@ -153,9 +154,9 @@ static void add(void) {
     assert_int_equal(room, ROOM - length);
 }
 
-// How far a call gets that hands over so many operations: the nth of them is refused, or none
-// if there are not as many; then the doorbell may fail, or its success hides the refusal, which
-// is then asked for again.
+// Makes a call fail that passes pending operations to the provider: the nth is refused, or none
+// if there are fewer. Then the doorbell may fail, or its success hides the refusal, and the
+// library asks for it again. Returns how many operations are taken.
 static unsigned disturb(unsigned pending, int *code) {
     const unsigned nth = 1 + below(2 * ROOM);
     const bool is_refused = nth <= pending, rings = !now_and_then(4);
@@ -163,7 +164,7 @@ static unsigned disturb(unsigned pending, int *code) {
     fake_device()->keeps_bad_wr = keeps;
     fake_device()->hides_refusals = hides;
     fake_fail(nth == 1 ? "ibv_post_send" : "send request", nth == 1 ? 1 : nth - 1, ENOMEM);
-    // Behind a list that is taken whole, a provider that names no request has no such failure.
+    // The doorbell cannot fail behind a whole list if the provider names no request.
     const bool fails = pending > 0 && !rings && !keeps;
     if (!rings && !keeps)
         fake_fail("doorbell", 1, EIO);
@@ -198,7 +199,7 @@ static void post(void) {
     cut += got < pending;
 }
 
-// What is valid goes up to the first that is not.
+// An array is posted up to its first operation that is not valid.
 static void post_array(void) {
     struct rpma_work work[ROOM];
     struct fake_post expected[ROOM];

@@ -27,7 +27,7 @@ void fuzz_count(bool accepted) {
         refused_count++;
 }
 
-// A run that never got past the checks has shown nothing.
+// A run whose inputs were all refused has shown nothing.
 static void at_end(void) {
     fprintf(stderr, "%lu inputs accepted, %lu refused\n", accepted_count, refused_count);
     if (accepted_count + refused_count >= LONG_RUN && !(accepted_count && refused_count)) {
@@ -36,7 +36,7 @@ static void at_end(void) {
     }
 }
 
-// Reads everything that the library hands over, as a real log function does.
+// Reads all arguments of the message, as a real log function does.
 static void read_message(enum rpma_log_level level, const char *file_name, const int line_no,
                          const char *function_name, const char *message_format, ...) {
     char text[1024];

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FUZZ_EXPECT(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &supported) == 0);
     FUZZ_EXPECT(supported == (data[0] != 0));
     FUZZ_EXPECT(rpma_peer_cfg_get_descriptor(pcfg, &again) == 0 &&
-                again == ((data[0] & ~6) == 0xa1 ? data[0] : supported)); // states are kept
+                again == ((data[0] & ~6) == 0xa1 ? data[0] : supported)); // statements are kept
     FUZZ_EXPECT(rpma_peer_cfg_delete(&pcfg) == 0 && pcfg == NULL);
     return 0;
 }

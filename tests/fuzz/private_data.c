@@ -12,7 +12,7 @@ enum { HEADER = 6, REGION = 22, STATEMENT = 2, LONGEST = 255, MOST_REGIONS = 11 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// What the manual says of the format: where its parts begin.
+// The offsets of the parts, as the manual describes the format.
 struct parts {
     size_t regions, statement, bytes, end;
 };
@@ -83,7 +83,7 @@ static void check(const uint8_t *data, size_t size) {
         check_statement(data + p.statement, &pcfg);
 }
 
-// As it came, then with a header that promises little enough.
+// Decodes the input as it is, then with a header whose counts fit its size.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(data, size);
     if (size < HEADER)

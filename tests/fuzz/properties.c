@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// properties.c -- for random regions and configurations: decoding what was encoded yields the
-// same, every shorter input is refused, longer ones mean the same
+// properties.c -- random regions and configurations: decoding an encoded one gives it back,
+// every shorter input is refused, and longer inputs mean the same
 //
 // properties [SEED] takes other random numbers.
 
@@ -36,7 +36,7 @@ struct region {
     int usage;
 };
 
-// The bytes in a block of just that size, so that sanitizers see a step beyond it.
+// Copies the bytes to a block of this exact size, so that sanitizers notice an overrun.
 static unsigned char *exactly(const unsigned char *bytes, size_t size) {
     unsigned char *copy = malloc(size ? size : 1);
     assert_non_null(copy);
@@ -44,7 +44,7 @@ static unsigned char *exactly(const unsigned char *bytes, size_t size) {
     return copy;
 }
 
-// Behind the last address that there is.
+// Whether the region ends behind the last address.
 static bool ends_behind(const struct region *region) {
     return region->size > UINT64_MAX - region->addr;
 }
@@ -69,7 +69,7 @@ static void decode(const struct region *region, const unsigned char *desc, size_
     unsigned char *copy = exactly(desc, size);
     const int ret = rpma_mr_remote_from_descriptor(copy, size, &remote);
     memset(copy, 0, size);
-    free(copy); // a region keeps nothing of it
+    free(copy); // the region does not use the bytes any more
     assert_int_equal(ret, size < MR_SIZE || ends_behind(region) ? RPMA_E_INVAL : 0);
     if (ret == 0) {
         expect_same(region, remote);
@@ -85,7 +85,7 @@ static void a_region_survives_its_descriptor(void) {
     struct region region = {random_size(), random_size(), 0, 1 + (int)(random_64() % 255)};
     region.addr += region.addr == 0;
     region.size += region.size == 0;
-    void *ptr = (void *)(uintptr_t)region.addr; // the fakes do not look there
+    void *ptr = (void *)(uintptr_t)region.addr; // the fakes do not read this memory
     MUST(rpma_mr_reg(w.h.peer, ptr, region.size, region.usage, &mr));
     region.rkey = fake_rkey(ptr);
     for (size_t i = 0; i < sizeof(desc); i++)
@@ -108,7 +108,7 @@ static void regions(void **state) {
     }
 }
 
-// Every bit of address, size and key alone.
+// Sets each bit of address, size and key alone.
 static void single_bits(void **state) {
     (void)state;
     enum { BITS = 64 + 64 + 32 };
@@ -148,7 +148,8 @@ static void peer_configurations(void **state) {
             MUST(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &supported));
             assert_int_equal(supported, value != 0);
             MUST(rpma_peer_cfg_get_descriptor(pcfg, &again));
-            // What a byte states of the device is kept; all others say yes or no.
+            // The decoder keeps a byte that states device features; all other bytes mean yes or
+            // no.
             assert_int_equal(again, (value & ~6) == 0xa1 ? value : supported);
             MUST(rpma_peer_cfg_delete(&pcfg));
         }

@@ -18,13 +18,13 @@ NAME = r"[*\w]+"
 CALL = re.compile(r"\b(?:(?:ibv|rdma)_\w+|getaddrinfo)\(\)")
 NULL = re.compile(rf"({NAME}) == NULL")
 NULL_WORDS = re.compile(rf"((?:{NAME}, )*(?:{NAME} or )?{NAME}) is NULL")
-# Between facts, and meaningless without them.
+# Words between facts, without a meaning of their own.
 GLUE = re.compile(r" \|\| |, | or |; |failed| ")
 
 
 @functools.cache
 def wordings():
-    """(text of the table, as an expression, expression for the page), longest text first."""
+    """(text of the table as an expression, expression for the page), longest text first."""
     with (HERE / "wordings.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     rows.sort(key=lambda row: -len(row["condition"]))
@@ -34,13 +34,13 @@ def wordings():
 
 
 def fact(text, match):
-    """The text of the table with the name that was found."""
+    """The text of the table with the found name in the place of {a}."""
     return text.replace("{a}", match.groupdict().get("a") or "")
 
 
 @functools.cache
 def facts_of_condition(condition):
-    """(facts, first text that nothing explains): what a row says, taken from left to right."""
+    """(facts, first text that no row explains) of a row, read from left to right."""
     found, at = set(), 0
     while at < len(condition):
         for text, expression, _ in wordings():
@@ -62,7 +62,7 @@ def facts_of_condition(condition):
 
 @functools.cache
 def facts_of_words(words, effect=""):
-    """What the words of a page say: those of ERRORS, and of RETURN VALUES about that failure."""
+    """The facts in the words of a page: ERRORS, and RETURN VALUES about that failure."""
     found, whole = set(), f"{words} // {effect}"
     rest = whole
     for text, _, expression in sorted(wordings(), key=lambda row: "{a}" in row[0]):
@@ -77,7 +77,7 @@ def facts_of_words(words, effect=""):
 
 
 def facts_of_rows(rows):
-    """Code to facts, of the rows of one function; and what could not be read."""
+    """{code: facts} of the rows of one function; and the text that could not be read."""
     facts, unread = {}, []
     for row in rows:
         found, rest = facts_of_condition(row["condition"])
@@ -89,7 +89,8 @@ def facts_of_rows(rows):
 
 
 def differences(rows, entries, effects):
-    """One line per difference: rows of one function, entries and effects of its page by code."""
+    """Yields a line per difference between the rows of one function and its page's entries and
+    effects."""
     table, unread = facts_of_rows(rows)
     yield from unread
     for code in sorted(table.keys() - entries.keys()):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""What the manual has to agree with: the header, the exported symbols, the table of errors."""
+"""The texts that the manual has to agree with: the header, the exported symbols, the table of
+errors."""
 
 import csv
 import re
@@ -45,7 +46,7 @@ def header(source):
 
 
 def types(source):
-    """The types that a reader has to know, as SYNOPSIS shows them: name to text, normalised.
+    """{name: text} of the types that a reader has to know, as SYNOPSIS shows them, normalised.
     Enumerators have the values of contract/types.tsv."""
     text, values = header(source), {}
     for row in read_table(source / "contract/types.tsv"):
@@ -67,7 +68,7 @@ def macros(source):
 
 
 def prototypes(source):
-    """For each function of the header: (return type, list of parameters), normalised."""
+    """{function: (return type, list of parameters)} of the header, normalised."""
     text = re.sub(r"^\s*#.*(\\\n.*)*$", "", header(source), flags=re.M)
     text = re.sub(r"LIBRPMA_DEPRECATED\(\"[^\"]*\"\)", "", text)
     found = {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Reads the mdoc(7) sources of the manual: as much of the language as the pages use."""
+"""Reads the mdoc(7) sources of the manual: the part of the language that the pages use."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ ESCAPES = {r"\e": "\\", r"\&": "", r"\-": "-", r"\(aq": "'", r"\(dq": '"', r"\(r
 
 
 def unescape(text):
-    """Replaces the roff escapes that the pages may use by what a reader sees."""
+    """Replaces the roff escapes that the pages may use by the characters that a reader sees."""
     return re.sub(r"\\(\(..|.)", lambda m: ESCAPES.get(m.group(0), m.group(0)), text)
 
 
@@ -35,7 +35,7 @@ class Line:
 
 
     def text(self):
-        """What a reader sees of it, as far as ERRORS needs that."""
+        """The text that a reader sees, as far as ERRORS needs it."""
         if not self.macro:
             return unescape(self.raw)
         if self.macro in ("Xr", "Fn"):
@@ -50,7 +50,7 @@ def joined(parts):
 
 
 class Page:
-    """A page: its lines, by section; or, for an alias, the page that it stands for."""
+    """A page: its lines by section; or, for an alias, the page that the alias names."""
 
     def __init__(self, path):
         self.path, self.name = path, path.name
@@ -96,8 +96,7 @@ class Page:
         return found
 
     def error_lists(self):
-        """(functions named before a list, code to the words of its entries) for each list of
-        ERRORS."""
+        """(functions named before a list, {code: words of its entries}) for each list of ERRORS."""
         depth, functions, entries, codes, found = 0, [], {}, [], []
         for line in self.section("ERRORS"):
             if line.macro == "Bl":
@@ -122,7 +121,7 @@ class Page:
         return found
 
     def errors(self):
-        """Function to the words of each code: of every list that names the function."""
+        """{function: {code: words}}, from every list that names the function."""
         found = {}
         for functions, entries in self.error_lists():
             for name in functions:
@@ -132,7 +131,7 @@ class Page:
         return found
 
     def error_effects(self, function):
-        """Code to what RETURN VALUES says about that failure of the function."""
+        """{code: the words of RETURN VALUES about that failure of the function}."""
         text = joined(line.text() for line in self.section("RETURN VALUES"))
         pattern = rf"(?:If|When) {function}\(\) fails with (RPMA_E_\w+), ([^.]*\.)"
         return dict(re.findall(pattern, text))
@@ -152,7 +151,8 @@ class Page:
         return found
 
     def literal_blocks(self, title=None):
-        """(first line, text) of each literal display of a section; else of all but SYNOPSIS."""
+        """(first line, text) of each literal display of a section; by default of all but
+        SYNOPSIS."""
         synopsis = self.section("SYNOPSIS")
         lines = self.section(title) if title else [line for line in self.lines
                                                    if line not in synopsis]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Holds contract/errors.tsv against what the manuals of the original document, whatever the
-pages of this manual say: no row of theirs is lost, none is claimed to be theirs that is not."""
+"""Compares contract/errors.tsv with the manuals of the original, independent of this manual: none
+of their conditions is lost, and no other one is marked as theirs."""
 
 import re
 
@@ -16,13 +16,13 @@ def words(text):
 
 
 def key(row):
-    """What follows a semicolon says what happens then."""
+    """Ignores the text behind a semicolon, which describes the consequence."""
     return row["function"], row["code"], row["condition"].split(";")[0]
 
 
 def compare_original(rows, original):
-    """Each documented condition stands in a row word by word; or the rows of that function and
-    code contain all its words, the notes included, which say what became of it."""
+    """A row contains each documented condition word by word; or the rows of that function and code
+    contain all its words, with the notes, which explain the difference."""
     present, by_code = {key(row) for row in rows}, {}
     for row in rows:
         by_code.setdefault(key(row)[:2], []).append(row)
@@ -47,7 +47,7 @@ def compare_original(rows, original):
 
 
 def check_original(book):
-    """contract/errors.tsv keeps all that the original's manuals document."""
+    """contract/errors.tsv keeps all conditions that the original's manuals document."""
     tables = [contract.read_table(book.source / "contract" / path)
               for path in ("errors.tsv", "original/errors.tsv")]
     yield from compare_original(*tables)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks of the HTML site: what it has, where its links lead, what its search finds."""
+"""Checks of the HTML site: its contents, the targets of its links, the results of its search."""
 
 import html
 import pathlib
@@ -15,10 +15,10 @@ import contract
 from tool_checks import Missing, need, run
 
 LINK = re.compile(r'\b(?:href|src)="([^"]*)"')
-# What a page must load from elsewhere, or a style: nothing.
+# References that would load something from elsewhere, which no page or style may do.
 FOREIGN = re.compile(r'<(?:link|script|img)[^>]*="(?:https?:)?//|@import|url\(')
 CONTRAST = 4.5
-# Asks find() of search.js for each name, one line of the answer's first URL each.
+# Calls find() of search.js for each name and prints the first URL of each answer.
 ASK = """
 NAMES.forEach(function (name) {
     var found = find(SEARCH, name);
@@ -51,7 +51,7 @@ class Site:
 
 
 def sources(source):
-    """Every page, document and example, and the file of the site that it must have."""
+    """Every page, document and example, and its file in the site."""
     for path in sorted([*source.glob("man/*.[1-9]"), *source.glob("programs/**/*.[1-9]")]):
         yield path, f"{path.name}.html"
     for pattern in ("*.md", "docs/*.md", "programs/**/*.md", "examples/*.md", "examples/*/*.md"):
@@ -69,7 +69,7 @@ def leads_to(name, link):
 
 
 def check_html(book):
-    """Everything has a page that the start page links to, every link a target."""
+    """The start page links to every page, and every link has a target."""
     with Site(book) as site:
         if site.complaint:
             yield site.complaint
@@ -95,7 +95,7 @@ def luminance(colour):
 
 
 def check_contrast(style):
-    """Every colour of text can be read on every ground, light and dark (WCAG 2, level AA)."""
+    """Every text colour is legible on every background, light and dark (WCAG 2, level AA)."""
     schemes = [dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", block))
                for block in re.findall(r":root \{(.*?)\}", style, flags=re.S)]
     if len(schemes) != 2:

@@ -25,7 +25,7 @@ NAMED = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))
 CASE = re.compile(r'\.\\" lab (\w+):(.*)')
 ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
 PAGES = ("rpma_devices.7", "rpma_pmem.7")
-# Where each entry needs a source, but for the parts that conclude from others.
+# The page whose entries each need a source, and its parts that draw conclusions from others.
 SOURCED, CONCLUDING = "rpma_devices.7", ("What follows for a program", "Versions")
 
 
@@ -39,13 +39,13 @@ class Named:
         self.items = [(item, ITEM.fullmatch(item)) for item in items.split(", ")]
 
     def means(self, name):
-        """Whether it is about this file of the package."""
+        """Whether the comment is about this file of the package."""
         if self.path.endswith("/"):
             return name.startswith(self.path) and not (self.but and name.startswith(self.but))
         return name == self.path
 
     def faults(self, folder):
-        """One line for each word that is not as the comment says."""
+        """Yields a line for each word that is not where the comment says."""
         files = contents(folder / self.package)
         texts = [text for name, text in files.items() if self.means(name)]
         if not texts:
@@ -81,7 +81,7 @@ def named(manual):
 
 
 def cases():
-    """The cases of the integration tests, each up to where a value is put in."""
+    """The titles of the integration tests' cases, each up to the first inserted value."""
     text = "".join(path.read_text(encoding="utf-8")
                    for path in (SOURCE / "tests/integration/cases").glob("*.py"))
     for group, title in re.findall(r'@case\(\s*"(\w+)",\s*((?:f?"[^"]*"\s*)+)', text):
@@ -89,7 +89,7 @@ def cases():
 
 
 def check_form(book):
-    """Comments that name sources say it the same way, and each entry about a device has one."""
+    """All comments that name sources have one form, and each entry about a device has one."""
     known = list(cases())
     for where, line in lines(book.source / "man"):
         match, case = NAMED.fullmatch(line), CASE.fullmatch(line)
@@ -108,13 +108,13 @@ def check_form(book):
 
 
 def check_entries(page):
-    """Each row and each entry below a .Ss has its sources right in front of it."""
+    """Each row and each entry below a .Ss has its sources directly before it."""
     part, has_source = None, False
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith((".Ss", ".Sh")):
             part = line[4:] if line.startswith(".Ss") else None
         elif line.startswith(".It") and part and part not in CONCLUDING and not has_source:
-            if not line.startswith(".It Sy"):  # the head of a table
+            if not line.startswith(".It Sy"):  # the head row of a table
                 yield f"man/{page.name}:{number}: {line[4:] or 'the entry'} has no source"
         has_source = bool(MEANT.match(line)) or (has_source and line.startswith('.\\"'))
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Shows that sources.py notices what is gone, in a file of a made-up package."""
+"""Shows that sources.py notices a missing text, in a file of a made-up package."""
 
 import pathlib
 import sys

@@ -41,7 +41,7 @@ def append(path, text):
 
 HEADER = "#include <librpma.h>\nint f(void);\n"
 CODE = ".Sh BUGS\n.Bd -literal\n%s\n.Ed\n"
-# check, what is wrong with the copy, how it comes about
+# check, fault of the copy, how to make it
 FAULTS = [
     ("pages", "a page is missing", remove(ALIAS)),
     ("pages", "the overview is missing", remove(OVERVIEW)),
@@ -137,7 +137,7 @@ FAULTS = [
     ("examples", "a fragment", append(OVERVIEW, CODE % "ret = rpma_ep_shutdown(&ep);")),
 ]
 
-# The site takes seconds to build, so one copy has all of these. The check has to say each of them.
+# The site takes seconds to build, so one copy has all of these faults. The check has to name each.
 SITE_FAULTS = [
     ("a builder that forgets aliases", r"rpma_ep_shutdown.3.html is missing",
      edit(SITE + "build.py", r"for alias in manual.aliases:", "for alias in []:")),
@@ -158,7 +158,7 @@ SITE_FAULTS = [
 ]
 
 
-# These look at each page or document by itself, and slowly: their copies have only the spoiled one.
+# These checks treat each page by itself, and slowly: their copies hold only the spoiled one.
 ONE_BY_ONE = ("mandoc", "groff", "width", "examples")
 
 
@@ -183,8 +183,8 @@ def spoiled_copy(root, check, spoils):
 
 
 def try_faults(check, faults):
-    """What each (story, what the check has to say, spoil) in one copy comes to: 0 when the check
-    notices the fault, 77 when it could not run, 1 otherwise."""
+    """Tries each (story, words that the check has to print, spoil) in one copy: 0 if the check
+    notices the fault, 77 if it could not run, 1 otherwise."""
     with tempfile.TemporaryDirectory(prefix="librpma-spoiled-") as folder:
         try:
             spoiled_copy(pathlib.Path(folder), check, [spoil for _, _, spoil in faults])

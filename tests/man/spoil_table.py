@@ -27,7 +27,7 @@ def other_word(word):
 
 
 def other_conditions(text):
-    """The condition with one thing that is another, or without one of its parts."""
+    """Yields the condition with one part changed, or missing."""
     for match in re.finditer(r"\w+", text):
         yield text[:match.start()] + other_word(match.group()) + text[match.end():]
     for match in re.finditer(r"(?<= )(?:==|!=|<|>|>=|\|\||&&|%)(?= )", text):
@@ -39,7 +39,7 @@ def other_conditions(text):
 
 
 def spoiled(row, codes):
-    """(what is wrong, the rows that stand for this one)."""
+    """(the fault, the rows in the place of this one)."""
     yield "the row is lost", []
     for code in codes - {row["code"]}:
         yield f"code {code}", [{**row, "code": code}]
@@ -53,7 +53,7 @@ def spoiled(row, codes):
 
 
 class Checks:
-    """The two checks over a table, of one function where that is enough."""
+    """Runs the two checks over a table, for one function where that is enough."""
 
     def __init__(self, book):
         self.original = contract.read_table(book.source / "contract/original/errors.tsv")

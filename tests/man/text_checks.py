@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks that need the sources alone. Each yields one line per fault."""
+"""Checks that only need the sources. Each yields one line per fault."""
 
 import re
 import shutil
@@ -18,23 +18,23 @@ SECTIONS = {
     "7": ["NAME", "DESCRIPTION", "SEE ALSO"],
 }
 OVERVIEW = "librpma.7"
-# What no page says, and what it says instead.
+# Wrong terms, and their replacements.
 TERMS = {
     r"[Pp]redecessor": "librpma 1.3.0, or the release",
     r"\b([Oo]ne|[Aa]n?|[Tt]he|[Nn]o|[Nn]ew|[Ee]ach) notice\b": "notification",
     r"[Bb]oth functions do not": "neither function",
     r"completion was taken": "completion has been taken",
-    # What pages said before the sources of kernels and drivers were read:
+    # statements of older pages that the sources of kernels and drivers disprove:
     r"any two sides|work together in any case": "only if the descriptor can carry the statement",
     r"every 655 milliseconds|waits for 655": "Linux asks for 655 milliseconds, devices differ",
     r"chooses 537|seconds on any device\b": "other kernels and devices have other times",
     r"iWARP devices lack a few": "hardware has immediate data for writes, or for all",
     r"credentials that it had when": "only the posts of some drivers are refused",
 }
-# What a flush covers, in the words of every page that says it.
+# The extent of a flush, in the words that every page has to use.
 COVERS = "what was written earlier, on the same connection, to the bytes that it names"
 COVERING = ["librpma.7", "rpma_flush.3", "rpma_memory_model.7"]
-# What is false, or true of some devices only, and what is true.
+# Claims that are false, or true of some devices only, and the correct statement.
 CLAIMS = {
     r"\b([Aa]ll|[Ee]very|[Aa]ny) (of )?(the )?(earlier|previous|preceding) writes?\b": COVERS,
     r"\b([Aa]ll|[Ee]verything) (that was |it )?(written|wrote)\b(?! with)": COVERS,
@@ -48,7 +48,7 @@ CLAIMS = {
     r"\b(says|tells \w+ \w+) that the data is persistent\b(?!, if)": "if the platform lets it",
     r"\breal RDMA\b": "soft-RoCE",
 }
-CHAINED = re.compile(r"; or |\. Or ")  # causes in a row, in one entry of ERRORS
+CHAINED = re.compile(r"; or |\. Or ")  # several causes in one row or entry
 
 
 def functions_pages(book):
@@ -56,9 +56,9 @@ def functions_pages(book):
 
 
 def check_pages(book):
-    """Every exported function and every program has a page, every page of sections 1 and 3 is
-    about one of these; the overview leads to everything: to the pages of its own section, and
-    once to each function."""
+    """Every exported function and every program has a page, and every page of sections 1 and 3 is
+    about one of them. The overview links to all pages of its own section, and once to each
+    function."""
     exported = contract.exported_functions(book.source)
     programs = contract.programs(book.source)
     present = {page.name: page for page in book.pages}
@@ -114,7 +114,7 @@ def check_names(page, present):
 
 
 def check_head(book):
-    """Title, version and the sections that a reader expects."""
+    """A page has its title, its version and the sections that a reader expects."""
     build = (book.source / "meson.build").read_text(encoding="utf-8")
     version = re.search(r"\bversion\s*:\s*'([^']+)'", build)
     for page in book.pages:
@@ -163,7 +163,7 @@ def check_types(book):
 
 
 def check_errors(book):
-    """ERRORS says for each function what contract/errors.tsv says: the codes and their causes."""
+    """For each function ERRORS lists the codes and causes of contract/errors.tsv."""
     yield from compare_errors(book, contract.documented_errors(book.source))
 
 
@@ -188,7 +188,7 @@ def compare_errors(book, rows):
 
 
 def check_terms(book):
-    """One term for one thing, no phrase that is no English, and nothing that was refuted."""
+    """Pages use one term for one thing, correct English, and no statement that was disproved."""
     for page in book.pages:
         text = " ".join(" ".join([line.macro, *line.args]) if line.macro else line.raw
                         for line in page.lines)
@@ -200,7 +200,7 @@ def check_terms(book):
 
 
 def check_claims(book):
-    """No text says again what was found to be false; pages about flushes say what they cover."""
+    """No text repeats a false statement; pages about flushes state their extent."""
     texts = {f"man/{page.name}": prose(page) for page in book.pages}
     for name in COVERING:
         if COVERS not in texts.get(f"man/{name}", ""):
@@ -208,7 +208,7 @@ def check_claims(book):
     for pattern in ("*.md", "docs/*.md", "docs/how-it-works.svg", "examples/*/README.md",
                     "include/librpma.h"):
         for path in sorted(book.source.glob(pattern)):
-            # Comments of C lose the asterisks, so that a phrase may go over the end of a line.
+            # Comments of C lose the asterisks, so that a phrase may continue on the next line.
             lines = path.read_text(encoding="utf-8").splitlines()
             texts[path.relative_to(book.source)] = " ".join(
                 " ".join(line.strip(" */") for line in lines).split())
@@ -219,12 +219,12 @@ def check_claims(book):
 
 
 def prose(page):
-    """A page as it is read, without what its macros add."""
+    """The text that a reader sees, without the words that macros add."""
     return mdoc.joined(line.text() for line in page.lines)
 
 
 def check_references(book):
-    """Each cross reference leads to a page of ours or to a known page of others."""
+    """Each cross reference names a page of ours or a known page of others."""
     known = {tuple(line.split()) for line in book.foreign.read_text().splitlines()
              if line and not line.startswith("#")}
     ours, used = {page.name for page in book.pages}, set()
@@ -239,7 +239,7 @@ def check_references(book):
 
 
 def ask_man(pages):
-    """Where the manuals of the RDMA libraries are installed, man(1) must find each page."""
+    """Where the manuals of the RDMA libraries are installed, man(1) must find their pages."""
     families = {"ibv_": ("ibv_reg_mr", "3"), "rdma_": ("rdma_connect", "3")}
     for prefix, witness in families.items():
         if not shutil.which("man") or not in_manual(witness):

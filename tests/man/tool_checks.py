@@ -16,7 +16,7 @@ WIDTH = 80
 
 
 class Missing(Exception):
-    """A tool that the check cannot do without."""
+    """A tool is missing that the check needs."""
 
 
 def need(*tools):
@@ -30,7 +30,7 @@ def run(command, **options):
 
 
 class Installed:
-    """The pages as they are installed, in a temporary directory: an alias is a link there."""
+    """The pages as installed, in a temporary directory: an alias is a link there."""
 
     def __init__(self, book):
         self.pages = book.pages
@@ -56,7 +56,7 @@ class Installed:
 
 
 def complaints(command, place):
-    """What a tool that is expected to stay silent says on the standard error or output."""
+    """The output of a tool that should stay silent."""
     done = run(command, cwd=place.root)
     for line in (done.stderr + done.stdout).splitlines():
         yield line
@@ -84,13 +84,13 @@ def check_groff(book):
                 yield f"{file}: the title is that of a page of BSD"
 
 
-# The tools of who works on the checkout; those in programs/ have tests of their own.
+# The tools for developers of the checkout; the programs in programs/ have tests of their own.
 TOOLS = ["tools/[!R]*", "bench/run", "bench/plot", "examples/run", "tests/first/demo.py",
          "tests/integration/run.py"]
 
 
 def check_help(source):
-    """What each tool says of itself fits a terminal, and is no error."""
+    """The --help of each tool fits a terminal and ends with success."""
     tools = [tool for pattern in TOOLS for tool in sorted(source.glob(pattern)) if tool.is_file()]
     for tool in tools:
         name = tool.relative_to(source)
@@ -111,7 +111,7 @@ def check_width(book):
             for tool in (["mandoc", "-T", "utf8", file],
                          ["groff", "-mandoc", "-Tutf8", "-P-cbou", file]):
                 text = run(tool, cwd=place.root).stdout
-                text = re.sub(".\b", "", text)  # overstrikes: bold and underlined
+                text = re.sub(".\b", "", text)  # overstrikes of bold and underlined characters
                 if len(text.splitlines()) < 10:
                     yield f"{file}: {tool[0]} renders next to nothing"
                 for line in text.splitlines():
@@ -148,7 +148,7 @@ def compilers():
 
 
 def check_examples(book):
-    """Code that the pages and the documents show is complete and compiles without a warning."""
+    """The C code of the pages and documents is complete and compiles without a warning."""
     flags = ["-x", "c", "-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
              f"-I{book.source / 'include'}", "-c", "-o", os.devnull, "-"]
     tools = compilers()
@@ -173,7 +173,7 @@ def check_examples(book):
 
 
 def document_blocks(source):
-    """The C of the documents: (file, line, code); each block is a complete unit."""
+    """(file, line, code) of the C in documents; each block is a complete unit."""
     for path in sorted([*source.glob("*.md"), *source.glob("docs/*.md")]):
         text = path.read_text(encoding="utf-8")
         for match in re.finditer(r"^```c\n(.*?)^```$", text, flags=re.M | re.S):

@@ -28,14 +28,14 @@ CHANGELOG = common.ROOT / "debian" / "changelog"
 SPEC = common.ROOT / "packaging" / "rpm" / "librpma.spec"
 PROJECT = common.ROOT / "meson.build"
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
-# Debian wrote "1.0" for the first release at the node LIBRPMA_1.0 that still counts.
+# Debian writes "1.0" for the first release at the present node LIBRPMA_1.0.
 DEBIAN_VERSIONS = {"1.0.0": "1.0"}
-# What the original dropped is back since then.
+# Functions that the original dropped are back since this release.
 OWN_FIRST = "1.4.0"
 
 
 def since(releases):
-    """The release from which on the symbol was never missing again."""
+    """The first release since which the symbol was never missing."""
     theirs = common.original_releases()
     own = sorted(releases - set(theirs), key=common.version)
     if own:
@@ -117,7 +117,7 @@ def check_spec(text=None):
 
 
 def check_spoiled():
-    """Loses and alters a line, and has one too many; another version in the changelogs and the spec."""
+    """Loses, alters and adds a line; gives the changelogs and the spec another version."""
     good = SYMBOLS.read_text(encoding="utf-8").splitlines()
     old = good.index(" rpma_write@LIBRPMA_1.0 1.0")
     spoiled = {

@@ -30,7 +30,7 @@ NEEDED = {"librpma": "libibverbs.so.1()(64bit)", "librpma-devel": f"librpma(x86-
 
 
 class Unpacked(install.Installed):
-    """The packages below a directory, instead of a build that was installed there."""
+    """The packages below a directory, with the attributes of an installed build."""
 
     def __init__(self, root):  # pylint: disable=super-init-not-called
         self.root, self.linked, self.sanitizer, self.version = root, "shared", "none", VERSION
@@ -46,7 +46,7 @@ def query(package, *options):
 
 
 def manual():
-    """The pages of section 3 and 7 that the project has, as rpmbuild compresses them."""
+    """The pages of sections 3 and 7 in this tree, as rpmbuild compresses them."""
     functions = {row["symbol"] for row in common.read_symbols() if row["symbol"].startswith("rpma_")}
     topics = [page.name for page in (common.ROOT / "man").glob("*.7")]
     return ({f"/usr/share/man/man3/{name}.3.gz" for name in functions}
@@ -81,13 +81,13 @@ def check_files(name, package):
 
 
 def check_documents(packages):
-    """The licence and, in librpma-doc, the documents and examples."""
+    """The packages hold the licence; librpma-doc also holds the documents and examples."""
     documents = set(query(packages["librpma-doc"], "--list", "--docfiles"))
     source = {f"/usr/share/doc/librpma-doc/docs/{path.name}" for path in (common.ROOT / "docs").iterdir()}
     source |= {f"/usr/share/doc/librpma-doc/examples/{path.relative_to(common.ROOT / 'examples')}"
                for path in (common.ROOT / "examples").rglob("*.c")}
     faults = [f"librpma-doc lacks {path}" for path in source - documents]
-    # The package for development needs the one of the library, which brings the licence.
+    # The development package requires the library's package, which holds the licence.
     faults += [f"{name} has no licence" for name in ("librpma", "librpma-doc", "rpma-tools")
                if not any(path.endswith("/LICENSE") for path in query(packages[name], "--licensefiles"))]
     if faults:

@@ -59,7 +59,7 @@ def check_tarball(directory, tarball=None):
 
 
 def lay_out(project, tarball):
-    """The user's project, with the source where Meson looks for a subproject."""
+    """A user's project, with the source where Meson looks for a subproject."""
     (project / "meson.build").write_text(USER, encoding="utf-8")
     shutil.copy(PROGRAM, project)
     subprojects = project / "subprojects"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// driver.c -- prints what rpma-info says of a driver on a transport
+// driver.c -- prints the facts that rpma-info states about a driver on a transport
 
 #include <stdio.h>
 

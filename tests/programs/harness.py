@@ -35,7 +35,7 @@ def run(program, *arguments, **options):
 
 
 def expect_one_line(done, status, what):
-    """It failed with this status, and one line says why."""
+    """The program failed with this status, and one line says why."""
     expect(done.returncode, status, f"{what}: exit status")
     expect(done.stdout or "", "", f"{what}: standard output")
     lines = done.stderr.splitlines()
@@ -43,7 +43,7 @@ def expect_one_line(done, status, what):
 
 
 def check_help(program):
-    """--help fits a terminal; gives its options."""
+    """--help fits a terminal; returns its options."""
     done = run(program, "--help")
     expect((done.returncode, done.stderr), (0, ""), "--help")
     lines = done.stdout.splitlines()
@@ -55,13 +55,13 @@ def check_help(program):
 
 
 def options_of_page(page):
-    """The options that a manual page explains, each at the head of a list's entry."""
+    """The options that a manual page explains, each at the head of a list entry."""
     with open(page, encoding="utf-8") as file:
         return {"--" + name for name in re.findall(r"^\.It Fl Fl ([a-z-]+)", file.read(), re.M)}
 
 
 def completed(completion, name, *words):
-    """What bash offers for the last of the words behind the program's name."""
+    """bash's completions of the last of the words behind the program's name."""
     script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
               '"_${1//-/_}"; ((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "-euc", script, "bash", completion, name, *words], check=True,

@@ -167,7 +167,7 @@ def environment():
 
 
 def check_file(directory, size):
-    """What stat(1) says about the file system is what the answer has to say."""
+    """rpma-info and stat(1) agree about the file system."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
         content = os.urandom(min(size, 4096)) + bytes(max(size - 4096, 0))
         file.write(content)

@@ -14,7 +14,7 @@ import harness
 from harness import expect, run, test
 
 PROGRAM, PAGE = sys.argv[1], pathlib.Path(sys.argv[2])
-# What sysfs shows of each device, and its row in the page, which names the sources of these.
+# The sysfs data of each device, and its row in the page, which names the sources.
 FACTS = [
     ("mlx5_core", "InfiniBand", "mlx5"), ("mlx4_core", "InfiniBand", "mlx4"),
     ("ice", "InfiniBand", "irdma, RoCE"), ("ice", "iWARP", "irdma, iWARP"),
@@ -25,7 +25,7 @@ FACTS = [
     ("qede", "InfiniBand", "qedr"), ("qede", "iWARP", "qedr"),
     ("efa", "InfiniBand", "efa"), ("rdma_rxe", "InfiniBand", "rxe"), ("siw", "iWARP", "siw"),
 ]
-# A cell of the page that is a trap, and what warns of it.
+# A cell of the page that describes a trap, and the words of the warning.
 TRAPS = [
     ("SRQ", r"–", r"^no shared receive queue"),
     ("Send", r"–", r"^messages have no immediate data"),

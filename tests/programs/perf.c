@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf.c -- what of rpma-perf needs no RDMA: histogram, pattern, and what the two sides say
+// perf.c -- tests the parts of rpma-perf that need no RDMA: histogram, pattern, and messages
 
 #include "histogram.h"
 #include "message.h"
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#define VALUES 20011 // no multiple, so that parts of it are not whole
+#define VALUES 20011 // no multiple of 100, so that percentiles are no whole numbers
 
 static uint64_t random_state = 42;
 
@@ -40,7 +40,7 @@ static uint64_t *make_values(struct histogram *histogram, unsigned bits) {
     return values;
 }
 
-// The definition, on all values: the least of them that so many do not exceed.
+// By definition: the least value that this part of all values does not exceed.
 static uint64_t exact(const uint64_t *values, double part) {
     size_t rank = 0;
     while ((double)(rank + 1) < part * VALUES)
@@ -82,7 +82,7 @@ static void small_values_are_exact(void **state) {
     test_free(histogram);
 }
 
-// Each value comes out in its own bucket: neither below it, nor too far above.
+// Each value is found in its own bucket, neither below it nor too far above.
 static void edges_of_buckets(void **state) {
     struct histogram *histogram = test_calloc(1, sizeof(*histogram));
     (void)state;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_sides.c -- what one side of rpma-perf may do to the other: a server and a client run
-// here over the fakes of the unit tests, and a script plays the other side. Time is the
-// script's, too.
+// perf_sides.c -- a server or a client of rpma-perf runs over the fakes of the unit tests, and
+// a script plays the other side, which may do anything. The script also sets the time.
 
-// cmocka's macro fail() wants to be behind these.
+// cmocka's macro fail() has to be defined after these.
 // clang-format off
 #include "client.h"
 #include "failure.h"
@@ -26,12 +25,12 @@
 #define NEVER_S 1000 // no test takes so long
 #define ANSWER_MAX 65536
 
-// What the other side does when the tested one waits and has nothing to do.
+// The action of the other side when the tested side waits and is idle.
 struct turn {
     void (*act)(const struct pollfd *fds, const char *text);
     const char *text;
-    const char *after; // the word that was said last before it; NULL: any
-    bool takes_time;   // until that word is said; otherwise it is only a matter of threads
+    const char *after; // the latest message before it; NULL: any
+    bool takes_time;   // time passes until that message; otherwise only threads are waited for
 };
 
 static const struct turn *next_turn;
@@ -65,7 +64,7 @@ static void complete(const struct pollfd *fds, uint64_t wr_id, enum ibv_wc_opcod
     fake_complete(fake_cq_on(fds[0].fd, 0), &wc);
 }
 
-// The other side's device takes messages, and answers the reads that ask for a sign of life.
+// The other side's device takes messages, and answers the reads that test whether it is alive.
 static void look_at_posts(const struct pollfd *fds) {
     for (; posts_seen < fake_posted_count(); posts_seen++) {
         const struct fake_post *post = fake_posted(posts_seen);
@@ -84,7 +83,7 @@ static bool is_due(const struct turn *turn) {
 }
 
 int wait_for(struct pollfd *fds, nfds_t count, int milliseconds) {
-    if (count > 1) // all that a session waits for; its CQ is the first
+    if (count > 1) // all descriptors of a session; its CQ is the first
         look_at_posts(fds);
     int ready = poll(fds, count, 0);
     if (ready > 0)
@@ -106,7 +105,7 @@ bool wait_readable(int fd, int milliseconds) {
     return wait_for(&poll, 1, milliseconds) > 0;
 }
 
-// ---- what the other side does --------------------------------------------------------------
+// ---- actions of the other side -------------------------------------------------------------
 
 static void request(const struct pollfd *fds, const char *text) {
     ep_fd = fds[0].fd;
@@ -132,7 +131,7 @@ static void establish(const struct pollfd *fds, const char *text) {
                   text ? (uint8_t)(strlen(text) + 1) : 0);
 }
 
-// Into the receive of messages, which was posted before all others.
+// Puts the text into the receive for messages, which was posted first.
 static void say(const struct pollfd *fds, const char *text) {
     const struct fake_call *receive = fake_nth("ibv_post_recv", 1);
     memcpy((void *)(uintptr_t)receive->recv.sge.addr, text, strlen(text));
@@ -164,7 +163,7 @@ static int redirect(int fd, FILE *file) {
     return kept;
 }
 
-// The exit status; what it printed and complained of goes to text.
+// Runs one side and returns its exit status; text gets its output and its errors.
 static int run(int (*side)(struct options *options), struct options *options,
                const struct turn *turns, char *text, size_t size) {
     FILE *file = tmpfile();
@@ -279,7 +278,7 @@ static void a_client_that_speaks_is_kept(void **state) {
     assert_int_equal(now / 1000000000, 160);
 }
 
-// The file that clients write to is named as theirs before the first of them comes.
+// The server names the file that clients may overwrite before the first of them comes.
 static int server_with_file(struct options *options) {
     char path[] = "/tmp/rpma-perf-XXXXXX";
     int fd = mkstemp(path);
@@ -301,7 +300,7 @@ static void a_file_is_said_to_be_the_clients(void **state) {
 }
 
 #define HELLO "hello\nlibrpma=1\nkernel=1\ndevice=d\nmemory=dram\ndirect-write=0\n"
-// Packed: a region of 4096 bytes for every usage, and that nothing is served natively.
+// Packed data: a region of 4096 bytes for every usage; nothing is served natively.
 #define READY                               \
     "ready\nsession=7\ntarget=f50101160200" \
     "0000010000000000"                      \
@@ -309,7 +308,7 @@ static void a_file_is_said_to_be_the_clients(void **state) {
     "4d000000ff00"                          \
     "00a0\n"
 
-// Also while a load runs, of which the server may see nothing.
+// The client sends even while a load runs, which the server must not notice.
 static void a_client_speaks_all_the_time(void **state) {
     const struct turn turns[] = {{establish, GREETING},
                                  {say, HELLO, "hello"},
@@ -335,7 +334,7 @@ static void a_client_speaks_all_the_time(void **state) {
     assert_true(now / 1000000000 >= 5 && now / 1000000000 < 7);
 }
 
-// More echoes than messages end the run; what is under way would be less than nothing.
+// More echoes than messages end the run: fewer than 0 messages would be outstanding.
 static void an_echo_too_many_ends_the_run(void **state) {
     const struct limits limits = {.count = 1};
     struct plan plan = a_write;
@@ -365,7 +364,7 @@ static void an_echo_too_many_ends_the_run(void **state) {
     MUST(rpma_cq_get_fd(lane->worker->cq, &fd));
     fake_complete(fake_cq_on(fd, 0), &wc);
     fake_complete(fake_cq_on(fd, 0), &wc);
-    fake_fail_from("ibv_poll_cq", 2, EIO); // or it would look for completions for ever
+    fake_fail_from("ibv_poll_cq", 2, EIO); // otherwise the load would poll for ever
     load_run(lane->worker);
     assert_string_equal(failure(), "the server returned a message that it was not sent");
     assert_false(lane->worker->is_done);

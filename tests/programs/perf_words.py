@@ -18,7 +18,7 @@ ROWS, COLUMNS = 24, 80
 USAGE = 2
 OPERATIONS = ["write", "read", "flush-visibility", "flush-persistent", "atomic-write", "send",
               "ping-pong", "ping-pong-rcq"]
-# Arguments that are refused, and a part of the line that says why.
+# Arguments that are refused, and a part of the error message.
 REFUSED = [
     ([], "ADDRESS"),
     (["--server"], "ADDRESS"),
@@ -106,7 +106,7 @@ def options_of_help(program):
 
 
 def check_help(program, _):
-    """It fits a screen and goes to the standard output; so do the versions."""
+    """--help fits a terminal and goes to the standard output, and so does --version."""
     done = run(program, "--help")
     lines = done.stdout.splitlines()
     if done.returncode or done.stderr:
@@ -131,7 +131,7 @@ def differences(wanted, found, where):
 
 
 def check_completion(program, source):
-    """In bash: all options, long and short, and all operations are offered, and nothing else."""
+    """bash offers all options, long and short, and all operations, and nothing else."""
     file = source / "programs" / "completion" / "rpma-perf"
     script = ('. "$1"; COMP_WORDS=(rpma-perf "${@:2}"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); '
               '_rpma_perf rpma-perf "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; '

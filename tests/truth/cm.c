@@ -108,7 +108,7 @@ void ask_cm(void) {
     rdma_destroy_event_channel(channel);
 }
 
-// A client and a listener of one process. Over the fakes, messages arrive by fake_arrival().
+// Asks a client and a listener of one process. Over the fakes fake_arrival() delivers messages.
 static void ask_request(struct rdma_event_channel *events) {
     struct rdma_cm_event *event = NULL;
     if (fake_arrival)
@@ -150,5 +150,5 @@ void ask_connection(void) {
     param.private_data_len = 5;
     says("connect: 5 bytes", rdma_connect(client, &param));
     ask_request(passive);
-    // The process ends with this, and the kernel takes down what is left.
+    // The process ends here, and the kernel releases the rest.
 }

@@ -14,7 +14,7 @@ import sys
 
 
 def table(lines, columns, name):
-    """Rows by their first column; each must be there once and have all columns."""
+    """Rows by their first column; each key is unique, and each row has all columns."""
     rows = {}
     for line in lines:
         if not line or line.startswith("#"):

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// fakes.c -- over the fakes: the device is as rdma_rxe is, and messages arrive when asked for.
+// fakes.c -- the setup of the fakes: the device is like rdma_rxe, and messages arrive on
+// request.
 
 #include "truth.h"
 

@@ -60,8 +60,8 @@ void ask_device(void) {
     take_down(&s);
 }
 
-// Any region needs local memory of some kind; which access it may have depends on device and
-// memory. This is plain memory.
+// A region needs some local memory, and its allowed access depends on device and memory. This
+// is plain memory.
 void ask_mr(void) {
     static const struct {
         const char *name;

@@ -24,7 +24,8 @@ static inline void expect_completion(const struct rpma_completion *cmpl, const v
         CHECK(cmpl->flags & IBV_WC_WITH_IMM && cmpl->imm == IMM);
 }
 
-// A write of 8 bytes that completes a receive of the other side, in its receive CQ.
+// Writes 8 bytes with immediate data, which completes a receive of the other side in its
+// receive CQ.
 static inline void write_with_imm(struct life *life, life_take *take) {
     struct side *client = &life->client, *server = &life->server;
     MUST(rpma_recv(server->conn, NULL, 0, 0, server));

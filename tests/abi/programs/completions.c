@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// completions.c -- byte for byte what the two old functions write of each kind of completion.
+// completions.c -- the exact bytes that the two old functions write for each kind of
+// completion.
 //
 // Compiled for each release that had them, with its structure of 24 or 32 bytes, and for today.
 // The structure lies in the middle of bytes that nobody may touch.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// differences.c -- what a program of an old release can notice, as docs/compatibility.md says.
+// differences.c -- differences that a program of an old release can notice, as listed in
+// docs/compatibility.md.
 //
-// Compiled for each release, so at each version node; only functions that every release had.
+// Compiled for each release, so for each version node; only uses functions of every release.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include "fake.h"
 #include "life.h"
 
-enum { REJECTED = 3, UNREACHABLE = 4 }; // younger than some releases
+enum { REJECTED = 3, UNREACHABLE = 4 }; // some releases do not have them yet
 
 static enum rpma_conn_event next_event(struct life *life) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
@@ -35,7 +36,7 @@ static void check_texts(void) {
     CHECK(strcmp(rpma_err_2str(RPMA_E_AGAIN), "Temporary error, try again") == 0);
 }
 
-// The operations without bytes, and the one that never had them.
+// The operations that may have no bytes, and the one that may not.
 static void check_null_buffers(struct rpma_conn *conn) {
     const int flags = RPMA_F_COMPLETION_ALWAYS;
     MUST(rpma_read(conn, NULL, 0, NULL, 0, 0, flags, NULL));
@@ -74,7 +75,7 @@ static void check_iwarp(struct life *life) {
     fake_device()->transport = IBV_TRANSPORT_IB;
 }
 
-// The provider refuses once: the object stays, and the second attempt succeeds.
+// The provider refuses once: the object stays, and the second call succeeds.
 static void check_refused_deletions(struct life *life) {
     struct rpma_mr_local *mr = NULL;
     struct rpma_peer *peer = NULL;
@@ -102,7 +103,7 @@ static struct rpma_conn_req *incoming(struct life *life, struct rpma_ep *ep) {
     return req;
 }
 
-// A request that cannot be connected is used up; one that waits does not hold up the endpoint.
+// A failed connect consumes the request; a waiting request does not block the endpoint.
 static void check_requests(struct life *life) {
     struct rpma_conn_private_data nothing = {NULL, 0};
     struct rpma_conn *conn = NULL;

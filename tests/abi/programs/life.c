@@ -14,8 +14,8 @@
 
 #define PORT "7305"
 
-// Nobody flushes the client's memory. A device that flushes natively refuses memory that is not
-// persistent to be flushed like that, and release 1.3.0 does not ask again without it.
+// Nobody flushes the client's memory, so it is not registered for flushes: a device with native
+// flush refuses them for memory that is not persistent, and 1.3.0 does not retry without them.
 enum {
     USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
             RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV,
@@ -41,8 +41,8 @@ int life_fd(const struct rpma_conn *conn) {
     return fd;
 }
 
-// A file on persistent memory or device DAX, if there is one: devices that flush natively
-// refuse to make other memory persistent.
+// Maps a file on persistent memory or device DAX, if given: devices with native flush refuse to
+// make other memory persistent.
 static unsigned char *map_file(const char *path) {
     struct stat status;
     const int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -87,7 +87,7 @@ static void describe(const struct side *side, unsigned char desc[64],
     pdata->len = (uint8_t)size;
 }
 
-// Takes ESTABLISHED, and the region and the configuration of the other side.
+// Takes ESTABLISHED, and the other side's region and configuration.
 static void meet(struct side *side) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     struct rpma_conn_private_data pdata = {NULL, 0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// loopback.c -- over the fakes, the other half of every operation.
+// loopback.c -- executes the other half of every operation over the fakes.
 
 #include "loopback.h"
 
@@ -18,7 +18,7 @@
 
 static struct { FAKES(MEMBER) } fake;
 static bool is_fake;
-static unsigned sends, receives, srq_receives; // carried out so far
+static unsigned sends, receives, srq_receives; // executed so far
 
 static void *find(const char *name) {
     void *found = dlsym(RTLD_DEFAULT, name);
@@ -64,7 +64,7 @@ void loopback_unreachable(int conn_fd) {
     event(conn_fd, RDMA_CM_EVENT_UNREACHABLE, NULL, 0);
 }
 
-// The other one of the two queue pairs that were made last.
+// The other one of the two latest queue pairs.
 static struct ibv_qp *other_end(const void *qp) {
     unsigned made = 0;
     while (fake.nth("rdma_create_qp_ex", made + 1))

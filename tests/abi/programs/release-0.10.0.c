@@ -23,7 +23,7 @@ static void take_from_conn(struct rpma_conn *conn, const void *op_context, enum 
     expect_completion(&cmpl, op_context, kind);
 }
 
-// What was received lies in the receive CQ.
+// Completions of receives are in the receive CQ.
 static void take(struct rpma_conn *conn, const void *op_context, enum kind kind) {
     struct rpma_completion cmpl;
     struct rpma_cq *rcq = NULL;

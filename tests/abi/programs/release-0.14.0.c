@@ -6,7 +6,7 @@
 #include "atomic_write.h"
 #include "wc.h"
 
-// No device gives this event when asked to, so it is left out there.
+// No device can be made to cause this event, so the test on a device omits it.
 static void miss(struct life *life) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     struct rpma_conn_req *req = NULL;

@@ -10,7 +10,7 @@
 
 struct stack {
     struct rpma_completion cmpl;
-    unsigned char behind[64]; // nobody may write here
+    unsigned char behind[64]; // the library must not write here
 };
 
 static void take(struct rpma_conn *conn, const void *op_context, enum kind kind) {

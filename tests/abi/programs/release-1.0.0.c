@@ -43,7 +43,7 @@ static void with_shared_channel(int argc, char *argv[]) {
     life_close(&life);
 }
 
-// What was received lies in the CQ of the shared receive queue.
+// Completions of receives are in the CQ of the shared receive queue.
 static struct rpma_cq *srq_cq;
 
 static void take_srq(struct rpma_conn *conn, const void *op_context, enum kind kind) {

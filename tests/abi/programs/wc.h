@@ -8,7 +8,7 @@
 
 #include "life.h"
 
-// Younger than some headers of libibverbs.
+// Some headers of libibverbs do not have these yet.
 enum { NATIVE_FLUSH = 8, NATIVE_ATOMIC_WRITE = 9 };
 
 static inline void expect_wc(const struct ibv_wc *wc, const void *op_context, enum kind kind) {
