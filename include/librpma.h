@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/* Marks what only releases before 1.0 had; LIBRPMA_NO_DEPRECATED silences the warnings. */
+/* Marks declarations of releases before 1.0; LIBRPMA_NO_DEPRECATED silences the warnings. */
 #if defined(LIBRPMA_NO_DEPRECATED) || !defined(__GNUC__)
 #define LIBRPMA_DEPRECATED(instead)
 #else
@@ -509,11 +509,11 @@ int rpma_conn_get_private_data(const struct rpma_conn *conn,
                                struct rpma_conn_private_data *pdata);
 
 /*
- * Packs what the other side has to know into the pdata->len bytes at pdata->ptr; on success
- * pdata->len is what it takes: 6 bytes, 22 for each of the nmrs regions of mrs, 2 for pcfg (may
- * be NULL), and the len bytes of the program at bytes (may be NULL if len is 0). If pcfg states
- * nothing, what the device of the first region serves natively is stated. RPMA_E_INVAL (also:
- * pdata->len is too small, an element of mrs is NULL).
+ * Packs the data that the other side has to know into the pdata->len bytes at pdata->ptr; on
+ * success pdata->len is the packed size: 6 bytes, 22 for each of the nmrs regions of mrs, 2 for
+ * pcfg (may be NULL), and the len bytes of the program at bytes (may be NULL if len is 0). If
+ * pcfg states nothing, the pack states which operations the device of the first region serves
+ * natively. RPMA_E_INVAL (also: pdata->len is too small, an element of mrs is NULL).
  */
 int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t nmrs,
                                 const struct rpma_peer_cfg *pcfg, const void *bytes,
@@ -533,9 +533,9 @@ int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
                                   struct rpma_peer_cfg **pcfg_ptr, const void **bytes,
                                   uint32_t *len);
 
-/* Takes over what the configuration of the other side says (a copy): the connection may flush
- * persistently if that side has direct write to PMem, and uses only native operations that it
- * serves. It counts for what is posted later, batches included. RPMA_E_INVAL. */
+/* Applies a copy of the other side's configuration: the connection may flush persistently if
+ * that side has direct write to PMem, and uses only native operations that it serves. It counts
+ * for operations posted later, batches included. RPMA_E_INVAL. */
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);
 
 /* Starts or finishes the disconnection; RPMA_CONN_CLOSED follows. RPMA_E_INVAL,
@@ -740,13 +740,12 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
  * NULL) = operations that the device took in this call, also when the call fails; after a
  * failure the next call goes on with the first operation that the device did not take, so that
  * nothing is posted twice. A batch with a native flush or atomic write is refused as a whole,
- * unless it has operations of several pieces: these go to the provider on their own, and what
- * is between them is refused as a whole. Where a provider fails to notify the device of
- * operations that it has queued, or may have queued, they count as taken. RPMA_E_INVAL (also: a
- * flush of the batch has become emulated and lies behind the region), RPMA_E_NOSUPP (the
- * configuration of the other side that was applied since then does not allow
- * a flush of the batch), RPMA_E_AGAIN (the send queue has no room for the rest),
- * RPMA_E_PROVIDER.
+ * unless it has operations of several pieces: these go to the provider on their own, and the
+ * operations between them are refused as a whole. Where a provider fails to notify the device
+ * of operations that it has queued, or may have queued, they count as taken. RPMA_E_INVAL
+ * (also: a flush of the batch has become emulated and lies behind the region), RPMA_E_NOSUPP
+ * (the configuration of the other side that was applied since then does not allow a flush of
+ * the batch), RPMA_E_AGAIN (the send queue has no room for the rest), RPMA_E_PROVIDER.
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 
@@ -817,8 +816,8 @@ enum rpma_log_level {
 };
 
 enum rpma_log_threshold {
-    RPMA_LOG_THRESHOLD,     /* what is logged at all; starts at RPMA_LOG_LEVEL_WARNING */
-    RPMA_LOG_THRESHOLD_AUX, /* what the default function copies to stderr; starts disabled */
+    RPMA_LOG_THRESHOLD,     /* most detailed level logged; starts at RPMA_LOG_LEVEL_WARNING */
+    RPMA_LOG_THRESHOLD_AUX, /* the same for copies to stderr; starts disabled */
     RPMA_LOG_THRESHOLD_MAX
 };
 
@@ -838,7 +837,7 @@ int rpma_log_set_function(rpma_log_function *log_function);
 int rpma_log_set_threshold(enum rpma_log_threshold threshold, enum rpma_log_level level);
 int rpma_log_get_threshold(enum rpma_log_threshold threshold, enum rpma_log_level *level);
 
-/* ---- what only releases before 1.0 had, for their sources -------------------------------- */
+/* ---- declarations of releases before 1.0, for their sources ------------------------------ */
 
 enum rpma_op {
     RPMA_OP_READ,
@@ -850,7 +849,7 @@ enum rpma_op {
 };
 
 struct rpma_completion {
-    void *op_context;             /* what the operation was given */
+    void *op_context;             /* op_context of the operation */
     enum rpma_op op;              /* kind of the operation */
     uint32_t byte_len;            /* bytes received */
     enum ibv_wc_status op_status; /* unless IBV_WC_SUCCESS, only op_context is valid too */
