@@ -28,7 +28,7 @@ PROGRAMS = common.HERE / "programs"
 PARTS = [PROGRAMS / "life.c", PROGRAMS / "loopback.c"]
 FAKE_HEADERS = common.ROOT / "tests" / "unit" / "fakes"
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
-BINDING = re.compile(r"binding file .* to (\S+) \[0\]: normal symbol `(rpma_\w+)'(?: \[(\S+)\])?")
+BINDING = re.compile(r"binding file .* to (.+) \[0\]: normal symbol `(rpma_\w+)'(?: \[(\S+)\])?")
 # Functions that the programs may use besides those that every release had.
 OPTIONAL = ["rpma_conn_completion_get", "rpma_cq_get_completion", "rpma_write_atomic"]
 
