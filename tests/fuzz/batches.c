@@ -10,13 +10,10 @@
 // batches [SEED] takes other random numbers.
 
 #include "operation.h"
-
-#include <stdio.h>
-#include <stdlib.h>
+#include "random.h"
 
 enum { WORLDS = 60, STEPS = 400, ROOM = 12, MOST_SGES = 4 };
 
-static uint64_t seed = 1;
 static struct world w;
 static struct rpma_mr_remote *misaligned;
 
@@ -24,18 +21,6 @@ static struct rpma_mr_remote *misaligned;
 static struct fake_post list[ROOM];
 static unsigned length, taken;
 static unsigned long accepted, refused, whole, cut;
-
-// splitmix64
-static uint64_t random_64(void) {
-    uint64_t z = seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-static unsigned below(unsigned limit) {
-    return (unsigned)(random_64() % limit);
-}
 
 static bool now_and_then(unsigned times) {
     return below(times) == 0;
@@ -264,15 +249,6 @@ static void batches_are_as_the_model(void **state) {
     assert_true(accepted > 1000 && refused > 1000 && whole > 1000 && cut > 1000);
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(batches_are_as_the_model)};
-    if (argc > 1)
-        seed = strtoull(argv[1], NULL, 0);
-    printf("seed %#llx\n", (unsigned long long)seed);
-    const char *trouble = fake_hook_allocator();
-    if (trouble) {
-        fprintf(stderr, "batches: %s\n", trouble);
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {TEST(batches_are_as_the_model)};
+
+RANDOM_MAIN(tests)

@@ -6,23 +6,12 @@
 //
 // properties [SEED] takes other random numbers.
 
+#include "random.h"
 #include "world.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { REGIONS = 3000, PER_WORLD = 30, MR_SIZE = 21, PCFG_SIZE = 1, LONGEST = 64 };
 
-static uint64_t seed = 1;
 static struct world w;
-
-// splitmix64
-static uint64_t random_64(void) {
-    uint64_t z = seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 // Small, large and extreme values alike.
 static uint64_t random_size(void) {
@@ -156,19 +145,10 @@ static void peer_configurations(void **state) {
     }
 }
 
-int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        TEST(regions),
-        TEST(single_bits),
-        TEST(peer_configurations),
-    };
-    if (argc > 1)
-        seed = strtoull(argv[1], NULL, 0);
-    printf("seed %#llx\n", (unsigned long long)seed);
-    const char *trouble = fake_hook_allocator();
-    if (trouble) {
-        fprintf(stderr, "properties: %s\n", trouble);
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(regions),
+    TEST(single_bits),
+    TEST(peer_configurations),
+};
+
+RANDOM_MAIN(tests)

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// life.c -- random lives of peers, regions, queues, requests, connections and batches: calls in
+// any order that the manual allows, with faults anywhere, against a small model of the contract
+//
+// The model knows which objects are alive and what uses them, which events and completions wait
+// in which order, and which codes the contract documents. A call that no fault disturbs does
+// what the model says; a disturbed one fails with a documented code and leaves the model as it
+// was, or succeeds. At the end everything is deleted, and nothing is left.
+//
+// life [SEED] takes other random numbers.
+
+#include "random.h"
+#include "world.h"
+
+enum { LIVES = 500, STEPS = 400, MOST = 4, ROOM = 8, MEMORY = 256 };
+
+enum kind { PEER, MR, CQ, SRQ, EP, REQ, CONN, BATCH, KINDS };
+
+struct object {
+    void *handle; // NULL: the place is free
+    struct object *needs[4];
+    unsigned users;
+    bool is_up, is_closed;                  // of a connection
+    enum rpma_conn_event events[ROOM];      // that wait
+    uint64_t completions[ROOM];             // that wait, of a queue or of a connection's own
+    unsigned event_count, completion_count; //
+    unsigned received;                      // receives in the queue
+    bool was_drained, has_new, is_unarmed;  // of a completion queue: see wait_for()
+};
+
+static uint64_t next_context;
+static struct object all[KINDS][MOST];
+static unsigned char memory[MEMORY];
+static struct rpma_mr_remote *remote;
+static unsigned faults; // that fired before the call
+static unsigned long succeeded, failed, disturbed, taken;
+
+static struct object *any(enum kind kind) {
+    struct object *found = &all[kind][below(MOST)];
+    return found->handle ? found : NULL;
+}
+
+static struct object *place(enum kind kind) {
+    for (unsigned i = 0; i < MOST; i++)
+        if (!all[kind][i].handle)
+            return &all[kind][i];
+    return NULL;
+}
+
+// Lets one call in five fail somewhere inside.
+static void begin(void) {
+    static const int errors[] = {EIO, ENOMEM, EAGAIN, EINVAL};
+    unit_begin();
+    fake_faults_off();
+    faults = fake_faults_fired();
+    if (below(5) == 0)
+        fake_fail(NULL, 1 + below(12), errors[below(LENGTH(errors))]);
+}
+
+// Whether the call succeeded. allowed: another code that it may return, disturbed or not.
+static bool passed(int ret, const char *text, int allowed) {
+    const char *function = unit_function(text);
+    const bool fired = fake_faults_fired() > faults;
+    fake_faults_off();
+    disturbed += fired;
+    if (ret == 0) {
+        succeeded++;
+        return true;
+    }
+    failed++;
+    if (!contract_documents(function, ret))
+        fail_msg("%s = %s, which is not documented", text, contract_code_name(ret));
+    if (ret != allowed && !fired)
+        fail_msg("%s = %s without a fault\n%s", text, contract_code_name(ret), logged_text());
+    if (logged_count(RPMA_LOG_LEVEL_ERROR) > 1)
+        fail_msg("%s logs more than one failure\n%s", text, logged_text());
+    return false;
+}
+
+#define CALL(call) (begin(), passed((call), #call, 0))
+#define ASK(call, allowed) (begin(), passed((call), #call, (allowed)))
+
+static void use(struct object *user, struct object *used) {
+    for (unsigned i = 0; used && i < LENGTH(user->needs); i++)
+        if (!user->needs[i]) {
+            user->needs[i] = used;
+            used->users++;
+            return;
+        }
+}
+
+static void forget(struct object *object) {
+    for (unsigned i = 0; i < LENGTH(object->needs); i++)
+        if (object->needs[i])
+            object->needs[i]->users--;
+    *object = (struct object){0};
+}
+
+// ---- objects -------------------------------------------------------------------------------
+
+// A call that makes a handle writes it exactly if it succeeds.
+#define MAKE(object, type, maker, ...)       \
+    do {                                     \
+        type *made = (type *)&all;           \
+        if (CALL(maker(__VA_ARGS__, &made))) \
+            (object)->handle = made;         \
+        else                                 \
+            assert_ptr_equal(made, &all);    \
+    } while (0)
+
+static void make_peer(struct object *o) {
+    MAKE(o, struct rpma_peer, rpma_peer_new, fake_context(0));
+}
+
+static void make_mr(struct object *o) {
+    struct object *peer = any(PEER);
+    if (!peer)
+        return;
+    MAKE(o, struct rpma_mr_local, rpma_mr_reg, peer->handle, memory, sizeof(memory),
+         WORLD_EVERY_USAGE);
+    if (o->handle)
+        use(o, peer);
+}
+
+static void make_cq(struct object *o) {
+    struct object *peer = any(PEER);
+    if (!peer)
+        return;
+    MAKE(o, struct rpma_cq, rpma_cq_new, peer->handle, NULL);
+    if (o->handle)
+        use(o, peer);
+}
+
+static void make_srq(struct object *o) {
+    struct object *peer = any(PEER);
+    if (!peer)
+        return;
+    MAKE(o, struct rpma_srq, rpma_srq_new, peer->handle, NULL);
+    if (o->handle)
+        use(o, peer);
+}
+
+static void make_ep(struct object *o) {
+    struct object *peer = any(PEER);
+    if (!peer)
+        return;
+    MAKE(o, struct rpma_ep, rpma_ep_listen, peer->handle, WORLD_ADDRESS, WORLD_PORT);
+    int fd;
+    if (!o->handle)
+        return;
+    use(o, peer);
+    MUST(rpma_ep_get_fd(o->handle, &fd));
+    world_nonblocking(fd);
+}
+
+// Borrows queues of the same peer, or none.
+static struct rpma_conn_cfg *configuration(struct object *o, struct object *peer) {
+    struct rpma_conn_cfg *cfg = NULL;
+    struct object *cq = any(CQ), *srq = any(SRQ);
+    MUST(rpma_conn_cfg_new(&cfg));
+    if (cq && cq->needs[0] == peer) {
+        MUST(rpma_conn_cfg_set_cq(cfg, cq->handle));
+        use(o, cq);
+    }
+    if (srq && srq->needs[0] == peer) {
+        MUST(rpma_conn_cfg_set_srq(cfg, srq->handle));
+        use(o, srq);
+    }
+    return cfg;
+}
+
+static void make_req(struct object *o) {
+    struct object *ep = any(EP), *peer = ep ? ep->needs[0] : any(PEER);
+    struct rpma_conn_req *made = (struct rpma_conn_req *)&all;
+    int fd = -1;
+    if (!peer)
+        return;
+    use(o, peer);
+    struct rpma_conn_cfg *cfg = configuration(o, peer);
+    if (ep) {
+        MUST(rpma_ep_get_fd(ep->handle, &fd));
+        const bool asks = fake_pending_on(fd) > 0 || below(3) > 0;
+        if (asks && fake_pending_on(fd) == 0)
+            fake_cm_event(fd, RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
+        if (ASK(rpma_ep_next_conn_req(ep->handle, cfg, &made), asks ? 0 : RPMA_E_NO_EVENT)) {
+            assert_true(asks);
+            o->handle = made;
+        }
+    } else if (CALL(rpma_conn_req_new(peer->handle, WORLD_ADDRESS, WORLD_PORT, cfg, &made))) {
+        o->handle = made;
+    }
+    MUST(rpma_conn_cfg_delete(&cfg));
+    if (o->handle)
+        return;
+    assert_ptr_equal(made, &all);
+    forget(o);
+}
+
+static int event_fd(const struct object *conn) {
+    int fd = -1;
+    MUST(rpma_conn_get_event_fd(conn->handle, &fd));
+    return fd;
+}
+
+// The queue of a connection's sends: one of the program, or its own.
+static struct object *queue_of(struct object *conn) {
+    for (unsigned i = 0; i < LENGTH(conn->needs); i++)
+        if (conn->needs[i] >= all[CQ] && conn->needs[i] < all[CQ] + MOST)
+            return conn->needs[i];
+    return conn;
+}
+
+static struct rpma_cq *handle_of_queue(struct object *queue) {
+    struct rpma_cq *cq = queue->handle;
+    if (queue >= all[CONN] && queue < all[CONN] + MOST)
+        MUST(rpma_conn_get_cq(queue->handle, &cq));
+    return cq;
+}
+
+// A request becomes a connection, or is gone.
+static void make_conn(struct object *o) {
+    struct object *req = any(REQ);
+    struct rpma_conn *made = (struct rpma_conn *)&all;
+    if (!req)
+        return;
+    struct rpma_conn_req *handle = req->handle;
+    const bool is_made = CALL(rpma_conn_req_connect(&handle, NULL, &made));
+    assert_null(handle);
+    if (is_made) {
+        o->handle = made;
+        for (unsigned i = 0; i < LENGTH(req->needs); i++)
+            use(o, req->needs[i]);
+        world_nonblocking(event_fd(o));
+        if (queue_of(o) == o)
+            world_nonblocking(world_cq_fd(handle_of_queue(o)));
+    } else {
+        assert_ptr_equal(made, &all);
+    }
+    forget(req);
+}
+
+static void make_batch(struct object *o) {
+    struct object *conn = any(CONN);
+    if (!conn)
+        return;
+    MAKE(o, struct rpma_batch, rpma_batch_new, conn->handle, ROOM);
+    if (o->handle)
+        use(o, conn);
+}
+
+static void (*const makers[KINDS])(struct object *) = {
+    make_peer, make_mr, make_cq, make_srq, make_ep, make_req, make_conn, make_batch,
+};
+
+// Deletes an object that nothing uses. What the provider refuses stays, except for requests and
+// connections; of a shared or lent queue the first step alone decides.
+#define DROP(type, deleter)                                               \
+    do {                                                                  \
+        type *handle = o->handle;                                         \
+        const bool is_gone = CALL(deleter(&handle));                      \
+        assert_true(handle == NULL || (handle == o->handle && !is_gone)); \
+        assert_true(handle == NULL || stays);                             \
+        if (!handle)                                                      \
+            forget(o);                                                    \
+    } while (0)
+
+static void drop(enum kind kind, struct object *o) {
+    const bool stays = kind != REQ && kind != CONN;
+    if (o->users > 0)
+        return;
+    switch (kind) {
+    case PEER:
+        DROP(struct rpma_peer, rpma_peer_delete);
+        return;
+    case MR:
+        DROP(struct rpma_mr_local, rpma_mr_dereg);
+        return;
+    case CQ:
+        DROP(struct rpma_cq, rpma_cq_delete);
+        return;
+    case SRQ:
+        DROP(struct rpma_srq, rpma_srq_delete);
+        return;
+    case EP:
+        DROP(struct rpma_ep, rpma_ep_shutdown);
+        return;
+    case REQ:
+        DROP(struct rpma_conn_req, rpma_conn_req_delete);
+        return;
+    case CONN:
+        DROP(struct rpma_conn, rpma_conn_delete);
+        return;
+    default:
+        DROP(struct rpma_batch, rpma_batch_delete);
+    }
+}
+
+// ---- events --------------------------------------------------------------------------------
+
+static void something_happens(struct object *conn) {
+    static const struct {
+        enum rdma_cm_event_type type;
+        enum rpma_conn_event event;
+    } ends[] = {{RDMA_CM_EVENT_DISCONNECTED, RPMA_CONN_CLOSED},
+                {RDMA_CM_EVENT_CONNECT_ERROR, RPMA_CONN_LOST},
+                {RDMA_CM_EVENT_DEVICE_REMOVAL, RPMA_CONN_LOST}};
+    if (conn->is_closed || conn->event_count == ROOM)
+        return;
+    enum rdma_cm_event_type type = RDMA_CM_EVENT_ESTABLISHED;
+    enum rpma_conn_event event = RPMA_CONN_ESTABLISHED;
+    if (conn->is_up) {
+        const unsigned end = below(LENGTH(ends));
+        type = ends[end].type;
+        event = ends[end].event;
+    }
+    conn->is_closed = conn->is_up;
+    conn->is_up = !conn->is_closed;
+    fake_cm_event(event_fd(conn), type, NULL, 0);
+    conn->events[conn->event_count++] = event;
+}
+
+static void take_event(struct object *conn) {
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    const int fd = event_fd(conn);
+    const bool waits = conn->event_count > 0;
+    if (ASK(rpma_conn_next_event(conn->handle, &event), waits ? 0 : RPMA_E_NO_EVENT)) {
+        assert_true(waits);
+        assert_int_equal(event, conn->events[0]);
+        taken++;
+    } else {
+        assert_int_equal(event, RPMA_CONN_UNDEFINED);
+    }
+    // A fault behind the provider's answer consumes the event.
+    const unsigned left = fake_pending_on(fd);
+    assert_true(left == conn->event_count || left + 1 == conn->event_count);
+    memmove(conn->events, conn->events + (conn->event_count - left),
+            left * sizeof(conn->events[0]));
+    conn->event_count = left;
+}
+
+static void disconnect(struct object *conn) {
+    if (conn->is_up)
+        (void)CALL(rpma_conn_disconnect(conn->handle));
+}
+
+// ---- operations and completions ------------------------------------------------------------
+
+static void post(struct object *conn) {
+    struct object *mr = any(MR);
+    const unsigned what = below(5);
+    void *const context = (void *)(uintptr_t)++next_context;
+    bool is_posted;
+    if (!mr)
+        return;
+    if (what == 0)
+        is_posted = CALL(rpma_write(conn->handle, remote, 0, mr->handle, 0, 8,
+                                    RPMA_F_COMPLETION_ALWAYS, context));
+    else if (what == 1)
+        is_posted = CALL(rpma_read(conn->handle, mr->handle, 0, remote, 0, 8,
+                                   RPMA_F_COMPLETION_ALWAYS, context));
+    else if (what == 2)
+        is_posted =
+            CALL(rpma_send(conn->handle, mr->handle, 0, 8, RPMA_F_COMPLETION_ALWAYS, context));
+    else if (what == 3)
+        is_posted = CALL(rpma_atomic_write(conn->handle, remote, 8, "12345678",
+                                           RPMA_F_COMPLETION_ALWAYS, context));
+    else
+        is_posted = CALL(rpma_flush(conn->handle, remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY,
+                                    RPMA_F_COMPLETION_ALWAYS, context));
+    assert_true(fake_posted_count() == 1 || !is_posted); // the doorbell may fail
+    if (is_posted)
+        assert_int_equal(fake_posted(0)->wr_id, (uintptr_t)context);
+}
+
+static void post_array(struct object *conn) {
+    struct object *mr = any(MR);
+    struct rpma_work work[ROOM];
+    uint32_t posted = ROOM + 1;
+    const unsigned count = 1 + below(ROOM);
+    if (!mr)
+        return;
+    for (unsigned i = 0; i < count; i++)
+        work[i] = (struct rpma_work){.type = RPMA_WORK_SEND,
+                                     .local = {mr->handle, i, 8},
+                                     .flags = RPMA_F_COMPLETION_ALWAYS,
+                                     .op_context = (void *)(uintptr_t)++next_context};
+    const bool is_whole = CALL(rpma_post(conn->handle, work, count, &posted));
+    assert_int_equal(fake_posted_count(), posted);
+    assert_true(is_whole ? posted == count : posted <= count); // the doorbell may fail
+    for (unsigned i = 0; i < posted; i++)
+        assert_int_equal(fake_posted(i)->wr_id, (uintptr_t)work[i].op_context);
+}
+
+static void fill_and_post(struct object *batch) {
+    struct object *mr = any(MR);
+    uint32_t size = 0, posted = 0;
+    if (!mr || !batch->needs[0]->handle)
+        return;
+    // The region of an earlier operation may be gone.
+    MUST(rpma_batch_reset(batch->handle));
+    for (unsigned i = below(ROOM + 1); i > 0; i--) {
+        const struct rpma_work work = {.type = RPMA_WORK_WRITE,
+                                       .remote = remote,
+                                       .local = {mr->handle, 0, 8},
+                                       .flags = RPMA_F_COMPLETION_ALWAYS,
+                                       .op_context = (void *)(uintptr_t)i};
+        size += CALL(rpma_batch_add(batch->handle, &work));
+    }
+    // What one post does not take, the next one does.
+    for (unsigned sum = 0; sum < size; sum += posted) {
+        const bool is_whole = CALL(rpma_batch_post(batch->handle, &posted));
+        assert_int_equal(fake_posted_count(), posted);
+        assert_true(is_whole ? sum + posted == size : sum + posted <= size);
+    }
+}
+
+// The other side, or the device, completes something.
+static void complete(struct object *conn) {
+    struct object *queue = queue_of(conn);
+    uint32_t qp_num = 0;
+    if (queue->completion_count == ROOM)
+        return;
+    MUST(rpma_conn_get_qp_num(conn->handle, &qp_num));
+    const struct ibv_wc wc = {.wr_id = ++next_context, .qp_num = qp_num};
+    fake_complete(fake_qp(qp_num)->send_cq, &wc);
+    queue->completions[queue->completion_count++] = wc.wr_id;
+    queue->has_new = true;
+}
+
+static void take_completions(struct object *conn) {
+    struct object *queue = queue_of(conn);
+    struct ibv_wc wc[ROOM];
+    int got = -1;
+    const int most = 1 + (int)below(ROOM);
+    const bool waits = queue->completion_count > 0;
+    if (!ASK(rpma_cq_get_wc(handle_of_queue(queue), most, wc, &got),
+             waits ? 0 : RPMA_E_NO_COMPLETION)) {
+        queue->was_drained |= !waits && fake_faults_fired() == faults;
+        queue->has_new &= waits;
+        return;
+    }
+    assert_true(got > 0 && got <= most && (unsigned)got <= queue->completion_count);
+    for (int i = 0; i < got; i++)
+        assert_int_equal(wc[i].wr_id, queue->completions[i]);
+    queue->completion_count -= (unsigned)got;
+    memmove(queue->completions, queue->completions + got,
+            queue->completion_count * sizeof(queue->completions[0]));
+    queue->has_new &= queue->completion_count > 0;
+    taken += (unsigned)got;
+}
+
+// Whoever has drained the queue and waits then is woken by every later completion. A wait that
+// failed may have left the queue without a request for the next event.
+static void wait_for(struct object *conn) {
+    struct object *queue = queue_of(conn);
+    const bool must_wake = queue->was_drained && queue->has_new && !queue->is_unarmed;
+    struct rpma_cq *cq = handle_of_queue(queue);
+    world_nonblocking(world_cq_fd(cq));
+    const bool has_event = ASK(rpma_cq_wait(cq), must_wake ? 0 : RPMA_E_NO_COMPLETION);
+    queue->is_unarmed |= !has_event && fake_faults_fired() > faults;
+    if (has_event || must_wake)
+        queue->was_drained = false;
+}
+
+// ---- the test ------------------------------------------------------------------------------
+
+static void step(void) {
+    static void (*const acts[])(struct object *) = {
+        something_happens, take_event, take_event,       disconnect, post, post,
+        post_array,        complete,   take_completions, wait_for,
+    };
+    const enum kind kind = below(KINDS);
+    const unsigned what = below(10);
+    struct object *o = any(kind), *conn = any(CONN), *batch = any(BATCH);
+    if (what < 3 && place(kind))
+        makers[kind](place(kind));
+    else if (what == 3 && o)
+        drop(kind, o);
+    else if (what == 4 && batch)
+        fill_and_post(batch);
+    else if (what > 4 && conn)
+        acts[below(LENGTH(acts))](conn);
+}
+
+// Deletes everything from the users to the used.
+static void end(void) {
+    for (enum kind kind = KINDS; kind-- > 0;)
+        for (unsigned i = 0; i < MOST; i++)
+            for (unsigned tries = 0; all[kind][i].handle && tries < 100; tries++)
+                drop(kind, &all[kind][i]);
+}
+
+static void live(void) {
+    unsigned char desc[21];
+    fake_reset();
+    memset(all, 0, sizeof(all));
+    world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
+                     WORLD_EVERY_USAGE);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
+    for (int i = 0; i < STEPS; i++)
+        step();
+    end();
+    fake_faults_off();
+    MUST(rpma_mr_remote_delete(&remote));
+    unit_nothing_left("after a life");
+}
+
+static void lives_are_as_the_model(void **state) {
+    (void)state;
+    for (int i = 0; i < LIVES; i++)
+        live();
+    print_message("%lu calls succeeded, %lu failed, %lu were disturbed, %lu events and "
+                  "completions were taken\n",
+                  succeeded, failed, disturbed, taken);
+    assert_true(succeeded > 10000 && failed > 1000 && disturbed > 1000 && taken > 1000);
+}
+
+static const struct CMUnitTest tests[] = {TEST(lives_are_as_the_model)};
+
+RANDOM_MAIN(tests)
