@@ -48,6 +48,11 @@ def read_types(source=ROOT):
     return read_table(source / "contract" / "types.tsv")
 
 
+def project_version():
+    text = (ROOT / "meson.build").read_text(encoding="utf-8")
+    return re.search(r"^  version: '([0-9.]+)',$", text, re.M).group(1)
+
+
 def version(release):
     return tuple(int(part) for part in release.split("."))
 

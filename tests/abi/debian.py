@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 
 import common
 import library as elf
-import mutants
+import released
 import releases
 
 VERSION = "1.2.0"
@@ -77,58 +77,9 @@ class Debian:
 # ---- abidiff -------------------------------------------------------------------------------
 
 
-def abidiff(before, after, *options):
-    done = common.run(["abidiff", "--no-added-syms", *options, before, after], check=False)
-    # Bit 8 means an incompatible change, 4 a change; additions alone give 4 and no report.
-    report = [line for line in done.stdout.splitlines() if line.strip()]
-    summary = [line for line in report if "summary:" in line]
-    changes = [line for line in report if "summary:" not in line]
-    if done.returncode & ~4 or changes:
-        raise common.Fault(f"abidiff ends with {done.returncode}:\n  "
-                           + "\n  ".join((changes or report)[:30]))
-    if not summary:
-        raise common.Fault("abidiff compared nothing")
-    return done
-
-
-def witness(debian, directory, text):
-    """A library of Debian's header and Debian's symbols, with the debug information that Debian's
-    own library lacks: the types as programs see them."""
-    (directory / "librpma.h").write_text(text, encoding="utf-8")
-    functions = {name for name, _, _ in elf.exports(debian.library) if name.startswith("rpma_")}
-    prototypes = common.read_prototypes()
-    bodies = "".join(f"{prototypes[name][:-1]} {{\n    __builtin_trap();\n}}\n"
-                     for name in sorted(functions))
-    source = directory / "witness.c"
-    source.write_text(f"#include \"librpma.h\"\n{bodies}", encoding="utf-8")
-    script = directory / "witness.map"
-    script.write_text(f"LIBRPMA_1.0 {{\n global:\n  {';'.join(sorted(functions))};\n local: *;\n}};"
-                      "\n", encoding="utf-8")
-    target = directory / "before.so"
-    common.run(["cc", "-std=gnu11", "-g", "-shared", "-fPIC", source,
-                f"-Wl,-soname,{common.SONAME}",
-                f"-Wl,--version-script,{script}", "-o", target])
-    return target, len(functions)
-
-
-def with_debug_information(build, directory):
-    """A library of this library's exported functions with debug information, all at one node:
-    abidiff takes any name of a function that has several, and then compares it to nothing."""
-    entry = mutants.entry_of(build, mutants.UNIT)
-    words = mutants.command_of(entry)
-    words.remove("-DRPMA_SYMBOL_VERSIONS")
-    exports = directory / "exports.o"
-    words[words.index("-o") + 1] = str(exports)
-    common.run([*words, "-g", "-O0", "-fno-sanitize=all"], cwd=entry["directory"])
-    target, script = directory / "after.so", directory / "after.map"
-    script.write_text("LIBRPMA_1.0 {\n global: rpma_*;\n local: *;\n};\n", encoding="utf-8")
-    common.run(["cc", "-shared", exports, f"-Wl,-soname,{common.SONAME}",
-                f"-Wl,--version-script,{script}", "-o", target])
-    return target
-
-
 def check_symbols(debian, build):
-    abidiff(debian.library, build / "src" / common.SONAME)
+    if not released.abidiff(debian.library, build / "src" / common.SONAME, "--no-added-syms"):
+        raise common.Fault("abidiff does not mention the added symbols: it compared nothing")
     return f"abidiff: no symbol of Debian's librpma0 {VERSION} was removed or changed"
 
 
@@ -144,19 +95,21 @@ def check_original(debian):
     return f"the {len(listed)} symbols of Debian's {VERSION} are those of contract/original"
 
 
-def check_types(debian, build):
+def check_types(debian):
     """The second comparison, with a wider field, shows that the first one can fail."""
     text = (debian.include / "librpma.h").read_text(encoding="utf-8")
+    exported = {name: node for name, node, _ in elf.exports(debian.library) if name != node}
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
-        directory = pathlib.Path(name)
-        after = with_debug_information(build, directory)
-        before, count = witness(debian, directory, text)
-        abidiff(before, after, "--fail-no-debug-info")
-        before, _ = witness(debian, directory, re.sub(r"\buint8_t len;", "uint16_t len;", text))
+        wider = re.sub(r"\buint8_t len;", "uint16_t len;", text)
+        today = released.HEADER.read_text(encoding="utf-8")
+        before, spoiled, after = (
+            released.witness(pathlib.Path(name) / kind, content, exported, common.read_prototypes())
+            for kind, content in (("before", text), ("spoiled", wider), ("after", today)))
+        released.abidiff(before, after, "--fail-no-debug-info")
         try:
-            abidiff(before, after, "--fail-no-debug-info")
+            released.abidiff(spoiled, after, "--fail-no-debug-info")
         except common.Fault:
-            return f"abidiff: no type of the {count} functions of {VERSION} was changed"
+            return f"abidiff: no type of the {len(exported)} functions of {VERSION} was changed"
         raise common.Fault("abidiff does not notice a field of another size")
 
 
@@ -212,7 +165,7 @@ def checks_of(argv, directory):
         return [lambda: f"{where}/debian-{VERSION} is ready; arguments: ADDRESS [FILE]"]
     if argv[1] == "abidiff":
         return [lambda: check_original(debian), lambda: check_symbols(debian, where),
-                lambda: check_types(debian, where)]
+                lambda: check_types(debian)]
     fakes = pathlib.Path(argv[3]).resolve()
     cc = shlex.split(argv[4]) if len(argv) > 4 else ["cc"]
     return [lambda: check_program(debian, where, fakes, cc),

@@ -20,6 +20,7 @@ import header
 import install
 import library
 import mutants
+import released
 import releases
 import tags
 
@@ -126,16 +127,12 @@ HEADER = [
     ("alone", "#include <infiniband/verbs.h>\n", "", "ibv_context"),
     ("alone", "#define RPMA_E_UNKNOWN",
      "#define RPMA_W_WAIT_FOR_COMPLETION 2\n#define RPMA_E_UNKNOWN", "redefined"),
-    ("types", "#define RPMA_E_NOSUPP (-100001)", "#define RPMA_E_NOSUPP (-100011)",
+    ("macros", "#define RPMA_E_NOSUPP (-100001)", "#define RPMA_E_NOSUPP (-100011)",
      "RPMA_E_NOSUPP"),
-    ("types", "    RPMA_CONN_LOST,", "    RPMA_CONN_SPARE, RPMA_CONN_LOST,", "RPMA_CONN_LOST"),
-    ("types", "    uint8_t len;", "    uint16_t len;", "sizeof"),
-    ("types", "    unsigned flags; ", "    int flags; ", "flags"),
-    ("types", "    enum rpma_op op; ", "    uint32_t spare; enum rpma_op op; ",
-     "__builtin_offsetof"),
-    ("types", "    size_t offset;\n    size_t len;", "    size_t len;\n    size_t offset;",
-     "__builtin_offsetof"),
-    ("types", "struct rpma_peer;", "struct rpma_peer { int open; };", "redefinition"),
+    ("macros", "#define RPMA_DEFAULT_TIMEOUT_MS 1000", "#define RPMA_DEFAULT_TIMEOUT_MS 1000u",
+     "RPMA_DEFAULT_TIMEOUT_MS"),
+    ("macros", "#define RPMA_LOG_USE_DEFAULT_FUNCTION (NULL)",
+     "#define RPMA_LOG_USE_DEFAULT_FUNCTION 0", "RPMA_LOG_USE_DEFAULT_FUNCTION"),
     ("names", "struct rpma_peer;", "struct rpma_peer;\nint rpma_new(void);", "rpma_new"),
     ("names", "int rpma_batch_reset(struct rpma_batch *batch);", "", "rpma_batch_reset"),
     ("names", "#define RPMA_W_WAIT_FOR_COMPLETION (1)", "", "RPMA_W_WAIT_FOR_COMPLETION"),
@@ -162,6 +159,72 @@ def spoil_header(directory):
         expect(f"header {name}, {new or 'without ' + old}",
                lambda name=name: header.CHECKS[name](header.Header(directory)), complaint)
     return len(HEADER)
+
+
+# ---- the released interface ----------------------------------------------------------------
+
+# The header and prototypes.h change alike, as somebody would do it who wants the change.
+INTERFACE = [
+    ("    RPMA_CONN_LOST,", "    RPMA_CONN_SPARE, RPMA_CONN_LOST,", "RPMA_CONN_LOST"),
+    ("    RPMA_WORK_READ = 1,", "    RPMA_WORK_READ = 8,", "from value '1' to '8'"),
+    ("    RPMA_FLUSH_MODE_NATIVE ", "    RPMA_FLUSH_MODE_REAL ", "1 enumerator deletion"),
+    ("    uint8_t len;", "    uint16_t len;", "len"),
+    ("    unsigned flags; ", "    int flags; ", "flags"),
+    ("    enum rpma_op op; ", "    uint32_t spare; enum rpma_op op; ", "spare"),
+    ("    size_t offset;\n    size_t len;", "    size_t len;\n    size_t offset;", "rpma_sge"),
+    ("    size_t remote_offset; /* of an atomic write a multiple of 8 */\n"
+     "    struct rpma_sge local;\n", "    struct rpma_sge local;\n    size_t remote_offset;\n",
+     "rpma_work"),
+    ("    uint64_t reserved[2];", "    uint64_t reserved[3];", "reserved"),
+    ("    uint64_t value; ", "    uint64_t number; ", "rpma_work::value"),
+    ("struct rpma_peer;", "struct rpma_peer { int open; };", "struct rpma_peer"),
+    ("int rpma_cq_wait(struct rpma_cq *cq);", "int rpma_cq_wait(const struct rpma_cq *cq);",
+     "rpma_cq_wait"),
+    ("int rpma_cq_wait(struct rpma_cq *cq);", "void rpma_cq_wait(struct rpma_cq *cq);",
+     "rpma_cq_wait"),
+    ("int rpma_batch_delete(struct rpma_batch **batch_ptr)",
+     "int rpma_batch_delete(struct rpma_batch **batch_ptr, int flags)", "rpma_batch_delete"),
+    ("const char *message_format, ...)", "char *message_format, ...)", "rpma_log_function"),
+]
+
+
+def spoil_interface(built):
+    exported = released.default_nodes(built)
+    header_text = released.HEADER.read_text(encoding="utf-8")
+    listed = "\n".join(common.read_prototypes().values())
+
+    def prototypes(text):
+        return {each.split("(")[0].split()[-1].lstrip("*"): each for each in text.splitlines()}
+
+    for old, new, complaint in INTERFACE:
+        expect(f"released, {new}", lambda old=old, new=new: released.check(
+            exported, replaced(header_text, old, new), prototypes(listed.replace(old, new))),
+            complaint)
+    moved = {**exported, "rpma_post": "LIBRPMA_1.5"}
+    without = {name: node for name, node in exported.items() if name != "rpma_post"}
+    expect("a symbol at another node", lambda: released.check(moved), "rpma_post")
+    expect("a symbol less", lambda: released.check(without), "rpma_post")
+    # A later release adds to an enumeration, and functions at a node of its own.
+    more = (replaced(header_text, "    RPMA_WORK_SEND_WITH_IMM ",
+                     "    RPMA_WORK_SEND_WITH_IMM, RPMA_WORK_FETCH_ADD "),
+            prototypes(f"{listed}\nint rpma_never(struct rpma_work *work);"))
+    expect("a symbol more at a released node", lambda: released.check(
+        {**exported, "rpma_never": "LIBRPMA_1.4"}, *more), "rpma_never@LIBRPMA_1.4")
+    released.check({**exported, "rpma_never": "LIBRPMA_1.5"}, *more)
+    return len(INTERFACE) + 3
+
+
+def spoil_table(built):
+    """contract/types.tsv changes, and the header does not."""
+    exported, rows = released.default_nodes(built), common.read_types()
+    kinds = [("enumerator", "value", "77"), ("member", "type_or_expression", "char"),
+             ("typedef", "type_or_expression", "int (void)")]
+    for kind, field, value in kinds:
+        at = next(at for at, row in enumerate(rows) if row["kind"] == kind)
+        spoiled = [*rows[:at], {**rows[at], field: value}, *rows[at + 1:]]
+        expect(f"types.tsv, {kind}", lambda spoiled=spoiled: released.check_table(
+            exported, spoiled), rows[at]["name"])
+    return len(kinds)
 
 
 # ---- the definitions that a reader finds -------------------------------------------------
@@ -263,6 +326,8 @@ def main():
             step("addresses", spoil_addresses, build / "src" / common.SONAME),
             step("dependencies", spoil_dependencies, root / "dependencies"),
             step("header", spoil_header, root / "header"),
+            step("interface", spoil_interface, build / "src" / common.SONAME),
+            step("table", spoil_table, build / "src" / common.SONAME),
             step("tags", spoil_tags, root / "tags"),
             step("install", spoil_install, build, root / "install"),
             step("bindings", spoil_bindings),

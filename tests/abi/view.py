@@ -36,9 +36,13 @@ def enumeration(rows, row):
                  lambda member: f"{member['member']} = {member['value']},")
 
 
+def member(row):
+    kind, bracket, length = row["type_or_expression"].partition("[")
+    return f"{kind} {row['member']}{bracket}{length};"
+
+
 def structure(rows, row):
-    return block(rows, f"struct {row['name']}", "member", row["name"],
-                 lambda member: f"{member['type_or_expression']} {member['member']};")
+    return block(rows, f"struct {row['name']}", "member", row["name"], member)
 
 
 def declaration(rows, row):
@@ -53,9 +57,7 @@ def declaration(rows, row):
     return {"enum": enumeration, "struct": structure}.get(row["kind"], lambda *_: "")(rows, row)
 
 
-def header(release, types, symbols, prototypes):
-    rows = [row for row in types if lives_in(row, release)]
-    functions, _ = common.symbols_of(release, symbols)
+def text(release, rows, prototypes):
     includes = [row["name"] for row in rows if row["kind"] == "include"]
     guarded = any(row["kind"] == "linkage" for row in rows)
     parts = [f"/* librpma.h as release {release} had it */\n",
@@ -64,10 +66,16 @@ def header(release, types, symbols, prototypes):
     if guarded:
         parts.append('#ifdef __cplusplus\nextern "C" {\n#endif\n')
     parts += [declaration(rows, row) for row in rows]
-    parts += [prototypes[name] + "\n" for name in functions]
+    parts += [prototype + "\n" for prototype in prototypes]
     if guarded:
         parts.append("#ifdef __cplusplus\n}\n#endif\n")
     return "".join(parts) + "#endif\n"
+
+
+def header(release, types, symbols, prototypes):
+    functions, _ = common.symbols_of(release, symbols)
+    return text(release, [row for row in types if lives_in(row, release)],
+                [prototypes[name] for name in functions])
 
 
 def stub(release, symbols):

@@ -81,7 +81,7 @@ FAULTS = [
     ("types", "an enumeration that is not shown",
      edit("man/rpma_flush.3", r"^enum rpma_flush_type (?:.*\n){4}", "")),
     ("types", "an enumerator that is new",
-     append("contract/types.tsv", "enumerator\trpma_op\tRPMA_OP_NEW\t\t6\t\t\t9\t\n")),
+     append("contract/types.tsv", "enumerator\trpma_op\tRPMA_OP_NEW\t\t6\t9\t\n")),
     ("errors", "a lost code", edit(PAGE, r"^\.It Er RPMA_E_NOMEM.*", ".It Er RPMA_E_INVAL")),
     ("errors", "a code too many",
      edit(PAGE, r"^\.It Er RPMA_E_NOMEM", ".It Er RPMA_E_AGAIN\nspoiled\n.It Er RPMA_E_NOMEM")),

@@ -26,7 +26,6 @@ import debian
 SYMBOLS = common.ROOT / "debian" / "librpma0.symbols"
 CHANGELOG = common.ROOT / "debian" / "changelog"
 SPEC = common.ROOT / "packaging" / "rpm" / "librpma.spec"
-PROJECT = common.ROOT / "meson.build"
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
 # Debian writes "1.0" for the first release at the present node LIBRPMA_1.0.
 DEBIAN_VERSIONS = {"1.0.0": "1.0"}
@@ -62,11 +61,6 @@ def expected():
     return HEAD + lines
 
 
-def project_version(text=None):
-    text = PROJECT.read_text(encoding="utf-8") if text is None else text
-    return re.search(r"^  version: '([0-9.]+)',$", text, re.M).group(1)
-
-
 def check_symbols(lines=None):
     lines = SYMBOLS.read_text(encoding="utf-8").splitlines() if lines is None else lines
     wanted = expected()
@@ -100,20 +94,20 @@ def check_debian(lines=None):
 def check_version(changelog=None):
     text = CHANGELOG.read_text(encoding="utf-8") if changelog is None else changelog
     head = re.match(r"librpma \(([^)-]+)-[^)]+\) ", text)
-    if not head or head.group(1) != project_version():
+    if not head or head.group(1) != common.project_version():
         raise common.Fault(f"debian/changelog begins with {text.splitlines()[0]!r}, "
-                           f"meson.build has version {project_version()}")
-    return f"debian/changelog and meson.build agree on {project_version()}"
+                           f"meson.build has version {common.project_version()}")
+    return f"debian/changelog and meson.build agree on {common.project_version()}"
 
 
 def check_spec(text=None):
     text = SPEC.read_text(encoding="utf-8") if text is None else text
     found = [*re.findall(r"^Version: +(\S+)$", text, re.M),
              *re.findall(r"^%changelog\n\*.* - ([0-9.]+)-\d+$", text, re.M)]
-    if found != [project_version()] * 2:
+    if found != [common.project_version()] * 2:
         raise common.Fault(f"librpma.spec has {' and '.join(found)} as Version and in the newest entry of %changelog, "
-                           f"meson.build has version {project_version()}")
-    return f"librpma.spec and meson.build agree on {project_version()}"
+                           f"meson.build has version {common.project_version()}")
+    return f"librpma.spec and meson.build agree on {common.project_version()}"
 
 
 def check_spoiled():

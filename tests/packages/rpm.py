@@ -17,13 +17,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "abi"))
 
 import common
-import files
 import install
 import library
 
 LIBDIR = "/usr/lib64"
 NAMES = ["librpma", "librpma-devel", "librpma-doc", "rpma-tools"]
-VERSION = files.project_version()
+VERSION = common.project_version()
 PROVIDED = {"librpma": f"{common.SONAME}(LIBRPMA_1.4)(64bit)", "librpma-devel": f"pkgconfig(librpma) = {VERSION}"}
 NEEDED = {"librpma": "libibverbs.so.1()(64bit)", "librpma-devel": f"librpma(x86-64) = {VERSION}-1",
           "rpma-tools": f"{common.SONAME}(LIBRPMA_1.4)(64bit)"}

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Compares the interface with those of the releases: contract/librpma-*.abi, which abidw made.
+
+usage: released.py check LIBRARY    nothing at the released version nodes has changed, and the header
+                                    has the types of contract/types.tsv
+       released.py write LIBRARY    writes the file of this version, as long as that has no tag
+
+abidw and abidiff look at a witness, not at the library: a C library of the header's prototypes, whose
+functions stand at the library's default nodes. Its debug information has the types as programs see
+them, which no compiler, option or native operation of a build changes; and each function has one name.
+"""
+
+import pathlib
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+sys.dont_write_bytecode = True
+
+import common
+import library as elf
+import view
+
+CONTRACT = common.ROOT / "contract"
+HEADER = common.ROOT / "include" / "librpma.h"
+# Of rdma-core as much as the header needs, so that other releases of rdma-core change nothing.
+VERBS = "".join(f"struct ibv_{name};\n" for name in ("context", "pd", "mr", "qp", "cq", "wc")) + \
+    "enum ibv_wc_status { IBV_WC_SUCCESS };\n"
+# Neither places in files nor the machine.
+QUIET = ["--no-show-locs", "--no-corpus-path", "--no-comp-dir-path", "--no-architecture",
+         "--no-elf-needed", "--no-parameter-names"]
+
+
+def version_script(exported):
+    nodes = {}
+    for name, node in sorted(exported.items()):
+        nodes.setdefault(node, []).append(name)
+    return "".join(f"{node} {{\n global: {'; '.join(names)};\n"
+                   f"{' local: *;' if node == max(nodes) else ''}\n}};\n"
+                   for node, names in sorted(nodes.items()))
+
+
+def witness(directory, text, exported, prototypes):
+    """A library with the functions {name: node} of a header, and with debug information."""
+    unknown = exported.keys() - prototypes.keys()
+    if unknown:
+        raise common.Fault(f"exported, and not in prototypes.h: {' '.join(sorted(unknown))}")
+    (directory / "infiniband").mkdir(parents=True)
+    (directory / "infiniband" / "verbs.h").write_text(VERBS, encoding="utf-8")
+    (directory / "librpma.h").write_text(text, encoding="utf-8")
+    bodies = "".join(f"{prototypes[name][:-1]} {{\n    __builtin_trap();\n}}\n"
+                     for name in sorted(exported))
+    (directory / "witness.c").write_text(f'#include "librpma.h"\n{bodies}', encoding="utf-8")
+    (directory / "witness.map").write_text(version_script(exported), encoding="utf-8")
+    common.run(["cc", "-std=gnu11", "-g", "-shared", "-fPIC", "-I.", "-DLIBRPMA_NO_DEPRECATED",
+                "witness.c", f"-Wl,-soname,{common.SONAME}", "-Wl,--version-script,witness.map",
+                "-o", common.SONAME], cwd=directory)
+    return directory / common.SONAME
+
+
+def abidiff(before, after, *options):
+    done = common.run(["abidiff", "--no-architecture", *options, before, after], check=False)
+    # Bit 8 means an incompatible change, 4 a change; additions alone give 4 and a summary.
+    report = [line for line in done.stdout.splitlines() if line.strip()]
+    summary = [line for line in report if "summary:" in line]
+    changes = [line for line in report if "summary:" not in line]
+    if done.returncode & ~4 or changes:
+        raise common.Fault(f"abidiff ends with {done.returncode}:\n  "
+                           + "\n  ".join((changes or report)[:30]))
+    return summary
+
+
+def enumerators(tree):
+    return {(kind.get("name"), each.get("name")): (kind, each)
+            for kind in tree.iter("enum-decl") for each in kind.iter("enumerator")}
+
+
+def nodes(tree):
+    return {symbol.get("name"): symbol.get("version") for symbol in tree.iter("elf-symbol")}
+
+
+def check_interface(before, after):
+    """Additions are allowed: enumerators, and functions at a node that no release had. abidiff can
+    be strict with the rest when it does not see them: a member's name, a const count too."""
+    old, new = xml.parse(before), xml.parse(after)
+    released = nodes(old)
+    faults = [f"{name}@{node}: {node} is released, its functions are fixed"
+              for name, node in nodes(new).items()
+              if name not in released and node in released.values()]
+    if faults:
+        raise common.Fault(common.some(faults))
+    mine = enumerators(new)
+    for key in mine.keys() - enumerators(old).keys():
+        kind, each = mine[key]
+        kind.remove(each)
+    new.write(after, encoding="utf-8")
+    abidiff(before, after, "--no-added-syms", "--harmless")
+    return len(released)
+
+
+def dump(library, target):
+    text = common.run(["abidw", *QUIET, library.name], cwd=library.parent)
+    target.write_text(text, encoding="utf-8")
+
+
+def default_nodes(library):
+    return {name: node for name, node, default in elf.exports(library) if default}
+
+
+def released():
+    """{release: its interface}."""
+    found = {path.stem.removeprefix("librpma-"): path for path in CONTRACT.glob("librpma-*.abi")}
+    if "1.4.0" not in found:
+        raise common.Fault("contract/librpma-1.4.0.abi is gone")
+    return found
+
+
+def check(exported, text=None, prototypes=None, but=None):
+    """With a text or prototypes, those take the place of the header's and of prototypes.h."""
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
+        directory = pathlib.Path(name)
+        made = witness(directory / "today", text or HEADER.read_text(encoding="utf-8"), exported,
+                       prototypes or common.read_prototypes())
+        done = []
+        for release, before in sorted(released().items()):
+            if release == but:
+                continue
+            dump(made, directory / "today.abi")
+            try:
+                count = check_interface(before, directory / "today.abi")
+            except common.Fault as fault:
+                raise common.Fault(f"{before.name}: {fault}\n  Before that release has its tag, "
+                                   "tests/abi/released.py write LIBRARY writes it anew") from None
+            done.append(f"{count} functions of {release}")
+    return f"{', '.join(done)}: they and their types have not changed"
+
+
+def check_table(exported, types=None):
+    """A header made of contract/types.tsv has the types of the header."""
+    prototypes = common.read_prototypes()
+    rows = types or common.read_types()
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
+        directory = pathlib.Path(name)
+        texts = {"table": view.text("all releases", rows, [prototypes[each] for each in exported]),
+                 "header": HEADER.read_text(encoding="utf-8")}
+        table, header = (witness(directory / kind, text, exported, prototypes)
+                         for kind, text in texts.items())
+        abidiff(table, header, "--harmless")
+    return f"the types of contract/types.tsv ({len(rows)} rows) are those of the header"
+
+
+def write(library):
+    version = common.project_version()
+    target = CONTRACT / f"librpma-{version}.abi"
+    said = common.run(["git", "-C", common.ROOT, "tag", "--list", f"v{version}"], check=False).stdout
+    if said.strip():
+        raise common.Fault(f"{target.name} stays as it is: git says {said.strip()}; a change needs a "
+                           "new version in meson.build")
+    exported = default_nodes(library)
+    check(exported, but=version)
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
+        made = witness(pathlib.Path(name) / "today", HEADER.read_text(encoding="utf-8"), exported,
+                       common.read_prototypes())
+        dump(made, target)
+    return f"{len(exported)} functions in {target}"
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in ("check", "write"):
+        sys.exit(__doc__)
+    library = sys.argv[2]
+    checks = {"check": [lambda: check(default_nodes(library)),
+                        lambda: check_table(default_nodes(library))],
+              "write": [lambda: write(library)]}
+    common.finish("released", checks[sys.argv[1]])
+
+
+if __name__ == "__main__":
+    main()
