@@ -19,7 +19,7 @@ build_dependencies() {
         on { gsub(/,|\(.*\)|<.*>|:any/, ""); sub(/-compat$/, "", $1); print $1 }' "$checkout/debian/control"
 }
 
-# use_root building|crossing|upgrading|bare RELEASE: sets root, for in_chroot
+# use_root building|crossing|upgrading|bare|packing RELEASE: sets root, for in_chroot
 use_root() {
     local fill=fill_package_root besides=()
     need_root "a root of Debian $2"
@@ -32,6 +32,7 @@ use_root() {
             ;;
         upgrading) included=$old_machine ;;
         bare) included='git ca-certificates' ;;
+        packing) included='git xz-utils' ;;
     esac
     root=$cache/root-$kind-$release-$(digest "$included" "$(declare -f fill_package_root)" "${besides[@]}")
     "$checkout/tools/setup" lab
