@@ -144,7 +144,6 @@ const struct loop loops[] = {
 const struct loop counted_only[] = {
     {"wait", wait_loop},
     {"conn_wait", wait_loop},
-    {"refused", refused_loop},
     {"refused_unlogged", refused_loop},
     {0},
 };
