@@ -31,6 +31,7 @@ CHECKS = {
     "original": original.check_original,
     "terms": text_checks.check_terms,
     "claims": text_checks.check_claims,
+    "guides": text_checks.check_guides,
     "references": text_checks.check_references,
     "sources": sources.check_form,
     "mandoc": tool_checks.check_mandoc,

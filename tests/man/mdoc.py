@@ -70,6 +70,9 @@ class Page:
     def section(self, title):
         return self.sections.get(title, [])
 
+    def titles(self):
+        return {" ".join(line.args) for line in self.lines if line.macro in ("Sh", "Ss")}
+
     def names(self):
         return [line.args[0] for line in self.section("NAME") if line.macro == "Nm"]
 
@@ -139,10 +142,10 @@ class Page:
     def error_mentions(self):
         return {line.args[0] for line in self.section("ERRORS") if line.macro == "Fn"}
 
-    def references(self):
+    def references(self, lines=None):
         """(line, name, section) of each cross reference, those inside other macros too."""
         found = []
-        for line in self.lines:
+        for line in self.lines if lines is None else lines:
             parts = [line.macro] + line.args
             for at, part in enumerate(parts):
                 if part == "Xr":

@@ -48,6 +48,8 @@ CLAIMS = {
     r"\b(says|tells \w+ \w+) that the data is persistent\b(?!, if)": "if the platform lets it",
     r"\breal RDMA\b": "soft-RoCE",
 }
+# How many pages about functions name each page of section 7, at least, and those that fewer need.
+NAMED_BY, FEWER = 10, {"rpma_pmem.7": 6}
 CHAINED = re.compile(r"; or |\. Or ")  # several causes in one row or entry
 
 
@@ -223,12 +225,45 @@ def prose(page):
     return mdoc.joined(line.text() for line in page.lines)
 
 
+def check_guides(book):
+    """A page about functions names a page of section 7 where its reader needs one, not only in
+    SEE ALSO; and each page of section 7 is named in this way by the pages whose readers need it."""
+    guides = {page.name: 0 for page in book.pages
+              if page.path.suffix == ".7" and page.name != OVERVIEW}
+    for page in functions_pages(book):
+        also = page.section("SEE ALSO")
+        inside = {f"{name}.7" for _, name, _ in page.references(
+            line for line in page.lines if line not in also)} & guides.keys()
+        if not inside:
+            yield f"man/{page.name} names no page of section 7 but {OVERVIEW} before SEE ALSO"
+        for name in sorted(inside - {f"{name}.7" for _, name, _ in page.references(also)}):
+            yield f"man/{page.name}: SEE ALSO lacks {name}"
+        for name in inside:
+            guides[name] += 1
+    for name, times in guides.items():
+        if times < FEWER.get(name, NAMED_BY):
+            yield (f"man/{name}: {times} pages about functions name it before SEE ALSO, not "
+                   f"{FEWER.get(name, NAMED_BY)}")
+
+
+def named_sections(page):
+    """(section, page) where the text names a section of a page."""
+    text = "\n".join(line.raw for line in page.lines)
+    yield from re.findall(r"\.Dq ([A-Z].+)\n(?:in|of)\n\.Xr (\S+ \d)", text)
+    for name, title in re.findall(r"\.Xr (\S+ \d) ,\n\.Dq ([A-Z].+)", text):
+        yield title.removesuffix(" ,").removesuffix(" ."), name
+
+
 def check_references(book):
-    """Each cross reference names a page of ours or a known page of others."""
+    """Each cross reference names a page of ours, or a section of one, or a known page of others."""
     known = {tuple(line.split()) for line in book.foreign.read_text().splitlines()
              if line and not line.startswith("#")}
-    ours, used = {page.name for page in book.pages}, set()
+    ours, used = {page.name: page for page in book.pages}, set()
     for page in book.pages:
+        for title, name in named_sections(page):
+            name = name.replace(" ", ".")
+            if name in ours and title not in ours[name].titles():
+                yield f"man/{page.name}: {name} has no section {title!r}"
         for number, name, section in page.references():
             if f"{name}.{section}" in ours:
                 continue
