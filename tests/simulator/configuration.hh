@@ -40,7 +40,7 @@ struct Configuration {
 // finding is in world.finding.
 unsigned damage_logs();
 
-extern const Example flush_to_persistent, atomic_write, replicated_log;
+extern const Example flush_to_persistent, atomic_write, pitfalls, replicated_log;
 extern const Configuration configurations[];
 const Configuration *find_configuration(const std::string &name);
 

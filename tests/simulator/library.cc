@@ -8,6 +8,7 @@
 #include "library.hh"
 
 #include <algorithm>
+#include <cstring>
 
 struct rpma_conn_req : Object {
     rpma_peer *peer;
@@ -108,6 +109,23 @@ bool make(const rpma_conn &conn, const rpma_work &work, Operation &operation) {
         world.found("an operation is of no kind, or (not simulated) a message");
         return false;
     }
+}
+
+rpma_work work_of(rpma_work_type type, const rpma_mr_remote *remote, size_t offset, int flags,
+                  const void *op_context) {
+    rpma_work work{};
+    work.type = type;
+    work.remote = remote;
+    work.remote_offset = offset;
+    work.flags = flags;
+    work.op_context = op_context;
+    return work;
+}
+
+// The functions of older releases have no code of their own for a full queue.
+int post_one(rpma_conn *conn, const rpma_work &work) {
+    int ret = rpma_post(conn, &work, 1, nullptr);
+    return ret == RPMA_E_AGAIN ? RPMA_E_PROVIDER : ret;
 }
 
 } // namespace
@@ -318,15 +336,32 @@ int rpma_post(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *
 
 int rpma_read(rpma_conn *conn, rpma_mr_local *dst, size_t dst_offset, const rpma_mr_remote *src,
               size_t src_offset, size_t len, int flags, const void *op_context) {
-    rpma_work work{};
-    work.type = RPMA_WORK_READ;
-    work.remote = src;
-    work.remote_offset = src_offset;
+    rpma_work work = work_of(RPMA_WORK_READ, src, src_offset, flags, op_context);
     work.local = {dst, dst_offset, len};
-    work.flags = flags;
-    work.op_context = op_context;
-    int ret = rpma_post(conn, &work, 1, nullptr);
-    return ret == RPMA_E_AGAIN ? RPMA_E_PROVIDER : ret;
+    return post_one(conn, work);
+}
+
+int rpma_write(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
+               const rpma_mr_local *src, size_t src_offset, size_t len, int flags,
+               const void *op_context) {
+    rpma_work work = work_of(RPMA_WORK_WRITE, dst, dst_offset, flags, op_context);
+    work.local = {const_cast<rpma_mr_local *>(src), src_offset, len};
+    return post_one(conn, work);
+}
+
+int rpma_atomic_write(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
+                      const char src[8], int flags, const void *op_context) {
+    rpma_work work = work_of(RPMA_WORK_ATOMIC_WRITE, dst, dst_offset, flags, op_context);
+    memcpy(&work.value, src, sizeof(work.value));
+    return post_one(conn, work);
+}
+
+int rpma_flush(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset, size_t len,
+               rpma_flush_type type, int flags, const void *op_context) {
+    rpma_work work = work_of(RPMA_WORK_FLUSH, dst, dst_offset, flags, op_context);
+    work.flush_type = type;
+    work.flush_len = len;
+    return post_one(conn, work);
 }
 
 // ---- completions

@@ -21,6 +21,7 @@ const Configuration configurations[] = {
     {"log-5-forgetful", &replicated_log, 5, 4, 1, 1, true},
     {"flush", &flush_to_persistent, 1, 2, 0, 0, false},
     {"atomic-write", &atomic_write, 1, 2, 0, 0, false},
+    {"pitfall-", &pitfalls, 1, 1, 0, 0, false}, // then ENTRY-wrong or ENTRY-right
     {nullptr, nullptr, 0, 0, 0, 0, false},
 };
 
@@ -205,10 +206,17 @@ void run_all(const std::vector<Choice> &choices, unsigned depth, unsigned part,
 
 } // namespace
 
+// The name of a pitfall continues with its entry in rpma_pitfalls(7) and its form.
 const Configuration *find_configuration(const std::string &name) {
+    static Configuration found;
+    static std::string whole;
     for (const Configuration *c = configurations; c->name; c++)
-        if (name == c->name)
-            return c;
+        if (name == c->name || (c->example == &pitfalls && name.starts_with(c->name))) {
+            whole = name;
+            found = *c;
+            found.name = whole.c_str();
+            return &found;
+        }
     fprintf(stderr, "simulator: there is no configuration %s\n", name.c_str());
     usage(2);
 }

@@ -57,7 +57,7 @@ void Memory::store(const Part &part, Writer writer) {
  * come back, whoever stored them; newer values of other writers may be lost or not.
  */
 void Memory::flush(Writer writer, size_t begin, size_t end) {
-    if (!direct_write)
+    if (!direct_write || !is_pmem)
         return;
     m_generation++;
     size_t kept = m_stores.size();

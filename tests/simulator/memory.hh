@@ -30,6 +30,8 @@ class Memory {
     // Whether a flush makes stores persistent; false on a platform whose device writes into
     // caches.
     bool direct_write = true;
+    bool is_pmem = true; // else the file is in the page cache: a flush persists nothing
+    bool tears = false;  // a power failure may leave a part of the bytes of a word
 
     void open(); // once
     void reset();
@@ -56,8 +58,10 @@ class Memory {
         find_pages();
         find_own_stores();
         for (const Store &store : m_stores)
-            if (chance())
-                word(m_persistent, store.word) = store.value;
+            if (uint64_t mask = surviving(chance)) {
+                uint64_t &kept = word(m_persistent, store.word);
+                kept = (kept & ~mask) | (store.value & mask);
+            }
         restart();
     }
 
@@ -84,6 +88,14 @@ class Memory {
         uint64_t value;
     };
 
+    // The bytes of a store that survive.
+    template <typename Chance> uint64_t surviving(Chance chance) const {
+        uint64_t mask = 0;
+        for (size_t part = 0; part < (tears ? WORD : 1); part++)
+            if (chance())
+                mask |= tears ? uint64_t{0xff} << 8 * part : UINT64_MAX;
+        return mask;
+    }
     static uint64_t &word(char *image, size_t index) {
         return reinterpret_cast<uint64_t *>(image)[index];
     }

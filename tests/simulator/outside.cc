@@ -269,7 +269,8 @@ WRAPPED size_t pmem2_map_get_size(pmem2_map *) {
 }
 
 WRAPPED pmem2_granularity pmem2_map_get_store_granularity(pmem2_map *) {
-    return PMEM2_GRANULARITY_CACHE_LINE;
+    return world.current->machine->memory.is_pmem ? PMEM2_GRANULARITY_CACHE_LINE
+                                                  : PMEM2_GRANULARITY_PAGE;
 }
 
 WRAPPED pmem2_persist_fn pmem2_get_persist_fn(pmem2_map *) {

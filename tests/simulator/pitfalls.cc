@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// pitfalls.cc -- what must hold for the programs in pitfalls/: what a client called safe is
+// there, and a pointer is not there without its record
+
+#include "pitfalls/pitfalls.h"
+#include "world.hh"
+
+#include <algorithm>
+#include <cstring>
+
+namespace {
+
+unsigned entry; // of rpma_pitfalls(7)
+bool wrong;
+bool safe;       // a client said so
+unsigned number; // the last one that a client called safe
+
+Machine &target() {
+    return *world.machines[0];
+}
+
+// What is stated in the way of rpma_pmem(7), step 9; in entry 1 nobody went through its steps.
+Arguments arguments(bool of_server) {
+    Arguments list;
+    if (wrong)
+        list.push_back("--wrong");
+    if (of_server && entry != 1)
+        list.push_back("--direct-write");
+    list.insert(list.end(), {target().name, "7471", std::to_string(entry)});
+    if (of_server)
+        list.push_back(target().name);
+    return list;
+}
+
+void begin() {
+    char form;
+    if (sscanf(world.configuration->name, "pitfall-%u-%c", &entry, &form) != 2)
+        return world.found("a pitfall has a name such as pitfall-3-wrong");
+    wrong = form == 'w';
+    safe = false;
+    number = 0;
+    Memory &memory = target().memory;
+    memory.direct_write = entry != 1; // else DDIO is on
+    memory.is_pmem = entry != 10;
+    memory.tears = entry == 6;
+}
+
+// Whether the record is in the visible data, or in all that a power failure may leave.
+bool has_record(bool persistent) {
+    const Memory &memory = target().memory;
+    const char *record = memory.image(persistent) + RECORD;
+    return std::all_of(record, record + LEN, [](char byte) { return byte == RECORD_BYTE; }) &&
+           (!persistent || memory.is_certain(RECORD, RECORD + LEN));
+}
+
+// What the program of entry 6 finds when it starts again.
+unsigned found_number() {
+    unsigned newest = 0;
+    for (size_t place : {POINTER, POINTER_2}) {
+        const char *bytes = target().memory.visible() + place;
+        if (!memcmp(bytes, bytes + 1, WORD - 1))
+            newest = std::max<unsigned>(newest, static_cast<unsigned char>(*bytes));
+    }
+    return newest;
+}
+
+void check() {
+    target().memory.find_own_stores();
+    if (entry == 6 && found_number() < number)
+        return world.found("the number %u was safe, and %u is found", number, found_number());
+    if (entry == 4 || entry == 6)
+        return;
+    for (bool persistent : {false, true}) {
+        bool published = false;
+        target().memory.each_outcome(persistent, POINTER,
+                                     [&](uint64_t word) { published |= word == 1; });
+        if (published && !has_record(persistent))
+            world.found("the pointer is there, the record is not");
+    }
+    // The tests of entry 2 look at what is there; elsewhere all that may be there counts.
+    if (safe && !has_record(entry != 2))
+        world.found("the record was safe, and is lost");
+}
+
+// In entry 4 the client says that the record is visible at that moment.
+void said(Process &client, const char *line) {
+    if (entry == 4) {
+        bool connected = std::any_of(world.links.begin(), world.links.end(), [&](auto &link) {
+            return link->conns[0] && link->conns[0]->owner == &client && link->conns[1];
+        });
+        if (connected && !has_record(false))
+            world.found("the record was called visible, and it is not");
+    }
+    if (sscanf(line, "client: the number %u is safe", &number) != 1)
+        safe = entry != 6;
+    check();
+}
+
+} // namespace
+
+const Example pitfalls = {.name = "pitfalls",
+                          .serves_one = true,
+                          .server_arguments = [](const Process &) { return arguments(true); },
+                          .client_arguments = [] { return arguments(false); },
+                          .begin = begin,
+                          .said = said,
+                          .check = check};
