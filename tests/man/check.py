@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 
 import mdoc
 import original
+import pitfalls
 import site_checks
 import sources
 import text_checks
@@ -34,6 +35,7 @@ CHECKS = {
     "guides": text_checks.check_guides,
     "references": text_checks.check_references,
     "sources": sources.check_form,
+    "pitfalls": pitfalls.check_pitfalls,
     "mandoc": tool_checks.check_mandoc,
     "groff": tool_checks.check_groff,
     "width": tool_checks.check_width,

@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent.parent
 SITE = "man/site/"
 PAGE, ALIAS, OVERVIEW = "man/rpma_ep_listen.3", "man/rpma_ep_shutdown.3", "man/librpma.7"
+PITFALLS = "tests/simulator/pitfalls/client.c"
 PROGRAM, DEVICES = "man/rpma-info.1", "man/rpma_devices.7"
 
 
@@ -120,6 +121,11 @@ FAULTS = [
     ("sources", "a source in other words", edit(DEVICES, r"^(\.\\\" linux \S+):", r"\1,")),
     ("sources", "an item that says nothing", edit(DEVICES, r": no (?=mana_ib)", ": not ")),
     ("sources", "a case that does not exist", edit(DEVICES, r"lab line: a", "lab line: no")),
+    ("pitfalls", "a line that no program has",
+     edit("man/rpma_pitfalls.7", r"dst, 0, LEN", "dst, 8, LEN")),
+    ("pitfalls", "a program that was changed",
+     edit(PITFALLS, r"place = POINTER;", "place = POINTER_2;")),
+    ("pitfalls", "an entry that is gone", edit("man/rpma_pitfalls.7", r"^\.Ss 2\. .*\n", "")),
     ("mandoc", "an unknown macro", append(OVERVIEW, ".Zz nothing\n")),
     ("mandoc", "an open list", append(PAGE, ".Bl -tag -width Ds\n.It Er RPMA_E_INVAL\n")),
     ("groff", "an undefined macro", append(OVERVIEW, ".Zz nothing\n")),
@@ -178,7 +184,8 @@ def spoiled_copy(root, check, spoils):
             (root / path).parent.mkdir(exist_ok=True)
             shutil.copy(SOURCE / path, root / path)
     else:
-        for part in ("man", "include", "contract", "docs", "examples", "programs"):
+        for part in ("man", "include", "contract", "docs", "examples", "programs",
+                     "tests/simulator/pitfalls"):
             shutil.copytree(SOURCE / part, root / part)
         for each in ("meson.build", *SOURCE.glob("*.md")):
             shutil.copy(SOURCE / each, root)
