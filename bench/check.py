@@ -213,8 +213,23 @@ def check_beside(_):
     print(f"{len(shown)} lines show docs/performance-beside.json")
 
 
+def check_tables(_):
+    """The tables of instructions show the budgets, row by row."""
+    _, *tables = (DOCS / "performance.md").read_text().split("\n| call | verbs | librpma | ")
+    columns = ["verbs", *measure.LIBRARIES, "predecessor"]
+    for table, name in zip(tables, ["budget.tsv", "budget-native.tsv"], strict=True):
+        budget = [[row[column] for column in columns] for row in measure.read_table(HERE / name)]
+        lines = itertools.takewhile(bool, table.splitlines()[2:])
+        shown = [line.replace(",", "").split(" | ") for line in lines]
+        for line, wanted in itertools.zip_longest(shown, budget):
+            if not line or line[1:1 + len(columns)] != wanted:
+                yield f"performance.md: {line} should show {wanted} of {name}"
+        print(f"{len(shown)} lines show {name}")
+
+
 CHECKS = {"calls": check_calls, "batches": check_batches, "connection": check_connection,
-          "figures": check_figures, "runs": check_runs, "beside": check_beside}
+          "figures": check_figures, "runs": check_runs, "beside": check_beside,
+          "tables": check_tables}
 
 
 def main():
