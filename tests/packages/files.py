@@ -4,11 +4,11 @@
 
 """Holds what debian/ and packaging/ say to what the project says elsewhere.
 
-usage: files.py write          writes debian/librpma0.symbols from contract/symbols.tsv
+usage: files.py write          writes debian/librpma0.symbols from contract/symbols.tsv, and the version in meson.build
+                               to all places but the changelogs and NEWS.md
        files.py symbols        debian/librpma0.symbols is what `write` would write
        files.py debian         and it asks for no newer librpma0 than Debian's own of 1.2.0 does
-       files.py version        the newest entry of debian/changelog and packaging/rpm/librpma.spec have the version of
-                               the project
+       files.py version        these places and the newest entries of the changelogs have the version of meson.build
        files.py spoiled        each check above fails when it should
 """
 
@@ -26,6 +26,10 @@ import debian
 SYMBOLS = common.ROOT / "debian" / "librpma0.symbols"
 CHANGELOG = common.ROOT / "debian" / "changelog"
 SPEC = common.ROOT / "packaging" / "rpm" / "librpma.spec"
+# Where the version is repeated: the files, and the text before and after it; the header has three numbers.
+PLACES = [("packaging/rpm/librpma.spec", r"^(Version: +)\S+()$"),
+          ("man/*.[137]", r'^(\.Os "librpma )[^"]*(")$'),
+          *(("include/librpma.h", rf"^(#define RPMA_VERSION_{name} )\d+()$") for name in ("MAJOR", "MINOR", "PATCH"))]
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
 # Debian writes "1.0" for the first release at the present node LIBRPMA_1.0.
 DEBIAN_VERSIONS = {"1.0.0": "1.0"}
@@ -102,12 +106,41 @@ def check_version(changelog=None):
 
 def check_spec(text=None):
     text = SPEC.read_text(encoding="utf-8") if text is None else text
-    found = [*re.findall(r"^Version: +(\S+)$", text, re.M),
-             *re.findall(r"^%changelog\n\*.* - ([0-9.]+)-\d+$", text, re.M)]
-    if found != [common.project_version()] * 2:
-        raise common.Fault(f"librpma.spec has {' and '.join(found)} as Version and in the newest entry of %changelog, "
+    found = re.findall(r"^%changelog\n\*.* - ([0-9.]+)-\d+$", text, re.M)
+    if found != [common.project_version()]:
+        raise common.Fault(f"the newest entry of librpma.spec's %changelog has {' '.join(found) or 'no version'}, "
                            f"meson.build has version {common.project_version()}")
-    return f"librpma.spec and meson.build agree on {common.project_version()}"
+    return f"the %changelog of librpma.spec and meson.build agree on {common.project_version()}"
+
+
+def with_version(version):
+    """{file: (its text, the text that it should have)} of PLACES."""
+    texts, numbers = {}, dict(zip(("MAJOR", "MINOR", "PATCH"), version.split(".")))
+    for files, pattern in PLACES:
+        said = next((number for name, number in numbers.items() if name in pattern), version)
+        for path in common.ROOT.glob(files):
+            old, new = texts.get(path, [path.read_text(encoding="utf-8")] * 2)
+            new, count = re.subn(pattern, rf"\g<1>{said}\g<2>", new, flags=re.M)
+            if count != 1 and "\n.so man" not in old:  # an alias of another page
+                raise common.Fault(f"{path.name} has {count} lines like {pattern}, wanted one")
+            texts[path] = old, new
+    return texts
+
+
+def check_places(version=None):
+    texts = with_version(version or common.project_version())
+    faults = [path.name for path, (old, new) in texts.items() if old != new]
+    if faults:
+        raise common.Fault("another version than in meson.build, tests/packages/files.py write mends it:\n  "
+                           + common.some(faults))
+    return f"{len(texts)} other files and meson.build agree on {common.project_version()}"
+
+
+def write():
+    SYMBOLS.write_text("\n".join(expected()) + "\n", encoding="utf-8")
+    for path, (old, new) in with_version(common.project_version()).items():
+        if old != new:
+            path.write_text(new, encoding="utf-8")
 
 
 def check_spoiled():
@@ -122,15 +155,17 @@ def check_spoiled():
         check_version: ["librpma (1.3.9-1) unstable; urgency=medium\n", "librpma 1.4.0\n"],
     }
     spec = SPEC.read_text(encoding="utf-8")
-    spoiled[check_spec] = [re.sub(place, r"\g<1>1.3.9", spec, flags=re.M)
-                           for place in (r"^(Version: +)\S+", r"(^%changelog\n\*.* - )[0-9.]+")]
-    spoiled[check_spec].append(spec.replace("%changelog", ""))
+    spoiled[check_spec] = [re.sub(r"(^%changelog\n\*.* - )[0-9.]+", r"\g<1>1.3.9", spec, flags=re.M),
+                           spec.replace("%changelog", "")]
+    spoiled[check_places] = ["1.4.9", "1.5.0", "2.4.0"]
     count = 0
     for check, inputs in spoiled.items():
         for text in inputs:
             try:
                 check(text)
-            except common.Fault:
+            except common.Fault as fault:
+                if "wanted one" in str(fault):
+                    raise
                 count += 1
                 continue
             raise common.Fault(f"{check.__name__} notices nothing")
@@ -139,9 +174,9 @@ def check_spoiled():
 
 def main():
     checks = {"symbols": [check_symbols], "debian": [check_debian],
-              "version": [check_version, check_spec], "spoiled": [check_spoiled]}
+              "version": [check_version, check_spec, check_places], "spoiled": [check_spoiled]}
     if sys.argv[1:] == ["write"]:
-        SYMBOLS.write_text("\n".join(expected()) + "\n", encoding="utf-8")
+        write()
     elif len(sys.argv) == 2 and sys.argv[1] in checks:
         common.finish(f"packages {sys.argv[1]}", checks[sys.argv[1]])
     else:
