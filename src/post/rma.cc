@@ -13,18 +13,27 @@ using namespace rpma;
 
 namespace {
 
-[[gnu::cold, gnu::noinline]] int read_otherwise(rpma_conn *conn, rpma_mr_local *dst,
-                                                size_t dst_offset, const rpma_mr_remote *src,
-                                                size_t src_offset, size_t len, int flags,
-                                                const void *op_context) {
-    static constexpr char function[] = "rpma_read";
+// dst and src are a local and a remote region, in this order or the other.
+template <class Dst, class Src>
+[[gnu::always_inline]] inline int
+transfer_otherwise(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, Dst *dst,
+                   size_t dst_offset, const Src *src, size_t src_offset, size_t len, int flags,
+                   unsigned send_flags, uint32_t imm, const void *op_context) {
     RPMA_REFUSE_IN(function, conn == NULL);
     RPMA_REFUSE_IN(function, flags == 0);
     RPMA_REFUSE_IN(function, dst == NULL && src != NULL);
     RPMA_REFUSE_IN(function, src == NULL && dst != NULL);
     RPMA_REFUSE_IN(function, dst == NULL && (dst_offset | src_offset | len) != 0);
     RPMA_REFUSE_IN(function, len > UINT32_MAX);
-    return send_empty(function, *conn, IBV_WR_RDMA_READ, signaled(flags), 0, op_context);
+    return send_empty(function, *conn, opcode, send_flags, imm, op_context);
+}
+
+[[gnu::cold, gnu::noinline]] int read_otherwise(rpma_conn *conn, rpma_mr_local *dst,
+                                                size_t dst_offset, const rpma_mr_remote *src,
+                                                size_t src_offset, size_t len, int flags,
+                                                const void *op_context) {
+    return transfer_otherwise("rpma_read", IBV_WR_RDMA_READ, conn, dst, dst_offset, src,
+                              src_offset, len, flags, signaled(flags), 0, op_context);
 }
 
 [[gnu::cold, gnu::noinline]] int write_otherwise(const char *function, ibv_wr_opcode opcode,
@@ -32,13 +41,8 @@ namespace {
                                                  size_t dst_offset, const rpma_mr_local *src,
                                                  size_t src_offset, size_t len, int flags,
                                                  uint32_t imm, const void *op_context) {
-    RPMA_REFUSE_IN(function, conn == NULL);
-    RPMA_REFUSE_IN(function, flags == 0);
-    RPMA_REFUSE_IN(function, dst == NULL && src != NULL);
-    RPMA_REFUSE_IN(function, src == NULL && dst != NULL);
-    RPMA_REFUSE_IN(function, dst == NULL && (dst_offset | src_offset | len) != 0);
-    RPMA_REFUSE_IN(function, len > UINT32_MAX);
-    return send_empty(function, *conn, opcode, carrying(flags), imm, op_context);
+    return transfer_otherwise(function, opcode, conn, dst, dst_offset, src, src_offset, len,
+                              flags, carrying(flags), imm, op_context);
 }
 
 // With the arguments of the exported function, which need not move for this call.
