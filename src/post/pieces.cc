@@ -48,13 +48,10 @@ void refuse_number(const Origin &origin, uint32_t nsge, const MostPieces &limit)
 
 } // namespace
 
-int gather(const Origin &origin, const rpma_sge *sgl, uint32_t nsge, const MostPieces &limit,
-           ibv_sge *sges) {
-    if (sgl == nullptr || nsge > limit.most) {
-        if (sgl == nullptr)
-            refuse_operation(origin, "sgl == NULL && nsge != 0");
-        else
-            refuse_number(origin, nsge, limit);
+int gather(const Origin &origin, Pieces pieces, const MostPieces &limit, ibv_sge *sges) {
+    const auto [sgl, nsge] = pieces;
+    if (nsge > limit.most) {
+        refuse_number(origin, nsge, limit);
         return -1;
     }
     uint64_t room = UINT32_MAX;

@@ -34,10 +34,34 @@ struct MostPieces {
     const char *setting; // the function that asks for more
 };
 
-// Checks the nsge pieces at sgl and writes those that have bytes to sges. Their number; -1: a
+struct Pieces {
+    const rpma_sge *sgl;
+    uint32_t nsge;
+};
+
+// The pieces of an operation: those of its list, or the one at local if the list is empty. sgl
+// is nullptr if they are refused, which is logged.
+inline Pieces choose_pieces(const Origin &origin, const rpma_sge &local, const rpma_sge *sgl,
+                            uint32_t nsge) {
+    if (nsge != 0) {
+        if (sgl == nullptr)
+            refuse_operation(origin, "sgl == NULL && nsge != 0");
+        return {sgl, nsge};
+    }
+    if (sgl != nullptr) {
+        refuse_operation(origin, "sgl != NULL && nsge == 0");
+        return {};
+    }
+    if (local.mr == nullptr && (local.offset | local.len) != 0) {
+        refuse_operation(origin, "local has mr == NULL with an offset or len != 0");
+        return {};
+    }
+    return {&local, 1};
+}
+
+// Checks the pieces and writes those that have bytes to sges. Their number; -1: a
 // piece is not valid, which is logged.
-int gather(const Origin &origin, const rpma_sge *sgl, uint32_t nsge, const MostPieces &limit,
-           ibv_sge *sges);
+int gather(const Origin &origin, Pieces pieces, const MostPieces &limit, ibv_sge *sges);
 
 } // namespace rpma
 

@@ -27,13 +27,6 @@ struct Receives {
     uint32_t used_sges = 0; // of sges
 };
 
-// Into one piece, with nothing unusual about it.
-bool is_usual(const rpma_receive &receive) {
-    return (receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) == 0 &&
-           receive.local.mr != nullptr && receive.local.len != 0 &&
-           receive.local.len <= UINT32_MAX;
-}
-
 void link(Receives &to, const rpma_receive &receive, uint32_t number) {
     ibv_recv_wr &wr = to.wrs[to.used];
     wr = {context_id(receive.op_context), nullptr, to.sges + to.used_sges,
@@ -46,31 +39,32 @@ void link(Receives &to, const rpma_receive &receive, uint32_t number) {
 
 // Describes one more receive. Nothing is described if it is refused, or, which is no failure
 // (*is_full), if there are not enough elements left for it.
-int add(const Origin &origin, Receives &to, const rpma_receive &receive,
-        const MostPieces &limit, bool *is_full) {
-    if (is_usual(receive) && to.used_sges < MOST_PIECES) [[likely]] {
-        to.sges[to.used_sges] =
-            slice(*receive.local.mr, receive.local.offset, receive.local.len);
-        link(to, receive, 1);
-        return 0;
-    }
+[[gnu::noinline]] int add(const Origin &origin, Receives &to, const rpma_receive &receive,
+                          const MostPieces &limit, bool *is_full) {
     RPMA_REFUSE_OPERATION(origin, receive.reserved != 0);
-    RPMA_REFUSE_OPERATION(origin, receive.sgl != NULL && receive.nsge == 0);
-    if (receive.nsge == 0 && receive.local.mr == nullptr &&
-        (receive.local.offset | receive.local.len) != 0)
-        return refuse_operation(origin, "local has mr == NULL with an offset or len != 0");
-    const bool is_list = receive.nsge != 0;
-    const rpma_sge *pieces = is_list ? receive.sgl : &receive.local;
-    const uint32_t number = is_list ? receive.nsge : 1;
-    if (number <= limit.most && number > MOST_PIECES - to.used_sges) {
+    const Pieces pieces = choose_pieces(origin, receive.local, receive.sgl, receive.nsge);
+    if (pieces.sgl == nullptr)
+        return RPMA_E_INVAL;
+    if (pieces.nsge <= limit.most && pieces.nsge > MOST_PIECES - to.used_sges) {
         *is_full = true;
         return 0;
     }
-    const int used = gather(origin, pieces, number, limit, to.sges + to.used_sges);
+    const int used = gather(origin, pieces, limit, to.sges + to.used_sges);
     if (used < 0)
         return RPMA_E_INVAL;
     link(to, receive, static_cast<uint32_t>(used));
     return 0;
+}
+
+// The same for a receive into one piece, with nothing unusual about it.
+bool add_usual(Receives &to, const rpma_receive &receive) {
+    if ((receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) != 0 ||
+        receive.local.mr == nullptr || receive.local.len == 0 ||
+        receive.local.len > UINT32_MAX || to.used_sges == MOST_PIECES) [[unlikely]]
+        return false;
+    to.sges[to.used_sges] = slice(*receive.local.mr, receive.local.offset, receive.local.len);
+    link(to, receive, 1);
+    return true;
 }
 
 // Posts the receives of an array to a queue by post, ibv_post_recv() or ibv_post_srq_recv().
@@ -85,7 +79,8 @@ int receive_many(const char *function, const ReceiveQueue &names, Post post, Que
         bool is_full = false;
         while (code == 0 && !is_full && some.used < std::min(count - done, Receives::MOST)) {
             const uint32_t index = done + some.used;
-            code = add({function, ARRAY, index}, some, receives[index], limit, &is_full);
+            if (!add_usual(some, receives[index]))
+                code = add({function, ARRAY, index}, some, receives[index], limit, &is_full);
         }
         if (some.used == 0)
             break;

@@ -106,21 +106,18 @@ int fill_atomic_write(const Origin &origin, rpma_conn &conn, Slot &slot, const r
 // The elements of a read, a write or a message. 0, RPMA_E_INVAL, NO_ELEMENTS.
 int fill_elements(const Origin &origin, const rpma_conn &conn, Slot &slot,
                   const rpma_work &work, Kinds &kinds, SpareElements *spare) {
-    RPMA_REFUSE_OPERATION(origin, work.sgl != NULL && work.nsge == 0);
-    if (work.nsge == 0 && work.local.mr == nullptr && (work.local.offset | work.local.len) != 0)
-        return refuse_operation(origin, "local has mr == NULL with an offset or len != 0");
-    const bool is_list = work.nsge != 0;
-    const rpma_sge *pieces = is_list ? work.sgl : &work.local;
-    const uint32_t number = is_list ? work.nsge : 1;
+    const Pieces pieces = choose_pieces(origin, work.local, work.sgl, work.nsge);
+    if (pieces.sgl == nullptr)
+        return RPMA_E_INVAL;
     const MostPieces limit = {work.type == RPMA_WORK_READ ? conn.max_read_sge : conn.max_sge,
                               conn.max_sge, CONN_PIECES};
     ibv_sge *sges = slot.sges;
-    if (spare != nullptr && number > 1 && number <= limit.most) {
-        if (number > spare->left)
+    if (spare != nullptr && pieces.nsge > 1 && pieces.nsge <= limit.most) {
+        if (pieces.nsge > spare->left)
             return NO_ELEMENTS;
         sges = spare->next;
     }
-    slot.wr.num_sge = gather(origin, pieces, number, limit, sges);
+    slot.wr.num_sge = gather(origin, pieces, limit, sges);
     if (slot.wr.num_sge < 0)
         return RPMA_E_INVAL;
     slot.wr.sg_list = sges;

@@ -93,7 +93,10 @@ static const struct wrong {
      "nsge is 4294967295, at most 2 pieces are possible"},
     {LOCALS, {{NSGE, 1}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl == NULL && nsge != 0"},
     {LOCALS, {{NSGE, UINT32_MAX}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl == NULL"},
-    {LOCALS, {{SGL, (uintptr_t)good_list}}, BECAUSE("sgl != NULL && nsge == 0"), ".nsge == 0"},
+    {LOCALS,
+     {{SGL, (uintptr_t)good_list}},
+     BECAUSE("sgl != NULL && nsge == 0"),
+     "sgl != NULL && nsge == 0"},
 #define LOCAL_IS "local.mr == NULL && (local.offset != 0 || local.len != 0)"
 #define NO_REGION BECAUSE(LOCAL_IS), "mr == NULL with an offset or len != 0"
 #define NO_LOCAL                                                              \
