@@ -41,7 +41,8 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     std::unique_ptr<rpma_conn_req> req(std::exchange(*req_ptr, nullptr));
     RPMA_REFUSE(conn_ptr == NULL);
     RPMA_REFUSE(pdata != NULL && pdata->ptr == NULL);
-    RPMA_REFUSE(pdata != NULL && pdata->len == 0);
+    RPMA_REFUSE_AS(__func__, pdata != NULL && pdata->len == 0,
+                   "pdata->len is 0; possible: 1 and more, or pdata == NULL");
     Call call(__func__);
     auto conn = req->connect(call, pdata);
     req.reset(); // before errno becomes the provider's

@@ -50,7 +50,7 @@ namespace {
 int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
                    int *num_entries_got) {
     RPMA_REFUSE(cq == NULL);
-    RPMA_REFUSE(num_entries < 1);
+    RPMA_REFUSE_VALUE(__func__, num_entries < 1, num_entries, "1 and more");
     RPMA_REFUSE(wc == NULL);
     RPMA_REFUSE(num_entries > 1 && num_entries_got == NULL);
     // Kept in memory: registers that survive the provider's call would have to be saved.

@@ -23,9 +23,10 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
     RPMA_REFUSE(peer == NULL);
     RPMA_REFUSE(ptr == NULL);
     RPMA_REFUSE(mr_ptr == NULL);
-    RPMA_REFUSE(size == 0);
-    RPMA_REFUSE(usage == 0);
-    RPMA_REFUSE((usage & ~EVERY_USAGE) != 0);
+    RPMA_REFUSE_VALUE(__func__, size == 0, size, "1 and more");
+    RPMA_REFUSE_AS(__func__, usage == 0 || (usage & ~EVERY_USAGE) != 0,
+                   "usage is 0x%x; possible: RPMA_MR_USAGE_*, one or more of them",
+                   static_cast<unsigned>(usage));
     Call call(__func__);
     return call.deliver(peer->register_memory(call, ptr, size, usage), mr_ptr);
 }
@@ -55,7 +56,7 @@ RPMA_GETTER(rpma_mr_get_descriptor_size, rpma_mr_local, mr, size_t, desc_size,
 int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
                    uint32_t flags) {
     RPMA_REFUSE(mr == NULL);
-    RPMA_REFUSE(len > UINT32_MAX);
+    RPMA_REFUSE_LENGTH(__func__, len);
     Call call(__func__);
     mr->advise(call, offset, static_cast<uint32_t>(len), advice, flags);
     return call.finish();

@@ -28,10 +28,10 @@ int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t
         Call call(__func__);
         RPMA_FAIL(
             call, RPMA_E_INVAL, 0,
-            "pdata->len is %u, but %u regions, %s and %u bytes of the program take "
-            "%llu; with InfiniBand and RoCE, a request carries 56 bytes and an answer 196",
-            pdata->len, nmrs, pcfg != nullptr ? "a configuration" : "no configuration", len,
-            static_cast<unsigned long long>(size));
+            "pdata->len is %u, needed are %llu (regions: %u, %s, bytes of the program: %u): "
+            "pack less; with InfiniBand and RoCE, a request carries 56 bytes and an answer 196",
+            pdata->len, static_cast<unsigned long long>(size), nmrs,
+            pcfg != nullptr ? "a configuration" : "no configuration", len);
         return call.finish();
     }
     auto *out = static_cast<unsigned char *>(pdata->ptr);
@@ -62,8 +62,8 @@ int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
         return call.finish();
     const uint32_t regions = mrs != nullptr ? from.regions() : 0;
     if (regions > 0 && regions > *nmrs) {
-        RPMA_REJECT(call, "the private data has %u regions, mrs has room for %u", regions,
-                    *nmrs);
+        RPMA_REJECT(call, "*nmrs is %u, the number of regions in the private data is %u", *nmrs,
+                    regions);
         return call.finish();
     }
     // Everything is made before anything is handed over.

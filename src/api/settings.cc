@@ -23,55 +23,60 @@ using namespace rpma;
         return discard(ptr);                                     \
     }
 
-// rpma_<cfg>_set_<name>() of the value in, unless refused holds, and rpma_<cfg>_get_<name>()
+// rpma_<cfg>_set_<name>() of the value in, which refuse checks, and rpma_<cfg>_get_<name>()
 // into out.
-#define RPMA_SETTING(cfg, object, name, type, in, out, member, refused)    \
+#define RPMA_SETTING(cfg, object, name, type, in, out, member, refuse)     \
     int rpma_##cfg##_set_##name(struct rpma_##cfg *object, type in) {      \
         RPMA_REFUSE(object == NULL);                                       \
-        RPMA_REFUSE(refused);                                              \
+        refuse;                                                            \
         object->member = static_cast<decltype(object->member.load())>(in); \
         return 0;                                                          \
     }                                                                      \
     RPMA_GETTER(rpma_##cfg##_get_##name, rpma_##cfg, object, type, out, object->member)
 
 // Of a setting whose parameters and member have its own name.
-#define RPMA_NUMBER(kind, name, refused) \
-    RPMA_SETTING(kind, cfg, name, uint32_t, name, name, name, refused)
+#define RPMA_NUMBER(kind, name, refuse) \
+    RPMA_SETTING(kind, cfg, name, uint32_t, name, name, name, refuse)
+
+// For the argument refuse.
+#define RPMA_BUT(condition, name, possible) \
+    RPMA_REFUSE_VALUE(__func__, condition, name, possible)
 
 // clang-format off
 RPMA_CFG(peer_cfg, pcfg_ptr)
 RPMA_SETTING(peer_cfg, pcfg, direct_write_to_pmem, bool, supported, supported,
-             direct_write_to_pmem, false)
+             direct_write_to_pmem, )
 
 RPMA_CFG(cq_cfg, cfg_ptr)
-RPMA_NUMBER(cq_cfg, size, false)
-RPMA_NUMBER(cq_cfg, comp_vector, false)
+RPMA_NUMBER(cq_cfg, size, )
+RPMA_NUMBER(cq_cfg, comp_vector, )
 
 RPMA_CFG(srq_cfg, cfg_ptr)
-RPMA_NUMBER(srq_cfg, rq_size, false)
-RPMA_NUMBER(srq_cfg, rcq_size, false)
-RPMA_NUMBER(srq_cfg, max_sge, max_sge == 0)
+RPMA_NUMBER(srq_cfg, rq_size, )
+RPMA_NUMBER(srq_cfg, rcq_size, )
+RPMA_NUMBER(srq_cfg, max_sge, RPMA_BUT(max_sge == 0, max_sge, "1 and more"))
 
 RPMA_CFG(conn_cfg, cfg_ptr)
-RPMA_NUMBER(conn_cfg, rcq_size, false)
-RPMA_NUMBER(conn_cfg, sq_size, false)
-RPMA_NUMBER(conn_cfg, rq_size, false)
-RPMA_NUMBER(conn_cfg, max_sge, max_sge == 0)
-RPMA_NUMBER(conn_cfg, retry_count, retry_count > 7)
-RPMA_NUMBER(conn_cfg, rnr_retry_count, rnr_retry_count > 7)
-RPMA_NUMBER(conn_cfg, inline_size, false)
-RPMA_SETTING(conn_cfg, cfg, timeout, int, timeout_ms, timeout_ms, timeout_ms, timeout_ms < 0)
+RPMA_NUMBER(conn_cfg, rcq_size, )
+RPMA_NUMBER(conn_cfg, sq_size, )
+RPMA_NUMBER(conn_cfg, rq_size, )
+RPMA_NUMBER(conn_cfg, max_sge, RPMA_BUT(max_sge == 0, max_sge, "1 and more"))
+RPMA_NUMBER(conn_cfg, retry_count, RPMA_BUT(retry_count > 7, retry_count, "0 to 7"))
+RPMA_NUMBER(conn_cfg, rnr_retry_count, RPMA_BUT(rnr_retry_count > 7, rnr_retry_count, "0 to 7"))
+RPMA_NUMBER(conn_cfg, inline_size, )
+RPMA_SETTING(conn_cfg, cfg, timeout, int, timeout_ms, timeout_ms, timeout_ms,
+             RPMA_BUT(timeout_ms < 0, timeout_ms, "0 and more"))
 // 4.096 us * 2^31 at most
 RPMA_SETTING(conn_cfg, cfg, ack_timeout, int, timeout_ms, timeout_ms, ack_timeout_ms,
-             timeout_ms < 0 || timeout_ms > 8796093)
-RPMA_SETTING(conn_cfg, cfg, tos, uint8_t, tos, tos, tos, false)
+             RPMA_BUT(timeout_ms < 0 || timeout_ms > 8796093, timeout_ms, "0 to 8796093"))
+RPMA_SETTING(conn_cfg, cfg, tos, uint8_t, tos, tos, tos, )
 RPMA_SETTING(conn_cfg, cfg, flush_mode, enum rpma_flush_mode, mode, mode, flush_mode,
-             mode != RPMA_FLUSH_MODE_AUTO && mode != RPMA_FLUSH_MODE_EMULATED &&
-             mode != RPMA_FLUSH_MODE_NATIVE)
-RPMA_SETTING(conn_cfg, cfg, compl_channel, bool, shared, shared, shared_channel, false)
-RPMA_SETTING(conn_cfg, cfg, srq, struct rpma_srq *, srq, srq_ptr, srq, false)
-RPMA_SETTING(conn_cfg, cfg, cq, struct rpma_cq *, cq, cq_ptr, cq, false)
-RPMA_SETTING(conn_cfg, cfg, rcq, struct rpma_cq *, rcq, rcq_ptr, rcq, false)
+             RPMA_BUT(mode != RPMA_FLUSH_MODE_AUTO && mode != RPMA_FLUSH_MODE_EMULATED &&
+                      mode != RPMA_FLUSH_MODE_NATIVE, mode, "RPMA_FLUSH_MODE_*"))
+RPMA_SETTING(conn_cfg, cfg, compl_channel, bool, shared, shared, shared_channel, )
+RPMA_SETTING(conn_cfg, cfg, srq, struct rpma_srq *, srq, srq_ptr, srq, )
+RPMA_SETTING(conn_cfg, cfg, cq, struct rpma_cq *, cq, cq_ptr, cq, )
+RPMA_SETTING(conn_cfg, cfg, rcq, struct rpma_cq *, rcq, rcq_ptr, rcq, )
 // clang-format on
 
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size) {

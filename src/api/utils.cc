@@ -47,7 +47,9 @@ int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type
                                struct ibv_context **ibv_ctx_ptr) {
     RPMA_REFUSE(addr == NULL);
     RPMA_REFUSE(ibv_ctx_ptr == NULL);
-    RPMA_REFUSE(type != RPMA_UTIL_IBV_CONTEXT_LOCAL && type != RPMA_UTIL_IBV_CONTEXT_REMOTE);
+    RPMA_REFUSE_VALUE(
+        __func__, type != RPMA_UTIL_IBV_CONTEXT_LOCAL && type != RPMA_UTIL_IBV_CONTEXT_REMOTE,
+        type, "RPMA_UTIL_IBV_CONTEXT_LOCAL, RPMA_UTIL_IBV_CONTEXT_REMOTE");
     Call call(__func__);
     const Side side = type == RPMA_UTIL_IBV_CONTEXT_LOCAL ? Side::LOCAL : Side::REMOTE;
     return call.deliver(find_device(call, addr, side), ibv_ctx_ptr);

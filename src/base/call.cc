@@ -3,9 +3,8 @@
 
 // call.cc -- failures of a call: one log line each, the first one counts
 
-#include "base/call.hh"
+#include "base/refuse.hh"
 
-#include <cstdarg>
 #include <cstdio>
 
 #include "base/error_text.hh"
@@ -36,11 +35,16 @@ bool Call::answers(int code, int error) {
 }
 
 void Call::log(const char *file, int line, const char *advice, const char *format, ...) const {
-    char message[LOG_MESSAGE_SIZE];
     va_list values;
     va_start(values, format);
-    std::vsnprintf(message, sizeof(message), format, values);
+    vlog(file, line, advice, format, values);
     va_end(values);
+}
+
+void Call::vlog(const char *file, int line, const char *advice, const char *format,
+                va_list values) const {
+    char message[LOG_MESSAGE_SIZE];
+    std::vsnprintf(message, sizeof(message), format, values);
     const Place place = {file, line, function_};
     if (noted_error_ == 0) {
         rpma::log(noted_level_, place, "%s%s", message, advice);
@@ -59,6 +63,17 @@ int Call::finish() const {
     if (code_ != 0)
         errno = error_ != 0 ? error_ : errno_before_;
     return code_;
+}
+
+int refuse(const char *function, const char *file, int line, const char *format, ...) {
+    Call call(function);
+    if (call.fails(RPMA_E_INVAL, 0)) {
+        va_list values;
+        va_start(values, format);
+        call.vlog(file, line, "", format, values);
+        va_end(values);
+    }
+    return call.finish();
 }
 
 } // namespace rpma

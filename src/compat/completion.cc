@@ -123,8 +123,8 @@ void get_completion_0_9(Call &call, rpma_cq &cq, rpma_completion &cmpl) {
 
 int rpma_conn_completion_get_0_9(struct rpma_conn *conn, struct rpma_completion *cmpl) {
     constexpr const char *FUNCTION = "rpma_conn_completion_get";
-    if (conn == nullptr || cmpl == nullptr)
-        return refuse(FUNCTION, conn == nullptr ? "conn == NULL" : "cmpl == NULL");
+    RPMA_REFUSE_IN(FUNCTION, conn == NULL);
+    RPMA_REFUSE_IN(FUNCTION, cmpl == NULL);
     Call call(FUNCTION);
     get_completion_0_9(call, *conn->cq(), *cmpl);
     return call.finish();

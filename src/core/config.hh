@@ -58,6 +58,9 @@ namespace rpma {
 // Pieces of local memory that an operation or a receive may have at most, whatever the device
 // takes: rpma_post() has their elements on its stack.
 inline constexpr uint32_t MOST_PIECES = 128;
+// What asks for more or less of them.
+inline constexpr char CONN_PIECES[] = "rpma_conn_cfg_set_max_sge";
+inline constexpr char SRQ_PIECES[] = "rpma_srq_cfg_set_max_sge";
 
 inline constinit const rpma_conn_cfg default_conn_cfg;
 inline constinit const rpma_srq_cfg default_srq_cfg;

@@ -20,9 +20,8 @@ uint32_t number_of_vectors(const ibv_context &device) {
 
 } // namespace
 
-std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, uint32_t size,
-                                       uint32_t most, uint32_t comp_vector,
-                                       ibv_comp_channel *shared) {
+std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, const Demand &size,
+                                       uint32_t comp_vector, ibv_comp_channel *shared) {
     CompChannel own;
     if (shared == nullptr) {
         own = create_comp_channel(call, device);
@@ -30,7 +29,7 @@ std::optional<rpma_cq> rpma_cq::create(Call &call, ibv_context &device, uint32_t
             return std::nullopt;
     }
     ibv_comp_channel *channel = shared != nullptr ? shared : own.get();
-    Cq queue = create_cq(call, device, size, most, comp_vector, channel);
+    Cq queue = create_cq(call, device, size, comp_vector, channel);
     if (!queue)
         return std::nullopt;
     return rpma_cq(std::move(own), std::move(queue));
@@ -42,11 +41,12 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
     const uint32_t vector = cfg.comp_vector, vectors = number_of_vectors(device);
     if (vector >= vectors) {
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "cfg asks for completion vector %u, and %s has %u, from 0 on", vector,
+                  "comp_vector of cfg is %u, %s has %u, from 0 on: choose one of them", vector,
                   ibv_get_device_name(device.device), vectors);
         return nullptr;
     }
-    auto made = create(call, device, cfg.size, peer.device().max_cqe, vector, nullptr);
+    const Demand size = {cfg.size, peer.device().max_cqe, "rpma_cq_cfg_set_size"};
+    auto made = create(call, device, size, vector, nullptr);
     if (!made)
         return nullptr;
     made->of_program_ = true;
@@ -79,7 +79,7 @@ bool rpma_cq::check_unused(Call &call) const {
     const unsigned users = users_;
     if (users > 0)
         RPMA_FAIL(call, RPMA_E_PROVIDER, EBUSY,
-                  "deleting the completion queue while %u of its connections exist", users);
+                  "deleting the completion queue before its connections (%u)", users);
     return users == 0;
 }
 

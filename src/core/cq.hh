@@ -20,10 +20,10 @@
 struct rpma_peer;
 
 struct rpma_cq : rpma::Allocated {
-    // Creates and arms a queue of size entries on a device that has room for most; without a
-    // shared channel it gets its own. Nothing: RPMA_E_PROVIDER.
-    static std::optional<rpma_cq> create(rpma::Call &call, ibv_context &device, uint32_t size,
-                                         uint32_t most, uint32_t comp_vector,
+    // Creates and arms a queue; without a shared channel it gets its own. Nothing:
+    // RPMA_E_PROVIDER.
+    static std::optional<rpma_cq> create(rpma::Call &call, ibv_context &device,
+                                         const rpma::Demand &size, uint32_t comp_vector,
                                          ibv_comp_channel *shared);
     // A queue of the program. Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM,
     // RPMA_E_PROVIDER.

@@ -61,8 +61,8 @@ void FlushTarget::drop_user() {
 bool FlushTarget::try_release(Call &call) {
     Lock lock(mutex_);
     if (users_ > 0) {
-        RPMA_FAIL(call, RPMA_E_PROVIDER, EBUSY,
-                  "deleting the peer while %u of its connections exist", users_);
+        RPMA_FAIL(call, RPMA_E_PROVIDER, EBUSY, "deleting the peer before its connections (%u)",
+                  users_);
         return false;
     }
     if (mr_ && !mr_->try_release(call))

@@ -181,7 +181,8 @@ rpma_flush_mode rpma_peer::choose_flush(rpma_flush_mode wanted) const {
 bool rpma_peer::check_native_flush(Call &call) const {
     if (!device_.flush)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
-                  "cfg asks for RPMA_FLUSH_MODE_NATIVE, and %s has no native flush",
+                  "cfg asks for RPMA_FLUSH_MODE_NATIVE, and %s has no native flush: use "
+                  "RPMA_FLUSH_MODE_AUTO",
                   ibv_get_device_name(pd_->context->device));
     return device_.flush;
 }
@@ -204,7 +205,7 @@ uint64_t rpma_peer::native_operations([[maybe_unused]] rpma_flush_mode flush_mod
     return operations;
 }
 
-QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, const ibv_qp_cap &capacities,
+QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, ibv_qp_cap &capacities,
                                uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
                                ibv_srq *srq) const {
     ibv_qp_init_attr_ex attributes = {};
@@ -224,5 +225,7 @@ QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, const ibv_qp_cap &cap
                                      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                                      IBV_QP_EX_WITH_SEND_WITH_IMM;
     }
-    return rpma::create_qp(call, id, attributes, device_.max_qp_wr);
+    QueuePair qp = rpma::create_qp(call, id, attributes, device_.max_qp_wr);
+    capacities = attributes.cap;
+    return qp;
 }

@@ -45,10 +45,10 @@ struct rpma_peer : rpma::Allocated {
     std::unique_ptr<rpma_mr_local> register_memory(rpma::Call &call, void *ptr,
                                                    std::size_t size, int usage) const;
 
-    // Gives id a queue pair of these capacities that does operations natively, sends to cq and
-    // receives from srq, or its own queue, to receive_cq. Returns an empty owner on failure:
-    // RPMA_E_PROVIDER.
-    rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, const ibv_qp_cap &capacities,
+    // Gives id a queue pair of at least these capacities, which become its own, that does
+    // operations natively, sends to cq and receives from srq, or its own queue, to receive_cq.
+    // Returns an empty owner on failure: RPMA_E_PROVIDER.
+    rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, ibv_qp_cap &capacities,
                               uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
                               ibv_srq *srq) const;
 

@@ -29,7 +29,8 @@ bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
     const ibv_context *has = cq.queue().context, *needed = peer.pd().context;
     if (has != needed)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "cfg has a completion queue of another device: it is on %s, the peer on %s",
+                  "cfg has a completion queue of another device: it is on %s, the peer on %s, "
+                  "where it must be",
                   ibv_get_device_name(has->device), ibv_get_device_name(needed->device));
     return has == needed;
 }
@@ -52,15 +53,17 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
     const rpma_cq *cq = cfg.cq, *rcq = cfg.rcq;
     const char *conflict = nullptr;
     if (cfg.shared_channel && rcq_of(cfg.srq) != nullptr)
-        conflict = "cfg has a shared completion channel, and its shared receive queue owns a "
-                   "receive CQ, which has a channel of its own";
+        conflict =
+            "cfg has a shared completion channel, and its shared receive queue owns a "
+            "receive CQ, which has a channel of its own: rpma_srq_cfg_set_rcq_size(0) does "
+            "without";
     else if (cfg.shared_channel && (cq != nullptr || rcq != nullptr))
         conflict = "cfg has a shared completion channel and a completion queue of "
-                   "rpma_cq_new(), which has a channel of its own";
+                   "rpma_cq_new(), which has a channel of its own: set one of them";
     else if (rcq != nullptr && rcq_of(cfg.srq) != nullptr)
         conflict =
             "cfg has a receive CQ of rpma_cq_new(), and its shared receive queue owns one "
-            "as well";
+            "as well: set one of them";
     if (conflict != nullptr)
         RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s", conflict);
     return conflict == nullptr && (cq == nullptr || check_borrowed(call, peer, *cq)) &&
@@ -71,7 +74,7 @@ bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_co
                                 rpma_flush_mode flush_mode) {
     const rpma_capabilities &device = peer.device();
     const uint32_t pieces = cfg.max_sge;
-    if (!check_max_sge(call, pieces, "max_sge", device.max_sge, MOST_PIECES))
+    if (!check_max_sge(call, "max_sge", {pieces, device.max_sge, CONN_PIECES}, MOST_PIECES))
         return false;
     max_sge = static_cast<uint16_t>(pieces);
     max_read_sge = static_cast<uint16_t>(std::min(pieces, device.max_read_sge));
@@ -86,7 +89,7 @@ bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_co
     const rpma_cq *receive_cq = srq_rcq ? srq_rcq.get() : rcq();
     if (receive_cq == nullptr)
         receive_cq = &cq();
-    const ibv_qp_cap capacities = {
+    granted = {
         .max_send_wr = cfg.sq_size,
         .max_recv_wr = cfg.rq_size,
         .max_send_sge = max_sge,
@@ -94,10 +97,11 @@ bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_co
         .max_inline_data = std::max<uint32_t>(cfg.inline_size, RPMA_ATOMIC_WRITE_ALIGNMENT),
     };
     const uint64_t operations = peer.native_operations(flush_mode);
-    qp = peer.create_qp(call, *id.get(), capacities, operations, cq().queue(),
-                        receive_cq->queue(), srq != nullptr ? srq->queue() : nullptr);
+    qp = peer.create_qp(call, *id.get(), granted, operations, cq().queue(), receive_cq->queue(),
+                        srq != nullptr ? srq->queue() : nullptr);
     if (!qp)
         return false;
+    id->qp->qp_context = &granted;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     // libibverbs reads behind the end of a queue pair whose provider has no extended ones.
     extended = operations != 0 ? ibv_qp_to_qp_ex(id->qp) : nullptr;
@@ -134,8 +138,9 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
     if (of_program != nullptr) {
         borrowed_cq = use(*of_program);
     } else {
-        auto main =
-            rpma_cq::create(call, device, main_cq_size(peer, cfg, srq), most, 0, shared.get());
+        auto main = rpma_cq::create(
+            call, device, {main_cq_size(peer, cfg, srq), most, "rpma_conn_cfg_set_cq_size"}, 0,
+            shared.get());
         if (!main)
             return false;
         own_cq.emplace(std::move(*main));
@@ -151,12 +156,12 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
         srq_rcq = use(*of_srq);
         return true;
     }
-    const uint32_t rcq_size = cfg.rcq_size;
-    return rcq_size == 0 || create_receive_queue(call, rcq_size, most);
+    const Demand size = {cfg.rcq_size, most, "rpma_conn_cfg_set_rcq_size"};
+    return size.wanted == 0 || create_receive_queue(call, size);
 }
 
-bool Transport::create_receive_queue(Call &call, uint32_t size, uint32_t most) {
-    auto made = rpma_cq::create(call, *id->verbs, size, most, 0, shared.get());
+bool Transport::create_receive_queue(Call &call, const Demand &size) {
+    auto made = rpma_cq::create(call, *id->verbs, size, 0, shared.get());
     if (made)
         own_rcq.emplace(std::move(*made));
     return made.has_value();

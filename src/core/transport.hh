@@ -58,6 +58,7 @@ struct Transport {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     ibv_qp_ex *extended; // the same queue pair for what the device does itself, or nullptr
 #endif
+    ibv_qp_cap granted;    // to the queue pair, by the device
     uint16_t max_sge;      // pieces of local memory of an operation
     uint16_t max_read_sge; // pieces that a read may have
     uint32_t max_qp_wr;    // operations that a send queue of the device can have
@@ -65,7 +66,7 @@ struct Transport {
   private:
     bool create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
                        const rpma_srq *srq);
-    bool create_receive_queue(Call &call, uint32_t size, uint32_t most);
+    bool create_receive_queue(Call &call, const Demand &size);
 };
 
 } // namespace rpma

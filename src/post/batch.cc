@@ -30,8 +30,8 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
     if (max_ops > conn.max_qp_wr()) {
         RPMA_FAIL(
             call, RPMA_E_INVAL, 0,
-            "a batch of %u operations (max_ops): a send queue of the device has at most %u "
-            "(max_qp_wr)",
+            "max_ops is %u, a send queue of the device has %u at most (max_qp_wr): use several "
+            "batches",
             max_ops, conn.max_qp_wr());
         return nullptr;
     }
@@ -39,8 +39,8 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
     // Providers copy a work request whole: what nobody sets is 0.
     Slots slots(static_cast<Slot *>(std::calloc(std::size_t{max_ops} + 1, slot_size)));
     if (!slots) {
-        RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: %u operations of %zu bytes", max_ops,
-                  slot_size);
+        RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: max_ops %u, each of %zu bytes",
+                  max_ops, slot_size);
         return nullptr;
     }
     return make<rpma_batch>(call, conn, max_ops, std::move(slots), slot_size);
@@ -79,7 +79,9 @@ bool rpma_batch::open(const char *function) {
         return true;
     Call call(function);
     RPMA_FAIL(call, RPMA_E_INVAL, 0,
-              "the batch is full: it has room for %" PRIu32 " operations", max_ops_);
+              "the batch is full: max_ops is %" PRIu32
+              "; begin anew with rpma_batch_reset(), or give rpma_batch_new() more",
+              max_ops_);
     return false;
 }
 
@@ -138,7 +140,7 @@ int rpma_batch::settle_ready(const char *function, int result) {
 
 int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr) {
     RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(max_ops == 0);
+    RPMA_REFUSE_VALUE(__func__, max_ops == 0, max_ops, "1 and more");
     RPMA_REFUSE(batch_ptr == NULL);
     Call call(__func__);
     return call.deliver(rpma_batch::create(call, *conn, max_ops), batch_ptr);
@@ -184,7 +186,10 @@ namespace {
     static constexpr char function[] = "rpma_batch_set";
     RPMA_REFUSE_IN(function, batch == NULL);
     RPMA_REFUSE_IN(function, work == NULL);
-    RPMA_REFUSE_IN(function, index >= batch->size());
+    RPMA_REFUSE_AS(function, index >= batch->size(),
+                   "index is %" PRIu32 ", the batch has %" PRIu32
+                   " operations; possible: less than that",
+                   index, batch->size());
     // What is refused changes nothing, so the operation is tried elsewhere first.
     if (const int code =
             fill({function}, batch->conn, batch->scratch(), *work, batch->kinds, nullptr))

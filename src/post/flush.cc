@@ -8,29 +8,31 @@
 
 using namespace rpma;
 
-int rpma::refuse_flush(const char *function, const char *prefix, const rpma_conn &conn,
-                       uint32_t region_ways, rpma_flush_type type) {
+int rpma::refuse_flush(const Origin &origin, const rpma_conn &conn, uint32_t region_ways,
+                       rpma_flush_type type) {
+    if (origin.is_behind)
+        return RPMA_E_NOSUPP;
     const bool is_persistent = type == RPMA_FLUSH_TYPE_PERSISTENT;
     // A region that takes such flushes takes them by one of these two ways.
     const bool has_region = goes(region_ways, BY_READ, type);
     const bool has_conn =
         goes(conn.flush.allowed(), BY_READ, type) || goes(conn.flush.allowed(), NATIVELY, type);
-    Call call(function);
+    Call call(origin.function);
     if (!has_conn)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
                   "%sthe other side did not say that it has direct write to PMem: apply its "
                   "peer configuration with rpma_conn_apply_remote_peer_cfg() first",
-                  prefix);
+                  origin.prefix().chars);
     else if (!has_region)
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0, "%sthe remote region was not registered with %s",
-                  prefix,
+                  origin.prefix().chars,
                   is_persistent ? "RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT"
                                 : "RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY");
     else
         RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
                   "%sthe other side does not serve %s flushes of this region natively, and the "
                   "connection flushes in no other way: use RPMA_FLUSH_MODE_AUTO",
-                  prefix, is_persistent ? "persistent" : "visibility");
+                  origin.prefix().chars, is_persistent ? "persistent" : "visibility");
     return call.finish();
 }
 
@@ -55,7 +57,7 @@ namespace {
                                                rpma_flush_type type, int flags,
                                                const void *op_context) {
     const uint64_t remote_addr = dst->addr + dst_offset;
-    return send_natively("rpma_flush", *conn, IBV_WR_FLUSH, remote_addr, signaled(flags),
+    return send_natively("rpma_flush", *conn, IBV_WR_FLUSH, remote_addr, len, signaled(flags),
                          op_context, [&](ibv_qp_ex *qpx) {
                              ibv_wr_flush(qpx, dst->rkey, remote_addr, len,
                                           native_flush_type(type), IBV_FLUSH_RANGE);
@@ -70,18 +72,20 @@ namespace {
     static constexpr char function[] = "rpma_flush";
     RPMA_REFUSE_IN(function, conn == NULL);
     RPMA_REFUSE_IN(function, dst == NULL);
-    RPMA_REFUSE_IN(function, flags == 0);
-    RPMA_REFUSE_IN(function,
-                   type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY);
-    RPMA_REFUSE_IN(function, len > UINT32_MAX);
+    RPMA_REFUSE_FLAGS(function, flags);
+    RPMA_REFUSE_VALUE(function,
+                      type != RPMA_FLUSH_TYPE_PERSISTENT && type != RPMA_FLUSH_TYPE_VISIBILITY,
+                      type, "RPMA_FLUSH_TYPE_*");
+    RPMA_REFUSE_LENGTH(function, len);
     const uint32_t ways = ways_of(function, *conn, dst->flush_ways, type);
 #ifdef RPMA_NATIVE_FLUSH
     if (goes(ways, NATIVELY, type))
         return flush_natively(conn, dst, dst_offset, len, type, flags, op_context);
 #endif
     if (!goes(ways, BY_READ, type) && !goes(ways, FALL_BACK, type))
-        return refuse_flush(function, "", *conn, dst->flush_ways, type);
-    RPMA_REFUSE_IN(function, dst_offset >= dst->size);
+        return refuse_flush({function}, *conn, dst->flush_ways, type);
+    RPMA_REFUSE_AS(function, dst_offset >= dst->size, RPMA_BEHIND_REGION("dst_offset"),
+                   dst_offset, dst->size);
     const uint64_t rest = dst->size - dst_offset;
     return flush_by_read(function, *conn, *dst, dst_offset,
                          rest < FLUSH_READ_SIZE ? static_cast<uint32_t>(rest) : FLUSH_READ_SIZE,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/conn.hh"
+#include "post/pieces.hh"
 
 namespace rpma {
 
@@ -19,10 +20,13 @@ inline uint32_t ways_of(const char *function, rpma_conn &conn, uint32_t region_w
     return ways & region_ways;
 }
 
-// What is wrong with a flush that may go no way. prefix is "", or says which operation it is.
-[[gnu::cold, gnu::noinline]] int refuse_flush(const char *function, const char *prefix,
-                                              const rpma_conn &conn, uint32_t region_ways,
-                                              rpma_flush_type type);
+// The offset of an emulated flush that is behind the region, and the size of the region.
+#define RPMA_BEHIND_REGION(name) \
+    name " is %zu, the remote region has %" PRIu64 " bytes; possible: less than that"
+
+// What is wrong with a flush that may go no way.
+[[gnu::cold, gnu::noinline]] int refuse_flush(const Origin &origin, const rpma_conn &conn,
+                                              uint32_t region_ways, rpma_flush_type type);
 
 #ifdef RPMA_NATIVE_FLUSH
 constexpr uint8_t native_flush_type(rpma_flush_type type) {

@@ -43,8 +43,10 @@ template <class Queue, class Post>
         wr.num_sge = 1;
     }
     ibv_recv_wr *bad;
+    // Kept in memory for the log: a register that survives the call would have to be saved.
+    Queue *const volatile kept = queue;
     const int result = post(queue, &wr, &bad);
-    return result == 0 ? 0 : refused_receive(function, names, wr, result);
+    return result == 0 ? 0 : refused_receive(function, names, *kept, wr, result);
 }
 
 } // namespace
@@ -52,9 +54,10 @@ template <class Queue, class Post>
 RPMA_POST int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
                         size_t len, int flags, const void *op_context) {
     RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(flags == 0);
-    RPMA_REFUSE(src == NULL && (offset != 0 || len != 0));
-    RPMA_REFUSE(len > UINT32_MAX);
+    RPMA_REFUSE_FLAGS(__func__, flags);
+    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
     return send_message(__func__, *conn, IBV_WR_SEND, src, offset, len, flags, 0, op_context);
 }
 
@@ -62,9 +65,10 @@ RPMA_POST int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_lo
                                  size_t offset, size_t len, int flags, uint32_t imm,
                                  const void *op_context) {
     RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(flags == 0);
-    RPMA_REFUSE(src == NULL && (offset != 0 || len != 0));
-    RPMA_REFUSE(len > UINT32_MAX);
+    RPMA_REFUSE_FLAGS(__func__, flags);
+    RPMA_REFUSE_AS(__func__, src == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "src", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
     return send_message(__func__, *conn, IBV_WR_SEND_WITH_IMM, src, offset, len, flags, imm,
                         op_context);
 }
@@ -72,8 +76,9 @@ RPMA_POST int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_lo
 RPMA_POST int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset,
                         size_t len, const void *op_context) {
     RPMA_REFUSE(conn == NULL);
-    RPMA_REFUSE(dst == NULL && (offset != 0 || len != 0));
-    RPMA_REFUSE(len > UINT32_MAX);
+    RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
     return receive(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp, dst, offset, len,
                    op_context);
 }
@@ -82,7 +87,7 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
                                  size_t offset, size_t len, const void *op_context) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(dst == NULL);
-    RPMA_REFUSE(len > UINT32_MAX);
+    RPMA_REFUSE_LENGTH(__func__, len);
     return receive(__func__, CONN_RECEIVES, ibv_post_recv, &req->qp(), dst, offset, len,
                    op_context);
 }
@@ -90,8 +95,9 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
 RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset,
                             size_t len, const void *op_context) {
     RPMA_REFUSE(srq == NULL);
-    RPMA_REFUSE(dst == NULL && (offset != 0 || len != 0));
-    RPMA_REFUSE(len > UINT32_MAX);
+    RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
+                   len);
+    RPMA_REFUSE_LENGTH(__func__, len);
     return receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(), dst, offset, len,
                    op_context);
 }

@@ -5,7 +5,6 @@
 
 #include "post/pieces.hh"
 
-#include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
 
@@ -19,6 +18,8 @@ Text Origin::prefix() const {
 }
 
 int refuse_operation(const Origin &origin, const char *format, ...) {
+    if (origin.is_behind)
+        return RPMA_E_INVAL;
     Call call(origin.function);
     if (call.fails(RPMA_E_INVAL, 0)) {
         Text text;
@@ -36,14 +37,13 @@ namespace {
 void refuse_number(const Origin &origin, uint32_t nsge, const MostPieces &limit) {
     if (limit.most < limit.asked)
         refuse_operation(origin,
-                         "nsge is %" PRIu32 ", at most %" PRIu32
-                         " pieces are possible; the device reads into no more",
+                         "nsge is %" PRIu32 "; possible: %" PRIu32
+                         " at most; the device reads into no more",
                          nsge, limit.most);
     else
-        refuse_operation(origin,
-                         "nsge is %" PRIu32 ", at most %" PRIu32
-                         " pieces are possible; %s() asks for more",
-                         nsge, limit.most, limit.setting);
+        refuse_operation(
+            origin, "nsge is %" PRIu32 "; possible: %" PRIu32 " at most; %s() asks for more",
+            nsge, limit.most, limit.setting);
 }
 
 } // namespace
@@ -58,13 +58,15 @@ int gather(const Origin &origin, Pieces pieces, const MostPieces &limit, ibv_sge
     int used = 0;
     for (const rpma_sge *piece = sgl; piece != sgl + nsge; piece++) {
         if (piece->mr == nullptr && (piece->offset | piece->len) != 0) {
-            refuse_operation(origin, "sgl[%td] has mr == NULL with an offset or len != 0",
-                             piece - sgl);
+            refuse_operation(origin, "sgl[%td]: " RPMA_NO_MEMORY, piece - sgl, "mr",
+                             piece->offset, piece->len);
             return -1;
         }
         if (piece->len > room) {
             refuse_operation(origin,
-                             "the lengths of the pieces add up to more than UINT32_MAX");
+                             "piece %td has len %zu, those before it have %" PRIu64
+                             "; possible: 4294967295 (UINT32_MAX) in all",
+                             piece - sgl, piece->len, UINT32_MAX - room);
             return -1;
         }
         room -= piece->len;

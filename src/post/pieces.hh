@@ -5,6 +5,9 @@
 
 #pragma once
 
+#include <cinttypes>
+
+#include "base/refuse.hh"
 #include "post/work_request.hh"
 #include "verbs/text.hh"
 
@@ -15,6 +18,9 @@ struct Origin {
     const char *function;
     const char *array = nullptr; // name of the caller's array, or nullptr
     uint32_t index = 0;          // in the array
+    // Operations before it go first. If it is refused, it comes again as the first, and only
+    // then the log says so: they may find no room, which is an answer and no failure.
+    bool is_behind = false;
 
     // "work[2]: ", or "".
     Text prefix() const;
@@ -23,9 +29,6 @@ struct Origin {
 // Logs that an operation is not valid. RPMA_E_INVAL.
 [[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] int
 refuse_operation(const Origin &origin, const char *format, ...);
-
-inline constexpr char CONN_PIECES[] = "rpma_conn_cfg_set_max_sge";
-inline constexpr char SRQ_PIECES[] = "rpma_srq_cfg_set_max_sge";
 
 // How many pieces an operation may have, and what the log says about it.
 struct MostPieces {
@@ -45,7 +48,7 @@ inline Pieces choose_pieces(const Origin &origin, const rpma_sge &local, const r
                             uint32_t nsge) {
     if (nsge != 0) {
         if (sgl == nullptr)
-            refuse_operation(origin, "sgl == NULL && nsge != 0");
+            refuse_operation(origin, "sgl is NULL, nsge is %" PRIu32, nsge);
         return {sgl, nsge};
     }
     if (sgl != nullptr) {
@@ -53,7 +56,7 @@ inline Pieces choose_pieces(const Origin &origin, const rpma_sge &local, const r
         return {};
     }
     if (local.mr == nullptr && (local.offset | local.len) != 0) {
-        refuse_operation(origin, "local has mr == NULL with an offset or len != 0");
+        refuse_operation(origin, RPMA_NO_MEMORY, "local.mr", local.offset, local.len);
         return {};
     }
     return {&local, 1};
@@ -65,8 +68,13 @@ int gather(const Origin &origin, Pieces pieces, const MostPieces &limit, ibv_sge
 
 } // namespace rpma
 
-#define RPMA_REFUSE_OPERATION(origin, condition)                     \
-    do {                                                             \
-        if (condition) [[unlikely]]                                  \
-            return rpma::refuse_operation(origin, "%s", #condition); \
+#define RPMA_REFUSE_OPERATION(origin, condition) \
+    RPMA_REFUSE_OPERATION_AS(origin, condition, #condition)
+#define RPMA_REFUSE_OPERATION_AS(origin, condition, ...)        \
+    do {                                                        \
+        if (condition) [[unlikely]]                             \
+            return rpma::refuse_operation(origin, __VA_ARGS__); \
     } while (false)
+#define RPMA_REFUSE_RESERVED(origin, member)                                                \
+    RPMA_REFUSE_OPERATION_AS(origin, member != 0, #member " is 0x%" PRIx64 "; possible: 0", \
+                             uint64_t{member})

@@ -37,18 +37,16 @@ void link(Receives &to, const rpma_receive &receive, uint32_t number) {
     to.used_sges += number;
 }
 
-// Describes one more receive. Nothing is described if it is refused, or, which is no failure
-// (*is_full), if there are not enough elements left for it.
+// Describes one more receive. 0, or RPMA_E_INVAL, which is logged unless it is behind others
+// (then the elements may be used up, too): nothing is described.
 [[gnu::noinline]] int add(const Origin &origin, Receives &to, const rpma_receive &receive,
-                          const MostPieces &limit, bool *is_full) {
-    RPMA_REFUSE_OPERATION(origin, receive.reserved != 0);
+                          const MostPieces &limit) {
+    RPMA_REFUSE_RESERVED(origin, receive.reserved);
     const Pieces pieces = choose_pieces(origin, receive.local, receive.sgl, receive.nsge);
     if (pieces.sgl == nullptr)
         return RPMA_E_INVAL;
-    if (pieces.nsge <= limit.most && pieces.nsge > MOST_PIECES - to.used_sges) {
-        *is_full = true;
-        return 0;
-    }
+    if (pieces.nsge <= limit.most && pieces.nsge > MOST_PIECES - to.used_sges)
+        return RPMA_E_INVAL;
     const int used = gather(origin, pieces, limit, to.sges + to.used_sges);
     if (used < 0)
         return RPMA_E_INVAL;
@@ -76,14 +74,15 @@ int receive_many(const char *function, const ReceiveQueue &names, Post post, Que
     int code = 0;
     while (code == 0 && done < count) {
         Receives some;
-        bool is_full = false;
-        while (code == 0 && !is_full && some.used < std::min(count - done, Receives::MOST)) {
+        while (code == 0 && some.used < std::min(count - done, Receives::MOST)) {
             const uint32_t index = done + some.used;
             if (!add_usual(some, receives[index]))
-                code = add({function, ARRAY, index}, some, receives[index], limit, &is_full);
+                code =
+                    add({function, ARRAY, index, some.used > 0}, some, receives[index], limit);
         }
         if (some.used == 0)
             break;
+        code = 0; // what was refused behind others comes again, as the first
         ibv_recv_wr *refused = some.wrs;
         const int result = post(queue, some.wrs, &refused);
         if (result == 0) {
@@ -95,7 +94,7 @@ int receive_many(const char *function, const ReceiveQueue &names, Post post, Que
             refused = some.wrs;
         done += static_cast<uint32_t>(refused - some.wrs);
         const Part part = {ARRAY, done, done, ""};
-        code = refused_receive(function, names, *refused, result, &part);
+        code = refused_receive(function, names, *queue, *refused, result, &part);
     }
     if (posted != nullptr)
         *posted = done;

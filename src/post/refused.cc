@@ -9,7 +9,6 @@
 #include <cinttypes>
 
 #include "post/tuned.hh"
-#include "verbs/objects.hh"
 #include "verbs/text.hh"
 
 namespace rpma {
@@ -43,6 +42,8 @@ Text advice(int result, const char *queue, uint32_t room, const char *setting) {
     Text text;
     if (post_error(result) == 0)
         text.add(" failed, the provider gives no reason");
+    if (post_error(result) == EACCES)
+        text.add("; post from the process, and as the user, that opened the device");
     if (!is_full(result))
         return text;
     text.add("; the %s queue is full", queue);
@@ -53,13 +54,13 @@ Text advice(int result, const char *queue, uint32_t room, const char *setting) {
 }
 
 Text send_advice(int result, const ibv_qp &qp, uint64_t bytes) {
-    const auto [room, most] = granted(qp);
-    if (bytes <= most)
-        return advice(result, "send", room, "rpma_conn_cfg_set_sq_size");
+    const ibv_qp_cap &has = granted(qp);
+    if (bytes <= has.max_inline_data)
+        return advice(result, "send", has.max_send_wr, "rpma_conn_cfg_set_sq_size");
     Text text;
     text.add("; %" PRIu64 " bytes are to go inline, the connection takes %" PRIu32
              " at most: make it more with rpma_conn_cfg_set_inline_size()",
-             bytes, most);
+             bytes, has.max_inline_data);
     return text;
 }
 
@@ -113,7 +114,7 @@ int refused_send(const char *function, const ibv_send_wr &wr, int result, const 
 }
 
 int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &first,
-                     const ibv_send_wr *end, int result, const Part *part) {
+                     uint64_t length, const ibv_send_wr *end, int result, const Part *part) {
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
@@ -121,20 +122,20 @@ int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &
     if (note(call, result, is_again(qp, result, bytes, part)))
         call.log(__FILE__, __LINE__, send_advice(result, qp, bytes).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
-                 ", wr_id=0x%" PRIx64 ")",
+                 ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, opcode_text(first.opcode).chars,
-                 first.wr.rdma.remote_addr, first.wr_id);
+                 first.wr.rdma.remote_addr, length, first.wr_id);
     return call.finish();
 }
 
-int refused_receive(const char *function, const ReceiveQueue &queue, ibv_recv_wr wr, int result,
-                    const Part *part) {
+int refuse_receive(const char *function, const ReceiveQueue &names, uint32_t room,
+                   const ibv_recv_wr &wr, int result, const Part *part) {
     Call call(function);
     const ibv_sge sge = first_element(wr);
     if (note(call, result, part != nullptr && is_full(result)))
-        call.log(__FILE__, __LINE__, advice(result, "receive", 0, queue.setting).chars,
+        call.log(__FILE__, __LINE__, advice(result, "receive", room, names.setting).chars,
                  "%s%s(addr=0x%" PRIx64 ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ")",
-                 part_text(part).chars, queue.post, sge.addr, sge.length, wr.wr_id);
+                 part_text(part).chars, names.post, sge.addr, sge.length, wr.wr_id);
     return call.finish();
 }
 

@@ -20,11 +20,15 @@ transfer_otherwise(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, 
                    size_t dst_offset, const Src *src, size_t src_offset, size_t len, int flags,
                    unsigned send_flags, uint32_t imm, const void *op_context) {
     RPMA_REFUSE_IN(function, conn == NULL);
-    RPMA_REFUSE_IN(function, flags == 0);
+    RPMA_REFUSE_FLAGS(function, flags);
     RPMA_REFUSE_IN(function, dst == NULL && src != NULL);
     RPMA_REFUSE_IN(function, src == NULL && dst != NULL);
-    RPMA_REFUSE_IN(function, dst == NULL && (dst_offset | src_offset | len) != 0);
-    RPMA_REFUSE_IN(function, len > UINT32_MAX);
+    RPMA_REFUSE_AS(
+        function, dst == NULL && (dst_offset | src_offset | len) != 0,
+        "dst and src are NULL, offsets %zu and %zu, len %zu; possible without memory: "
+        "0, 0 and 0",
+        dst_offset, src_offset, len);
+    RPMA_REFUSE_LENGTH(function, len);
     return send_empty(function, *conn, opcode, send_flags, imm, op_context);
 }
 
@@ -129,8 +133,9 @@ namespace {
     RPMA_REFUSE_IN(function, conn == NULL);
     RPMA_REFUSE_IN(function, dst == NULL);
     RPMA_REFUSE_IN(function, src == NULL);
-    RPMA_REFUSE_IN(function, flags == 0);
-    RPMA_REFUSE_IN(function, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
+    RPMA_REFUSE_FLAGS(function, flags);
+    RPMA_REFUSE_VALUE(function, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0, dst_offset,
+                      "multiples of 8");
     check_alignment(function, *conn, dst->addr);
     return write_inline(function, *conn, *dst, dst_offset, src, flags, op_context);
 }
@@ -140,10 +145,10 @@ namespace {
                                                size_t dst_offset, const char *src, int flags,
                                                const void *op_context) {
     const uint64_t remote_addr = dst->addr + dst_offset;
-    return send_natively("rpma_atomic_write", *conn, IBV_WR_ATOMIC_WRITE, remote_addr,
-                         signaled(flags) | IBV_SEND_FENCE, op_context, [&](ibv_qp_ex *qpx) {
-                             ibv_wr_atomic_write(qpx, dst->rkey, remote_addr, src);
-                         });
+    return send_natively(
+        "rpma_atomic_write", *conn, IBV_WR_ATOMIC_WRITE, remote_addr,
+        RPMA_ATOMIC_WRITE_ALIGNMENT, signaled(flags) | IBV_SEND_FENCE, op_context,
+        [&](ibv_qp_ex *qpx) { ibv_wr_atomic_write(qpx, dst->rkey, remote_addr, src); });
 }
 #endif
 
@@ -169,8 +174,9 @@ RPMA_POST int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *d
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE(src == NULL);
-    RPMA_REFUSE(flags == 0);
-    RPMA_REFUSE(dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
+    RPMA_REFUSE_FLAGS(__func__, flags);
+    RPMA_REFUSE_VALUE(__func__, dst_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0, dst_offset,
+                      "multiples of 8");
     return write_fenced(__func__, *conn, *dst, dst_offset,
                         slice(*src, src_offset, RPMA_ATOMIC_WRITE_ALIGNMENT), signaled(flags),
                         op_context);

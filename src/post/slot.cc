@@ -33,10 +33,9 @@ int choose_flush_way(const Origin &origin, rpma_conn &conn, Slot &slot,
     }
 #endif
     if (!goes(ways, BY_READ, type) && !goes(ways, FALL_BACK, type))
-        return refuse_flush(origin.function, origin.prefix().chars, conn, slot.flush_ways,
-                            type);
-    if (slot.read_len == 0)
-        return refuse_operation(origin, "remote_offset of a flush is behind the region");
+        return refuse_flush(origin, conn, slot.flush_ways, type);
+    RPMA_REFUSE_OPERATION_AS(origin, slot.read_len == 0, RPMA_BEHIND_REGION("remote_offset"),
+                             std::size_t{slot.value}, slot.sges[0].addr);
     read_back(conn, slot);
     return 0;
 }
@@ -74,9 +73,13 @@ namespace {
 int fill_flush(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work,
                Kinds &kinds) {
     RPMA_REFUSE_OPERATION(origin, work.remote == NULL);
-    RPMA_REFUSE_OPERATION(origin, work.flush_type != RPMA_FLUSH_TYPE_PERSISTENT &&
-                                      work.flush_type != RPMA_FLUSH_TYPE_VISIBILITY);
-    RPMA_REFUSE_OPERATION(origin, work.flush_len > UINT32_MAX);
+    RPMA_REFUSE_OPERATION_AS(origin,
+                             work.flush_type != RPMA_FLUSH_TYPE_PERSISTENT &&
+                                 work.flush_type != RPMA_FLUSH_TYPE_VISIBILITY,
+                             "flush_type is %d; possible: RPMA_FLUSH_TYPE_*",
+                             static_cast<int>(work.flush_type));
+    RPMA_REFUSE_OPERATION_AS(origin, work.flush_len > UINT32_MAX, RPMA_TOO_LONG(flush_len),
+                             work.flush_len);
     describe(slot.wr, IBV_WR_RDMA_READ, 0, signaled(work.flags), 0, work.op_context);
     address(slot.wr, *work.remote, work.remote_offset);
     slot.flush_len = static_cast<uint32_t>(work.flush_len);
@@ -86,6 +89,10 @@ int fill_flush(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_wor
     const uint64_t rest = work.remote_offset < size ? size - work.remote_offset : 0;
     slot.read_len =
         static_cast<uint8_t>(rest < FLUSH_READ_SIZE ? rest : uint64_t{FLUSH_READ_SIZE});
+    if (rest == 0) { // for the log: see choose_flush_way()
+        slot.value = work.remote_offset;
+        slot.sges[0].addr = size;
+    }
     kinds.has_ways = true;
     return choose_way(origin, conn, slot, kinds);
 }
@@ -93,7 +100,9 @@ int fill_flush(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_wor
 int fill_atomic_write(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work,
                       Kinds &kinds) {
     RPMA_REFUSE_OPERATION(origin, work.remote == NULL);
-    RPMA_REFUSE_OPERATION(origin, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0);
+    RPMA_REFUSE_OPERATION_AS(origin, work.remote_offset % RPMA_ATOMIC_WRITE_ALIGNMENT != 0,
+                             "remote_offset is %zu; possible: multiples of 8",
+                             work.remote_offset);
     describe(slot.wr, IBV_WR_RDMA_WRITE, 0, signaled(work.flags) | IBV_SEND_FENCE, 0,
              work.op_context);
     address(slot.wr, *work.remote, work.remote_offset);
@@ -103,7 +112,7 @@ int fill_atomic_write(const Origin &origin, rpma_conn &conn, Slot &slot, const r
     return choose_way(origin, conn, slot, kinds);
 }
 
-// The elements of a read, a write or a message. 0, RPMA_E_INVAL, NO_ELEMENTS.
+// The elements of a read, a write or a message. 0, RPMA_E_INVAL.
 int fill_elements(const Origin &origin, const rpma_conn &conn, Slot &slot,
                   const rpma_work &work, Kinds &kinds, SpareElements *spare) {
     const Pieces pieces = choose_pieces(origin, work.local, work.sgl, work.nsge);
@@ -114,7 +123,7 @@ int fill_elements(const Origin &origin, const rpma_conn &conn, Slot &slot,
     ibv_sge *sges = slot.sges;
     if (spare != nullptr && pieces.nsge > 1 && pieces.nsge <= limit.most) {
         if (pieces.nsge > spare->left)
-            return NO_ELEMENTS;
+            return RPMA_E_INVAL; // not for the first of a list
         sges = spare->next;
     }
     slot.wr.num_sge = gather(origin, pieces, limit, sges);
@@ -153,14 +162,15 @@ constexpr Kind kinds_of_work[] = {
 
 int fill(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work, Kinds &kinds,
          SpareElements *spare) {
-    RPMA_REFUSE_OPERATION(origin,
-                          work.type < RPMA_WORK_READ || work.type > RPMA_WORK_SEND_WITH_IMM);
-    RPMA_REFUSE_OPERATION(origin, work.reserved0 != 0);
-    RPMA_REFUSE_OPERATION(origin, work.reserved[0] != 0);
-    RPMA_REFUSE_OPERATION(origin, work.reserved[1] != 0);
+    RPMA_REFUSE_OPERATION_AS(origin,
+                             work.type < RPMA_WORK_READ || work.type > RPMA_WORK_SEND_WITH_IMM,
+                             "type is %d; possible: RPMA_WORK_*", static_cast<int>(work.type));
+    RPMA_REFUSE_RESERVED(origin, work.reserved0);
+    RPMA_REFUSE_RESERVED(origin, work.reserved[0]);
+    RPMA_REFUSE_RESERVED(origin, work.reserved[1]);
     const Kind &kind = kinds_of_work[work.type];
     if (!has_valid_flags(work.flags, kind.takes_inline ? RPMA_F_INLINE : 0))
-        return refuse_operation(origin, "flags are 0x%x, possible are %s",
+        return refuse_operation(origin, "flags are 0x%x; possible: %s",
                                 static_cast<unsigned>(work.flags),
                                 kind.takes_inline ? "RPMA_F_COMPLETION_* and RPMA_F_INLINE"
                                                   : "only RPMA_F_COMPLETION_*");
@@ -172,9 +182,13 @@ int fill(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &wor
 
     if (kind.has_remote) {
         const bool is_empty = work.nsge == 0 && work.local.mr == nullptr;
-        RPMA_REFUSE_OPERATION(origin, is_empty && work.remote != NULL);
-        RPMA_REFUSE_OPERATION(origin, !is_empty && work.remote == NULL);
-        RPMA_REFUSE_OPERATION(origin, work.remote == NULL && work.remote_offset != 0);
+        RPMA_REFUSE_OPERATION_AS(origin, is_empty && work.remote != NULL,
+                                 "work.remote is given, and neither local.mr nor sgl");
+        RPMA_REFUSE_OPERATION_AS(origin, !is_empty && work.remote == NULL,
+                                 "work.remote == NULL");
+        RPMA_REFUSE_OPERATION_AS(origin, work.remote == NULL && work.remote_offset != 0,
+                                 "work.remote is NULL, remote_offset %zu; possible: 0",
+                                 work.remote_offset);
     }
     const int code = fill_elements(origin, conn, slot, work, kinds, spare);
     if (code != 0)

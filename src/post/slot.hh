@@ -15,7 +15,7 @@ namespace rpma {
 
 struct Slot {
     ibv_send_wr wr;      // stands first: a work request leads to its slot
-    uint64_t value;      // of an atomic write
+    uint64_t value;      // of an atomic write; the offset of a flush behind the region
     uint32_t flush_len;  // of a native flush
     uint32_t flush_ways; // that the region allows
     uint8_t flush_type;  // enum rpma_flush_type
@@ -24,6 +24,19 @@ struct Slot {
     bool is_aligned;     // the address of an atomic write
     ibv_sge sges[1];     // in a batch, as many as an operation of the connection may have
 };
+
+// The bytes of the operation of a slot, for the log.
+inline uint64_t length_of(const ibv_send_wr &wr) {
+    const auto &slot = reinterpret_cast<const Slot &>(wr);
+    if (slot.type == RPMA_WORK_FLUSH)
+        return slot.flush_len;
+    if (slot.type == RPMA_WORK_ATOMIC_WRITE)
+        return sizeof(slot.value);
+    uint64_t length = 0;
+    for (int i = 0; i < wr.num_sge; i++)
+        length += wr.sg_list[i].length;
+    return length;
+}
 
 // What a list of slots has in it. It says so, too, when such an operation has been replaced.
 struct Kinds {
@@ -37,9 +50,6 @@ struct SpareElements {
     ibv_sge *next;
     uint32_t left;
 };
-
-// More than any RPMA_E_* code: the operation is valid, and there are not enough spare elements.
-inline constexpr int NO_ELEMENTS = 1;
 
 // Whether flags are RPMA_F_COMPLETION_* and, at most, what else is allowed.
 constexpr bool has_valid_flags(int flags, int allowed) {
@@ -64,8 +74,8 @@ inline bool is_usual_write(const rpma_work &work) {
 }
 
 // The same with any operation, valid or not. With spare, the elements of several pieces come
-// from there. 0, NO_ELEMENTS, or RPMA_E_INVAL or RPMA_E_NOSUPP, which are logged; the slot is
-// unusable then.
+// from there. 0, or RPMA_E_INVAL or RPMA_E_NOSUPP, which are logged unless it is behind others
+// (then the elements may be used up, too); the slot is unusable then.
 [[gnu::noinline]] int fill(const Origin &origin, rpma_conn &conn, Slot &slot,
                            const rpma_work &work, Kinds &kinds, SpareElements *spare);
 

@@ -63,12 +63,14 @@ constexpr uint32_t MOST_AT_ONCE = 16;
                 continue;
             }
             const auto index = static_cast<uint32_t>(next - work);
-            code = fill({function, "work", index}, *conn, *slot, *next, kinds, &spare);
+            code = fill({function, "work", index, slot != slots}, *conn, *slot, *next, kinds,
+                        &spare);
             if (code != 0)
                 break;
         }
         if (slot == slots) [[unlikely]]
             break;
+        code = 0; // what was refused behind others comes again, as the first
         slot[-1].wr.next = nullptr;
         const Outcome outcome =
             post_list(*conn, &slots[0].wr, kinds.has_natives, kinds.has_pieces);
@@ -77,8 +79,6 @@ constexpr uint32_t MOST_AT_ONCE = 16;
             break;
         }
         taken += static_cast<uint32_t>(slot - slots);
-        if (code == NO_ELEMENTS)
-            code = 0;
     }
     if (posted != nullptr)
         *posted = taken;

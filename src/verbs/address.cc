@@ -27,9 +27,11 @@ Names resolve_name(Call &call, const char *name, const char *port, Side side) {
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "getaddrinfo(node=%s, service=%s, ai_flags=%s)",
                   name, service, flags);
     else
-        RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
-                  "getaddrinfo(node=%s, service=%s, ai_flags=%s) failed: %s", name, service,
-                  flags, gai_strerror(result));
+        RPMA_FAIL(
+            call, RPMA_E_PROVIDER, 0,
+            "getaddrinfo(node=%s, service=%s, ai_flags=%s) failed: %s; 'getent ahosts %s' "
+            "asks for the same",
+            name, service, flags, gai_strerror(result), name);
     return nullptr;
 }
 

@@ -15,8 +15,11 @@ namespace rpma {
 
 EventChannel create_event_channel(Call &call) {
     EventChannel channel(rdma_create_event_channel());
-    if (!channel)
-        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_create_event_channel()");
+    if (!channel) {
+        const int error = errno;
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, channel_advice(error).chars,
+                           "rdma_create_event_channel()");
+    }
     return channel;
 }
 
@@ -38,7 +41,7 @@ CmId CmId::create(Call &call, rdma_event_channel *channel) {
     rdma_cm_id *id = nullptr;
     if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) {
         const int error = errno;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, id_advice(error).chars,
                            "rdma_create_id(ps=RDMA_PS_TCP)");
         return {};
     }
@@ -66,8 +69,9 @@ bool CmId::listen(Call &call) {
     if (rdma_listen(id_, 0) == 0)
         return true;
     const int error = errno;
-    RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_listen(addr=%s, backlog=0)",
-              address_text(rdma_get_local_addr(id_)).chars);
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+                       "rdma_listen(addr=%s, backlog=0)",
+                       address_text(rdma_get_local_addr(id_)).chars);
     return false;
 }
 
@@ -75,7 +79,7 @@ bool CmId::resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int
     if (rdma_resolve_addr(id_, source, destination, timeout_ms) == 0)
         return true;
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, route_advice(error).chars,
                        "rdma_resolve_addr(src_addr=%s, dst_addr=%s, timeout_ms=%d)",
                        address_text(source).chars, address_text(destination).chars, timeout_ms);
     return false;
@@ -85,7 +89,7 @@ bool CmId::resolve_route(Call &call, int timeout_ms) {
     if (rdma_resolve_route(id_, timeout_ms) == 0)
         return true;
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, route_advice(error).chars,
                        "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
                        address_text(rdma_get_peer_addr(id_)).chars, timeout_ms);
     return false;
@@ -133,7 +137,7 @@ namespace {
 const char *private_data_advice(int error, const rdma_conn_param &param) {
     return error == EINVAL && param.private_data_len > 0
                ? "; InfiniBand and RoCE carry 56 bytes of private data with a request and 196 "
-                 "with the answer"
+                 "with the answer: send less"
                : "";
 }
 
@@ -185,16 +189,19 @@ namespace {
 
 Text queue_pair_advice(int error, const rdma_cm_id &id, const ibv_context &device,
                        const ibv_qp_cap &wanted, uint32_t most) {
-    Text advice =
-        limit_advice("the larger queue", std::max(wanted.max_send_wr, wanted.max_recv_wr),
-                     "max_qp_wr", most);
+    Text advice = size_advice("max_send_wr", "max_qp_wr",
+                              {wanted.max_send_wr, most, "rpma_conn_cfg_set_sq_size"});
+    if (advice.chars[0] == '\0')
+        advice = size_advice("max_recv_wr", "max_qp_wr",
+                             {wanted.max_recv_wr, most, "rpma_conn_cfg_set_rq_size"});
     // No attribute of a device says how much it takes.
     if (error == EINVAL && wanted.max_inline_data > RPMA_ATOMIC_WRITE_ALIGNMENT)
         advice.add("; where the device takes fewer bytes inline, ask for less with "
                    "rpma_conn_cfg_set_inline_size()");
     if (id.verbs != &device)
-        advice.add("; the connection is on device %s, the peer on %s",
-                   ibv_get_device_name(id.verbs->device), ibv_get_device_name(device.device));
+        advice.add(
+            "; the connection is on device %s, the peer on %s: listen on an address of that",
+            ibv_get_device_name(id.verbs->device), ibv_get_device_name(device.device));
     return advice;
 }
 
@@ -203,10 +210,8 @@ Text queue_pair_advice(int error, const rdma_cm_id &id, const ibv_context &devic
 QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
                     uint32_t most) {
     const ibv_qp_cap wanted = attributes.cap;
-    if (rdma_create_qp_ex(&id, &attributes) == 0) {
-        remember(*id.qp, {attributes.cap.max_send_wr, attributes.cap.max_inline_data});
+    if (rdma_create_qp_ex(&id, &attributes) == 0)
         return QueuePair(&id);
-    }
     const int error = errno;
     RPMA_FAIL_ADVISING(
         call, RPMA_E_PROVIDER, error,

@@ -6,7 +6,6 @@
 #include "verbs/objects.hh"
 
 #include <algorithm>
-#include <bit>
 #include <climits>
 
 #include "verbs/text.hh"
@@ -35,13 +34,13 @@ Pd alloc_pd(Call &call, ibv_context &device) {
     return Pd(pd);
 }
 
-Cq create_cq(Call &call, ibv_context &device, uint32_t size, uint32_t most,
-             uint32_t comp_vector, ibv_comp_channel *channel) {
-    const int entries = static_cast<int>(std::min<uint32_t>(size, INT_MAX));
+Cq create_cq(Call &call, ibv_context &device, const Demand &size, uint32_t comp_vector,
+             ibv_comp_channel *channel) {
+    const int entries = static_cast<int>(std::min<uint32_t>(size.wanted, INT_MAX));
     Cq queue(ibv_create_cq(&device, entries, nullptr, channel, static_cast<int>(comp_vector)));
     if (!queue)
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
-                           limit_advice("cqe", size, "max_cqe", most).chars,
+                           size_advice("cqe", "max_cqe", size).chars,
                            "ibv_create_cq(cqe=%d, comp_vector=%u)", entries, comp_vector);
     else if (const int error = arm(*queue.get()); error != 0) {
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
@@ -52,8 +51,11 @@ Cq create_cq(Call &call, ibv_context &device, uint32_t size, uint32_t most,
 
 CompChannel create_comp_channel(Call &call, ibv_context &device) {
     CompChannel channel(ibv_create_comp_channel(&device));
-    if (!channel)
-        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "ibv_create_comp_channel()");
+    if (!channel) {
+        const int error = errno;
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, channel_advice(error).chars,
+                           "ibv_create_comp_channel()");
+    }
     return channel;
 }
 
@@ -72,37 +74,28 @@ int not_armed(const char *function, int error) {
     return call.finish();
 }
 
-void remember(ibv_qp &qp, const Granted &granted) {
-    qp.qp_context = std::bit_cast<void *>(granted);
-}
-
-Granted granted(const ibv_qp &qp) {
-    return std::bit_cast<Granted>(qp.qp_context);
-}
-
-Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most, uint32_t max_sge) {
+Srq create_srq(Call &call, ibv_pd &pd, Demand &size, uint32_t max_sge) {
     ibv_srq_init_attr attributes = {};
-    attributes.attr.max_wr = *size;
+    attributes.attr.max_wr = size.wanted;
     attributes.attr.max_sge = max_sge;
     Srq queue(ibv_create_srq(&pd, &attributes));
     if (!queue)
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
-                           limit_advice("max_wr", *size, "max_srq_wr", most).chars,
-                           "ibv_create_srq(max_wr=%u, max_sge=%u)", *size, max_sge);
-    *size = attributes.attr.max_wr;
+                           size_advice("max_wr", "max_srq_wr", size).chars,
+                           "ibv_create_srq(max_wr=%u, max_sge=%u)", size.wanted, max_sge);
+    size.wanted = attributes.attr.max_wr;
     return queue;
 }
 
-bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has,
-                   uint32_t most) {
-    if (wanted > has)
+bool check_max_sge(Call &call, const char *limit, const Demand &pieces, uint32_t most) {
+    if (pieces.wanted > pieces.most)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "cfg asks for work requests of %u elements (max_sge), the device has %u (%s)",
-                  wanted, has, limit);
-    else if (wanted > most)
+                  "max_sge of cfg is %u, the device has %u (%s): ask for less with %s()",
+                  pieces.wanted, pieces.most, limit, pieces.setting);
+    else if (pieces.wanted > most)
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "cfg asks for work requests of %u elements (max_sge), librpma has %u at most",
-                  wanted, most);
+                  "max_sge of cfg is %u, librpma has %u at most: ask for less with %s()",
+                  pieces.wanted, most, pieces.setting);
     return !call.failed();
 }
 

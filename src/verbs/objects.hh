@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "verbs/owner.hh"
+#include "verbs/text.hh"
 
 namespace rpma {
 
@@ -40,10 +41,9 @@ struct CqTraits {
 };
 using Cq = Owner<CqTraits>;
 
-// A CQ of size entries whose events go to channel, armed; the device has room for most entries.
-// RPMA_E_PROVIDER.
-Cq create_cq(Call &call, ibv_context &device, uint32_t size, uint32_t most,
-             uint32_t comp_vector, ibv_comp_channel *channel);
+// A CQ whose events go to channel, armed. RPMA_E_PROVIDER.
+Cq create_cq(Call &call, ibv_context &device, const Demand &size, uint32_t comp_vector,
+             ibv_comp_channel *channel);
 
 struct CompChannelTraits {
     using Object = ibv_comp_channel;
@@ -66,15 +66,12 @@ inline ibv_cq *next_cq_event(ibv_comp_channel &channel) {
 // came), RPMA_E_PROVIDER.
 [[gnu::cold]] int no_cq_event(const char *function, int error);
 
-// What the device gave a queue pair when it was made; for the log. It is kept in qp_context of
-// the queue pair, which providers do not read, because a post that failed has the queue pair at
+// What the device gave a queue pair when it was made; for the log. qp_context of the queue pair
+// points to it, which providers do not read, because a post that failed has the queue pair at
 // hand and not the connection.
-struct Granted {
-    uint32_t max_send_wr;
-    uint32_t max_inline_data; // bytes
-};
-void remember(ibv_qp &qp, const Granted &granted);
-Granted granted(const ibv_qp &qp);
+inline const ibv_qp_cap &granted(const ibv_qp &qp) {
+    return *static_cast<const ibv_qp_cap *>(qp.qp_context);
+}
 
 // Has the queue give an event for the next completion. An error number, see not_armed().
 inline int arm(ibv_cq &queue) {
@@ -90,11 +87,11 @@ struct SrqTraits {
 };
 using Srq = Owner<SrqTraits>;
 
-// *size: in, what is wanted; out, what the device gave, which is most at most. RPMA_E_PROVIDER.
-Srq create_srq(Call &call, ibv_pd &pd, uint32_t *size, uint32_t most, uint32_t max_sge);
+// size.wanted: in, what is wanted; out, what the device gave. RPMA_E_PROVIDER.
+Srq create_srq(Call &call, ibv_pd &pd, Demand &size, uint32_t max_sge);
 
 // Fails with RPMA_E_INVAL (false) if more elements per work request are wanted than the device
 // has, or than most. limit is the name of the device's attribute.
-bool check_max_sge(Call &call, uint32_t wanted, const char *limit, uint32_t has, uint32_t most);
+bool check_max_sge(Call &call, const char *limit, const Demand &pieces, uint32_t most);
 
 } // namespace rpma

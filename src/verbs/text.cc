@@ -146,15 +146,44 @@ Text status_text(const rdma_cm_event &event) {
     return text;
 }
 
+namespace {
+
+rlim_t limit_of(decltype(RLIMIT_MEMLOCK) resource) {
+    rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    (void)getrlimit(resource, &limit);
+    return limit.rlim_cur;
+}
+
+} // namespace
+
+Text channel_advice(int error) {
+    Text text;
+    if (error == EMFILE)
+        text.add("; this process may open %" PRIu64 " files (RLIMIT_NOFILE): raise it with "
+                 "'ulimit -n' or LimitNOFILE=",
+                 static_cast<uint64_t>(limit_of(RLIMIT_NOFILE)));
+    return text;
+}
+
+Text id_advice(int error) {
+    // ucma_alloc_id() of librdmacm drops the reason why its channel did not open.
+    if (error != ENOMEM)
+        return device_advice(error);
+    Text text;
+    text.add(
+        "; did /dev/infiniband/rdma_cm open? It takes the module rdma_ucm, the permission, "
+        "and one of the %" PRIu64 " files of this process (RLIMIT_NOFILE, 'ulimit -n')",
+        static_cast<uint64_t>(limit_of(RLIMIT_NOFILE)));
+    return text;
+}
+
 Text memory_advice(ibv_context &device, int error, bool on_demand_paging) {
     Text text;
-    rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-    if (error == ENOMEM)
-        (void)getrlimit(RLIMIT_MEMLOCK, &limit);
-    if (limit.rlim_cur != RLIM_INFINITY)
+    const rlim_t limit = error == ENOMEM ? limit_of(RLIMIT_MEMLOCK) : RLIM_INFINITY;
+    if (limit != RLIM_INFINITY)
         text.add("; this process may lock %" PRIu64 " KiB (RLIMIT_MEMLOCK): raise it with "
                  "'ulimit -l' or LimitMEMLOCK=",
-                 static_cast<uint64_t>(limit.rlim_cur) / 1024);
+                 static_cast<uint64_t>(limit) / 1024);
     if (error == EOPNOTSUPP && !on_demand_paging)
         text.add("; the memory of files on FS-DAX needs on-demand paging, which %s does not "
                  "have: use device DAX",
@@ -164,6 +193,8 @@ Text memory_advice(ibv_context &device, int error, bool on_demand_paging) {
 
 Text device_advice(int error) {
     Text text;
+    if (error == EADDRINUSE)
+        text.add("; 'rdma resource show cm_id' names the program that has the port");
     if (error != 0 && error != ENODEV && error != EADDRNOTAVAIL)
         return text;
     int count = 0;
@@ -179,10 +210,23 @@ Text device_advice(int error) {
     return text;
 }
 
-Text limit_advice(const char *what, uint64_t wanted, const char *limit, uint64_t has) {
+Text route_advice(int error) {
     Text text;
-    if (wanted > has)
-        text.add("; the device has %s %" PRIu64 ", %s is %" PRIu64, limit, has, what, wanted);
+    if (error == ETIMEDOUT)
+        text.add("; is the other machine up? A connection waits longer with "
+                 "rpma_conn_cfg_set_timeout()");
+    else if (error == ENETUNREACH)
+        text.add("; 'ip route get ADDRESS' asks the routing table of this machine");
+    else
+        return device_advice(error);
+    return text;
+}
+
+Text size_advice(const char *what, const char *limit, const Demand &size) {
+    Text text;
+    if (size.wanted > size.most)
+        text.add("; the device has %s %" PRIu32 ", %s is %" PRIu32 ": ask for less with %s()",
+                 limit, size.most, what, size.wanted, size.setting);
     return text;
 }
 

@@ -36,9 +36,21 @@ Text status_text(const rdma_cm_event &event);
 //
 // For memory that does not register: RLIMIT_MEMLOCK, or FS-DAX without on-demand paging.
 Text memory_advice(ibv_context &device, int error, bool on_demand_paging);
-// For an address without a device, error 0 included: the devices that there are.
+// For an address without a device, error 0 included: the devices that there are; for a port
+// that is taken: who has it.
 Text device_advice(int error);
-// For a size (what, wanted) above the limit of the device (its name, what the device has).
-Text limit_advice(const char *what, uint64_t wanted, const char *limit, uint64_t has);
+// For a channel that takes a file descriptor: RLIMIT_NOFILE.
+Text channel_advice(int error);
+// For a CM ID: a device is missing, or the channel that it opens for itself.
+Text id_advice(int error);
+// For an address that does not answer, or that no network leads to; otherwise device_advice().
+Text route_advice(int error);
+// How much of something is wanted, and how much the device has.
+struct Demand {
+    uint32_t wanted, most;
+    const char *setting; // the function that sets it
+};
+// For a size (what) above the device's limit.
+Text size_advice(const char *what, const char *limit, const Demand &size);
 
 } // namespace rpma

@@ -50,8 +50,8 @@ inline uint8_t served_of(unsigned char byte) {
 // else's.
 inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t wanted) {
     if (size < wanted)
-        RPMA_REJECT(call, "desc_size is too small: %zu bytes, a descriptor has at least %zu",
-                    size, wanted);
+        RPMA_REJECT(call, "desc_size is %zu, that of a descriptor is %zu at least", size,
+                    wanted);
     return size >= wanted;
 }
 

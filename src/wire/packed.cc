@@ -51,19 +51,21 @@ bool Unpacked::read(Call &call, const void *data, std::size_t size) {
     const std::size_t needed = PACKED_HEADER_SIZE + std::size_t{regions_} * region_size_ +
                                statement_size_ + bytes_size_;
     if (size < needed) {
-        RPMA_REJECT(call, "the private data is cut: it has %zu bytes and needs %zu", size,
+        RPMA_REJECT(call, "the private data is cut: its size is %zu, needed are %zu", size,
                     needed);
         return false;
     }
     if (regions_ != 0 && region_size_ < PACKED_REGION_SIZE) {
-        RPMA_REJECT(call, "a region of the private data has %u bytes, at least %zu are needed",
+        RPMA_REJECT(call,
+                    "the size of a region in the private data is %u, at least %zu are needed",
                     region_size_, PACKED_REGION_SIZE);
         return false;
     }
     if (statement_size_ != 0 && statement_size_ < PACKED_STATEMENT_SIZE) {
-        RPMA_REJECT(call,
-                    "the statement of the private data has %u bytes, at least %zu are needed",
-                    statement_size_, PACKED_STATEMENT_SIZE);
+        RPMA_REJECT(
+            call,
+            "the size of the statement in the private data is %u, at least %zu are needed",
+            statement_size_, PACKED_STATEMENT_SIZE);
         return false;
     }
     return true;

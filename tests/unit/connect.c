@@ -130,8 +130,8 @@ static void peer_is_not_deleted_under_a_connection(void **state) {
     MUST(rpma_mr_dereg(&w.h.mr));
     WATCH(w.h.peer);
     EXPECT_ERROR(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER, "the peer stays",
-                 "a connection still uses the flush target", .logs = "1 of its connections",
-                 .own_error = EBUSY);
+                 "a connection still uses the flush target",
+                 .logs = "the peer before its connections (1)", .own_error = EBUSY);
     world_drop(&w);
 }
 
@@ -202,7 +202,7 @@ static void bad_arguments_use_the_request_up(void **state) {
         const char *cause, *logs;
     } cases[] = {
         {NULL, NULL, "conn_ptr == NULL", "conn_ptr == NULL"},
-        {&no_bytes, &w.h.conn, in_pdata, "pdata->len == 0"},
+        {&no_bytes, &w.h.conn, in_pdata, "pdata->len is 0"},
         {&no_pointer, &w.h.conn, in_pdata, "pdata->ptr == NULL"},
     };
     const struct shape *const shapes[] = {&outgoing, &incoming};

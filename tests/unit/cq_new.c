@@ -77,14 +77,14 @@ static void new_needs_a_vector_that_the_device_has(void **state) {
         uint32_t wanted;
         const char *logs; // NULL: success
     } cases[] = {
-        {0, 1, "completion vector 1, and fake0 has 1, from 0 on"},
+        {0, 1, "comp_vector of cfg is 1, fake0 has 1, from 0 on"},
         {1, 0, NULL},
-        {1, 1, "completion vector 1, and fake0 has 1, from 0 on"},
+        {1, 1, "comp_vector of cfg is 1, fake0 has 1, from 0 on"},
         {4, 1, NULL},
         {4, 3, NULL},
-        {4, 4, "completion vector 4, and fake0 has 4, from 0 on"},
-        {4, UINT32_MAX, "completion vector 4294967295, and fake0 has 4, from 0 on"},
-        {INT_MAX, INT_MAX, "completion vector 2147483647, and fake0 has 2147483647"},
+        {4, 4, "comp_vector of cfg is 4, fake0 has 4, from 0 on"},
+        {4, UINT32_MAX, "comp_vector of cfg is 4294967295, fake0 has 4, from 0 on"},
+        {INT_MAX, INT_MAX, "comp_vector of cfg is 2147483647, fake0 has 2147483647"},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fake_reset();
@@ -197,7 +197,7 @@ static void delete_forgets_the_queue_when_the_channel_is_refused(void **state) {
 
 static void expect_in_use(struct rpma_cq **lent, const char *users) {
     char logs[64];
-    snprintf(logs, sizeof(logs), "while %s of its connections exist", users);
+    snprintf(logs, sizeof(logs), "before its connections (%s)", users);
     WATCH(w.h);
     EXPECT_ERROR(rpma_cq_delete(lent), RPMA_E_PROVIDER, "the CQ stays",
                  "or a connection still uses it", .logs = logs, .own_error = EBUSY);

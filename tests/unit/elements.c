@@ -34,8 +34,8 @@ static const struct {
     int most;
     const char *logs;
 } limits[] = {
-    {1, "2 elements (max_sge), the device has 1 (max_"},
-    {6, "7 elements (max_sge), the device has 6 (max_"},
+    {1, "max_sge of cfg is 2, the device has 1 (max_"},
+    {6, "max_sge of cfg is 7, the device has 6 (max_"},
 };
 
 static void request_needs_a_device_with_as_many(void **state) {
@@ -67,7 +67,7 @@ static void incoming_request_needs_a_device_with_as_many(void **state) {
     WATCH(w.h);
     EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_INVAL,
                  "max_sge of cfg", "max_sge of cfg > max_sge of the device", .any_calls = true,
-                 .logs = "7 elements (max_sge), the device has 6 (max_sge)");
+                 .logs = "max_sge of cfg is 7, the device has 6 (max_sge)");
     assert_int_equal(fake_count("rdma_reject"), 1);
     assert_int_equal(fake_count("rdma_create_qp_ex"), 0);
     world_drop(&w);

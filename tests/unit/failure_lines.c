@@ -93,18 +93,19 @@ static void print_values(void) {
     printf("rkey\t%#x\nlkey\t%#x\n", FAILING_RKEY, fake_lkey(w->memory));
 }
 
-// The advice about locked memory names this limit, whatever this machine allows.
-static void limit_memory(void) {
+// Advice names these limits, whatever this machine allows.
+static void limit_to(int resource, rlim_t most) {
     struct rlimit limit;
-    assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
-    limit.rlim_cur = 48 * 1024;
-    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    assert_int_equal(getrlimit((__rlimit_resource_t)resource, &limit), 0);
+    limit.rlim_cur = most;
+    assert_int_equal(setrlimit((__rlimit_resource_t)resource, &limit), 0);
 }
 
 static void happen(void **state) {
     const struct failure *failure = *state;
     fake_reset();
-    limit_memory();
+    limit_to(RLIMIT_MEMLOCK, 48 * 1024);
+    limit_to(RLIMIT_NOFILE, 100);
     if (failure->device)
         failure->device(fake_device());
     logged_start();

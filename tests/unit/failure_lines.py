@@ -2,22 +2,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# failure_lines.py -- checks what the log says about each failure: what the table asks for, and no
-# less than the original's own binaries log
+# failure_lines.py -- checks what the log says about each failure: the line of the table, which
+# docs/troubleshooting.md explains, and no less than the original's own binaries log
 #
-#   failure_lines.py EXECUTABLE failure_lines.tsv [decisions_check.py [DIRECTORY]]
+#   failure_lines.py EXECUTABLE failure_lines.tsv docs/troubleshooting.md
+#   failure_lines.py EXECUTABLE failure_lines.tsv original decisions_check.py [DIRECTORY]
 #
-# failure_lines.tsv has a row for each failure of EXECUTABLE: the level of the line, texts that it
-# contains (";" between them), and what the original's line has and this one lacks, with the reason
-# ("everything": the original lacks the function, and its EXECUTABLE lacks the failure). With
-# decisions_check.py, which finds the original's binaries, every value, name and error text of the
-# original's line has to be in this library's. It exits with 77 without a binary.
+# failure_lines.tsv has a row for each failure of EXECUTABLE:
+#
+# - the level of the line, and the line itself, which begins with the function that was called
+# - the parts of it that say the value that was given, the limit, and what to do ("-": none)
+# - whether docs/troubleshooting.md explains it
+# - what the original's line has and this one lacks, with the reason ("everything": EXECUTABLE does
+#   not make the failure happen over the original)
+#
+# A line without a provider's answer is about what the program did: it has a value and a remedy.
+# With decisions_check.py, which finds the original's binaries, every value, name and error text of
+# the original's line has to be in this library's. It exits with 77 without a binary.
 
 import importlib.util
 import os
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+
+import troubleshooting_page  # noqa: E402
 
 LEVELS = ['fatal', 'error', 'warning', 'notice', 'info', 'debug']
 WARNING, DEBUG = LEVELS.index('warning'), LEVELS.index('debug')
@@ -26,6 +38,8 @@ ANSWERS = {'RPMA_E_NO_EVENT', 'RPMA_E_NO_COMPLETION', 'RPMA_E_AGAIN', 'RPMA_E_SH
            'RPMA_E_NOT_SHARED_CHNL'}
 # Levels whose layout can be compared: the original logs nothing as fatal.
 SHOWN = LEVELS[1:]
+TAGS = {'error': '*ERROR*', 'warning': '*WARN*', 'notice': '*NOTE*', 'info': '*INFO*',
+        'debug': '*DEBUG*'}
 KEYS = ('rkey', 'lkey')
 WORD = r'0x[0-9a-fA-F]+|\d+'
 
@@ -55,7 +69,7 @@ class Failure:
             if kind == 'code':
                 self.code = words[0]
             elif kind == 'line':
-                self.lines.append((int(words[0]), words[2]))
+                self.lines.append((int(words[0]), f'{words[1]}: {words[2]}'))
             elif kind in ('memory', 'posted') + KEYS:
                 self.values[kind] = int(words[0], 0)
         if self.code is None:
@@ -127,13 +141,35 @@ def faults_of(ours, row):
         yield 'is an answer, which only debugging shows'
     if wanted <= WARNING and sum(line[0] <= WARNING for line in ours.lines) != 1:
         yield 'has more than one line of a failure'
-    for piece in texts(row['says']):
-        if not contains(text, piece):
-            yield f'does not say "{piece}"'
+    if text != row['line']:
+        yield f'is not "{row["line"]}"'
+    for part in ('value', 'limit', 'remedy'):
+        if row[part] != '-' and row[part] not in row['line']:
+            yield f'has no {part} "{row[part]}"'
+    is_own = row['level'] == 'error' and ours.code != 'RPMA_E_NOMEM' and ' failed' not in text
+    if is_own and ' == NULL' not in text and '-' in (row['value'], row['remedy']):
+        yield 'is about what the program did, and has no value or no remedy'
     for at, line in ours.lines:
         if at < DEBUG and (re.search('key', line) or
                            ours.values['rkey'] in numbers(line) - {0}):
             yield f'tells a key: {line}'
+
+
+def faults_of_page(path, table):
+    """What the page has and the table does not, or the reverse, as sentences."""
+    with open(path, encoding='utf-8') as file:
+        page = file.read()
+    yield from troubleshooting_page.faults_of(page)
+    # Lines of libibverbs itself do not come from this library.
+    entries = {entry.name: entry for entry in troubleshooting_page.lines_of(page)
+               if entry.line[0] == '*'}
+    explained = {name for name, row in table.items() if row['page'] == 'yes'}
+    for name in sorted(explained ^ set(entries)):
+        yield f'only the {"table" if name in explained else "page"} has {name}'
+    for name in sorted(explained & set(entries)):
+        line = f'{TAGS[table[name]["level"]]} {table[name]["line"]}'
+        if not entries[name].is_said([line]):
+            yield f'{name}: the page has\n  {entries[name].line}\nfor\n  {line}'
 
 
 def less_than(theirs, ours, row):
@@ -197,25 +233,29 @@ def check(executable, table, version=None, library=None):
 
 
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         end(2, 'usage: see the first lines of this file')
     executable, table = sys.argv[1], read_table(sys.argv[2])
-    if len(sys.argv) > 3:
+    is_original = sys.argv[3] == 'original'
+    if is_original:
         table = {name: row for name, row in table.items() if row['lacks'] != 'everything'}
     names = run(executable, '--list').stdout.splitlines()
     if names != list(table):
         end(1, f'{sys.argv[2]} and {executable} have different failures, or in another order: '
                f'{sorted(set(names) ^ set(table))}')
-    if len(sys.argv) == 3:
+    if not is_original:
         wrong = check(executable, table)
+        for fault in faults_of_page(sys.argv[3], table):
+            print(f'    WRONG: {sys.argv[3]}: {fault}')
+            wrong += 1
     else:
-        spec = importlib.util.spec_from_file_location('decisions_check', sys.argv[3])
+        spec = importlib.util.spec_from_file_location('decisions_check', sys.argv[4])
         decisions_check = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(decisions_check)
         wrong = sum(check(executable, table, version, library) for version, library in
-                    decisions_check.originals(*(sys.argv[4:] or ['/opt'])))
+                    decisions_check.originals(*(sys.argv[5:] or ['/opt'])))
     if wrong:
-        end(1, f'{wrong} findings: mend the lines, or tell the reason in {sys.argv[2]}')
+        end(1, f'{wrong} findings: mend the lines, or correct {sys.argv[2]} and the page')
     print(f'{len(table)} failures')
 
 

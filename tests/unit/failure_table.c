@@ -95,6 +95,8 @@ int request_with(int (*set)(struct rpma_conn_cfg *, uint32_t), uint32_t value) {
 }
 CALL(large_cq, request_with(rpma_conn_cfg_set_cq_size, 5000000))
 CALL(large_sq, request_with(rpma_conn_cfg_set_sq_size, 5000000))
+CALL(large_rq, request_with(rpma_conn_cfg_set_rq_size, 5000000))
+CALL(large_rcq, request_with(rpma_conn_cfg_set_rcq_size, 5000000))
 
 static int own_rcq_and_shared_channel(void) {
     (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq); // makes its own receive CQ by default
@@ -241,6 +243,8 @@ const struct failure failures[] = {
     {"request: arm", PEER, "ibv_req_notify_cq", EIO, request, 0, NULL},
     {"request: qp", PEER, "rdma_create_qp_ex", ENOMEM, request, 0, NULL},
     {"request: sq too large", PEER, NULL, 0, large_sq, 0, NULL},
+    {"request: rq too large", PEER, NULL, 0, large_rq, 0, NULL},
+    {"request: rcq too large", PEER, NULL, 0, large_rcq, 0, NULL},
     {"request: channels", PEER, NULL, 0, own_rcq_and_shared_channel, 0, NULL},
     {"request: delete", OUTGOING, "rdma_destroy_id", EIO, delete_request, 0, NULL},
     {"request: delete cq", OUTGOING, "ibv_destroy_cq", EBUSY, delete_request, 0, NULL},

@@ -5,6 +5,8 @@
 
 #include "failure_lines.h"
 
+#define LONG ((size_t)UINT32_MAX + 1)
+
 static struct world *const w = &failing_world;
 
 static int request_with_timeout(void) {
@@ -78,6 +80,12 @@ static int native_request(void) {
     return request();
 }
 
+static int large_shared_rcq(void) {
+    (void)rpma_srq_cfg_new(&w->h.srq_cfg);
+    (void)rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, 5000000);
+    return rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq);
+}
+
 static int many_shared_elements(void) {
     (void)rpma_srq_cfg_new(&w->h.srq_cfg);
     (void)rpma_srq_cfg_set_max_sge(w->h.srq_cfg, 28);
@@ -111,6 +119,72 @@ CALL(post_with_wrong_flags,
                                    .flush_len = 8,
                                    .flags = RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE}))
 
+CALL(post_odd_atomic, post_wrong((struct rpma_work){.type = RPMA_WORK_ATOMIC_WRITE,
+                                                    .remote = w->h.remote,
+                                                    .remote_offset = 12,
+                                                    .flags = RPMA_F_COMPLETION_ALWAYS}))
+static int post_flush(size_t offset, size_t length, int type) {
+    return post_wrong((struct rpma_work){.type = RPMA_WORK_FLUSH,
+                                         .remote = w->h.remote,
+                                         .remote_offset = offset,
+                                         .flush_len = length,
+                                         .flush_type = (enum rpma_flush_type)type,
+                                         .flags = RPMA_F_COMPLETION_ALWAYS});
+}
+CALL(post_flush_behind, post_flush(64, 8, RPMA_FLUSH_TYPE_VISIBILITY))
+CALL(post_long_flush, post_flush(0, LONG, RPMA_FLUSH_TYPE_VISIBILITY))
+CALL(post_flush_of_no_type, post_flush(0, 8, 2))
+CALL(post_reserved,
+     post_wrong((struct rpma_work){
+         .type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS, .reserved = {0, 5}}))
+CALL(post_without_local,
+     post_wrong((struct rpma_work){
+         .type = RPMA_WORK_WRITE, .remote = w->h.remote, .flags = RPMA_F_COMPLETION_ALWAYS}))
+CALL(post_to_nothing,
+     post_wrong((struct rpma_work){
+         .type = RPMA_WORK_WRITE, .remote_offset = 8, .flags = RPMA_F_COMPLETION_ALWAYS}))
+
+// Arguments of single functions.
+static int write_with(struct rpma_mr_remote *dst, const struct rpma_mr_local *src,
+                      size_t length, int flags) {
+    return rpma_write(w->h.conn, dst, 0, src, 0, length, flags, NULL);
+}
+CALL(long_write, write_with(w->h.remote, w->h.mr, LONG, RPMA_F_COMPLETION_ALWAYS))
+CALL(write_without_flags, write_with(w->h.remote, w->h.mr, 8, 0))
+CALL(write_of_nothing, write_with(NULL, NULL, 8, RPMA_F_COMPLETION_ALWAYS))
+CALL(send_nothing, rpma_send(w->h.conn, NULL, 0, 24, RPMA_F_COMPLETION_ALWAYS, NULL))
+CALL(odd_atomic_write, rpma_atomic_write(w->h.conn, w->h.remote, 12, (const char *)w->memory,
+                                         RPMA_F_COMPLETION_ALWAYS, NULL))
+static int flush_with(size_t offset, int type) {
+    return rpma_flush(w->h.conn, w->h.remote, offset, 8, (enum rpma_flush_type)type,
+                      RPMA_F_COMPLETION_ALWAYS, NULL);
+}
+CALL(flush_behind, flush_with(64, RPMA_FLUSH_TYPE_VISIBILITY))
+CALL(flush_of_no_type, flush_with(0, 2))
+CALL(long_advice, rpma_mr_advise(w->h.mr, 0, LONG, 0, 0))
+CALL(reg_nothing, rpma_mr_reg(w->h.peer, w->memory, 0, RPMA_MR_USAGE_READ_SRC, &w->h.mr))
+CALL(reg_for_unknown, rpma_mr_reg(w->h.peer, w->memory, 8, 0x1ff, &w->h.mr))
+CALL(poll_none, rpma_cq_get_wc(world_cq(w), 0, &w->h.wc, NULL))
+CALL(context_of_no_type,
+     rpma_utils_get_ibv_context("here", (enum rpma_util_ibv_context_type)2, &w->h.context))
+CALL(log_threshold, rpma_log_set_threshold((enum rpma_log_threshold)2, RPMA_LOG_LEVEL_INFO))
+CALL(log_level, rpma_log_set_threshold(RPMA_LOG_THRESHOLD, (enum rpma_log_level)6))
+CALL(connect_without_bytes,
+     rpma_conn_req_connect(&w->h.req, &(struct rpma_conn_private_data){w->memory, 0},
+                           &w->h.conn))
+// Sets what no connection can have.
+#define SETTING(name, value)                              \
+    static int wrong_##name(void) {                       \
+        (void)rpma_conn_cfg_new(&w->h.cfg);               \
+        return rpma_conn_cfg_set_##name(w->h.cfg, value); \
+    }
+SETTING(timeout, -1)
+SETTING(ack_timeout, 9000000)
+SETTING(retry_count, 8)
+SETTING(rnr_retry_count, 8)
+SETTING(max_sge, 0)
+SETTING(flush_mode, (enum rpma_flush_mode)7)
+
 static const uintptr_t contexts[] = {0x1122, 0x1123, 0x1124};
 
 static struct rpma_work write_of(size_t i) {
@@ -131,9 +205,15 @@ static int post_array(const char *part, int error) {
 CALL(refused_post, post_array("send request", EIO))
 CALL(post_into_full_queue, post_array("send request", ENOMEM))
 
+// The last one of both is invalid, and nobody hears of it, because the first finds no room.
+static int post_wrong_to_full_queue(void) {
+    fake_fail("send request", 1, ENOMEM);
+    return post_wrong((struct rpma_work){0});
+}
+
 static int receive_many(int error) {
     const struct rpma_receive receives[] = {
-        {.local = {w->h.mr, 16, 24}, .op_context = (const void *)contexts[0]}};
+        {.local = {w->h.mr, 16, 24}, .op_context = (const void *)contexts[0]}, {.reserved = 1}};
     fake_fail("ibv_post_recv", 1, error);
     return rpma_recv_many(w->h.conn, receives, LENGTH(receives), NULL);
 }
@@ -168,6 +248,11 @@ static int full_batch(void) {
     const struct rpma_work one_more = write_of(0);
     return fill_batch() != 0 ? -1 : rpma_batch_add(w->h.batch, &one_more);
 }
+static int set_beyond(void) {
+    const struct rpma_work write = write_of(0);
+    return fill_batch() != 0 ? -1 : rpma_batch_set(w->h.batch, 3, &write);
+}
+CALL(empty_batch, rpma_batch_new(w->h.conn, 0, &w->h.batch))
 CALL(new_batch, rpma_batch_new(w->h.conn, 3, &w->h.batch))
 CALL(large_batch, rpma_batch_new(w->h.conn, 5000000, &w->h.batch))
 
@@ -211,12 +296,42 @@ const struct failure new_failures[] = {
     {"request: no native flush", PEER, NULL, 0, native_request, 0, NULL},
     {"request: ack timeout", PEER, "rdma_set_option", ENOSYS, request_with_timeout, 0, NULL},
     {"request: type of service", PEER, "rdma_set_option", ENOSYS, request_with_tos, 0, NULL},
+    {"srq: rcq too large", PEER, NULL, 0, large_shared_rcq, 0, NULL},
     {"srq: too many elements", PEER, NULL, 0, many_shared_elements, 0, NULL},
     {"list: too long", CONNECTED, NULL, 0, long_list, 0, NULL},
     {"list: no region", CONNECTED, NULL, 0, element_without_region, 0, NULL},
     {"list: too many bytes", CONNECTED, NULL, 0, long_element, 0, NULL},
     {"post: no kind", CONNECTED, NULL, 0, post_of_no_kind, 0, NULL},
     {"post: flags", CONNECTED, NULL, 0, post_with_wrong_flags, 0, NULL},
+    {"post: atomic write", CONNECTED, NULL, 0, post_odd_atomic, 0, NULL},
+    {"post: flush behind the region", CONNECTED, NULL, 0, post_flush_behind, 0, NULL},
+    {"post: flush too long", CONNECTED, NULL, 0, post_long_flush, 0, NULL},
+    {"post: flush type", CONNECTED, NULL, 0, post_flush_of_no_type, 0, NULL},
+    {"post: reserved", CONNECTED, NULL, 0, post_reserved, 0, NULL},
+    {"post: no local", CONNECTED, NULL, 0, post_without_local, 0, NULL},
+    {"post: no remote", CONNECTED, NULL, 0, post_to_nothing, 0, NULL},
+    {"post: wrong behind a full queue", CONNECTED, NULL, 0, post_wrong_to_full_queue, 0, NULL},
+    {"write: too long", CONNECTED, NULL, 0, long_write, 0, NULL},
+    {"write: flags", CONNECTED, NULL, 0, write_without_flags, 0, NULL},
+    {"write: no memory", CONNECTED, NULL, 0, write_of_nothing, 0, NULL},
+    {"send: no memory", CONNECTED, NULL, 0, send_nothing, 0, NULL},
+    {"atomic write: offset", CONNECTED, NULL, 0, odd_atomic_write, 0, NULL},
+    {"flush: behind the region", CONNECTED, NULL, 0, flush_behind, 0, NULL},
+    {"flush: type", CONNECTED, NULL, 0, flush_of_no_type, 0, NULL},
+    {"mr: advise too much", PEER, NULL, 0, long_advice, 0, NULL},
+    {"mr: size", PEER, NULL, 0, reg_nothing, 0, NULL},
+    {"mr: usage", PEER, NULL, 0, reg_for_unknown, 0, NULL},
+    {"cq: number", CONNECTED, NULL, 0, poll_none, 0, NULL},
+    {"local: type", NOTHING, NULL, 0, context_of_no_type, 0, NULL},
+    {"log: threshold", NOTHING, NULL, 0, log_threshold, 0, NULL},
+    {"log: level", NOTHING, NULL, 0, log_level, 0, NULL},
+    {"connect: no bytes", OUTGOING, NULL, 0, connect_without_bytes, 0, NULL},
+    {"setting: timeout", PEER, NULL, 0, wrong_timeout, 0, NULL},
+    {"setting: ack_timeout", PEER, NULL, 0, wrong_ack_timeout, 0, NULL},
+    {"setting: retry_count", PEER, NULL, 0, wrong_retry_count, 0, NULL},
+    {"setting: rnr_retry_count", PEER, NULL, 0, wrong_rnr_retry_count, 0, NULL},
+    {"setting: max_sge", PEER, NULL, 0, wrong_max_sge, 0, NULL},
+    {"setting: flush_mode", PEER, NULL, 0, wrong_flush_mode, 0, NULL},
     {"post: refused", CONNECTED, NULL, 0, refused_post, 0, NULL},
     {"post: full queue", CONNECTED, NULL, 0, post_into_full_queue, 0, NULL},
     {"receives: refused", CONNECTED, NULL, 0, refused_receives, 0, NULL},
@@ -235,6 +350,8 @@ const struct failure new_failures[] = {
     {"batch: doorbell", CONNECTED, NULL, 0, batch_without_doorbell, 0, NULL},
     {"batch: full", CONNECTED, NULL, 0, full_batch, 0, NULL},
     {"batch: too large", CONNECTED, NULL, 0, large_batch, 0, NULL},
+    {"batch: index", CONNECTED, NULL, 0, set_beyond, 0, NULL},
+    {"batch: max_ops", CONNECTED, NULL, 0, empty_batch, 0, NULL},
     {"batch: no memory", CONNECTED, "malloc", ENOMEM, new_batch, 0, NULL},
 };
 const size_t new_failure_count = LENGTH(new_failures);

@@ -144,7 +144,7 @@ static void miss_region(const struct list_function *f) {
             sgl[at] = (struct rpma_sge){NULL, (size_t)with_offset, 1 - (size_t)with_offset};
             refuse(f, sgl, LIST_MOST,
                    "sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)",
-                   "mr == NULL");
+                   "mr is NULL");
             if (at > 0)
                 list_must(f, sgl, (uint32_t)at); // the others are valid
         }

@@ -157,8 +157,8 @@ static void have_a_wrong_one(const struct list_function *f) {
             work[wrong].reserved0 = receives[wrong].reserved = 1;
             expect_error(f, counts[c], wrong,
                          (struct expected_error){RPMA_E_INVAL, cause, cause,
-                                                 .logs = f->kind ? "work.reserved0 != 0"
-                                                                 : "receive.reserved != 0"});
+                                                 .logs = f->kind ? "work.reserved0 is 0x1"
+                                                                 : "receive.reserved is 0x1"});
             assert_int_equal(fake_count(f->call), calls_for(wrong));
             work[wrong].reserved0 = receives[wrong].reserved = 0;
             go_on(f, wrong);
@@ -187,11 +187,11 @@ static void refuse_each(const struct list_function *f) {
                              : f->srq ? "the shared receive queue is full"
                                       : "the receive queue is full";
     char again[128], failed[64];
-    snprintf(again, sizeof(again), "queue is full%s%s",
-             f->kind ? ", it holds " : ": take completions before more is posted, or make it ",
-             f->kind  ? ""
-             : f->srq ? "larger with rpma_srq_cfg_set_rq_size()"
-                      : "larger with rpma_conn_cfg_set_rq_size()");
+    snprintf(again, sizeof(again),
+             ": take completions before more is posted, or make it larger with %s()",
+             f->kind  ? "rpma_conn_cfg_set_sq_size"
+             : f->srq ? "rpma_srq_cfg_set_rq_size"
+                      : "rpma_conn_cfg_set_rq_size");
     snprintf(failed, sizeof(failed), "%s failed", f->cause);
     for (uint32_t i = 0; i < MOST * LENGTH(errors); i++) {
         const uint32_t number = i / LENGTH(errors);

@@ -119,10 +119,11 @@ static void pack_refuses_every_smaller_buffer(void **state) {
         WATCH(bytes);
         WATCH(pdata.ptr);
         WATCH(pdata.len);
-        EXPECT_ERROR(rpma_conn_private_data_pack((const struct rpma_mr_local *const *)mrs, 2,
-                                                 w.h.pcfg, counting, 3, &pdata),
-                     RPMA_E_INVAL, "pdata->len <", "pdata->len < size of what is packed",
-                     .logs = "2 regions, a configuration and 3 bytes of the program take 55");
+        EXPECT_ERROR(
+            rpma_conn_private_data_pack((const struct rpma_mr_local *const *)mrs, 2, w.h.pcfg,
+                                        counting, 3, &pdata),
+            RPMA_E_INVAL, "pdata->len <", "pdata->len < size of what is packed",
+            .logs = "needed are 55 (regions: 2, a configuration, bytes of the program: 3)");
     }
     deregister_all();
 }

@@ -48,7 +48,7 @@ static void unpack_refuses_what_is_cut(void **state) {
         expect_refused(bytes, size, size < PACKED_HEADER ? not_packed : is_cut,
                        size < PACKED_HEADER ? "not packed" : "is cut");
     bytes[2] = UINT8_MAX; // more regions than a message can have
-    expect_refused(bytes, PACKED_MOST, is_cut, "needs 5621");
+    expect_refused(bytes, PACKED_MOST, is_cut, "needed are 5621");
 }
 
 static void unpack_refuses_other_data(void **state) {
@@ -123,14 +123,16 @@ static void unpack_needs_room_for_the_regions(void **state) {
         EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, out.mrs, &out.nmrs, &out.pcfg,
                                                    &out.bytes, &out.len),
                      RPMA_E_INVAL, "*nmrs <", "*nmrs < number of regions in the data",
-                     .logs = "has 11 regions, mrs has room for", .level = RPMA_LOG_LEVEL_INFO);
+                     .logs = "the number of regions in the private data is 11",
+                     .level = RPMA_LOG_LEVEL_INFO);
     }
     const struct packed one = packed_made_up(1, PACKED_NO_STATEMENT, 0, 2, 0);
     const struct rpma_conn_private_data single = {bytes, (uint8_t)packed_form(&one, bytes)};
     out.nmrs = 0;
     EXPECT_ERROR(rpma_conn_private_data_unpack(&single, out.mrs, &out.nmrs, NULL, NULL, NULL),
                  RPMA_E_INVAL, "*nmrs <", "*nmrs < number of regions in the data",
-                 .logs = "has 1 regions, mrs has room for 0", .level = RPMA_LOG_LEVEL_INFO);
+                 .logs = "*nmrs is 0, the number of regions in the private data is 1",
+                 .level = RPMA_LOG_LEVEL_INFO);
 }
 
 static void unpack_makes_all_or_nothing(void **state) {

@@ -153,7 +153,7 @@ static void expect_received_into(struct rpma_srq **srq) {
     WATCH(w.h);
     EXPECT_ERROR(rpma_srq_delete(srq), RPMA_E_PROVIDER, "the queue stays",
                  "or a connection still receives into its CQ",
-                 .logs = "while 1 of its connections exist", .own_error = EBUSY);
+                 .logs = "before its connections (1)", .own_error = EBUSY);
 }
 
 // The provider is not asked, because it may unmap the receive CQ before it refuses.

@@ -49,7 +49,7 @@ static const struct wrong {
     unsigned otherwise; // kinds that refuse it for another reason
 } wrongs[] = {
 #define BECAUSE(condition) condition, condition
-#define TYPE_IS BECAUSE("type is no RPMA_WORK_*"), "work.type < RPMA_WORK_READ"
+#define TYPE_IS BECAUSE("type is no RPMA_WORK_*"), "; possible: RPMA_WORK_*"
     {ALL, {{TYPE, 0}}, TYPE_IS},
     {ALL, {{TYPE, RPMA_WORK_SEND_WITH_IMM + 1}}, TYPE_IS},
     {ALL, {{TYPE, INT32_MAX}}, TYPE_IS},
@@ -60,48 +60,52 @@ static const struct wrong {
 #define NO_INLINE                                                                         \
     "flags has RPMA_F_INLINE && type not in {RPMA_WORK_WRITE, RPMA_WORK_WRITE_WITH_IMM, " \
     "RPMA_WORK_SEND, RPMA_WORK_SEND_WITH_IMM}"
-    {ALL, {{FLAGS, 0}}, WITHOUT_COMPLETION, "flags are 0x0, possible are "},
-    {ALL, {{FLAGS, 2}}, WITHOUT_COMPLETION, "flags are 0x2, possible are "},
-    {ALL, {{FLAGS, RPMA_F_INLINE}}, WITHOUT_COMPLETION, "flags are 0x8, possible are "},
-    {ALL, {{FLAGS, 1 << 2 | 1}}, UNKNOWN_BIT, "flags are 0x5, possible are "},
-    {ALL, {{FLAGS, 1 << 4 | 1}}, UNKNOWN_BIT, "flags are 0x11, possible are "},
-    {ALL, {{FLAGS, UINT32_MAX}}, UNKNOWN_BIT, "flags are 0xffffffff, possible are "},
-    {ALL, {{FLAGS, 1U << 31 | 3}}, UNKNOWN_BIT, "flags are 0x80000003, possible are "},
+    {ALL, {{FLAGS, 0}}, WITHOUT_COMPLETION, "flags are 0x0; possible: "},
+    {ALL, {{FLAGS, 2}}, WITHOUT_COMPLETION, "flags are 0x2; possible: "},
+    {ALL, {{FLAGS, RPMA_F_INLINE}}, WITHOUT_COMPLETION, "flags are 0x8; possible: "},
+    {ALL, {{FLAGS, 1 << 2 | 1}}, UNKNOWN_BIT, "flags are 0x5; possible: "},
+    {ALL, {{FLAGS, 1 << 4 | 1}}, UNKNOWN_BIT, "flags are 0x11; possible: "},
+    {ALL, {{FLAGS, UINT32_MAX}}, UNKNOWN_BIT, "flags are 0xffffffff; possible: "},
+    {ALL, {{FLAGS, 1U << 31 | 3}}, UNKNOWN_BIT, "flags are 0x80000003; possible: "},
     {ALL & ~CARRIERS,
      {{FLAGS, 1 | RPMA_F_INLINE}},
      BECAUSE(NO_INLINE),
-     "flags are 0x9, possible are only RPMA_F_COMPLETION_*"},
+     "flags are 0x9; possible: only RPMA_F_COMPLETION_*"},
     {ALL & ~CARRIERS,
      {{FLAGS, 3 | RPMA_F_INLINE}},
      BECAUSE(NO_INLINE),
-     "flags are 0xb, possible are only"},
+     "flags are 0xb; possible: only"},
 #define RESERVED_IS "reserved0 != 0 || reserved[0] != 0 || reserved[1] != 0"
-    {ALL, {{RESERVED0, 1}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 != 0"},
-    {ALL, {{RESERVED0, 1U << 31}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 != 0"},
-    {ALL, {{RESERVED_0, 1}}, RESERVED_IS, "reserved[0] != 0", "work.reserved[0] != 0"},
-    {ALL, {{RESERVED_1, 1ULL << 63}}, RESERVED_IS, "reserved[1] != 0", "work.reserved[1] != 0"},
+    {ALL, {{RESERVED0, 1}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
+    {ALL, {{RESERVED0, 1U << 31}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
+    {ALL, {{RESERVED_0, 1}}, RESERVED_IS, "reserved[0] != 0", "work.reserved[0] is 0x"},
+    {ALL,
+     {{RESERVED_1, 1ULL << 63}},
+     RESERVED_IS,
+     "reserved[1] != 0",
+     "work.reserved[1] is 0x"},
 #define TOO_MANY "nsge > max_sge of the connection"
     {LOCALS,
      {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}},
      TOO_MANY,
      TOO_MANY,
-     "nsge is 3, at most 2 pieces are possible; rpma_conn_cfg_set_max_sge() asks"},
+     "nsge is 3; possible: 2 at most; rpma_conn_cfg_set_max_sge() asks"},
     {LOCALS,
      {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}},
      TOO_MANY,
      TOO_MANY,
-     "nsge is 4294967295, at most 2 pieces are possible"},
-    {LOCALS, {{NSGE, 1}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl == NULL && nsge != 0"},
-    {LOCALS, {{NSGE, UINT32_MAX}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl == NULL"},
+     "nsge is 4294967295; possible: 2 at most"},
+    {LOCALS, {{NSGE, 1}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl is NULL, nsge is 1"},
+    {LOCALS, {{NSGE, UINT32_MAX}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl is NULL"},
     {LOCALS,
      {{SGL, (uintptr_t)good_list}},
      BECAUSE("sgl != NULL && nsge == 0"),
      "sgl != NULL && nsge == 0"},
 #define LOCAL_IS "local.mr == NULL && (local.offset != 0 || local.len != 0)"
-#define NO_REGION BECAUSE(LOCAL_IS), "mr == NULL with an offset or len != 0"
+#define NO_REGION BECAUSE(LOCAL_IS), "local.mr is NULL, offset "
 #define NO_LOCAL                                                              \
     BECAUSE("remote != NULL && local.mr == NULL && nsge == 0 (read, write)"), \
-        "is_empty && work.remote != NULL"
+        "work.remote is given, and neither"
 #define NO_REMOTE                                                                             \
     BECAUSE("remote == NULL && (local.mr != NULL || nsge != 0 || remote_offset != 0) (read, " \
             "write)")
@@ -114,26 +118,20 @@ static const struct wrong {
      ALL & ~TRANSFERS},
     {TRANSFERS, {{LOCAL_MR, 0}}, NO_LOCAL, SENDS},
     {TRANSFERS, {{LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}}, NO_LOCAL},
-    {TRANSFERS, {{REMOTE, 0}}, NO_REMOTE, "!is_empty && work.remote == NULL", ALL & ~LOCALS},
+    {TRANSFERS, {{REMOTE, 0}}, NO_REMOTE, "work.remote == NULL", ALL & ~LOCALS},
     {TRANSFERS,
      {{REMOTE, 0}, {NSGE, 1}, {SGL, (uintptr_t)good_list}},
      NO_REMOTE,
-     "!is_empty && work.remote == NULL",
+     "work.remote == NULL",
      ALL & ~LOCALS},
     {TRANSFERS,
      {{REMOTE, 0}, {LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}},
      NO_REMOTE,
-     "work.remote == NULL && work.remote_offset != 0",
+     "work.remote is NULL, remote_offset ",
      ALL & ~LOCALS},
 #define PIECE_IS BECAUSE("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
-    {LOCALS,
-     {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}},
-     PIECE_IS,
-     "sgl[1] has mr == NULL"},
-    {LOCALS,
-     {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}},
-     PIECE_IS,
-     "sgl[1] has mr == NULL"},
+    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}}, PIECE_IS, "sgl[1]: mr is NULL"},
+    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}}, PIECE_IS, "sgl[1]: mr is NULL"},
     {LOCALS, {{LOCAL_LEN, 1ULL << 32}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS,
@@ -144,7 +142,7 @@ static const struct wrong {
      {{NSGE, 2}, {SGL, (uintptr_t)longest}},
      BECAUSE("sum of sgl[i].len > UINT32_MAX"),
      "UINT32_MAX"},
-#define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)"), "work.remote_offset % "
+#define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)"), "; possible: multiples of 8"
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 15}}, ALIGNMENT},
@@ -155,14 +153,17 @@ static const struct wrong {
      TRANSFERS},
 #define FLUSH_TYPE_IS                                                                      \
     BECAUSE("flush_type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}"), \
-        "work.flush_type != "
+        "; possible: RPMA_FLUSH_TYPE_*"
     {KIND(FLUSH), {{FLUSH_TYPE, 2}}, FLUSH_TYPE_IS},
     {KIND(FLUSH), {{FLUSH_TYPE, UINT32_MAX}}, FLUSH_TYPE_IS},
-    {KIND(FLUSH), {{FLUSH_LEN, 1ULL << 32}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len >"},
-    {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len >"},
-#define BEHIND                                                                            \
-    BECAUSE("remote_offset >= size of the remote region (emulated flush)"), "behind the " \
-                                                                            "region"
+    {KIND(FLUSH),
+     {{FLUSH_LEN, 1ULL << 32}},
+     BECAUSE("flush_len > UINT32_MAX"),
+     "flush_len is "},
+    {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len is "},
+#define BEHIND                                                              \
+    BECAUSE("remote_offset >= size of the remote region (emulated flush)"), \
+        "the remote region has "
     {KIND(FLUSH), {{REMOTE_OFFSET, WORLD_REMOTE_SIZE}}, BEHIND},
     {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, BEHIND},
 };
@@ -278,7 +279,7 @@ static void devices_limit_the_pieces_of_reads(void **state) {
     (void)state;
     const struct wrong wrong = {.condition = TOO_MANY,
                                 .cause = "nsge > max_sge_rd of the device (read)",
-                                .logs = "nsge is 2, at most 1 pieces are possible"};
+                                .logs = "nsge is 2; possible: 1 at most"};
     fake_device()->max_sge_rd = 1;
     begin();
     for
@@ -323,11 +324,11 @@ static void spoil_receives(const struct list_function *f) {
             continue;
         if (wrong->set[0].member == RESERVED0) {
             condition = "reserved != 0";
-            logs = "receive.reserved != 0";
+            logs = "receive.reserved is 0x";
         } else if (strcmp(condition, TOO_MANY) == 0) {
             condition = f->srq ? "nsge > max_sge of the shared receive queue" : TOO_MANY;
-            logs = f->srq ? "at most 5 pieces are possible; rpma_srq_cfg_set_max_sge() asks"
-                          : "at most 5 pieces are possible; rpma_conn_cfg_set_max_sge() asks";
+            logs = f->srq ? "possible: 5 at most; rpma_srq_cfg_set_max_sge() asks"
+                          : "possible: 5 at most; rpma_conn_cfg_set_max_sge() asks";
         }
         spoil(&o, wrong);
         if (o.nsge == 3)
