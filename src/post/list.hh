@@ -89,8 +89,8 @@ template <class Number>
                        !is_queued         ? ""
                        : outcome.natively ? " (may be queued)"
                                           : " (queued)"};
-    return outcome.natively ? refused_natively(function, *conn.qp, *first, length_of(*first),
-                                               outcome.end, outcome.result, &part)
+    return outcome.natively ? refused_natively(function, *conn.qp, *first, outcome.end,
+                                               outcome.result, &part)
                             : refused_send(function, *first, outcome.result, &part);
 }
 

@@ -37,16 +37,19 @@ template <class Queue, class Post>
     wr.wr_id = context_id(op_context);
     wr.next = nullptr;
     wr.sg_list = &sge;
-    wr.num_sge = 0;
-    if (dst != nullptr) [[likely]] {
-        sge = slice(*dst, offset, len);
-        wr.num_sge = 1;
-    }
-    ibv_recv_wr *bad;
-    // Kept in memory for the log: a register that survives the call would have to be saved.
-    Queue *const volatile kept = queue;
-    const int result = post(queue, &wr, &bad);
-    return result == 0 ? 0 : refused_receive(function, names, *kept, wr, result);
+    // In each branch by itself: the number of elements is a constant there.
+    const auto go = [&](int number) __attribute__((always_inline)) {
+        wr.num_sge = number;
+        ibv_recv_wr *bad;
+        // Kept in memory for the log: a register that survives the call would have to be saved.
+        Queue *const volatile kept = queue;
+        const int result = post(queue, &wr, &bad);
+        return result == 0 ? 0 : refused_receive(function, names, *kept, wr, result);
+    };
+    if (dst == nullptr) [[unlikely]]
+        return go(0);
+    sge = slice(*dst, offset, len);
+    return go(1);
 }
 
 } // namespace

@@ -55,7 +55,7 @@ void link(Receives &to, const rpma_receive &receive, uint32_t number) {
 }
 
 // The same for a receive into one piece, with nothing unusual about it.
-bool add_usual(Receives &to, const rpma_receive &receive) {
+[[gnu::always_inline]] inline bool add_usual(Receives &to, const rpma_receive &receive) {
     if ((receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) != 0 ||
         receive.local.mr == nullptr || receive.local.len == 0 ||
         receive.local.len > UINT32_MAX || to.used_sges == MOST_PIECES) [[unlikely]]

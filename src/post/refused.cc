@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "post/slot.hh"
 #include "post/tuned.hh"
 #include "verbs/text.hh"
 
@@ -22,13 +23,24 @@ int post_error(int result) {
     return result == -1 ? 0 : result < 0 ? -result : result;
 }
 
+uint64_t bytes_of(const ibv_send_wr &wr) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < wr.num_sge; i++)
+        bytes += wr.sg_list[i].length;
+    return bytes;
+}
+
 // Bytes that the provider is to copy while it takes a request.
 uint64_t inline_bytes(const ibv_send_wr &wr) {
-    uint64_t bytes = 0;
-    if ((wr.send_flags & IBV_SEND_INLINE) != 0)
-        for (int i = 0; i < wr.num_sge; i++)
-            bytes += wr.sg_list[i].length;
-    return bytes;
+    return (wr.send_flags & IBV_SEND_INLINE) != 0 ? bytes_of(wr) : 0;
+}
+
+// Bytes of the operation of a slot. A native one has no elements.
+uint64_t length_of(const ibv_send_wr &wr) {
+    const auto &slot = reinterpret_cast<const Slot &>(wr);
+    return slot.type == RPMA_WORK_FLUSH          ? slot.flush_len
+           : slot.type == RPMA_WORK_ATOMIC_WRITE ? sizeof(slot.value)
+                                                 : bytes_of(wr);
 }
 
 // Notes the failure or the answer. Whether its line has a reader.
@@ -114,7 +126,7 @@ int refused_send(const char *function, const ibv_send_wr &wr, int result, const 
 }
 
 int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &first,
-                     uint64_t length, const ibv_send_wr *end, int result, const Part *part) {
+                     const ibv_send_wr *end, int result, const Part *part) {
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
@@ -124,7 +136,8 @@ int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
                  ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, opcode_text(first.opcode).chars,
-                 first.wr.rdma.remote_addr, length, first.wr_id);
+                 first.wr.rdma.remote_addr,
+                 part != nullptr ? length_of(first) : bytes_of(first), first.wr_id);
     return call.finish();
 }
 

@@ -42,10 +42,10 @@ inline uint32_t room_for_receives(const ibv_srq &srq) {
 // ibv_post_send() refused wr, which keeps its queue pair (tuned.hh).
 [[gnu::cold, gnu::noinline]] int refused_send(const char *function, const ibv_send_wr &wr,
                                               int result, const Part *part = nullptr);
-// ibv_wr_complete() refused the operations from first, of that length, up to end, nullptr for
-// the end of the list.
+// ibv_wr_complete() refused the operations from first up to end, nullptr for the end of the
+// list. Those of a part are slots.
 [[gnu::cold, gnu::noinline]] int refused_natively(const char *function, const ibv_qp &qp,
-                                                  const ibv_send_wr &first, uint64_t length,
+                                                  const ibv_send_wr &first,
                                                   const ibv_send_wr *end, int result,
                                                   const Part *part = nullptr);
 [[gnu::cold, gnu::noinline]] int refuse_receive(const char *function, const ReceiveQueue &names,

@@ -65,7 +65,10 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
     wr.wr_id = qpx->wr_id;
     wr.opcode = opcode;
     wr.wr.rdma.remote_addr = remote_addr;
-    return refused_natively(function, qpx->qp_base, wr, length, nullptr, result);
+    ibv_sge sge = {0, static_cast<uint32_t>(length), 0};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    return refused_natively(function, qpx->qp_base, wr, nullptr, result);
 }
 
 // One operation of an extended queue pair, which build() describes.

@@ -86,13 +86,15 @@ int fill_flush(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_wor
     slot.flush_type = static_cast<uint8_t>(work.flush_type);
     slot.flush_ways = work.remote->flush_ways;
     const uint64_t size = work.remote->size;
-    const uint64_t rest = work.remote_offset < size ? size - work.remote_offset : 0;
-    slot.read_len =
-        static_cast<uint8_t>(rest < FLUSH_READ_SIZE ? rest : uint64_t{FLUSH_READ_SIZE});
-    if (rest == 0) { // for the log: see choose_flush_way()
+    uint64_t rest = 0;
+    if (work.remote_offset < size) [[likely]] {
+        rest = size - work.remote_offset;
+    } else { // for the log: see choose_flush_way()
         slot.value = work.remote_offset;
         slot.sges[0].addr = size;
     }
+    slot.read_len =
+        static_cast<uint8_t>(rest < FLUSH_READ_SIZE ? rest : uint64_t{FLUSH_READ_SIZE});
     kinds.has_ways = true;
     return choose_way(origin, conn, slot, kinds);
 }

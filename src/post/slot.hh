@@ -25,19 +25,6 @@ struct Slot {
     ibv_sge sges[1];     // in a batch, as many as an operation of the connection may have
 };
 
-// The bytes of the operation of a slot, for the log.
-inline uint64_t length_of(const ibv_send_wr &wr) {
-    const auto &slot = reinterpret_cast<const Slot &>(wr);
-    if (slot.type == RPMA_WORK_FLUSH)
-        return slot.flush_len;
-    if (slot.type == RPMA_WORK_ATOMIC_WRITE)
-        return sizeof(slot.value);
-    uint64_t length = 0;
-    for (int i = 0; i < wr.num_sge; i++)
-        length += wr.sg_list[i].length;
-    return length;
-}
-
 // What a list of slots has in it. It says so, too, when such an operation has been replaced.
 struct Kinds {
     bool has_natives : 1 = false; // only an extended queue pair can take the list
