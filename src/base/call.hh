@@ -38,8 +38,8 @@ class Call {
     // (error)<advice>", or the message and the advice without a number. advice is text or "".
     [[gnu::cold, gnu::noinline, gnu::format(printf, 5, 6)]] void
     log(const char *file, int line, const char *advice, const char *format, ...) const;
-    void vlog(const char *file, int line, const char *advice, const char *format,
-              va_list values) const;
+    [[gnu::format(printf, 5, 0)]] void vlog(const char *file, int line, const char *advice,
+                                            const char *format, va_list values) const;
 
     // Stand around attempts of which one must succeed. A failure before the last attempt does
     // not reach the caller, and is logged for information only.
