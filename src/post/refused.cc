@@ -49,7 +49,7 @@ bool note(Call &call, int result, bool is_answer) {
                      : call.fails(RPMA_E_PROVIDER, post_error(result));
 }
 
-// What follows a failed post; room is how many operations the queue holds, 0 if not known.
+// What follows a failed post; room is how many operations the queue holds.
 Text advice(int result, const char *queue, uint32_t room, const char *setting) {
     Text text;
     if (post_error(result) == 0)
@@ -58,10 +58,9 @@ Text advice(int result, const char *queue, uint32_t room, const char *setting) {
         text.add("; post from the process, and as the user, that opened the device");
     if (!is_full(result))
         return text;
-    text.add("; the %s queue is full", queue);
-    if (room != 0)
-        text.add(", it holds %" PRIu32, room);
-    text.add(": take completions before more is posted, or make it larger with %s()", setting);
+    text.add("; the %s queue is full, it holds %" PRIu32
+             ": take completions before more is posted, or make it larger with %s()",
+             queue, room, setting);
     return text;
 }
 
