@@ -17,7 +17,8 @@ bool session_open_peer(struct session *session, const char *address,
                        enum rpma_util_ibv_context_type type) {
     struct ibv_context *context;
     if (!succeeds(rpma_utils_get_ibv_context(address, type, &context),
-                  "no RDMA device for the address %s", address) ||
+                  "no RDMA device for the address %s (rpma-info lists those there are)",
+                  address) ||
         !succeeds(rpma_peer_new(context, &session->peer), "cannot use the RDMA device"))
         return false;
     session->device = context->device->name;
