@@ -5,6 +5,7 @@
 Data that was flushed persistently survives a power cut, and data that was only posted does not:
 persistence.py LAB LOGS boots the lab twice on one file of emulated persistent memory; the first
 machine is killed at once. Both builds write in the first boot and are checked in the second one.
+Two more boots do the same with rpma-perf --ledger, and with controls that must lose records.
 """
 
 import os
@@ -21,6 +22,7 @@ from harness.report import Tap, keep  # noqa: E402
 POWER_CUT = 137
 SKIPPED = 77
 INSIDE = "tests/integration/persistence_inside.py"
+LEDGER = "tests/integration/persistence_ledger.py"
 BUILDS = ("native", "plain")
 
 
@@ -28,24 +30,27 @@ class Runs:
     def __init__(self, lab, memory, tap):
         self.lab, self.memory, self.tap = lab, memory, tap
 
-    def boot(self, step, name, wanted, line):
-        """Runs one machine; it must end with this status and print this line for each build."""
+    def boot(self, inside, name, wanted, lines, options=()):
+        """Runs one machine; it must end with this status and print each of these lines."""
         began = time.monotonic()
         done = subprocess.run(
-            [self.lab, "run", "--hosts", "2", "--pmem", self.memory, "--", INSIDE, step, *BUILDS],
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        keep(self.tap.directory, step + ".log", done.stdout)
+            [self.lab, "run", "--hosts", "2", "--pmem", self.memory, *options, "--", *inside,
+             *BUILDS], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        keep(self.tap.directory, inside[1] + ".log", done.stdout)
         said = done.stdout.splitlines()
-        for build in BUILDS:
+        for line in lines:
             if done.returncode == SKIPPED:
                 result, reason = "skipped", done.stdout.strip()
-            elif done.returncode == wanted and f"{build}: {line}" in said:
+            elif done.returncode == wanted and line in said:
                 result, reason = "passed", ""
             else:
                 last = (said or ["no output"])[-1]
                 result, reason = "failed", f"status {done.returncode} instead of {wanted}: {last}"
-            self.tap.add(f"persistence: {build} build: {name}", result, reason,
-                         time.monotonic() - began)
+            self.tap.add(f"persistence: {name}: {line}", result, reason, time.monotonic() - began)
+
+
+def of_builds(line):
+    return [f"{build}: {line}" for build in BUILDS]
 
 
 def main():
@@ -53,14 +58,23 @@ def main():
         sys.exit(__doc__)
     lab, logs = sys.argv[1:]
     subprocess.run([lab, "build", "plain"], check=True)  # the lab boots the other build
-    tap = Tap("native and plain", 2 * len(BUILDS), os.path.join(logs, "persistence"))
+    written = of_builds("records are written") + ["lost memory: records are written"]
+    verified = of_builds("no record is missing") + [
+        "lost memory: records are missing", "early copy: records are missing"]
+    tap = Tap("native and plain", 2 * len(BUILDS) + len(written) + len(verified),
+              os.path.join(logs, "persistence"))
     with tempfile.TemporaryDirectory() as directory:
         runs = Runs(lab, os.path.join(directory, "pmem"), tap)
-        runs.boot("write", "blocks are written, one half of them is flushed, the power is cut",
-                  POWER_CUT, "all blocks are flushed")
-        runs.boot("check", "the next boot finds every flushed block and no other", 0,
-                  "no block of the control is there")
-    return tap.end("two boots on one file")
+        runs.boot([INSIDE, "write"], "the power is cut after half of the blocks was flushed",
+                  POWER_CUT, of_builds("all blocks are flushed"))
+        runs.boot([INSIDE, "check"], "the next boot finds every flushed block and no other", 0,
+                  of_builds("no block of the control is there"))
+        share = ("--share", directory)
+        runs.boot([LEDGER, "cut", directory], "the power is cut while rpma-perf writes records",
+                  POWER_CUT, written, share)
+        runs.boot([LEDGER, "verify", directory], "the next boot compares them with the ledger", 0,
+                  verified, share)
+    return tap.end("four boots on one file")
 
 
 if __name__ == "__main__":

@@ -95,6 +95,29 @@ def measure(test, *arguments, **values):
     return Process(test, 2, *arguments, address(), **values)
 
 
+def record(test, ledger, *arguments, **values):
+    return measure(test, "--ledger", ledger, *arguments, **values)
+
+
+def ledger_lines(ledger):
+    """The last complete line of each connection: {connection: (done, bound)}."""
+    with contextlib.suppress(FileNotFoundError), open(ledger, encoding="ascii") as file:
+        lines = [line.split() for line in file if line.endswith("\n")][1:]
+        return {int(line[0]): (int(line[1]), int(line[2])) for line in lines}
+    return {}
+
+
+def laps_of(ledger):
+    """How often each connection has filled its ring, as far as the ledger says."""
+    lines = ledger_lines(ledger)
+    if not lines:
+        return 0
+    with open(ledger, encoding="ascii") as file:
+        words = file.readline().replace(",", "").split()
+    ring, connections = (int(words[words.index(name) + 1]) for name in ("ring", "connections"))
+    return min(done for done, _ in lines.values()) // ring if len(lines) == connections else 0
+
+
 def nothing_stays(test):
     test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
 
@@ -118,6 +141,12 @@ def stop_after_failure(test, server, words):
 
 def new_file(test, directory):
     file = test.undo.enter_context(tempfile.NamedTemporaryFile(dir=directory))
-    os.truncate(file.name, SIZE)
-    os.posix_fallocate(file.fileno(), 0, SIZE)
-    return file.name
+    return new_file_at(file.name)
+
+
+def new_file_at(path):
+    """Makes a file of SIZE bytes with all its blocks, which outlives the test."""
+    with open(path, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, SIZE)
+        os.fsync(file.fileno())
+    return path
