@@ -5,6 +5,7 @@
 
 #include "client.h"
 #include "failure.h"
+#include "recording.h"
 #include "sides.h"
 #include "waiting.h"
 
@@ -100,6 +101,8 @@ static bool watch(struct client *client, bool (*is_reached)(const struct crew *c
     uint64_t began = now_ns(), moved = began, spoke = began, last = 0;
     while (!is_reached(crew)) {
         enum news news = session_wait(session, TICK_MS);
+        if (!recording_write(crew))
+            return false;
         uint64_t now = now_ns(), progress = progress_of(crew);
         if (news == NEWS_STOP)
             return fail("interrupted");
@@ -173,17 +176,46 @@ static bool run_load(struct client *client, struct result *result) {
     return finish(client, result);
 }
 
+// Completes the ledger, if there is one. Its load is meant to end with the loss of the server.
+static bool end_ledger(struct client *client, bool is_done) {
+    struct crew *crew = client->session.crew;
+    char why[256] = "no reason";
+    uint64_t records;
+    if (!crew || !crew->recording)
+        return is_done;
+    crew_stop(crew);
+    bool is_lost = !is_done && !is_stopping() && !crew->recording->has_failed;
+    if (is_lost) {
+        snprintf(why, sizeof(why), "%s", failure() ? failure() : why);
+        failure_forget();
+    }
+    if (!recording_end(crew, &records))
+        return false;
+    if (is_lost && !records)
+        return fail("%s", why);
+    progress_clear();
+    printf("%lu records recorded in %s%s%s\n", records, client->options->ledger,
+           is_lost ? " until the server was lost: " : "", is_lost ? why : "");
+    fflush(stdout);
+    return is_done || is_lost;
+}
+
 static bool run_one(struct client *client) {
     struct result *result = calloc(1, sizeof(*result));
     if (!result)
         return fail("out of memory");
-    bool is_done = client_prepare(client) && run_load(client, result);
+    const char *ledger = client->options->ledger;
+    bool is_done = client_prepare(client) &&
+                   (!ledger || recording_begin(client->session.crew, ledger)) &&
+                   run_load(client, result);
+    bool has_figures = is_done;
+    is_done = end_ledger(client, is_done);
     client->session.watches_lanes = false;
     crew_delete(client->session.crew);
     client->session.crew = NULL;
-    if (is_done && client->json)
+    if (has_figures && client->json)
         json_add(client->json, result);
-    else if (is_done)
+    else if (has_figures)
         table_add(result);
     free(result);
     return is_done;

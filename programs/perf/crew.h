@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 struct crew;
+struct recording;
 struct worker;
 
 // A connection of the load. The measurement continues the operation numbers of the warm-up.
@@ -36,6 +37,10 @@ struct lane {
     uint64_t allowed;      // messages for which the server has posted receives
     uint64_t unretired;    // sends that no completion has covered yet
     uint64_t replies;      // receives that completed at the client
+    // for a ledger:
+    _Atomic uint64_t completed; // done, for other threads
+    _Atomic uint64_t recorded;  // of these, what the ledger says durably
+    uint64_t added;             // of these, what the ledger may say; recording->lock
     // used by the server only:
     _Atomic uint64_t received; // messages
     uint64_t sent;
@@ -71,6 +76,7 @@ struct crew {
     atomic_bool stop;
     int wake_fd; // readable when a worker has ended or waits at the gate
     const struct limits *limits;
+    struct recording *recording; // NULL: there is no ledger
     pthread_mutex_t lock;
     pthread_cond_t gate;
     bool is_open;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #define EXIT_USAGE 2
+#define EXIT_MISSING 3 // a recorded record is not there
 
 // Keeps the errors that librpma logs, instead of writing them to syslog.
 void failure_init(void);

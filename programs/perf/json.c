@@ -48,8 +48,9 @@ static struct json_object *settings_of(const struct options *options) {
     for (size_t i = 0; i < setting_count; i++) {
         const struct setting *setting = &settings[i];
         uint64_t value = plan_value(&options->plan, setting);
-        if (!strcmp(setting->name, "operation") || !strcmp(setting->name, "size"))
-            continue; // each result has these
+        if (!strcmp(setting->name, "operation") || !strcmp(setting->name, "size") ||
+            !strcmp(setting->name, "ring"))
+            continue; // each result has the first two; with a ring there is no JSON
         if (setting->max == 1)
             add_object(object, setting->name, json_object_new_boolean(value != 0));
         else

@@ -7,6 +7,7 @@
 
 #include "failure.h"
 #include "pattern.h"
+#include "recording.h"
 #include "waiting.h"
 
 #include <stdlib.h>
@@ -81,6 +82,8 @@ static void fill(struct lane *lane, size_t place, uint64_t number) {
     char *piece = scratch_of(lane);
     if (lane->crew->operation->is_read) // so that data of an earlier read does not pass
         memset(piece, 0, plan->size);
+    else if (lane->crew->recording)
+        record_fill(piece, &lane->crew->recording->head, lane->index, number);
     else
         pattern_fill(piece, plan->size, lane->index, number);
     gather(lane, place, piece, true);
@@ -123,16 +126,23 @@ static bool is_inline(const struct lane *lane) {
            !operation->is_atomic;
 }
 
-// The operation of a place.
-static struct rpma_work work_of(struct lane *lane, size_t place, int completion) {
+// Where the operation with this number happens in the server's memory.
+static size_t remote_place(const struct lane *lane, uint64_t number) {
     const struct plan *plan = &lane->crew->plan;
+    uint64_t places = plan->ring ? plan->ring : plan->depth;
+    return (lane->index * places + number % places) * plan_stride(plan);
+}
+
+static struct rpma_work work_of(struct lane *lane, uint64_t number, int completion) {
+    const struct plan *plan = &lane->crew->plan;
+    const size_t place = number % plan->depth;
     const size_t at = place * lane_place_size(plan);
     struct rpma_work work = {
         .type = lane->crew->operation->type,
         .flags = completion | (is_inline(lane) ? RPMA_F_INLINE : 0),
         .op_context = lane,
         .remote = lane->crew->remote,
-        .remote_offset = (lane->index * plan->depth + place) * plan_stride(plan),
+        .remote_offset = remote_place(lane, number),
         .local = {.mr = lane->crew->mr, .offset = lane->base + at, .len = plan->size},
     };
     if (lane->crew->operation->is_atomic)
@@ -149,7 +159,7 @@ static struct rpma_work work_of(struct lane *lane, size_t place, int completion)
     return work;
 }
 
-static struct rpma_work flush_of(const struct lane *lane, size_t place,
+static struct rpma_work flush_of(const struct lane *lane, uint64_t number,
                                  enum rpma_flush_type type, int completion) {
     const struct plan *plan = &lane->crew->plan;
     return (struct rpma_work){
@@ -157,42 +167,42 @@ static struct rpma_work flush_of(const struct lane *lane, size_t place,
         .flags = completion,
         .op_context = lane,
         .remote = lane->crew->remote,
-        .remote_offset = (lane->index * plan->depth + place) * plan_stride(plan),
+        .remote_offset = remote_place(lane, number),
         .flush_type = type,
         .flush_len = plan->size,
     };
 }
 
-// Describes the operation of a place and its flush, if it has one. Returns 1 or 2.
-static uint32_t describe(struct lane *lane, size_t place, int completion,
+// Describes an operation and its flush, if it has one. Returns 1 or 2.
+static uint32_t describe(struct lane *lane, uint64_t number, int completion,
                          struct rpma_work works[2]) {
     int flush = lane->crew->operation->flush;
     if (flush == NO_FLUSH) {
-        works[0] = work_of(lane, place, completion);
+        works[0] = work_of(lane, number, completion);
         return 1;
     }
-    works[0] = work_of(lane, place, RPMA_F_COMPLETION_ON_ERROR);
-    works[1] = flush_of(lane, place, (enum rpma_flush_type)flush, completion);
+    works[0] = work_of(lane, number, RPMA_F_COMPLETION_ON_ERROR);
+    works[1] = flush_of(lane, number, (enum rpma_flush_type)flush, completion);
     return 2;
 }
 
-static bool post(struct lane *lane, size_t place, struct rpma_batch *batch) {
+// Adds the operation to the batch or, without one, posts it.
+static bool post(struct lane *lane, uint64_t number, struct rpma_batch *batch) {
     uint64_t every = plan_signal_every(&lane->crew->plan);
-    // A prepared batch counts places instead of operations: the same sends are signaled.
-    bool is_signaled = ((batch ? place : lane->posted) + 1) % every == 0;
+    bool is_signaled = (number + 1) % every == 0;
     int completion = is_signaled ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR;
     struct rpma_work works[2];
-    uint32_t count = describe(lane, place, completion, works);
+    uint32_t count = describe(lane, number, completion, works);
     int ret = batch ? 0 : rpma_post(lane->link.conn, works, count, NULL);
     for (uint32_t i = 0; batch && !ret && i < count; i++)
         ret = rpma_batch_add(batch, &works[i]);
     return succeeds(ret, "cannot post %s", lane->crew->operation->name);
 }
 
-static bool fill_batch(struct lane *lane, uint64_t number, struct rpma_batch *batch) {
+static bool fill_batch(struct lane *lane, uint64_t first, struct rpma_batch *batch) {
     const struct plan *plan = &lane->crew->plan;
     for (uint64_t i = 0; i < plan->batch; i++)
-        if (!post(lane, number * plan->batch + i, batch))
+        if (!post(lane, first + i, batch))
             return false;
     return true;
 }
@@ -212,7 +222,7 @@ bool lane_prepare(struct lane *lane) {
         if (!succeeds(rpma_batch_new(lane->link.conn, (uint32_t)plan->batch * of_each,
                                      &lane->batches[i]),
                       "cannot make a batch") ||
-            (plan->prepared && !fill_batch(lane, i, lane->batches[i])))
+            (plan->prepared && !fill_batch(lane, i * plan->batch, lane->batches[i])))
             return false;
     for (uint64_t i = 0; lane->crew->operation->is_message && i < receives_of(plan); i++)
         if (!lane_post_receive(lane, i))
@@ -220,11 +230,11 @@ bool lane_prepare(struct lane *lane) {
     return true;
 }
 
-static bool post_batch(struct lane *lane, uint64_t number) {
-    struct rpma_batch *batch = lane->batches[number];
-    if (!lane->crew->plan.prepared &&
-        (!succeeds(rpma_batch_reset(batch), "cannot reset a batch") ||
-         !fill_batch(lane, number, batch)))
+static bool post_batch(struct lane *lane) {
+    const struct plan *plan = &lane->crew->plan;
+    struct rpma_batch *batch = lane->batches[lane->posted % plan->depth / plan->batch];
+    if (!plan->prepared && (!succeeds(rpma_batch_reset(batch), "cannot reset a batch") ||
+                            !fill_batch(lane, lane->posted, batch)))
         return false;
     return succeeds(rpma_batch_post(batch, NULL), "cannot post a batch of %s",
                     lane->crew->operation->name);
@@ -233,12 +243,12 @@ static bool post_batch(struct lane *lane, uint64_t number) {
 bool lane_post(struct lane *lane) {
     const struct plan *plan = &lane->crew->plan;
     uint64_t first = lane->posted % plan->depth;
-    for (uint64_t i = 0; plan->verify && i < plan->batch; i++)
+    for (uint64_t i = 0; (plan->verify || plan->ring) && i < plan->batch; i++)
         fill(lane, first + i, lane->posted + i);
     uint64_t now = now_ns();
     for (uint64_t i = 0; i < plan->batch; i++)
         lane->started[first + i] = now;
-    if (!(plan->batch > 1 ? post_batch(lane, first / plan->batch) : post(lane, first, NULL)))
+    if (!(plan->batch > 1 ? post_batch(lane) : post(lane, lane->posted, NULL)))
         return false;
     lane->posted += plan->batch;
     if (lane->crew->operation->is_echoed)

@@ -7,6 +7,7 @@
 
 #include "failure.h"
 #include "lane.h"
+#include "recording.h"
 #include "waiting.h"
 
 static bool complete(struct lane *lane, uint64_t now) {
@@ -15,6 +16,7 @@ static bool complete(struct lane *lane, uint64_t now) {
         return fail("the server returned a message that it was not sent");
     histogram_add(&lane->worker->histogram, now - lane->started[lane->done % plan->depth]);
     lane->done++;
+    atomic_store_explicit(&lane->completed, lane->done, memory_order_release);
     lane->worker->under_way--;
     atomic_fetch_add_explicit(&lane->worker->progress, 1, memory_order_relaxed);
     return true;
@@ -61,7 +63,7 @@ static bool has_room(const struct lane *lane) {
 static bool fill_lane(struct lane *lane, uint64_t until) {
     const struct plan *plan = &lane->crew->plan;
     while (!lane->is_over && has_room(lane)) {
-        if (!lane_post(lane))
+        if (!recording_permits(lane) || !lane_post(lane))
             return false;
         lane->worker->under_way += plan->batch;
         lane->is_over = lane->limit ? lane->posted >= lane->limit

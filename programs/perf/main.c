@@ -12,5 +12,7 @@ int main(int argc, char *argv[]) {
     struct options options = options_read(argc, argv);
     failure_init();
     signals_init();
+    if (options.is_check)
+        return run_check(&options);
     return options.is_server ? run_server(&options) : run_client(&options);
 }

@@ -54,8 +54,7 @@ static bool find_size(int fd, struct memory *memory, const char *path) {
 }
 
 // MAP_SYNC works on FS-DAX only; elsewhere the mapping is of the page cache.
-static bool map(int fd, struct memory *memory, const char *path) {
-    const int protection = PROT_READ | PROT_WRITE;
+static bool map(int fd, struct memory *memory, const char *path, int protection) {
     if (!memory->kind) {
         memory->ptr =
             mmap(NULL, memory->size, protection, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
@@ -68,12 +67,12 @@ static bool map(int fd, struct memory *memory, const char *path) {
     return memory->ptr != MAP_FAILED || fail("cannot map %s: %s", path, strerror(errno));
 }
 
-bool memory_map(struct memory *memory, const char *path) {
+bool memory_map(struct memory *memory, const char *path, int protection) {
     struct memory mapped = {0};
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, (protection & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (fd < 0)
         return fail("%s: %s", path, strerror(errno));
-    bool is_mapped = find_size(fd, &mapped, path) && map(fd, &mapped, path);
+    bool is_mapped = find_size(fd, &mapped, path) && map(fd, &mapped, path, protection);
     close(fd);
     if (is_mapped)
         *memory = mapped;

@@ -18,8 +18,8 @@ struct memory {
 
 // Allocates zeroed DRAM.
 bool memory_allocate(struct memory *memory, size_t size);
-// Maps all of a file or of a device DAX.
-bool memory_map(struct memory *memory, const char *path);
+// Maps all of a file or of a device DAX, for PROT_READ alone or with PROT_WRITE.
+bool memory_map(struct memory *memory, const char *path, int protection);
 void memory_free(struct memory *memory);
 
 #endif

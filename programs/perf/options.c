@@ -6,6 +6,7 @@
 #include "options.h"
 
 #include "failure.h"
+#include "ledger.h"
 #include "library.h"
 
 #include <getopt.h>
@@ -13,16 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DURATION_MAX_S 86400
+
 static const char help[] =
     "usage: rpma-perf [--server] [OPTION]... ADDRESS    (ADDRESS is the server's)\n"
-    "  -s, --server            serve one client after the other, do not measure\n"
+    "  -s, --server            serve one client after the other; -1, --once: only one\n"
     "  -p, --port PORT         of the server (7204)\n"
     "  -m, --memory PATH       server: use, and overwrite, a file or a device "
     "DAX\n"
     "      --direct-write      server: states direct write to PATH; see "
     "rpma-perf(1)\n"
     "      --limit BYTES       server: of DRAM, the most that a client gets (1 GiB)\n"
-    "  -1, --once              server: end after one client\n"
     "  -o, --operation LIST    write, read, flush-visibility, "
     "flush-persistent, send,\n"
     "                          atomic-write, ping-pong, ping-pong-rcq, all "
@@ -35,8 +37,7 @@ static const char help[] =
     "  -e, --elements N        pieces of local memory of each operation (1)\n"
     "  -i, --inline BYTES      operations up to this size carry their data "
     "(0)\n"
-    "  -c, --connections N     in all (as many as threads)\n"
-    "  -t, --threads N         on both sides (1)\n"
+    "  -c, --connections N     in all, for -t, --threads N (1) on both sides\n"
     "  -D, --duration SECONDS  for each operation and size (3)\n"
     "  -n, --count N           operations of each connection, instead of a "
     "duration\n"
@@ -44,6 +45,8 @@ static const char help[] =
     "(100)\n"
     "      --poll              look for completions all the time, never wait\n"
     "      --verify            check every byte at its destination\n"
+    "      --ledger FILE       record flushed writes, to check them after a power cut\n"
+    "      --ring N            with --ledger: places of each connection (65536)\n"
     "  -j, --json              print all settings and results as JSON\n"
     "  -h, --help, -V, --version  print this, or the versions\n";
 
@@ -68,6 +71,8 @@ static const struct option long_options[] = {
     {"warmup", required_argument, NULL, 'w'},
     {"poll", no_argument, NULL, 'L'},
     {"verify", no_argument, NULL, 'Y'},
+    {"ledger", required_argument, NULL, 'G'},
+    {"ring", required_argument, NULL, 'N'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -159,8 +164,8 @@ static void add_operation_of_list(struct options *options, char *part) {
 static uint64_t nanoseconds(const char *text) {
     char *end;
     double seconds = strtod(text, &end);
-    if (*text < '0' || *text > '9' || *end || !(seconds >= 0.001 && seconds <= 86400))
-        refuse("--duration takes seconds from 0.001 to 86400, not \"%s\"", text);
+    if (*text < '0' || *text > '9' || *end || !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
+        refuse("--duration takes seconds from 0.001 to %d, not \"%s\"", DURATION_MAX_S, text);
     return (uint64_t)(seconds * 1e9);
 }
 
@@ -207,6 +212,9 @@ static void read_option(struct options *options, int letter) {
         break;
     case '1':
         options->once = true;
+        break;
+    case 'G':
+        options->ledger = optarg;
         break;
     case 'j':
         options->json = true;
@@ -256,7 +264,41 @@ void options_choose(struct options *options, size_t operation, size_t size) {
     options->plan.size = is_atomic ? ATOMIC_SIZE : options->sizes[size];
 }
 
+// A ledger is of one load, which goes on until the power of the server is cut.
+static void complete_for_ledger(struct options *options, const bool *is_given) {
+    if (is_given['j'])
+        refuse("--json is for measurements, not for --ledger");
+    if (!options->operation_count)
+        add_operation(options, "flush-persistent");
+    if (!options->size_count)
+        add_size(options, 4096);
+    if (options->operation_count > 1 || options->size_count > 1)
+        refuse("--ledger takes one operation and one size");
+    if (options->sizes[0] < RECORD_SIZE_MIN)
+        refuse("--size: a record of a ledger has at least %d bytes", RECORD_SIZE_MIN);
+    if (!is_given['N'])
+        options->plan.ring = 65536;
+    if (!options->plan.ring)
+        refuse("--ring takes a number from 4 to %lu", RING_MAX);
+    if (!is_given['D'])
+        options->limits.duration_ns = DURATION_MAX_S * UINT64_C(1000000000);
+}
+
+// To check takes no server, and nothing else.
+static void check_check(const struct options *options, const bool *is_given) {
+    for (const struct option *option = long_options; option->name; option++)
+        if (is_given[option->val] && !strchr("GYm", option->val))
+            refuse("--%s does not go with --verify --ledger, which measures nothing",
+                   option->name);
+    if (!options->memory)
+        refuse("--verify --ledger compares memory with FILE: give --memory PATH");
+}
+
 static void complete(struct options *options, const bool *is_given) {
+    if (options->ledger)
+        complete_for_ledger(options, is_given);
+    else if (is_given['N'])
+        refuse("--ring is for --ledger");
     if (!options->operation_count)
         options->operations[options->operation_count++] = 0;
     if (!options->size_count)
@@ -292,6 +334,13 @@ struct options options_read(int argc, char *argv[]) {
             exit(EXIT_USAGE); // getopt_long() has printed the reason
         is_given[letter] = true;
         read_option(&options, letter);
+    }
+    options.is_check = options.ledger && options.plan.verify;
+    if (options.is_check) {
+        check_check(&options, is_given);
+        if (optind < argc)
+            refuse("--verify --ledger compares memory of this machine: no ADDRESS, please");
+        return options;
     }
     check_side(&options, is_given);
     if (optind != argc - 1)

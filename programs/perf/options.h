@@ -19,6 +19,8 @@ struct options {
     uint64_t limit;     // for the memory of a client's load, without a path
     bool once;
     bool json;
+    const char *ledger; // path; NULL: none
+    bool is_check;      // of the memory against the ledger, without a server
     uint64_t operations[OPERATION_COUNT];
     size_t operation_count;
     bool takes_all; // "all": the client skips operations that the server does not allow

@@ -23,6 +23,7 @@ const struct setting settings[] = {
     FIELD(threads, 1, 64, 1),
     FIELD(poll, 0, 1, 0),
     FIELD(verify, 0, 1, 0),
+    FIELD(ring, 0, RING_MAX, 0),
 };
 const size_t setting_count = sizeof(settings) / sizeof(settings[0]);
 
@@ -59,6 +60,12 @@ const char *plan_conflict(const struct plan *plan) {
                "leaves nothing "
                "to "
                "verify";
+    if (plan->ring && operation->type != RPMA_WORK_WRITE)
+        return "a ledger is of writes, alone or with a flush";
+    if (plan->ring && (plan->prepared || plan->verify))
+        return "a ledger is of changing data that is checked later: no --prepared, no --verify";
+    if (plan->ring && plan->ring < 4 * plan->depth)
+        return "the ring must have at least four times as many places as the depth";
     if (plan->elements > plan->size)
         return "an operation needs a byte for each element";
     if (plan->depth % plan->batch)
@@ -68,7 +75,7 @@ const char *plan_conflict(const struct plan *plan) {
     if (plan->threads > plan->connections)
         return "each thread needs a connection of its own";
     if (plan_target_size(plan) > UINT64_C(1) << 40)
-        return "depth, size and connections need more than a tebibyte of memory";
+        return "depth or ring, size and connections need more than a tebibyte of memory";
     return NULL;
 }
 
@@ -85,7 +92,7 @@ uint64_t plan_receives(const struct plan *plan) {
 uint64_t plan_target_places(const struct plan *plan) {
     const struct operation *operation = &operations[plan->operation];
     if (!operation->is_message)
-        return plan->depth;
+        return plan->ring ? plan->ring : plan->depth;
     // An echo is sent from the buffer of its message, which no receive may overwrite meanwhile.
     return operation->is_echoed ? 2 * plan->depth : plan_receives(plan);
 }

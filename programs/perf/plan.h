@@ -9,6 +9,7 @@
 #include "message.h"
 
 #define CONNECTIONS_MAX 512
+#define RING_MAX (UINT64_C(1) << 24)
 #define ELEMENTS_MAX 32
 #define SIZE_MAX_OF_OPERATION (UINT64_C(1) << 30)
 #define ATOMIC_SIZE 8
@@ -27,6 +28,7 @@ struct plan {
     uint64_t threads;
     uint64_t poll;
     uint64_t verify;
+    uint64_t ring; // with a ledger: places of a connection in the server's memory; otherwise 0
 };
 
 // A setting of the plan: its name in messages, in JSON and as an option, and its range.

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define IDLE_MS 60000
 
@@ -142,7 +143,7 @@ static bool serve(struct server *server) {
 
 static bool map_memory(struct server *server) {
     const struct options *options = server->options;
-    return memory_map(&server->memory, options->memory) &&
+    return memory_map(&server->memory, options->memory, PROT_READ | PROT_WRITE) &&
            (!options->direct_write || server->memory.is_persistent ||
             fail("--direct-write: %s is neither a file on FS-DAX nor a device DAX",
                  options->memory));

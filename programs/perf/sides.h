@@ -11,5 +11,6 @@
 // Return the exit status.
 int run_server(const struct options *options);
 int run_client(struct options *options);
+int run_check(const struct options *options);
 
 #endif

@@ -9,6 +9,7 @@
 #include "client.h"
 #include "failure.h"
 #include "lane.h"
+#include "ledger.h"
 #include "server.h"
 #include "sides.h"
 #include "waiting.h"
@@ -373,6 +374,57 @@ static void an_echo_too_many_ends_the_run(void **state) {
     MUST(rpma_peer_delete(&peer));
 }
 
+// ---- ledgers: the answers are those of "perf_ledger.py known" -------------------------------
+
+static const struct ledger_head known_head = {
+    .run = UINT64_C(0xfedcba9876543210),
+    .plan = {.operation = 3, .size = 4500, .ring = 8, .connections = 2}};
+
+static void a_ledger_has_these_lines(void **state) {
+    static const struct ledger_line lines[] = {{0, 3, 7}, {1, 2, 6}, {0, 13, 17}, {1, 10, 12}};
+    static const char wanted[] =
+        "rpma-perf ledger 1: run fedcba9876543210, flush-persistent, size 4500, ring 8, "
+        "connections 2 1fa6e3e1\n"
+        "0 3 7 cc253ac1\n1 2 6 878049d0\n0 13 17 0ad15d3e\n1 10 12 ce790deb\n";
+    char path[] = "/tmp/rpma-perf-XXXXXX", text[sizeof(wanted) + 1];
+    int fd = mkstemp(path);
+    (void)state;
+    failure_forget();
+    assert_true(fd >= 0);
+    assert_null(ledger_create(path, &known_head)); // what exists is not overwritten
+    assert_non_null(strstr(failure(), "cannot make the ledger"));
+    close(fd);
+    unlink(path);
+    struct ledger *ledger = ledger_create(path, &known_head);
+    assert_non_null(ledger);
+    for (size_t i = 0; i < LENGTH(lines); i++)
+        ledger_add(ledger, lines[i]);
+    assert_true(ledger_sync(ledger));
+    ledger_close(ledger);
+    FILE *file = fopen(path, "re");
+    assert_int_equal(fread(text, 1, sizeof(text), file), sizeof(wanted) - 1);
+    assert_memory_equal(text, wanted, sizeof(wanted) - 1);
+    fclose(file);
+    unlink(path);
+}
+
+static void a_record_has_these_bytes(void **state) {
+    // In the byte order of the machine, as the record is.
+    static const uint64_t first[] = {UINT64_C(0xfedcba9876543210),
+                                     UINT64_C(0x1),
+                                     UINT64_C(0x9),
+                                     UINT64_C(0x12000),
+                                     UINT64_C(0x4a491fd8c463a50e),
+                                     UINT64_C(0xb3fa0fc454ac134)};
+    static const uint32_t last = 0xdf63a397u;
+    char record[4508] = {0};
+    (void)state;
+    record_fill(record, &known_head, 1, 9);
+    assert_memory_equal(record, first, sizeof(first));
+    assert_memory_equal(record + 4496, &last, sizeof(last));
+    assert_int_equal(record[4500], 0);
+}
+
 static void wake(int number) {
     (void)number;
 }
@@ -383,6 +435,7 @@ int main(void) {
         TEST(nobody_guesses_a_session),     TEST(a_silent_client_is_given_up),
         TEST(a_client_that_speaks_is_kept), TEST(a_file_is_said_to_be_the_clients),
         TEST(a_client_speaks_all_the_time), TEST(an_echo_too_many_ends_the_run),
+        TEST(a_ledger_has_these_lines),     TEST(a_record_has_these_bytes),
     };
     const struct sigaction waking = {.sa_handler = wake}; // without SA_RESTART: it ends waits
     sigaction(WAKE_SIGNAL, &waking, NULL);
