@@ -25,6 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
 CHECKS = {
     "pages": text_checks.check_pages,
+    "topics": text_checks.check_topics,
     "head": text_checks.check_head,
     "synopsis": text_checks.check_synopsis,
     "types": text_checks.check_types,

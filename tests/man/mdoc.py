@@ -76,6 +76,29 @@ class Page:
     def names(self):
         return [line.args[0] for line in self.section("NAME") if line.macro == "Nm"]
 
+    def about(self):
+        return joined(line.text() for line in self.section("NAME") if line.macro == "Nd")
+
+    def first_sentence(self):
+        """The sentence that DESCRIPTION begins with."""
+        text = joined(line.text() for line in self.section("DESCRIPTION"))
+        return re.split(r"(?<=[.?!])\s", text, maxsplit=1)[0]
+
+    def entries(self, section):
+        """(names, text) of each list entry whose head refers to pages of the section."""
+        found, inside = [], False
+        for line in self.lines:
+            if line.macro == "It":
+                inside = True
+                found.append(([name for macro, name, at
+                               in zip(line.args, line.args[1:], line.args[2:])
+                               if macro == "Xr" and at == section], []))
+            elif line.macro:
+                inside = False
+            elif inside:
+                found[-1][1].append(line.text())
+        return [(names, joined(text)) for names, text in found if names]
+
     def head(self, macro):
         for line in self.lines:
             if line.macro == macro:

@@ -24,7 +24,6 @@ MEANT = re.compile(r'\.\\" (linux|rdma-core|lab)\b')
 NAMED = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
 CASE = re.compile(r'\.\\" lab (\w+):(.*)')
 ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
-PAGES = ("rpma_devices.7", "rpma_pmem.7")
 # The page whose entries each need a source, and its parts that draw conclusions from others.
 SOURCED, CONCLUDING = "rpma_devices.7", ("What follows for a program", "Versions")
 
@@ -69,10 +68,10 @@ def contents(folder):
 
 
 def lines(manual):
-    """(page and number, line) of the pages."""
-    for page in PAGES:
-        for number, line in enumerate((manual / page).read_text(encoding="utf-8").splitlines(), 1):
-            yield f"man/{page}:{number}", line
+    """(page and number, line) of the pages of section 7."""
+    for page in sorted(manual.glob("*.7")):
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            yield f"man/{page.name}:{number}", line
 
 
 def named(manual):

@@ -20,7 +20,7 @@ SOURCE = HERE.parent.parent
 SITE = "man/site/"
 PAGE, ALIAS, OVERVIEW = "man/rpma_ep_listen.3", "man/rpma_ep_shutdown.3", "man/librpma.7"
 PITFALLS = "tests/simulator/pitfalls/client.c"
-PROGRAM, DEVICES = "man/rpma-info.1", "man/rpma_devices.7"
+PROGRAM, DEVICES, FUNCTIONS = "man/rpma-info.1", "man/rpma_devices.7", "man/rpma_functions.7"
 
 
 def remove(path):
@@ -45,13 +45,23 @@ CODE = ".Sh BUGS\n.Bd -literal\n%s\n.Ed\n"
 # check, fault of the copy, how to make it
 FAULTS = [
     ("pages", "a page is missing", remove(ALIAS)),
-    ("pages", "the overview is missing", remove(OVERVIEW)),
-    ("pages", "a function that the overview does not list",
-     edit(OVERVIEW, r"^\.Xr rpma_srq_recv_many 3 ,\n", "")),
-    ("pages", "a function that the overview lists twice",
-     edit(OVERVIEW, r"^(\.Xr rpma_srq_recv_many 3) ,$", r"\1 ,\n\1 ,")),
-    ("pages", "a page that nobody finds",
-     append("man/rpma_nobody.7", ".Sh NAME\n.Nm rpma_nobody\n.Nd nothing\n")),
+    ("topics", "the overview is missing", remove(OVERVIEW)),
+    ("topics", "a function that is not listed",
+     edit(FUNCTIONS, r" , Xr rpma_mr_dereg 3$", "")),
+    ("topics", "a function that is listed twice",
+     edit(FUNCTIONS, r"( , Xr rpma_mr_dereg 3)$", r"\1\1")),
+    ("topics", "a function in other words than its page has",
+     edit(FUNCTIONS, r"^register and deregister memory", "register memory")),
+    ("topics", "functions of two pages in one entry",
+     edit(FUNCTIONS, r"^(\.It Xr rpma_recv 3)$", r"\1 , Xr rpma_nothing 3")),
+    ("topics", "a page that nobody finds",
+     append("man/rpma_nobody.7", ".Sh NAME\n.Nm rpma_nobody\n.Nd nothing\n"
+            ".Sh DESCRIPTION\nWho are you?\n")),
+    ("topics", "a page that is listed with another question",
+     edit(DEVICES, r"^What does my device", "What does a device")),
+    ("topics", "a page that begins without a question",
+     edit("man/rpma_scaling.7", r"clients\?$", "clients.")),
+    ("topics", "a page that is too long", append(DEVICES, ".Pp\nLong.\n" * 100)),
     ("pages", "a page of nothing",
      append("man/rpma_nothing.3", ".so man3/rpma_ep_listen.3\n")),
     ("pages", "an alias leads nowhere", edit(ALIAS, r"^\.so .*", ".so man3/rpma_nothing.3")),

@@ -17,7 +17,8 @@ SECTIONS = {
           "HISTORY", "SEE ALSO"],
     "7": ["NAME", "DESCRIPTION", "SEE ALSO"],
 }
-OVERVIEW = "librpma.7"
+OVERVIEW, FUNCTIONS = "librpma.7", "rpma_functions.7"
+LONGEST = 600  # lines of a page of section 7
 # Wrong terms, and their replacements.
 TERMS = {
     r"[Pp]redecessor": "librpma 1.3.0, or the release",
@@ -33,7 +34,7 @@ TERMS = {
 }
 # The extent of a flush, in the words that every page has to use.
 COVERS = "what was written earlier, on the same connection, to the bytes that it names"
-COVERING = ["librpma.7", "rpma_flush.3", "rpma_memory_model.7"]
+COVERING = [OVERVIEW, "rpma_flush.3", "rpma_memory_model.7"]
 # Claims that are false, or true of some devices only, and the correct statement.
 CLAIMS = {
     r"\b([Aa]ll|[Ee]very|[Aa]ny) (of )?(the )?(earlier|previous|preceding) writes?\b": COVERS,
@@ -49,7 +50,10 @@ CLAIMS = {
     r"\breal RDMA\b": "soft-RoCE",
 }
 # How many pages about functions name each page of section 7, at least, and those that fewer need.
-NAMED_BY, FEWER = 10, {"rpma_pmem.7": 6}
+NAMED_BY = 10
+FEWER = {"rpma_batches.7": 3, "rpma_failures.7": 4, "rpma_functions.7": 0, "rpma_messages.7": 3,
+         "rpma_network.7": 1, "rpma_pmem.7": 6, "rpma_processes.7": 1, "rpma_scaling.7": 4,
+         "rpma_tutorial.7": 0}
 CHAINED = re.compile(r"; or |\. Or ")  # several causes in one row or entry
 
 
@@ -59,15 +63,10 @@ def functions_pages(book):
 
 def check_pages(book):
     """Every exported function and every program has a page, and every page of sections 1 and 3 is
-    about one of them. The overview links to all pages of its own section, and once to each
-    function."""
+    about one of them."""
     exported = contract.exported_functions(book.source)
     programs = contract.programs(book.source)
     present = {page.name: page for page in book.pages}
-    if OVERVIEW not in present:
-        yield f"man/{OVERVIEW} is missing"
-    else:
-        yield from check_overview(present[OVERVIEW], book, exported)
     for name in exported:
         if f"{name}.3" not in present:
             yield f"{name} is exported, man/{name}.3 is missing"
@@ -86,17 +85,6 @@ def check_pages(book):
             yield from check_names(page, present)
 
 
-def check_overview(overview, book, exported):
-    leads_to = {f"{name}.{section}" for _, name, section in overview.references()}
-    for page in book.pages:
-        if page.path.suffix == ".7" and page.name not in leads_to | {OVERVIEW}:
-            yield f"man/{OVERVIEW} must name {page.name}"
-    listed = [line.args[0] for line in overview.section("FUNCTIONS") if line.macro == "Xr"]
-    for name in sorted(set(exported) | set(listed)):
-        if listed.count(name) != (name in exported):
-            yield f"man/{OVERVIEW}: FUNCTIONS must list each exported function once: {name}"
-
-
 def check_alias(page, stem, present):
     target = present.get(page.target.split("/")[-1])
     if target is None or target.target or page.target != f"man3/{target.name}":
@@ -113,6 +101,43 @@ def check_names(page, present):
     for name in page.names():
         if page.names().count(name) > 1:
             yield f"man/{page.name}: NAME lists {name} twice"
+
+
+def check_topics(book):
+    """A page of section 7 is short and begins with the question that it answers. The overview lists
+    the questions, and another page all functions in the words of their pages."""
+    present = {page.name: page for page in book.pages}
+    for name in (OVERVIEW, FUNCTIONS):
+        if name not in present:
+            yield f"man/{name} is missing"
+            return
+    listed = {tuple(names): about for names, about in present[OVERVIEW].entries("7")}
+    for page in book.pages:
+        if page.path.suffix != ".7":
+            continue
+        count = len(page.path.read_text(encoding="utf-8").splitlines())
+        if count > LONGEST:
+            yield f"man/{page.name} has {count} lines, more than {LONGEST}: divide it"
+        question = page.first_sentence()
+        if not re.search(r"^This page answers|\?$", question):
+            yield f"man/{page.name}: DESCRIPTION must begin with a reader's question: {question}"
+        elif page.name != OVERVIEW and listed.get((page.path.stem,)) != question:
+            yield f"man/{OVERVIEW} must list {page.path.stem}(7) with: {question}"
+    yield from check_functions(present, contract.exported_functions(book.source))
+
+
+def check_functions(present, exported):
+    listed = []
+    for names, about in present[FUNCTIONS].entries("3"):
+        listed += names
+        pages = {present.get(f"{name}.3") for name in names}
+        pages = {present.get(page.target.split("/")[-1]) if page and page.target else page
+                 for page in pages}
+        if {page and page.about() for page in pages} != {about}:
+            yield f"man/{FUNCTIONS}: {', '.join(names)}: not what .Nd of their page says: {about}"
+    for name in sorted(set(exported) | set(listed)):
+        if listed.count(name) != (name in exported):
+            yield f"man/{FUNCTIONS} must list each exported function once: {name}"
 
 
 def check_head(book):

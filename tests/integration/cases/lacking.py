@@ -92,7 +92,7 @@ def no_receive(test):
 @case("lacking", "a server that sends first loses a connection whose client gets the message with "
       "the answer", lacks=lab.SERVER_FIRST)
 def server_first(test):
-    """librpma(7), "Messages": the message overtakes the answer, so TCP delivers both at once."""
+    """rpma_messages(7): the message overtakes the answer, so TCP delivers both at once."""
     server, client = test.peers()
     _, to_client = cables(test)
     server("memory", size=64)

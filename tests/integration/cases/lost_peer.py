@@ -182,7 +182,7 @@ def receivers_count(test, receiver, sender, count):
 # ---- nothing under way ---------------------------------------------------------------------
 
 def beat(side):
-    """One beat of the pattern of librpma(7), "A lost peer": posts the prepared read again."""
+    """One beat of the pattern of rpma_failures(7): posts the prepared read again."""
     side("batch-post")
     return side("wc", count=1, timeout=FOR_EVER * 1000)
 

@@ -150,10 +150,10 @@ def programs_of(page):
     return [block.replace("\\e", "\\") for block in blocks if re.search(r"^main\(", block, re.M)]
 
 
-@case("manual", "the server and the client of librpma(7) are compiled and work")
+@case("manual", "the server and the client of rpma_tutorial(7) are compiled and work")
 def server_and_client(test):
-    directory, programs = test.directory(), programs_of("librpma.7")
-    expect(len(programs), 2, "programs in librpma(7)")
+    directory, programs = test.directory(), programs_of("rpma_tutorial.7")
+    expect(len(programs), 2, "programs in rpma_tutorial(7)")
     for name, code in zip(("server", "client"), programs):
         source = os.path.join(directory, name + ".c")
         with open(source, "w", encoding="utf-8") as file:

@@ -2,7 +2,7 @@
 # Copyright 2026, the librpma developers
 """
 Flushes and atomic writes between all pairs of libraries, before and after the initiator has applied
-what the target states; and the table in librpma(7), which has to agree with the results.
+what the target states; and the table in rpma_flush(3), which has to agree with the results.
 """
 
 import os
@@ -131,8 +131,8 @@ def pairs(test):
 
 
 def table():
-    """The rows of librpma(7): (initiator, operation) -> the words of the four targets."""
-    path = os.path.join(os.path.dirname(__file__), "../../../man/librpma.7")
+    """The rows of rpma_flush(3): (initiator, operation) -> the words of the four targets."""
+    path = os.path.join(os.path.dirname(__file__), "../../../man/rpma_flush.3")
     with open(path, encoding="utf-8") as page:
         rows = re.findall(r'^\.It ([ABCD]) Ta (flush|"atomic write") Ta (.+)$', page.read(),
                           re.MULTILINE)
@@ -145,7 +145,7 @@ def words(before, after):
     return "works" if before else "if stated" if after else "fails"
 
 
-@case("unlike", "the table of pairs in librpma(7) is what was seen", builds=("native",),
+@case("unlike", "the table of pairs in rpma_flush(3) is what was seen", builds=("native",),
       needs=(lab.NATIVE_OPERATIONS,))
 def manual(test):
     if not SEEN:
