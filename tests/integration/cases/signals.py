@@ -2,6 +2,7 @@
 # Copyright 2026, the librpma developers
 """Signals that arrive while a call waits."""
 
+import errno
 import os
 import signal
 import time
@@ -17,7 +18,7 @@ CALLS = {
     "rpma_cq_wait": ("cq-wait", COMPLETION, "RPMA_E_NO_COMPLETION"),
     "rpma_conn_wait": ("conn-wait", COMPLETION, "RPMA_E_NO_COMPLETION"),
 }
-EINTR = "4"
+EINTR, ETIMEDOUT = (str(error) for error in (errno.EINTR, errno.ETIMEDOUT))
 
 
 def prepare(test, call):
@@ -95,6 +96,23 @@ def restarted(test, call):
     send_signal(test, server)
     server.wait_until_blocked(CALLS[call][1])
     bring_about(call, server, client)
+
+
+@case("signals", "looking for a machine that is not there ends at a signal without SA_RESTART, and "
+      "at its own limit with it")
+def unresolved(test):
+    """rpma_limits(7): an address that is being resolved."""
+    client = test.side(2, "client")
+    client("peer")
+    client("cfg", timeout=3000)
+    absent = client.address.rsplit(".", 1)[0] + ".250"
+    for restart, error in ((0, EINTR), (1, ETIMEDOUT)):
+        client("handle-signal", signal=int(signal.SIGUSR1), restart=restart)
+        client.begin("req-new", addr=absent, port=PORT, cfg=0)
+        client.wait_until_blocked(EVENT)
+        send_signal(test, client)
+        code, answer = client.take(timeout=30)
+        expect((code, answer["errno"]), ("RPMA_E_PROVIDER", error), f"restart={restart}")
 
 
 @case("signals", "a server that waits for requests until a signal stops it ends at SIGTERM")
