@@ -5,9 +5,18 @@
 
 #include "core/flush.hh"
 
+#include "base/lock.hh"
 #include "wire/descriptor.hh"
 
 namespace rpma {
+
+namespace {
+
+// Of two configurations that are applied at once, one counts as a whole. One lock for all
+// connections, because a connection needs it once or twice in its life.
+pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+
+} // namespace
 
 void FlushWays::begin(const Call &call, rpma_flush_mode mode, bool is_demand, bool has_flush,
                       bool has_atomic_write) {
@@ -33,6 +42,7 @@ void FlushWays::apply(const Call &call, bool direct_write_to_pmem, uint8_t serve
         ways |= types << FALL_BACK;
     // Who set a mode by name needs no statement.
     const bool is_open = states || (mode_ != RPMA_FLUSH_MODE_AUTO && !reads);
+    const Lock lock(changing);
     allowed_ = ways;
     open_ = is_open ? ways : 0;
     writes_natively_ = has_atomic_write_ && (!states || (served & SERVES_ATOMIC_WRITE) != 0);
@@ -40,18 +50,20 @@ void FlushWays::apply(const Call &call, bool direct_write_to_pmem, uint8_t serve
 }
 
 uint32_t FlushWays::open(const char *function) {
-    uint32_t ways;
-    do { // apply() may change allowed_ in the meantime, and has the last word
+    uint32_t ways, before;
+    {
+        const Lock lock(changing);
         ways = allowed_;
-        if (open_.exchange(ways) == 0)
-            RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function,
-                     "the other side does not state how it serves flushes: %s",
-                     mode() == RPMA_FLUSH_MODE_NATIVE
-                         ? "a native flush is tried; if it fails, set RPMA_FLUSH=emulated or "
-                           "RPMA_FLUSH_MODE_EMULATED here"
-                         : "an emulated flush is tried; if it fails, register the region there "
-                           "with RPMA_MR_USAGE_READ_SRC, too");
-    } while (ways != allowed_);
+        before = open_.exchange(ways);
+    }
+    if (before == 0)
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function,
+                 "the other side does not state how it serves flushes: %s",
+                 mode() == RPMA_FLUSH_MODE_NATIVE
+                     ? "a native flush is tried; if it fails, set RPMA_FLUSH=emulated or "
+                       "RPMA_FLUSH_MODE_EMULATED here"
+                     : "an emulated flush is tried; if it fails, register the region there "
+                       "with RPMA_MR_USAGE_READ_SRC, too");
     return ways;
 }
 

@@ -7,23 +7,10 @@
 
 #include <sys/mman.h>
 
+#include "base/lock.hh"
 #include "core/peer.hh"
 
 namespace rpma {
-
-namespace {
-
-class Lock {
-  public:
-    explicit Lock(pthread_mutex_t &mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-    Lock(const Lock &) = delete;
-    ~Lock() { pthread_mutex_unlock(&mutex_); }
-
-  private:
-    pthread_mutex_t &mutex_;
-};
-
-} // namespace
 
 // munmap() rounds the size up to whole pages.
 void FlushTarget::Unmap::operator()(void *page) const {

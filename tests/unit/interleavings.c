@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// interleavings.c -- two or three threads use one object, in every order of their accesses to
+// what they share
+//
+// librpma is compiled once more with stepped/atomic. The threads are contexts of one thread;
+// each access to an atomic that several of them use, and that one of them writes, may hand over
+// to another one. What is seen afterwards has to be what some order of whole calls gives.
+
+#include "operation.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <ucontext.h>
+
+enum { THREADS = 3, MAX_PLACES = 256, MAX_CHOICES = 64, MAX_ALLOWED = 4 };
+
+struct scenario {
+    const char *name;
+    void (*begin)(void); // before each order
+    void (*threads[THREADS])(void);
+    void (*end)(void);                // says in the outcome what is seen afterwards
+    const char *allowed[MAX_ALLOWED]; // outcomes
+};
+
+static struct world w;
+static char outcome[1024];
+
+// ---- the scheduler -------------------------------------------------------------------------
+
+static struct thread {
+    ucontext_t context;
+    void (*work)(void);
+    pthread_mutex_t *waits_for;
+    bool ended;
+} threads[THREADS], *running;
+static ucontext_t scheduler;
+// Memcheck takes a jump of 2 MB for another stack.
+static unsigned char stacks[THREADS][4 << 20];
+
+// An address stays shared for all later orders; by and is_written are of this one.
+static struct place {
+    const void *address;
+    unsigned by;
+    bool is_written, is_shared;
+} places[MAX_PLACES];
+static bool found_more;
+
+static struct { unsigned chosen, of; } choices[MAX_CHOICES];
+static unsigned choice_count, depth;
+
+static void hand_over(void) {
+    const int error = errno;
+    swapcontext(&running->context, &scheduler);
+    errno = error;
+}
+
+void stepped_access(const void *address, bool writes) {
+    if (!running)
+        return;
+    struct place *place = places;
+    while (place->address && place->address != address)
+        place++;
+    place->address = address;
+    place->by |= 1U << (running - threads);
+    place->is_written |= writes;
+    if (place->is_written && (place->by & (place->by - 1)) && !place->is_shared)
+        place->is_shared = found_more = true;
+    if (place->is_shared)
+        hand_over();
+}
+
+int stepped_lock(pthread_mutex_t *mutex) {
+    stepped_access(mutex, true);
+    while (pthread_mutex_trylock(mutex) != 0) {
+        running->waits_for = mutex;
+        hand_over();
+    }
+    return 0;
+}
+
+static bool can_run(struct thread *thread) {
+    if (thread->ended || !thread->work)
+        return false;
+    if (thread->waits_for) {
+        if (pthread_mutex_trylock(thread->waits_for) != 0)
+            return false;
+        pthread_mutex_unlock(thread->waits_for);
+        thread->waits_for = NULL;
+    }
+    return true;
+}
+
+static void run(void) {
+    running->work();
+    running->ended = true;
+}
+
+static void resume(struct thread *thread) {
+    running = thread;
+    swapcontext(&scheduler, &thread->context);
+    running = NULL;
+}
+
+// The number of the choice, of which there are so many; it was 0 the first time.
+static unsigned choose(unsigned of) {
+    if (of == 1)
+        return 0;
+    assert_true(depth < MAX_CHOICES);
+    if (depth == choice_count)
+        choices[choice_count++].chosen = 0;
+    choices[depth].of = of;
+    return choices[depth++].chosen;
+}
+
+static void run_in_order(const struct scenario *s) {
+    depth = 0;
+    for (struct place *place = places; place->address; place++)
+        place->by = place->is_written = 0;
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = (struct thread){.work = s->threads[i]};
+        getcontext(&threads[i].context);
+        threads[i].context.uc_stack.ss_sp = stacks[i];
+        threads[i].context.uc_stack.ss_size = sizeof(stacks[i]);
+        threads[i].context.uc_link = &scheduler;
+        makecontext(&threads[i].context, run, 0);
+        if (threads[i].work)
+            resume(&threads[i]); // up to its first access to what others use, too
+    }
+    for (;;) {
+        struct thread *ready[THREADS];
+        unsigned count = 0;
+        for (int i = 0; i < THREADS; i++)
+            if (can_run(&threads[i]))
+                ready[count++] = &threads[i];
+        if (count == 0)
+            break;
+        resume(ready[choose(count)]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        assert_true(threads[i].ended || !threads[i].work); // else they wait for each other
+}
+
+static bool next_order(void) {
+    while (choice_count > 0 &&
+           choices[choice_count - 1].chosen + 1 == choices[choice_count - 1].of)
+        choice_count--;
+    if (choice_count == 0)
+        return false;
+    choices[choice_count - 1].chosen++;
+    return true;
+}
+
+static void check_outcome(const struct scenario *s) {
+    for (int i = 0; i < MAX_ALLOWED && s->allowed[i]; i++)
+        if (strcmp(outcome, s->allowed[i]) == 0)
+            return;
+    char order[MAX_CHOICES + 1] = "";
+    for (unsigned i = 0; i < choice_count; i++)
+        order[i] = (char)('0' + choices[i].chosen);
+    fail_msg("%s, order %s: %s", s->name, order, outcome);
+}
+
+static void in_every_order(const struct scenario *s) {
+    unsigned orders;
+    memset(places, 0, sizeof(places));
+    do {
+        found_more = false;
+        choice_count = orders = 0;
+        do {
+            s->begin();
+            unit_begin();
+            outcome[0] = '\0';
+            run_in_order(s);
+            s->end();
+            check_outcome(s);
+            orders++;
+        } while (next_order());
+    } while (found_more);
+    print_message("%-40s %5u orders\n", s->name, orders);
+    assert_true(orders > 1); // else the threads share nothing
+}
+
+static void say(const char *format, ...) {
+    const size_t used = strlen(outcome);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(outcome + used, sizeof(outcome) - used, format, values);
+    va_end(values);
+}
+
+// ---- events of a queue ---------------------------------------------------------------------
+
+enum { ACKNOWLEDGED_AT_ONCE = 64 };
+
+static struct ibv_cq *events(void) {
+    return fake_cq_on(world_cq_fd(world_cq(&w)), 0);
+}
+
+static void wait_once(void) {
+    fake_notify(events());
+    (void)rpma_cq_wait(world_cq(&w));
+}
+
+static void wait_twice(void) {
+    wait_once();
+    wait_once();
+}
+
+static void wait_until(unsigned unacknowledged) {
+    for (int i = 0; i < ACKNOWLEDGED_AT_ONCE && fake_unacked(events()) != unacknowledged; i++)
+        wait_once();
+}
+
+static void begin_waits(void) {
+    wait_until(ACKNOWLEDGED_AT_ONCE - 2);
+}
+
+// A lost acknowledgement leaves an event for ever; ibv_destroy_cq() would wait for it.
+static void end_waits(void) {
+    wait_until(0);
+    say("%u open%s", fake_unacked(events()), fake_misuses());
+}
+
+// ---- flushes and what the other side states ------------------------------------------------
+
+static struct rpma_peer_cfg *other; // states what is served, and no direct write to PMem
+
+static int flush(enum rpma_flush_type type) {
+    return rpma_flush(w.h.conn, w.h.remote, 0, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
+}
+
+static void begin_silent(void) {
+    world_apply(&w, SILENT);
+}
+
+static void begin_batch(void) {
+    const struct rpma_work work = operation_of(&w, RPMA_WORK_FLUSH);
+    world_apply(&w, SERVES);
+    if (!w.h.batch)
+        MUST(rpma_batch_new(w.h.conn, 2, &w.h.batch));
+    MUST(rpma_batch_reset(w.h.batch));
+    MUST(rpma_batch_add(w.h.batch, &work));
+    world_apply(&w, SERVES); // the next post chooses the ways anew
+}
+
+static void flush_first(void) {
+    (void)flush(RPMA_FLUSH_TYPE_VISIBILITY);
+}
+
+static void apply(void) {
+    (void)rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg);
+}
+
+static void apply_other(void) {
+    (void)rpma_conn_apply_remote_peer_cfg(w.h.conn, other);
+}
+
+static void add(void) {
+    const struct rpma_work work = operation_of(&w, RPMA_WORK_FLUSH);
+    (void)rpma_batch_add(w.h.batch, &work);
+}
+
+static void post(void) {
+    (void)rpma_batch_post(w.h.batch, NULL);
+}
+
+static void say_notices(void) {
+    say("%u notices", logged_count(RPMA_LOG_LEVEL_NOTICE));
+}
+
+static void say_result(int code) {
+    const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
+    const char *message = line ? strstr(line->message, "the ") : "";
+    say("%s %.36s", contract_code_name(code), message);
+}
+
+static void say_flush(void) {
+    logged_forget();
+    say_result(flush(RPMA_FLUSH_TYPE_PERSISTENT));
+}
+
+static void say_batch(void) {
+    logged_forget();
+    say_result(rpma_batch_post(w.h.batch, NULL));
+}
+
+// ---- one warning, users of a queue ---------------------------------------------------------
+
+static struct rpma_mr_remote *misaligned;
+static const struct shape plain = {.name = "plain", .lent_cq = 8};
+
+static void begin_unwarned(void) {
+    MUST(rpma_conn_delete(&w.h.conn));
+    (void)(world_ask(&w, &plain) && world_connect(&w, &plain));
+}
+
+static void misalign(void) {
+    (void)rpma_atomic_write(w.h.conn, misaligned, 0, "8 bytes", RPMA_F_COMPLETION_ALWAYS, NULL);
+}
+
+static void say_warnings(void) {
+    say("%u warnings", logged_count(RPMA_LOG_LEVEL_WARNING));
+}
+
+static struct rpma_conn_req *request;
+
+static int ask(struct rpma_conn_req **req) {
+    return rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, req);
+}
+
+static void begin_user(void) {
+    MUST(ask(&w.h.req));
+}
+
+static void leave_queue(void) {
+    (void)rpma_conn_req_delete(&w.h.req);
+}
+
+static void join_queue(void) {
+    (void)ask(&request);
+}
+
+static void say_users(void) {
+    (void)rpma_cq_delete(&w.h.lent_cq);
+    say("%s", strstr(logged_text(), "while 2 of its") ? "2 users" : logged_text());
+    (void)rpma_conn_req_delete(&request);
+}
+
+// ---- the log -------------------------------------------------------------------------------
+
+static void begin_log(void) {
+    logged_start();
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO);
+}
+
+static void log_errors(void) {
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR);
+}
+
+static void log_nothing(void) {
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+}
+
+static void say_threshold(void) {
+    enum rpma_log_level threshold = RPMA_LOG_LEVEL_DEBUG;
+    (void)rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &threshold);
+    logged_forget();
+    (void)rpma_mr_get_size(NULL, NULL);
+    say("%d: %u lines", threshold, logged_count(RPMA_LOG_LEVEL_ERROR));
+    logged_start();
+}
+
+static void begin_failures(void) {
+    logged_start();
+    fake_syslog_forget();
+    fake_fail("ibv_get_cq_event", 1, EIO);
+    fake_fail("rdma_disconnect", 1, ENOSPC);
+}
+
+static void fail_to_wait(void) {
+    (void)rpma_cq_wait(world_cq(&w));
+}
+
+static void fail_to_disconnect(void) {
+    (void)rpma_conn_disconnect(w.h.conn);
+}
+
+static void say_failures(void) {
+    for (unsigned i = 0; i < 2; i++)
+        say("%s\n", logged_line(RPMA_LOG_LEVEL_ERROR, i)->message);
+    fake_faults_off();
+}
+
+static void change_function(void) {
+    (void)rpma_log_set_function(NULL); // to syslog
+}
+
+static void say_readers(void) {
+    int priority;
+    say("%u heard, %d in syslog", logged_count(RPMA_LOG_LEVEL_ERROR),
+        *fake_syslog(&priority) != 0);
+    fake_faults_off();
+}
+
+// ---- all of them ---------------------------------------------------------------------------
+
+#define WAIT_FAILS "ibv_get_cq_event() failed: Input/output error (5)\n"
+#define DISCONNECT_FAILS "rdma_disconnect() failed: No space left on device (28)\n"
+#define REFUSED "RPMA_E_NOSUPP the other side did not say that it h"
+
+// clang-format off
+static const struct scenario scenarios[] = {
+    {"waits", begin_waits, {wait_twice, wait_twice}, end_waits, {"0 open"}},
+    {"more waits", begin_waits, {wait_once, wait_once, wait_once}, end_waits, {"0 open"}},
+    {"first flushes", begin_silent, {flush_first, flush_first}, say_notices,
+     {"1 notices"}},
+    {"a first flush, a statement", begin_silent, {flush_first, apply_other}, say_flush, {REFUSED}},
+    {"statements", begin_silent, {apply, apply_other}, say_flush, {"0 ", REFUSED}},
+    {"an addition, a statement", begin_batch, {add, apply_other}, say_batch, {REFUSED}},
+    {"a batch, a statement", begin_batch, {post, apply_other}, say_batch, {REFUSED}},
+    {"misaligned writes", begin_unwarned, {misalign, misalign, misalign}, say_warnings,
+     {"1 warnings"}},
+    {"users of a queue", begin_user, {leave_queue, join_queue}, say_users, {"2 users"}},
+    {"thresholds", begin_log, {log_errors, log_nothing}, say_threshold,
+     {"1: 1 lines", "-1: 0 lines"}},
+    {"failures", begin_failures, {fail_to_wait, fail_to_disconnect}, say_failures,
+     {WAIT_FAILS DISCONNECT_FAILS, DISCONNECT_FAILS WAIT_FAILS}},
+    {"a failure, a log function", begin_failures, {fail_to_wait, change_function}, say_readers,
+     {"1 heard, 0 in syslog", "0 heard, 1 in syslog"}},
+};
+// clang-format on
+
+static void one_outcome(void **state) {
+    (void)state;
+    unsigned char desc[21];
+    world_conn(&w, &plain);
+    MUST(rpma_peer_cfg_new(&other));
+    MUST(rpma_peer_cfg_set_served_by(other, w.h.peer));
+    world_descriptor(desc, WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
+                     WORLD_EVERY_USAGE);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &misaligned));
+    for (size_t i = 0; i < LENGTH(scenarios); i++)
+        in_every_order(&scenarios[i]);
+    MUST(rpma_mr_remote_delete(&misaligned));
+    MUST(rpma_peer_cfg_delete(&other));
+    world_drop(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(one_outcome)};
+    return UNIT_RUN("interleavings", tests);
+}

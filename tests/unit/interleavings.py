@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Plants each mistake of interleavings.txt in a copy of src/ and compiles librpma with
+stepped/atomic: unit-interleavings has to find it.
+
+A mistake that hangs the test, or whose text is no longer in its file, is an error, too.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'simulator'))
+from mistakes import plant, read_mistakes  # noqa: E402
+
+
+def outcome(mistake, source, sources, test, compiler):
+    """What the test says of a library with the mistake."""
+    name, file, _, edits = mistake
+    with tempfile.TemporaryDirectory() as temporary:
+        tree = pathlib.Path(temporary) / 'src'
+        shutil.copytree(source / 'src', tree)
+        plant(tree, name, file, edits)
+        parts = [pathlib.Path(part).resolve().relative_to(source / 'src') for part in sources]
+        unit = ''.join(f'#include "{part}"\n' for part in parts)
+        subprocess.run([*compiler, '-O0', '-w', '-fPIC', '-shared', '-I', HERE / 'stepped',
+                        '-I', tree, '-I', source / 'include', '-x', 'c++', '-',
+                        '-Wl,-soname,librpma.so.0', '-o', f'{temporary}/librpma.so.0'],
+                       input=unit, text=True, check=True)
+        environment = os.environ | {'LD_LIBRARY_PATH': temporary}
+        return subprocess.run([test], env=environment, capture_output=True, text=True, timeout=120)
+
+
+def main():
+    split = sys.argv.index('--')
+    test, source, *sources = sys.argv[1:split]
+    mistakes = read_mistakes(HERE / 'interleavings.txt')
+    missed = 0
+    for mistake in mistakes:
+        run = outcome(mistake, pathlib.Path(source), sources, test, sys.argv[split + 1:])
+        said = [line for line in run.stderr.splitlines()
+                if ', order ' in line or 'exception' in line]
+        missed += not said
+        verdict = said[0] if said else f'NOT FOUND, the test ended with {run.returncode}'
+        print(f'{mistake[0]}: {verdict}', flush=True)
+    print(f'{len(mistakes) - missed} of {len(mistakes)} mistakes were found')
+    return 1 if missed or not mistakes else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
