@@ -13,6 +13,7 @@ struct sweep {
     const char *name;
     unsigned nth;    // the call that fails
     bool later;      // and all calls after it
+    unsigned second; // the other call that fails; 0: none
     int error;       // with that errno
     unsigned failed; // steps that failed in this run
     bool cleaning;   // faults are off: nothing may fail any more
@@ -23,10 +24,12 @@ struct sweep {
 // objects that are left in the world.
 typedef bool scenario(struct world *w, const void *argument);
 
-// Runs the scenario with every failure: each errno (one, if the environment has
-// SWEEP_ONE_ERROR), with and without later calls failing. prepare, if any, sets up the fake
-// device before each run.
-void sweep(const char *name, scenario *run, const void *argument, void (*prepare)(void));
+// Runs the scenario with every failure: each errno, with and without later calls failing, and
+// every pair of failures with one errno. With SWEEP_ONE_ERROR in the environment there is one
+// errno and no pair. prepare, if any, sets up the fake device before each run. The scenario has
+// as many calls as that that can fail.
+void sweep(const char *name, unsigned calls, scenario *run, const void *argument,
+           void (*prepare)(void));
 
 // For STEP().
 void sweep_begin(struct sweep *s, const struct world *w);
