@@ -324,7 +324,7 @@ static void join_queue(void) {
 
 static void say_users(void) {
     (void)rpma_cq_delete(&w.h.lent_cq);
-    say("%s", strstr(logged_text(), "while 2 of its") ? "2 users" : logged_text());
+    say("%s", strstr(logged_text(), "its connections (2)") ? "2 users" : logged_text());
     (void)rpma_conn_req_delete(&request);
 }
 
