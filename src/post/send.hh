@@ -71,21 +71,19 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
     return refused_natively(function, qpx->qp_base, wr, nullptr, result);
 }
 
-// One operation of an extended queue pair, which build() describes.
+// One operation of an extended queue pair, which build() describes; length is for the log.
 template <class Build>
 [[gnu::always_inline]] inline int send_natively(const char *function, const rpma_conn &conn,
                                                 ibv_wr_opcode opcode, uint64_t remote_addr,
                                                 uint64_t length, unsigned send_flags,
                                                 const void *op_context, const Build &build) {
     ibv_qp_ex *qpx = conn.extended;
-    // Kept in memory for the log: registers that survive the calls would have to be saved.
-    const volatile uint64_t kept_addr = remote_addr, kept_length = length;
     ibv_wr_start(qpx);
     qpx->wr_id = context_id(op_context);
     qpx->wr_flags = send_flags;
     build(qpx);
     const int result = ibv_wr_complete(qpx);
-    return result == 0 ? 0 : refused_one(function, qpx, opcode, kept_addr, kept_length, result);
+    return result == 0 ? 0 : refused_one(function, qpx, opcode, remote_addr, length, result);
 }
 #endif
 

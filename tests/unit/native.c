@@ -203,7 +203,8 @@ static void native_flush_leaves_bounds_to_the_device(void **state) {
 static void flush_failures_are_reported(void **state) {
     (void)state;
     char range[96];
-    snprintf(range, sizeof(range), "opcode=IBV_WR_FLUSH, remote_addr=0x%llx, wr_id=0x%llx",
+    snprintf(range, sizeof(range),
+             "opcode=IBV_WR_FLUSH, remote_addr=0x%llx, length=48, wr_id=0x%llx",
              WORLD_REMOTE_ADDR + 16LL, (unsigned long long)(uintptr_t)context);
     new_conn(true, false);
     fake_fail(BUILD_FLUSHES ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);

@@ -264,7 +264,7 @@ static void line_names_what_failed(void **state) {
         const char *logs;      // of ibv_wr_complete() if it has "first"
     } cases[] = {
 #define WRITE_CALL "(opcode=IBV_WR_RDMA_WRITE, "
-#define FIRST_FLUSH "(first: opcode=IBV_WR_FLUSH, remote_addr=0x10010, wr_id=0x10"
+#define FIRST_FLUSH "(first: opcode=IBV_WR_FLUSH, remote_addr=0x10010, length=8, wr_id=0x10"
         {"LWF", "ibv_post_send", 1, EINVAL, {"[0]", ": "}, WRITE_CALL},
         {"LWF", "doorbell", 1, EIO, {"[0]", " (queued): "}, WRITE_CALL},
         {"LLF", "doorbell", 1, EIO, {"[0]", " (queued): "}, ", wr_id=0x100,"},
@@ -277,13 +277,13 @@ static void line_names_what_failed(void **state) {
          2,
          EIO,
          {"[1] to ", "[2] (may be queued): "},
-         "(first: opcode=IBV_WR_RDMA_WRITE, remote_addr=0x10010, wr_id=0x101)"},
+         "(first: opcode=IBV_WR_RDMA_WRITE, remote_addr=0x10010, length=8, wr_id=0x101)"},
         {"ALF",
          "doorbell",
          1,
          EIO,
          {"[0]", " (may be queued): "},
-         "(first: opcode=IBV_WR_ATOMIC_WRITE, remote_addr=0x10010, wr_id=0x100)"},
+         "(first: opcode=IBV_WR_ATOMIC_WRITE, remote_addr=0x10010, length=8, wr_id=0x100)"},
         {"LLF", "ibv_wr_complete", 1, ENOSPC, {"[2]", ": "}, FIRST_FLUSH "2)"},
         {"FWL", "ibv_wr_complete", 1, ENOMEM, {"[0] to ", "[1]: "}, FIRST_FLUSH "0)"},
     };
