@@ -27,16 +27,19 @@ static void check_message(const char *content, const struct ibv_wc *wc) {
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_server_side(&args, MESSAGES * BLOCK_SIZE, RPMA_MR_USAGE_RECV);
+    // op_context tells later which of the receives it was.
+    const struct rpma_receive receives[MESSAGES] = {
+        {.local = {side.mr, 0, BLOCK_SIZE}, .op_context = side.memory.ptr},
+        {.local = {side.mr, BLOCK_SIZE, BLOCK_SIZE},
+         .op_context = side.memory.ptr + BLOCK_SIZE},
+    };
     struct rpma_conn_req *req;
     struct rpma_cq *cq;
     unsigned total = 0;
 
-    // op_context tells later which of the receives it was.
     struct rpma_ep *ep = start_listening(side.peer, &args);
     CALL(rpma_ep_next_conn_req(ep, NULL, &req));
-    for (size_t i = 0; i < MESSAGES; i++)
-        CALL(rpma_conn_req_recv(req, side.mr, i * BLOCK_SIZE, BLOCK_SIZE,
-                                side.memory.ptr + i * BLOCK_SIZE));
+    CALL(rpma_conn_req_recv_many(req, receives, MESSAGES, NULL));
     struct rpma_conn *conn = establish(&req, NULL);
     CALL(rpma_conn_get_cq(conn, &cq));
 

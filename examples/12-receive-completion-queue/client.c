@@ -18,13 +18,16 @@ int main(int argc, char *argv[]) {
     struct side side = open_client_side(&args, sizeof(struct content), USAGE);
     struct content *content = (void *)side.memory.ptr;
     struct rpma_conn_cfg *cfg = make_conn_cfg(2, args.variant);
+    const struct rpma_receive receives[] = {
+        {.local = {side.mr, offsetof(struct content, sums[0]), sizeof(uint64_t)}},
+        {.local = {side.mr, offsetof(struct content, sums[1]), sizeof(uint64_t)}},
+    };
+    struct rpma_work work[NUMBERS];
     struct rpma_conn_req *req;
     uint64_t sums[2] = {0};
 
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, cfg, &req));
-    for (size_t half = 0; half < 2; half++)
-        CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, sums[half]),
-                                sizeof(uint64_t), NULL));
+    CALL(rpma_conn_req_recv_many(req, receives, 2, NULL));
     struct rpma_conn *conn = establish(&req, NULL);
     struct completions completions = completions_of(conn, NULL, args.variant);
 
@@ -34,10 +37,13 @@ int main(int argc, char *argv[]) {
         sums[1] += number;
         content->numbers[i] = htobe64(number);
         // Only the last send says when it is done; the others are done by then.
-        CALL(rpma_send(conn, side.mr, i * sizeof(uint64_t), sizeof(uint64_t),
-                       i < NUMBERS - 1 ? RPMA_F_COMPLETION_ON_ERROR : RPMA_F_COMPLETION_ALWAYS,
-                       NULL));
+        work[i] = (struct rpma_work){
+            .type = RPMA_WORK_SEND,
+            .local = {side.mr, i * sizeof(uint64_t), sizeof(uint64_t)},
+            .flags = i < NUMBERS - 1 ? RPMA_F_COMPLETION_ON_ERROR : RPMA_F_COMPLETION_ALWAYS,
+        };
     }
+    CALL(rpma_post(conn, work, NUMBERS, NULL));
     await_operation(&completions);
     for (size_t half = 0; half < 2; half++) {
         await_receive(&completions);

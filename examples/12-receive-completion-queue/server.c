@@ -43,13 +43,17 @@ int main(int argc, char *argv[]) {
     struct ibv_wc (*await)(struct rpma_conn *, bool) =
         args.variant ? await_on_shared_channel : await_on_own_channel;
     struct rpma_conn_cfg *cfg = make_conn_cfg(NUMBERS, args.variant);
+    struct rpma_receive receives[NUMBERS];
     struct rpma_conn_req *req;
     uint64_t sum = 0;
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
     CALL(rpma_ep_next_conn_req(ep, cfg, &req));
     for (size_t i = 0; i < NUMBERS; i++)
-        CALL(rpma_conn_req_recv(req, side.mr, i * sizeof(uint64_t), sizeof(uint64_t), NULL));
+        receives[i] = (struct rpma_receive){
+            .local = {side.mr, i * sizeof(uint64_t), sizeof(uint64_t)},
+        };
+    CALL(rpma_conn_req_recv_many(req, receives, NUMBERS, NULL));
     struct rpma_conn *conn = establish(&req, NULL);
 
     for (size_t half = 0; half < 2; half++) {
