@@ -145,9 +145,6 @@ struct rpma_conn *connect_to_server(struct rpma_peer *peer, const struct argumen
 /* Connects or accepts, and waits until the connection is up. offer may be NULL. */
 struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer);
 
-/* Waits for the next event of the connection and fails if it is not the expected one. */
-void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected);
-
 /* End a connection: one side disconnects, the other side waits for that. */
 void disconnect(struct rpma_conn **conn);
 void await_disconnect(struct rpma_conn **conn);

@@ -96,6 +96,15 @@ struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write
     return mr;
 }
 
+static void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected) {
+    enum rpma_conn_event event;
+    CALL(rpma_conn_next_event(conn, &event));
+    if (event != expected)
+        fail("'%s' instead of '%s'%s", rpma_utils_conn_event_2str(event),
+             rpma_utils_conn_event_2str(expected),
+             event == RPMA_CONN_REJECTED ? ": is the server listening?" : "");
+}
+
 struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer) {
     char bytes[PRIVATE_DATA_SIZE];
     struct rpma_conn_private_data pdata = {.ptr = bytes, .len = sizeof(bytes)};
@@ -120,15 +129,6 @@ struct rpma_conn *connect_to_server(struct rpma_peer *peer, const struct argumen
     struct rpma_conn_req *req;
     CALL(rpma_conn_req_new(peer, args->addr, args->port, cfg, &req));
     return establish(&req, offer);
-}
-
-void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected) {
-    enum rpma_conn_event event;
-    CALL(rpma_conn_next_event(conn, &event));
-    if (event != expected)
-        fail("'%s' instead of '%s'%s", rpma_utils_conn_event_2str(event),
-             rpma_utils_conn_event_2str(expected),
-             event == RPMA_CONN_REJECTED ? ": is the server listening?" : "");
 }
 
 void disconnect(struct rpma_conn **conn) {
