@@ -17,6 +17,12 @@ struct rpma_conn_req : Object {
     rpma_conn_cfg cfg;
 };
 
+struct rpma_batch : Object {
+    rpma_conn *conn;
+    size_t max_ops;
+    std::vector<rpma_work> work;
+};
+
 namespace {
 
 constexpr size_t REQUEST_DATA = 56, ANSWER_DATA = 196; // bytes on InfiniBand and RoCE
@@ -332,6 +338,46 @@ int rpma_post(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *
     if (posted)
         *posted = taken;
     return ret;
+}
+
+int rpma_batch_new(rpma_conn *conn, uint32_t max_ops, rpma_batch **batch) {
+    USE(conn);
+    *batch = world.make_object<rpma_batch>();
+    (*batch)->conn = conn;
+    (*batch)->max_ops = max_ops;
+    return 0;
+}
+
+int rpma_batch_delete(rpma_batch **batch) {
+    return forget(batch, __func__);
+}
+
+// rpma_batch_post() judges the operations, so a refusal comes later than in the library.
+int rpma_batch_add(rpma_batch *batch, const rpma_work *work) {
+    USE(USE(batch).conn);
+    if (batch->work.size() == batch->max_ops)
+        world.found("adds an operation to a batch that is full");
+    batch->work.push_back(*work);
+    return 0;
+}
+
+int rpma_batch_set(rpma_batch *batch, uint32_t index, const rpma_work *work) {
+    USE(USE(batch).conn);
+    if (index >= batch->work.size())
+        world.found("replaces an operation that the batch does not have");
+    batch->work[index] = *work;
+    return 0;
+}
+
+// The device takes a batch with a flush as a whole or refuses it (a batch without one, too).
+int rpma_batch_post(rpma_batch *batch, uint32_t *posted) {
+    const Link &link = *USE(USE(batch).conn).link;
+    auto count = static_cast<uint32_t>(batch->work.size());
+    if (posted)
+        *posted = 0;
+    if (count > batch->conn->sq_size - (link.posted.size() - link.released))
+        return RPMA_E_AGAIN;
+    return rpma_post(batch->conn, batch->work.data(), count, posted);
 }
 
 int rpma_read(rpma_conn *conn, rpma_mr_local *dst, size_t dst_offset, const rpma_mr_remote *src,
