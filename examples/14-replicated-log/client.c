@@ -18,15 +18,15 @@ static struct replicas replicas;
 static struct memory memory; // room for two logs:
 static struct rpma_mr_local *mr;
 static char *log_copy;       // this client's log, as far as extent
-static char *other_copy;     // what a server has
-static struct extent extent; // what is in the log
-static uint64_t epoch;       // this client's
+static char *other_copy;     // the log of a server
+static struct extent extent; // of log_copy
+static uint64_t epoch;       // of this client
 
 static size_t base_of(const char *copy) {
     return (size_t)(copy - memory.ptr);
 }
 
-// Learns the tail and the epoch of a server; false: it got lost, or has no log.
+// Reads the header of a server; false: the server got lost, or has no log.
 static bool fetch_header(struct replica *replica, struct log_state *state) {
     if (!fetch_part(&replicas, replica, mr, base_of(other_copy), 0, LOG_BEGIN))
         return false;
@@ -50,9 +50,9 @@ static bool store_epoch(struct replica *replica) {
 }
 
 /*
- * Whoever takes over connects to a majority first, and ends the connections that this client
- * has to those servers. When a majority still answers, nobody had done so when the first was
- * asked.
+ * A client that takes over connects to a majority first, and those servers then end their
+ * connections to this client. If a majority still answers, no client had taken over when the
+ * first server was asked.
  */
 static bool majority_answers(void) {
     struct log_state state;
@@ -63,7 +63,7 @@ static bool majority_answers(void) {
     return count >= replicas.majority;
 }
 
-// With too many servers whose log does not count, no majority is left that has everything.
+// If the logs of too many servers do not count, no majority has all records.
 static void check_forgetful(void) {
     unsigned count = 0;
     for (unsigned i = 0; i < replicas.count; i++)
@@ -75,10 +75,10 @@ static void check_forgetful(void) {
 }
 
 /*
- * Makes the server's log equal to this client's. What it has beyond their common part no
- * majority had: it is taken out of the log before anything is written in its place. A server
+ * Makes the server's log equal to this client's. No majority had the records behind their
+ * common part: the tail excludes them before other records are written in their place. A server
  * that may have forgotten counts again only when its log is complete, and only if this client
- * still has the log: what it promised to another client is forgotten, too.
+ * still has the log, because the server may have forgotten a promise to another client, too.
  */
 static bool bring_up(struct replica *replica) {
     size_t tail_place = offsetof(struct log_header, tail);
@@ -88,8 +88,8 @@ static bool bring_up(struct replica *replica) {
         return false;
     if (state.epoch > epoch)
         fail("another client has taken over");
-    // Tail and epoch are written even if they stand there: who wrote them may not have flushed
-    // them. The records before a tail were flushed before it was written.
+    // Tail and epoch are written even if the server has them: the client that wrote them may
+    // not have flushed them. A client flushes the records before it writes the tail.
     struct extent common = common_part(log_copy, extent.end, other_copy, state.tail);
     if ((state.tail > common.end &&
          !store_number(&replicas, replica, tail_place, common.end)) ||
@@ -111,7 +111,7 @@ static bool bring_up(struct replica *replica) {
     return true;
 }
 
-// Servers that came back get what they lack.
+// Writes the records that servers missed while they were lost.
 static void bring_up_returned(void) {
     reconnect(&replicas);
     take_news(&replicas);
@@ -162,9 +162,9 @@ static void collect_promises(bool of_all) {
 }
 
 /*
- * Reads the logs of those that have promised: no other client has changed them since. The
- * newest is the one whose last record has the highest epoch, and of these the longest; it
- * becomes this client's.
+ * Reads the logs of the servers that have promised: no other client has changed them since.
+ * The newest log is the one whose last record has the highest epoch, and of several the
+ * longest; it becomes this client's log.
  */
 static void read_logs(void) {
     struct log_state state;
@@ -192,9 +192,9 @@ static void read_logs(void) {
 }
 
 /*
- * A new log is begun where no server has a record, all at the same time: so all have to be
- * connected before the first is asked. A promise would make a log count that is empty because
- * its server has forgotten it.
+ * A new log begins on all servers at the same time, and only if none has a record: so all have
+ * to be connected before the first is asked. A promise would make a log count that is empty
+ * because its server has forgotten it.
  */
 static bool is_blank(void) {
     if (count_replicas(&replicas, CONNECTED, 0) < replicas.count)
@@ -238,7 +238,7 @@ static void append(const char *payload, size_t size) {
         if (!have_majority())
             bring_up_returned();
     }
-    // What stands in plain memory is lost when a majority fails: that is no commitment.
+    // Records in plain memory are lost when a majority fails: they are not committed.
     bool committed = count_persistent(&replicas, extent.count) >= replicas.majority;
     printf("%s %llu %08x\n", committed ? "committed" : "replicated",
            (unsigned long long)extent.count - 1, (unsigned)extent.checksum);
@@ -268,8 +268,7 @@ int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     char line[PAYLOAD_MAX];
 
-    // Servers that cannot be reached are nothing special here: syslog has what the library
-    // says.
+    // Servers that cannot be reached are expected here: the library logs to syslog only.
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED));
     replicas = open_replicas(&args);
     memory = open_memory(NULL, 2 * LOG_SIZE);

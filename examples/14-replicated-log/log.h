@@ -21,7 +21,7 @@
  * checksum of the header is CRC32C of the signature, the version and the size.
  */
 struct log_header {
-    uint64_t tail;  /* bytes from the beginning of the log; what is behind is no part of it */
+    uint64_t tail;  /* bytes from the beginning of the log; those behind are not in it */
     uint64_t epoch; /* the newest client that this server has promised the log to; 0: a log that
                        does not count, because the server may have forgotten its records */
     char signature[8];
@@ -32,13 +32,13 @@ struct log_header {
 
 /* The payload follows; the next record begins at a multiple of 8. */
 struct record {
-    uint32_t checksum; /* CRC32C of what follows and of the payload */
+    uint32_t checksum; /* CRC32C of the members below and of the payload */
     uint32_t size;     /* of the payload */
     uint64_t number;   /* the first has 0 */
     uint64_t epoch;    /* of the client that appended it */
 };
 
-/* What a log holds: records from 0 to count - 1, whole and in order, before the byte end. */
+/* The records of a log: from 0 to count - 1, whole and in order, before the byte end. */
 struct extent {
     uint64_t count;
     uint64_t epoch; /* of the last record; 0 when there is none */
@@ -46,19 +46,19 @@ struct extent {
     uint32_t checksum; /* of the last record */
 };
 
-/* What a header says. */
+/* The content of a header. */
 struct log_state {
     size_t tail;
     uint64_t epoch;
 };
 
-/* A number as it stands at that place of the header. */
+/* A number in the form that it has at that place of the header. */
 uint64_t seal_number(size_t place, uint64_t number);
 
 /* The header of an empty log of epoch 0. */
 struct log_header make_header(void);
 
-/* What is wrong with a header, in words, or NULL: then *state is what it says. */
+/* Returns the defect of a header in words, or NULL: then *state is its content. */
 const char *read_header(const struct log_header *header, struct log_state *state);
 
 /* Makes a record at that place; returns the place behind it. */

@@ -29,7 +29,7 @@ static const char *map_log(const char *file, size_t number) {
     return log;
 }
 
-// Order, checksums, and that the log ends where its tail says.
+// Checks the order and the checksums of the records, and that the last ends at the tail.
 static struct log check_log(const char *file, const char *number) {
     const char *log = map_log(file, strtoul(number, NULL, 10));
     struct log_state state;

@@ -23,7 +23,7 @@ int64_t clock_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-// The device that leads to the servers: the first of them that can be resolved shows it.
+// The device that leads to the servers: that of the first address that can be resolved.
 static struct rpma_peer *find_peer(const struct arguments *args) {
     struct ibv_context *context;
     struct rpma_peer *peer;
@@ -60,7 +60,7 @@ void close_replicas(struct replicas *replicas) {
     CALL(rpma_peer_delete(&replicas->peer));
 }
 
-// What was posted and did not complete is of no interest any more.
+// Completions of operations that are still pending are of no use any more.
 void lose_replica(struct replica *replica, const char *reason) {
     if (replica->state >= CONNECTED && reason)
         printf("client: server %s is lost: %s\n", replica->addr, reason);
@@ -131,7 +131,7 @@ static void take_completions(struct replica *replica) {
     }
 }
 
-// Some devices try for ever to reach a server that is gone: patience is the client's own.
+// Some devices retry for ever when a server is gone, so the client has its own timeout.
 static void look_at(struct replica *replica) {
     if (replica->state >= CONNECTED)
         take_completions(replica);
@@ -157,7 +157,7 @@ void await_news(struct replicas *replicas) {
     take_news(replicas);
 }
 
-// While this process looked at no server, none was silent.
+// A server does not count as silent for the time during which this process did not poll.
 void take_news(struct replicas *replicas) {
     int64_t now = clock_ms(), still = now - replicas->news_time - POLL_MS;
     replicas->news_time = now;

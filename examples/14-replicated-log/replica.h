@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* replica.h -- a server as the client sees it: a copy of the log that may get lost and return
- */
+/* replica.h -- a server as the client sees it: a copy of the log that may fail and return */
 
 #ifndef REPLICA_H
 #define REPLICA_H 1
@@ -17,8 +16,9 @@
 #define RETRY_MS 500      /* a lost server is tried again after that */
 
 /*
- * What this client knows of a server. All of it was learnt over the present connection, during
- * which no other client can change the server's memory; a server that gets lost begins anew.
+ * The state of a server as this client knows it. It was read over the present connection,
+ * during which no other client can change the server's memory; a server that gets lost begins
+ * anew.
  */
 enum replica_state {
     LOST,
@@ -37,9 +37,9 @@ struct replica {
     struct rpma_cq *cq;
     int event_fd, cq_fd;
     struct rpma_mr_remote *log;
-    bool persistent; /* a power failure leaves there what was flushed */
+    bool persistent; /* flushed data survives a power failure there */
     enum rpma_flush_type flush_type;
-    uint64_t epoch;     /* what its header said */
+    uint64_t epoch;     /* in its header */
     uint64_t count;     /* records that are known to be there */
     unsigned pending;   /* completions to come */
     int64_t alive_time; /* in ms: of the last sign of life, or when it was lost */
@@ -78,9 +78,9 @@ unsigned count_persistent(const struct replicas *replicas, uint64_t records);
 void lose_replica(struct replica *replica, const char *reason);
 
 /*
- * Posts what appends a record: the bytes from place to tail are written and flushed, then the
- * tail is moved behind them and flushed. Memory and log have the same offsets, counted from
- * base in the memory.
+ * Posts the operations that append a record: the bytes from place to tail are written and
+ * flushed, then the tail is moved behind them and flushed. Memory and log have the same
+ * offsets, counted from base in the memory.
  */
 void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t base,
                  size_t place, size_t tail, uint64_t number);

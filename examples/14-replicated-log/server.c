@@ -28,7 +28,7 @@ static struct memory memory;
 static struct log_header *header; // of the log, which follows it
 static struct rpma_conn *client;
 
-// A header is whole, or it is none: the signature goes first and comes last.
+// The signature is erased first and written last, so a header with a signature is whole.
 static void make_log(void) {
     struct log_header new_header = make_header();
     memset(header->signature, 0, sizeof(header->signature));
@@ -40,7 +40,7 @@ static void make_log(void) {
     memory.persist(header, sizeof(*header));
 }
 
-// What is wrong with the log, or NULL.
+// Returns the defect of the log in words, or NULL.
 static const char *check_log(struct log_state *state, struct extent *extent) {
     const char *problem = read_header(header, state);
     if (problem)
@@ -50,9 +50,9 @@ static const char *check_log(struct log_state *state, struct extent *extent) {
 }
 
 /*
- * Nothing is overwritten unasked, and no good log at all. A new log has epoch 0, as one in
- * plain memory always has at first: it does not count until a client has brought it up, because
- * nobody here can tell whether there was another one before.
+ * Data is overwritten only with --new, and a good log never. A new log has epoch 0, as a log in
+ * plain memory has at first: it does not count until a client has completed it, because the
+ * server cannot tell whether there was another log before.
  */
 static void open_log(const struct arguments *args) {
     struct log_state state;
@@ -70,9 +70,8 @@ static void open_log(const struct arguments *args) {
 }
 
 /*
- * The newest client has the log to itself: with its connection an older one, which may still
- * believe in itself, loses the access to the memory. Whatever a client does wrong is no reason
- * to end.
+ * Only the newest client has access to the log: when it connects, the server ends the
+ * connection of an older client, which may still run. No mistake of a client ends the server.
  */
 static void take_request(struct rpma_ep *ep, const struct offer *offer) {
     char bytes[PRIVATE_DATA_SIZE];

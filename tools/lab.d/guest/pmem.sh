@@ -4,8 +4,8 @@
 # pmem.sh -- the first NVDIMM holds an FS-DAX file system, the second is a device DAX
 # shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_keep
 
-# Namespaces and file system come formatted with the memory; only the lab's preparation, whose
-# NVDIMMs are blank, makes them. So a memory file of an earlier run is used as that run left it.
+# The lab's preparation, whose NVDIMMs are blank, makes the namespaces and the file system. Other
+# runs find them in the memory file, so a file of an earlier run is used as that run left it.
 bring_up_pmem() {
     if [[ $lab_keep == new ]]; then
         format_pmem || return
@@ -17,7 +17,7 @@ bring_up_pmem() {
     export LAB_FSDAX LAB_DEVDAX
 }
 
-# wait_for NUMBER PATTERN: until that many files match
+# wait_for NUMBER PATTERN: waits until that many files match
 wait_for() {
     local try matches
     for try in {1..100}; do
@@ -29,7 +29,7 @@ wait_for() {
     return 1
 }
 
-# The kernel numbers the regions as it likes; their addresses are in the order of QEMU's
+# The kernel numbers the regions in any order; their addresses follow the order of QEMU's
 # arguments.
 format_pmem() {
     local regions
@@ -43,7 +43,7 @@ format_pmem() {
         mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 -m 0 /dev/pmem*
 }
 
-# Unmounts what is kept, so that only a power cut leaves a journal to replay.
+# Unmounts a file system that is kept, so that only a power cut leaves a journal to replay.
 take_down_pmem() {
     [[ $lab_keep != *fsdax* && $lab_keep != new ]] || umount /mnt/fsdax
 }
