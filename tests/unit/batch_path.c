@@ -122,10 +122,28 @@ static void batch_follows_the_statement(void **state) {
                                  flushes ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
                 assert_int_equal(fake_posted(atomic)->opcode,
                                  writes ? FAKE_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
+                assert_int_equal(fake_posted(atomic)->flags & IBV_SEND_INLINE,
+                                 writes ? 0 : IBV_SEND_INLINE);
                 assert_memory_equal(fake_posted(atomic)->inlined, "8 bytes", 8);
             }
             world_drop(&w);
         }
+}
+
+// A list of one kind alone follows it as well.
+static void each_kind_follows_the_statement(void **state) {
+    (void)state;
+    static const enum rpma_work_type kinds[] = {RPMA_WORK_FLUSH, RPMA_WORK_ATOMIC_WRITE};
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        fake_reset();
+        new_batch(true, true);
+        world_apply(&w, BOTH);
+        add(kinds[i]);
+        MUST(rpma_batch_post(w.h.batch, NULL));
+        world_apply(&w, SERVES);
+        expect_way(ORDINARY, 1);
+        world_drop(&w);
+    }
 }
 
 // Only flushes and atomic writes depend on what the other side states.
@@ -140,10 +158,10 @@ static void list_without_flushes_stays_as_it_is(void **state) {
     world_drop(&w);
 }
 
-// A send queue of 10 never takes 16 native operations at once.
+// A send queue of 10, of which the fake makes 15, never takes 30 native operations at once.
 static void native_lists_go_in_parts_that_fit(void **state) {
     (void)state;
-    enum { OPERATIONS = 16 };
+    enum { OPERATIONS = 30 };
     struct rpma_work work[OPERATIONS];
     new_batch(true, true);
     MUST(rpma_batch_delete(&w.h.batch));
@@ -237,6 +255,7 @@ int main(void) {
         TEST(refused_flush_leaves_an_ordinary_list),
         TEST(native_flush_leaves_bounds_to_the_device),
         TEST(batch_follows_the_statement),
+        TEST(each_kind_follows_the_statement),
         TEST(native_lists_go_in_parts_that_fit),
         TEST(list_without_flushes_stays_as_it_is),
         TEST(empty_write_goes_beside_a_flush),

@@ -184,6 +184,8 @@ static void only_what_is_there_is_replaced(void **state) {
         post(size ? "0" : "");
         batch_add(&w, 0, 1);
     }
+    EXPECT_ERROR(rpma_batch_set(w.h.batch, 0, NULL), RPMA_E_INVAL, "work == NULL",
+                 "work == NULL", .logs = "work == NULL");
     world_drop(&w);
 }
 

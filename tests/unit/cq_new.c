@@ -52,6 +52,7 @@ static void new_needs_a_size_that_the_device_has(void **state) {
         uint32_t size;
         const char *logs;
     } cases[] = {{0, "ibv_create_cq(cqe=0, comp_vector=0)"},
+                 {201, "ibv_create_cq(cqe=201, comp_vector=0)"},
                  {201, "max_cqe 200"},
                  {UINT32_MAX, "max_cqe 200"}};
     fake_device()->max_cqe = 200;

@@ -43,8 +43,9 @@ static void flush_reads_inside_the_region(void **state) {
         uint64_t size, offset;
         uint32_t length;
     } cases[] = {
-        {64, 0, 8}, {64, 56, 8}, {64, 57, 7}, {64, 63, 1},
-        {1, 0, 1},  {7, 0, 7},   {8, 0, 8},   {(uint64_t)1 << 48, (uint64_t)1 << 40, 8},
+        {64, 0, 8},  {64, 56, 8}, {64, 57, 7},
+        {64, 63, 1}, {8, 1, 7},   {1, 0, 1},
+        {7, 0, 7},   {8, 0, 8},   {(uint64_t)1 << 48, (uint64_t)1 << 40, 8},
     };
     new_conn();
     for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -120,6 +121,16 @@ static void persistent_flush_needs_direct_write(void **state) {
     (void)state;
     persistent_flush_needs(false);
     persistent_flush_needs(true);
+}
+
+// The first flush goes the long way, where arguments.c has every refusal; later ones do not.
+static void flags_are_checked_behind_a_flush(void **state) {
+    (void)state;
+    new_conn();
+    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 0, context),
+                 RPMA_E_INVAL, "flags == 0", "flags == 0", .logs = "flags");
+    world_drop(&w);
 }
 
 // After a fork, copy-on-write would give the parent another page, so the page is shared.
@@ -218,10 +229,10 @@ static void environment_of_a_stranger_is_ignored(void **state) {
 int main(void) {
     unsetenv("RPMA_FLUSH");
     const struct CMUnitTest tests[] = {
-        TEST(flush_reads_inside_the_region),        TEST(flush_needs_the_usage_of_the_region),
-        TEST(persistent_flush_needs_direct_write),  TEST(flush_target_is_shared_with_children),
-        TEST(unknown_flush_type_comes_first),       TEST(operator_chooses_the_flush),
-        TEST(environment_of_a_stranger_is_ignored),
+        TEST(flush_reads_inside_the_region),       TEST(flush_needs_the_usage_of_the_region),
+        TEST(persistent_flush_needs_direct_write), TEST(flush_target_is_shared_with_children),
+        TEST(unknown_flush_type_comes_first),      TEST(operator_chooses_the_flush),
+        TEST(flags_are_checked_behind_a_flush),    TEST(environment_of_a_stranger_is_ignored),
     };
     return UNIT_RUN("flush", tests);
 }

@@ -226,6 +226,10 @@ static void way_that_nobody_stated_is_told_once(void **state) {
                 for (size_t i = 0; i < LENGTH(applied); i++) {
                     if (i > 0)
                         world_apply(&w, (uint8_t)applied[i]);
+                    const bool is_denied = device && BUILD_FLUSHES &&
+                                           mode == RPMA_FLUSH_MODE_AUTO && applied[i] == SERVES;
+                    assert_int_equal(strstr(logged_text(), "has no native flush") != NULL,
+                                     is_denied);
                     assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
                     unit_begin();
                     assert_int_equal(operation_by((enum operation_way)by, &o, &w), 0);

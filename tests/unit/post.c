@@ -108,17 +108,19 @@ static void arrays_go_in_few_calls(void **state) {
 // A call takes 128 pieces, so it takes as many operations as have room with all their pieces.
 static void pieces_fit_a_call(void **state) {
     (void)state;
-    enum { PIECES = FAKE_MAX_SRQ_SGE };
-    struct rpma_sge sgl[PIECES];
-    for (int queue = 0; queue < 3; queue++) {
+    enum { MOST_PIECES = 128, PIECES = FAKE_MAX_SRQ_SGE };
+    for (int i = 0; i < 6; i++) {
+        const int queue = i % 3, pieces = i / 3 ? PIECES : MOST_PIECES / 8;
+        struct rpma_sge sgl[2][PIECES]; // one list for every other operation
         uint32_t posted = 0;
         list_world_new(queue == 2, PIECES);
         make_arrays(&sends);
-        for (uint32_t i = 0; i < PIECES; i++) // the empty piece still counts
-            sgl[i] = (struct rpma_sge){list_regions[i % 3], i, i == 1 ? 0 : i + 1};
-        for (uint32_t i = 0; i < MOST; i++) {
-            work[i].sgl = receives[i].sgl = sgl;
-            work[i].nsge = receives[i].nsge = PIECES;
+        for (int k = 0; k < 2 * pieces; k++) // the empty piece still counts
+            sgl[k % 2][k / 2] = (struct rpma_sge){list_regions[k / 2 % 3], (size_t)k,
+                                                  k / 2 == 1 ? 0 : (size_t)k + 1};
+        for (uint32_t k = 0; k < MOST; k++) {
+            work[k].sgl = receives[k].sgl = sgl[k % 2];
+            work[k].nsge = receives[k].nsge = (uint32_t)pieces;
         }
         if (queue == 0)
             MUST(rpma_post(list_world.h.conn, work, MOST, &posted));
@@ -130,15 +132,16 @@ static void pieces_fit_a_call(void **state) {
         assert_int_equal(fake_count(queue == 0   ? "ibv_post_send"
                                     : queue == 1 ? "ibv_post_recv"
                                                  : "ibv_post_srq_recv"),
-                         MOST / (128 / PIECES));
-        for (unsigned i = 0; i < MOST; i++) {
+                         MOST / (MOST_PIECES / pieces));
+        for (unsigned n = 0; n < MOST; n++) {
             const struct fake_elements *got =
-                queue ? &fake_received(i)->elements : &fake_posted(i)->elements;
-            assert_int_equal(got->num_sge, PIECES - 1);
-            for (int k = 1; k < PIECES - 1; k++) {
-                assert_int_equal(got->sges[k].length, k + 2);
-                assert_int_equal(got->sges[k].addr,
-                                 (uintptr_t)list_memories[(k + 1) % 3] + (size_t)k + 1);
+                queue ? &fake_received(n)->elements : &fake_posted(n)->elements;
+            assert_int_equal(got->num_sge, pieces - 1);
+            for (int k = 2; k < pieces; k++) {
+                const size_t offset = 2 * (size_t)k + n % 2;
+                assert_int_equal(got->sges[k - 1].length, offset + 1);
+                assert_int_equal(got->sges[k - 1].addr,
+                                 (uintptr_t)list_memories[k % 3] + offset);
             }
         }
         list_world_drop();
@@ -308,6 +311,11 @@ static void write_is_reported_like_an_array(void **state) {
                  "the send queue is full", "the send queue is full", .calls = "ibv_post_send",
                  .before = "work[0]: ");
     assert_int_equal(posted, 0);
+    fake_faults_off();
+    MUST(rpma_post(list_world.h.conn, &write, 1, &posted));
+    assert_int_equal(posted, 1);
+    EXPECT_ERROR(rpma_post(NULL, &write, 1, &posted), RPMA_E_INVAL, "conn == NULL",
+                 "conn == NULL", .logs = "conn == NULL");
     list_world_drop();
 }
 
