@@ -74,7 +74,7 @@ def write(test, verb):
             has_arrived(client)
         elements.check_in_a_row(server, GUARD + 3, 100 * seed)
     refused(client, most, verb, rmr=0)
-    says(test, f"nsge is {most + 1}, at most {most} pieces are possible")
+    says(test, f"nsge is {most + 1}; possible: {most} at most")
     disconnect(client, server)
 
 
@@ -93,7 +93,7 @@ def read(test):
         expect(client.completion(opcode="READ").ctx, count, "op_context")
         elements.check(client, 100 * seed)
     refused(client, most, "read", rmr=0)
-    says(test, f"nsge is {most + 1}, at most {most} pieces are possible")
+    says(test, f"nsge is {most + 1}; possible: {most} at most")
     disconnect(client, server)
 
 
@@ -221,7 +221,7 @@ def too_many(test):
         side("cfg", sge=own["sge"] + 1)
         side.refuses("RPMA_E_INVAL", "cfg", cfg=1, sge=0)
     client.refuses("RPMA_E_INVAL", "req-new", addr=server.address, port=PORT, cfg=0)
-    says(test, f"elements (max_sge), the device has {own['sge']}")
+    says(test, f"max_sge of cfg is {own['sge'] + 1}, the device has {own['sge']} (max_sge)")
     client("req-new", addr=server.address, port=PORT)
     client("connect")
     server.refuses("RPMA_E_INVAL", "next-req", cfg=0)

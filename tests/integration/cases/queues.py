@@ -110,7 +110,7 @@ def vectors(test):
         client("cq-wait", queue="lent", lent=number)
         client.completion(opcode="WRITE", conn=number, queue="lent", lent=number)
     client.refuses("RPMA_E_INVAL", "lend", lent=5, size=10, vector=most)
-    expect(f"cfg asks for completion vector {most}, and {client.device} has {most}," in test.said(),
+    expect(f"comp_vector of cfg is {most}, {client.device} has {most}," in test.said(),
            True, "both numbers in the log")
     for number in range(len({0, most - 1})):
         disconnect(client, server, number)

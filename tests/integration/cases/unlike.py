@@ -5,14 +5,12 @@ Flushes and atomic writes between all pairs of libraries, before and after the i
 what the target states; and the table in rpma_flush(3), which has to agree with the results.
 """
 
-import os
-import re
 
 from harness import lab
 from harness.case import case, connect, listen
 from harness.side import ALL_USAGES, LOCAL_USAGES, READ_SRC, expect
 
-from .interop import OTHER, library
+from .interop import OTHER, library, table
 
 # The columns of the table: this library, native and plain; the original, likewise.
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
@@ -128,17 +126,6 @@ def pairs(test):
     ours = {pair: results[1] for pair, results in SEEN.items()
             if pair[0] in OTHER and pair[1] in OTHER}
     expect(ours, dict.fromkeys(ours, True), "pairs of this library, once the target has stated")
-
-
-def table():
-    """The rows of rpma_flush(3): (initiator, operation) -> the words of the four targets."""
-    path = os.path.join(os.path.dirname(__file__), "../../../man/rpma_flush.3")
-    with open(path, encoding="utf-8") as page:
-        rows = re.findall(r'^\.It ([ABCD]) Ta (flush|"atomic write") Ta (.+)$', page.read(),
-                          re.MULTILINE)
-    return {(initiator, what.strip('"')): [re.sub(r" ?\[\d\]", "", word).strip('"')
-                                           for word in words.split(" Ta ")]
-            for initiator, what, words in rows}
 
 
 def words(before, after):
