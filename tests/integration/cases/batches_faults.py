@@ -79,9 +79,10 @@ def received(server, client, count, more=0):
 
 
 def took_a_part(parts, least, count):
-    """Soft-iWARP sends while operations are posted, so its first post may take the whole list."""
+    """Soft-iWARP sends while operations are posted, and so does soft-RoCE on a busy machine: then
+    the first post takes the whole list."""
     if not lab.lacks(lab.FULL_QUEUE):
-        expect(least <= parts[0] < count, True, f"the first post took {parts[0]}")
+        expect(least <= parts[0] <= count, True, f"the first post took {parts[0]}")
 
 
 def nobody_complains(test):

@@ -100,10 +100,9 @@ def record(test, ledger, *arguments, **values):
 
 
 def ledger_lines(ledger):
-    """The last complete line of each connection: {connection: (done, bound)}. In the lab's shared
-    folder, zeros may stand for a moment where another process has just written."""
+    """The last complete line of each connection: {connection: (done, bound)}."""
     with contextlib.suppress(FileNotFoundError), open(ledger, encoding="ascii") as file:
-        lines = [line.split() for line in file if line.endswith("\n") and "\0" not in line][1:]
+        lines = [line.split() for line in file if line.endswith("\n")][1:]
         return {int(line[0]): (int(line[1]), int(line[2])) for line in lines}
     return {}
 
