@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,28 +95,20 @@ void ledger_add(struct ledger *ledger, struct ledger_line line) {
     ledger->length += print_line(ledger->text + ledger->length, &line);
 }
 
-static bool write_all(struct ledger *ledger) {
+// A signal that wakes a worker may interrupt both calls where the file is remote.
+bool ledger_sync(struct ledger *ledger) {
     size_t written = 0;
     while (written < ledger->length) {
         ssize_t part = write(ledger->fd, ledger->text + written, ledger->length - written);
-        if (part < 0)
+        if (part < 0 && errno != EINTR)
             return fail("cannot write the ledger %s: %s", ledger->path, strerror(errno));
-        written += (size_t)part;
+        written += part > 0 ? (size_t)part : 0;
     }
     ledger->length = 0;
-    return !fdatasync(ledger->fd) ||
-           fail("cannot sync the ledger %s: %s", ledger->path, strerror(errno));
-}
-
-// The signal that wakes a worker waits: where the file is remote it would interrupt the calls,
-// and the lab's shared folder then had zeros in place of a line.
-bool ledger_sync(struct ledger *ledger) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    const bool is_synced = write_all(ledger);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return is_synced;
+    while (fdatasync(ledger->fd))
+        if (errno != EINTR)
+            return fail("cannot sync the ledger %s: %s", ledger->path, strerror(errno));
+    return true;
 }
 
 void ledger_close(struct ledger *ledger) {

@@ -3,7 +3,9 @@
 # Copyright 2026, the librpma developers
 """
 What persistence.py runs in the lab to try rpma-perf --ledger: persistence_ledger.py cut|verify
-DIRECTORY BUILD…. The ledgers are in DIRECTORY, which is outside of the machine.
+DIRECTORY BUILD…. DIRECTORY is outside of the machine; the ledgers get there while the clients stand
+still, right before the power is cut. Linux writes zeros into a file of the shared folder that one
+program reads while another one appends to it.
 
 Two controls must fail. The memory of one is a device DAX that the next boot does not find again;
 the other is a copy of the ring from before the end, as of a platform that loses the newest data.
@@ -11,8 +13,10 @@ the other is a copy of the ring from before the end, as of a platform that loses
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
@@ -52,7 +56,8 @@ def load(test, directory, name, port, build):
     return client
 
 
-def cut(test, directory, builds):
+def cut(test, outside, builds):
+    directory = tempfile.mkdtemp()
     loads = [(build, build) for build in builds] + [(LOST, builds[0])]
     clients = {name: load(test, directory, name, str(int(PORT) + number), build)
                for number, (name, build) in enumerate(loads)}
@@ -63,7 +68,12 @@ def cut(test, directory, builds):
         ledger = ledger_of(directory, name)
         client.wait_until(lambda path=ledger, laps=copied[name]: laps_of(path) >= laps + 2,
                           "two more laps")
+    for client in clients.values():
+        client.signal(signal.SIGSTOP)
+    for name in clients:
+        shutil.copy(ledger_of(directory, name), ledger_of(outside, name))
         tell(name, "records are written")
+    os.sync()
     subprocess.run(["lab-kill-power"], check=False)
     raise Failed("there is still power")
 
