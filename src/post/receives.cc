@@ -43,9 +43,8 @@ void link(Receives &to, const rpma_receive &receive, uint32_t number) {
                           const MostPieces &limit) {
     RPMA_REFUSE_RESERVED(origin, receive.reserved);
     const Pieces pieces = choose_pieces(origin, receive.local, receive.sgl, receive.nsge);
-    if (pieces.sgl == nullptr)
-        return RPMA_E_INVAL;
-    if (pieces.nsge <= limit.most && pieces.nsge > MOST_PIECES - to.used_sges)
+    if (pieces.sgl == nullptr ||
+        (pieces.nsge <= limit.most && pieces.nsge > MOST_PIECES - to.used_sges))
         return RPMA_E_INVAL;
     const int used = gather(origin, pieces, limit, to.sges + to.used_sges);
     if (used < 0)

@@ -199,6 +199,7 @@ static void atomic_write_copies_its_bytes(void **state) {
     new_conn();
     MUST(atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
     assert_memory_equal(posted()->inlined, eight, 8);
+    assert_int_equal(posted()->sge.lkey, 0); // bytes of the program, which no region has
     assert_int_equal(posted()->num_sge, 1);
     assert_int_equal(posted()->sge.length, 8);
     assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR + 8);
