@@ -57,7 +57,7 @@ static int do_raw_close(const struct args *args) {
 /* The device's asynchronous events, which librpma does not read. */
 static int do_async_event(const struct args *args) {
     struct ibv_async_event event;
-    int ret = wait_readable(world.device->async_fd, (int)arg_number_or(args, "timeout", 10000));
+    int ret = wait_readable(world.device->async_fd, (int)arg_number_or(args, "timeout", 60000));
     if (ret != 0)
         return ret;
     if (ibv_get_async_event(world.device, &event) != 0)

@@ -88,7 +88,7 @@ static int do_wc(const struct args *args) {
     struct rpma_cq *cq = the_queue(args);
     int wanted = (int)arg_number_or(args, "count", 1);
     int64_t began = now_ms();
-    int64_t deadline = began + (int64_t)arg_number_or(args, "timeout", 10000);
+    int64_t deadline = began + (int64_t)arg_number_or(args, "timeout", 60000);
     bool busy = arg_number_or(args, "busy", 0) != 0;
     int got = 0;
     int ret = 0;
@@ -165,7 +165,7 @@ static int do_epoll_add(const struct args *args) {
 static int do_epoll_wait(const struct args *args) {
     struct epoll_event events[64];
     int ready =
-        epoll_wait(world.epoll_fd, events, 64, (int)arg_number_or(args, "timeout", 10000));
+        epoll_wait(world.epoll_fd, events, 64, (int)arg_number_or(args, "timeout", 60000));
     if (ready <= 0)
         return ready == 0 ? ERR_TIMEOUT : ERR_SYSTEM;
     reply("n=%d", ready);
