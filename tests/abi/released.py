@@ -96,6 +96,8 @@ def check_interface(before, after):
     for key in mine.keys() - enumerators(old).keys():
         kind, each = mine[key]
         kind.remove(each)
+    for element in new.iter():
+        element.attrib.pop("hash", None)  # of libabigail 2.6, made with what was removed
     new.write(after, encoding="utf-8")
     abidiff(before, after, "--no-added-syms", "--harmless")
     return len(released)
