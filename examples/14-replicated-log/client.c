@@ -28,7 +28,7 @@ static size_t base_of(const char *copy) {
 
 // Reads the header of a server; false: the server got lost, or has no log.
 static bool fetch_header(struct replica *replica, struct log_state *state) {
-    if (!fetch_part(&replicas, replica, mr, base_of(other_copy), 0, LOG_BEGIN))
+    if (!transfer(&replicas, replica, RPMA_WORK_READ, mr, base_of(other_copy), 0, LOG_BEGIN))
         return false;
     const char *problem = read_header((const void *)other_copy, state);
     if (problem) {
@@ -42,7 +42,8 @@ static bool fetch_header(struct replica *replica, struct log_state *state) {
 // Copies a server's log, up to its tail, into other_copy.
 static bool fetch_log(struct replica *replica, struct log_state *state) {
     return fetch_header(replica, state) &&
-           fetch_part(&replicas, replica, mr, base_of(other_copy), LOG_BEGIN, state->tail);
+           transfer(&replicas, replica, RPMA_WORK_READ, mr, base_of(other_copy), LOG_BEGIN,
+                    state->tail);
 }
 
 static bool store_epoch(struct replica *replica) {
@@ -93,7 +94,8 @@ static bool bring_up(struct replica *replica) {
     struct extent common = common_part(log_copy, extent.end, other_copy, state.tail);
     if ((state.tail > common.end &&
          !store_number(&replicas, replica, tail_place, common.end)) ||
-        !store_part(&replicas, replica, mr, base_of(log_copy), common.end, extent.end) ||
+        !transfer(&replicas, replica, RPMA_WORK_WRITE, mr, base_of(log_copy), common.end,
+                  extent.end) ||
         !store_number(&replicas, replica, tail_place, extent.end))
         return false;
     if (state.epoch == 0) {

@@ -29,14 +29,6 @@ class Memory:
         self.bytes = mmap.mmap(descriptor, len(SERVERS) * LOG_SIZE)
         os.close(descriptor)
 
-    def is_blank(self):
-        return not any(self.bytes[:LOG_BEGIN])
-
-    def make_blank(self):
-        for number in SERVERS:
-            begin = (number - 1) * LOG_SIZE
-            self.bytes[begin:begin + LOG_BEGIN] = bytes(LOG_BEGIN)
-
     def tail(self, number):
         return struct.unpack_from("<I", self.bytes, (number - 1) * LOG_SIZE)[0]
 

@@ -255,33 +255,15 @@ static bool settle(struct replicas *replicas, struct replica *replica) {
     return replica->state != LOST;
 }
 
-static size_t end_of_part(size_t begin, size_t end) {
-    return end - begin < PART_SIZE ? end : begin + PART_SIZE;
-}
-
-bool fetch_part(struct replicas *replicas, struct replica *replica,
-                const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end) {
-    while (settle(replicas, replica) && begin < end) {
-        size_t part_end = end_of_part(begin, end);
+bool transfer(struct replicas *replicas, struct replica *replica, enum rpma_work_type type,
+              const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end) {
+    for (size_t part_end; settle(replicas, replica) && begin < end; begin = part_end) {
+        part_end = end - begin < PART_SIZE ? end : begin + PART_SIZE;
         struct rpma_work work[] = {
-            part_work(RPMA_WORK_READ, replica, mr, base, begin, part_end),
-        };
-        post(replica, work, 1, 0);
-        begin = part_end;
-    }
-    return replica->state != LOST;
-}
-
-bool store_part(struct replicas *replicas, struct replica *replica,
-                const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end) {
-    while (settle(replicas, replica) && begin < end) {
-        size_t part_end = end_of_part(begin, end);
-        struct rpma_work work[] = {
-            part_work(RPMA_WORK_WRITE, replica, mr, base, begin, part_end),
+            part_work(type, replica, mr, base, begin, part_end),
             flush_work(replica, begin, part_end),
         };
-        post(replica, work, 2, 0);
-        begin = part_end;
+        post(replica, work, type == RPMA_WORK_WRITE ? 2 : 1, 0);
     }
     return replica->state != LOST;
 }

@@ -85,12 +85,11 @@ void lose_replica(struct replica *replica, const char *reason);
 void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t base,
                  size_t place, size_t tail, uint64_t number);
 
-/* These wait until it is done, and return false when the server got lost meanwhile. A number is
- * one of the header, which store_number() seals. */
-bool fetch_part(struct replicas *replicas, struct replica *replica,
-                const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end);
-bool store_part(struct replicas *replicas, struct replica *replica,
-                const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end);
+/* These wait until it is done, and return false when the server got lost meanwhile. transfer()
+ * reads a part of the log, or writes and flushes it; store_number() does so with a number of
+ * the header, which it seals. */
+bool transfer(struct replicas *replicas, struct replica *replica, enum rpma_work_type type,
+              const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end);
 bool store_number(struct replicas *replicas, struct replica *replica, size_t place,
                   uint64_t number);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""What rounds runs in the lab: rounds_inside.py SAID self-test | play SEED CUT FIRST KIND…"""
+"""What rounds runs in the lab: rounds_inside.py SAID play|go-on SEED"""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
-from memory import LOG_SIZE, SERVERS, SPOILT, Memory  # noqa: E402
+from memory import SERVERS, SPOILT, Memory  # noqa: E402
 
 PROGRAMS = os.path.join(os.environ["LIBRPMA_BUILD_DIR"], "examples", "14-replicated-log-")
 DEVICE = os.environ["LAB_DEVDAX"]
@@ -96,11 +96,11 @@ class Client:
 class Cluster:
     """The servers, the clients, and all that these have said, before this boot too."""
 
-    def __init__(self, said):
+    def __init__(self, said, seed):
         with open(said, encoding="utf-8") as file:
             self.said = file.read().splitlines()
         self.committed = sum(line.startswith("committed") for line in self.said)
-        self.dice = random.Random()
+        self.dice = random.Random(seed)
         self.servers = {}
         self.client = None  # the one that has the log, or should
         self.older = []     # clients that should not
@@ -161,8 +161,7 @@ class Cluster:
                               input="\n".join(list(self.said) if said is None else said) + "\n")
         return "" if done.returncode == 0 else done.stderr.strip() or f"{done.returncode}"
 
-    def begin(self):
-        options = ["--new"] if Memory(DEVICE).is_blank() else []
+    def begin(self, *options):
         for number in SERVERS:
             self.start_server(number, *options)
         self.start_client(*options)
@@ -269,89 +268,61 @@ def power(cluster, victim):
     raise Failed("there is still power")
 
 
-HAPPENINGS = {"server": (server, "server {} was killed"),
-              "majority": (majority, "all servers but {} were killed"),
-              "cable": (cable, "the cable of server {} was cut"),
-              "client": (client, "the client was killed"),
-              "takeover": (takeover, "a second client took over"),
-              "sleeper": (sleeper, "a second client took over while the first stood still"),
-              "power": (power, "the power was cut")}
+# In the order of the rounds: after the last one the next boot goes on.
+HAPPENINGS = {"server {} was killed": server,
+              "all servers but {} were killed": majority,
+              "the cable of server {} was cut": cable,
+              "the client was killed": client,
+              "a second client took over": takeover,
+              "a second client took over while the first stood still": sleeper,
+              "the power was cut": power}
 
 
-def verdict(number, text, found, cluster):
-    result = f"FAILED: {found}" if found else f"passed, {cluster.committed} records committed"
-    tell(f"round {number}: {text}: {result}\n")
-    return not found
+def judge(what, found, cluster):
+    """Tells the verdict of a round; the first bad one ends all."""
+    tell(f"round: {what}: {f'FAILED: {found}' if found else f'passed, {cluster.committed} records committed'}\n")
+    if found:
+        raise Failed(what)
 
 
-def play(cluster, cut, first, kinds):
-    if cut and not verdict(cut, HAPPENINGS["power"][1], cluster.verify(), cluster):
-        return 1
-    if cut:
-        begin_anew_when_half_full(cluster)
-    if not kinds:
-        return 0
-    cluster.begin()
-    for number, kind in enumerate(kinds, first):
-        happen, text = HAPPENINGS[kind]
+def play(cluster):
+    cluster.begin("--new")
+    for text, happen in HAPPENINGS.items():
         victim = cluster.dice.choice(SERVERS)
-        try:
-            cluster.wait_for_records(cluster.dice.randrange(5, 60))
-            happen(cluster, victim)
-            cluster.wait_for_records(10)
-            found = cluster.verify()
-        except Failed as failure:
-            found = str(failure)
-        if not verdict(number, text.format(victim), found, cluster):
-            return 1
-    cluster.end()
-    return 0
+        cluster.wait_for_records(cluster.dice.randrange(5, 60))
+        happen(cluster, victim)
+        cluster.wait_for_records(10)
+        judge(text.format(victim), cluster.verify(), cluster)
 
 
-# ---- the memory itself ------------------------------------------------------------------------
-
-def begin_anew_when_half_full(cluster):
-    memory = Memory(DEVICE)
-    if max(memory.tail(number) for number in SERVERS) > LOG_SIZE // 2:
-        memory.make_blank()
-        cluster.said.clear()
-        cluster.committed = 0
-        tell("anew\n")
-
-
-def self_test(cluster):
-    """The reader finds nothing wrong in a good log, and each damage by its name."""
+def go_on(cluster):
+    """The log that the power cut has left is right and goes on; then each damage is found."""
+    judge(list(HAPPENINGS)[-1], cluster.verify(), cluster)
     cluster.begin()
-    cluster.wait_for_records(60)
+    cluster.wait_for_records(10)
     cluster.end()
+    judge("the log went on", cluster.verify(), cluster)
     said = [line for line in cluster.said if line.startswith("committed")]
     memory = Memory(DEVICE)
     kept = bytes(memory.bytes)
-    good = True
-    for spoil, wanted in {None: "^$", **SPOILT}.items():
-        found = cluster.verify(spoil(memory, said) if spoil else said)
-        good = good and re.search(wanted, found) is not None
-        name = spoil.__name__.replace("_", " ") if spoil else "a good log"
-        tell(f"round of the self-test, {name}: {found or 'all right'}\n")
+    for spoil, wanted in SPOILT.items():
+        found = cluster.verify(spoil(memory, said))
+        noticed = re.search(wanted, found)
+        judge(f"{spoil.__name__.replace('_', ' ')}: the reader says '{found}'",
+              "" if noticed else f"'{wanted}' is missing", cluster)
         memory.bytes[:] = kept
-    return 0 if good else 1
 
 
 def main():
-    said, what, *rest = sys.argv[1:]
-    cluster = Cluster(said)
+    said, what, seed = sys.argv[1:]
+    cluster = Cluster(said, seed + what)
     try:
-        if what == "self-test":
-            return self_test(cluster)
-        seed, cut, first, *kinds = rest
-        cluster.dice = random.Random(f"{seed} {first}")
-        return play(cluster, int(cut), int(first), kinds)
+        {"play": play, "go-on": go_on}[what](cluster)
     except Failed as failure:
-        print(f"rounds_inside: {failure}", file=sys.stderr)
-        return 1
+        sys.exit(f"rounds_inside: {failure}")
     finally:
         cluster.abandon()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
