@@ -103,6 +103,37 @@ static void message_shows_no_key_of_an_earlier_write(void **state) {
     world_drop(&w);
 }
 
+// More operations than 16 bits count: what is put in the place of the last one and what is
+// refused are found there.
+static void long_list_is_refused_near_its_end(void **state) {
+    (void)state;
+    enum { LONG = UINT16_MAX + 5 };
+    uint32_t size, room;
+    fake_device()->max_wr = LONG;
+    world_conn(&w, &(const struct shape){.name = "plain"});
+    MUST(rpma_batch_new(w.h.conn, LONG, &w.h.batch));
+    const struct rpma_work usual = batch_write(&w, 1);
+    struct rpma_work last = batch_write(&w, 2);
+    for (unsigned i = 0; i < LONG; i++)
+        MUST(rpma_batch_add(w.h.batch, &usual));
+    MUST(rpma_batch_set(w.h.batch, LONG - 1, &last));
+    MUST(rpma_batch_get_size(w.h.batch, &size, &room));
+    assert_int_equal(size, LONG);
+    assert_int_equal(room, 0);
+    uint32_t posted = 0;
+    refuse(LONG, ENOMEM);
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN, "the send queue is full",
+                 "the send queue is full", .calls = "ibv_post_send",
+                 .before = "batch[65539]: ibv_post_send(");
+    assert_int_equal(posted, LONG - 1);
+    fake_faults_off();
+    MUST(rpma_batch_post(w.h.batch, &posted));
+    assert_int_equal(posted, 1);
+    assert_int_equal(fake_last("ibv_post_send")->requests, 1);
+    assert_int_equal(fake_posted(fake_posted_count() - 1)->wr_id, 2);
+    world_drop(&w);
+}
+
 static void nobody_has_to_ask_how_many_were_posted(void **state) {
     (void)state;
     batch_begin(&w);
@@ -229,6 +260,7 @@ int main(void) {
         TEST(operations_are_added_behind_refused_ones),
         TEST(reset_forgets_refused_operations),
         TEST(message_shows_no_key_of_an_earlier_write),
+        TEST(long_list_is_refused_near_its_end),
         TEST(nobody_has_to_ask_how_many_were_posted),
         TEST(reasons_are_told_as_far_as_the_provider_gives_them),
         TEST(failed_doorbell_leaves_nothing_to_post),
