@@ -33,15 +33,21 @@ def heard_once(server, count, first=0):
     server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
 
 
-def posted_in_parts(client, count, batch=0):
+def posted_in_parts(client, count, batch=0, receive=None):
     """
     Posts until the device has taken all operations; completions make room. Returns the sizes of the
-    parts. A device may complete the operations behind a flush before it.
+    parts. A device may complete the operations behind a flush before it. receive() posts receives:
+    behind the first post, so that no message leaves the queue before, where messages wait for them.
     """
     parts = []
     done = []
+    waits = receive and not lab.lacks(lab.WAITING_MESSAGES)
+    if receive and not waits:
+        receive()
     while sum(parts) < count:
         code, posted = post(client, batch)
+        if waits and not parts:
+            receive()
         rest = count - sum(parts)
         expect(posted <= rest, True, f"{posted} of {rest} operations")
         expect(code, "ok" if posted == rest else "RPMA_E_AGAIN", f"post of {posted}")
@@ -60,9 +66,9 @@ def posted_in_parts(client, count, batch=0):
       "the next call goes on, every message arrives once", [{"queue": QUEUE, "count": 60}])
 def full_queue_array(test, queue, count):
     server, client = prepared(test, sq=queue)
-    server("recv", mr=0, len=SLOT, count=count)
     add_messages(client, count, batch=None)
-    parts = posted_in_parts(client, count, batch=None)
+    parts = posted_in_parts(client, count, batch=None,
+                            receive=lambda: server("recv", mr=0, len=SLOT, count=count))
     took_a_part(parts, queue, count)
     heard_once(server, count)
     nobody_complains(test)
@@ -79,10 +85,9 @@ def received(server, client, count, more=0):
 
 
 def took_a_part(parts, least, count):
-    """Soft-iWARP sends while operations are posted, and so does soft-RoCE on a busy machine: then
-    the first post takes the whole list."""
+    """Soft-iWARP sends while operations are posted: then the first post takes the whole list."""
     if not lab.lacks(lab.FULL_QUEUE):
-        expect(least <= parts[0] <= count, True, f"the first post took {parts[0]}")
+        expect(least <= parts[0] < count, True, f"the first post took {parts[0]}")
 
 
 def nobody_complains(test):
@@ -142,14 +147,14 @@ def not_valid(test):
       builds=("native",))
 def full_queue(test, queue, count):
     server, client = prepared(test, sq=queue)
-    server("recv", mr=0, len=SLOT, count=2 * count)
     client("batch-new", ops=count)
     add_messages(client, count)
-    parts = posted_in_parts(client, count)
+    parts = posted_in_parts(client, count, receive=lambda: server("recv", mr=0, len=SLOT, count=count))
     took_a_part(parts, queue, count)
     heard_once(server, count)
     # When the whole list has been posted, the next post begins at its start.
-    again_parts = posted_in_parts(client, count)
+    again_parts = posted_in_parts(
+        client, count, receive=lambda: server("recv", mr=0, len=SLOT, count=count, ctx=count))
     if not lab.lacks(lab.FULL_QUEUE):
         expect(again_parts[0], parts[0], "the first post of the second time")
     found = server.completions(count, busy=1)
@@ -163,10 +168,10 @@ def full_queue(test, queue, count):
 def added_to_part(test):
     server, client = prepared(test, sq=QUEUE)
     count = 40
-    server("recv", mr=0, len=SLOT, count=count)
     client("batch-new", ops=count)
     add_messages(client, count // 2)
     code, posted = post(client)
+    server("recv", mr=0, len=SLOT, count=count)
     expect((code, QUEUE <= posted < count // 2), ("RPMA_E_AGAIN", True), f"took {posted}")
     add_messages(client, count // 2, first=count // 2)
     done = client.completions(posted)
@@ -184,10 +189,10 @@ def added_to_part(test):
 def forgotten(test):
     server, client = prepared(test, sq=QUEUE)
     count = 20
-    server("recv", mr=0, len=SLOT, count=count + 1)
     client("batch-new", ops=count)
     add_messages(client, count)
     posted = post(client)[1]
+    server("recv", mr=0, len=SLOT, count=count + 1)
     client("batch-reset")
     client.completions(posted)
     heard_once(server, posted)
