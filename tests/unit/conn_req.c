@@ -289,6 +289,7 @@ static void recv_posts_before_the_connection(void **state) {
     (void)state;
     world_peer(&w);
     new_request(NULL);
+    fake_device()->any_range = true;
     MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 16, UINT32_MAX, NULL));
     EXPECT_CALLS("ibv_post_recv");
     const struct fake_call *call = fake_last("ibv_post_recv");

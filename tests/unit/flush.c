@@ -193,7 +193,7 @@ static void operator_chooses_the_flush(void **state) {
         unsetenv("RPMA_FLUSH");
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), cases[i].warned || cannot);
         world_request(&w, &outgoing);
-        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+        world_up(&w, &outgoing);
         unsigned char desc[21];
         world_descriptor(desc, WORLD_REMOTE_ADDR, 64, 1, WORLD_EVERY_USAGE);
         MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));

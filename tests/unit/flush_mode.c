@@ -64,8 +64,9 @@ static void peer_of(bool device, const char *operators_choice) {
 // A connection on a device that has both operations, or neither.
 static void new_conn(bool native, enum rpma_flush_mode mode) {
     peer_of(native, NULL);
-    world_request(&w, &(const struct shape){.flush_mode = mode});
-    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    const struct shape shape = {.flush_mode = mode};
+    world_request(&w, &shape);
+    world_up(&w, &shape);
     MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
 }
 
@@ -336,7 +337,7 @@ static void statement_holds_without_a_descriptor(void **state) {
     fake_device()->native_flush = true;
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     world_request(&w, &(const struct shape){.name = "AUTO"});
-    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    world_up(&w, &(const struct shape){0});
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
     EXPECT_CALLS("ibv_post_send");

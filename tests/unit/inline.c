@@ -24,6 +24,7 @@ static void new_conn(uint32_t inline_size) {
     world_peer(&w);
     world_cfg(&w, &(const struct shape){.max_sge = 2});
     MUST(rpma_conn_cfg_set_inline_size(w.h.cfg, inline_size));
+    MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, 3 * LENGTH(carriers)));
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
     world_connect(&w, &(const struct shape){0});
     memcpy(w.memory, "0123456789abcdefghijklmnopqrstuvwxyz", 36);

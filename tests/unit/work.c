@@ -90,6 +90,7 @@ static void ranges_are_those_of_plain_functions(void **state) {
     for (int native = 0; native < 2; native++) {
         fake_reset();
         begin(native);
+        fake_device()->any_range = true;
         for
             OPERATION_EACH_KIND(kind)
         for (size_t i = 0; i < LENGTH(flags); i++) {

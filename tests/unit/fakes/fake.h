@@ -27,8 +27,8 @@ const char *fake_left(void);
 // What the library did wrong (double release, unacknowledged events, use after release …).
 const char *fake_misuses(void);
 
-// For tests with threads: nothing is recorded, no fault is injected, and the data path takes no
-// lock that would hide a race from ThreadSanitizer.
+// For tests with threads: no call is recorded, no fault is injected, and ThreadSanitizer does
+// not see the lock of the data path, which would hide a race from it.
 void fake_quiet(bool quiet);
 
 // ---- what was called -----------------------------------------------------------------------
@@ -143,7 +143,9 @@ unsigned fake_count(const char *name);
 const struct fake_call *fake_last(const char *name);
 // The nth call of that name, from 1.
 const struct fake_call *fake_nth(const char *name, unsigned nth);
-// Clears the record; faults keep their count.
+// Clears the record; faults keep their count. Time goes by: the device executes what the send
+// queues have, which frees their room (Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c,
+// do_complete(); it does not wait until the completion is taken).
 void fake_forget(void);
 
 // Requests that send queues accepted since fake_forget(), in order, from all calls.
@@ -216,6 +218,9 @@ struct fake_device {
     int inline_error;             // of a post with too much inline data; 0: EINVAL, as in rxe
     bool keeps_bad_wr;            // bad_wr is set only when one request is refused, as in mlx5
     bool hides_refusals;          // a post hides a refusal, as siw_post_send() does
+    bool fast;                    // executes each request before the next one comes
+    bool any_range;               // elements may reach beyond their regions: its completion
+                                  // would tell the program, which made the mistake
     enum ibv_transport_type transport;
 };
 

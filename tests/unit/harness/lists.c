@@ -16,6 +16,7 @@ void list_world_new(bool with_srq, uint32_t max_sge) {
     world_peer(&list_world);
     world_cfg(&list_world, &shape);
     MUST(rpma_conn_cfg_set_rq_size(list_world.h.cfg, 100)); // the fakes never consume a receive
+    MUST(rpma_conn_cfg_set_sq_size(list_world.h.cfg, 1000));
     MUST(rpma_conn_req_new(list_world.h.peer, WORLD_ADDRESS, WORLD_PORT, list_world.h.cfg,
                            &list_world.h.req));
     world_connect(&list_world, &shape);

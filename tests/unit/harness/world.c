@@ -130,14 +130,17 @@ bool world_ask(struct world *w, const struct shape *shape) {
     return STEP(w, rpma_ep_next_conn_req(w->h.ep, w->h.cfg, &w->h.req));
 }
 
-bool world_connect(struct world *w, const struct shape *shape) {
+bool world_up(struct world *w, const struct shape *shape) {
     const struct rpma_conn_private_data pdata = {private_data, shape->private_data};
     if (!STEP(w, rpma_conn_req_connect(&w->h.req, pdata.len ? &pdata : NULL, &w->h.conn)))
         return false;
     fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, private_data,
                   shape->incoming ? 0 : shape->private_data);
-    return STEP(w, rpma_conn_next_event(w->h.conn, &w->h.event)) &&
-           STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
+    return STEP(w, rpma_conn_next_event(w->h.conn, &w->h.event));
+}
+
+bool world_connect(struct world *w, const struct shape *shape) {
+    return world_up(w, shape) && STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
 }
 
 bool world_conn(struct world *w, const struct shape *shape) {

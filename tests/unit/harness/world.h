@@ -90,7 +90,8 @@ bool world_cfg(struct world *w, const struct shape *shape);
 bool world_listen(struct world *w);
 bool world_request(struct world *w, const struct shape *shape); // up to h.req
 bool world_ask(struct world *w, const struct shape *shape);     // from h.cfg to h.req
-bool world_connect(struct world *w, const struct shape *shape); // from h.req to h.conn, up
+bool world_up(struct world *w, const struct shape *shape);      // from h.req to h.conn, up
+bool world_connect(struct world *w, const struct shape *shape); // and h.pcfg applied
 bool world_conn(struct world *w, const struct shape *shape);    // all of it
 // Applies a statement of the other side: makes h.pcfg from a descriptor with this byte.
 bool world_apply(struct world *w, uint8_t statement);
