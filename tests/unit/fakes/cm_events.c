@@ -36,6 +36,10 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         seen->listen_id = &taken->counted_on->id;
         seen->id = &child->id;
     }
+    // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): up to RTS
+    struct fake_qp *qp = seen->id->qp ? fake_qp_of(seen->id->qp) : NULL;
+    if (seen->event == RDMA_CM_EVENT_ESTABLISHED && qp && qp->state == IBV_QPS_INIT)
+        qp->state = IBV_QPS_RTS;
     *event = seen;
     return 0;
 }

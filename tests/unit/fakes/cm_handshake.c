@@ -67,7 +67,10 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
         return refuse(EINVAL);
     if (found && !call->failed && !too_long(conn_param->private_data_len, FAKE_ACCEPT_DATA))
         found->answered = true;
-    return start_connection(call, found, conn_param, FAKE_ACCEPT_DATA);
+    const int ret = start_connection(call, found, conn_param, FAKE_ACCEPT_DATA);
+    if (ret == 0 && id->qp) // rdma-core 56, librdmacm/cma.c, rdma_accept(): up to RTS
+        fake_qp_of(id->qp)->state = IBV_QPS_RTS;
+    return ret;
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len) {
@@ -99,7 +102,7 @@ int rdma_disconnect(struct rdma_cm_id *id) {
         return fake_answer(call);
     struct fake_qp *qp = id->qp ? fake_find(FAKE_QP, id->qp, "rdma_disconnect") : NULL;
     if (qp)
-        qp->failed = true;
+        qp->state = IBV_QPS_ERR;
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_disconnect(): not if never connected.
     return found->asked || found->answered ? 0 : refuse(EINVAL);
 }

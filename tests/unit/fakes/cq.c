@@ -183,9 +183,9 @@ void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc) {
     struct fake_cq *found = inside(cq);
     struct fake_qp *failed = qp ? fake_find(FAKE_QP, qp, "fake_complete") : NULL;
     if (failed)
-        failed->failed = true;
+        failed->state = IBV_QPS_ERR;
     const unsigned room = sizeof(found->wc) / sizeof(found->wc[0]);
-    if (found->wc_count == room)
+    if (found->wc_count == room || found->wc_count == (unsigned)cq->cqe)
         fake_misuse("fake_complete: the test overflows the CQ");
     else
         found->wc[(found->wc_first + found->wc_count++) % room] = *wc;

@@ -55,6 +55,7 @@ struct fake_queue { // events that wait behind a descriptor
 struct fake_mr {
     struct fake_object object;
     struct ibv_mr mr;
+    unsigned access;
     struct fake_object *pd;
 };
 
@@ -95,7 +96,8 @@ struct fake_qp {
     struct fake_object object;
     struct fake_qp_ex qp; // its base is what the library sees
     bool extended;
-    bool failed;                     // in the error state
+    enum ibv_qp_state state;
+    uint32_t sends;                  // posted since fake_forget()
     uint32_t receives, max_receives; // posted; the fakes never consume one
     struct ibv_qp_cap cap;           // the actual sizes of the queues
     bool building;                   // between ibv_wr_start() and ibv_wr_complete()
@@ -119,6 +121,17 @@ void fake_unlock(const int *unused);
 #define FAKE_LOCKED \
     __attribute__((cleanup(fake_unlock), unused)) const int fake_guard = fake_lock()
 bool fake_is_quiet(void);
+
+// The same for the data path. In tests with threads ThreadSanitizer sees neither this lock,
+// which would order threads that a device does not, nor what the fakes do while they hide.
+int fake_data_lock(void);
+void fake_data_unlock(const int *unused);
+int fake_hide(void);
+void fake_show(const int *unused);
+#define FAKE_DATA_LOCKED \
+    __attribute__((cleanup(fake_data_unlock), unused)) const int fake_guard = fake_data_lock()
+#define FAKE_HIDDEN \
+    __attribute__((cleanup(fake_show), unused)) const int fake_hiding = fake_hide()
 
 // Records the call and applies a fault that is due; the caller fills in the arguments.
 struct fake_call *fake_enter(const char *name, const void *object);
@@ -171,9 +184,10 @@ extern void (*fake_cm_reset)(void);
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-// Every element must lie in a live region of the same device.
-void fake_copy_elements(struct fake_elements *to, const char *call, const struct ibv_sge *sges,
-                        int num_sge);
+// Every element must lie in a live region of the domain, which the device may write if it has
+// to.
+void fake_copy_elements(struct fake_elements *to, const char *call, const struct ibv_pd *pd,
+                        bool is_written, const struct ibv_sge *sges, int num_sge);
 int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 

@@ -42,6 +42,9 @@ void fake_forget(void) {
     FAKE_LOCKED;
     call_count = 0;
     post_count = received_count = 0;
+    for (struct fake_object *o = fake_first(); o; o = o->next)
+        if (o->kind == FAKE_QP)
+            ((struct fake_qp *)o)->sends = 0;
 }
 
 static void add_fault(const char *name, unsigned nth, bool later, int error) {
@@ -170,6 +173,7 @@ void fake_take(struct fake_qp *qp, const struct fake_post *post) {
     if (post_count == MAX_POSTS)
         post_count = 0;
     posts[post_count++] = *post;
+    qp->sends += !fake_device_state.fast && !fake_is_quiet();
     fake_execute(qp, post);
 }
 

@@ -36,7 +36,8 @@ static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int n
 // Reads the fields that providers read for every opcode: libibverbs/cmd.c, ibv_cmd_post_send(),
 // and providers/rxe/rxe.c, convert_send_wr(), copy imm_data of each request; init_send_wqe()
 // copies wr.rdma.remote_addr of all but atomic operations (rdma-core 56).
-static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
+static void copy_send(struct fake_post *to, const struct fake_qp *qp,
+                      const struct ibv_send_wr *wr) {
     memset(to, 0, sizeof(*to));
     fake_touch(&wr->wr_id, sizeof(wr->wr_id));
     fake_touch(&wr->next, sizeof(wr->next));
@@ -46,7 +47,8 @@ static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
     if (wr->send_flags & IBV_SEND_INLINE) { // the lkey is not read
         copy_inlined(to, wr->sg_list, wr->num_sge);
     } else {
-        fake_copy_elements(&to->elements, "ibv_post_send", wr->sg_list, wr->num_sge);
+        fake_copy_elements(&to->elements, "ibv_post_send", qp->qp.ex.qp_base.pd,
+                           wr->opcode == IBV_WR_RDMA_READ, wr->sg_list, wr->num_sge);
     }
     fake_touch(&wr->imm_data, sizeof(wr->imm_data));
     fake_touch(&wr->wr.rdma.remote_addr, sizeof(wr->wr.rdma.remote_addr));
@@ -60,7 +62,7 @@ static void copy_send(struct fake_post *to, const struct ibv_send_wr *wr) {
 
 // rdma-core 56, providers/rxe/rxe.c, validate_send_wr(): EINVAL for more elements, or more
 // inline data, than the queue was made for. For too much data mlx5 returns ENOMEM, as for a
-// full queue (set_data_inl_seg() of providers/mlx5/qp.c).
+// full queue (set_data_inl_seg() of providers/mlx5/qp.c). post_one_send(): ENOMEM when it is.
 static int refusal(const struct fake_call *call, const struct fake_qp *qp,
                    const struct fake_post *post, bool is_first) {
     int error = 0;
@@ -68,20 +70,23 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
         return is_first ? call->error : error;
     if (post->inlined_bytes > qp->cap.max_inline_data)
         return fake_device()->inline_error ? fake_device()->inline_error : EINVAL;
-    return (uint32_t)post->num_sge > qp->cap.max_send_sge ? EINVAL : 0;
+    if ((uint32_t)post->num_sge > qp->cap.max_send_sge)
+        return EINVAL;
+    return qp->sends == qp->cap.max_send_wr ? ENOMEM : 0;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): takes requests up to the first that it
 // refuses, which becomes bad, or NULL. It rings the doorbell in any case, whose error replaces
 // that of the refusal. siw_post_send() of providers/siw/siw.c does the same, but the 0 of a
-// doorbell that works replaces the error of the refusal, too.
+// doorbell that works replaces the error of the refusal, too. The doorbell of a queue pair that
+// is not connected fails: Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send().
 static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad) {
     const struct ibv_send_wr *first = wr;
     struct fake_post post;
     int error = 0, doorbell_error = 0;
     for (; wr; wr = wr->next, call->requests++) {
-        copy_send(&post, wr);
+        copy_send(&post, qp, wr);
         if (wr == first)
             call->send = post;
         error = refusal(call, qp, &post, wr == first);
@@ -95,13 +100,13 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
         return error;
     if (fake_fault_asked("doorbell", &doorbell_error))
         return doorbell_error;
+    if (qp->state < IBV_QPS_RTS)
+        return EINVAL;
     return fake_device()->hides_refusals ? 0 : error;
 }
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {
-    if (fake_is_quiet())
-        return 0;
-    FAKE_LOCKED;
+    FAKE_DATA_LOCKED;
     struct fake_call *call = fake_enter("ibv_post_send", qp);
     if (!fake_find(FAKE_QP, qp, "ibv_post_send"))
         return EINVAL;

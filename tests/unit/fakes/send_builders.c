@@ -17,8 +17,7 @@ static struct fake_qp *building(struct ibv_qp_ex *ex, const char *call) {
 }
 
 static void wr_start(struct ibv_qp_ex *ex) {
-    if (fake_is_quiet())
-        return;
+    FAKE_HIDDEN;
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
     fake_lock(); // held until ibv_wr_complete(), as in a provider
     fake_note("ibv_wr_start", &ex->qp_base);
@@ -40,7 +39,10 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
     fake_note(call, &ex->qp_base);
     if (!qp->build_error && qp->built > 0 && fake_fault_asked("send request", &error))
         qp->build_error = error;
-    if (qp->build_error || qp->built == FAKE_MAX_BUILT)
+    if (!qp->build_error &&
+        (qp->built == FAKE_MAX_BUILT || qp->sends + qp->built == qp->cap.max_send_wr))
+        qp->build_error = ENOSPC; // check_qp_queue_full()
+    if (qp->build_error)
         return &refused;
     struct fake_post *post = &qp->pending[qp->built++];
     memset(post, 0, sizeof(*post));
@@ -59,36 +61,35 @@ static struct fake_post *build_remote(struct ibv_qp_ex *ex, const char *call, in
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr) {
-    if (!fake_is_quiet())
-        build_remote(ex, "ibv_wr_rdma_read", IBV_WR_RDMA_READ, rkey, remote_addr);
+    FAKE_HIDDEN;
+    build_remote(ex, "ibv_wr_rdma_read", IBV_WR_RDMA_READ, rkey, remote_addr);
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr) {
-    if (!fake_is_quiet())
-        build_remote(ex, "ibv_wr_rdma_write", IBV_WR_RDMA_WRITE, rkey, remote_addr);
+    FAKE_HIDDEN;
+    build_remote(ex, "ibv_wr_rdma_write", IBV_WR_RDMA_WRITE, rkey, remote_addr);
 }
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
                               __be32 imm) {
-    if (!fake_is_quiet())
-        build_remote(ex, "ibv_wr_rdma_write_imm", IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)
-            ->imm = imm;
+    FAKE_HIDDEN;
+    build_remote(ex, "ibv_wr_rdma_write_imm", IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)
+        ->imm = imm;
 }
 
 static void wr_send(struct ibv_qp_ex *ex) {
-    if (!fake_is_quiet())
-        build(ex, "ibv_wr_send", IBV_WR_SEND);
+    FAKE_HIDDEN;
+    build(ex, "ibv_wr_send", IBV_WR_SEND);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm) {
-    if (!fake_is_quiet())
-        build(ex, "ibv_wr_send_imm", IBV_WR_SEND_WITH_IMM)->imm = imm;
+    FAKE_HIDDEN;
+    build(ex, "ibv_wr_send_imm", IBV_WR_SEND_WITH_IMM)->imm = imm;
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
                             const void *bytes) {
-    if (fake_is_quiet())
-        return;
+    FAKE_HIDDEN;
     struct fake_post *post =
         build_remote(ex, "ibv_wr_atomic_write", FAKE_WR_ATOMIC_WRITE, rkey, remote_addr);
     fake_copy_inline_data(post, bytes, 8);
@@ -96,8 +97,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
                      uint8_t type, uint8_t level) {
-    if (fake_is_quiet())
-        return;
+    FAKE_HIDDEN;
     struct fake_post *post = build_remote(ex, "ibv_wr_flush", FAKE_WR_FLUSH, rkey, remote_addr);
     post->flush_len = len;
     post->flush_type = type;
@@ -117,12 +117,12 @@ static struct fake_post *newest(struct ibv_qp_ex *ex, const char *call) {
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges) {
-    if (fake_is_quiet())
-        return;
+    FAKE_HIDDEN;
     struct fake_post *post = newest(ex, "ibv_wr_set_sge_list");
     struct fake_qp *qp = building(ex, "ibv_wr_set_sge_list");
     if (post)
-        fake_copy_elements(&post->elements, "ibv_wr_set_sge_list", sges, (int)num_sge);
+        fake_copy_elements(&post->elements, "ibv_wr_set_sge_list", ex->qp_base.pd,
+                           post->opcode == IBV_WR_RDMA_READ, sges, (int)num_sge);
     if (num_sge > qp->cap.max_send_sge && !qp->build_error)
         qp->build_error = ENOSPC; // wr_set_sge_list() of rxe
 }
@@ -131,8 +131,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 // send flags, which wr_set_inline_data() of rxe (rdma-core 56) does not change. Too much of it
 // is ENOSPC there.
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length) {
-    if (fake_is_quiet())
-        return;
+    FAKE_HIDDEN;
     struct fake_post *post = newest(ex, "ibv_wr_set_inline_data");
     if (!post)
         return;
@@ -149,8 +148,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length)
 // Otherwise store_producer_index() publishes all of them before post_send_db() rings the
 // doorbell, whose error is returned all the same.
 static int wr_complete(struct ibv_qp_ex *ex) {
-    if (fake_is_quiet())
-        return 0;
+    FAKE_HIDDEN;
     struct fake_qp *qp = building(ex, "ibv_wr_complete");
     struct fake_call *call = fake_enter("ibv_wr_complete", &ex->qp_base);
     if (qp->built > 0)
@@ -163,11 +161,14 @@ static int wr_complete(struct ibv_qp_ex *ex) {
         fake_take(qp, &qp->pending[i]);
     if (!error)
         (void)fake_fault_asked("doorbell", &error);
+    if (!error && qp->state < IBV_QPS_RTS)
+        error = EINVAL;
     fake_unlock(NULL);
     return error;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex) {
+    FAKE_HIDDEN;
     struct fake_qp *qp = building(ex, "ibv_wr_abort");
     fake_note("ibv_wr_abort", &ex->qp_base);
     qp->building = false;

@@ -86,6 +86,7 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, unsig
     made->pd = parent;
     made->mr =
         (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length};
+    made->access = access;
     made->mr.lkey = ++key;
     made->mr.rkey = ++key;
     fake_adopt(parent);
@@ -200,8 +201,11 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     struct fake_object *srq =
         attr->srq ? fake_find(FAKE_SRQ, attr->srq, "rdma_create_qp_ex") : NULL;
     errno = EINVAL;
+    // Objects of another device have no handle in this context: Linux 7.3,
+    // drivers/infiniband/core/uverbs_cmd.c, create_qp().
     if (!pd || !send || !recv || attr->pd->context != context ||
-        beyond_device(&attr->cap, attr->srq))
+        attr->send_cq->context != context || attr->recv_cq->context != context ||
+        (srq && attr->srq->context != context) || beyond_device(&attr->cap, attr->srq))
         return NULL;
     // rdma-core 56, providers/rxe/rxe.c, check_qp_init_attr(); libibverbs/verbs.c,
     // ibv_create_qp_ex() of a provider without extended queue pairs.
@@ -228,6 +232,7 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
                             .srq = attr->srq,
                             .qp_num = ++number,
                             .qp_type = attr->qp_type};
+    qp->state = IBV_QPS_INIT; // rdma-core 56, librdmacm/cma.c, ucma_init_conn_qp()
     qp->extended = extended;
     qp->pd = pd;
     qp->srq = srq;
@@ -255,7 +260,7 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
     if (!found || fake_device()->no_query)
         return EINVAL;
     attr->cap = init->cap = found->cap;
-    attr->qp_state = found->failed ? IBV_QPS_ERR : IBV_QPS_RTS;
+    attr->qp_state = found->state;
     return 0;
 }
 
