@@ -290,6 +290,8 @@ const void *fake_event_channel_on(int fd);
 // getaddrinfo(), freeaddrinfo(), syslog() and vsnprintf() to the fakes. Returns NULL or the
 // reason of a failure. To be called once per process, before librpma.
 const char *fake_hook_allocator(void);
+// What librpma.so.0 calls in place of that function.
+void *fake_hook(const char *name);
 // Bytes the library holds now.
 size_t fake_bytes_held(void);
 // The text that librpma.so.0 last gave to syslog(), which is hooked in the same way; nothing

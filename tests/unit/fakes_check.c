@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// fakes_check.c -- the fakes themselves: each misuse and what they say of it, what they refuse
+// as a provider does, what they find left. No rule of the fakes is without a row here.
+
+#include "unit.h"
+
+#include <fnmatch.h>
+#include <glob.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+enum { SENDS = 15, RECEIVES = 3 }; // that the queues of the stand take
+
+static struct sockaddr_in address = {.sin_family = AF_INET};
+static struct sockaddr *const addr = (struct sockaddr *)&address;
+static struct rdma_conn_param param;
+static char memory[64];
+
+// What a test begins with: a connection that is up, a second ID with a route, and a listener.
+static struct {
+    struct rdma_event_channel *events, *others;
+    struct rdma_cm_id *id, *idle, *listener;
+    struct rdma_cm_event *event;
+    struct ibv_context *context;
+    struct ibv_pd *pd, *other_pd;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq, *small;
+    struct ibv_srq *srq;
+    struct ibv_mr *mr, *constant, *other;
+    struct ibv_qp_init_attr_ex attr;
+    struct ibv_qp *qp;
+    struct ibv_qp_ex *ex;
+} s;
+
+static int take_event(struct rdma_event_channel *events, enum rdma_cm_event_type type) {
+    fake_cm_event(events->fd, type, NULL, 0);
+    return rdma_get_cm_event(events, &s.event);
+}
+
+static struct rdma_cm_id *request(void) {
+    (void)take_event(s.others, RDMA_CM_EVENT_CONNECT_REQUEST);
+    struct rdma_cm_id *id = s.event->id;
+    (void)rdma_ack_cm_event(s.event);
+    return id;
+}
+
+static struct rdma_cm_id *routed(struct rdma_event_channel *events) {
+    struct rdma_cm_id *id = NULL;
+    assert_int_equal(rdma_create_id(events, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, addr, 1), 0);
+    assert_int_equal(rdma_resolve_route(id, 1), 0);
+    return id;
+}
+
+static void stand_up(void) {
+    struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
+    fake_reset();
+    fake_device()->native_flush = true;
+    s.others = rdma_create_event_channel();
+    s.events = rdma_create_event_channel();
+    assert_int_equal(rdma_create_id(s.others, &s.listener, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_listen(s.listener, 1), 0);
+    s.idle = routed(s.events);
+    s.id = routed(s.events);
+    s.context = s.id->verbs;
+    s.pd = ibv_alloc_pd(s.context);
+    s.other_pd = ibv_alloc_pd(s.context);
+    s.channel = ibv_create_comp_channel(s.context);
+    s.cq = ibv_create_cq(s.context, 10, NULL, s.channel, 0);
+    s.small = ibv_create_cq(s.context, 1, NULL, s.channel, 0);
+    s.srq = ibv_create_srq(s.pd, &srq_attr);
+    s.mr = ibv_reg_mr(s.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+    s.constant = ibv_reg_mr(s.pd, memory, sizeof(memory), 0);
+    s.other = ibv_reg_mr(s.other_pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+    s.attr = (struct ibv_qp_init_attr_ex){
+        .send_cq = s.cq,
+        .recv_cq = s.cq,
+        .pd = s.pd,
+        .cap = {SENDS, RECEIVES, 2, 1, 8},
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ};
+    assert_int_equal(rdma_create_qp_ex(s.id, &s.attr), 0);
+    s.qp = s.id->qp;
+    s.ex = ibv_qp_to_qp_ex(s.qp);
+    assert_int_equal(rdma_connect(s.id, &param), 0);
+    assert_int_equal(take_event(s.events, RDMA_CM_EVENT_ESTABLISHED), 0);
+    (void)rdma_ack_cm_event(s.event);
+}
+
+static int send_to(struct ibv_qp *qp, enum ibv_wr_opcode opcode, const struct ibv_mr *mr,
+                   long offset, uint32_t length) {
+    struct ibv_sge sge = {(uintptr_t)memory + (uint64_t)offset, length, mr ? mr->lkey : 1};
+    struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1}, *bad;
+    return ibv_post_send(qp, &wr, &bad);
+}
+
+static int post(enum ibv_wr_opcode opcode, const struct ibv_mr *mr, long offset,
+                uint32_t length) {
+    return send_to(s.qp, opcode, mr, offset, length);
+}
+
+static int receive(const struct ibv_mr *mr, bool by_srq) {
+    struct ibv_sge sge = {(uintptr_t)memory, 8, mr->lkey};
+    struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+    return by_srq ? ibv_post_srq_recv(s.srq, &wr, &bad) : ibv_post_recv(s.qp, &wr, &bad);
+}
+
+// Posts that many empty requests, and returns the answer to the last.
+static int send_many(int count) {
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
+    int ret = 0;
+    while (count-- > 0 && ret == 0)
+        ret = ibv_post_send(s.qp, &wr, &bad);
+    return count < 0 ? ret : -1;
+}
+
+static int receive_many(int count, bool by_srq) {
+    int ret = 0;
+    while (count-- > 0 && ret == 0)
+        ret = receive(s.mr, by_srq);
+    return count < 0 ? ret : -1;
+}
+
+static int build_many(int count) {
+    ibv_wr_start(s.ex);
+    while (count-- > 0)
+        ibv_wr_send(s.ex);
+    return ibv_wr_complete(s.ex);
+}
+
+static int send_pieces(int num_sge, unsigned flags, uint32_t length) {
+    struct ibv_sge sges[3] = {[0 ... 2] = {(uintptr_t)memory, length, s.mr->lkey}};
+    struct ibv_send_wr wr = {.sg_list = sges, .num_sge = num_sge, .send_flags = flags}, *bad;
+    return ibv_post_send(s.qp, &wr, &bad);
+}
+
+static int read_from(uint64_t remote_addr, uint32_t rkey) {
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .num_sge = 1}, *bad;
+    struct ibv_sge sge = {(uintptr_t)memory, 8, s.mr->lkey};
+    struct ibv_qp_attr attr = {0};
+    struct ibv_qp_init_attr init;
+    wr.sg_list = &sge;
+    wr.wr.rdma.remote_addr = remote_addr;
+    wr.wr.rdma.rkey = rkey;
+    (void)fake_target(0x1000, 64, 7);
+    (void)ibv_post_send(s.qp, &wr, &bad);
+    return ibv_query_qp(s.qp, &attr, IBV_QP_STATE, &init) == 0 ? (int)attr.qp_state : -1;
+}
+
+static int create_on(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_cq *cq) {
+    s.attr.pd = pd;
+    s.attr.send_cq = cq;
+    return rdma_create_qp_ex(id, &s.attr);
+}
+
+static struct ibv_cq *foreign_cq(void) {
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(fake_context(1));
+    return ibv_create_cq(fake_context(1), 10, NULL, channel, 0);
+}
+
+static int notified(struct ibv_cq *cq) {
+    void *context;
+    fake_notify(cq);
+    return ibv_get_cq_event(s.channel, &cq, &context);
+}
+
+static int complete_small(int count) {
+    const struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+    while (count-- > 0)
+        fake_complete(s.small, &wc);
+    return 0;
+}
+
+static int descriptors(rlim_t most) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = most ? most : limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int look_up(int family) {
+    const struct rdma_addrinfo hints = {
+        .ai_family = family, .ai_dst_addr = addr, .ai_dst_len = sizeof(address)};
+    struct rdma_addrinfo *found = NULL;
+    return rdma_getaddrinfo(NULL, NULL, &hints, &found);
+}
+
+static void *map(void) {
+    void *(*hook)(void *, size_t, int, int, int, off_t) = fake_hook("mmap");
+    return hook(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static int unmap(void *mapping, size_t bytes) {
+    int (*hook)(void *, size_t) = fake_hook("munmap");
+    return hook(mapping, bytes);
+}
+
+static void *allocate(void) {
+    void *(*hook)(size_t) = fake_hook("malloc");
+    return hook(24);
+}
+
+static int give_back(void *block) {
+    void (*hook)(void *) = fake_hook("free");
+    hook(block);
+    return 0;
+}
+
+static char said[16384]; // by all rows so far
+
+static void check(const char *what, int ret, int answer, const char *says) {
+    char pattern[256];
+    snprintf(pattern, sizeof(pattern), *says ? "%s\n" : "%s", says);
+    if (ret != answer || fnmatch(pattern, fake_misuses(), 0) != 0)
+        fail_msg("%s = %d (expected: %d), the fakes say \"%s\" (expected: \"%s\")", what, ret,
+                 answer, fake_misuses(), says);
+    strcat(said, fake_misuses());
+}
+
+// One row: in a new stand, the expression has that value and the fakes say that of it.
+#define ROW(answer, says, ...) \
+    (stand_up(), fake_forget(), check(#__VA_ARGS__, (__VA_ARGS__), answer, says))
+#define RIGHT(...) ROW(0, "", __VA_ARGS__)
+
+static void objects(void **state) {
+    (void)state;
+    void *block;
+    RIGHT(unmap(map(), 8192));
+    RIGHT(give_back(allocate()));
+    RIGHT(ibv_dereg_mr(s.other) || ibv_dealloc_pd(s.other_pd));
+    ROW(EINVAL, "ibv_dereg_mr: the MR was released before",
+        (ibv_dereg_mr(s.mr), ibv_dereg_mr(s.mr)));
+    ROW(EINVAL, "ibv_dereg_mr: 0x* is no MR", ibv_dereg_mr((struct ibv_mr *)&s));
+    ROW(EINVAL, "ibv_destroy_cq: the CQ was released before",
+        (ibv_destroy_cq(s.small), ibv_destroy_cq(s.small)));
+    ROW(EINVAL, "ibv_destroy_srq: the SRQ was released before",
+        (ibv_destroy_srq(s.srq), ibv_destroy_srq(s.srq)));
+    ROW(EINVAL, "ibv_post_srq_recv: the SRQ was released before",
+        (ibv_destroy_srq(s.srq), receive(s.mr, true)));
+    ROW(EINVAL, "ibv_post_send: the QP was released before",
+        (rdma_destroy_qp(s.id), send_many(1)));
+    ROW(0, "free: the allocation was released before",
+        (block = allocate(), give_back(block), give_back(block)));
+    ROW(0, "munmap: 4096 bytes of 8192", unmap(map(), 4096));
+    ROW(EBUSY, "ibv_destroy_cq: 2 objects still use the CQ", ibv_destroy_cq(s.cq));
+    ROW(EBUSY, "ibv_destroy_comp_channel: 2 objects still use the channel",
+        ibv_destroy_comp_channel(s.channel));
+    ROW(EBUSY, "", ibv_dealloc_pd(s.pd));
+    ROW(0, "rdma_destroy_event_channel: 1 objects still use the event channel",
+        (rdma_destroy_event_channel(s.others), 0));
+    ROW(0, "ibv_create_comp_channel: no descriptor left",
+        (descriptors(1), ibv_create_comp_channel(s.context), descriptors(0)));
+    ROW(0, "rdma_create_event_channel: no descriptor left",
+        (descriptors(1), rdma_create_event_channel(), descriptors(0)));
+    ROW(0, "ibv_reg_mr_iova2: the address is not kept",
+        ibv_reg_mr_iova2(s.pd, memory, 8, 4096, 0) == NULL);
+}
+
+static void connections(void **state) {
+    (void)state;
+    RIGHT(rdma_reject(request(), NULL, 0));
+    RIGHT(create_on(s.idle, s.pd, s.cq) || rdma_connect(s.idle, &param));
+    RIGHT(look_up(AF_INET));
+    ROW(0, "rdma_create_id: port space *", rdma_create_id(NULL, &s.id, NULL, RDMA_PS_UDP));
+    ROW(-1, "rdma_resolve_route: before the address", rdma_resolve_route(s.listener, 1));
+    ROW(0, "rdma_connect: no QP", rdma_connect(s.idle, &param));
+    ROW(0, "rdma_connect: blocks on a synchronous CM ID",
+        (s.idle = routed(NULL), create_on(s.idle, s.pd, s.cq), rdma_connect(s.idle, &param)));
+    ROW(-1, "rdma_connect: on an incoming request", rdma_connect(request(), &param));
+    ROW(-1, "rdma_accept: not an unanswered incoming request", rdma_accept(s.id, &param));
+    ROW(-1, "rdma_reject: not an unanswered incoming request", rdma_reject(s.id, NULL, 0));
+    ROW(-1, "rdma_disconnect: no QP", rdma_disconnect(s.idle));
+    ROW(0, "rdma_destroy_id: its QP is still there", rdma_destroy_id(s.id));
+    ROW(0, "rdma_destroy_id: an incoming request was neither accepted nor rejected",
+        rdma_destroy_id(request()));
+    ROW(0, "rdma_destroy_id: 1 events are not acknowledged, it would block for ever",
+        take_event(s.others, RDMA_CM_EVENT_DEVICE_REMOVAL) || rdma_destroy_id(s.listener));
+    ROW(0, "rdma_migrate_id: 1 events are not acknowledged, it would block for ever",
+        take_event(s.others, RDMA_CM_EVENT_DEVICE_REMOVAL) ||
+            rdma_migrate_id(s.listener, s.events));
+    ROW(-1, "rdma_ack_cm_event: the unacknowledged CM event was released before",
+        (request(), rdma_ack_cm_event(s.event)));
+    ROW(0, "rdma_getaddrinfo: family *, and a destination of family *", look_up(AF_INET6));
+    ROW(0, "fake_cm_event: no CM ID on that descriptor",
+        (fake_cm_event(0, RDMA_CM_EVENT_REJECTED, NULL, 0), 0));
+    ROW(0, "fake_cm_event: 200 bytes of private data do not fit",
+        (fake_cm_event(s.events->fd, RDMA_CM_EVENT_ESTABLISHED, memory, 200), 0));
+    ROW(-1, "", create_on(s.idle, s.pd, foreign_cq()));
+    ROW(-1, "", create_on(s.idle, ibv_alloc_pd(fake_context(1)), s.cq));
+    ROW(EINVAL, "", // until it is connected, a queue pair takes receives alone
+        (create_on(s.idle, s.pd, s.cq), send_to(s.idle->qp, IBV_WR_SEND, s.mr, 0, 8)));
+}
+
+static void completions(void **state) {
+    (void)state;
+    RIGHT(ibv_req_notify_cq(s.cq, 0) || complete_small(1));
+    ROW(0, "ibv_req_notify_cq: solicited only", ibv_req_notify_cq(s.cq, 1));
+    ROW(0, "fake_complete: the test overflows the CQ", complete_small(2));
+    ROW(0, "ibv_ack_cq_events: 2 of 1", (notified(s.cq), ibv_ack_cq_events(s.cq, 2), 0));
+    ROW(0, "ibv_destroy_cq: 1 events are not acknowledged, it would block for ever",
+        notified(s.small) || ibv_destroy_cq(s.small));
+}
+
+static void requests(void **state) {
+    (void)state;
+    const long end = sizeof(memory);
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    struct ibv_sge sges[2] = {{0}};
+    RIGHT(post(IBV_WR_SEND, s.constant, 0, sizeof(memory)));
+    RIGHT(post(IBV_WR_RDMA_READ, s.mr, end - 1, 1));
+    RIGHT(post(IBV_WR_SEND, s.mr, end + 1, 0)); // of no byte
+    RIGHT(receive(s.mr, false) || receive(s.mr, true));
+    ROW(0, "ibv_post_send: lkey 1 belongs to no live region", post(IBV_WR_SEND, NULL, 0, 8));
+    ROW(0, "ibv_post_send: the region of lkey * is of another domain",
+        post(IBV_WR_SEND, s.other, 0, 8));
+    ROW(0, "ibv_post_recv: the region of lkey * is of another domain", receive(s.other, false));
+    ROW(0, "ibv_post_send: the region of lkey * must not be written",
+        post(IBV_WR_RDMA_READ, s.constant, 0, 8));
+    ROW(0, "ibv_post_srq_recv: the region of lkey * must not be written",
+        receive(s.constant, true));
+    ROW(0, "ibv_post_send: an element is not within the region of lkey *",
+        post(IBV_WR_SEND, s.mr, end - 7, 8));
+    ROW(0, "ibv_post_send: an element is not within the region of lkey *",
+        post(IBV_WR_SEND, s.mr, -1, 8));
+    ROW(0, "ibv_post_send: lkey 1 belongs to no live region", // with threads, too
+        (fake_quiet(true), post(IBV_WR_SEND, NULL, 0, 8)));
+    RIGHT(send_many(SENDS));
+    ROW(ENOMEM, "", send_many(SENDS + 1));
+    RIGHT(send_many(SENDS) || (fake_forget(), send_many(SENDS)));
+    RIGHT(build_many(SENDS));
+    ROW(ENOSPC, "", build_many(SENDS + 1));
+    ROW(ENOMEM, "", receive_many(RECEIVES + 1, false));
+    ROW(ENOMEM, "", receive_many(RECEIVES + 1, true));
+    RIGHT(send_pieces(2, 0, 8) || send_pieces(1, IBV_SEND_INLINE, 32));
+    ROW(EINVAL, "", send_pieces(3, 0, 8));
+    ROW(EINVAL, "", send_pieces(1, IBV_SEND_INLINE, 33));
+    ROW(IBV_QPS_RTS, "", read_from(0x1000 + 56, 7));
+    ROW(IBV_QPS_ERR, "", read_from(0x1000 + 57, 7));
+    ROW(IBV_QPS_ERR, "", read_from(0x1000, 8));
+    ROW(0, "ibv_query_qp: does not ask for the state",
+        ibv_query_qp(s.qp, &attr, IBV_QP_CAP, &init));
+    ROW(0, "ibv_advise_mr: 2 ranges", ibv_advise_mr(s.pd, 0, 0, sges, 2));
+    ROW(0, "ibv_wr_send: outside of ibv_wr_start()",
+        (ibv_wr_start(s.ex), ibv_wr_abort(s.ex), ibv_wr_send(s.ex), 0));
+    ROW(0, "ibv_wr_set_sge_list: before any request",
+        (ibv_wr_start(s.ex), ibv_wr_set_sge_list(s.ex, 0, sges), ibv_wr_abort(s.ex), 0));
+    ROW(0, "ibv_wr_set_inline_data: without IBV_SEND_INLINE rxe takes it for elements",
+        (ibv_wr_start(s.ex), s.ex->wr_flags = 0, ibv_wr_send(s.ex),
+         ibv_wr_set_inline_data(s.ex, memory, 8), ibv_wr_abort(s.ex), 0));
+    ROW(0, "ibv_qp_to_qp_ex: it reads behind the end of a plain queue pair",
+        (fake_device()->plain_qp = true, ibv_qp_to_qp_ex(s.qp) == NULL));
+}
+
+static void left(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "1 device list left\n",  "2 PD left\n",         "3 MR left\n",
+        "2 CQ left\n",           "1 channel left\n",    "1 QP left\n",
+        "1 SRQ left\n",          "3 CM id left\n",      "2 event channel left",
+        "1 address list left\n", "1 allocation left\n", "1 unacknowledged CM event left\n",
+        "1 mapping left\n",      "8216 bytes left\n",   "1 unacknowledged CQ"};
+    stand_up();
+    (void)ibv_get_device_list(NULL);
+    (void)(look_up(AF_INET) || notified(s.cq) || map() == allocate());
+    (void)take_event(s.others, RDMA_CM_EVENT_DEVICE_REMOVAL);
+    for (size_t i = 0; i < LENGTH(lines); i++)
+        if (!strstr(fake_left(), lines[i]))
+            fail_msg("no \"%s\" in\n%s", lines[i], fake_left());
+}
+
+// The sentence of a fake_misuse() in the sources, with * for what differs from use to use.
+static const char *pattern_of(const char *at) {
+    static char pattern[256];
+    size_t used = 0;
+    pattern[used++] = '*';
+    for (at = strchr(at, '"') + 1; *at != '"'; at++)
+        if ((pattern[used++] = *at == '%' ? '*' : *at) == '*')
+            at += strcspn(at, "sudp");
+    strcpy(pattern + used, "\n*");
+    return pattern;
+}
+
+static void every_rule_has_a_row(void **state) {
+    (void)state;
+    static const char call[] = "fake_misuse(";
+    unsigned rules = 0;
+    glob_t sources;
+    assert_int_equal(glob(FAKES_DIRECTORY "/*.c", 0, NULL, &sources), 0);
+    for (size_t i = 0; i < sources.gl_pathc; i++) {
+        static char text[65536];
+        FILE *file = fopen(sources.gl_pathv[i], "r");
+        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+        fclose(file);
+        for (const char *at = text; (at = strstr(at, call)); at += strlen(call)) {
+            if (strncmp(at, "fake_misuse(const", 17) == 0)
+                continue;
+            const char *pattern = pattern_of(at);
+            if (fnmatch(pattern, said, 0) != 0)
+                fail_msg("%s: no row says \"%s\"", sources.gl_pathv[i], pattern);
+            rules++;
+        }
+    }
+    globfree(&sources);
+    assert_true(rules > 30);
+}
+
+static int forget(void **state) {
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+#define TEST_OF_FAKES(function) cmocka_unit_test_teardown(function, forget)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST_OF_FAKES(objects),     TEST_OF_FAKES(connections),
+        TEST_OF_FAKES(completions), TEST_OF_FAKES(requests),
+        TEST_OF_FAKES(left),        TEST_OF_FAKES(every_rule_has_a_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
