@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// harness_check.c -- the harness over a spoiled rpma_peer_new(): each of its checks fails
+//
+// The function below stands in front of the library's. Three tests that are right use it, each
+// in a process of its own: one expects its success, one its failure, one sweeps it.
+
+#include "sweep.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum spoil {
+    NOTHING,
+    LEAK,
+    DESCRIPTOR_LEAK,
+    MISUSE,
+    LINE_MORE,
+    NO_LINE,
+    OTHER_FUNCTION,
+    OTHER_CAUSE,
+    OUTPUT,
+    CODE,
+    ANSWER,
+    CALL_MORE,
+    ERRNO
+};
+
+static enum spoil spoil;
+
+static void free_what_is_not_mine(void) {
+    void (*hook)(void *) = fake_hook("free");
+    hook(&spoil);
+}
+
+static void leak(void) {
+    void *(*hook)(size_t) = fake_hook("malloc");
+    (void)hook(8);
+}
+
+static void leak_descriptor(void) {
+    (void)dup(0);
+}
+
+static void call_more(void) {
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    if (channel)
+        rdma_destroy_event_channel(channel);
+}
+
+// The same line again, or another one.
+static void log_more(void) {
+    int (*real)(struct ibv_context *, struct rpma_peer **);
+    struct rpma_peer *peer;
+    *(void **)&real = dlsym(RTLD_NEXT, "rpma_peer_new");
+    (void)real(NULL, &peer);
+}
+
+static void log_other(void) {
+    (void)rpma_peer_delete(NULL);
+}
+
+int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr) {
+    static void (*const after[])(void) = {[LEAK] = leak,
+                                          [DESCRIPTOR_LEAK] = leak_descriptor,
+                                          [MISUSE] = free_what_is_not_mine,
+                                          [LINE_MORE] = log_more,
+                                          [OTHER_FUNCTION] = log_other,
+                                          [OTHER_CAUSE] = log_more,
+                                          [CALL_MORE] = call_more,
+                                          [ERRNO] = NULL};
+    int (*real)(struct ibv_context *, struct rpma_peer **);
+    *(void **)&real = dlsym(RTLD_NEXT, "rpma_peer_new");
+    if (spoil == NO_LINE || spoil == OTHER_FUNCTION || spoil == OTHER_CAUSE)
+        (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+    const int ret = real(ibv_ctx, peer_ptr);
+    const int error = errno;
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG);
+    const bool only_logs = spoil == OTHER_FUNCTION || spoil == OTHER_CAUSE;
+    if (after[spoil] && (ret || !only_logs))
+        after[spoil]();
+    if (ret && spoil == OUTPUT)
+        *peer_ptr = (struct rpma_peer *)&spoil;
+    errno = spoil == ERRNO ? 0 : error;
+    if (ret && (spoil == CODE || spoil == ANSWER))
+        return spoil == CODE ? RPMA_E_NO_EVENT : 0;
+    return ret;
+}
+
+// ---- tests that are right ------------------------------------------------------------------
+
+static struct rpma_peer *peer;
+
+static void succeeds(void **state) {
+    (void)state;
+    MUST(rpma_peer_new(fake_context(0), &peer));
+    EXPECT_CALLS("ibv_query_device_ex ibv_alloc_pd");
+    MUST(rpma_peer_delete(&peer));
+}
+
+static void fails(void **state) {
+    (void)state;
+    fake_fail("ibv_query_device_ex", 1, EIO);
+    WATCH(peer);
+    EXPECT_ERROR(rpma_peer_new(fake_context(0), &peer), RPMA_E_PROVIDER,
+                 "ibv_query_device_ex() failed", "ibv_query_device_ex()", EIO,
+                 "ibv_query_device_ex");
+}
+
+static bool make_peer(struct world *w, const void *unused) {
+    (void)unused;
+    return STEP(w, rpma_peer_new(fake_context(0), &w->h.peer));
+}
+
+static void is_swept(void **state) {
+    (void)state;
+    sweep("peer", 4, make_peer, NULL, NULL);
+}
+
+static const struct CMUnitTest tests[] = {TEST(succeeds), TEST(fails), TEST(is_swept)};
+
+// What each of them says of the spoiled function; NULL: it need not notice.
+static const struct {
+    const char *name, *says[LENGTH(tests)];
+} spoils[] = {
+    [NOTHING] = {"nothing"},
+    [LEAK] = {"a leak", {"1 allocation left", "1 allocation left", "1 allocation left"}},
+    [DESCRIPTOR_LEAK] = {"an open descriptor",
+                         {"descriptors before", "descriptors before", "a descriptor is left"}},
+    [MISUSE] = {"a misuse", {"is no allocation", "is no allocation", "is no allocation"}},
+    [LINE_MORE] = {"a line more",
+                   {"succeeds and logs a failure", "not one line", "not one log line"}},
+    [NO_LINE] = {"no line", {NULL, "not one line", "not one log line"}},
+    [OTHER_FUNCTION] = {"another function's line",
+                        {NULL, "another function", "not one log line of the function"}},
+    [OTHER_CAUSE] = {"another cause", {NULL, "another cause"}},
+    [OUTPUT] = {"an output in spite of the error",
+                {NULL, "failed and wrote peer", "an output was written"}},
+    [CODE] = {"an undocumented code",
+              {NULL, "= RPMA_E_NO_EVENT instead of RPMA_E_PROVIDER",
+               "which is not documented"}},
+    [ANSWER] = {"success in spite of the error", {NULL, "= 0 instead of RPMA_E_PROVIDER"}},
+    [CALL_MORE] = {"a call more",
+                   {"provider calls: ", "provider calls: ",
+                    "calls that can fail instead of 4"}},
+    [ERRNO] = {"errno cleared", {"leaves errno = 0", "leaves errno = 0"}},
+};
+
+// Runs the test in another process. Returns its result and what it printed.
+static int run(size_t test, char *text, size_t size) {
+    const int out = memfd_create("output", 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(out, STDOUT_FILENO);
+        dup2(out, STDERR_FILENO);
+        const int failed = _cmocka_run_group_tests("spoiled", &tests[test], 1, NULL, NULL);
+        fflush(NULL);
+        _exit(failed);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    const ssize_t length = pread(out, text, size - 1, 0);
+    text[length > 0 ? length : 0] = '\0';
+    close(out);
+    return status;
+}
+
+int main(void) {
+    static char text[65536];
+    unsigned wrong = 0;
+    const char *trouble = fake_hook_allocator();
+    if (trouble) {
+        fprintf(stderr, "%s\n", trouble);
+        return 1;
+    }
+    for (size_t i = 0; i < LENGTH(spoils); i++)
+        for (size_t k = 0; k < LENGTH(tests); k++) {
+            const char *says = spoils[i].says[k];
+            spoil = (enum spoil)i;
+            const int status = run(k, text, sizeof(text));
+            if (says ? WIFEXITED(status) && status && strstr(text, says) : status == 0)
+                continue;
+            // A test that need not notice may fail all the same, but the right library passes.
+            if (!says && i != NOTHING)
+                continue;
+            fprintf(stderr, "%s, \"%s\": status %d, expected \"%s\" in\n%s\n", spoils[i].name,
+                    tests[k].name, status, says ? says : "", text);
+            wrong++;
+        }
+    return wrong > 0;
+}
