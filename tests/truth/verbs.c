@@ -212,6 +212,13 @@ void ask_qp(void) {
         posted++;
     returns("qp: receive queue full", posted < 100 ? ret : 0);
     is("qp: receives posted", posted);
+    // Before the connection the doorbell fails, but the requests are in the queue.
+    struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send = NULL;
+    returns("qp: post a send", ibv_post_send(s.id->qp, &send, &bad_send));
+    for (posted = 0; posted < 100 && !bad_send; posted++)
+        ret = ibv_post_send(s.id->qp, &send, &bad_send);
+    returns("qp: send queue full", ret);
+    is("qp: sends posted", posted);
     rdma_destroy_qp(s.id);
     is("qp: none after its destruction", s.id->qp == NULL);
     take_down(&s);

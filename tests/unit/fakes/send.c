@@ -96,12 +96,12 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
     }
     if (error || !fake_device()->keeps_bad_wr)
         *bad = wr;
+    if (qp->state < IBV_QPS_RTS)
+        return EINVAL;
     if (call->requests == 0)
         return error;
     if (fake_fault_asked("doorbell", &doorbell_error))
         return doorbell_error;
-    if (qp->state < IBV_QPS_RTS)
-        return EINVAL;
     return fake_device()->hides_refusals ? 0 : error;
 }
 
