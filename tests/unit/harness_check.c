@@ -23,6 +23,7 @@ enum spoil {
     NO_LINE,
     OTHER_FUNCTION,
     OTHER_CAUSE,
+    OTHER_NUMBER,
     OUTPUT,
     CODE,
     ANSWER,
@@ -77,8 +78,12 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr) {
     *(void **)&real = dlsym(RTLD_NEXT, "rpma_peer_new");
     if (spoil == NO_LINE || spoil == OTHER_FUNCTION || spoil == OTHER_CAUSE)
         (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+    if (spoil == OTHER_NUMBER) {
+        fake_faults_off();
+        fake_fail("ibv_query_device_ex", 1, ENXIO);
+    }
     const int ret = real(ibv_ctx, peer_ptr);
-    const int error = errno;
+    const int error = spoil == OTHER_NUMBER ? EIO : errno;
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_DEBUG);
     const bool only_logs = spoil == OTHER_FUNCTION || spoil == OTHER_CAUSE;
     if (after[spoil] && (ret || !only_logs))
@@ -138,6 +143,7 @@ static const struct {
     [OTHER_FUNCTION] = {"another function's line",
                         {NULL, "another function", "not one log line of the function"}},
     [OTHER_CAUSE] = {"another cause", {NULL, "another cause"}},
+    [OTHER_NUMBER] = {"another error number", {NULL, "another cause"}},
     [OUTPUT] = {"an output in spite of the error",
                 {NULL, "failed and wrote peer", "an output was written"}},
     [CODE] = {"an undocumented code",

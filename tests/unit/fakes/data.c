@@ -39,7 +39,7 @@ static void check_element(const char *call, const struct ibv_pd *pd, bool is_wri
     else if (is_written && !(region->access & IBV_ACCESS_LOCAL_WRITE))
         fake_misuse("%s: the region of lkey %u must not be written", call, sge->lkey);
     else if (!fake_device_state.any_range && sge->length > 0 &&
-             (sge->addr < start || sge->length > region->mr.length ||
+             (sge->length > region->mr.length ||
               sge->addr - start > region->mr.length - sge->length))
         fake_misuse("%s: an element is not within the region of lkey %u", call, sge->lkey);
 }
