@@ -3,7 +3,6 @@
 
 // conn.c -- connections: events, private data, and the objects that they consist of
 
-#include "interrupt.h"
 #include "world.h"
 
 static struct world w;
@@ -110,58 +109,6 @@ static void events_without_meaning_are_consumed(void **state) {
     world_drop(&w);
 }
 
-static void no_event_is_no_failure(void **state) {
-    (void)state;
-    static const int errors[] = {EAGAIN, ENODATA};
-    enum rpma_conn_event event = RPMA_CONN_LOST;
-    world_conn(&w, &outgoing);
-    world_nonblocking(world_event_fd(&w));
-    WATCH(event);
-    EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_NO_EVENT, "nothing to read",
-                 "rdma_get_cm_event()", EAGAIN, "rdma_get_cm_event");
-    for (size_t i = 0; i < LENGTH(errors); i++) {
-        fake_fail("rdma_get_cm_event", 1, errors[i]);
-        WATCH(event);
-        EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_NO_EVENT, "nothing to read",
-                     "rdma_get_cm_event()", errors[i], "rdma_get_cm_event");
-        fake_faults_off();
-    }
-    world_drop(&w);
-}
-
-static void event_failures_are_the_providers(void **state) {
-    (void)state;
-    enum rpma_conn_event event = RPMA_CONN_LOST;
-    world_conn(&w, &outgoing);
-    fake_fail("rdma_get_cm_event", 1, EBADF);
-    WATCH(event);
-    EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
-                 "rdma_get_cm_event() failed", "rdma_get_cm_event()", EBADF,
-                 "rdma_get_cm_event");
-    happen(RDMA_CM_EVENT_DISCONNECTED);
-    fake_faults_off();
-    fake_fail("rdma_ack_cm_event", 1, EIO);
-    WATCH(event);
-    EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
-                 "rdma_get_cm_event() failed", "rdma_ack_cm_event()", EIO,
-                 "rdma_get_cm_event rdma_ack_cm_event");
-    world_drop(&w);
-}
-
-// A server that loops until a signal handler sets a flag has to see that flag.
-static void signal_ends_the_wait(void **state) {
-    (void)state;
-    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    world_conn(&w, &outgoing);
-    WATCH(event);
-    interrupt_wait(NULL);
-    EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
-                 "rdma_get_cm_event() failed", "rdma_get_cm_event()", EINTR,
-                 "rdma_get_cm_event", .level = RPMA_LOG_LEVEL_DEBUG);
-    interrupt_done();
-    world_drop(&w);
-}
-
 // ---- private data --------------------------------------------------------------------------
 
 static void expect_data(const void *data, uint8_t len) {
@@ -232,6 +179,21 @@ static void establishment_counts_more_than_its_data(void **state) {
     world_drop(&w);
 }
 
+// ---- the end -------------------------------------------------------------------------------
+
+// In any state, with events that were not taken and completions that were not polled.
+static void delete_does_not_mind_what_waits(void **state) {
+    (void)state;
+    const struct ibv_wc wc = {.wr_id = 1};
+    new_unestablished(&outgoing);
+    happen(RDMA_CM_EVENT_ESTABLISHED);
+    fake_complete(world_qp(&w)->send_cq, &wc);
+    MUST(rpma_conn_disconnect(w.h.conn));
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message, "disconnecting");
+    MUST(rpma_conn_delete(&w.h.conn));
+    world_drop(&w);
+}
+
 // ---- the objects of a connection ------------------------------------------------------------
 
 static void getters_tell_queue_pair_and_queues(void **state) {
@@ -270,12 +232,10 @@ int main(void) {
         TEST(events_have_meanings),
         TEST(status_is_told_in_words),
         TEST(events_without_meaning_are_consumed),
-        TEST(no_event_is_no_failure),
-        TEST(event_failures_are_the_providers),
-        TEST(signal_ends_the_wait),
         TEST(private_data_comes_with_establishment),
         TEST(private_data_of_the_request_stays),
         TEST(establishment_counts_more_than_its_data),
+        TEST(delete_does_not_mind_what_waits),
         TEST(getters_tell_queue_pair_and_queues),
         TEST(objects_of_libibverbs_are_those_that_were_made),
     };

@@ -25,13 +25,7 @@ static void new_resolves_and_makes_the_queues(void **state) {
     world_peer(&w);
     new_request(NULL);
     EXPECT_CALLS(ALL_OF_NEW "rdma_freeaddrinfo");
-    const struct fake_call *name = fake_last("getaddrinfo");
-    assert_string_equal(name->getaddrinfo.node, WORLD_ADDRESS);
-    assert_string_equal(name->getaddrinfo.service, WORLD_PORT);
-    assert_int_equal(name->getaddrinfo.flags, 0);
-    assert_int_equal(name->getaddrinfo.family, AF_UNSPEC);
-    assert_int_equal(name->getaddrinfo.socktype, SOCK_STREAM);
-    assert_int_equal(name->getaddrinfo.protocol, IPPROTO_TCP);
+    world_expect_name(WORLD_ADDRESS, WORLD_PORT, 0);
     const struct fake_call *route = fake_last("rdma_getaddrinfo");
     assert_string_equal(route->getaddrinfo.node, "");
     assert_int_equal(route->getaddrinfo.flags, 0);
@@ -142,57 +136,6 @@ static void new_describes_the_queue_pair(void **state) {
     world_drop(&w);
 }
 
-// For each call that can fail: the calls made, including those that undo earlier ones.
-static void new_fails_with_each_call(void **state) {
-    (void)state;
-    static const struct {
-        const char *call;
-        const char *calls;
-    } cases[] = {
-        {"getaddrinfo", ""},
-        {"rdma_getaddrinfo", "rdma_getaddrinfo"},
-        {"rdma_create_id", "rdma_getaddrinfo rdma_create_id rdma_freeaddrinfo"},
-        {"rdma_resolve_addr", "rdma_getaddrinfo rdma_create_id rdma_resolve_addr "
-                              "rdma_destroy_id rdma_freeaddrinfo"},
-        {"rdma_resolve_route", RESOLVED "rdma_destroy_id rdma_freeaddrinfo"},
-        {"ibv_create_comp_channel",
-         RESOLVED "ibv_create_comp_channel rdma_destroy_id rdma_freeaddrinfo"},
-        {"ibv_create_cq", RESOLVED "ibv_create_comp_channel ibv_create_cq "
-                                   "ibv_destroy_comp_channel rdma_destroy_id "
-                                   "rdma_freeaddrinfo"},
-        {"ibv_req_notify_cq", RESOLVED QUEUES DROP_QUEUES "rdma_destroy_id rdma_freeaddrinfo"},
-        {"rdma_create_qp_ex", ALL_OF_NEW DROP_QUEUES "rdma_destroy_id rdma_freeaddrinfo"},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        char cause[64];
-        fake_reset();
-        world_peer(&w);
-        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
-        fake_fail(cases[i].call, 1, ENODEV);
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
-                     RPMA_E_PROVIDER, "every address was tried", cause, ENODEV, cases[i].calls);
-        world_drop(&w);
-    }
-}
-
-static void new_returns_all_when_memory_is_out(void **state) {
-    (void)state;
-    static const char *const calls[] = {
-        RESOLVED "rdma_destroy_id rdma_freeaddrinfo", // no memory for the connection
-        ALL_OF_NEW "rdma_freeaddrinfo rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id",
-    };
-    for (unsigned i = 0; i < LENGTH(calls); i++) {
-        fake_reset();
-        world_peer(&w);
-        fake_fail("malloc", i + 1, ENOMEM);
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
-                     RPMA_E_NOMEM, "allocation failed", "out of memory", .calls = calls[i]);
-        world_drop(&w);
-    }
-}
-
 static void new_fails_when_a_size_is_refused(void **state) {
     (void)state;
     world_peer(&w);
@@ -202,19 +145,6 @@ static void new_fails_when_a_size_is_refused(void **state) {
     EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
                  RPMA_E_PROVIDER, "every address was tried", "ibv_create_cq()", EINVAL,
                  .any_calls = true);
-    world_drop(&w);
-}
-
-static void new_refuses_a_shared_channel_with_an_srq_that_has_its_own(void **state) {
-    (void)state;
-    const struct shape conflict = {.shared = true, .srq = true, .srq_rcq_size = 1};
-    world_peer(&w);
-    world_cfg(&w, &conflict);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                 RPMA_E_INVAL, "channel && cfg has an SRQ",
-                 "cfg has a shared completion channel && cfg has an SRQ that owns a receive CQ",
-                 .logs = "shared");
     world_drop(&w);
 }
 
@@ -249,42 +179,6 @@ static void nothing_has_more_than_128_elements(void **state) {
     world_drop(&w);
 }
 
-static void delete_undoes_new(void **state) {
-    (void)state;
-    world_peer(&w);
-    new_request(NULL);
-    MUST(rpma_conn_req_delete(&w.h.req));
-    EXPECT_CALLS("rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id");
-    assert_null(w.h.req);
-    world_drop(&w);
-}
-
-static void delete_takes_all_steps_and_reports_the_first_failure(void **state) {
-    (void)state;
-    static const struct {
-        const char *call, *condition;
-    } cases[] = {
-        {"ibv_destroy_cq", "ibv_destroy_cq() or"},
-        {"ibv_destroy_comp_channel", "ibv_destroy_cq() or"},
-        {"rdma_destroy_id", "outgoing: rdma_destroy_id() failed"},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++)
-        for (int more = 0; more < 2; more++) {
-            char cause[64];
-            fake_reset();
-            world_peer(&w);
-            new_request(NULL);
-            snprintf(cause, sizeof(cause), "%s()", cases[i].call);
-            fake_fail(cases[i].call, 1, EIO);
-            if (more)
-                fake_fail("rdma_destroy_id", 1, i == 2 ? EIO : ENXIO);
-            EXPECT_ERROR(rpma_conn_req_delete(&w.h.req), RPMA_E_PROVIDER, cases[i].condition,
-                         cause, EIO, "rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id");
-            assert_null(w.h.req);
-            world_drop(&w);
-        }
-}
-
 static void recv_posts_before_the_connection(void **state) {
     (void)state;
     world_peer(&w);
@@ -316,19 +210,10 @@ static void outgoing_request_has_no_private_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(new_resolves_and_makes_the_queues),
-        TEST(new_makes_room_for_all_completions),
-        TEST(new_names_a_limit_that_is_exceeded),
-        TEST(new_describes_the_queue_pair),
-        TEST(new_fails_with_each_call),
-        TEST(new_returns_all_when_memory_is_out),
-        TEST(new_fails_when_a_size_is_refused),
-        TEST(new_refuses_a_shared_channel_with_an_srq_that_has_its_own),
-        TEST(nothing_has_more_than_128_elements),
-        TEST(delete_undoes_new),
-        TEST(delete_takes_all_steps_and_reports_the_first_failure),
-        TEST(recv_posts_before_the_connection),
-        TEST(outgoing_request_has_no_private_data),
+        TEST(new_resolves_and_makes_the_queues),  TEST(new_makes_room_for_all_completions),
+        TEST(new_names_a_limit_that_is_exceeded), TEST(new_describes_the_queue_pair),
+        TEST(new_fails_when_a_size_is_refused),   TEST(nothing_has_more_than_128_elements),
+        TEST(recv_posts_before_the_connection),   TEST(outgoing_request_has_no_private_data),
     };
     return UNIT_RUN("conn_req", tests);
 }

@@ -218,72 +218,6 @@ static void bad_arguments_use_the_request_up(void **state) {
         }
 }
 
-// ---- failures ------------------------------------------------------------------------------
-
-static const struct {
-    const struct shape *shape;
-    const char *call;
-    int error, code;
-    const char *condition, *cause, *calls;
-} failures[] = {
-    {&outgoing, "rdma_create_event_channel", EMFILE, RPMA_E_PROVIDER,
-     "outgoing:", "rdma_create_event_channel()", "rdma_create_event_channel " OUTGOING},
-    {&outgoing, "rdma_migrate_id", ENODEV, RPMA_E_PROVIDER, "outgoing:", "rdma_migrate_id()",
-     "rdma_create_event_channel rdma_migrate_id rdma_destroy_event_channel " OUTGOING},
-    {&outgoing, "rdma_connect", EINVAL, RPMA_E_PROVIDER, "outgoing:", "rdma_connect()",
-     "rdma_create_event_channel rdma_migrate_id ibv_reg_mr "
-     "rdma_connect " OUTGOING_WITH_CHANNEL},
-    {&outgoing, "ibv_reg_mr", EIO, RPMA_E_PROVIDER, "ibv_reg_mr() of the flush target",
-     "ibv_reg_mr()",
-     "rdma_create_event_channel rdma_migrate_id ibv_reg_mr " OUTGOING_WITH_CHANNEL},
-    {&outgoing, "mmap", 0, RPMA_E_NOMEM, "allocation failed", "out of memory",
-     "rdma_create_event_channel rdma_migrate_id " OUTGOING_WITH_CHANNEL},
-    {&outgoing, "malloc", 0, RPMA_E_NOMEM, "allocation failed", "out of memory",
-     "rdma_create_event_channel rdma_migrate_id ibv_reg_mr "
-     "ibv_dereg_mr " OUTGOING_WITH_CHANNEL},
-    {&incoming, "rdma_accept", ECONNRESET, RPMA_E_PROVIDER, "incoming: rdma_accept()",
-     "rdma_accept()", "ibv_reg_mr rdma_accept " INCOMING},
-    {&incoming, "ibv_reg_mr", EIO, RPMA_E_PROVIDER, "ibv_reg_mr() of the flush target",
-     "ibv_reg_mr()", "ibv_reg_mr " INCOMING},
-    {&incoming, "mmap", 0, RPMA_E_NOMEM, "allocation failed", "out of memory", INCOMING},
-    {&incoming, "malloc", 0, RPMA_E_NOMEM, "allocation failed", "out of memory",
-     "ibv_reg_mr ibv_dereg_mr " INCOMING},
-};
-
-static void failures_use_the_request_up(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(failures); i++) {
-        fake_reset();
-        new_request(failures[i].shape);
-        fake_fail(failures[i].call, 1, failures[i].error);
-        WATCH(w.h.conn);
-        EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), failures[i].code,
-                     failures[i].condition, failures[i].cause, failures[i].error,
-                     failures[i].calls);
-        assert_null(w.h.req);
-        world_drop(&w);
-    }
-}
-
-// A failure leaves nothing behind that a second attempt would stumble over.
-static void next_request_works_after_a_failure(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(failures); i++) {
-        fake_reset();
-        new_request(failures[i].shape);
-        fake_fail(failures[i].call, 1, failures[i].error);
-        assert_int_not_equal(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), 0);
-        if (w.h.ep) {
-            fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
-            MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
-        } else {
-            MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
-        }
-        world_connect(&w, failures[i].shape);
-        world_drop(&w);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(outgoing_connects_on_its_own_channel),
@@ -295,8 +229,6 @@ int main(void) {
         TEST(queues_follow_the_configuration),
         TEST(nothing_is_consumed_without_a_request),
         TEST(bad_arguments_use_the_request_up),
-        TEST(failures_use_the_request_up),
-        TEST(next_request_works_after_a_failure),
     };
     return UNIT_RUN("connect", tests);
 }

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cq.c -- completion queues: waiting on their own or on a shared channel, and polling
+// cq.c -- completion queues: waiting on their own or on a shared channel, polling, and those
+// that the program makes
 
-#include "interrupt.h"
 #include "world.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#define MADE "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq"
+#define GONE "ibv_destroy_cq ibv_destroy_comp_channel"
 
 static struct world w;
 static const struct shape own = {.name = "own channels", .rcq_size = 4};
@@ -23,29 +29,14 @@ static void new_conn(const struct shape *shape) {
 
 // ---- rpma_cq_wait() and its older name -----------------------------------------------------
 
-static int old_wait(struct rpma_cq *unused) {
-    (void)unused;
-    return rpma_conn_completion_wait(w.h.conn);
-}
-
-static const struct waiting {
-    int (*wait)(struct rpma_cq *cq);
-    const char *name;
-} waits[] = {{rpma_cq_wait, "rpma_cq_wait"}, {old_wait, "rpma_conn_completion_wait"}};
-
-static void expect_wait_error(const struct waiting *by, const struct expected_error *expected) {
-    unit_begin();
-    unit_expect_error(by->wait(cq), by->name, expected, __FILE__, __LINE__);
-}
-
 static void wait_arms_the_queue_again(void **state) {
     (void)state;
-    for (size_t i = 0; i < LENGTH(waits); i++) {
+    for (int older = 0; older < 2; older++) {
         new_conn(&own);
         assert_true(fake_armed(queue));
         fake_complete(queue, &done);
         assert_false(fake_armed(queue));
-        MUST(waits[i].wait(cq));
+        MUST(older ? rpma_conn_completion_wait(w.h.conn) : rpma_cq_wait(cq));
         assert_true(fake_armed(queue));
         assert_false(fake_last("ibv_req_notify_cq") == NULL);
         world_drop(&w);
@@ -63,66 +54,6 @@ static void events_are_acknowledged_in_batches(void **state) {
         assert_int_equal(fake_unacked(queue), i % AT_ONCE);
     }
     world_drop(&w); // a queue with unacknowledged events would be a misuse
-}
-
-static void nothing_to_wait_for_is_no_failure(void **state) {
-    (void)state;
-    static const int errors[] = {EAGAIN, EINTR};
-    for (size_t i = 0; i < LENGTH(waits); i++) {
-        new_conn(&own);
-        world_nonblocking(world_cq_fd(cq));
-        struct expected_error expected = {RPMA_E_NO_COMPLETION, "errno in {EAGAIN, EINTR}",
-                                          "ibv_get_cq_event()", EAGAIN, "ibv_get_cq_event"};
-        expect_wait_error(&waits[i], &expected);
-        for (size_t e = 0; e < LENGTH(errors); e++) {
-            fake_fail("ibv_get_cq_event", 1, errors[e]);
-            expected.error = errors[e];
-            expect_wait_error(&waits[i], &expected);
-            fake_faults_off();
-        }
-        world_drop(&w);
-    }
-}
-
-static void signal_ends_a_blocking_wait(void **state) {
-    (void)state;
-    new_conn(&own);
-    interrupt_wait(NULL);
-    EXPECT_ERROR(rpma_cq_wait(cq), RPMA_E_NO_COMPLETION, "errno in {EAGAIN, EINTR}",
-                 "ibv_get_cq_event()", EINTR, "ibv_get_cq_event");
-    interrupt_done();
-    world_drop(&w);
-}
-
-static void wait_failures_are_the_providers(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(waits); i++) {
-        new_conn(&own);
-        fake_fail("ibv_get_cq_event", 1, EIO);
-        expect_wait_error(
-            &waits[i], &(struct expected_error){RPMA_E_PROVIDER, "failed otherwise",
-                                                "ibv_get_cq_event()", EIO, "ibv_get_cq_event"});
-        fake_faults_off();
-        fake_notify(queue);
-        fake_fail("ibv_req_notify_cq", 1, ENXIO);
-        expect_wait_error(&waits[i],
-                          &(struct expected_error){RPMA_E_PROVIDER, "failed otherwise",
-                                                   "ibv_req_notify_cq()", ENXIO,
-                                                   "ibv_get_cq_event ibv_req_notify_cq"});
-        world_drop(&w);
-    }
-}
-
-static void wait_is_refused_on_a_shared_channel(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(waits); i++) {
-        new_conn(&shared);
-        fake_complete(queue, &done);
-        expect_wait_error(&waits[i],
-                          &(struct expected_error){RPMA_E_SHARED_CHANNEL,
-                                                   "shared completion channel", "shared"});
-        world_drop(&w);
-    }
 }
 
 // ---- rpma_conn_wait(), rpma_conn_get_compl_fd() --------------------------------------------
@@ -148,74 +79,38 @@ static void wait_names_the_queue_that_fired(void **state) {
     world_drop(&w);
 }
 
-static void expect_conn_wait_error(const struct expected_error *expected) {
-    struct rpma_cq *fired = (struct rpma_cq *)&w;
-    bool is_rcq = true;
-    WATCH(fired);
-    WATCH(is_rcq);
-    unit_begin();
-    unit_expect_error(rpma_conn_wait(w.h.conn, 0, &fired, &is_rcq), "rpma_conn_wait", expected,
-                      __FILE__, __LINE__);
-}
-
-static void conn_wait_fails_as_documented(void **state) {
-    (void)state;
-    static const struct {
-        const char *call;
-        struct expected_error expected;
-    } cases[] = {
-        {"ibv_get_cq_event",
-         {RPMA_E_NO_COMPLETION, "{EAGAIN, EINTR}", "ibv_get_cq_event()", EAGAIN,
-          "ibv_get_cq_event"}},
-        {"ibv_get_cq_event",
-         {RPMA_E_NO_COMPLETION, "{EAGAIN, EINTR}", "ibv_get_cq_event()", EINTR,
-          "ibv_get_cq_event"}},
-        {"ibv_get_cq_event",
-         {RPMA_E_PROVIDER, "failed otherwise", "ibv_get_cq_event()", EBADF,
-          "ibv_get_cq_event"}},
-        {"ibv_req_notify_cq",
-         {RPMA_E_PROVIDER, "failed otherwise", "ibv_req_notify_cq()", EIO,
-          "ibv_get_cq_event ibv_req_notify_cq"}},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_reset();
-        new_conn(&shared);
-        fake_notify(queue);
-        fake_fail(cases[i].call, 1, cases[i].expected.error);
-        expect_conn_wait_error(&cases[i].expected);
-        world_drop(&w);
-    }
-    new_conn(&shared);
-    world_nonblocking(world_cq_fd(cq));
-    expect_conn_wait_error(&cases[0].expected);
-    world_drop(&w);
-}
-
 static void event_of_another_queue_is_acknowledged(void **state) {
     (void)state;
     for (int with_rcq = 0; with_rcq < 2; with_rcq++) {
         const struct shape shape = {.shared = true, .rcq_size = with_rcq ? 4 : 0};
         new_conn(&shape);
         struct ibv_cq *foreign = fake_foreign_event(world_cq_fd(cq));
-        expect_conn_wait_error(&(struct expected_error){
-            RPMA_E_UNKNOWN, "neither the CQ nor the RCQ", "ibv_get_cq_event()", .logs = "CQ",
-            .calls = "ibv_get_cq_event ibv_ack_cq_events"});
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_wait(w.h.conn, 0, &w.h.fired, NULL), RPMA_E_UNKNOWN,
+                     "neither the CQ nor the RCQ", "ibv_get_cq_event()", .logs = "CQ",
+                     .calls = "ibv_get_cq_event ibv_ack_cq_events");
         assert_int_equal(fake_unacked(foreign), 0);
         world_drop(&w);
     }
 }
 
-static void shared_channel_is_needed(void **state) {
+static void each_channel_has_its_wait(void **state) {
     (void)state;
     int fd = -7;
     new_conn(&own);
-    expect_conn_wait_error(&(struct expected_error){
-        RPMA_E_NOT_SHARED_CHNL, "without a shared completion channel", "not shared"});
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_wait(w.h.conn, 0, &w.h.fired, NULL), RPMA_E_NOT_SHARED_CHNL,
+                 "without a shared completion channel", "not shared");
     WATCH(fd);
     EXPECT_ERROR(rpma_conn_get_compl_fd(w.h.conn, &fd), RPMA_E_NOT_SHARED_CHNL,
                  "without a shared completion channel", "not shared");
     world_drop(&w);
     new_conn(&shared);
+    fake_complete(queue, &done);
+    EXPECT_ERROR(rpma_cq_wait(cq), RPMA_E_SHARED_CHANNEL, "shared completion channel",
+                 "shared");
+    EXPECT_ERROR(rpma_conn_completion_wait(w.h.conn), RPMA_E_SHARED_CHANNEL,
+                 "shared completion channel", "shared");
     MUST(rpma_conn_get_compl_fd(w.h.conn, &fd));
     assert_int_equal(fd, world_cq_fd(cq));
     assert_int_equal(fd, world_cq_fd(world_rcq(&w)));
@@ -271,20 +166,182 @@ static void polling_fails_as_documented(void **state) {
     world_drop(&w);
 }
 
+// ---- rpma_cq_new(), rpma_cq_delete() -------------------------------------------------------
+
+static int new_cq(void) {
+    return rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq);
+}
+
+static void new_makes_an_armed_queue_with_a_channel(void **state) {
+    (void)state;
+    struct ibv_wc wc = {.wr_id = 42}, got = {0};
+    world_peer(&w);
+    MUST(new_cq()); // with the defaults
+    EXPECT_CALLS(MADE);
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.comp_vector, 0);
+    struct ibv_cq *queue = fake_cq_on(world_cq_fd(w.h.lent_cq), 0);
+    assert_true(fake_armed(queue));
+    fake_complete(queue, &wc);
+    MUST(rpma_cq_wait(w.h.lent_cq));
+    assert_true(fake_armed(queue));
+    MUST(rpma_cq_get_wc(w.h.lent_cq, 1, &got, NULL));
+    assert_int_equal(got.wr_id, 42);
+    assert_int_equal(fake_unacked(queue), 1);
+    MUST(rpma_cq_delete(&w.h.lent_cq)); // a misuse unless the event is acknowledged
+    EXPECT_CALLS("ibv_ack_cq_events " GONE);
+    assert_null(w.h.lent_cq);
+    world_drop(&w);
+}
+
+// Even if the driver reports no vectors, the provider is asked for vector 0.
+static void new_needs_what_the_device_has(void **state) {
+    (void)state;
+    static const struct {
+        int vectors;
+        uint32_t size, vector;
+        int code;
+        const char *logs;
+    } cases[] = {
+        {4, 0, 0, RPMA_E_PROVIDER, "ibv_create_cq(cqe=0, comp_vector=0)"},
+        {4, 201, 0, RPMA_E_PROVIDER, "ibv_create_cq(cqe=201, comp_vector=0)"},
+        {4, 201, 0, RPMA_E_PROVIDER, "max_cqe 200"},
+        {4, UINT32_MAX, 0, RPMA_E_PROVIDER, "max_cqe 200"},
+        {4, 200, 0, 0, NULL},
+        {-1, 4, 0, RPMA_E_PROVIDER, "comp_vector=0"},
+        {0, 4, 0, RPMA_E_PROVIDER, "comp_vector=0"},
+        {0, 4, 1, RPMA_E_INVAL, "comp_vector of cfg is 1, fake0 has 1, from 0 on"},
+        {1, 4, 0, 0, NULL},
+        {1, 4, 1, RPMA_E_INVAL, "comp_vector of cfg is 1, fake0 has 1, from 0 on"},
+        {4, 4, 1, 0, NULL},
+        {4, 4, 3, 0, NULL},
+        {4, 4, 4, RPMA_E_INVAL, "comp_vector of cfg is 4, fake0 has 4, from 0 on"},
+        {4, 4, UINT32_MAX, RPMA_E_INVAL,
+         "comp_vector of cfg is 4294967295, fake0 has 4, from "},
+        {INT_MAX, 4, INT_MAX, RPMA_E_INVAL, "comp_vector of cfg is 2147483647, fake0 has 2147"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const bool refused = cases[i].code == RPMA_E_INVAL;
+        fake_reset();
+        fake_device()->max_cqe = 200;
+        fake_device()->vectors = cases[i].vectors;
+        world_peer(&w);
+        MUST(rpma_cq_cfg_new(&w.h.cq_cfg));
+        MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, cases[i].size));
+        MUST(rpma_cq_cfg_set_comp_vector(w.h.cq_cfg, cases[i].vector));
+        if (cases[i].logs) {
+            WATCH(w.h);
+            EXPECT_ERROR(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq), cases[i].code,
+                         refused ? "comp_vector of cfg" : "ibv_create_cq() or",
+                         refused ? "comp_vector of cfg >= num_comp_vectors of the device"
+                                 : "ibv_create_cq()",
+                         refused ? 0 : EINVAL,
+                         refused
+                             ? NULL
+                             : "ibv_create_comp_channel ibv_create_cq ibv_destroy_comp_channel",
+                         .logs = cases[i].logs);
+        } else {
+            MUST(new_cq());
+            const struct fake_call *call = fake_last("ibv_create_cq");
+            assert_int_equal(call->create_cq.comp_vector, cases[i].vector);
+            assert_int_equal(call->create_cq.cqe, cases[i].size);
+        }
+        world_drop(&w);
+    }
+}
+
+// Later changes of the configuration do not affect the queue.
+static void configuration_is_only_read_during_the_call(void **state) {
+    (void)state;
+    world_peer(&w);
+    MUST(rpma_cq_cfg_new(&w.h.cq_cfg));
+    MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, 4));
+    MUST(new_cq());
+    MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, 8));
+    MUST(rpma_cq_cfg_set_comp_vector(w.h.cq_cfg, 2));
+    MUST(rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_rcq));
+    MUST(rpma_cq_cfg_delete(&w.h.cq_cfg));
+    assert_int_equal(fake_cq_on(world_cq_fd(w.h.lent_cq), 0)->cqe, 7); // see fake_slots()
+    assert_int_equal(fake_cq_on(world_cq_fd(w.h.lent_rcq), 0)->cqe, 15);
+    world_drop(&w);
+}
+
+static void expect_in_use(struct rpma_cq **lent, const char *users) {
+    char logs[64];
+    snprintf(logs, sizeof(logs), "before its connections (%s)", users);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_cq_delete(lent), RPMA_E_PROVIDER, "the CQ stays",
+                 "or a connection still uses it", .logs = logs, .own_error = EBUSY);
+}
+
+// The provider is not asked, because it may unmap the queue before it refuses.
+static void delete_is_refused_under_requests_and_connections(void **state) {
+    (void)state;
+    const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
+    struct rpma_conn_req *second = NULL;
+    world_peer(&w);
+    world_request(&w, &shape);
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &second));
+    expect_in_use(&w.h.lent_cq, "2");
+    world_connect(&w, &shape);
+    expect_in_use(&w.h.lent_cq, "2");
+    expect_in_use(&w.h.lent_rcq, "2");
+    MUST(rpma_conn_req_delete(&second));
+    expect_in_use(&w.h.lent_rcq, "1");
+    MUST(rpma_conn_delete(&w.h.conn));
+    EXPECT_CALLS("rdma_destroy_qp rdma_destroy_id rdma_destroy_event_channel");
+    MUST(rpma_cq_delete(&w.h.lent_cq));
+    EXPECT_CALLS(GONE);
+    MUST(rpma_cq_delete(&w.h.lent_rcq));
+    world_drop(&w);
+}
+
+// A request that fails does not keep the queue.
+static void failed_request_leaves_the_queue_free(void **state) {
+    (void)state;
+    const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
+    world_peer(&w);
+    world_cfg(&w, &shape);
+    fake_fail("rdma_create_qp_ex", 1, EIO);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EIO,
+                 .any_calls = true);
+    MUST(rpma_cq_delete(&w.h.lent_cq));
+    MUST(rpma_cq_delete(&w.h.lent_rcq));
+    world_drop(&w);
+}
+
+static void delete_refuses_queues_of_others(void **state) {
+    (void)state;
+    const struct shape shape = {.rcq_size = 4};
+    world_conn(&w, &shape);
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    struct rpma_cq *others[3] = {world_cq(&w), world_rcq(&w), NULL};
+    MUST(rpma_srq_get_rcq(w.h.srq, &others[2]));
+    for (size_t i = 0; i < LENGTH(others); i++) {
+        WATCH(others);
+        EXPECT_ERROR(rpma_cq_delete(&others[i]), RPMA_E_INVAL, "the CQ was not made",
+                     "the CQ was not made by rpma_cq_new()",
+                     .logs = "was not made by rpma_cq_new()");
+    }
+    world_drop(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(wait_arms_the_queue_again),
         TEST(events_are_acknowledged_in_batches),
-        TEST(nothing_to_wait_for_is_no_failure),
-        TEST(signal_ends_a_blocking_wait),
-        TEST(wait_failures_are_the_providers),
-        TEST(wait_is_refused_on_a_shared_channel),
         TEST(wait_names_the_queue_that_fired),
-        TEST(conn_wait_fails_as_documented),
         TEST(event_of_another_queue_is_acknowledged),
-        TEST(shared_channel_is_needed),
+        TEST(each_channel_has_its_wait),
         TEST(completions_come_as_they_are),
         TEST(polling_fails_as_documented),
+        TEST(new_makes_an_armed_queue_with_a_channel),
+        TEST(new_needs_what_the_device_has),
+        TEST(configuration_is_only_read_during_the_call),
+        TEST(delete_is_refused_under_requests_and_connections),
+        TEST(failed_request_leaves_the_queue_free),
+        TEST(delete_refuses_queues_of_others),
     };
     return UNIT_RUN("cq", tests);
 }

@@ -147,53 +147,46 @@ static void connections_are_told_apart_by_their_numbers(void **state) {
 enum lent { OF_PROGRAM, OF_CONNECTION, OF_SRQ, OF_OTHER_DEVICE };
 
 static const struct conflict {
-    struct shape shape;
     const char *condition, *cause, *logs;
-    int (*set)(struct rpma_conn_cfg *cfg, struct rpma_cq *cq);
+    int (*set)(struct rpma_conn_cfg *cfg, struct rpma_cq *cq); // NULL: nothing is lent
     enum lent lent;
+    struct shape shape;
 } conflicts[] = {
-    {{.shared = true},
-     "channel && cfg has a CQ",
-     "cfg has a shared completion channel && cfg has a CQ of rpma_cq_new()",
-     "a shared completion channel and a completion queue of rpma_cq_new()",
+#define SHARED_AND "cfg has a shared completion channel && cfg has "
+#define SHARED_LOGS "a shared completion channel and a completion queue of rpma_cq_new()"
+#define FOREIGN "a CQ of cfg was not"
+    {"channel && cfg has an SRQ",
+     SHARED_AND "an SRQ that owns a receive CQ",
+     "shared",
+     NULL,
+     OF_PROGRAM,
+     {.shared = true, .srq = true, .srq_rcq_size = 1}},
+    {"channel && cfg has a CQ",
+     SHARED_AND "a CQ of rpma_cq_new()",
+     SHARED_LOGS,
      rpma_conn_cfg_set_cq,
-     OF_PROGRAM},
-    {{.shared = true, .rcq_size = 4},
-     "channel && cfg has a CQ",
-     "cfg has a shared completion channel && cfg has a CQ of rpma_cq_new()",
-     "a shared completion channel and a completion queue of rpma_cq_new()",
+     OF_PROGRAM,
+     {.shared = true}},
+    {"channel && cfg has a CQ",
+     SHARED_AND "a CQ of rpma_cq_new()",
+     SHARED_LOGS,
      rpma_conn_cfg_set_rcq,
-     OF_PROGRAM},
-    {{.srq = true, .srq_rcq_size = 4},
-     "new() && cfg has an SRQ",
+     OF_PROGRAM,
+     {.shared = true, .rcq_size = 4}},
+    {"new() && cfg has an SRQ",
      "cfg has a receive CQ of rpma_cq_new() && cfg has an SRQ that owns a receive CQ",
      "a receive CQ of rpma_cq_new(), and its shared receive queue owns one",
      rpma_conn_cfg_set_rcq,
-     OF_PROGRAM},
-    {{0},
-     "a CQ of cfg was not",
-     "a CQ of cfg was not made by rpma_cq_new()",
-     "was not made by rpma_cq_new()",
-     rpma_conn_cfg_set_cq,
-     OF_CONNECTION},
-    {{0},
-     "a CQ of cfg was not",
-     "a CQ of cfg was not made by rpma_cq_new()",
-     "was not made by rpma_cq_new()",
-     rpma_conn_cfg_set_rcq,
-     OF_SRQ},
-    {{0},
-     "a CQ of cfg was not",
-     "a CQ of cfg is on another device than the peer",
-     "it is on fake1, the peer on fake0",
-     rpma_conn_cfg_set_cq,
-     OF_OTHER_DEVICE},
-    {{0},
-     "a CQ of cfg was not",
-     "a CQ of cfg is on another device than the peer",
-     "it is on fake1, the peer on fake0",
-     rpma_conn_cfg_set_rcq,
-     OF_OTHER_DEVICE},
+     OF_PROGRAM,
+     {.srq = true, .srq_rcq_size = 4}},
+    {FOREIGN, FOREIGN " made by rpma_cq_new()", "was not made by rpma_cq_new()",
+     rpma_conn_cfg_set_cq, OF_CONNECTION},
+    {FOREIGN, FOREIGN " made by rpma_cq_new()", "was not made by rpma_cq_new()",
+     rpma_conn_cfg_set_rcq, OF_SRQ},
+    {FOREIGN, "a CQ of cfg is on another device than the peer",
+     "it is on fake1, the peer on fake0", rpma_conn_cfg_set_cq, OF_OTHER_DEVICE},
+    {FOREIGN, "a CQ of cfg is on another device than the peer",
+     "it is on fake1, the peer on fake0", rpma_conn_cfg_set_rcq, OF_OTHER_DEVICE},
 };
 
 static struct rpma_peer *other_peer;
@@ -218,32 +211,28 @@ static struct rpma_cq *foreign_queue(enum lent lent) {
     return cq;
 }
 
-static void refuse_outgoing(const struct conflict *conflict) {
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                 RPMA_E_INVAL, conflict->condition, conflict->cause, .logs = conflict->logs);
-}
-
 // A request that is not rejected keeps the descriptor readable and its client waiting.
-static void refuse_incoming(const struct conflict *conflict) {
-    world_listen(&w);
-    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_INVAL,
-                 conflict->condition, conflict->cause, .logs = conflict->logs,
-                 .calls = "rdma_get_cm_event rdma_reject rdma_destroy_id rdma_ack_cm_event");
-    assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
-}
-
 static void conflicts_are_refused(void **state) {
     (void)state;
-    for (size_t i = 0; i < LENGTH(conflicts); i++) {
+    for (const struct conflict *conflict = conflicts; conflict < conflicts + LENGTH(conflicts);
+         conflict++) {
         fake_reset();
         world_peer(&w);
-        world_cfg(&w, &conflicts[i].shape);
-        MUST(conflicts[i].set(w.h.cfg, foreign_queue(conflicts[i].lent)));
-        refuse_outgoing(&conflicts[i]);
-        refuse_incoming(&conflicts[i]);
+        world_cfg(&w, &conflict->shape);
+        if (conflict->set)
+            MUST(conflict->set(w.h.cfg, foreign_queue(conflict->lent)));
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+                     RPMA_E_INVAL, conflict->condition, conflict->cause,
+                     .logs = conflict->logs);
+        world_listen(&w);
+        fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_INVAL,
+                     conflict->condition, conflict->cause, .logs = conflict->logs,
+                     .calls =
+                         "rdma_get_cm_event rdma_reject rdma_destroy_id rdma_ack_cm_event");
+        assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
         if (w.h.lent_cq)
             MUST(rpma_cq_delete(&w.h.lent_cq)); // no connection uses it
         MUST(rpma_conn_delete(&other_conn));

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// ep.c -- endpoints: listening, shutting down, waiting for requests
+// ep.c -- endpoints: listening, and the connection requests that come in
 
-#include "interrupt.h"
 #include "world.h"
 
 #include <netdb.h>
 
-#include <stdio.h>
-
-#define LISTENED "rdma_create_event_channel rdma_create_id rdma_bind_addr "
+#define WITH_QP                                                                  \
+    "rdma_get_cm_event ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq " \
+    "rdma_create_qp_ex "
+#define DROP_QUEUES "ibv_destroy_cq ibv_destroy_comp_channel "
+#define REJECTED "rdma_reject rdma_destroy_id "
 
 static struct world w;
 
@@ -28,51 +29,13 @@ static void ask(const char *data, uint8_t len) {
 static void listen_binds_and_listens(void **state) {
     (void)state;
     new_ep();
-    EXPECT_CALLS(LISTENED "rdma_listen");
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
                         "listening on " WORLD_ADDRESS ":" WORLD_PORT);
-    const struct fake_call *name = fake_last("getaddrinfo");
-    assert_string_equal(name->getaddrinfo.node, WORLD_ADDRESS);
-    assert_string_equal(name->getaddrinfo.service, WORLD_PORT);
-    assert_int_equal(name->getaddrinfo.flags, AI_PASSIVE);
-    assert_int_equal(name->getaddrinfo.family, AF_UNSPEC);
-    assert_int_equal(name->getaddrinfo.socktype, SOCK_STREAM);
-    assert_int_equal(name->getaddrinfo.protocol, IPPROTO_TCP);
+    world_expect_name(WORLD_ADDRESS, WORLD_PORT, AI_PASSIVE);
     assert_true(fake_addr_is(fake_last("rdma_bind_addr")->resolve.addr, 0));
     assert_int_equal(fake_last("rdma_listen")->backlog, 0);
     assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1);
-    MUST(rpma_ep_shutdown(&w.h.ep));
-    EXPECT_CALLS("rdma_destroy_id rdma_destroy_event_channel");
-    assert_null(w.h.ep);
     world_drop(&w);
-}
-
-static void listen_fails_with_each_call(void **state) {
-    (void)state;
-    static const char *const tail = " rdma_destroy_id rdma_destroy_event_channel";
-    static const struct {
-        const char *call, *calls;
-        bool tail;
-    } cases[] = {
-        {"rdma_create_event_channel", "rdma_create_event_channel", false},
-        {"getaddrinfo", "rdma_create_event_channel rdma_destroy_event_channel", false},
-        {"rdma_create_id",
-         "rdma_create_event_channel rdma_create_id rdma_destroy_event_channel", false},
-        {"rdma_bind_addr", "rdma_create_event_channel rdma_create_id rdma_bind_addr", true},
-        {"rdma_listen", LISTENED "rdma_listen", true},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        char cause[64], calls[256];
-        fake_reset();
-        world_peer(&w);
-        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
-        snprintf(calls, sizeof(calls), "%s%s", cases[i].calls, cases[i].tail ? tail : "");
-        fake_fail(cases[i].call, 1, EADDRINUSE);
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_ep_listen(w.h.peer, WORLD_ADDRESS, WORLD_PORT, &w.h.ep),
-                     RPMA_E_PROVIDER, "every address was tried", cause, EADDRINUSE, calls);
-        world_drop(&w);
-    }
 }
 
 static void listen_tries_every_address(void **state) {
@@ -91,81 +54,112 @@ static void listen_tries_every_address(void **state) {
     }
 }
 
-static void listen_returns_all_when_memory_is_out(void **state) {
+// ---- rpma_ep_next_conn_req() ----------------------------------------------------------------
+
+static void request_gets_its_own_channel_at_once(void **state) {
     (void)state;
-    world_peer(&w);
-    fake_fail("malloc", 1, ENOMEM);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_ep_listen(w.h.peer, WORLD_ADDRESS, WORLD_PORT, &w.h.ep), RPMA_E_NOMEM,
-                 "allocation failed", "out of memory", .any_calls = true);
+    struct rpma_conn_private_data pdata = {NULL, 0};
+    new_ep();
+    ask("hello", 5);
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+    EXPECT_CALLS(WITH_QP "rdma_ack_cm_event rdma_create_event_channel rdma_migrate_id");
+    assert_string_equal(
+        logged_line(RPMA_LOG_LEVEL_NOTICE, logged_count(RPMA_LOG_LEVEL_NOTICE) - 1)->message,
+        "a connection request came in");
+    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
+    MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
+    assert_int_equal(pdata.len, 56); // the whole message
+    assert_memory_equal(pdata.ptr, "hello\0", 7);
     world_drop(&w);
 }
 
-static void shutdown_keeps_the_endpoint_when_refused(void **state) {
+// Shutting down an endpoint does not affect the requests that came in at it.
+static void request_outlives_the_endpoint(void **state) {
     (void)state;
+    const struct shape shape = {.incoming = true};
+    fake_device()->transport = IBV_TRANSPORT_IWARP; // iWARP requests may have no data
     new_ep();
-    fake_fail("rdma_destroy_id", 1, EBUSY);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_ep_shutdown(&w.h.ep), RPMA_E_PROVIDER, "the endpoint stays",
-                 "rdma_destroy_id()", EBUSY, "rdma_destroy_id");
     ask(NULL, 0);
-    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req)); // it still listens
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+    MUST(rpma_ep_shutdown(&w.h.ep));
+    world_connect(&w, &shape);
     world_drop(&w);
 }
 
-// ---- waiting -------------------------------------------------------------------------------
-
-static void empty_endpoint_says_so(void **state) {
+static void request_that_is_deleted_is_rejected(void **state) {
     (void)state;
-    static const int errors[] = {EAGAIN, ENODATA};
     new_ep();
-    world_nonblocking(world_ep_fd(&w));
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_NO_EVENT,
-                 "no request waits", "rdma_get_cm_event()", EAGAIN, "rdma_get_cm_event");
-    for (size_t i = 0; i < LENGTH(errors); i++) {
-        fake_fail("rdma_get_cm_event", 1, errors[i]);
-        EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_NO_EVENT,
-                     "no request waits", "rdma_get_cm_event()", errors[i], "rdma_get_cm_event");
+    ask(NULL, 0);
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+    MUST(rpma_conn_req_delete(&w.h.req));
+    EXPECT_CALLS("rdma_destroy_qp " DROP_QUEUES REJECTED "rdma_destroy_event_channel");
+    assert_int_equal(fake_last("rdma_reject")->connect.param.private_data_len, 0);
+    world_drop(&w);
+}
+
+// In the original, resources of every rejected client were leaked.
+static void many_clients_can_be_turned_away(void **state) {
+    (void)state;
+    new_ep();
+    const unsigned descriptors = unit_descriptors();
+    const size_t bytes = fake_bytes_held();
+    for (int i = 0; i < 10000; i++) {
+        ask("hello", 5);
+        const bool broken = i % 2;
+        if (broken)
+            fake_fail("rdma_create_qp_ex", 1, ENOMEM);
+        assert_int_equal(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req),
+                         broken ? RPMA_E_PROVIDER : 0);
         fake_faults_off();
+        assert_int_equal(rpma_conn_req_delete(&w.h.req), 0);
+        fake_forget();
     }
+    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
+    assert_int_equal(unit_descriptors(), descriptors);
+    assert_int_equal(fake_bytes_held(), bytes);
     world_drop(&w);
 }
 
-static void broken_endpoint_is_the_providers(void **state) {
+static void request_on_another_device_is_rejected(void **state) {
     (void)state;
     new_ep();
-    fake_fail("rdma_get_cm_event", 1, EBADF);
+    fake_device()->other_device = 1;
+    ask(NULL, 0);
     WATCH(w.h);
     EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_PROVIDER,
-                 "rdma_get_cm_event() failed", "rdma_get_cm_event()", EBADF,
-                 "rdma_get_cm_event");
+                 "ibv_create_comp_channel(), ibv_create_cq()", "rdma_create_qp_ex()", EINVAL,
+                 WITH_QP DROP_QUEUES REJECTED "rdma_ack_cm_event");
     world_drop(&w);
 }
 
-// A server that loops until a signal handler sets a flag has to see that flag.
-static void signal_ends_the_wait(void **state) {
+static void other_events_are_consumed_and_named(void **state) {
     (void)state;
     new_ep();
-    WATCH(w.h);
-    interrupt_wait(NULL);
-    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_PROVIDER,
-                 "rdma_get_cm_event() failed", "rdma_get_cm_event()", EINTR,
-                 "rdma_get_cm_event", .level = RPMA_LOG_LEVEL_DEBUG);
-    interrupt_done();
+    for (int type = RDMA_CM_EVENT_ADDR_RESOLVED; type <= RDMA_CM_EVENT_TIMEWAIT_EXIT; type++) {
+        if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+            continue;
+        fake_cm_event(world_ep_fd(&w), (enum rdma_cm_event_type)type, NULL, 0);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_INVAL,
+                     "the event is not RDMA_CM_EVENT_CONNECT_REQUEST",
+                     "the event is not RDMA_CM_EVENT_CONNECT_REQUEST",
+                     .logs = rdma_event_str((enum rdma_cm_event_type)type),
+                     .calls = "rdma_get_cm_event rdma_ack_cm_event");
+        assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
+    }
     world_drop(&w);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(listen_binds_and_listens),
-        TEST(listen_fails_with_each_call),
         TEST(listen_tries_every_address),
-        TEST(listen_returns_all_when_memory_is_out),
-        TEST(shutdown_keeps_the_endpoint_when_refused),
-        TEST(empty_endpoint_says_so),
-        TEST(broken_endpoint_is_the_providers),
-        TEST(signal_ends_the_wait),
+        TEST(request_gets_its_own_channel_at_once),
+        TEST(request_outlives_the_endpoint),
+        TEST(request_that_is_deleted_is_rejected),
+        TEST(many_clients_can_be_turned_away),
+        TEST(request_on_another_device_is_rejected),
+        TEST(other_events_are_consumed_and_named),
     };
     return UNIT_RUN("ep", tests);
 }

@@ -172,32 +172,6 @@ static void reg_retries_once(void **state) {
     world_drop(&w);
 }
 
-static void reg_returns_the_registration_when_memory_is_out(void **state) {
-    (void)state;
-    new_peer();
-    fake_fail("malloc", 1, ENOMEM);
-    mr = NULL;
-    WATCH(mr);
-    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, RPMA_MR_USAGE_SEND, &mr), RPMA_E_NOMEM,
-                 "allocation failed", "out of memory", .calls = "ibv_reg_mr ibv_dereg_mr");
-    world_drop(&w);
-}
-
-static void dereg_keeps_the_region_when_refused(void **state) {
-    (void)state;
-    size_t size = 0;
-    new_peer();
-    register_with(RPMA_MR_USAGE_SEND);
-    fake_fail("ibv_dereg_mr", 1, EBUSY);
-    WATCH(mr);
-    EXPECT_ERROR(rpma_mr_dereg(&mr), RPMA_E_PROVIDER, "the region stays", "ibv_dereg_mr()",
-                 EBUSY, "ibv_dereg_mr");
-    MUST(rpma_mr_get_size(mr, &size));
-    MUST(rpma_mr_dereg(&mr));
-    assert_null(mr);
-    world_drop(&w);
-}
-
 static void advise_hands_the_range_on(void **state) {
     (void)state;
     new_peer();
@@ -211,30 +185,6 @@ static void advise_hands_the_range_on(void **state) {
     assert_int_equal(call->advise.sge.addr, (uintptr_t)w.memory + 16);
     assert_int_equal(call->advise.sge.length, UINT32_MAX);
     assert_int_equal(call->advise.sge.lkey, fake_lkey(w.memory));
-    MUST(rpma_mr_dereg(&mr));
-    world_drop(&w);
-}
-
-static void advise_translates_errors(void **state) {
-    (void)state;
-    static const struct {
-        int error, code;
-        const char *condition;
-    } cases[] = {
-        {EFAULT, RPMA_E_INVAL, "in {EFAULT, EINVAL}"},
-        {EINVAL, RPMA_E_INVAL, "in {EFAULT, EINVAL}"},
-        {EOPNOTSUPP, RPMA_E_NOSUPP, "in {EOPNOTSUPP, ENOTSUP}"},
-        {EIO, RPMA_E_PROVIDER, "any other error"},
-        {ENOMEM, RPMA_E_PROVIDER, "any other error"},
-    };
-    new_peer();
-    register_with(RPMA_MR_USAGE_READ_SRC);
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_fail("ibv_advise_mr", 1, cases[i].error);
-        EXPECT_ERROR(rpma_mr_advise(mr, 0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, 0), cases[i].code,
-                     cases[i].condition, "ibv_advise_mr()", cases[i].error, "ibv_advise_mr");
-        fake_faults_off();
-    }
     MUST(rpma_mr_dereg(&mr));
     world_drop(&w);
 }
@@ -279,10 +229,7 @@ int main(void) {
         TEST(reg_fails_without_on_demand_paging),
         TEST(reg_retries_with_on_demand_paging),
         TEST(reg_retries_once),
-        TEST(reg_returns_the_registration_when_memory_is_out),
-        TEST(dereg_keeps_the_region_when_refused),
         TEST(advise_hands_the_range_on),
-        TEST(advise_translates_errors),
     };
     return UNIT_RUN("mr", tests);
 }

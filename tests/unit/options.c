@@ -164,34 +164,6 @@ static void defaults_ask_for_nothing(void **state) {
     }
 }
 
-static void a_setting_that_is_refused_leaves_nothing(void **state) {
-    (void)state;
-    new_side(&sides[0]);
-    MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 100));
-    fake_fail("rdma_set_option", 1, ENOSYS);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                 RPMA_E_PROVIDER, "every address was tried", "rdma_set_option()", ENOSYS,
-                 RESOLVED "rdma_set_option rdma_destroy_id rdma_freeaddrinfo");
-    MUST(rpma_conn_cfg_set_tos(w.h.cfg, 1));
-    fake_fail("rdma_set_option", 1, EINVAL);
-    WATCH(w.h);
-    EXPECT_ERROR(
-        rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-        RPMA_E_PROVIDER, "every address was tried", "rdma_set_option()", EINVAL,
-        "rdma_getaddrinfo rdma_create_id rdma_set_option rdma_destroy_id rdma_freeaddrinfo");
-    world_drop(&w);
-
-    new_side(&sides[1]);
-    MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 100));
-    fake_fail("rdma_set_option", 1, ENOSYS);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_PROVIDER,
-                 "ibv_create_comp_channel(), ibv_create_cq()", "rdma_set_option()", ENOSYS,
-                 "rdma_get_cm_event rdma_set_option " TURNED_AWAY);
-    world_drop(&w);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(timeout_becomes_the_exponent_that_covers_it),
@@ -201,7 +173,6 @@ int main(void) {
         TEST(tos_is_set_before_the_address_is_resolved),
         TEST(every_address_gets_the_settings),
         TEST(defaults_ask_for_nothing),
-        TEST(a_setting_that_is_refused_leaves_nothing),
     };
     return UNIT_RUN("options", tests);
 }

@@ -116,30 +116,6 @@ static void settings_are_independent(void **state) {
 
 // ---- memory, and nothing to delete ---------------------------------------------------------
 
-static void configurations_need_memory(void **state) {
-    (void)state;
-    struct rpma_conn_cfg *conn_cfg = NULL;
-    struct rpma_srq_cfg *srq_cfg = NULL;
-    struct rpma_cq_cfg *cq_cfg = NULL;
-    struct rpma_peer_cfg *peer_cfg = NULL;
-    const unsigned char desc[1] = {1};
-    fake_fail_from("malloc", 1, ENOMEM);
-    WATCH(conn_cfg);
-    EXPECT_ERROR(rpma_conn_cfg_new(&conn_cfg), RPMA_E_NOMEM, "allocation failed",
-                 "out of memory");
-    WATCH(srq_cfg);
-    EXPECT_ERROR(rpma_srq_cfg_new(&srq_cfg), RPMA_E_NOMEM, "allocation failed",
-                 "out of memory");
-    WATCH(cq_cfg);
-    EXPECT_ERROR(rpma_cq_cfg_new(&cq_cfg), RPMA_E_NOMEM, "allocation failed", "out of memory");
-    WATCH(peer_cfg);
-    EXPECT_ERROR(rpma_peer_cfg_new(&peer_cfg), RPMA_E_NOMEM, "allocation failed",
-                 "out of memory");
-    WATCH(peer_cfg);
-    EXPECT_ERROR(rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &peer_cfg), RPMA_E_NOMEM,
-                 "allocation failed", "out of memory");
-}
-
 static void nothing_is_deleted_quietly(void **state) {
     (void)state;
     static const char *const ends[] = {"_delete", "_dereg", "_shutdown"};
@@ -218,7 +194,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_set_is_got),
         TEST(settings_are_independent),
-        TEST(configurations_need_memory),
         TEST(nothing_is_deleted_quietly),
         TEST(peer_cfg_survives_its_descriptor),
     };

@@ -66,79 +66,6 @@ static void receive_cq_waits_on_its_own(void **state) {
     world_drop(&w); // a misuse unless the event is acknowledged
 }
 
-static void new_fails_with_each_call(void **state) {
-    (void)state;
-    static const struct {
-        const char *call, *calls;
-    } cases[] = {
-        {"ibv_create_srq", "ibv_create_srq"},
-        {"ibv_create_comp_channel", "ibv_create_srq ibv_create_comp_channel ibv_destroy_srq"},
-        {"ibv_create_cq", "ibv_create_srq ibv_create_comp_channel ibv_create_cq "
-                          "ibv_destroy_comp_channel ibv_destroy_srq"},
-        {"ibv_req_notify_cq",
-         WITH_RCQ " ibv_destroy_cq ibv_destroy_comp_channel ibv_destroy_srq"},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        char cause[64];
-        fake_reset();
-        world_peer(&w);
-        snprintf(cause, sizeof(cause), "%s()", cases[i].call);
-        fake_fail(cases[i].call, 1, ENOSYS);
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_srq_new(w.h.peer, NULL, &w.h.srq), RPMA_E_PROVIDER,
-                     "ibv_create_srq() or", cause, ENOSYS, cases[i].calls);
-        world_drop(&w);
-    }
-}
-
-static void new_returns_all_when_memory_is_out(void **state) {
-    (void)state;
-    world_peer(&w);
-    fake_fail("malloc", 1, ENOMEM);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_srq_new(w.h.peer, NULL, &w.h.srq), RPMA_E_NOMEM, "allocation failed",
-                 "out of memory", .calls = "ibv_create_srq ibv_destroy_srq");
-    world_drop(&w);
-}
-
-// Its CQ stays as well, so the pointer that the program has still works.
-static void delete_keeps_the_queue_when_refused(void **state) {
-    (void)state;
-    struct rpma_cq *before = NULL, *after = NULL;
-    struct ibv_wc wc;
-    world_peer(&w);
-    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-    MUST(rpma_srq_get_rcq(w.h.srq, &before));
-    fake_fail("ibv_destroy_srq", 1, EBUSY);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
-                 "ibv_destroy_srq()", EBUSY, "ibv_destroy_srq");
-    MUST(rpma_srq_get_rcq(w.h.srq, &after));
-    assert_ptr_equal(after, before);
-    assert_int_equal(rpma_cq_get_wc(before, 1, &wc, NULL), RPMA_E_NO_COMPLETION);
-    MUST(rpma_srq_delete(&w.h.srq));
-    EXPECT_CALLS(GONE);
-    assert_null(w.h.srq);
-    world_drop(&w);
-}
-
-static void delete_forgets_the_queue_when_its_cq_is_refused(void **state) {
-    (void)state;
-    static const char *const steps[] = {"ibv_destroy_cq", "ibv_destroy_comp_channel"};
-    for (size_t i = 0; i < LENGTH(steps); i++) {
-        char cause[64];
-        fake_reset();
-        world_peer(&w);
-        MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-        snprintf(cause, sizeof(cause), "%s()", steps[i]);
-        fake_fail(steps[i], 1, EBUSY);
-        EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "deleted all the same", cause,
-                     EBUSY, GONE);
-        assert_null(w.h.srq);
-        world_drop(&w);
-    }
-}
-
 static void delete_is_refused_under_a_connection(void **state) {
     (void)state;
     const struct shape shape = {.srq = true};
@@ -177,10 +104,6 @@ int main(void) {
         TEST(new_makes_queue_and_receive_cq),
         TEST(new_follows_the_configuration),
         TEST(receive_cq_waits_on_its_own),
-        TEST(new_fails_with_each_call),
-        TEST(new_returns_all_when_memory_is_out),
-        TEST(delete_keeps_the_queue_when_refused),
-        TEST(delete_forgets_the_queue_when_its_cq_is_refused),
         TEST(delete_is_refused_under_a_connection),
         TEST(delete_is_refused_while_the_receive_cq_is_used),
     };

@@ -55,30 +55,38 @@ static const char *without_const(const char *type) {
     return strncmp(type, "const ", 6) == 0 ? type + 6 : type;
 }
 
-// The object of the world that has this type; 0 when there is none.
+// The object of the world that has this type, or with "**" its place in the world; 0 when there
+// is none.
 static uintptr_t handle(const char *type, const struct world *w) {
     const struct {
         const char *type;
-        const void *object;
+        const void *place;
     } handles[] = {
-        {"struct ibv_context *", fake_context(0)},
-        {"struct rpma_peer_cfg *", w->h.pcfg},
-        {"struct rpma_peer *", w->h.peer},
-        {"struct rpma_mr_local *", w->h.mr},
-        {"struct rpma_mr_remote *", w->h.remote},
-        {"struct rpma_srq_cfg *", w->h.srq_cfg},
-        {"struct rpma_srq *", w->h.srq},
-        {"struct rpma_conn_cfg *", w->h.cfg},
-        {"struct rpma_ep *", w->h.ep},
-        {"struct rpma_conn_req *", w->h.req},
-        {"struct rpma_conn *", w->h.conn},
-        {"struct rpma_batch *", w->h.batch},
-        {"struct rpma_cq_cfg *", w->h.cq_cfg},
-        {"struct rpma_cq *", w->h.conn ? world_cq(w) : NULL},
+        {"struct ibv_context *", &w->h.context},
+        {"struct rpma_peer_cfg *", &w->h.pcfg},
+        {"struct rpma_peer *", &w->h.peer},
+        {"struct rpma_mr_local *", &w->h.mr},
+        {"struct rpma_mr_remote *", &w->h.remote},
+        {"struct rpma_srq_cfg *", &w->h.srq_cfg},
+        {"struct rpma_srq *", &w->h.srq},
+        {"struct rpma_conn_cfg *", &w->h.cfg},
+        {"struct rpma_ep *", &w->h.ep},
+        {"struct rpma_conn_req *", &w->h.req},
+        {"struct rpma_conn *", &w->h.conn},
+        {"struct rpma_batch *", &w->h.batch},
+        {"struct rpma_cq_cfg *", &w->h.cq_cfg},
+        {"struct rpma_cq *", &w->h.lent_cq},
     };
-    for (size_t i = 0; i < LENGTH(handles); i++)
-        if (strcmp(handles[i].type, without_const(type)) == 0)
-            return (uintptr_t)handles[i].object;
+    const char *wanted = without_const(type);
+    for (size_t i = 0; i < LENGTH(handles); i++) {
+        const size_t length = strlen(handles[i].type);
+        if (strncmp(handles[i].type, wanted, length) != 0)
+            continue;
+        if (strcmp(wanted + length, "*") == 0)
+            return (uintptr_t)handles[i].place;
+        if (wanted[length] == '\0')
+            return *(const uintptr_t *)handles[i].place;
+    }
     return 0;
 }
 
@@ -105,7 +113,13 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
         world_descriptor(desc, 0x1000, 64, 1, WORLD_EVERY_USAGE);
         return (uintptr_t)desc;
     }
-    const uintptr_t object = handle(type, w);
+    if (strcmp(type, "struct ibv_context *") == 0)
+        return (uintptr_t)fake_context(0);
+    if (strcmp(type, "struct rpma_cq *") == 0 && w->h.conn)
+        return (uintptr_t)world_cq(w);
+    // An array of handles, and what a getter or a wait stores, is no place of the world.
+    const bool is_place = strstr(type, "**") && strcmp(name + strlen(name) - 4, "_ptr") == 0;
+    const uintptr_t object = strstr(type, "**") && !is_place ? 0 : handle(type, w);
     if (object == 0 && type[strlen(type) - 1] != '*')
         fail_msg("%s: no good value for %s %s: add one", a->call->name, type, name);
     return object ? object : (uintptr_t)a->scratch[i];

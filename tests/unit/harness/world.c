@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 
 #include "sweep.h"
 
@@ -207,6 +208,16 @@ struct ibv_qp *world_qp(const struct world *w) {
     uint32_t number = 0;
     (void)rpma_conn_get_qp_num(w->h.conn, &number);
     return fake_qp(number);
+}
+
+void world_expect_name(const char *node, const char *service, int flags) {
+    const struct fake_call *name = fake_last("getaddrinfo");
+    assert_string_equal(name->getaddrinfo.node, node);
+    assert_string_equal(name->getaddrinfo.service, service);
+    assert_int_equal(name->getaddrinfo.flags, flags);
+    assert_int_equal(name->getaddrinfo.family, AF_UNSPEC);
+    assert_int_equal(name->getaddrinfo.socktype, SOCK_STREAM);
+    assert_int_equal(name->getaddrinfo.protocol, IPPROTO_TCP);
 }
 
 void world_nonblocking(int fd) {

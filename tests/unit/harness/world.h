@@ -107,6 +107,9 @@ int world_cq_fd(struct rpma_cq *cq);
 // The QP of h.conn as the fakes know it.
 struct ibv_qp *world_qp(const struct world *w);
 
+// The last name that was looked up, for TCP, with these flags.
+void world_expect_name(const char *node, const char *service, int flags);
+
 void world_nonblocking(int fd);
 // Writes the 21 bytes of a region's descriptor.
 void world_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
