@@ -24,55 +24,35 @@ static void new_request(const struct shape *shape) {
 
 // ---- success -------------------------------------------------------------------------------
 
-static void outgoing_connects_on_its_own_channel(void **state) {
+// An incoming ID got its own channel with the request, so none of its events can get lost.
+static void connects_on_its_own_channel_with_the_defaults(void **state) {
     (void)state;
     unsigned char bytes[56]; // the room in a request of InfiniBand
-    new_request(&outgoing);
+    const struct rpma_conn_private_data data[] = {
+        {bytes, sizeof(bytes)}, {bytes, 1}, {NULL, 0}};
     memset(bytes, 0x77, sizeof(bytes));
-    const struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
-    MUST(rpma_conn_req_connect(&w.h.req, &pdata, &w.h.conn));
-    EXPECT_CALLS("rdma_create_event_channel rdma_migrate_id ibv_reg_mr rdma_connect");
-    assert_null(w.h.req);
-    assert_ptr_equal(fake_last("rdma_migrate_id")->channel,
-                     fake_event_channel_on(world_event_fd(&w)));
-    const struct fake_call *call = fake_last("rdma_connect");
-    assert_int_equal(call->connect.param.private_data_len, sizeof(bytes));
-    assert_memory_equal(call->connect.data, bytes, sizeof(bytes));
-    assert_int_equal(call->connect.param.responder_resources, RDMA_MAX_RESP_RES);
-    assert_int_equal(call->connect.param.initiator_depth, RDMA_MAX_INIT_DEPTH);
-    assert_int_equal(call->connect.param.flow_control, 1);
-    assert_int_equal(call->connect.param.retry_count, 7);
-    assert_int_equal(call->connect.param.rnr_retry_count, 7);
-    world_drop(&w);
-}
-
-// The ID got its own channel when the request came in, so none of its events can get lost.
-static void incoming_accepts_on_the_channel_of_the_request(void **state) {
-    (void)state;
-    const struct rpma_conn_private_data pdata = {w.memory, 1};
-    new_request(&incoming);
-    w.memory[0] = 0x42;
-    MUST(rpma_conn_req_connect(&w.h.req, &pdata, &w.h.conn));
-    EXPECT_CALLS("ibv_reg_mr rdma_accept");
-    const struct fake_call *call = fake_last("rdma_accept");
-    assert_int_equal(call->connect.param.private_data_len, 1);
-    assert_int_equal(call->connect.data[0], 0x42);
-    assert_int_equal(call->connect.param.responder_resources, RDMA_MAX_RESP_RES);
-    assert_int_equal(call->connect.param.initiator_depth, RDMA_MAX_INIT_DEPTH);
-    assert_int_equal(call->connect.param.flow_control, 1);
-    assert_int_equal(call->connect.param.rnr_retry_count, 7);
-    assert_int_equal(fake_ids_on(world_event_fd(&w)), 1);
-    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
-    world_drop(&w);
-}
-
-static void no_private_data_is_fine(void **state) {
-    (void)state;
-    new_request(&outgoing);
-    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-    assert_int_equal(fake_last("rdma_connect")->connect.param.private_data_len, 0);
-    assert_null(fake_last("rdma_connect")->connect.param.private_data);
-    world_drop(&w);
+    for (size_t i = 0; i < LENGTH(data); i++)
+        for (int comes = 0; comes < 2; comes++) {
+            const uint8_t len = data[i].len;
+            fake_reset();
+            new_request(comes ? &incoming : &outgoing);
+            MUST(rpma_conn_req_connect(&w.h.req, len ? &data[i] : NULL, &w.h.conn));
+            assert_null(w.h.req);
+            assert_int_equal(fake_ids_on(world_event_fd(&w)), 1);
+            if (comes)
+                assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
+            const struct fake_call *call = fake_last(comes ? "rdma_accept" : "rdma_connect");
+            const struct rdma_conn_param *param = &call->connect.param;
+            assert_int_equal(param->private_data_len, len);
+            assert_memory_equal(call->connect.data, bytes, len);
+            assert_int_equal(param->private_data != NULL, len != 0);
+            assert_int_equal(param->responder_resources, RDMA_MAX_RESP_RES);
+            assert_int_equal(param->initiator_depth, RDMA_MAX_INIT_DEPTH);
+            assert_int_equal(param->flow_control, 1);
+            assert_int_equal(param->retry_count, 7);
+            assert_int_equal(param->rnr_retry_count, 7);
+            world_drop(&w);
+        }
 }
 
 // EINVAL may mean too much private data, but only if there is any.
@@ -135,49 +115,6 @@ static void peer_is_not_deleted_under_a_connection(void **state) {
     world_drop(&w);
 }
 
-// ---- queues in all shapes ------------------------------------------------------------------
-
-static void queues_follow_the_configuration(void **state) {
-    (void)state;
-    static const struct {
-        struct shape shape;
-        unsigned cqs, channels;
-        bool own_receive_cq;
-    } cases[] = {
-        {{.name = "plain"}, 1, 1, false},
-        {{.name = "rcq", .rcq_size = 4}, 2, 2, true},
-        {{.name = "shared", .shared = true}, 1, 1, false},
-        {{.name = "shared, rcq", .shared = true, .rcq_size = 4}, 2, 1, true},
-        {{.name = "srq", .srq = true}, 1, 1, false},
-        {{.name = "srq, rcq", .srq = true, .rcq_size = 4}, 2, 2, true},
-        {{.name = "srq with rcq", .srq = true, .srq_rcq_size = 4}, 1, 1, false},
-        {{.name = "srq with rcq, rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4},
-         1,
-         1,
-         false},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        const struct shape *shape = &cases[i].shape;
-        new_request(shape);
-        assert_int_equal(fake_count("ibv_create_cq"), cases[i].cqs);
-        assert_int_equal(fake_count("ibv_create_comp_channel"), cases[i].channels);
-        if (cases[i].cqs == 2)
-            assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 4);
-        const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
-        assert_int_equal(qp->srq != NULL, shape->srq);
-        struct rpma_cq *srq_rcq = NULL;
-        if (shape->srq)
-            (void)rpma_srq_get_rcq(w.h.srq, &srq_rcq);
-        assert_int_equal(qp->recv_cq != qp->send_cq, cases[i].own_receive_cq || srq_rcq);
-        if (srq_rcq)
-            assert_ptr_equal(qp->recv_cq, fake_cq_on(world_cq_fd(srq_rcq), 0));
-        assert_true(fake_armed(qp->send_cq) && fake_armed(qp->recv_cq));
-        world_connect(&w, shape);
-        assert_int_equal(world_rcq(&w) != NULL, cases[i].own_receive_cq);
-        world_drop(&w);
-    }
-}
-
 // ---- bad arguments -------------------------------------------------------------------------
 
 static void nothing_is_consumed_without_a_request(void **state) {
@@ -220,13 +157,10 @@ static void bad_arguments_use_the_request_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(outgoing_connects_on_its_own_channel),
-        TEST(incoming_accepts_on_the_channel_of_the_request),
-        TEST(no_private_data_is_fine),
+        TEST(connects_on_its_own_channel_with_the_defaults),
         TEST(private_data_is_suspected_where_it_can_be),
         TEST(flush_target_is_made_once_per_peer),
         TEST(peer_is_not_deleted_under_a_connection),
-        TEST(queues_follow_the_configuration),
         TEST(nothing_is_consumed_without_a_request),
         TEST(bad_arguments_use_the_request_up),
     };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cq_lent.c -- connections on completion queues that the program lends to them
+// cq_lent.c -- which completion queue takes which completions: own ones of a connection, and
+// those that the program lends to it
 
 #include "world.h"
 
@@ -10,19 +11,28 @@ static struct world w;
 // ---- which queue takes which completions ---------------------------------------------------
 
 static const struct way {
-    struct shape shape;
-    uint32_t makes[2]; // sizes of the queues that the connection makes itself; 0: none
+    uint32_t makes[2]; // sizes of the queues that the connection makes; 0: none
+    unsigned channels; // that it makes
     const char *sends, *receives, *rcq; // "cq", "rcq": lent; "own", "own rcq", "srq", "none"
+    struct shape shape;
 } ways[] = {
-    {{.lent_cq = 8}, {0}, "cq", "cq", "none"},
-    {{.lent_rcq = 8}, {10}, "own", "rcq", "rcq"},
-    {{.lent_cq = 8, .lent_rcq = 8}, {0}, "cq", "rcq", "rcq"},
-    {{.lent_cq = 8, .rcq_size = 5}, {5}, "cq", "own rcq", "own rcq"},
-    {{.lent_rcq = 8, .rcq_size = 5}, {10}, "own", "rcq", "rcq"},
-    {{.lent_cq = 8, .srq = true}, {0}, "cq", "cq", "none"},
-    {{.lent_cq = 8, .srq = true, .srq_rcq_size = 5}, {0}, "cq", "srq", "none"},
-    {{.lent_rcq = 8, .srq = true}, {10}, "own", "rcq", "rcq"},
-    {{.lent_cq = 8, .lent_rcq = 8, .srq = true}, {0}, "cq", "rcq", "rcq"},
+    {{20}, 1, "own", "own", "none"},
+    {{10, 4}, 2, "own", "own rcq", "own rcq", {.rcq_size = 4}},
+    {{20}, 1, "own", "own", "none", {.shared = true}},
+    {{10, 4}, 1, "own", "own rcq", "own rcq", {.shared = true, .rcq_size = 4}},
+    {{137}, 1, "own", "own", "none", {.srq = true}},
+    {{10, 4}, 2, "own", "own rcq", "own rcq", {.srq = true, .rcq_size = 4}},
+    {{10}, 1, "own", "srq", "none", {.srq = true, .srq_rcq_size = 4}},
+    {{10}, 1, "own", "srq", "none", {.srq = true, .srq_rcq_size = 4, .rcq_size = 4}},
+    {{0}, 0, "cq", "cq", "none", {.lent_cq = 8}},
+    {{10}, 1, "own", "rcq", "rcq", {.lent_rcq = 8}},
+    {{0}, 0, "cq", "rcq", "rcq", {.lent_cq = 8, .lent_rcq = 8}},
+    {{5}, 1, "cq", "own rcq", "own rcq", {.lent_cq = 8, .rcq_size = 5}},
+    {{10}, 1, "own", "rcq", "rcq", {.lent_rcq = 8, .rcq_size = 5}},
+    {{0}, 0, "cq", "cq", "none", {.lent_cq = 8, .srq = true}},
+    {{0}, 0, "cq", "srq", "none", {.lent_cq = 8, .srq = true, .srq_rcq_size = 5}},
+    {{10}, 1, "own", "rcq", "rcq", {.lent_rcq = 8, .srq = true}},
+    {{0}, 0, "cq", "rcq", "rcq", {.lent_cq = 8, .lent_rcq = 8, .srq = true}},
 };
 
 static struct rpma_cq *queue_called(const char *name) {
@@ -36,6 +46,12 @@ static struct rpma_cq *queue_called(const char *name) {
                                           : of_srq;
 }
 
+// The queue of the device; on a shared channel, an own receive queue is the second one.
+static struct ibv_cq *device_queue(const struct way *way, const char *name) {
+    const bool second = way->shape.shared && strcmp(name, "own rcq") == 0;
+    return fake_cq_on(world_cq_fd(queue_called(name)), second);
+}
+
 static void each_completion_has_its_queue(void **state) {
     (void)state;
     for (const struct way *way = ways; way < ways + LENGTH(ways); way++)
@@ -45,18 +61,20 @@ static void each_completion_has_its_queue(void **state) {
             fake_reset();
             world_peer(&w);
             world_request(&w, &shape);
-            assert_int_equal(fake_count("ibv_create_cq"), way->makes[0] != 0);
-            if (way->makes[0])
-                assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, way->makes[0]);
+            assert_int_equal(fake_count("ibv_create_cq"), !!way->makes[0] + !!way->makes[1]);
+            for (unsigned i = 0; i < 2 && way->makes[i]; i++)
+                assert_int_equal(fake_nth("ibv_create_cq", i + 1)->create_cq.cqe,
+                                 way->makes[i]);
+            assert_int_equal(fake_count("ibv_create_comp_channel"), way->channels);
             world_connect(&w, &shape);
-            assert_ptr_equal(world_qp(&w)->send_cq,
-                             fake_cq_on(world_cq_fd(queue_called(way->sends)), 0));
-            assert_ptr_equal(world_qp(&w)->recv_cq,
-                             fake_cq_on(world_cq_fd(queue_called(way->receives)), 0));
+            const struct ibv_qp *qp = world_qp(&w);
+            assert_int_equal(qp->srq != NULL, shape.srq);
+            assert_ptr_equal(qp->send_cq, device_queue(way, way->sends));
+            assert_ptr_equal(qp->recv_cq, device_queue(way, way->receives));
+            assert_true(fake_armed(qp->send_cq) && fake_armed(qp->recv_cq));
             assert_ptr_equal(world_cq(&w), queue_called(way->sends));
             assert_ptr_equal(world_rcq(&w), queue_called(way->rcq));
-            if (strcmp(way->sends, "own") != 0)
-                assert_ptr_not_equal(world_cq(&w), NULL);
+            assert_non_null(world_cq(&w));
             world_drop(&w);
         }
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// mr.c -- local memory regions: registration, on-demand paging, descriptors, advice
+// mr.c -- local memory regions: registration, on-demand paging, descriptors, advice; and remote
+// ones, which come from the network as 21 bytes
 
 #include "world.h"
 
 #include <sys/resource.h>
 
 static struct world w;
-static struct rpma_mr_local *mr;
 
 static void register_with(int usage) {
-    mr = NULL;
-    MUST(rpma_mr_reg(w.h.peer, w.memory, 64, usage, &mr));
+    MUST(rpma_mr_reg(w.h.peer, w.memory, 64, usage, &w.h.mr));
 }
 
 static void new_peer(void) {
@@ -56,9 +55,9 @@ static void usage_becomes_access(void **state) {
                              iwarp ? cases[i].access_on_iwarp : cases[i].access);
             assert_ptr_equal(call->reg_mr.addr, w.memory);
             assert_int_equal(call->reg_mr.length, 64);
-            MUST(rpma_mr_dereg(&mr));
+            MUST(rpma_mr_dereg(&w.h.mr));
             EXPECT_CALLS("ibv_dereg_mr");
-            assert_null(mr);
+            assert_null(w.h.mr);
         }
         world_drop(&w);
     }
@@ -70,14 +69,13 @@ static void getters_tell_what_was_registered(void **state) {
     size_t size = 0, desc_size = 0;
     new_peer();
     register_with(RPMA_MR_USAGE_READ_SRC);
-    MUST(rpma_mr_get_ptr(mr, &ptr));
+    MUST(rpma_mr_get_ptr(w.h.mr, &ptr));
     assert_ptr_equal(ptr, w.memory);
-    MUST(rpma_mr_get_size(mr, &size));
+    MUST(rpma_mr_get_size(w.h.mr, &size));
     assert_int_equal(size, 64);
-    MUST(rpma_mr_get_descriptor_size(mr, &desc_size));
+    MUST(rpma_mr_get_descriptor_size(w.h.mr, &desc_size));
     assert_int_equal(desc_size, 21);
     EXPECT_CALLS("");
-    MUST(rpma_mr_dereg(&mr));
     world_drop(&w);
 }
 
@@ -91,7 +89,7 @@ static void descriptor_has_the_layout_of_all_releases(void **state) {
         const struct fake_call *call = fake_last("ibv_reg_mr");
         memset(desc, 0x5a, sizeof(desc));
         assert_int_equal(call->reg_mr.length, 64);
-        assert_int_equal(rpma_mr_get_descriptor(mr, desc + 1), 0); // not aligned
+        assert_int_equal(rpma_mr_get_descriptor(w.h.mr, desc + 1), 0); // not aligned
         // The expected key comes from the provider, not from the library.
         const uint32_t rkey = (uint32_t)desc[17] | (uint32_t)desc[18] << 8 |
                               (uint32_t)desc[19] << 16 | (uint32_t)desc[20] << 24;
@@ -100,49 +98,60 @@ static void descriptor_has_the_layout_of_all_releases(void **state) {
         assert_memory_equal(desc + 1, expected, sizeof(expected));
         assert_int_equal(desc[0], 0x5a);
         assert_int_equal(desc[22], 0x5a);
-        MUST(rpma_mr_dereg(&mr));
+        MUST(rpma_mr_dereg(&w.h.mr));
     }
     world_drop(&w);
 }
 
-// Whether the line of the last failure has that text.
-static bool line_says(const char *text) {
-    const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
-    return line != NULL && strstr(line->message, text) != NULL;
+static struct rlimit memlock;
+
+int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
+    assert_int_equal(resource, RLIMIT_MEMLOCK);
+    *limit = memlock;
+    return 0;
 }
 
+// On-demand paging is tried once, where the device has it. The line names what is missing.
 static void reg_fails_with_the_provider(void **state) {
     (void)state;
-    static const int errors[] = {EIO, ENOMEM, EINVAL, EACCES};
-    for (size_t i = 0; i < LENGTH(errors); i++) {
+    static const char access[] =
+        "length=64, access=IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ)";
+    static const char lock[] = "may lock 64 KiB (RLIMIT_MEMLOCK)",
+                      paging[] = "on-demand paging";
+    static const struct {
+        bool odp, dax;
+        int faults[2], error;
+        const char *says, *does_not_say;
+        rlim_t limit;
+    } cases[] = {
+        {true, false, {EIO}, EIO, access, paging, 65536},
+        {true, false, {EINVAL}, EINVAL, access, paging, 65536},
+        {true, false, {EACCES}, EACCES, access, paging, 65536},
+        {true, false, {ENOMEM}, ENOMEM, access, paging, 65536},
+        {false, false, {ENOMEM}, ENOMEM, lock, paging, 65536},
+        {false, false, {ENOMEM}, ENOMEM, access, lock, RLIM_INFINITY},
+        {false, false, {EIO}, EIO, access, lock, 65536},
+        {false, true, {0}, EOPNOTSUPP, "FS-DAX needs on-demand paging", lock, 65536},
+        {true, false, {EOPNOTSUPP, EFAULT}, EFAULT, "ON_DEMAND", lock, 65536},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
         fake_reset();
-        fake_device()->odp = true; // no reason to retry
+        fake_device()->odp = cases[i].odp;
+        fake_device()->dax = cases[i].dax; // memory that only on-demand paging can register
+        memlock.rlim_cur = cases[i].limit;
         new_peer();
-        fake_fail("ibv_reg_mr", 1, errors[i]);
-        mr = NULL;
-        WATCH(mr);
+        for (unsigned n = 0; n < 2; n++)
+            if (cases[i].faults[n])
+                fake_fail("ibv_reg_mr", n + 1, cases[i].faults[n]);
+        WATCH(w.h);
         EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64,
-                                 RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST, &mr),
-                     RPMA_E_PROVIDER, "ibv_reg_mr() failed", "ibv_reg_mr()", errors[i],
-                     "ibv_reg_mr");
-        assert_true(
-            line_says("length=64, access=IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ)"));
-        assert_false(line_says("on-demand paging"));
-        assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO), 0);
+                                 RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST, &w.h.mr),
+                     RPMA_E_PROVIDER, "ibv_reg_mr() failed", "ibv_reg_mr()", cases[i].error,
+                     cases[i].faults[1] ? "ibv_reg_mr ibv_reg_mr" : "ibv_reg_mr",
+                     .logs = cases[i].says);
+        assert_null(strstr(logged_text(), cases[i].does_not_say));
         world_drop(&w);
     }
-}
-
-static void reg_fails_without_on_demand_paging(void **state) {
-    (void)state;
-    fake_device()->dax = true; // memory that only on-demand paging can register
-    new_peer();
-    mr = NULL;
-    WATCH(mr);
-    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, RPMA_MR_USAGE_SEND, &mr), RPMA_E_PROVIDER,
-                 "ibv_reg_mr() failed", "ibv_reg_mr()", EOPNOTSUPP, "ibv_reg_mr");
-    assert_true(line_says("FS-DAX needs on-demand paging"));
-    world_drop(&w);
 }
 
 static void reg_retries_with_on_demand_paging(void **state) {
@@ -155,20 +164,6 @@ static void reg_retries_with_on_demand_paging(void **state) {
     assert_int_equal(fake_nth("ibv_reg_mr", 1)->reg_mr.access, LOCAL_WRITE);
     assert_int_equal(fake_nth("ibv_reg_mr", 2)->reg_mr.access,
                      LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
-    MUST(rpma_mr_dereg(&mr));
-    world_drop(&w);
-}
-
-static void reg_retries_once(void **state) {
-    (void)state;
-    fake_device()->odp = true;
-    new_peer();
-    fake_fail("ibv_reg_mr", 1, EOPNOTSUPP);
-    fake_fail("ibv_reg_mr", 2, EFAULT);
-    mr = NULL;
-    WATCH(mr);
-    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, RPMA_MR_USAGE_SEND, &mr), RPMA_E_PROVIDER,
-                 "ibv_reg_mr() failed", "ibv_reg_mr()", EFAULT, "ibv_reg_mr ibv_reg_mr");
     world_drop(&w);
 }
 
@@ -176,7 +171,7 @@ static void advise_hands_the_range_on(void **state) {
     (void)state;
     new_peer();
     register_with(RPMA_MR_USAGE_READ_SRC);
-    MUST(rpma_mr_advise(mr, 16, UINT32_MAX, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+    MUST(rpma_mr_advise(w.h.mr, 16, UINT32_MAX, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
                         IBV_ADVISE_MR_FLAG_FLUSH));
     EXPECT_CALLS("ibv_advise_mr");
     const struct fake_call *call = fake_last("ibv_advise_mr");
@@ -185,38 +180,71 @@ static void advise_hands_the_range_on(void **state) {
     assert_int_equal(call->advise.sge.addr, (uintptr_t)w.memory + 16);
     assert_int_equal(call->advise.sge.length, UINT32_MAX);
     assert_int_equal(call->advise.sge.lkey, fake_lkey(w.memory));
-    MUST(rpma_mr_dereg(&mr));
     world_drop(&w);
 }
 
-static struct rlimit memlock;
+// ---- remote regions ------------------------------------------------------------------------
 
-int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
-    assert_int_equal(resource, RLIMIT_MEMLOCK);
-    *limit = memlock;
-    return 0;
-}
+static struct rpma_mr_remote *remote;
 
-static void reg_names_the_limit_of_locked_memory(void **state) {
+static void from_descriptor_reads_every_field(void **state) {
     (void)state;
-    static const struct {
-        rlim_t limit;
-        int error;
-        bool is_told;
-    } cases[] = {{65536, ENOMEM, true}, {RLIM_INFINITY, ENOMEM, false}, {65536, EIO, false}};
-    new_peer();
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        memlock.rlim_cur = cases[i].limit;
-        fake_fail("ibv_reg_mr", 1, cases[i].error);
-        EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64, RPMA_MR_USAGE_SEND, &w.h.mr),
-                     RPMA_E_PROVIDER, "ibv_reg_mr() failed", "ibv_reg_mr()", cases[i].error,
-                     "ibv_reg_mr");
-        fake_faults_off();
-        const char *message = logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message;
-        assert_int_equal(strstr(message, "may lock 64 KiB (RLIMIT_MEMLOCK)") != NULL,
-                         cases[i].is_told);
-    }
+    static const uint64_t sizes[] = {0,         1, 64, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
+                                     UINT64_MAX};
+    for (size_t i = 0; i < LENGTH(sizes); i++) // each ends at the last address that there is
+        for (unsigned usage = 1; usage <= UINT8_MAX; usage++) {
+            unsigned char unaligned[1 + 21 + 40];
+            size_t size = 1;
+            int flush_type = -1;
+            memset(unaligned, 0xff, sizeof(unaligned)); // what follows is ignored
+            world_descriptor(unaligned + 1, UINT64_MAX - sizes[i], sizes[i], UINT32_MAX,
+                             (uint8_t)usage);
+            MUST(rpma_mr_remote_from_descriptor(unaligned + 1, 21 + usage % 41, &remote));
+            EXPECT_CALLS("");
+            MUST(rpma_mr_remote_get_size(remote, &size));
+            assert_int_equal(size, sizes[i]);
+            MUST(rpma_mr_remote_get_flush_type(remote, &flush_type));
+            assert_int_equal(flush_type, usage & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+                                                  RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT));
+            MUST(rpma_mr_remote_delete(&remote));
+            assert_null(remote);
+        }
+}
+
+// The work request of an operation shows the address and the key.
+static void address_and_key_reach_the_work_request(void **state) {
+    (void)state;
+    const struct shape shape = {.name = "plain"};
+    unsigned char desc[21];
+    world_conn(&w, &shape);
+    world_descriptor(desc, 0x1122334455667788u, 64, 0x99aabbccu, RPMA_MR_USAGE_WRITE_DST);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message,
+                        "remote region: addr=0x1122334455667788, size=64, rkey=0x99aabbcc, "
+                        "usage=0x8");
+    MUST(rpma_write(w.h.conn, remote, 8, w.h.mr, 0, 1, RPMA_F_COMPLETION_ALWAYS, NULL));
+    const struct fake_post *post = &fake_last("ibv_post_send")->send;
+    assert_int_equal(post->remote_addr, 0x1122334455667790u);
+    assert_int_equal(post->rkey, 0x99aabbccu);
+    MUST(rpma_mr_remote_delete(&remote));
     world_drop(&w);
+}
+
+static void from_descriptor_refuses_every_shorter_input(void **state) {
+    (void)state;
+    unsigned char desc[21];
+    world_descriptor(desc, 1, 2, 3, WORLD_EVERY_USAGE);
+    for (size_t size = 0; size < sizeof(desc); size++) {
+        unsigned char *exact =
+            test_malloc(size ? size : 1); // so that sanitizers see an access beyond it
+        memcpy(exact, desc, size);
+        remote = NULL;
+        WATCH(remote);
+        EXPECT_ERROR(rpma_mr_remote_from_descriptor(exact, size, &remote), RPMA_E_INVAL,
+                     "desc_size < 21", "desc_size < 21", .logs = "desc_size",
+                     .level = RPMA_LOG_LEVEL_INFO);
+        test_free(exact);
+    }
 }
 
 int main(void) {
@@ -225,11 +253,11 @@ int main(void) {
         TEST(getters_tell_what_was_registered),
         TEST(descriptor_has_the_layout_of_all_releases),
         TEST(reg_fails_with_the_provider),
-        TEST(reg_names_the_limit_of_locked_memory),
-        TEST(reg_fails_without_on_demand_paging),
         TEST(reg_retries_with_on_demand_paging),
-        TEST(reg_retries_once),
         TEST(advise_hands_the_range_on),
+        TEST(from_descriptor_reads_every_field),
+        TEST(address_and_key_reach_the_work_request),
+        TEST(from_descriptor_refuses_every_shorter_input),
     };
     return UNIT_RUN("mr", tests);
 }
