@@ -38,22 +38,6 @@ static void listen_binds_and_listens(void **state) {
     world_drop(&w);
 }
 
-static void listen_tries_every_address(void **state) {
-    (void)state;
-    static const char *const steps[] = {"rdma_create_id", "rdma_bind_addr", "rdma_listen"};
-    for (size_t i = 0; i < LENGTH(steps); i++) {
-        fake_reset();
-        fake_device()->addresses = 2;
-        world_peer(&w);
-        fake_fail(steps[i], 1, EADDRNOTAVAIL);
-        world_listen(&w);
-        assert_int_equal(fake_count(steps[i]), 2);
-        assert_true(fake_addr_is(fake_last("rdma_bind_addr")->resolve.addr, 1));
-        assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1);
-        world_drop(&w);
-    }
-}
-
 // ---- rpma_ep_next_conn_req() ----------------------------------------------------------------
 
 static void request_gets_its_own_channel_at_once(void **state) {
@@ -153,7 +137,6 @@ static void other_events_are_consumed_and_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(listen_binds_and_listens),
-        TEST(listen_tries_every_address),
         TEST(request_gets_its_own_channel_at_once),
         TEST(request_outlives_the_endpoint),
         TEST(request_that_is_deleted_is_rejected),

@@ -149,6 +149,9 @@ static const struct subject {
                   {"rdma_create_qp_ex", ENODEV, DROP_QUEUE UNRESOLVED},
                   {"malloc", 0, UNRESOLVED, .last = "rdma_resolve_route"},
                   {"malloc", 0, DROP_OUTGOING, .last = "rdma_freeaddrinfo", .nth = 2}}},
+    // On InfiniBand and RoCE it governs only this side's queue pair: once the route is known,
+    // the request cannot carry it to the other side (Linux 7.3, drivers/infiniband/core/cma.c,
+    // cma_resolve_iboe_route()).
     {PEER "rpma_conn_cfg_set_ack_timeout", "rpma_conn_req_new",
      RESOLVED "rdma_set_option " QUEUE "rdma_create_qp_ex rdma_freeaddrinfo ",
      .failures = {{"rdma_set_option", ENOSYS, UNRESOLVED}}},

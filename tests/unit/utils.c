@@ -1,133 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// utils.c -- devices behind addresses, on-demand paging, texts
+// utils.c -- on-demand paging, texts, the version
 
-#include "world.h"
+#include "unit.h"
 
 #include <limits.h>
-#include <netdb.h>
 #include <stdio.h>
-
-static const struct {
-    enum rpma_util_ibv_context_type type;
-    const char *step;
-    const char *begin, *end; // the calls around the step
-    int flags, timeout_ms;
-} sides[] = {
-    {RPMA_UTIL_IBV_CONTEXT_LOCAL, "rdma_bind_addr", "", "", AI_PASSIVE, 0},
-    {RPMA_UTIL_IBV_CONTEXT_REMOTE, "rdma_resolve_addr", "rdma_getaddrinfo ",
-     " rdma_freeaddrinfo", 0, RPMA_DEFAULT_TIMEOUT_MS},
-};
-
-static char calls[256];
-
-static const char *calls_of(size_t side, const char *middle) {
-    snprintf(calls, sizeof(calls), "%s%s%s", sides[side].begin, middle, sides[side].end);
-    return calls;
-}
-
-static const char *all_calls_of(size_t side) {
-    char middle[64];
-    snprintf(middle, sizeof(middle), "rdma_create_id %s rdma_destroy_id", sides[side].step);
-    return calls_of(side, middle);
-}
-
-static void address_leads_to_a_device(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(sides); i++) {
-        struct ibv_context *context = NULL;
-        MUST(rpma_utils_get_ibv_context("fe80::1", sides[i].type, &context));
-        EXPECT_CALLS(all_calls_of(i));
-        assert_ptr_equal(context, fake_context(0));
-        world_expect_name("fe80::1", "", sides[i].flags);
-        assert_true(fake_addr_is(fake_last(sides[i].step)->resolve.addr, 0));
-        assert_null(fake_last(sides[i].step)->resolve.source);
-        assert_null(fake_last("rdma_create_id")->channel);
-        assert_int_equal(fake_last(sides[i].step)->resolve.timeout_ms, sides[i].timeout_ms);
-    }
-}
-
-// Routes that IBACM knows to a remote address are tried before the address itself.
-static void routes_with_a_source_are_tried(void **state) {
-    (void)state;
-    struct ibv_context *context = NULL;
-    fake_device()->routes = 1;
-    MUST(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_REMOTE, &context));
-    const struct fake_call *step = fake_last("rdma_resolve_addr");
-    assert_true(fake_addr_is(step->resolve.addr, FAKE_ROUTE_TO(0)));
-    assert_true(fake_addr_is(step->resolve.source, FAKE_FIRST_ROUTE));
-    fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
-    MUST(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_REMOTE, &context));
-    assert_int_equal(fake_count("rdma_resolve_addr"), 2);
-    step = fake_last("rdma_resolve_addr");
-    assert_true(fake_addr_is(step->resolve.addr, 0));
-    assert_null(step->resolve.source);
-}
-
-static void unknown_name_is_explained(void **state) {
-    (void)state;
-    struct ibv_context *context = fake_context(1);
-    fake_device()->gai_error = EAI_FAMILY;
-    WATCH(context);
-    EXPECT_ERROR(rpma_utils_get_ibv_context("?", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
-                 RPMA_E_PROVIDER, "every address was tried", "getaddrinfo()",
-                 .logs = gai_strerror(EAI_FAMILY), .calls = "");
-}
-
-// IPv6 addresses are full of colons: brackets keep the port apart.
-static void addresses_are_written_with_their_ports(void **state) {
-    (void)state;
-    static const char *const written[] = {"(addr=127.0.0.1:0)", "(addr=[::2]:0)"};
-    for (int last = 0; last < (int)LENGTH(written); last++) {
-        struct ibv_context *context = NULL;
-        fake_reset();
-        fake_device()->addresses = last + 1;
-        fake_fail_from("rdma_bind_addr", 1, EADDRNOTAVAIL);
-        EXPECT_ERROR(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
-                     RPMA_E_PROVIDER, "every address was tried", "rdma_bind_addr()",
-                     EADDRNOTAVAIL, .any_calls = true);
-        const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
-        assert_non_null(strstr(line->message, written[last]));
-    }
-}
-
-static void every_address_is_tried(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(sides); i++) {
-        struct ibv_context *context = NULL;
-        fake_reset();
-        fake_device()->addresses = 2;
-        fake_fail(sides[i].step, 1, EADDRNOTAVAIL);
-        MUST(rpma_utils_get_ibv_context("host", sides[i].type, &context));
-        assert_int_equal(fake_count(sides[i].step), 2);
-        assert_true(fake_addr_is(fake_last(sides[i].step)->resolve.addr, 1));
-        assert_ptr_equal(context, fake_context(0));
-    }
-}
-
-static void address_without_device_is_an_error(void **state) {
-    (void)state;
-    static const char *const listed[] = {
-        "RDMA devices of this machine: fake0 fake1; 'rdma link' shows their network devices",
-        "RDMA devices of this machine: fake0; 'rdma link' shows their network devices",
-        "RDMA devices of this machine: none that libibverbs can use; 'rdma link' shows those",
-    };
-    for (size_t i = 0; i < LENGTH(sides); i++)
-        for (size_t missing = 0; missing < LENGTH(listed); missing++) {
-            struct ibv_context *context = fake_context(1);
-            fake_device()->no_device = true;
-            fake_device()->unlisted = (int)missing;
-            WATCH(context);
-            EXPECT_ERROR(rpma_utils_get_ibv_context("0.0.0.0", sides[i].type, &context),
-                         RPMA_E_PROVIDER, "no device stands behind the address",
-                         "no device stands behind the address", .calls = all_calls_of(i));
-            assert_non_null(
-                strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, listed[missing]));
-        }
-}
-
-// ---- on-demand paging ----------------------------------------------------------------------
 
 static void odp_needs_reads_and_writes_on_connections(void **state) {
     (void)state;
@@ -217,12 +96,6 @@ static void version_is_that_of_the_project(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(address_leads_to_a_device),
-        TEST(unknown_name_is_explained),
-        TEST(every_address_is_tried),
-        TEST(routes_with_a_source_are_tried),
-        TEST(addresses_are_written_with_their_ports),
-        TEST(address_without_device_is_an_error),
         TEST(odp_needs_reads_and_writes_on_connections),
         TEST(codes_have_texts),
         TEST(events_have_texts),

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// address.c -- names, every address and route behind them, and the devices that these lead to
+
+#include "world.h"
+
+#include <netdb.h>
+#include <stdio.h>
+
+static struct world w;
+
+// ---- what all functions that take an address do
+// ----------------------------------------------
+
+static int listen_there(void) {
+    return rpma_ep_listen(w.h.peer, "there", WORLD_PORT, &w.h.ep);
+}
+
+static int request_there(void) {
+    return rpma_conn_req_new(w.h.peer, "there", WORLD_PORT, NULL, &w.h.req);
+}
+
+static int device_here(void) {
+    return rpma_utils_get_ibv_context("there", RPMA_UTIL_IBV_CONTEXT_LOCAL, &w.h.context);
+}
+
+static int device_there(void) {
+    return rpma_utils_get_ibv_context("there", RPMA_UTIL_IBV_CONTEXT_REMOTE, &w.h.context);
+}
+
+static const struct user {
+    const char *name;
+    int (*call)(void);
+    const char *service, *step; // the step gets the address
+    int flags, timeout_ms;
+    const char *steps[5]; // each of which may fail with one address
+} users[] = {
+    {"rpma_ep_listen",
+     listen_there,
+     WORLD_PORT,
+     "rdma_bind_addr",
+     AI_PASSIVE,
+     0,
+     {"rdma_create_id", "rdma_bind_addr", "rdma_listen"}},
+    {"rpma_conn_req_new",
+     request_there,
+     WORLD_PORT,
+     "rdma_resolve_addr",
+     0,
+     1000,
+     {"rdma_getaddrinfo", "rdma_create_id", "rdma_resolve_addr", "rdma_resolve_route",
+      "rdma_create_qp_ex"}},
+    {"rpma_utils_get_ibv_context",
+     device_here,
+     "",
+     "rdma_bind_addr",
+     AI_PASSIVE,
+     0,
+     {"rdma_create_id", "rdma_bind_addr"}},
+    {"rpma_utils_get_ibv_context",
+     device_there,
+     "",
+     "rdma_resolve_addr",
+     0,
+     1000,
+     {"rdma_getaddrinfo", "rdma_create_id", "rdma_resolve_addr"}},
+};
+
+static void must(const struct user *user) {
+    unit_begin();
+    unit_must(user->call(), user->name, __FILE__, __LINE__);
+}
+
+// getaddrinfo() codes are not errno values.
+static void expect_failure(const struct user *user, const char *cause, int error,
+                           const char *logs) {
+    WATCH(w.h);
+    unit_begin();
+    unit_expect_error(user->call(), user->name,
+                      &(const struct expected_error){RPMA_E_PROVIDER, "every address was tried",
+                                                     cause, error, .any_calls = true,
+                                                     .logs = logs},
+                      __FILE__, __LINE__);
+}
+
+static void every_address_is_tried(void **state) {
+    (void)state;
+    for (const struct user *user = users; user < users + LENGTH(users); user++)
+        for (size_t i = 0; i < LENGTH(user->steps) && user->steps[i]; i++) {
+            char cause[64];
+            fake_reset();
+            fake_device()->addresses = 3;
+            world_peer(&w);
+            fake_fail(user->steps[i], 1, ENETUNREACH);
+            fake_fail(user->steps[i], 2, EHOSTUNREACH);
+            must(user);
+            world_expect_name("there", user->service, user->flags);
+            assert_int_equal(fake_count(user->steps[i]), 3);
+            const struct fake_call *step = fake_last(user->step);
+            assert_true(fake_addr_is(step->resolve.addr, 2));
+            assert_null(step->resolve.source);
+            assert_int_equal(step->resolve.timeout_ms, user->timeout_ms);
+            assert_true(!w.h.context || w.h.context == fake_context(0));
+            assert_int_equal(fake_last("rdma_create_id")->channel != NULL, w.h.ep != NULL);
+            world_drop(&w);
+
+            world_peer(&w);
+            fake_faults_off();
+            fake_fail_from(user->steps[i], 1, ETIMEDOUT);
+            snprintf(cause, sizeof(cause), "%s()", user->steps[i]);
+            expect_failure(user, cause, ETIMEDOUT, NULL);
+            assert_int_equal(fake_count(user->steps[i]), 3);
+            fake_faults_off();
+            world_drop(&w);
+        }
+}
+
+// A name may have many addresses, and IBACM may know a route with a source to each of them.
+static void every_route_is_tried_before_its_address(void **state) {
+    (void)state;
+    for (const struct user *user = users; user < users + LENGTH(users); user++) {
+        if (strcmp(user->step, "rdma_resolve_addr") != 0)
+            continue;
+        fake_reset();
+        fake_device()->addresses = 20;
+        fake_device()->routes = 1;
+        world_peer(&w);
+        fake_fail_from(user->step, 1, ENETUNREACH);
+        expect_failure(user, "rdma_resolve_addr()", ENETUNREACH, NULL);
+        assert_int_equal(fake_count(user->step), 40);
+        for (int n = 0; n < 40; n++) {
+            const struct fake_call *tried = fake_nth(user->step, (unsigned)n + 1);
+            const bool by_route = n % 2 == 0;
+            assert_true(
+                fake_addr_is(tried->resolve.addr, by_route ? FAKE_ROUTE_TO(n / 2) : n / 2));
+            assert_true(by_route ? fake_addr_is(tried->resolve.source, FAKE_FIRST_ROUTE)
+                                 : !tried->resolve.source);
+        }
+        fake_faults_off();
+        must(user);
+        assert_true(fake_addr_is(fake_last(user->step)->resolve.source, FAKE_FIRST_ROUTE));
+        world_drop(&w);
+    }
+}
+
+static void unknown_name_is_explained(void **state) {
+    (void)state;
+    static const int errors[] = {EAI_NONAME, EAI_FAMILY};
+    for (const struct user *user = users; user < users + LENGTH(users); user++)
+        for (size_t i = 0; i < LENGTH(errors); i++) {
+            fake_reset();
+            world_peer(&w);
+            fake_device()->gai_error = errors[i];
+            expect_failure(user, "getaddrinfo()", 0, gai_strerror(errors[i]));
+            world_drop(&w);
+        }
+}
+
+// ---- routes, devices and addresses
+// -----------------------------------------------------------
+
+// A peer of one device cannot serve a route that leads over another.
+static void new_fails_when_the_route_leads_over_another_device(void **state) {
+    (void)state;
+    w.h = (struct handles){0};
+    MUST(rpma_peer_new(fake_context(1), &w.h.peer));
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EINVAL,
+                 .any_calls = true);
+    assert_non_null(strstr(logged_text(), "is on device fake0, the peer on fake1"));
+    world_drop(&w);
+}
+
+static void expect_peer_addr(int number) {
+    struct sockaddr_storage addr;
+    memset(&addr, 0x5a, sizeof(addr));
+    MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
+    EXPECT_CALLS("");
+    assert_true(fake_addr_is((const struct sockaddr *)&addr, number));
+}
+
+// IPv4 and IPv6: the address of the client, or the address of the name that was reached.
+static void request_knows_the_address_of_the_other_side(void **state) {
+    (void)state;
+    for (int number = 0; number < 4; number++) {
+        fake_reset();
+        fake_device()->addresses = 4;
+        fake_device()->client = number;
+        world_peer(&w);
+        for (int before = 0; before < number; before++)
+            fake_fail("rdma_resolve_route", (unsigned)before + 1, ENETUNREACH);
+        MUST(rpma_conn_req_new(w.h.peer, "many", WORLD_PORT, NULL, &w.h.req));
+        expect_peer_addr(number);
+        MUST(rpma_conn_req_delete(&w.h.req));
+        world_request(&w, &(const struct shape){.incoming = true});
+        expect_peer_addr(number);
+        world_drop(&w);
+    }
+}
+
+// IPv6 addresses are full of colons: brackets keep the port apart.
+static void addresses_are_written_with_their_ports(void **state) {
+    (void)state;
+    static const char *const written[] = {"(addr=127.0.0.1:0)", "(addr=[::2]:0)"};
+    for (int last = 0; last < (int)LENGTH(written); last++) {
+        struct ibv_context *context = NULL;
+        fake_reset();
+        fake_device()->addresses = last + 1;
+        fake_fail_from("rdma_bind_addr", 1, EADDRNOTAVAIL);
+        EXPECT_ERROR(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
+                     RPMA_E_PROVIDER, "every address was tried", "rdma_bind_addr()",
+                     EADDRNOTAVAIL, .any_calls = true);
+        const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
+        assert_non_null(strstr(line->message, written[last]));
+    }
+}
+
+static void address_without_device_is_an_error(void **state) {
+    (void)state;
+    static const char *const listed[] = {
+        "RDMA devices of this machine: fake0 fake1; 'rdma link' shows their network devices",
+        "RDMA devices of this machine: fake0; 'rdma link' shows their network devices",
+        "RDMA devices of this machine: none that libibverbs can use; 'rdma link' shows those",
+    };
+    static const char *const calls[] = {
+        [RPMA_UTIL_IBV_CONTEXT_LOCAL] = "rdma_create_id rdma_bind_addr rdma_destroy_id",
+        [RPMA_UTIL_IBV_CONTEXT_REMOTE] = "rdma_getaddrinfo rdma_create_id rdma_resolve_addr "
+                                         "rdma_destroy_id rdma_freeaddrinfo",
+    };
+    for (size_t type = 0; type < LENGTH(calls); type++)
+        for (size_t missing = 0; missing < LENGTH(listed); missing++) {
+            struct ibv_context *context = fake_context(1);
+            fake_device()->no_device = true;
+            fake_device()->unlisted = (int)missing;
+            WATCH(context);
+            EXPECT_ERROR(rpma_utils_get_ibv_context(
+                             "0.0.0.0", (enum rpma_util_ibv_context_type)type, &context),
+                         RPMA_E_PROVIDER, "no device stands behind the address",
+                         "no device stands behind the address", .calls = calls[type]);
+            assert_non_null(
+                strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, listed[missing]));
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(every_address_is_tried),
+        TEST(every_route_is_tried_before_its_address),
+        TEST(unknown_name_is_explained),
+        TEST(new_fails_when_the_route_leads_over_another_device),
+        TEST(request_knows_the_address_of_the_other_side),
+        TEST(addresses_are_written_with_their_ports),
+        TEST(address_without_device_is_an_error),
+    };
+    return UNIT_RUN("address", tests);
+}
