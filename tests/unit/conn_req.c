@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn_req.c -- outgoing connection requests, and their way to a connection
+// conn_req.c -- outgoing connection requests, and the way of each request to a connection
 
 #include "world.h"
 
 #define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
 #define QUEUES "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq "
+
+#define DROP_QUEUES "ibv_destroy_cq ibv_destroy_comp_channel "
+#define OUTGOING "rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id"
+#define INCOMING \
+    "rdma_destroy_qp " DROP_QUEUES "rdma_reject rdma_destroy_id rdma_destroy_event_channel"
 
 static struct world w;
 
@@ -190,11 +195,121 @@ static void recv_posts_before_the_connection(void **state) {
     world_drop(&w);
 }
 
+// ---- rpma_conn_req_connect() ---------------------------------------------------------------
+
+static const struct shape outgoing = {.name = "outgoing"};
+static const struct shape incoming = {.name = "incoming", .incoming = true};
+
+static void new_request_of(const struct shape *shape) {
+    world_peer(&w);
+    world_request(&w, shape);
+}
+
+// An incoming ID got its own channel with the request, so none of its events can get lost.
+static void connects_on_its_own_channel_with_the_defaults(void **state) {
+    (void)state;
+    unsigned char bytes[56]; // the room in a request of InfiniBand
+    const struct rpma_conn_private_data data[] = {
+        {bytes, sizeof(bytes)}, {bytes, 1}, {NULL, 0}};
+    memset(bytes, 0x77, sizeof(bytes));
+    for (size_t i = 0; i < LENGTH(data); i++)
+        for (int comes = 0; comes < 2; comes++) {
+            const uint8_t len = data[i].len;
+            fake_reset();
+            new_request_of(comes ? &incoming : &outgoing);
+            MUST(rpma_conn_req_connect(&w.h.req, len ? &data[i] : NULL, &w.h.conn));
+            assert_null(w.h.req);
+            assert_int_equal(fake_ids_on(world_event_fd(&w)), 1);
+            if (comes)
+                assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
+            const struct fake_call *call = fake_last(comes ? "rdma_accept" : "rdma_connect");
+            const struct rdma_conn_param *param = &call->connect.param;
+            assert_int_equal(param->private_data_len, len);
+            assert_memory_equal(call->connect.data, bytes, len);
+            assert_int_equal(param->private_data != NULL, len != 0);
+            assert_int_equal(param->responder_resources, RDMA_MAX_RESP_RES);
+            assert_int_equal(param->initiator_depth, RDMA_MAX_INIT_DEPTH);
+            assert_int_equal(param->flow_control, 1);
+            assert_int_equal(param->retry_count, 7);
+            assert_int_equal(param->rnr_retry_count, 7);
+            world_drop(&w);
+        }
+}
+
+// EINVAL may mean too much private data, but only if there is any.
+static void private_data_is_suspected_where_it_can_be(void **state) {
+    (void)state;
+    static const struct {
+        uint8_t len;
+        int error;
+        bool suspected;
+    } cases[] = {{0, EINVAL, false}, {1, EINVAL, true}, {1, EIO, false}};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const struct rpma_conn_private_data pdata = {(void *)"x", cases[i].len};
+        fake_reset();
+        new_request_of(&outgoing);
+        fake_fail("rdma_connect", 1, cases[i].error);
+        EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, cases[i].len ? &pdata : NULL, &w.h.conn),
+                     RPMA_E_PROVIDER, "outgoing:", "rdma_connect()", cases[i].error,
+                     .any_calls = true);
+        const char *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message;
+        assert_int_equal(strstr(line, "carry 56 bytes") != NULL, cases[i].suspected);
+        world_drop(&w);
+    }
+}
+
+// ---- bad arguments -------------------------------------------------------------------------
+
+static void nothing_is_consumed_without_a_request(void **state) {
+    (void)state;
+    memset(&w.h, 0, sizeof(w.h));
+    WATCH(w.h.conn);
+    EXPECT_ERROR(rpma_conn_req_connect(NULL, NULL, &w.h.conn), RPMA_E_INVAL, "req_ptr == NULL",
+                 "req_ptr == NULL");
+    WATCH(w.h.conn);
+    EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), RPMA_E_INVAL,
+                 "*req_ptr == NULL", "*req_ptr == NULL");
+}
+
+static void bad_arguments_use_the_request_up(void **state) {
+    (void)state;
+    static const char *const in_pdata =
+        "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)";
+    const struct rpma_conn_private_data no_bytes = {&w, 0}, no_pointer = {NULL, 1};
+    const struct {
+        const struct rpma_conn_private_data *pdata;
+        struct rpma_conn **conn_ptr;
+        const char *cause, *logs;
+    } cases[] = {
+        {NULL, NULL, "conn_ptr == NULL", "conn_ptr == NULL"},
+        {&no_bytes, &w.h.conn, in_pdata, "pdata->len is 0"},
+        {&no_pointer, &w.h.conn, in_pdata, "pdata->ptr == NULL"},
+    };
+    const struct shape *const shapes[] = {&outgoing, &incoming};
+    for (size_t s = 0; s < LENGTH(shapes); s++)
+        for (size_t i = 0; i < LENGTH(cases); i++) {
+            new_request_of(shapes[s]);
+            WATCH(w.h.conn);
+            EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, cases[i].pdata, cases[i].conn_ptr),
+                         RPMA_E_INVAL, cases[i].cause, cases[i].cause, .logs = cases[i].logs,
+                         .calls = s == 0 ? OUTGOING : INCOMING);
+            assert_null(w.h.req);
+            world_drop(&w);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(new_resolves_and_makes_the_queues),  TEST(new_makes_room_for_all_completions),
-        TEST(new_names_a_limit_that_is_exceeded), TEST(new_describes_the_queue_pair),
-        TEST(nothing_has_more_than_128_elements), TEST(recv_posts_before_the_connection),
+        TEST(new_resolves_and_makes_the_queues),
+        TEST(new_makes_room_for_all_completions),
+        TEST(new_names_a_limit_that_is_exceeded),
+        TEST(new_describes_the_queue_pair),
+        TEST(nothing_has_more_than_128_elements),
+        TEST(recv_posts_before_the_connection),
+        TEST(connects_on_its_own_channel_with_the_defaults),
+        TEST(private_data_is_suspected_where_it_can_be),
+        TEST(nothing_is_consumed_without_a_request),
+        TEST(bad_arguments_use_the_request_up),
     };
     return UNIT_RUN("conn_req", tests);
 }

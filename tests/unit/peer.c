@@ -32,36 +32,52 @@ static void new_tells_what_the_device_has(void **state) {
     }
 }
 
-// The failed deletion deregistered the flush target: the next connection registers another.
-static void peer_that_stayed_serves_connections(void **state) {
-    (void)state;
-    static const struct shape outgoing = {.name = "outgoing"};
-    world_conn(&w, &outgoing);
-    MUST(rpma_conn_disconnect(w.h.conn));
-    MUST(rpma_conn_delete(&w.h.conn));
-    fake_fail("ibv_dealloc_pd", 1, EBUSY);
-    assert_int_equal(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER);
-    MUST(rpma_conn_req_new(w.h.peer, "there", "7204", NULL, &w.h.req));
-    fake_forget();
-    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-    EXPECT_CALLS("rdma_create_event_channel rdma_migrate_id ibv_reg_mr rdma_connect");
-    world_drop(&w);
+static void connect_another(struct rpma_conn **conn) {
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, conn));
 }
 
-static void delete_is_refused_as_long_as_a_region_lives(void **state) {
+// 8 bytes that a flush can read into: registered once, shared by the connections of a peer. A
+// deletion that fails may deregister them: the next connection registers others.
+static void flush_target_is_made_once_per_peer(void **state) {
     (void)state;
+    struct rpma_conn *first = NULL;
     world_peer(&w);
-    WATCH(w.h.peer);
+    connect_another(&first);
+    const struct fake_call *call = fake_last("ibv_reg_mr");
+    assert_int_equal(call->reg_mr.length, 8);
+    assert_int_equal(call->reg_mr.access, IBV_ACCESS_LOCAL_WRITE);
+    connect_another(&w.h.conn);
+    EXPECT_CALLS("rdma_create_event_channel rdma_migrate_id rdma_connect");
+    MUST(rpma_conn_delete(&first));
+    assert_int_equal(fake_count("ibv_dereg_mr"), 0);
+    WATCH(w.h);
     EXPECT_ERROR(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER, "the peer stays",
-                 "ibv_dealloc_pd()", EBUSY, "ibv_dealloc_pd");
+                 "a connection still uses the flush target",
+                 .logs = "the peer before its connections (1)", .own_error = EBUSY);
+    MUST(rpma_conn_delete(&w.h.conn));
+    assert_int_equal(fake_count("ibv_dereg_mr"), 0);
+    fake_fail("ibv_dereg_mr", 1, EBUSY);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER, "the peer stays",
+                 "ibv_dereg_mr()", EBUSY, "ibv_dereg_mr");
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER,
+                 "the peer stays", // as h.mr lives
+                 "ibv_dealloc_pd()", EBUSY, "ibv_dereg_mr ibv_dealloc_pd");
+    connect_another(&w.h.conn);
+    EXPECT_CALLS("rdma_create_event_channel rdma_migrate_id ibv_reg_mr rdma_connect");
+    MUST(rpma_conn_delete(&w.h.conn));
+    MUST(rpma_mr_dereg(&w.h.mr));
+    MUST(rpma_peer_delete(&w.h.peer));
+    EXPECT_CALLS("ibv_dereg_mr ibv_dealloc_pd");
     world_drop(&w);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(new_tells_what_the_device_has),
-        TEST(peer_that_stayed_serves_connections),
-        TEST(delete_is_refused_as_long_as_a_region_lives),
+        TEST(flush_target_is_made_once_per_peer),
     };
     return UNIT_RUN("peer", tests);
 }

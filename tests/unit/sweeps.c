@@ -7,38 +7,35 @@
 #include "operation.h"
 #include "sweep.h"
 
-static const struct shape shapes[] = {
-    {.name = "outgoing"},
-    {.name = "outgoing, data", .private_data = 56},
-    {.name = "outgoing, rcq", .rcq_size = 4},
-    {.name = "outgoing, shared", .shared = true},
-    {.name = "outgoing, shared, rcq", .shared = true, .rcq_size = 4, .private_data = 1},
-    {.name = "outgoing, srq", .srq = true},
-    {.name = "outgoing, srq, shared, rcq", .srq = true, .shared = true, .rcq_size = 4},
-    {.name = "outgoing, srq with rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4},
-    {.name = "outgoing, lent cq and rcq", .lent_cq = 8, .lent_rcq = 8},
-    {.name = "incoming", .incoming = true},
-    {.name = "incoming, data", .incoming = true, .private_data = 56},
-    {.name = "incoming, rcq", .incoming = true, .rcq_size = 4},
-    {.name = "incoming, shared", .incoming = true, .shared = true},
-    {.name = "incoming, shared, rcq",
-     .incoming = true,
-     .shared = true,
-     .rcq_size = 4,
-     .private_data = 1},
-    {.name = "incoming, srq", .incoming = true, .srq = true},
-    {.name = "incoming, srq with rcq", .incoming = true, .srq = true, .srq_rcq_size = 4},
-    {.name = "incoming, lent cq", .incoming = true, .lent_cq = 8, .rcq_size = 4},
-    {.name = "incoming, srq, lent rcq", .incoming = true, .srq = true, .lent_rcq = 8},
+// With the calls that can fail in the life of a connection, and in that of a rejection.
+static const struct life {
+    unsigned calls, calls_of_rejection;
+    struct shape shape;
+} lives[] = {
+    {61, 0, {.name = "outgoing"}},
+    {61, 0, {.name = "outgoing, data", .private_data = 56}},
+    {70, 0, {.name = "outgoing, rcq", .rcq_size = 4}},
+    {61, 0, {.name = "outgoing, shared", .shared = true}},
+    {68,
+     0,
+     {.name = "outgoing, shared, rcq", .shared = true, .rcq_size = 4, .private_data = 1}},
+    {64, 0, {.name = "outgoing, srq", .srq = true}},
+    {71, 0, {.name = "outgoing, srq, shared, rcq", .srq = true, .shared = true, .rcq_size = 4}},
+    {69, 0, {.name = "outgoing, srq with rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4}},
+    {73, 0, {.name = "outgoing, lent cq and rcq", .lent_cq = 8, .lent_rcq = 8}},
+#define INCOMING(text) .name = "incoming" text, .incoming = true
+    {65, 32, {INCOMING("")}},
+    {65, 32, {INCOMING(", data"), .private_data = 56}},
+    {74, 37, {INCOMING(", rcq"), .rcq_size = 4}},
+    {65, 32, {INCOMING(", shared"), .shared = true}},
+    {72, 35, {INCOMING(", shared, rcq"), .shared = true, .rcq_size = 4, .private_data = 1}},
+    {68, 36, {INCOMING(", srq"), .srq = true}},
+    {73, 41, {INCOMING(", srq with rcq"), .srq = true, .srq_rcq_size = 4}},
+    {76, 39, {INCOMING(", lent cq"), .lent_cq = 8, .rcq_size = 4}},
+    {79, 43, {INCOMING(", srq, lent rcq"), .srq = true, .lent_rcq = 8}},
 };
 
 enum { FIRST_INCOMING = 9 };
-
-// By shape: the calls that can fail in the life of a connection, and of a rejection.
-static const unsigned calls_of_life[] = {61, 61, 70, 61, 68, 64, 71, 69, 73,
-                                         65, 65, 74, 65, 72, 68, 73, 76, 79};
-static const unsigned calls_of_rejection[] = {0,  0,  0,  0,  0,  0,  0,  0,  0,
-                                              32, 32, 37, 32, 35, 36, 41, 39, 43};
 
 // ---- parts of a life -----------------------------------------------------------------------
 
@@ -226,80 +223,64 @@ static void with_two_addresses(void) {
 
 // ---- sweeps --------------------------------------------------------------------------------
 
-static void connections(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(shapes); i++)
-        sweep(shapes[i].name, calls_of_life[i], connection, &shapes[i], NULL);
-}
-
-static void connections_on_dax(void **state) {
-    (void)state;
-    sweep("outgoing on DAX memory", 63, connection, &shapes[0], on_dax);
-    sweep("incoming on DAX memory", 67, connection, &shapes[FIRST_INCOMING], on_dax);
-}
+static const struct shape list = {.name = "lists", .max_sge = 3};
+static const struct shape list_srq = {.name = "lists, srq", .srq = true, .max_sge = 3};
 
 // A build without native operations does not use those of the device.
-static void connections_with_native_operations(void **state) {
-    (void)state;
-    sweep("outgoing, native", 61, connection, &shapes[0], with_native_operations);
-    sweep("outgoing, native flush on DRAM", 61, connection, &shapes[0],
-          with_native_flush_and_dram);
-    sweep("incoming, native", 65, connection, &shapes[FIRST_INCOMING + 1],
-          with_native_operations);
-}
+static const struct one {
+    const char *name;
+    unsigned calls;
+    scenario *run;
+    const struct shape *shape;
+    void (*prepare)(void);
+} others[] = {
+    {"peer and regions", 10, peer_and_regions},
+    {"peer and regions, DAX", 11, peer_and_regions, NULL, on_dax},
+    {"peer and regions, DRAM", 10, peer_and_regions, NULL, with_native_flush_and_dram},
+    {"packed data", 10, packed_data},
+    {"packed data, DRAM", 10, packed_data, NULL, with_native_flush_and_dram},
+    {"configurations", 4, configurations},
+    {"devices", 10, devices},
+    {"devices, two addresses", 10, devices, NULL, with_two_addresses},
+    {"outgoing on DAX memory", 63, connection, &lives[0].shape, on_dax},
+    {"incoming on DAX memory", 67, connection, &lives[FIRST_INCOMING].shape, on_dax},
+    {"outgoing, native", 61, connection, &lives[0].shape, with_native_operations},
+    {"outgoing, native flush on DRAM", 61, connection, &lives[0].shape,
+     with_native_flush_and_dram},
+    {"incoming, data, native", 65, connection, &lives[FIRST_INCOMING + 1].shape,
+     with_native_operations},
+    {"lists", 68, lists, &list},
+    {"lists, srq", 72, lists, &list_srq},
+    {"lists, native", 68, lists, &list, with_native_operations},
+    {"outgoing, options", 39, options, &lives[0].shape},
+    {"incoming, options", 42, options, &lives[FIRST_INCOMING].shape},
+    {"outgoing, options, two addresses", 39, options, &lives[0].shape, with_two_addresses},
+    {"outgoing, two addresses", 61, connection, &lives[0].shape, with_two_addresses},
+    {"incoming, two addresses", 65, connection, &lives[FIRST_INCOMING].shape,
+     with_two_addresses},
+};
 
-static void lists_and_batches(void **state) {
-    (void)state;
-    static const struct shape own = {.name = "lists", .max_sge = 3};
-    static const struct shape shared = {.name = "lists, srq", .srq = true, .max_sge = 3};
-    sweep(own.name, 68, lists, &own, NULL);
-    sweep(shared.name, 72, lists, &shared, NULL);
-    sweep("lists, native", 68, lists, &own, with_native_operations);
-}
-
-static void connections_with_options(void **state) {
-    (void)state;
-    sweep("outgoing, options", 39, options, &shapes[0], NULL);
-    sweep("incoming, options", 47, options, &shapes[8], NULL);
-    sweep("outgoing, options, two addresses", 39, options, &shapes[0], with_two_addresses);
-}
-
-static void connections_to_two_addresses(void **state) {
-    (void)state;
-    sweep("outgoing, two addresses", 61, connection, &shapes[0], with_two_addresses);
-    sweep("incoming, two addresses", 65, connection, &shapes[FIRST_INCOMING],
-          with_two_addresses);
-    sweep("devices, two addresses", 10, devices, NULL, with_two_addresses);
-}
-
-static void rejections(void **state) {
-    (void)state;
-    for (size_t i = 0; i < LENGTH(shapes); i++)
-        if (shapes[i].incoming)
-            sweep(shapes[i].name, calls_of_rejection[i], rejection, &shapes[i], NULL);
-}
-
-static void objects(void **state) {
-    (void)state;
-    sweep("peer and regions", 10, peer_and_regions, NULL, NULL);
-    sweep("peer and regions, DAX", 11, peer_and_regions, NULL, on_dax);
-    sweep("peer and regions, DRAM", 10, peer_and_regions, NULL, with_native_flush_and_dram);
-    sweep("packed data", 10, packed_data, NULL, NULL);
-    sweep("packed data, DRAM", 10, packed_data, NULL, with_native_flush_and_dram);
-    sweep("configurations", 4, configurations, NULL, NULL);
-    sweep("devices", 10, devices, NULL, NULL);
+static void passes_and_leaves_nothing(void **state) {
+    const struct one *one = *state;
+    sweep(one->name, one->calls, one->run, one->shape, one->prepare);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(objects),
-        TEST(connections),
-        TEST(connections_on_dax),
-        TEST(connections_with_native_operations),
-        TEST(lists_and_batches),
-        TEST(connections_with_options),
-        TEST(connections_to_two_addresses),
-        TEST(rejections),
-    };
-    return UNIT_RUN("sweeps", tests);
+    enum { COUNT = LENGTH(others) + 2 * LENGTH(lives) };
+    static struct one ones[COUNT];
+    static struct CMUnitTest tests[COUNT];
+    size_t count = 0;
+    for (; count < LENGTH(others); count++)
+        ones[count] = others[count];
+    for (const struct life *life = lives; life < lives + LENGTH(lives); life++) {
+        const struct shape *shape = &life->shape;
+        ones[count++] = (struct one){shape->name, life->calls, connection, shape, NULL};
+        if (shape->incoming)
+            ones[count++] =
+                (struct one){shape->name, life->calls_of_rejection, rejection, shape, NULL};
+    }
+    for (size_t i = 0; i < count; i++)
+        tests[i] = (struct CMUnitTest){ones[i].name, passes_and_leaves_nothing, unit_setup,
+                                       unit_teardown, &ones[i]};
+    return unit_run("sweeps", tests, count);
 }

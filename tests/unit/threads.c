@@ -119,13 +119,6 @@ static void use_regions(int number) {
     }
 }
 
-static void regions_on_one_peer(void **state) {
-    (void)state;
-    threads_begin(NULL);
-    in_threads(use_regions);
-    threads_end();
-}
-
 static void use_device(int number) {
     const enum rpma_util_ibv_context_type type =
         number % 2 ? RPMA_UTIL_IBV_CONTEXT_LOCAL : RPMA_UTIL_IBV_CONTEXT_REMOTE;
@@ -138,13 +131,6 @@ static void use_device(int number) {
         CHECK(rpma_peer_new(context, &peer) == 0);
         CHECK(rpma_peer_delete(&peer) == 0);
     }
-}
-
-static void peers_on_one_device(void **state) {
-    (void)state;
-    threads_begin(NULL);
-    in_threads(use_device);
-    threads_end();
 }
 
 // ---- configurations ------------------------------------------------------------------------
@@ -176,14 +162,6 @@ static void use_configurations(int number) {
         CHECK(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &req) == 0);
         CHECK(rpma_conn_req_delete(&req) == 0);
     }
-}
-
-static void configurations_are_shared(void **state) {
-    (void)state;
-    threads_begin(
-        &(const struct shape){.srq = true}); // a queue without a receive CQ: no conflict
-    in_threads(use_configurations);
-    threads_end();
 }
 
 // ---- connections ---------------------------------------------------------------------------
@@ -252,13 +230,6 @@ static void use_own_connection(int number) {
     CHECK(rpma_conn_delete(&conn) == 0);
 }
 
-static void connection_per_thread(void **state) {
-    (void)state;
-    threads_begin(NULL);
-    in_threads(use_own_connection);
-    threads_end();
-}
-
 static void accept_and_reject(int number) {
     char port[16];
     struct rpma_ep *ep = NULL;
@@ -280,22 +251,37 @@ static void accept_and_reject(int number) {
     CHECK(rpma_ep_shutdown(&ep) == 0);
 }
 
-static void endpoint_per_thread(void **state) {
-    (void)state;
-    threads_begin(NULL);
-    in_threads(accept_and_reject);
+// ---- each thread with objects of its own ---------------------------------------------------
+
+struct job {
+    void (*work)(int number);
+    const struct shape *shape; // of h.cfg; NULL: there is none
+};
+
+static void all_do(void **state) {
+    const struct job *job = *state;
+    threads_begin(job->shape);
+    in_threads(job->work);
     threads_end();
 }
 
+#define JOB(name, work, shape)                                   \
+    {                                                            \
+        name, all_do, unit_setup, unit_teardown, &(struct job) { \
+            work, shape                                          \
+        }                                                        \
+    }
+
 int main(void) {
+    static const struct shape no_rcq = {.srq = true}; // no conflict with a shared channel
     const struct CMUnitTest tests[] = {
-        TEST(regions_on_one_peer),
-        TEST(peers_on_one_device),
-        TEST(configurations_are_shared),
+        JOB("regions_on_one_peer", use_regions, NULL),
+        JOB("peers_on_one_device", use_device, NULL),
+        JOB("configurations_are_shared", use_configurations, &no_rcq),
         TEST(connections_race_for_the_flush_target),
         TEST(first_flush_is_told_once),
-        TEST(connection_per_thread),
-        TEST(endpoint_per_thread),
+        JOB("connection_per_thread", use_own_connection, NULL),
+        JOB("endpoint_per_thread", accept_and_reject, NULL),
         TEST(connection_is_shared),
         TEST(events_of_a_queue_are_shared),
         TEST(events_of_a_channel_are_shared),
