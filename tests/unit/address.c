@@ -3,81 +3,54 @@
 
 // address.c -- names, every address and route behind them, and the devices that these lead to
 
-#include "world.h"
+#include "arguments.h"
 
 #include <netdb.h>
 #include <stdio.h>
 
 static struct world w;
 
-// ---- what all functions that take an address do
-// ----------------------------------------------
-
-static int listen_there(void) {
-    return rpma_ep_listen(w.h.peer, "there", WORLD_PORT, &w.h.ep);
-}
-
-static int request_there(void) {
-    return rpma_conn_req_new(w.h.peer, "there", WORLD_PORT, NULL, &w.h.req);
-}
-
-static int device_here(void) {
-    return rpma_utils_get_ibv_context("there", RPMA_UTIL_IBV_CONTEXT_LOCAL, &w.h.context);
-}
-
-static int device_there(void) {
-    return rpma_utils_get_ibv_context("there", RPMA_UTIL_IBV_CONTEXT_REMOTE, &w.h.context);
-}
+// ---- what all functions that take an address do ---------------------------------------------
 
 static const struct user {
-    const char *name;
-    int (*call)(void);
-    const char *service, *step; // the step gets the address
-    int flags, timeout_ms;
+    const char *name, *service;
+    bool is_local;        // it binds; otherwise it resolves the address of another machine
     const char *steps[5]; // each of which may fail with one address
 } users[] = {
-    {"rpma_ep_listen",
-     listen_there,
-     WORLD_PORT,
-     "rdma_bind_addr",
-     AI_PASSIVE,
-     0,
-     {"rdma_create_id", "rdma_bind_addr", "rdma_listen"}},
-    {"rpma_conn_req_new",
-     request_there,
-     WORLD_PORT,
-     "rdma_resolve_addr",
-     0,
-     1000,
-     {"rdma_getaddrinfo", "rdma_create_id", "rdma_resolve_addr", "rdma_resolve_route",
-      "rdma_create_qp_ex"}},
-    {"rpma_utils_get_ibv_context",
-     device_here,
-     "",
-     "rdma_bind_addr",
-     AI_PASSIVE,
-     0,
-     {"rdma_create_id", "rdma_bind_addr"}},
-    {"rpma_utils_get_ibv_context",
-     device_there,
-     "",
-     "rdma_resolve_addr",
-     0,
-     1000,
-     {"rdma_getaddrinfo", "rdma_create_id", "rdma_resolve_addr"}},
+    {"rpma_ep_listen", WORLD_PORT, true, {"rdma_create_id", "rdma_bind_addr", "rdma_listen"}},
+    {"rpma_conn_req_new", WORLD_PORT, false,
+     .steps = {"rdma_getaddrinfo", "rdma_create_id", "rdma_resolve_addr", "rdma_resolve_route",
+               "rdma_create_qp_ex"}},
+    {"rpma_utils_get_ibv_context", "", true, {"rdma_create_id", "rdma_bind_addr"}},
+    {"rpma_utils_get_ibv_context", "", false,
+     .steps = {"rdma_getaddrinfo", "rdma_create_id", "rdma_resolve_addr"}},
 };
 
-static void must(const struct user *user) {
+// The call that gets the address.
+static const char *step_of(const struct user *user) {
+    return user->is_local ? "rdma_bind_addr" : "rdma_resolve_addr";
+}
+
+static int call(const struct user *user) {
+    static struct arguments a;
+    arguments_good(&a, user->name, &w);
+    (void)arguments_set(&a, "cfg", 0);
+    (void)arguments_set(&a, "type",
+                        user->is_local ? RPMA_UTIL_IBV_CONTEXT_LOCAL
+                                       : RPMA_UTIL_IBV_CONTEXT_REMOTE);
     unit_begin();
-    unit_must(user->call(), user->name, __FILE__, __LINE__);
+    return arguments_call(&a);
+}
+
+static void must(const struct user *user) {
+    unit_must(call(user), user->name, __FILE__, __LINE__);
 }
 
 // getaddrinfo() codes are not errno values.
 static void expect_failure(const struct user *user, const char *cause, int error,
                            const char *logs) {
     WATCH(w.h);
-    unit_begin();
-    unit_expect_error(user->call(), user->name,
+    unit_expect_error(call(user), user->name,
                       &(const struct expected_error){RPMA_E_PROVIDER, "every address was tried",
                                                      cause, error, .any_calls = true,
                                                      .logs = logs},
@@ -95,12 +68,12 @@ static void every_address_is_tried(void **state) {
             fake_fail(user->steps[i], 1, ENETUNREACH);
             fake_fail(user->steps[i], 2, EHOSTUNREACH);
             must(user);
-            world_expect_name("there", user->service, user->flags);
+            world_expect_name(WORLD_ADDRESS, user->service, user->is_local ? AI_PASSIVE : 0);
             assert_int_equal(fake_count(user->steps[i]), 3);
-            const struct fake_call *step = fake_last(user->step);
+            const struct fake_call *step = fake_last(step_of(user));
             assert_true(fake_addr_is(step->resolve.addr, 2));
             assert_null(step->resolve.source);
-            assert_int_equal(step->resolve.timeout_ms, user->timeout_ms);
+            assert_int_equal(step->resolve.timeout_ms, user->is_local ? 0 : 1000);
             assert_true(!w.h.context || w.h.context == fake_context(0));
             assert_int_equal(fake_last("rdma_create_id")->channel != NULL, w.h.ep != NULL);
             world_drop(&w);
@@ -120,17 +93,17 @@ static void every_address_is_tried(void **state) {
 static void every_route_is_tried_before_its_address(void **state) {
     (void)state;
     for (const struct user *user = users; user < users + LENGTH(users); user++) {
-        if (strcmp(user->step, "rdma_resolve_addr") != 0)
+        if (user->is_local)
             continue;
         fake_reset();
         fake_device()->addresses = 20;
         fake_device()->routes = 1;
         world_peer(&w);
-        fake_fail_from(user->step, 1, ENETUNREACH);
+        fake_fail_from("rdma_resolve_addr", 1, ENETUNREACH);
         expect_failure(user, "rdma_resolve_addr()", ENETUNREACH, NULL);
-        assert_int_equal(fake_count(user->step), 40);
+        assert_int_equal(fake_count("rdma_resolve_addr"), 40);
         for (int n = 0; n < 40; n++) {
-            const struct fake_call *tried = fake_nth(user->step, (unsigned)n + 1);
+            const struct fake_call *tried = fake_nth("rdma_resolve_addr", (unsigned)n + 1);
             const bool by_route = n % 2 == 0;
             assert_true(
                 fake_addr_is(tried->resolve.addr, by_route ? FAKE_ROUTE_TO(n / 2) : n / 2));
@@ -139,7 +112,7 @@ static void every_route_is_tried_before_its_address(void **state) {
         }
         fake_faults_off();
         must(user);
-        assert_true(fake_addr_is(fake_last(user->step)->resolve.source, FAKE_FIRST_ROUTE));
+        assert_true(fake_addr_is(fake_last(step_of(user))->resolve.source, FAKE_FIRST_ROUTE));
         world_drop(&w);
     }
 }

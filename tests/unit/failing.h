@@ -46,10 +46,9 @@ static const struct subject {
         int code;         // 0: RPMA_E_PROVIDER, or RPMA_E_NOMEM of an allocation
         const char *condition; // of the contract; NULL: of the only row
         const char *last;      // call of success that was made; NULL: the one that fails
-        bool
-            gone; // the first handle is cleared all the same; without undo, every call was made
-        const char *also; // fails as well, later and with another error
-        unsigned nth;     // of the calls of that name; 0: the first
+        bool gone;             // the first handle is cleared; without undo, all calls were made
+        const char *also;      // fails as well, later and with another error
+        unsigned nth;          // of the calls of that name; 0: the first
         enum how how;
     } failures[17]; // the last one has no name
 } subjects[] = {
