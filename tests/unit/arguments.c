@@ -32,32 +32,22 @@ static const struct way {
         const char *name;
         uintptr_t value;
     } set[MAX_SETS];
+    uintptr_t others[2]; // values of the first parameter that do as well
 } ways[] = {
-    {"flags == 0", NULL, .set = {{"flags", 0}}},
-    {"size == 0", NULL, .set = {{"size", 0}}},
-    {"usage == 0", NULL, .set = {{"usage", 0}}},
-    {"(usage & ~0xff) != 0", NULL, .set = {{"usage", 0x100}}},
-    {"(usage & ~0xff) != 0", NULL, .set = {{"usage", 0x1ff}}},
-    {"(usage & ~0xff) != 0", NULL, .set = {{"usage", (uintptr_t)INT_MIN}}},
-    {"len > UINT32_MAX", NULL, .set = {{"len", (uintptr_t)UINT32_MAX + 1}}},
-    {"len > UINT32_MAX", NULL, .set = {{"len", SIZE_MAX}}},
-    {"dst_offset % 8 != 0", NULL, .set = {{"dst_offset", 1}}},
-    {"dst_offset % 8 != 0", NULL, .set = {{"dst_offset", 4}}},
-    {"dst_offset % 8 != 0", NULL, .set = {{"dst_offset", 15}}},
-    {"timeout_ms < 0", NULL, .set = {{"timeout_ms", (uintptr_t)-1}}},
-    {"timeout_ms < 0", NULL, .set = {{"timeout_ms", (uintptr_t)INT_MIN}}},
-    {"num_entries < 1", NULL, .set = {{"num_entries", 0}}},
-    {"num_entries < 1", NULL, .set = {{"num_entries", (uintptr_t)INT_MIN}}},
-    {"(num_entries > 1 &&", NULL, .set = {{"num_entries", 2}, {"num_entries_got", 0}}},
-    {"(num_entries > 1 &&", NULL, .set = {{"num_entries", INT_MAX}, {"num_entries_got", 0}}},
-    {"type not in", NULL, .set = {{"type", 2}}},
-    {"type not in", NULL, .set = {{"type", (uintptr_t)-1}}},
-    {"mode not in", NULL, .set = {{"mode", RPMA_FLUSH_MODE_NATIVE + 1}}},
-    {"mode not in", NULL, .set = {{"mode", (uintptr_t)-1}}},
-    {"threshold not in", NULL, .set = {{"threshold", RPMA_LOG_THRESHOLD_MAX}}},
-    {"threshold not in", NULL, .set = {{"threshold", (uintptr_t)-1}}},
-    {"level < RPMA_LOG_DISABLED", NULL, .set = {{"level", (uintptr_t)-2}}},
-    {"level > RPMA_LOG_LEVEL_DEBUG", NULL, .set = {{"level", RPMA_LOG_LEVEL_DEBUG + 1}}},
+    {"flags == 0", .set = {{"flags", 0}}},
+    {"size == 0", .set = {{"size", 0}}},
+    {"usage == 0", .set = {{"usage", 0}}},
+    {"(usage & ~0xff) != 0", .set = {{"usage", 0x100}}, {0x1ff, (uintptr_t)INT_MIN}},
+    {"len > UINT32_MAX", .set = {{"len", (uintptr_t)UINT32_MAX + 1}}, {SIZE_MAX}},
+    {"dst_offset % 8 != 0", .set = {{"dst_offset", 1}}, {4, 15}},
+    {"timeout_ms < 0", .set = {{"timeout_ms", (uintptr_t)-1}}, {(uintptr_t)INT_MIN}},
+    {"num_entries < 1", .set = {{"num_entries", 0}}, {(uintptr_t)INT_MIN}},
+    {"(num_entries > 1 &&", .set = {{"num_entries", 2}, {"num_entries_got", 0}}, {INT_MAX}},
+    {"type not in", .set = {{"type", 2}}, {(uintptr_t)-1}},
+    {"mode not in", .set = {{"mode", RPMA_FLUSH_MODE_NATIVE + 1}}, {(uintptr_t)-1}},
+    {"threshold not in", .set = {{"threshold", RPMA_LOG_THRESHOLD_MAX}}, {(uintptr_t)-1}},
+    {"level < RPMA_LOG_DISABLED", .set = {{"level", (uintptr_t)-2}}},
+    {"level > RPMA_LOG_LEVEL_DEBUG", .set = {{"level", RPMA_LOG_LEVEL_DEBUG + 1}}},
     {"desc_size < ", NULL, NULL, true, false, {{"desc_size", 0}}},
     {"desc_size < 21", NULL, "rpma_mr_remote_from_descriptor", true,
      .set = {{"desc_size", 20}}},
@@ -65,8 +55,7 @@ static const struct way {
     {"the region (address", "ends behind the last address: addr=0x1",
      "rpma_mr_remote_from_descriptor", true, .set = {{"desc", (uintptr_t)desc_that_wraps}}},
     {"pdata->ptr == NULL", "pdata->ptr == NULL", .set = {{"pdata", (uintptr_t)&nowhere}}},
-    {"dst_offset >= size", NULL, .set = {{"dst_offset", WORLD_REMOTE_SIZE}}},
-    {"dst_offset >= size", NULL, .set = {{"dst_offset", SIZE_MAX}}},
+    {"dst_offset >= size", .set = {{"dst_offset", WORLD_REMOTE_SIZE}}, {SIZE_MAX}},
     {"dst == NULL && (src", "dst == NULL && src != NULL", .set = {{"dst", 0}}},
     {"dst == NULL && (src", "dst == NULL && src != NULL",
      .set = {{"dst", 0}, {"dst_offset", 0}, {"src_offset", 0}, {"len", 0}}},
@@ -89,25 +78,21 @@ static const struct way {
     {"dst == NULL && (offset", "dst is NULL", .set = {{"dst", 0}, {"offset", 1}, {"len", 0}}},
     {"src == NULL && (offset", "src is NULL", .set = {{"src", 0}}},
     {"src == NULL && (offset", "src is NULL", .set = {{"src", 0}, {"offset", 1}, {"len", 0}}},
-    {"max_ops == 0", NULL, .set = {{"max_ops", 0}}},
-    {"retry_count > 7", NULL, .set = {{"retry_count", 8}}},
-    {"retry_count > 7", NULL, .set = {{"retry_count", UINT32_MAX}}},
-    {"rnr_retry_count > 7", NULL, .set = {{"rnr_retry_count", 8}}},
-    {"rnr_retry_count > 7", NULL, .set = {{"rnr_retry_count", UINT32_MAX}}},
-    {"timeout_ms > 8796093", NULL, .set = {{"timeout_ms", 8796094}}},
-    {"timeout_ms > 8796093", NULL, .set = {{"timeout_ms", INT_MAX}}},
-    {"max_sge == 0", NULL, .set = {{"max_sge", 0}}},
-    {"(work == NULL &&", NULL, .set = {{"work", 0}}},
-    {"(receives == NULL &&", NULL, .set = {{"receives", 0}}},
-    {"(receives == NULL &&", NULL, .set = {{"receives", 0}, {"count", UINT32_MAX}}},
-    {"(mrs == NULL &&", NULL, .set = {{"mrs", 0}, {"nmrs", 1}}},
+    {"max_ops == 0", .set = {{"max_ops", 0}}},
+    {"retry_count > 7", .set = {{"retry_count", 8}}, {UINT32_MAX}},
+    {"rnr_retry_count > 7", .set = {{"rnr_retry_count", 8}}, {UINT32_MAX}},
+    {"timeout_ms > 8796093", .set = {{"timeout_ms", 8796094}}, {INT_MAX}},
+    {"max_sge == 0", .set = {{"max_sge", 0}}},
+    {"(work == NULL &&", .set = {{"work", 0}}},
+    {"(receives == NULL &&", .set = {{"receives", 0}}},
+    {"(receives == NULL &&", .set = {{"receives", 0}, {"count", UINT32_MAX}}},
+    {"(mrs == NULL &&", .set = {{"mrs", 0}, {"nmrs", 1}}},
     {"mrs[i] == NULL", "mrs[i] == NULL", .set = {{"mrs", (uintptr_t)no_region}, {"nmrs", 1}}},
-    {"(bytes == NULL &&", NULL, .set = {{"bytes", 0}}},
-    {"(bytes == NULL &&", NULL, .set = {{"bytes", 0}, {"len", UINT32_MAX}}},
+    {"(bytes == NULL &&", .set = {{"bytes", 0}}},
+    {"(bytes == NULL &&", .set = {{"bytes", 0}, {"len", UINT32_MAX}}},
     {"(mrs != NULL &&", "nmrs == NULL", .set = {{"nmrs", 0}}},
     {"(bytes != NULL &&", "len == NULL", .set = {{"len", 0}}},
-    {"index >= ", NULL, .set = {{"index", 0}}},
-    {"index >= ", NULL, .set = {{"index", UINT32_MAX}}},
+    {"index >= ", .set = {{"index", 0}}, {UINT32_MAX}},
     {"the batch is full", "the batch is full: max_ops is 1", NULL, false, true},
 };
 
@@ -180,6 +165,14 @@ static void add_case(const struct contract_row *row, const char *term, const str
     count++;
 }
 
+static void add_way(const struct contract_row *row, const char *term, struct way way) {
+    add_case(row, term, &way);
+    for (size_t i = 0; i < LENGTH(way.others) && way.others[i]; i++) {
+        way.set[0].value = way.others[i];
+        add_case(row, term, &way);
+    }
+}
+
 static void add_term(const struct contract_row *row, const char *term) {
     const size_t name = strspn(term, "abcdefghijklmnopqrstuvwxyz_");
     if (name > 0 && strcmp(term + name, " == NULL") == 0) {
@@ -189,7 +182,7 @@ static void add_term(const struct contract_row *row, const char *term) {
     for (size_t i = 0; i < LENGTH(ways); i++)
         if ((!ways[i].function || strcmp(ways[i].function, row->function) == 0) &&
             strncmp(ways[i].term, term, strlen(ways[i].term)) == 0)
-            add_case(row, term, &ways[i]);
+            add_way(row, term, ways[i]);
 }
 
 // Splits at "||" outside of brackets; the text after a semicolon is a remark.
