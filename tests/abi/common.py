@@ -35,17 +35,17 @@ def read_table(path):
         return list(csv.DictReader(table, delimiter="\t"))
 
 
-def read_symbols(source=ROOT):
-    return read_table(source / "contract" / "symbols.tsv")
+def read_symbols():
+    return read_table(ROOT / "contract" / "symbols.tsv")
 
 
-def read_original(source=ROOT):
+def read_original():
     """The exports of the ten releases' binaries, independent of the list above."""
-    return read_table(source / "contract" / "original" / "symbols.tsv")
+    return read_table(ROOT / "contract" / "original" / "symbols.tsv")
 
 
-def read_types(source=ROOT):
-    return read_table(source / "contract" / "types.tsv")
+def read_types():
+    return read_table(ROOT / "contract" / "types.tsv")
 
 
 def project_version():

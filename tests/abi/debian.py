@@ -14,7 +14,6 @@ address of an RDMA device, and a file on persistent memory or nothing.
 
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import sys
@@ -96,21 +95,15 @@ def check_original(debian):
 
 
 def check_types(debian):
-    """The second comparison, with a wider field, shows that the first one can fail."""
     text = (debian.include / "librpma.h").read_text(encoding="utf-8")
     exported = {name: node for name, node, _ in elf.exports(debian.library) if name != node}
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
-        wider = re.sub(r"\buint8_t len;", "uint16_t len;", text)
         today = released.HEADER.read_text(encoding="utf-8")
-        before, spoiled, after = (
+        before, after = (
             released.witness(pathlib.Path(name) / kind, content, exported, common.read_prototypes())
-            for kind, content in (("before", text), ("spoiled", wider), ("after", today)))
+            for kind, content in (("before", text), ("after", today)))
         released.abidiff(before, after, "--fail-no-debug-info")
-        try:
-            released.abidiff(spoiled, after, "--fail-no-debug-info")
-        except common.Fault:
-            return f"abidiff: no type of the {len(exported)} functions of {VERSION} was changed"
-        raise common.Fault("abidiff does not notice a field of another size")
+    return f"abidiff: no type of the {len(exported)} functions of {VERSION} was changed"
 
 
 # ---- a program -----------------------------------------------------------------------------
@@ -120,8 +113,7 @@ def build_program(debian, target, cc=("cc",)):
     """Builds like a user of Debian's librpma-dev: with its header and library, and nothing of
     ours."""
     common.run([*cc, "-std=gnu11", "-O1", "-I", debian.include, "-I", releases.FAKE_HEADERS,
-                "-I", releases.PROGRAMS, releases.source_of(VERSION), *releases.PARTS,
-                "-Wl,--no-as-needed", debian.library, "-Wl,-z,now", "-o", target])
+                *releases.PROGRAM, "-Wl,--no-as-needed", debian.library, "-Wl,-z,now", "-o", target])
 
 
 def check_program(debian, build, fakes, cc):
@@ -144,10 +136,9 @@ def check_program(debian, build, fakes, cc):
 def check_counterexample(debian, build, fakes, cc):
     """Debian's library cannot start a program of 0.10.0, which is the purpose of the nodes."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
-        options = type("Options", (), {"library": build / "src", "fakes": fakes,
-                                       "cc": shlex.join(cc), "table": common.read_symbols()})
+        options = type("Options", (), {"library": build / "src", "fakes": fakes, "cc": shlex.join(cc)})
         made = releases.Build("0.10.0", options, pathlib.Path(directory))
-        target = made.program(releases.source_of("0.10.0"))
+        target = made.program(10)
         done = common.run([target], check=False, env={
             **os.environ, "LD_LIBRARY_PATH": f"{debian.library.parent}:{fakes}"})
         if done.returncode == 0 or "LIBRPMA_0.10" not in done.stdout:

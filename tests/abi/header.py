@@ -4,7 +4,7 @@
 
 """Checks include/librpma.h with every C and C++ compiler of this machine.
 
-usage: header.py alone|macros|names|prototypes|deprecated [SOURCE]
+usage: header.py alone|macros|names|prototypes|deprecated
 
 alone       compiles by itself under each language standard, without a warning
 macros      have the values of contract/types.tsv, and the types of int and of NULL
@@ -26,6 +26,7 @@ import common
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 C_STANDARDS = ["c99", "c11", "c17"]
 CXX_STANDARDS = ["c++11", "c++14", "c++17", "c++20"]
+HEADER = common.ROOT / "include" / "librpma.h"
 INCLUDE = "#include <librpma.h>\n"
 
 
@@ -51,31 +52,24 @@ def cxx_compilers():
     return compilers(["g++", "clang++"])
 
 
-class Header:
-    """Compiles pieces of text with the header of a source tree."""
-
-    def __init__(self, source):
-        self.source = source
-        self.text = (source / "include" / "librpma.h").read_text(encoding="utf-8")
-
-    def compile(self, compiler, standard, text, options=(), check=True):
-        suffix = ".cc" if standard.startswith("c++") else ".c"
-        with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
-            unit = pathlib.Path(directory) / f"unit{suffix}"
-            unit.write_text(text, encoding="utf-8")
-            return common.run([compiler, f"-std={standard}", *WARNINGS, *options, "-fsyntax-only",
-                               "-I", self.source / "include", unit], check=check)
+def compiled(compiler, standard, text, options=(), check=True):
+    """The output of a compiler for a piece of text that includes the header."""
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        unit = pathlib.Path(directory) / f"unit{'.cc' if standard.startswith('c++') else '.c'}"
+        unit.write_text(text, encoding="utf-8")
+        return common.run([compiler, f"-std={standard}", *WARNINGS, *options, "-fsyntax-only",
+                           "-I", HEADER.parent, unit], check=check)
 
 
-def check_alone(header):
+def check_alone():
     count = 0
     for names, standards in ((c_compilers(), C_STANDARDS), (cxx_compilers(), CXX_STANDARDS)):
         for name in names:
             for standard in standards:
-                header.compile(name, standard, INCLUDE + INCLUDE)
+                compiled(name, standard, INCLUDE + INCLUDE)
                 count += 1
     for name in cxx_compilers():  # users of 0.9.0 did so, whose header did not mention C++
-        header.compile(name, "c++11",
+        compiled(name, "c++11",
                        f'#include <infiniband/verbs.h>\nextern "C" {{\n{INCLUDE}}}\n')
     return (f"alone, twice, without a warning: {count} times "
             f"({', '.join(c_compilers() + cxx_compilers())})")
@@ -89,33 +83,33 @@ def assertions(row):
     return "".join(f'_Static_assert({condition}, "{condition}");\n' for condition in conditions)
 
 
-def check_macros(header):
+def check_macros():
     """Debug information has types, enumerators and prototypes (released.py), but no macros."""
-    rows = [row for row in common.read_types(header.source)
+    rows = [row for row in common.read_types()
             if row["kind"] == "macro" and row["value"] and row["name"] != "LIBRPMA_H"]
     for name in c_compilers():
-        header.compile(name, "gnu11", INCLUDE + "".join(map(assertions, rows)))
+        compiled(name, "gnu11", INCLUDE + "".join(map(assertions, rows)))
     return f"{len(rows)} macros have their values ({', '.join(c_compilers())})"
 
 
-def defined_macros(header):
-    text = header.compile(c_compilers()[0], "gnu11", INCLUDE, ["-dM", "-E"])
+def defined_macros():
+    text = compiled(c_compilers()[0], "gnu11", INCLUDE, ["-dM", "-E"])
     return set(re.findall(r"^#define ((?:LIB)?RPMA_\w+)", text, re.M))
 
 
-def check_names(header):
+def check_names():
     """Compares in both directions, so that every addition needs its row."""
-    types = common.read_types(header.source)
-    functions = {row["symbol"] for row in common.read_symbols(header.source)}
+    types = common.read_types()
+    functions = {row["symbol"] for row in common.read_symbols()}
     listed = {"rpma_log_function"} | functions
     listed |= {row["name"] for row in types if row["kind"] in ("enum", "struct", "opaque struct")}
     listed |= {row["member"] for row in types if row["kind"] == "enumerator"}
     macros = {row["name"] for row in types if row["kind"] == "macro"}
-    body = re.sub(r"^\s*#.*$", "", common.without_comments(header.text).replace("\\\n", " "),
+    body = re.sub(r"^\s*#.*$", "", common.without_comments(HEADER.read_text(encoding="utf-8")).replace("\\\n", " "),
                   flags=re.M)
     declared = set(re.findall(r"\bRPMA_\w+|\brpma_\w+", body)) - macros
     # LIBRPMA_DEPRECATED is this library's own; LIBRPMA_H is in the table.
-    defined = defined_macros(header) - {"LIBRPMA_DEPRECATED"}
+    defined = defined_macros() - {"LIBRPMA_DEPRECATED"}
     faults = [f"in the header and not in the tables: {name}"
               for name in (declared - listed) | (defined - macros)]
     faults += [f"in the tables and not in the header: {name}"
@@ -125,39 +119,39 @@ def check_names(header):
     return f"{len(functions)} functions, {len(listed)} names and {len(macros)} macros, no other"
 
 
-def check_prototypes(header):
+def check_prototypes():
     prototypes = common.read_prototypes()
-    functions = {row["symbol"] for row in common.read_symbols(header.source)}
+    functions = {row["symbol"] for row in common.read_symbols()}
     if functions != set(prototypes):
         raise common.Fault("prototypes.h and symbols.tsv differ: "
                            f"{' '.join(sorted(functions ^ set(prototypes)))}")
     again = "\n".join(prototypes.values())
     # C++ would take another parameter list for an overload; C linkage makes it an error.
     for name in cxx_compilers():
-        header.compile(name, "c++20", f'{INCLUDE}extern "C" {{\n{again}\n}}\n')
+        compiled(name, "c++20", f'{INCLUDE}extern "C" {{\n{again}\n}}\n')
     return f"{len(prototypes)} prototypes agree in C++"
 
 
-def deprecated_functions(header, compiler, options=()):
+def deprecated_functions(compiler, options=()):
     """The functions whose use makes a compiler warn."""
-    names = sorted({row["symbol"] for row in common.read_symbols(header.source)})
+    names = sorted({row["symbol"] for row in common.read_symbols()})
     uses = "".join(f"    (any *){name},\n" for name in names)
     text = (f"{INCLUDE}typedef void any(void);\nextern any *const every[];\n"
             f"any *const every[] = {{\n{uses}}};\n")
     # -Wcast-function-type would complain of the table, which is never called.
-    output = header.compile(compiler, "gnu11", text, [*options, "-Wno-cast-function-type",
+    output = compiled(compiler, "gnu11", text, [*options, "-Wno-cast-function-type",
                                                       "-Wno-error=deprecated-declarations"])
     return set(re.findall(r"['‘](rpma_\w+)['’] is deprecated", output))
 
 
-def check_deprecated(header):
-    dropped = dropped_functions(common.read_symbols(header.source))
+def check_deprecated():
+    dropped = dropped_functions(common.read_symbols())
     for compiler in c_compilers():
-        found = deprecated_functions(header, compiler)
+        found = deprecated_functions(compiler)
         if found != dropped:
             raise common.Fault(f"{compiler}: deprecated or not, against the wish: "
                                f"{' '.join(sorted(found ^ dropped))}")
-        found = deprecated_functions(header, compiler, ["-DLIBRPMA_NO_DEPRECATED"])
+        found = deprecated_functions(compiler, ["-DLIBRPMA_NO_DEPRECATED"])
         if found:
             raise common.Fault(f"{compiler}: deprecated in spite of LIBRPMA_NO_DEPRECATED: "
                                f"{' '.join(sorted(found))}")
@@ -169,10 +163,9 @@ CHECKS = {"alone": check_alone, "macros": check_macros, "names": check_names,
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1] not in CHECKS:
+    if len(sys.argv) != 2 or sys.argv[1] not in CHECKS:
         sys.exit(__doc__)
-    source = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else common.ROOT
-    common.finish(f"header {sys.argv[1]}", [lambda: CHECKS[sys.argv[1]](Header(source))])
+    common.finish(f"header {sys.argv[1]}", [CHECKS[sys.argv[1]]])
 
 
 if __name__ == "__main__":

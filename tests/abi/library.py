@@ -4,10 +4,10 @@
 
 """Checks the built library from outside: what it exports, what it is called, what it needs.
 
-usage: library.py symbols LIBRARY [SYMBOLS.tsv]    exports are those of the list, no more, no less
-       library.py addresses LIBRARY                all nodes of a name lead to its one function
-       library.py original [SYMBOLS.tsv]           the list is that of all releases
-       library.py dependencies LIBRARY             SONAME and the libraries that it needs
+usage: library.py symbols LIBRARY         exports are those of contract/symbols.tsv, no more, no less
+       library.py addresses LIBRARY       all nodes of a name lead to its one function
+       library.py original                that list is that of all releases
+       library.py dependencies LIBRARY    SONAME and the libraries that it needs
 """
 
 import re
@@ -172,16 +172,13 @@ def check_dependencies(library):
 
 
 def main():
-    if len(sys.argv) == 2 and sys.argv[1] == "original":
-        sys.argv.append(str(common.ROOT / "contract" / "symbols.tsv"))
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 3 and sys.argv[1:] != ["original"]:
         sys.exit(__doc__)
-    kind, path = sys.argv[1:3]
+    kind, path = (sys.argv[1:] + [""])[:2]
     checks = {
-        "symbols": lambda: check_symbols(path, common.read_table(sys.argv[3])
-                                         if len(sys.argv) > 3 else common.read_symbols()),
+        "symbols": lambda: check_symbols(path, common.read_symbols()),
         "addresses": lambda: check_addresses(definitions(path)),
-        "original": lambda: check_original(common.read_table(path), common.read_original(),
+        "original": lambda: check_original(common.read_symbols(), common.read_original(),
                                            common.read_prototypes()),
         "dependencies": lambda: check_dependencies(path),
     }

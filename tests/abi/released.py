@@ -120,12 +120,11 @@ def released():
     return found
 
 
-def check(exported, text=None, prototypes=None, but=None):
-    """With a text or prototypes, those take the place of the header's and of prototypes.h."""
+def check(exported, but=None):
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
         directory = pathlib.Path(name)
-        made = witness(directory / "today", text or HEADER.read_text(encoding="utf-8"), exported,
-                       prototypes or common.read_prototypes())
+        made = witness(directory / "today", HEADER.read_text(encoding="utf-8"), exported,
+                       common.read_prototypes())
         done = []
         for release, before in sorted(released().items()):
             if release == but:
@@ -140,10 +139,10 @@ def check(exported, text=None, prototypes=None, but=None):
     return f"{', '.join(done)}: they and their types have not changed"
 
 
-def check_table(exported, types=None):
+def check_table(exported):
     """A header made of contract/types.tsv has the types of the header."""
     prototypes = common.read_prototypes()
-    rows = types or common.read_types()
+    rows = common.read_types()
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
         directory = pathlib.Path(name)
         texts = {"table": view.text("all releases", rows, [prototypes[each] for each in exported]),

@@ -25,12 +25,10 @@ import common
 import view
 
 PROGRAMS = common.HERE / "programs"
-PARTS = [PROGRAMS / "life.c", PROGRAMS / "loopback.c"]
+PROGRAM = [PROGRAMS / name for name in ("release.c", "life.c", "loopback.c")]
 FAKE_HEADERS = common.ROOT / "tests" / "unit" / "fakes"
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
 BINDING = re.compile(r"binding file .* to (.+) \[0\]: normal symbol `(rpma_\w+)'(?: \[(\S+)\])?")
-# Functions that the programs may use besides those that every release had.
-OPTIONAL = ["rpma_conn_completion_get", "rpma_cq_get_completion", "rpma_write_atomic"]
 
 
 def parse():
@@ -43,22 +41,18 @@ def parse():
                         help="only build, and leave the programs there, to be run elsewhere")
     parser.add_argument("--memory", help="a file on persistent memory, with --address")
     parser.add_argument("--cc", default="cc", help="compiler with its options")
-    parser.add_argument("--symbols", type=pathlib.Path, help="instead of contract/symbols.tsv")
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help='"all" means each')
     options = parser.parse_args()
     if not options.fakes and not options.address and not options.into:
         parser.error("--fakes, --address or --into is needed")
-    options.table = (common.read_table(options.symbols) if options.symbols
-                     else common.read_symbols())
     if options.releases == ["all"]:
         options.releases = common.original_releases() + ["today"]
     return options
 
 
-def source_of(release):
-    """The release's own program; the releases since 1.0.0 share one, as they share a header."""
-    own = PROGRAMS / f"release-{release}.c"
-    return own if own.exists() else PROGRAMS / "release-1.0.0.c"
+def number_of(release):
+    """RELEASE of release.c, which knows 1.0.0 to 1.3.0, whose functions are the same, as 100."""
+    return min(100 * common.version(release)[0] + common.version(release)[1], 100)
 
 
 def table_source(functions):
@@ -81,39 +75,32 @@ class Build:
             self.include = common.ROOT / "include"
             self.link = [options.library / common.SONAME]
         else:
-            view.write(release, directory, options.table)
+            view.write(release, directory)
             self.include = directory / "include"
             self.link = [directory / common.SONAME]
             common.run([*self.cc, "-fno-sanitize=all", "-shared", "-fPIC", "-nostdlib",
                         directory / "stub.c", f"-Wl,-soname,{common.SONAME}",
                         f"-Wl,--version-script,{directory / 'stub.map'}", "-o", self.link[0]])
         (directory / "table.c").write_text(table_source(self.functions), encoding="utf-8")
-        self.parts = [self.compile(part) for part in [*PARTS, directory / "table.c"]]
 
     def symbols(self):
         """{function: version node}."""
         if self.today:
-            rows = [row for row in self.options.table if row["default"] == "yes"]
+            rows = [row for row in common.read_symbols() if row["default"] == "yes"]
             return {row["symbol"]: row["node"] for row in rows}, None
-        names, node = common.symbols_of(self.release, self.options.table)
+        names, node = common.symbols_of(self.release, common.read_symbols())
         return dict.fromkeys(names, node), node
 
-    def compile(self, source):
-        """Compiles as a user of that release did."""
-        target = self.directory / f"{source.stem}.o"
-        have = [f"-DHAVE_{name[5:].upper()}" for name in OPTIONAL if name in self.functions]
-        common.run([*self.cc, "-std=gnu11", "-O1", "-fPIE", *WARNINGS, *have,
-                    "-DLIBRPMA_NO_DEPRECATED", "-I", self.include, "-I", FAKE_HEADERS,
-                    "-I", PROGRAMS, "-c", source, "-o", target])
-        return target
-
-    def program(self, source):
-        """Links to the library of that release, and to the fakes, if any."""
-        target = self.directory / source.stem
+    def program(self, number):
+        """Compiles as a user of that release did; links to the library of that release, and to the
+        fakes, if any."""
+        target = self.directory / f"program-{number}"
         fakes = ([self.options.fakes / "libibverbs.so.1", self.options.fakes / "librdmacm.so.1"]
                  if self.options.fakes else [])
-        common.run([*self.cc, "-pie", self.compile(source), *self.parts, "-Wl,--no-as-needed",
-                    *self.link, *fakes, "-Wl,-z,now", "-o", target])
+        common.run([*self.cc, "-std=gnu11", "-O1", "-pie", "-fPIE", *WARNINGS, f"-DRELEASE={number}",
+                    "-DLIBRPMA_NO_DEPRECATED", "-I", self.include, "-I", FAKE_HEADERS, *PROGRAM,
+                    self.directory / "table.c", "-Wl,--no-as-needed", *self.link, *fakes, "-Wl,-z,now",
+                    "-o", target])
         return target
 
     def environment(self):
@@ -122,9 +109,9 @@ class Build:
                 "ASAN_OPTIONS": "detect_leaks=0"}
 
 
-def run_program(build, source):
+def run_program(build, number):
     """The program must end well, and the loader must bind the nodes that the release promised."""
-    target = build.program(source)
+    target = build.program(number)
     trace = build.directory / "bindings"
     environment = {**build.environment(), "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": str(trace)}
     options = build.options
@@ -148,27 +135,15 @@ def compare_bindings(bound, wanted):
         raise common.Fault(f"{name}: bound, but the release did not have it")
 
 
-def sources_for(build):
-    """Over the fakes also the program for failures that no device can be made to cause."""
-    if build.today:
-        sources = sorted(PROGRAMS.glob("release-*.c"))
-    else:
-        sources = [source_of(build.release)]
-    if build.options.fakes:
-        sources.append(PROGRAMS / "differences.c")
-        if build.functions.keys() & set(OPTIONAL[:2]):
-            sources.append(PROGRAMS / "completions.c")
-    return sources
-
-
 def check_release(release, options):
+    """The program of a release; those of all of them with the header of today."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         build = Build(release, options, pathlib.Path(directory))
-        sources = sources_for(build)
-        for source in sources:
-            run_program(build, source)
-        names = ", ".join(source.stem for source in sources)
-        return (f"{release}: {names} ran, {len(build.functions)} functions bound at "
+        releases = common.original_releases() if build.today else [release]
+        numbers = sorted({number_of(each) for each in releases})
+        for number in numbers:
+            run_program(build, number)
+        return (f"{release}: {len(numbers)} programs ran, {len(build.functions)} functions bound at "
                 f"{build.node or 'their default nodes'}")
 
 
@@ -178,7 +153,7 @@ def leave_program(release, options):
     target = options.into / f"program-{release}"
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         build = Build(release, options, pathlib.Path(directory))
-        shutil.copy(build.program(source_of(release)), target)
+        shutil.copy(build.program(number_of(release)), target)
     return f"{target} is ready"
 
 

@@ -2,10 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks that a reader finds each exported function: ctags sees its definition in src/.
-
-usage: tags.py [SOURCE]     by default the src/ of this tree
-"""
+"""Checks that a reader finds each exported function: ctags sees its definition in src/."""
 
 import pathlib
 import sys
@@ -14,12 +11,13 @@ sys.dont_write_bytecode = True
 
 import common
 
+SOURCE = common.ROOT / "src"
 OPTIONS = common.ROOT / ".ctags.d" / "exports.ctags"
 
 
-def functions(source):
+def functions():
     """{name: files} of all functions that ctags finds with the options of this tree alone."""
-    files = sorted(path for path in source.rglob("*") if path.suffix in (".cc", ".hh"))
+    files = sorted(path for path in SOURCE.rglob("*") if path.suffix in (".cc", ".hh"))
     if "Universal Ctags" not in common.run(["ctags", "--version"]):
         raise common.Missing("ctags is not Universal Ctags (tools/setup abi installs it)")
     found = {}
@@ -27,13 +25,14 @@ def functions(source):
                             "--fields=k", "-f", "-", *files]).splitlines():
         name, path, *_, kind = line.split("\t")
         if kind == "f":
-            found.setdefault(name, []).append(pathlib.Path(path).relative_to(source))
+            found.setdefault(name, []).append(pathlib.Path(path).relative_to(SOURCE))
     return found
 
 
-def check_tags(source, table):
+def check_tags():
+    table = common.read_symbols()
     wanted = {row[column] for row in table for column in ("symbol", "implementation")}
-    found = functions(source)
+    found = functions()
     faults = [f"{name}: ctags finds no definition of the function" for name in
               wanted - found.keys()]
     faults += [f"{name}: ctags finds {len(found[name])} definitions: "
@@ -44,10 +43,5 @@ def check_tags(source, table):
     return f"ctags finds all {len(wanted)} exported functions"
 
 
-def main():
-    source = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else common.ROOT / "src"
-    common.finish("tags", [lambda: check_tags(source.resolve(), common.read_symbols())])
-
-
 if __name__ == "__main__":
-    main()
+    common.finish("tags", [check_tags])

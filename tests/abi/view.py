@@ -86,8 +86,8 @@ def stub(release, symbols):
     return source, f"{node} {{\n    global:\n{names}    local:\n        *;\n}};\n"
 
 
-def write(release, directory, symbols=None, types=None):
-    symbols, types = symbols or common.read_symbols(), types or common.read_types()
+def write(release, directory):
+    symbols, types = common.read_symbols(), common.read_types()
     include = pathlib.Path(directory) / "include"
     include.mkdir(parents=True, exist_ok=True)
     (include / "librpma.h").write_text(

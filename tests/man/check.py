@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks the manual. Run as: check.py [--source DIR] all, or one or more names of checks.
+"""Checks the manual. Run as: check.py all, or one or more names of checks.
 
 Ends with 0, 1 (one line per fault) or 77 (a tool is missing, so nothing was checked).
 """
@@ -71,15 +71,11 @@ def run_check(name, book):
 
 def main():
     parser = argparse.ArgumentParser(description="check the manual of librpma")
-    parser.add_argument("--source", type=pathlib.Path, default=HERE.parent.parent)
     parser.add_argument("checks", nargs="+", choices=[*CHECKS, "all"], metavar="CHECK",
                         help=f"all, or of: {', '.join(CHECKS)}")
     options = parser.parse_args()
     names = list(CHECKS) if "all" in options.checks else options.checks
-    if not (options.source / "man").is_dir():
-        print(f"{options.source} has no folder man: name the checkout with --source")
-        return 1
-    book = Book(options.source)
+    book = Book(HERE.parent.parent)
     results = [run_check(name, book) for name in names]
     if 1 in results:
         return 1

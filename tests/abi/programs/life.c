@@ -35,7 +35,7 @@ void life_must(const char *file, int line, const char *text, int ret) {
         life_fail(file, line, text, ret, true);
 }
 
-int life_fd(const struct rpma_conn *conn) {
+static int fd_of(const struct rpma_conn *conn) {
     int fd = -1;
     MUST(rpma_conn_get_event_fd(conn, &fd));
     return fd;
@@ -125,30 +125,31 @@ void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
     MUST(rpma_conn_req_connect(&req, &from_client, &life->client.conn));
     CHECK(req == NULL);
 
-    loopback_request(ep_fd(life), from_client.ptr, from_client.len);
+    loopback_event(ep_fd(life), RDMA_CM_EVENT_CONNECT_REQUEST, from_client.ptr,
+                   from_client.len);
     MUST(rpma_ep_next_conn_req(life->ep, cfg, &req));
     if (first_receive)
         MUST(rpma_conn_req_recv(req, life->server.mr, 0, 64, first_receive));
     MUST(rpma_conn_req_connect(&req, &from_server, &life->server.conn));
 
-    loopback_established(life_fd(life->client.conn), from_server.ptr, from_server.len);
-    loopback_established(life_fd(life->server.conn), NULL, 0);
+    loopback_event(fd_of(life->client.conn), RDMA_CM_EVENT_ESTABLISHED, from_server.ptr,
+                   from_server.len);
+    loopback_event(fd_of(life->server.conn), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
     meet(&life->client);
     meet(&life->server);
 }
 
 static void expect_closed(struct rpma_conn *conn) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    loopback_event(fd_of(conn), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
     MUST(rpma_conn_next_event(conn, &event));
     CHECK(event == RPMA_CONN_CLOSED);
 }
 
 void life_disconnect(struct life *life) {
     MUST(rpma_conn_disconnect(life->client.conn));
-    loopback_disconnected(life_fd(life->server.conn));
     expect_closed(life->server.conn);
     MUST(rpma_conn_disconnect(life->server.conn)); // the answer that the client waits for
-    loopback_disconnected(life_fd(life->client.conn));
     expect_closed(life->client.conn);
     MUST(rpma_conn_delete(&life->client.conn));
     MUST(rpma_conn_delete(&life->server.conn));
@@ -174,15 +175,18 @@ void life_close(struct life *life) {
     }
 }
 
-struct rpma_conn *life_refused(struct life *life) {
+struct rpma_conn *life_missed(struct life *life, bool refused) {
     struct rpma_conn_req *req = NULL;
     struct rpma_conn *conn = NULL;
     MUST(rpma_conn_req_new(life->peer, life->address, PORT, NULL, &req));
     MUST(rpma_conn_req_connect(&req, NULL, &conn));
-    loopback_request(ep_fd(life), NULL, 0);
-    MUST(rpma_ep_next_conn_req(life->ep, NULL, &req));
-    MUST(rpma_conn_req_delete(&req));
-    loopback_rejected(life_fd(conn));
+    if (refused) {
+        loopback_event(ep_fd(life), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+        MUST(rpma_ep_next_conn_req(life->ep, NULL, &req));
+        MUST(rpma_conn_req_delete(&req));
+    }
+    loopback_event(fd_of(conn), refused ? RDMA_CM_EVENT_REJECTED : RDMA_CM_EVENT_UNREACHABLE,
+                   NULL, 0);
     return conn;
 }
 

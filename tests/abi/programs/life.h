@@ -45,8 +45,9 @@ void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
                   const void *first_receive);
 void life_disconnect(struct life *life); // deletes both connections
 void life_close(struct life *life);      // disconnects first, if necessary
-// Returns the client's side of a request that the server never accepts, already connecting.
-struct rpma_conn *life_refused(struct life *life);
+// Returns the client's side of a request that the server refuses, or that nobody answers,
+// already connecting.
+struct rpma_conn *life_missed(struct life *life, bool refused);
 
 enum kind { READ, WRITE, FLUSH, SEND, RECV, RECV_IMM };
 
@@ -59,7 +60,5 @@ void life_exchange(struct life *life, life_take *take, const void *first_receive
 // memory.
 typedef int life_post_8(struct life *life, size_t offset, const void *op_context);
 void life_write_8(struct life *life, life_post_8 *post, life_take *take);
-
-int life_fd(const struct rpma_conn *conn);
 
 #endif // LIFE_H

@@ -39,29 +39,9 @@ bool loopback_open(void) {
     return true;
 }
 
-static void event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
+void loopback_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
     if (is_fake)
         fake.cm_event(fd, type, data, len);
-}
-
-void loopback_request(int ep_fd, const void *data, uint8_t len) {
-    event(ep_fd, RDMA_CM_EVENT_CONNECT_REQUEST, data, len);
-}
-
-void loopback_established(int conn_fd, const void *data, uint8_t len) {
-    event(conn_fd, RDMA_CM_EVENT_ESTABLISHED, data, len);
-}
-
-void loopback_disconnected(int conn_fd) {
-    event(conn_fd, RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
-}
-
-void loopback_rejected(int conn_fd) {
-    event(conn_fd, RDMA_CM_EVENT_REJECTED, NULL, 0);
-}
-
-void loopback_unreachable(int conn_fd) {
-    event(conn_fd, RDMA_CM_EVENT_UNREACHABLE, NULL, 0);
 }
 
 // The other one of the two latest queue pairs.

@@ -10,17 +10,14 @@
 #ifndef LOOPBACK_H
 #define LOOPBACK_H 1
 
+#include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 bool loopback_open(void); // false: no fakes, a real device
-// A request with this private data arrives at this endpoint.
-void loopback_request(int ep_fd, const void *data, uint8_t len);
-// A connection gets established, closed, rejected or unreachable.
-void loopback_established(int conn_fd, const void *data, uint8_t len);
-void loopback_disconnected(int conn_fd);
-void loopback_rejected(int conn_fd);
-void loopback_unreachable(int conn_fd);
+// An event with this private data arrives at the endpoint or the connection with this
+// descriptor.
+void loopback_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len);
 // Executes the operations posted since the last call, and completes them.
 void loopback_run(void);
 // Returns the library's mistakes and leaks; "" if there are none.

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// release.c -- a program as users of release 0.RELEASE.0 wrote it, or, where RELEASE is 100, of
+// 1.0.0 to 1.3.0, whose 84 functions are the same.
+
+#include <string.h>
+
+#include "life.h"
+
+#ifndef RELEASE
+#define RELEASE 100
+#endif
+#define IMM 0x12345678u
+
+// Some headers of libibverbs do not have these yet.
+enum { NATIVE_FLUSH = 8, NATIVE_ATOMIC_WRITE = 9 };
+
+// ---- struct rpma_completion, of 24 bytes in 0.9.0, and of 32 in 0.10.0 and 0.11.0 ----------
+
+#if RELEASE <= 11
+static void expect_completion(const struct rpma_completion *cmpl, const void *op_context,
+                              enum kind kind) {
+    static const enum rpma_op ops[] = {
+        [READ] = RPMA_OP_READ,
+        [WRITE] = RPMA_OP_WRITE,
+        [FLUSH] = RPMA_OP_READ,
+        [SEND] = RPMA_OP_SEND,
+        [RECV] = RPMA_OP_RECV,
+#if RELEASE >= 10
+        [RECV_IMM] = RPMA_OP_RECV_RDMA_WITH_IMM,
+    };
+    if (kind == RECV_IMM)
+        CHECK(cmpl->flags & IBV_WC_WITH_IMM && cmpl->imm == IMM);
+#else
+    };
+#endif
+    CHECK(cmpl->op_context == op_context);
+    CHECK(cmpl->op_status == IBV_WC_SUCCESS);
+    CHECK(cmpl->op == ops[kind] || (kind == FLUSH && cmpl->op == RPMA_OP_FLUSH));
+    CHECK(kind != RECV || cmpl->byte_len == sizeof("a message"));
+}
+
+#if RELEASE <= 10
+static void take_from_conn(struct rpma_conn *conn, const void *op_context, enum kind kind) {
+    struct {
+        struct rpma_completion cmpl;
+        unsigned char behind[64]; // the library must not write here
+    } room;
+    int fd = -1, ret;
+    memset(&room, 0xa5, sizeof(room));
+    CHECK(rpma_conn_get_completion_fd(conn, &fd) == 0 && fd >= 0);
+    do {
+        MUST(rpma_conn_completion_wait(conn));
+        ret = rpma_conn_completion_get(conn, &room.cmpl);
+    } while (ret == RPMA_E_NO_COMPLETION);
+    MUST(ret);
+    expect_completion(&room.cmpl, op_context, kind);
+    for (size_t i = 0; i < sizeof(room.behind); i++)
+        CHECK(room.behind[i] == 0xa5);
+    CHECK(rpma_conn_completion_get(conn, &room.cmpl) == RPMA_E_NO_COMPLETION);
+}
+#endif
+
+#if RELEASE == 9
+#define take take_from_conn
+#else
+static void take(struct rpma_conn *conn, const void *op_context, enum kind kind) {
+    struct rpma_completion cmpl;
+    struct rpma_cq *cq = NULL;
+    int ret;
+#if RELEASE == 10 // completions of receives are in the receive CQ
+    int fd = -1;
+    if (kind != RECV && kind != RECV_IMM) {
+        take_from_conn(conn, op_context, kind);
+        return;
+    }
+    MUST(rpma_conn_get_rcq(conn, &cq));
+    CHECK(rpma_cq_get_fd(cq, &fd) == 0 && fd >= 0);
+#else
+    MUST(rpma_conn_get_cq(conn, &cq));
+#endif
+    memset(&cmpl, 0xa5, sizeof(cmpl));
+    do {
+        MUST(rpma_cq_wait(cq));
+        ret = rpma_cq_get_completion(cq, &cmpl);
+    } while (ret == RPMA_E_NO_COMPLETION);
+    MUST(ret);
+    expect_completion(&cmpl, op_context, kind);
+}
+
+// Writes 8 bytes with immediate data, which completes a receive of the other side.
+static void write_with_imm(struct life *life, life_take *take_one) {
+    struct side *client = &life->client, *server = &life->server;
+    MUST(rpma_recv(server->conn, NULL, 0, 0, server));
+    MUST(rpma_write_with_imm(client->conn, client->other, 64, client->mr, 64, 8,
+                             RPMA_F_COMPLETION_ALWAYS, IMM, client));
+    loopback_run();
+    take_one(client->conn, client, WRITE);
+    take_one(server->conn, server, RECV_IMM);
+}
+#endif
+#endif
+
+// ---- struct ibv_wc, since 0.11.0 -----------------------------------------------------------
+
+#if RELEASE >= 11
+// Completions of receives are in the CQ of a shared receive queue, if there is one; and with a
+// shared completion channel the connection says which of its CQs has something.
+static struct rpma_cq *srq_cq;
+static bool shared_channel;
+
+static struct rpma_cq *await(struct rpma_conn *conn, enum kind kind) {
+    struct rpma_cq *cq = kind == RECV ? srq_cq : NULL;
+#if RELEASE >= 100
+    if (shared_channel) {
+        bool is_rcq = false;
+        int fd = -1;
+        CHECK(rpma_conn_get_compl_fd(conn, &fd) == 0 && fd >= 0);
+        MUST(rpma_conn_wait(conn, 0, &cq, &is_rcq));
+        CHECK(is_rcq == (kind == RECV));
+        CHECK(rpma_cq_wait(cq) == RPMA_E_SHARED_CHANNEL);
+        return cq;
+    }
+#endif
+    if (!cq)
+        MUST(rpma_conn_get_cq(conn, &cq));
+    MUST(rpma_cq_wait(cq));
+    return cq;
+}
+
+static void take_wc(struct rpma_conn *conn, const void *op_context, enum kind kind) {
+    static const enum ibv_wc_opcode opcodes[] = {
+        [READ] = IBV_WC_RDMA_READ,  [WRITE] = IBV_WC_RDMA_WRITE,
+        [FLUSH] = IBV_WC_RDMA_READ, [SEND] = IBV_WC_SEND,
+        [RECV] = IBV_WC_RECV,       [RECV_IMM] = IBV_WC_RECV_RDMA_WITH_IMM,
+    };
+    struct ibv_wc wc;
+    int got = 0, ret;
+    do
+        ret = rpma_cq_get_wc(await(conn, kind), 1, &wc, shared_channel ? NULL : &got);
+    while (ret == RPMA_E_NO_COMPLETION);
+    MUST(ret);
+    const int opcode = (int)wc.opcode;
+    if (wc.status != IBV_WC_SUCCESS)
+        fprintf(stderr, "operation of kind %d: status %d\n", (int)kind, (int)wc.status);
+    CHECK(got == !shared_channel);
+    CHECK(wc.wr_id == (uintptr_t)op_context);
+    CHECK(wc.status == IBV_WC_SUCCESS);
+    CHECK(opcode == (int)opcodes[kind] || (kind == FLUSH && opcode == NATIVE_FLUSH) ||
+          (kind == WRITE && opcode == NATIVE_ATOMIC_WRITE));
+    CHECK(kind != RECV || wc.byte_len == sizeof("a message"));
+}
+#endif
+#if RELEASE >= 12
+#define take take_wc
+#endif
+
+// ---- the writes of 8 bytes -----------------------------------------------------------------
+
+#if RELEASE <= 13 // from a region, fenced
+static int write_atomic(struct life *life, size_t offset, const void *op_context) {
+    return rpma_write_atomic(life->client.conn, life->client.other, offset, life->client.mr, 0,
+                             RPMA_F_COMPLETION_ALWAYS, op_context);
+}
+#endif
+
+#if RELEASE >= 13
+static int atomic_write(struct life *life, size_t offset, const void *op_context) {
+    return rpma_atomic_write(life->client.conn, life->client.other, offset,
+                             (const char *)life->client.memory, RPMA_F_COMPLETION_ALWAYS,
+                             op_context);
+}
+#endif
+
+static void exchange(struct life *life, const void *first_receive) {
+    life_exchange(life, take, first_receive);
+#if RELEASE == 11 // had both ways to take completions
+    life_write_8(life, write_atomic, take_wc);
+    write_with_imm(life, take);
+    write_with_imm(life, take_wc);
+#elif RELEASE <= 13
+    life_write_8(life, write_atomic, take);
+#endif
+#if RELEASE >= 13
+    life_write_8(life, atomic_write, take);
+#endif
+}
+
+// ---- further functions of each release -----------------------------------------------------
+
+#if RELEASE == 9
+static void configure(struct rpma_conn_cfg *cfg) {
+    int timeout = 0;
+    uint32_t size = 0;
+    MUST(rpma_conn_cfg_get_timeout(cfg, &timeout));
+    CHECK(timeout == RPMA_DEFAULT_TIMEOUT_MS);
+    MUST(rpma_conn_cfg_set_timeout(cfg, 2000));
+    MUST(rpma_conn_cfg_set_cq_size(cfg, 20));
+    MUST(rpma_conn_cfg_set_sq_size(cfg, 20));
+    MUST(rpma_conn_cfg_set_rq_size(cfg, 20));
+    MUST(rpma_conn_cfg_get_sq_size(cfg, &size));
+    CHECK(size == 20);
+}
+#elif RELEASE == 10
+static void configure(struct rpma_conn_cfg *cfg) {
+    MUST(rpma_conn_cfg_set_rcq_size(cfg, 10));
+}
+
+static void ask_region(const struct life *life) {
+    void *ptr = NULL;
+    size_t size = 0;
+    uint32_t number = 0;
+    struct rpma_conn_private_data pdata = {NULL, 0};
+    MUST(rpma_mr_get_ptr(life->client.mr, &ptr));
+    MUST(rpma_mr_get_size(life->client.mr, &size));
+    CHECK(ptr == life->client.memory && size == LIFE_MEMORY);
+    MUST(rpma_conn_get_qp_num(life->client.conn, &number));
+    CHECK(number != 0);
+    MUST(rpma_conn_get_private_data(life->client.conn, &pdata));
+    CHECK(pdata.ptr != NULL);
+}
+#elif RELEASE >= 100
+static void configure(struct rpma_conn_cfg *cfg) {
+    MUST(rpma_conn_cfg_set_compl_channel(cfg, true));
+    MUST(rpma_conn_cfg_get_compl_channel(cfg, &shared_channel));
+    CHECK(shared_channel);
+    MUST(rpma_conn_cfg_set_rcq_size(cfg, 10));
+}
+
+static void with_srq(int argc, char *argv[]) {
+    struct rpma_srq_cfg *srq_cfg = NULL;
+    struct rpma_conn_cfg *cfg = NULL;
+    struct rpma_srq *srq = NULL;
+    struct life life;
+    shared_channel = false;
+    life_open(&life, argc, argv);
+    MUST(rpma_srq_cfg_new(&srq_cfg));
+    MUST(rpma_srq_cfg_set_rq_size(srq_cfg, 10));
+    MUST(rpma_srq_cfg_set_rcq_size(srq_cfg, 10));
+    MUST(rpma_srq_new(life.peer, srq_cfg, &srq));
+    MUST(rpma_srq_cfg_delete(&srq_cfg));
+    MUST(rpma_srq_get_rcq(srq, &srq_cq));
+    MUST(rpma_conn_cfg_new(&cfg));
+    MUST(rpma_conn_cfg_set_srq(cfg, srq));
+    life_connect(&life, cfg, NULL);
+    MUST(rpma_conn_cfg_delete(&cfg));
+
+    MUST(rpma_srq_recv(srq, life.server.mr, 0, 64, &srq));
+    life_exchange(&life, take, &srq);
+    life_disconnect(&life);
+    MUST(rpma_srq_delete(&srq));
+    life_close(&life);
+}
+#endif
+
+// Ends a connection that the server refuses, or, new in 0.14.0, that nobody answers. No device
+// can be made to cause the second event.
+#if RELEASE == 10 || RELEASE == 14
+static void miss(struct life *life) {
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+#if RELEASE == 10
+    const enum rpma_conn_event wanted = RPMA_CONN_REJECTED;
+#else
+    const enum rpma_conn_event wanted = RPMA_CONN_UNREACHABLE;
+    if (life->on_device)
+        return;
+#endif
+    struct rpma_conn *conn = life_missed(life, RELEASE == 10);
+    MUST(rpma_conn_next_event(conn, &event));
+    CHECK(event == wanted);
+    MUST(rpma_conn_delete(&conn));
+}
+#endif
+
+int main(int argc, char *argv[]) {
+    struct rpma_conn_cfg *cfg = NULL;
+    struct life life;
+#if RELEASE <= 10 || RELEASE >= 100
+    MUST(rpma_conn_cfg_new(&cfg));
+    configure(cfg);
+#endif
+    life_open(&life, argc, argv);
+    life_connect(&life, cfg, &life);
+    exchange(&life, &life);
+#if RELEASE == 10
+    write_with_imm(&life, take);
+    ask_region(&life);
+#endif
+#if RELEASE == 10 || RELEASE == 14
+    miss(&life);
+#endif
+#if RELEASE <= 10 || RELEASE >= 100
+    MUST(rpma_conn_cfg_delete(&cfg));
+#endif
+    life_close(&life);
+#if RELEASE >= 100
+    with_srq(argc, argv);
+#endif
+    return 0;
+}
