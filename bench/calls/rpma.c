@@ -12,84 +12,38 @@ void adapt_side(struct rpma_conn_cfg *cfg) {
     (void)cfg;
 }
 
-static void write_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_write(conn, remote, 0, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS,
-                        NULL) == 0,
-             "rpma_write");
-}
+#define LOOP(name, variable, ...)                  \
+    static void name##_loop(unsigned long times) { \
+        variable;                                  \
+        for (unsigned long i = 0; i < times; i++)  \
+            must(__VA_ARGS__, #__VA_ARGS__);       \
+    }
+#define FLUSH(name, through)                                                        \
+    LOOP(name, ,                                                                    \
+         rpma_flush(through, remote, 0, TRANSFER_BYTES, RPMA_FLUSH_TYPE_PERSISTENT, \
+                    RPMA_F_COMPLETION_ALWAYS, NULL) == 0)
+#define ATOMIC_WRITE(name, through)                   \
+    LOOP(name, static const char bytes[ATOMIC_BYTES], \
+         rpma_atomic_write(through, remote, 0, bytes, RPMA_F_COMPLETION_ALWAYS, NULL) == 0)
 
-static void read_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_read(conn, local, 0, remote, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS,
-                       NULL) == 0,
-             "rpma_read");
-}
-
-// The connection is read from a variable, as in all loops, so that the caller's share of a
-// count stays comparable.
-static inline void flushes(struct rpma_conn **through, unsigned long times) {
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_flush(*through, remote, 0, TRANSFER_BYTES, RPMA_FLUSH_TYPE_PERSISTENT,
-                        RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
-             "rpma_flush");
-}
-
-static void flush_loop(unsigned long times) {
-    flushes(&conn, times);
-}
-
-static inline void atomic_writes(struct rpma_conn **through, unsigned long times) {
-    static const char bytes[ATOMIC_BYTES];
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_atomic_write(*through, remote, 0, bytes, RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
-             "rpma_atomic_write");
-}
-
-static void atomic_write_loop(unsigned long times) {
-    atomic_writes(&conn, times);
-}
-
-static void send_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_send(conn, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL) == 0,
-             "rpma_send");
-}
-
-static void recv_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_recv(conn, local, 0, TRANSFER_BYTES, NULL) == 0, "rpma_recv");
-}
-
-static void poll_loop(unsigned long times) {
-    struct ibv_wc wc;
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_cq_get_wc(cq, 1, &wc, NULL) == 0, "rpma_cq_get_wc");
-}
-
-static void poll_empty_loop(unsigned long times) {
-    struct ibv_wc wc;
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_cq_get_wc(empty_cq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION, "rpma_cq_get_wc");
-}
-
-static void wait_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_cq_wait(cq) == 0, "rpma_cq_wait");
-}
-
-static void conn_wait_loop(unsigned long times) {
-    struct rpma_cq *ready;
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_conn_wait(shared_conn, 0, &ready, NULL) == 0, "rpma_conn_wait");
-}
-
-static void refused_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++)
-        must(rpma_write(full_conn, remote, 0, local, 0, TRANSFER_BYTES,
-                        RPMA_F_COMPLETION_ALWAYS, NULL) == RPMA_E_PROVIDER,
-             "rpma_write");
-}
+// clang-format off
+LOOP(write, , rpma_write(conn, remote, 0, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL) == 0)
+LOOP(read, , rpma_read(conn, local, 0, remote, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL) == 0)
+FLUSH(flush, conn)
+ATOMIC_WRITE(atomic_write, conn)
+LOOP(send, , rpma_send(conn, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL) == 0)
+LOOP(recv, , rpma_recv(conn, local, 0, TRANSFER_BYTES, NULL) == 0)
+LOOP(poll, struct ibv_wc wc, rpma_cq_get_wc(cq, 1, &wc, NULL) == 0)
+LOOP(poll_empty, struct ibv_wc wc, rpma_cq_get_wc(empty_cq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION)
+LOOP(wait, , rpma_cq_wait(cq) == 0)
+LOOP(conn_wait, struct rpma_cq *ready, rpma_conn_wait(shared_conn, 0, &ready, NULL) == 0)
+LOOP(refused, , rpma_write(full_conn, remote, 0, local, 0, TRANSFER_BYTES, RPMA_F_COMPLETION_ALWAYS, NULL)
+     == RPMA_E_PROVIDER)
+#ifdef PROVIDER_NATIVE
+FLUSH(native_flush, native_conn)
+ATOMIC_WRITE(native_atomic_write, native_conn)
+#endif
+// clang-format on
 
 static void refused_unlogged_loop(unsigned long times) {
     log_refusals(false);
@@ -111,16 +65,6 @@ static void setup_beside_many_loop(unsigned long times) {
         connect_one();
     setup_loop(times);
 }
-
-#ifdef PROVIDER_NATIVE
-static void native_flush_loop(unsigned long times) {
-    flushes(&native_conn, times);
-}
-
-static void native_atomic_write_loop(unsigned long times) {
-    atomic_writes(&native_conn, times);
-}
-#endif
 
 const struct loop loops[] = {
     {"write", write_loop},

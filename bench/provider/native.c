@@ -13,7 +13,6 @@ enum { EXTENDED = 1 };
 static int query_device_ex(struct ibv_context *context,
                            const struct ibv_query_device_ex_input *input,
                            struct ibv_device_attr_ex *attributes, size_t size) {
-    (void)context, (void)input, (void)size;
     provider_count("ibv_query_device");
     *attributes = (struct ibv_device_attr_ex){.orig_attr.max_qp_wr = 1 << 20,
                                               .orig_attr.max_sge = 16,
@@ -32,36 +31,23 @@ struct ibv_context *provider_native_device(void) {
     return &extended.context;
 }
 
-static void wr_start(struct ibv_qp_ex *qp) {
-    (void)qp;
-}
+static void wr_start(struct ibv_qp_ex *qp) {}
 
 static int wr_complete(struct ibv_qp_ex *qp) {
-    (void)qp;
     return 0;
 }
 
 static void wr_flush(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, size_t len,
-                     uint8_t type, uint8_t level) {
-    (void)qp, (void)rkey, (void)addr, (void)len, (void)type, (void)level;
-}
+                     uint8_t type, uint8_t level) {}
 
 static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
-                            const void *bytes) {
-    (void)qp, (void)rkey, (void)addr, (void)bytes;
-}
+                            const void *bytes) {}
 
-static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr) {
-    (void)qp, (void)rkey, (void)addr;
-}
+static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr) {}
 
-static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *sges) {
-    (void)qp, (void)num_sge, (void)sges;
-}
+static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *sges) {}
 
-static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length) {
-    (void)qp, (void)lkey, (void)addr, (void)length;
-}
+static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length) {}
 
 struct ibv_qp *provider_native_qp(uint64_t operations) {
     struct ibv_qp_ex *qp = provider_object(sizeof(*qp));

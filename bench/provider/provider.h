@@ -42,4 +42,11 @@ struct ibv_context *provider_context_of(struct ibv_context *device, uint32_t max
 struct ibv_context *provider_native_device(void);
 struct ibv_qp *provider_native_qp(uint64_t operations); // IBV_QP_EX_WITH_*
 
+// A function of the provider that is counted, and succeeds.
+#define SUCCEEDS(call, ...)       \
+    int call(__VA_ARGS__) {       \
+        provider_count(__func__); \
+        return 0;                 \
+    }
+
 #endif /* PROVIDER_H */
