@@ -98,7 +98,7 @@ def check_types(debian):
     text = (debian.include / "librpma.h").read_text(encoding="utf-8")
     exported = {name: node for name, node, _ in elf.exports(debian.library) if name != node}
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
-        today = released.HEADER.read_text(encoding="utf-8")
+        today = common.HEADER.read_text(encoding="utf-8")
         before, after = (
             released.witness(pathlib.Path(name) / kind, content, exported, common.read_prototypes())
             for kind, content in (("before", text), ("after", today)))

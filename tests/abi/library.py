@@ -117,15 +117,11 @@ def faults_of_releases(table, had):
             yield f"{row['symbol']}@{row['node']} is of no release"
 
 
-def check_original(table, original, prototypes):
-    """The list has the functions of the ten releases and those that this library added, which
-    prototypes.h declares too. New programs link to LIBRPMA_1.0 where it has the name, and the
-    function of a name implements it."""
+def check_original(table, original):
+    """The list has the functions of the ten releases and those that this library added. New
+    programs link to LIBRPMA_1.0 where it has the name, and the function of a name implements it."""
     had = {(row["release"], row["node"], row["symbol"]) for row in original}
     faults = list(faults_of_releases(table, had))
-    symbols = {row["symbol"] for row in table}
-    faults += [f"{symbol} is only in one of prototypes.h and the list"
-               for symbol in symbols ^ set(prototypes)]
     name, first, later = TWO_FUNCTIONS
     newest = {}
     for node, symbol in {(row["node"], row["symbol"]) for row in table
@@ -178,8 +174,7 @@ def main():
     checks = {
         "symbols": lambda: check_symbols(path, common.read_symbols()),
         "addresses": lambda: check_addresses(definitions(path)),
-        "original": lambda: check_original(common.read_symbols(), common.read_original(),
-                                           common.read_prototypes()),
+        "original": lambda: check_original(common.read_symbols(), common.read_original()),
         "dependencies": lambda: check_dependencies(path),
     }
     if kind not in checks:

@@ -25,7 +25,6 @@ import library as elf
 import view
 
 CONTRACT = common.ROOT / "contract"
-HEADER = common.ROOT / "include" / "librpma.h"
 # Of rdma-core as much as the header needs, so that other releases of rdma-core change nothing.
 VERBS = "".join(f"struct ibv_{name};\n" for name in ("context", "pd", "mr", "qp", "cq", "wc")) + \
     "enum ibv_wc_status { IBV_WC_SUCCESS };\n"
@@ -47,7 +46,7 @@ def witness(directory, text, exported, prototypes):
     """A library with the functions {name: node} of a header, and with debug information."""
     unknown = exported.keys() - prototypes.keys()
     if unknown:
-        raise common.Fault(f"exported, and not in prototypes.h: {' '.join(sorted(unknown))}")
+        raise common.Fault(f"exported, and not in the header: {' '.join(sorted(unknown))}")
     (directory / "infiniband").mkdir(parents=True)
     (directory / "infiniband" / "verbs.h").write_text(VERBS, encoding="utf-8")
     (directory / "librpma.h").write_text(text, encoding="utf-8")
@@ -123,7 +122,7 @@ def released():
 def check(exported, but=None):
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
         directory = pathlib.Path(name)
-        made = witness(directory / "today", HEADER.read_text(encoding="utf-8"), exported,
+        made = witness(directory / "today", common.HEADER.read_text(encoding="utf-8"), exported,
                        common.read_prototypes())
         done = []
         for release, before in sorted(released().items()):
@@ -146,7 +145,7 @@ def check_table(exported):
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
         directory = pathlib.Path(name)
         texts = {"table": view.text("all releases", rows, [prototypes[each] for each in exported]),
-                 "header": HEADER.read_text(encoding="utf-8")}
+                 "header": common.HEADER.read_text(encoding="utf-8")}
         table, header = (witness(directory / kind, text, exported, prototypes)
                          for kind, text in texts.items())
         abidiff(table, header, "--harmless")
@@ -163,7 +162,7 @@ def write(library):
     exported = default_nodes(library)
     check(exported, but=version)
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as name:
-        made = witness(pathlib.Path(name) / "today", HEADER.read_text(encoding="utf-8"), exported,
+        made = witness(pathlib.Path(name) / "today", common.HEADER.read_text(encoding="utf-8"), exported,
                        common.read_prototypes())
         dump(made, target)
     return f"{len(exported)} functions in {target}"

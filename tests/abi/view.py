@@ -6,8 +6,8 @@
 
 usage: view.py RELEASE DIRECTORY    writes DIRECTORY/include/librpma.h and DIRECTORY/stub.{c,map}
 
-The header is made of contract/types.tsv, contract/symbols.tsv and prototypes.h, not of the header
-of today: a mistake there must not reach the programs of old releases.
+The header is made of contract/types.tsv and contract/symbols.tsv, so that types of the header of today
+do not reach the programs of old releases; prototypes never changed, and contract/*.abi hold them.
 """
 
 import pathlib
