@@ -110,7 +110,7 @@ def check_batches(build):
     ours = all_builds(build, "batches-rpma")
     verbs = measure.Subject("verbs", build, "batches-verbs", build / "src").instructions()
     plain = measure.Subject("librpma", build, "calls-rpma", build / "src").instructions()
-    rows = {row["list"]: row for row in measure.read_batch_budget(plain)}
+    rows = {row["list"]: row for row in measure.read_budget(plain, "batch-")}
     if set(rows) != set(ours["budget"]):
         yield f"the budget has other lists than batches-rpma: {' '.join(ours['budget'])}"
         return

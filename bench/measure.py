@@ -39,16 +39,10 @@ def read_table(path):
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
-def read_budget(counts):
-    """The budget of the build that has these calls."""
-    name = "budget-native.tsv" if "native_flush" in counts else "budget.tsv"
-    return read_table(HERE / name)
-
-
-def read_batch_budget(counts):
-    """The budget for batches of the build that has these calls."""
-    name = "batch-budget-native.tsv" if "native_flush" in counts else "batch-budget.tsv"
-    return read_table(HERE / name)
+def read_budget(counts, kind=""):
+    """The budget of the build that has these calls; with kind "batch-", that for batches."""
+    native = "-native" if "native_flush" in counts else ""
+    return read_table(HERE / f"{kind}budget{native}.tsv")
 
 
 def batch(name):

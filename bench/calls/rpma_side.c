@@ -87,17 +87,11 @@ static struct rpma_conn *connect_with_cq(struct rpma_peer *from, const char *to,
     return made;
 }
 
-static struct rpma_conn *connect_with_full_queue(void) {
+static struct rpma_conn *connect_otherwise(uint32_t sq_size, bool shared_channel) {
     struct rpma_conn_cfg *cfg = new_cfg();
-    must(rpma_conn_cfg_set_sq_size(cfg, PROVIDER_FULL_SQ) == 0, "rpma_conn_cfg_set_sq_size");
-    struct rpma_conn *made = connect_to(peer, address, cfg);
-    rpma_conn_cfg_delete(&cfg);
-    return made;
-}
-
-static struct rpma_conn *connect_with_shared_channel(void) {
-    struct rpma_conn_cfg *cfg = new_cfg();
-    must(rpma_conn_cfg_set_compl_channel(cfg, true) == 0, "rpma_conn_cfg_set_compl_channel");
+    must(rpma_conn_cfg_set_sq_size(cfg, sq_size) == 0, "rpma_conn_cfg_set_sq_size");
+    must(rpma_conn_cfg_set_compl_channel(cfg, shared_channel) == 0,
+         "rpma_conn_cfg_set_compl_channel");
     struct rpma_conn *made = connect_to(peer, address, cfg);
     rpma_conn_cfg_delete(&cfg);
     return made;
@@ -115,8 +109,8 @@ void connect_side(void) {
     register_memory();
     connect_with_cq(peer, address, PROVIDER_EMPTY_CQ, &empty_cq);
     conn = connect_with_cq(peer, address, 1, &cq);
-    full_conn = connect_with_full_queue();
-    shared_conn = connect_with_shared_channel();
+    full_conn = connect_otherwise(PROVIDER_FULL_SQ, false);
+    shared_conn = connect_otherwise(PROVIDER_FULL_SQ + 1, true);
 #ifdef PROVIDER_NATIVE
     struct rpma_cq *native_cq;
     native_conn = connect_with_cq(open_device(PROVIDER_NATIVE_ADDRESS), PROVIDER_NATIVE_ADDRESS,

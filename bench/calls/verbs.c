@@ -33,33 +33,22 @@ static inline void post(struct ibv_sge *sge, enum ibv_wr_opcode opcode, unsigned
     must(post_to(&qp, sge, opcode, flags) == 0, "ibv_post_send");
 }
 
-static void write_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++) {
-        struct ibv_sge sge = buffer();
-        post(&sge, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED);
+#define POSTS(name, opcode)                         \
+    static void name##_loop(unsigned long times) {  \
+        for (unsigned long i = 0; i < times; i++) { \
+            struct ibv_sge sge = buffer();          \
+            post(&sge, opcode, IBV_SEND_SIGNALED);  \
+        }                                           \
     }
-}
-
-// An emulated flush is a read after the writes.
-static void read_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++) {
-        struct ibv_sge sge = buffer();
-        post(&sge, IBV_WR_RDMA_READ, IBV_SEND_SIGNALED);
-    }
-}
+POSTS(write, IBV_WR_RDMA_WRITE)
+POSTS(read, IBV_WR_RDMA_READ) // an emulated flush is a read after the writes
+POSTS(send, IBV_WR_SEND)
 
 static void atomic_write_loop(unsigned long times) {
     static const char bytes[ATOMIC_BYTES];
     for (unsigned long i = 0; i < times; i++) {
         struct ibv_sge sge = {(uint64_t)(uintptr_t)bytes, ATOMIC_BYTES, 0};
         post(&sge, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_FENCE);
-    }
-}
-
-static void send_loop(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++) {
-        struct ibv_sge sge = buffer();
-        post(&sge, IBV_WR_SEND, IBV_SEND_SIGNALED);
     }
 }
 
@@ -71,17 +60,14 @@ static void recv_loop(unsigned long times) {
     }
 }
 
-static void poll_loop(unsigned long times) {
-    struct ibv_wc wc;
-    for (unsigned long i = 0; i < times; i++)
-        must(ibv_poll_cq(cq, 1, &wc) == 1, "ibv_poll_cq");
-}
-
-static void poll_empty_loop(unsigned long times) {
-    struct ibv_wc wc;
-    for (unsigned long i = 0; i < times; i++)
-        must(ibv_poll_cq(empty_cq, 1, &wc) == 0, "ibv_poll_cq");
-}
+#define POLLS(name, polled, found)                                     \
+    static void name##_loop(unsigned long times) {                     \
+        struct ibv_wc wc;                                              \
+        for (unsigned long i = 0; i < times; i++)                      \
+            must(ibv_poll_cq(polled, 1, &wc) == found, "ibv_poll_cq"); \
+    }
+POLLS(poll, cq, 1)
+POLLS(poll_empty, empty_cq, 0)
 
 static void wait_loop(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-enum { DESCRIPTOR = 64, BATCH = 32 };
+enum { BATCH = 32 };
 
 struct client;
 
@@ -61,28 +61,12 @@ static void handle_completions(struct client *client) {
         must(ret, "rpma_cq_get_wc");
 }
 
-static struct rpma_conn *accept_next(void) {
-    struct rpma_conn_req *req;
-    must(rpma_ep_next_conn_req(endpoint, cfg, &req), "rpma_ep_next_conn_req");
-    for (uint32_t i = 0; i < receives; i++)
-        must(rpma_conn_req_recv(req, side.mr, 0, MESSAGE, NULL), "rpma_conn_req_recv");
-
-    char descriptor[DESCRIPTOR];
-    size_t size;
-    must(rpma_mr_get_descriptor_size(side.mr, &size), "rpma_mr_get_descriptor_size");
-    must(rpma_mr_get_descriptor(side.mr, descriptor), "rpma_mr_get_descriptor");
-    const struct rpma_conn_private_data data = {descriptor, (uint8_t)size};
-    struct rpma_conn *conn;
-    must(rpma_conn_req_connect(&req, &data, &conn), "rpma_conn_req_connect");
-    return conn;
-}
-
 static void handle_request(struct client *none) {
     (void)none;
     struct client *client = calloc(1, sizeof(*client));
     if (client == NULL)
         give_up("out of memory");
-    client->conn = accept_next();
+    client->conn = accept_next(&side, endpoint, cfg, receives);
     client->events = (struct watch){handle_event, client};
     client->completions = (struct watch){handle_completions, client};
     int fd;

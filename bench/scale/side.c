@@ -61,6 +61,23 @@ struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg
     return conn;
 }
 
+struct rpma_conn *accept_next(const struct side *side, struct rpma_ep *endpoint,
+                              const struct rpma_conn_cfg *cfg, uint32_t receives) {
+    struct rpma_conn_req *req;
+    must(rpma_ep_next_conn_req(endpoint, cfg, &req), "rpma_ep_next_conn_req");
+    for (uint32_t i = 0; i < receives; i++)
+        must(rpma_conn_req_recv(req, side->mr, 0, MESSAGE, NULL), "rpma_conn_req_recv");
+
+    char descriptor[64];
+    size_t size;
+    must(rpma_mr_get_descriptor_size(side->mr, &size), "rpma_mr_get_descriptor_size");
+    must(rpma_mr_get_descriptor(side->mr, descriptor), "rpma_mr_get_descriptor");
+    const struct rpma_conn_private_data data = {descriptor, (uint8_t)size};
+    struct rpma_conn *conn;
+    must(rpma_conn_req_connect(&req, &data, &conn), "rpma_conn_req_connect");
+    return conn;
+}
+
 struct target connect_to_target(const struct side *side, const struct rpma_conn_cfg *cfg) {
     struct target target = {.conn = connect_to(side, cfg)};
     must(rpma_conn_get_cq(target.conn, &target.cq), "rpma_conn_get_cq");

@@ -29,6 +29,9 @@ struct side open_side(const char *address, const char *port,
 
 // Connects and waits until the connection is established. cfg may be NULL.
 struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg *cfg);
+// Accepts a request, with that many receives, and offers the memory. cfg may be NULL.
+struct rpma_conn *accept_next(const struct side *side, struct rpma_ep *endpoint,
+                              const struct rpma_conn_cfg *cfg, uint32_t receives);
 // A connection and the region that the server described.
 struct target {
     struct rpma_conn *conn;
