@@ -13,7 +13,7 @@ suite=trixie
 declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
 predecessor_suites=(bookworm trixie)
-pmem_size=256M
+pmem_size=256M labels_size=1M
 # In MB. With less memory, the kernel kills a compiler or the virtual machine; the root and its
 # packages need the disk space while the root is made.
 memory_needed=512 disk_needed=1500
@@ -23,12 +23,13 @@ memory_needed=512 disk_needed=1500
 boot_modules=(virtio_pci 9pnet_virtio 9p overlay virtio_console)
 rdma_modules=(rdma_rxe rdma_ucm veth)
 pmem_modules=(nfit nd_pmem dax_pmem device_dax ext4)
+cxl_modules=(cxl_acpi cxl_pci cxl_mem cxl_pmem nd_pmem dax_pmem device_dax ext4)
 
 # A part has a variable for its directory and a function fill_PART. Root and kernel take the
 # longest and are made at the same time; the others need both, and are made in this order. Every run
-# needs all parts but siw.
+# needs all parts but siw and qemu.
 run_parts=(root kernel initramfs pmem)
-all_parts=("${run_parts[@]}" siw)
+all_parts=("${run_parts[@]}" siw qemu)
 
 # prepare PART…: once root and kernel exist, the command in beside_rest runs beside the other parts
 beside_rest=()
@@ -80,7 +81,8 @@ need_disk() {
 
 # The name of a part has a digest of all its inputs.
 name_parts() {
-    local packages
+    local packages labels=''
+    [[ $opt_dimms == nvdimm ]] || labels=cxl pmem_modules=("${cxl_modules[@]}")
     packages=$(root_packages)
     root=$cache/root-$(digest "$suite" "$packages" "$(declare -f fill_root unpack_predecessor)")
     kernel=$cache/kernel-$(digest "$kernel_suite" "$kernel_pattern" \
@@ -89,7 +91,8 @@ name_parts() {
         "$(declare -f fill_initramfs add_modules)" \
         "${boot_modules[*]}" "${rdma_modules[*]}" "${pmem_modules[*]}")
     pmem=$cache/pmem-$(digest "$(declare -f fill_pmem)" "$(<"$lab_dir/guest/pmem.sh")" \
-        "$pmem_size" "${kernel##*-}")
+        "$pmem_size" "${kernel##*-}" $labels)
+    qemu=$cache/qemu-$(digest "$suite" "$(declare -f fill_qemu)")
     siw=$cache/siw-$(digest "$(declare -f fill_siw fetch_siw)" "$siw_script" \
         "${kernel##*-}")
 }
@@ -102,7 +105,7 @@ parts_present() {
 # make_parts PART…: makes each part under its own lock, so that another lab can make other parts
 make_parts() {
     local part
-    for part in root kernel; do
+    for part in root kernel qemu; do
         [[ " $* " != *" $part "* ]] || begin make_part "$part"
     done
     finish
@@ -120,7 +123,7 @@ make_rest() {
 make_part() {
     local -A titles=([root]="the Debian $suite root" [kernel]="the kernel from $kernel_suite"
         [initramfs]='the initramfs' [pmem]='the persistent memory'
-        [siw]="soft-iWARP for the kernel from $kernel_suite")
+        [siw]="soft-iWARP for the kernel from $kernel_suite" [qemu]="QEMU from $suite")
     [[ -d ${!1} ]] || with_lock "$1" step "${titles[$1]}" "${!1}" "fill_$1"
 }
 
@@ -284,11 +287,24 @@ add_modules() {
     root_program strip -g "$dir"/*.ko
 }
 
+# The QEMU of Debian 12 lacks the event interrupts that cxl_pci of Linux 7.3 needs. This one runs from the cache by its
+# own loader, so nothing is installed, and every machine uses the same.
+fill_qemu() {
+    network_options >"$1.apt.conf"
+    mmdebstrap --variant=extract --mode=root --format=directory --aptopt="$1.apt.conf" \
+        --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
+        --dpkgopt='path-exclude=/usr/share/*' --dpkgopt='path-include=/usr/share/seabios/*' \
+        --dpkgopt='path-include=/usr/share/qemu/*' --include=qemu-system-x86 "$suite" "$1" "$(mirror)"
+    rm -f -- "$1.apt.conf"
+    touch -- "$1" # which has the time of a package's directory, so that it seems unused for long
+}
+
 # Makes blank NVDIMMs and lets the guest format them; every run without --pmem and --devdax begins
 # with a copy-on-write view of them.
 fill_pmem() {
     truncate -s "$pmem_size" "$1/fsdax"
     truncate -s "$pmem_size" "$1/devdax"
+    [[ $opt_dimms == nvdimm ]] || truncate -s "$labels_size" "$1"/{fsdax,devdax}.labels
     opt_hosts=1 opt_terminal=no opt_shares=() opt_env=() opt_timeout=120
     run_in_vm "$1/fsdax" "$1/devdax" new true
 }

@@ -52,7 +52,7 @@ write_job() {
     } >"$job/guest.env"
     {
         printf 'lab_hosts=%q\nlab_keep=%q\nlab_provider=%q\n' "$opt_hosts" "$keep" "$opt_provider"
-        printf 'lab_terminal=%q\n' "$opt_terminal"
+        printf 'lab_terminal=%q\nexport LAB_MEMORY=%q\n' "$opt_terminal" "$opt_dimms"
         printf 'lab_shares=(%s)\n' "$(quote "${opt_shares[@]}")"
         printf 'lab_command=(%s)\n' "$(quote "$@")"
         for pair in "${opt_env[@]}"; do
@@ -68,7 +68,7 @@ quote() { [[ $# -eq 0 ]] || printf '%q ' "$@"; }
 # control messages use three virtio ports, so that no kernel message gets in between. The output
 # passes through cat, because QEMU makes its own end non-blocking, which must not affect the caller.
 start_vm() {
-    local arguments=() fd out err terminal_in terminal_out
+    local program=(qemu-system-x86_64) arguments=() fd out err terminal_in terminal_out
     vm_arguments "$@"
     exec {out}> >(exec cat)
     cats=("$!")
@@ -83,7 +83,7 @@ start_vm() {
     coproc VM {
         exec 3>&1 4>&"$out" 5>&"$err" <&"$terminal_in" >&"$terminal_out" 2>"$job/qemu.log"
         exec {out}>&- {err}>&-
-        exec setpriv --pdeathsig KILL qemu-system-x86_64 "${arguments[@]}"
+        exec setpriv --pdeathsig KILL "${program[@]}" "${arguments[@]}"
     }
     vm_pid=$VM_PID
     fd=${VM[0]:-}
@@ -100,13 +100,9 @@ vm_arguments() {
     else
         arguments=(-accel "${LIBRPMA_LAB_ACCEL:-tcg,thread=multi}" -smp "$opt_cpus")
     fi
-    arguments+=(-cpu max
-        -machine 'pc,nvdimm=on' -m "$opt_memory,slots=2,maxmem=$((opt_memory + 8192))M"
-        -nodefaults -no-user-config -no-reboot -display none -serial "file:$job/console.log"
+    arguments+=(-nodefaults -no-user-config -no-reboot -display none -serial "file:$job/console.log"
         -kernel "$kernel/vmlinuz" -initrd "$initramfs/image"
         -append "${kernel_arguments//$'\n'/ }")
-    add_pmem 0 "$fsdax" "$([[ $keep == *fsdax* || $keep == new ]] && printf on || printf off)"
-    add_pmem 1 "$devdax" "$([[ $keep == *devdax* || $keep == new ]] && printf on || printf off)"
     arguments+=(-device virtio-serial-pci)
     [[ $opt_terminal == no ]] ||
         arguments+=(-chardev 'stdio,id=terminal,signal=off'
@@ -120,11 +116,42 @@ vm_arguments() {
     for share in "${opt_shares[@]}"; do
         add_share "share$((number++))" "$share" off
     done
+    # Last, because QEMU plugs a device that names no bus into the newest one.
+    add_"$opt_dimms"_machine
+    add_"$opt_dimms" 0 "$fsdax" "$([[ $keep == *fsdax* || $keep == new ]] && printf on || printf off)"
+    add_"$opt_dimms" 1 "$devdax" "$([[ $keep == *devdax* || $keep == new ]] && printf on || printf off)"
 }
 
-add_pmem() {
-    arguments+=(-device "nvdimm,memdev=pmem$1" -object
-        "memory-backend-file,id=pmem$1,mem-path=${2//,/,,},size=$(stat -L -c %s "$2"),share=$3")
+add_nvdimm_machine() {
+    arguments+=(-cpu max -machine 'pc,nvdimm=on' -m "$opt_memory,slots=2,maxmem=$((opt_memory + 8192))M")
+}
+
+add_nvdimm() {
+    add_file "pmem$1" "$2" "$3"
+    arguments+=(-device "nvdimm,memdev=pmem$1")
+}
+
+# Linux makes no region of CXL memory where it sees a hypervisor, because it cannot empty all caches there
+# (arch/x86/mm/pat/set_memory.c: cpu_cache_has_invalidate_memregion). A device has a host bridge and a window of its own.
+add_cxl_machine() {
+    local tree=$qemu/usr
+    program=("$tree/lib64/ld-linux-x86-64.so.2" --library-path "$tree/lib/x86_64-linux-gnu"
+        "$tree/bin/qemu-system-x86_64" -L "$tree/share/qemu" -L "$tree/share/seabios")
+    arguments+=(-cpu 'max,hypervisor=off' -m "$opt_memory"
+        -machine "q35,cxl=on$(printf ',cxl-fmw.%d.targets.0=bridge%d,cxl-fmw.%d.size=256M' 0 0 0 1 1 1)")
+}
+
+add_cxl() {
+    add_file "pmem$1" "$2" "$3"
+    add_file "labels$1" "$2.labels" "$3"
+    arguments+=(-device "pxb-cxl,id=bridge$1,bus=pcie.0,bus_nr=$((16 * ($1 + 1)))"
+        -device "cxl-rp,id=port$1,bus=bridge$1,chassis=0,slot=$1"
+        -device "cxl-type3,bus=port$1,persistent-memdev=pmem$1,lsa=labels$1,sn=$(($1 + 1))")
+}
+
+add_file() {
+    arguments+=(-object
+        "memory-backend-file,id=$1,mem-path=${2//,/,,},size=$(stat -L -c %s "$2"),share=$3")
 }
 
 add_port() {
