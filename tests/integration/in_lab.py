@@ -59,6 +59,7 @@ def parse():
     parser.add_argument("--kernel", help="tools/lab's option")
     parser.add_argument("--hosts", default="3", help="tools/lab's option")
     parser.add_argument("--cpus", help="tools/lab's option")
+    parser.add_argument("--memory", help="tools/lab's option")
     parser.add_argument("lab", help="tools/lab")
     parser.add_argument("logs", help="directory that has the logs of each run in one of its own")
     parser.add_argument("name", help="of that one")
@@ -73,8 +74,8 @@ def main():
     arguments = ["--build", given.build, *given.arguments]
     names = list_cases(arguments)
     tap = Tap(given.build, len(names), directory)
-    options = [word for option in ("provider", "kernel", "hosts", "cpus") if getattr(given, option)
-               for word in ("--" + option, getattr(given, option))]
+    options = [word for option in ("provider", "kernel", "hosts", "cpus", "memory")
+               if getattr(given, option) for word in ("--" + option, getattr(given, option))]
     machine = Machine([given.lab, "run", *options, "--share", given.logs, "--timeout", "1000000",
                        "--build", given.build, "--", RUN, *arguments, "--logs", directory])
     told = 0

@@ -3,9 +3,10 @@
 # Copyright 2026, the librpma developers
 """
 Data that was flushed persistently survives a power cut, and data that was only posted does not:
-persistence.py LAB LOGS boots the lab twice on one file of emulated persistent memory; the first
-machine is killed at once. Both builds write in the first boot and are checked in the second one.
-Two more boots do the same with rpma-perf --ledger, and with controls that must lose records.
+persistence.py LAB LOGS [cxl] boots the lab twice on one file of emulated persistent memory, with
+cxl on one behind CXL; the first machine is killed at once. Both builds write in the first boot and
+are checked in the second one. Two more boots do the same with rpma-perf --ledger, and with controls
+that must lose records.
 """
 
 import os
@@ -27,15 +28,15 @@ BUILDS = ("native", "plain")
 
 
 class Runs:
-    def __init__(self, lab, memory, tap):
-        self.lab, self.memory, self.tap = lab, memory, tap
+    def __init__(self, lab, options, tap):
+        self.lab, self.options, self.tap = lab, options, tap
 
     def boot(self, inside, name, wanted, lines, options=()):
         """Runs one machine; it must end with this status and print each of these lines."""
         began = time.monotonic()
         done = subprocess.run(
-            [self.lab, "run", "--hosts", "2", "--pmem", self.memory, *options, "--", *inside,
-             *BUILDS], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            [self.lab, "run", "--hosts", "2", *self.options, *options, "--", *inside, *BUILDS],
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         keep(self.tap.directory, inside[1] + ".log", done.stdout)
         said = done.stdout.splitlines()
         for line in lines:
@@ -54,17 +55,18 @@ def of_builds(line):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    lab, logs = sys.argv[1:]
+    lab, logs, *kind = sys.argv[1:]
     subprocess.run([lab, "build", "plain"], check=True)  # the lab boots the other build
     written = of_builds("records are written") + ["lost memory: records are written"]
     verified = of_builds("no record is missing") + [
         "lost memory: records are missing", "early copy: records are missing"]
     tap = Tap("native and plain", 2 * len(BUILDS) + len(written) + len(verified),
-              os.path.join(logs, "persistence"))
+              os.path.join(logs, "-".join(["persistence", *kind])))
     with tempfile.TemporaryDirectory() as directory:
-        runs = Runs(lab, os.path.join(directory, "pmem"), tap)
+        memory = ["--memory", *kind] if kind else []
+        runs = Runs(lab, ["--pmem", os.path.join(directory, "pmem"), *memory], tap)
         runs.boot([INSIDE, "write"], "the power is cut after half of the blocks was flushed",
                   POWER_CUT, of_builds("all blocks are flushed"))
         runs.boot([INSIDE, "check"], "the next boot finds every flushed block and no other", 0,
