@@ -3,31 +3,30 @@
 
 // dax.c -- what the kernel says about the persistent memory behind a file or a device
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "info.h"
 
-static uint64_t number_in(const char *directory, const char *name) {
+uint64_t number_in(const char *directory, const char *name) {
     char line[LINE_SIZE];
-    char *path = text_of("%s/%s", directory, name);
-    read_line(line, sizeof(line), path);
-    free(path);
-    return strtoull(line, NULL, 10);
+    read_line_of(line, sizeof(line), directory, name);
+    return strtoull(line, NULL, 0);
 }
 
-/* Walks up to the region of the NVDIMM bus, whose files describe the persistence domain. */
-static void look_at_regions(struct memory *memory, char *directory) {
+void look_at_regions(struct memory *memory, char *directory) {
     char type[LINE_SIZE], *end;
     memory->nvdimm = strstr(directory, "/ndbus") != NULL;
     while ((end = strrchr(directory, '/')) != NULL && end != directory &&
            memory->domain[0] == '\0') {
-        char *path = text_of("%s/persistence_domain", directory);
-        read_line(memory->domain, sizeof(memory->domain), path);
-        free(path);
-        path = text_of("%s/devtype", directory);
-        read_line(type, sizeof(type), path);
-        free(path);
+        read_line_of(memory->domain, sizeof(memory->domain), directory, "persistence_domain");
+        if (memory->domain[0] != '\0') {
+            (void)snprintf(memory->region, sizeof(memory->region), "%s", directory);
+            read_line_of(type, sizeof(type), directory, "../provider");
+            memory->behind_cxl = strcmp(type, "CXL") == 0;
+        }
+        read_line_of(type, sizeof(type), directory, "devtype");
         if (strcmp(type, "nd_volatile") == 0)
             memory->nvdimm = false;
         *end = '\0';

@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 #include <librpma.h>
+#include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -44,6 +45,7 @@ void add_connection_manager(tree *report);
 void add_no_device(tree *report, const char *key, const char *asked);
 /* Reads the first line of a file, "" when the file cannot be read. */
 void read_line(char *line, size_t size, const char *path);
+void read_line_of(char *line, size_t size, const char *directory, const char *name);
 #define LINE_SIZE 256
 
 /* defaults.c */
@@ -99,7 +101,9 @@ struct memory {
     enum memory_kind kind;
     bool map_sync;          /* FS-DAX: the mapping keeps the file's blocks where they are */
     bool nvdimm;            /* the memory belongs to a region of an NVDIMM bus */
+    bool behind_cxl;        /* the memory belongs to a region of CXL devices */
     char domain[LINE_SIZE]; /* the kernel's persistence_domain; may be "" */
+    char region[PATH_MAX];  /* the directory of the region that has it; may be "" */
 };
 /* Ends the program with one line when path cannot be used as memory. */
 void map_memory(struct memory *memory, const char *path);
@@ -110,6 +114,15 @@ void add_persistence(tree *parent, const char *key, const struct memory *memory)
 
 /* dax.c: reads from sysfs the properties of the persistent memory behind a file or a device */
 void look_at_dax(struct memory *memory, const char *links, unsigned major, unsigned minor);
+/* Walks up to the region of the NVDIMM bus, whose files describe the persistence domain;
+ * changes directory. */
+void look_at_regions(struct memory *memory, char *directory);
+uint64_t number_in(const char *directory, const char *name);
+
+/* cxl.c: adds the region and the devices of memory behind CXL */
+void add_cxl(tree *parent, const struct memory *memory);
+/* Adds that nobody but their makers knows what a power failure spares. */
+void add_power_unknown(tree *parent, const char *key);
 
 /* registration.c */
 void add_registration(tree *device, struct rpma_peer *peer, const struct memory *memory);

@@ -172,4 +172,5 @@ void add_memory(tree *report, const struct memory *memory) {
     else
         add_null(entry, "persistence_domain");
     add_persistence(entry, "persistent", memory);
+    add_cxl(entry, memory);
 }

@@ -75,20 +75,23 @@ static bool is_software(const tree *device) {
 static void add_honesty(tree *found, const tree *device, const struct memory *memory,
                         bool grants_native) {
     static const char key[] = "persistent_flush";
+    const bool saved = grants_native || strcmp(memory->domain, "cpu_cache") == 0;
     if (memory->kind == MEMORY_DEVDAX ? !memory->nvdimm : !memory->map_sync)
         add_persistence(found, key, memory);
     else if (!is_yes(found, "usage_persistent"))
         add_no(found, key, text_of("the memory does not register for it"),
                text_of("see the answer about the registration"));
-    else if (grants_native || strcmp(memory->domain, "cpu_cache") == 0)
+    else if (saved && !memory->behind_cxl)
         add_yes(found, key);
-    else if (is_software(device))
+    else if (!saved && is_software(device))
         add_no(
             found, key,
             text_of("the driver writes through the caches of the processor, which an emulated "
                     "flush leaves as they are"),
             text_of("a program on this machine that persists the data, or native flush: "
                     "soft-RoCE of Linux 6.2 or later, and a librpma built for it"));
+    else if (memory->behind_cxl)
+        add_power_unknown(found, key);
     else
         add_unknown(
             found, key,

@@ -29,6 +29,12 @@ void read_line(char *line, size_t size, const char *path) {
     (void)fclose(file);
 }
 
+void read_line_of(char *line, size_t size, const char *directory, const char *name) {
+    char *path = text_of("%s/%s", directory, name);
+    read_line(line, size, path);
+    free(path);
+}
+
 /* rdma-core has no call for its version, but the name of the library's file ends with it:
  * libibverbs.so.1.14.44.0 belongs to rdma-core 44.0 (CMakeLists.txt: rdma_library()). */
 static void add_rdma_core(tree *versions) {

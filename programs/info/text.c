@@ -180,6 +180,32 @@ static void print_device(const tree *device, const tree *defaults) {
     print_registration(child(device, "registration"));
 }
 
+static void print_memdev(const tree *device) {
+    row("CXL device",
+        text_of("%s, serial number %s, %" PRIu64 " bytes persistent, %" PRIu64 " volatile",
+                text_at(device, "memdev"), text_at(device, "serial"),
+                number_at(device, "persistent_size"), number_at(device, "volatile_size")));
+    answer_row("GPF, device", device, "flush_of_device", "yes", "no");
+    answer_row("GPF, port", device, "flush_of_port", "yes", "no");
+    row("dirty shutdowns", child(device, "dirty_shutdowns") == NULL
+                               ? text_of("the kernel tells no count")
+                               : text_of("%" PRIu64, number_at(device, "dirty_shutdowns")));
+    row("poison list",
+        json_object_get_boolean(child(device, "poison_list"))
+            ? text_of("'cxl list -m %s --media-errors' shows it", text_at(device, "memdev"))
+            : text_of("the device has none"));
+}
+
+static void print_cxl(const tree *cxl) {
+    if (cxl == NULL)
+        return;
+    row("CXL region", text_of("%s, mode %s, %" PRIu64 " bytes", text_at(cxl, "region"),
+                              text_at(cxl, "mode"), number_at(cxl, "size")));
+    for (size_t i = 0; i < count_of(child(cxl, "devices")); i++)
+        print_memdev(each(child(cxl, "devices"), i));
+    answer_row("direct write", cxl, "direct_write", "yes", "no");
+}
+
 static void print_memory(const tree *memory) {
     printf("\nMemory %s\n", text_at(memory, "path"));
     row("kind", text_of("%s", text_at(memory, "kind")));
@@ -193,6 +219,7 @@ static void print_memory(const tree *memory) {
         row("power failure",
             text_of("spares what has reached: %s", text_at(memory, "persistence_domain")));
     answer_row("persistent", memory, "persistent", "yes", "no");
+    print_cxl(child(memory, "cxl"));
 }
 
 void print_text(const tree *report) {

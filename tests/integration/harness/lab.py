@@ -16,6 +16,7 @@ FSDAX = os.environ.get("LAB_FSDAX", "")
 DEVDAX = os.environ.get("LAB_DEVDAX", "")
 BUILD_DIR = os.environ.get("LIBRPMA_BUILD_DIR", "")
 PROVIDER = os.environ.get("LAB_RDMA", "")
+BEHIND_CXL = os.environ.get("LAB_MEMORY", "") == "cxl"
 IS_VIRTUAL = PROVIDER in ("rxe", "siw")
 COUNTED = ("pd", "cq", "qp", "cm_id", "mr", "srq")
 PEER = os.path.join(BUILD_DIR, "tests", "integration", "peer")
