@@ -10,7 +10,8 @@
 
 #include "info.h"
 
-/* Where a PCIe device has the Global Persistent Flush: CXL 3.1, 8.1.6 and 8.1.7. */
+/* Where the PCI configuration has the Global Persistent Flush; linux/pci_regs.h of Linux 7.3
+ * has the last two as PCI_DVSEC_CXL_PORT_GPF and PCI_DVSEC_CXL_DEVICE_GPF. */
 #define CONFIG_SIZE 4096
 #define FIRST_EXTENDED 0x100
 #define CAPABILITY_DVSEC 0x23
