@@ -92,16 +92,11 @@ static void stand_up(void) {
     (void)rdma_ack_cm_event(s.event);
 }
 
-static int send_to(struct ibv_qp *qp, enum ibv_wr_opcode opcode, const struct ibv_mr *mr,
-                   long offset, uint32_t length) {
-    struct ibv_sge sge = {(uintptr_t)memory + (uint64_t)offset, length, mr ? mr->lkey : 1};
-    struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1}, *bad;
-    return ibv_post_send(qp, &wr, &bad);
-}
-
 static int post(enum ibv_wr_opcode opcode, const struct ibv_mr *mr, long offset,
                 uint32_t length) {
-    return send_to(s.qp, opcode, mr, offset, length);
+    struct ibv_sge sge = {(uintptr_t)memory + (uint64_t)offset, length, mr ? mr->lkey : 1};
+    struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1}, *bad;
+    return ibv_post_send(s.qp, &wr, &bad);
 }
 
 static int receive(const struct ibv_mr *mr, bool by_srq) {
@@ -110,21 +105,14 @@ static int receive(const struct ibv_mr *mr, bool by_srq) {
     return by_srq ? ibv_post_srq_recv(s.srq, &wr, &bad) : ibv_post_recv(s.qp, &wr, &bad);
 }
 
-// Posts that many empty requests, and returns the answer to the last.
-static int send_many(int count) {
-    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND}, *bad;
-    int ret = 0;
-    while (count-- > 0 && ret == 0)
-        ret = ibv_post_send(s.qp, &wr, &bad);
-    return count < 0 ? ret : -1;
-}
-
-static int receive_many(int count, bool by_srq) {
-    int ret = 0;
-    while (count-- > 0 && ret == 0)
-        ret = receive(s.mr, by_srq);
-    return count < 0 ? ret : -1;
-}
+// Makes the call that often, and has the value of the last; -1 when one before failed.
+#define REPEATED(count, call)            \
+    ({                                   \
+        int left_ = count, ret_ = 0;     \
+        while (left_-- > 0 && ret_ == 0) \
+            ret_ = call;                 \
+        left_ < 0 ? ret_ : -1;           \
+    })
 
 static int build_many(int count) {
     ibv_wr_start(s.ex);
@@ -191,24 +179,11 @@ static int look_up(int family) {
 }
 
 static void *map(void) {
-    void *(*hook)(void *, size_t, int, int, int, off_t) = fake_hook("mmap");
-    return hook(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return FAKE_HOOK(mmap)(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-static int unmap(void *mapping, size_t bytes) {
-    int (*hook)(void *, size_t) = fake_hook("munmap");
-    return hook(mapping, bytes);
-}
-
-static void *allocate(void) {
-    void *(*hook)(size_t) = fake_hook("malloc");
-    return hook(24);
-}
-
-static int give_back(void *block) {
-    void (*hook)(void *) = fake_hook("free");
-    hook(block);
-    return 0;
+static int send_many(int count) {
+    return REPEATED(count, send_pieces(0, 0, 0));
 }
 
 static char said[16384]; // by all rows so far
@@ -230,8 +205,8 @@ static void check(const char *what, int ret, int answer, const char *says) {
 static void objects(void **state) {
     (void)state;
     void *block;
-    RIGHT(unmap(map(), 8192));
-    RIGHT(give_back(allocate()));
+    RIGHT(FAKE_HOOK(munmap)(map(), 8192));
+    RIGHT((FAKE_HOOK(free)(FAKE_HOOK(malloc)(24)), 0));
     RIGHT(ibv_dereg_mr(s.other) || ibv_dealloc_pd(s.other_pd));
     ROW(EINVAL, "ibv_dereg_mr: the MR was released before",
         (ibv_dereg_mr(s.mr), ibv_dereg_mr(s.mr)));
@@ -245,8 +220,8 @@ static void objects(void **state) {
     ROW(EINVAL, "ibv_post_send: the QP was released before",
         (rdma_destroy_qp(s.id), send_many(1)));
     ROW(0, "free: the allocation was released before",
-        (block = allocate(), give_back(block), give_back(block)));
-    ROW(0, "munmap: 4096 bytes of 8192", unmap(map(), 4096));
+        (block = FAKE_HOOK(malloc)(24), FAKE_HOOK(free)(block), FAKE_HOOK(free)(block), 0));
+    ROW(0, "munmap: 4096 bytes of 8192", FAKE_HOOK(munmap)(map(), 4096));
     ROW(EBUSY, "ibv_destroy_cq: 2 objects still use the CQ", ibv_destroy_cq(s.cq));
     ROW(EBUSY, "ibv_destroy_comp_channel: 2 objects still use the channel",
         ibv_destroy_comp_channel(s.channel));
@@ -293,7 +268,7 @@ static void connections(void **state) {
     ROW(-1, "", create_on(s.idle, s.pd, foreign_cq()));
     ROW(-1, "", create_on(s.idle, ibv_alloc_pd(fake_context(1)), s.cq));
     ROW(EINVAL, "", // until it is connected, a queue pair takes receives alone
-        (create_on(s.idle, s.pd, s.cq), send_to(s.idle->qp, IBV_WR_SEND, s.mr, 0, 8)));
+        (create_on(s.idle, s.pd, s.cq), s.qp = s.idle->qp, send_many(1)));
 }
 
 static void completions(void **state) {
@@ -336,8 +311,8 @@ static void requests(void **state) {
     RIGHT(send_many(SENDS) || (fake_forget(), send_many(SENDS)));
     RIGHT(build_many(SENDS));
     ROW(ENOSPC, "", build_many(SENDS + 1));
-    ROW(ENOMEM, "", receive_many(RECEIVES + 1, false));
-    ROW(ENOMEM, "", receive_many(RECEIVES + 1, true));
+    ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, false)));
+    ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, true)));
     RIGHT(send_pieces(2, 0, 8) || send_pieces(1, IBV_SEND_INLINE, 32));
     ROW(EINVAL, "", send_pieces(3, 0, 8));
     ROW(EINVAL, "", send_pieces(1, IBV_SEND_INLINE, 33));
@@ -368,7 +343,7 @@ static void left(void **state) {
         "1 mapping left\n",      "8216 bytes left\n",   "1 unacknowledged CQ"};
     stand_up();
     (void)ibv_get_device_list(NULL);
-    (void)(look_up(AF_INET) || notified(s.cq) || map() == allocate());
+    (void)(look_up(AF_INET) || notified(s.cq) || map() == FAKE_HOOK(malloc)(24));
     (void)take_event(s.others, RDMA_CM_EVENT_DEVICE_REMOVAL);
     for (size_t i = 0; i < LENGTH(lines); i++)
         if (!strstr(fake_left(), lines[i]))

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,14 +34,20 @@ enum spoil {
 
 static enum spoil spoil;
 
+static int real(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr) {
+    int (*next)(struct ibv_context *, struct rpma_peer **);
+    *(void **)&next = dlsym(RTLD_NEXT, "rpma_peer_new");
+    return next(ibv_ctx, peer_ptr);
+}
+
 static void free_what_is_not_mine(void) {
-    void (*hook)(void *) = fake_hook("free");
-    hook(&spoil);
+    FAKE_HOOK(free)(&spoil);
 }
 
 static void leak(void) {
-    void *(*hook)(size_t) = fake_hook("malloc");
-    (void)hook(8);
+    static void *kept;
+    kept = FAKE_HOOK(malloc)(8);
+    (void)kept;
 }
 
 static void leak_descriptor(void) {
@@ -55,10 +62,7 @@ static void call_more(void) {
 
 // The same line again, or another one.
 static void log_more(void) {
-    int (*real)(struct ibv_context *, struct rpma_peer **);
-    struct rpma_peer *peer;
-    *(void **)&real = dlsym(RTLD_NEXT, "rpma_peer_new");
-    (void)real(NULL, &peer);
+    (void)real(NULL, NULL);
 }
 
 static void log_other(void) {
@@ -74,8 +78,6 @@ int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr) {
                                           [OTHER_CAUSE] = log_more,
                                           [CALL_MORE] = call_more,
                                           [ERRNO] = NULL};
-    int (*real)(struct ibv_context *, struct rpma_peer **);
-    *(void **)&real = dlsym(RTLD_NEXT, "rpma_peer_new");
     if (spoil == NO_LINE || spoil == OTHER_FUNCTION || spoil == OTHER_CAUSE)
         (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     if (spoil == OTHER_NUMBER) {
@@ -128,6 +130,9 @@ static void is_swept(void **state) {
 
 static const struct CMUnitTest tests[] = {TEST(succeeds), TEST(fails), TEST(is_swept)};
 
+// A sweep compares its calls with those of a plain build.
+#define COUNTS (!BUILD_FLUSHES && !BUILD_WRITES_ATOMICALLY)
+
 // What each of them says of the spoiled function; NULL: it need not notice.
 static const struct {
     const char *name, *says[LENGTH(tests)];
@@ -152,7 +157,7 @@ static const struct {
     [ANSWER] = {"success in spite of the error", {NULL, "= 0 instead of RPMA_E_PROVIDER"}},
     [CALL_MORE] = {"a call more",
                    {"provider calls: ", "provider calls: ",
-                    "calls that can fail instead of 4"}},
+                    COUNTS ? "calls that can fail instead of 4" : NULL}},
     [ERRNO] = {"errno cleared", {"leaves errno = 0", "leaves errno = 0"}},
 };
 

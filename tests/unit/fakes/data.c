@@ -34,7 +34,7 @@ static void check_element(const char *call, const struct ibv_pd *pd, bool is_wri
     const uint64_t start = region ? (uintptr_t)region->mr.addr : 0;
     if (!region)
         fake_misuse("%s: lkey %u belongs to no live region", call, sge->lkey);
-    else if (region->mr.pd != pd)
+    else if (region->mr.pd != pd && !fake_device_state.any_range)
         fake_misuse("%s: the region of lkey %u is of another domain", call, sge->lkey);
     else if (is_written && !(region->access & IBV_ACCESS_LOCAL_WRITE))
         fake_misuse("%s: the region of lkey %u must not be written", call, sge->lkey);

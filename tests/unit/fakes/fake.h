@@ -219,8 +219,9 @@ struct fake_device {
     bool keeps_bad_wr;            // bad_wr is set only when one request is refused, as in mlx5
     bool hides_refusals;          // a post hides a refusal, as siw_post_send() does
     bool fast;                    // executes each request before the next one comes
-    bool any_range;               // elements may reach beyond their regions: its completion
+    bool any_range;               // elements may miss their region or domain: a completion
                                   // would tell the program, which made the mistake
+    bool takes_early; // sends before the connection: mlx5 does not look at the state
     enum ibv_transport_type transport;
 };
 
@@ -291,6 +292,7 @@ const void *fake_event_channel_on(int fd);
 // reason of a failure. To be called once per process, before librpma.
 const char *fake_hook_allocator(void);
 // What librpma.so.0 calls in place of that function.
+#define FAKE_HOOK(function) ((__typeof__(&(function)))fake_hook(#function))
 void *fake_hook(const char *name);
 // Bytes the library holds now.
 size_t fake_bytes_held(void);
