@@ -495,6 +495,7 @@ static void end(void) {
 static void live(void) {
     unsigned char desc[21];
     fake_reset();
+    fake_device()->takes_early = fake_device()->any_range = true;
     memset(all, 0, sizeof(all));
     world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
                      WORLD_EVERY_USAGE);

@@ -274,6 +274,7 @@ static void a_client_that_speaks_is_kept(void **state) {
     const struct turn turns[] = {ENTERS,       {say, "hello\n"}, {pause_50_s}, {say, "alive\n"},
                                  {pause_50_s}, {say, "alive\n"}, {NULL}};
     (void)state;
+    fake_device()->fast = true;
     expect_server(turns, EXIT_FAILURE, "the client has said nothing for 60 s");
     assert_non_null(strstr(said, "\nok\nok\n"));
     assert_int_equal(now / 1000000000, 160);
@@ -357,6 +358,11 @@ static void an_echo_too_many_ends_the_run(void **state) {
     MUST(rpma_conn_req_new(peer, "192.168.0.1", "7204", cfg, &request));
     MUST(rpma_conn_req_connect(&request, NULL, &lane->link.conn));
     MUST(rpma_conn_cfg_delete(&cfg));
+    int event_fd = -1;
+    enum rpma_conn_event event;
+    MUST(rpma_conn_get_event_fd(lane->link.conn, &event_fd));
+    fake_cm_event(event_fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+    MUST(rpma_conn_next_event(lane->link.conn, &event));
     assert_true(lane_prepare(lane));
     crew->limits = &limits;
     crew_open_gate(crew);
