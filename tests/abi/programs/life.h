@@ -9,8 +9,7 @@
 #define LIFE_H 1
 
 #include <librpma.h>
-
-#include "loopback.h"
+#include <rdma/rdma_cma.h>
 
 enum { LIFE_MEMORY = 4096 };
 
@@ -60,5 +59,17 @@ void life_exchange(struct life *life, life_take *take, const void *first_receive
 // memory.
 typedef int life_post_8(struct life *life, size_t offset, const void *op_context);
 void life_write_8(struct life *life, life_post_8 *post, life_take *take);
+
+// The calls of loopback.c do nothing on a device, which executes operations. Over the fakes of
+// tests/unit, which only record, they execute posted operations in memory and deliver events.
+// They look up the fakes at run time, so that one binary runs in both places.
+bool loopback_open(void); // false: no fakes, a real device
+// An event with this private data arrives at the endpoint or the connection with this
+// descriptor.
+void loopback_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len);
+// Executes the operations posted since the last call, and completes them.
+void loopback_run(void);
+// Returns the library's mistakes and leaks; "" if there are none.
+const char *loopback_close(void);
 
 #endif // LIFE_H

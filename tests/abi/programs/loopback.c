@@ -3,7 +3,7 @@
 
 // loopback.c -- executes the other half of every operation over the fakes.
 
-#include "loopback.h"
+#include "life.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
