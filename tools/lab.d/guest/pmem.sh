@@ -20,14 +20,14 @@ bring_up_pmem() {
     export LAB_FSDAX LAB_DEVDAX
 }
 
-# make_region NUMBER: makes the window of a CXL device a region, as firmware does on hardware. The namespace belongs to
-# the region of this UUID, so every boot has to use the same; QEMU numbers the devices from 1.
+# make_region NUMBER: makes the window of a CXL device a region, as firmware does on hardware. QEMU numbers the devices
+# from 1, Linux in any order.
 make_region() {
     local serial=0x$(($1 + 1)) file
     wait_for 2 '/sys/bus/cxl/devices/endpoint*/decoder*.0/' && wait_for 2 '/sys/bus/nd/devices/nmem*' || return
     file=$(grep -lx "$serial" /sys/bus/cxl/devices/mem*/serial) || return
     file=${file%/serial}
-    cxl create-region -t pmem -m "${file##*/}" -d "decoder0.$1" -U "00000000-0000-4000-8000-00000000000$1"
+    cxl create-region -t pmem -m "${file##*/}" -d "decoder0.$1"
 }
 
 # wait_for NUMBER PATTERN: waits until that many files match
