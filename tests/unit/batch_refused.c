@@ -109,8 +109,14 @@ static void long_list_is_refused_near_its_end(void **state) {
     (void)state;
     enum { LONG = UINT16_MAX + 5 };
     uint32_t size, room;
+    const struct shape shape = {.name = "plain"};
     fake_device()->max_wr = LONG;
-    world_conn(&w, &(const struct shape){.name = "plain"});
+    world_peer(&w);
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, LONG));
+    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, 1));
+    world_ask(&w, &shape);
+    world_connect(&w, &shape);
     MUST(rpma_batch_new(w.h.conn, LONG, &w.h.batch));
     const struct rpma_work usual = batch_write(&w, 1);
     struct rpma_work last = batch_write(&w, 2);
