@@ -14,14 +14,16 @@ static const struct program program = {
 };
 
 /*
- * Both CQs wake the program through one channel; rpma_conn_wait() tells which of them it was. A
- * wake-up without a completion is possible.
+ * On a shared channel both CQs wake the program, and rpma_conn_wait() tells which of them it
+ * was. A wake-up without a completion is possible.
  */
-static struct ibv_wc await_on_shared_channel(struct rpma_conn *conn, bool receive) {
+static struct ibv_wc await(struct rpma_conn *conn, bool receive, bool shared_channel) {
     struct rpma_cq *wanted, *cq;
     struct ibv_wc wc;
     bool is_rcq;
     CALL(receive ? rpma_conn_get_rcq(conn, &wanted) : rpma_conn_get_cq(conn, &wanted));
+    if (!shared_channel)
+        return await_completion(wanted);
     while (!take_completion(wanted, &wc)) {
         CALL(rpma_conn_wait(conn, 0, &cq, &is_rcq));
         if ((cq == wanted) != (is_rcq == receive))
@@ -30,18 +32,10 @@ static struct ibv_wc await_on_shared_channel(struct rpma_conn *conn, bool receiv
     return wc;
 }
 
-static struct ibv_wc await_on_own_channel(struct rpma_conn *conn, bool receive) {
-    struct rpma_cq *cq;
-    CALL(receive ? rpma_conn_get_rcq(conn, &cq) : rpma_conn_get_cq(conn, &cq));
-    return await_completion(cq);
-}
-
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_server_side(&args, sizeof(struct content), USAGE);
     struct content *content = (void *)side.memory.ptr;
-    struct ibv_wc (*await)(struct rpma_conn *, bool) =
-        args.variant ? await_on_shared_channel : await_on_own_channel;
     struct rpma_conn_cfg *cfg = make_conn_cfg(NUMBERS, args.variant);
     struct rpma_receive receives[NUMBERS];
     struct rpma_conn_req *req;
@@ -58,12 +52,12 @@ int main(int argc, char *argv[]) {
 
     for (size_t half = 0; half < 2; half++) {
         for (size_t i = 0; i < NUMBERS / 2; i++) {
-            if (await(conn, true).byte_len != sizeof(uint64_t))
+            if (await(conn, true, args.variant).byte_len != sizeof(uint64_t))
                 fail("a message is not a number");
             sum += be64toh(content->numbers[half * NUMBERS / 2 + i]);
         }
         // The client waits for both answers, so it is there to acknowledge the first.
-        if (half > 0 && await(conn, false).opcode != IBV_WC_SEND)
+        if (half > 0 && await(conn, false, args.variant).opcode != IBV_WC_SEND)
             fail("the main CQ holds something else than the first answer");
         content->sums[half] = htobe64(sum);
         CALL(rpma_send(conn, side.mr, offsetof(struct content, sums[half]), sizeof(uint64_t),

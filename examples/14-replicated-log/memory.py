@@ -46,36 +46,22 @@ class Memory:
             place = end
 
 
-def spoil_byte(memory, said):
-    begin, end = list(memory.records(2))[20]
-    memory.bytes[end - 8] ^= 1
-    return said
+def flip(memory, place, bits):
+    memory.bytes[place] ^= bits
 
 
-def spoil_tail(memory, said):
-    memory.bytes[LOG_SIZE] ^= 8
-    return said
-
-
-def spoil_header(memory, said):
-    memory.bytes[2 * LOG_SIZE + 24] ^= 1
-    return said
-
-
-def exchange_records(memory, said):
+def exchange_records(memory):
     (first, middle), (_, end) = list(memory.records(3))[30:32]
     memory.bytes[first:end] = memory.bytes[middle:end] + memory.bytes[first:middle]
-    return said
 
 
-def drop_last_record(memory, said):
+def drop_last_record(memory):
     for number in (1, 3):
         begin, _ = list(memory.records(number))[-1]
         memory.set_tail(number, begin % LOG_SIZE)
-    return said
 
 
-def remove_record(memory, said):
+def remove_record(memory):
     """As if it had never been: the records behind it move up, with numbers and checksums that fit."""
     for number in (1, 2):
         (removed, _), *others = list(memory.records(number))[25:]
@@ -88,21 +74,16 @@ def remove_record(memory, said):
             memory.bytes[place:place + len(record)] = bytes(record)
             place += len(record)
         memory.set_tail(number, place % LOG_SIZE)
-    return said
 
 
-def publish_too_much(memory, said):
-    memory.set_tail(1, memory.tail(1) + 64)
-    return said
-
-
-def report_other_record(_, said):
-    number, crc = said[-1].split()[1:]
-    return [*said, f"committed {number} {int(crc, 16) ^ 1:08x}"]
-
-
-SPOILT = {spoil_byte: "log 2 of .* is damaged", spoil_tail: "log 2 of .*: the tail .* is damaged",
-          spoil_header: "log 3 of .*: the header .* is damaged",
-          exchange_records: "log 3 of .* is damaged", drop_last_record: "only 1 of 3",
-          remove_record: "record 25 was committed, but only 1 of 3",
-          publish_too_much: "log 1 of .* is damaged", report_other_record: "only 0 of 3"}
+# What is spoilt -> how, and what the reader says.
+SPOILT = {
+    "a byte of a record": (lambda memory: flip(memory, list(memory.records(2))[20][1] - 8, 1),
+                           "log 2 of .* is damaged"),
+    "a tail": (lambda memory: flip(memory, LOG_SIZE, 8), "log 2 of .*: the tail .* is damaged"),
+    "a header": (lambda memory: flip(memory, 2 * LOG_SIZE + 24, 1), "log 3 of .*: the header .* is damaged"),
+    "the order of two records": (exchange_records, "log 3 of .* is damaged"),
+    "the last record of two logs": (drop_last_record, "only 1 of 3"),
+    "a record of two logs": (remove_record, "record 25 was committed, but only 1 of 3"),
+    "a tail that is too far": (lambda memory: memory.set_tail(1, memory.tail(1) + 64), "log 1 of .* is damaged"),
+}
