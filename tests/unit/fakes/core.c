@@ -148,6 +148,8 @@ void *fake_give_page(struct fake_object *object, size_t size) {
 static void give_back(struct fake_object *object) {
     if (object->page)
         munmap(object->page, object->bytes_of_page);
+    if (object->kind == FAKE_QP)
+        free(((struct fake_qp *)object)->pending);
     free(object);
 }
 

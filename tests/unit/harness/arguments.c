@@ -57,6 +57,12 @@ static const char *without_const(const char *type) {
 
 // The object of the world that has this type, or with "**" its place in the world; 0 when there
 // is none.
+static bool ends_with(const char *name, const char *end) {
+    const size_t length = strlen(name);
+    const size_t of_end = strlen(end);
+    return length >= of_end && strcmp(name + length - of_end, end) == 0;
+}
+
 static uintptr_t handle(const char *type, const struct world *w) {
     const struct {
         const char *type;
@@ -118,7 +124,7 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
     if (strcmp(type, "struct rpma_cq *") == 0 && w->h.conn)
         return (uintptr_t)world_cq(w);
     // An array of handles, and what a getter or a wait stores, is no place of the world.
-    const bool is_place = strstr(type, "**") && strcmp(name + strlen(name) - 4, "_ptr") == 0;
+    const bool is_place = strstr(type, "**") && ends_with(name, "_ptr");
     const uintptr_t object = strstr(type, "**") && !is_place ? 0 : handle(type, w);
     if (object == 0 && type[strlen(type) - 1] != '*')
         fail_msg("%s: no good value for %s %s: add one", a->call->name, type, name);
