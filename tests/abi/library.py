@@ -25,7 +25,7 @@ SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+\S+\s+(\S+)\s+(?:GLOBAL|WEAK)\s+\
 # ones.
 TWO_FUNCTIONS = ("rpma_conn_completion_get", "LIBRPMA_1.0", "LIBRPMA_0.10")
 # The releases of this library that added functions, and the node of each.
-OWN_NODES = {"1.4.0": "LIBRPMA_1.4"}
+OWN_NODES = {"1.4.0": "LIBRPMA_1.4", "1.5.0": "LIBRPMA_1.5"}
 
 
 def definitions(library):
