@@ -1,0 +1,710 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// hpp.cc -- librpma.hpp over the fakes of the unit tests: owners release once, errors carry the
+// line of the log, and the data path asks the provider for what the C functions ask for
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <functional>
+#include <librpma.hpp>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+
+extern "C" {
+#include "world.h"
+}
+
+// ---- what holds when it compiles ---------------------------------------------------------
+
+template <class Owner> constexpr bool is_move_only() {
+    return std::is_nothrow_move_constructible_v<Owner> &&
+           std::is_nothrow_move_assignable_v<Owner> && std::is_nothrow_destructible_v<Owner> &&
+           !std::is_copy_constructible_v<Owner> && !std::is_copy_assignable_v<Owner>;
+}
+
+// An owner goes where its handle goes, one that is const only where a const handle goes, and a
+// temporary one nowhere.
+template <class Owner> constexpr bool converts_as_it_should() {
+    using Handle = typename Owner::handle_type;
+    return std::is_convertible_v<Owner &, Handle *> &&
+           std::is_convertible_v<const Owner &, const Handle *> &&
+           !std::is_convertible_v<const Owner &, Handle *> &&
+           !std::is_convertible_v<Owner, Handle *> &&
+           !std::is_convertible_v<Owner, const Handle *> &&
+           !std::is_convertible_v<Handle *, Owner> && sizeof(Owner) == sizeof(Handle *);
+}
+
+template <class... Owners> constexpr bool owners_are_sound() {
+    return (... && (is_move_only<Owners>() && converts_as_it_should<Owners>()));
+}
+
+static_assert(owners_are_sound<rpma::peer, rpma::peer_cfg, rpma::mr_local, rpma::mr_remote,
+                               rpma::srq, rpma::srq_cfg, rpma::cq, rpma::cq_cfg, rpma::conn_cfg,
+                               rpma::conn_req, rpma::ep, rpma::conn, rpma::batch>());
+static_assert(std::is_nothrow_copy_constructible_v<rpma::error>);
+static_assert(rpma::detail::name_of<rpma_mr_reg>() == "rpma_mr_reg");
+
+// What posts, polls or waits cannot throw, and returns a status.
+template <class... Results> constexpr bool are_statuses() {
+    return (... && std::is_same_v<Results, rpma::status>);
+}
+#define ON_DATA_PATH(call) \
+    static_assert(noexcept(call) && are_statuses<decltype(call)>(), #call)
+constexpr auto data_path = [](rpma::conn &conn, rpma::conn_req &req, rpma::srq &srq,
+                              rpma::batch &batch, rpma::cq &cq, rpma::cq_ref &ref,
+                              rpma_mr_local *mr, rpma_mr_remote *remote) {
+    std::array<rpma_work, 2> works;
+    std::array<rpma_receive, 2> receives;
+    std::array<ibv_wc, 2> room;
+    std::span<ibv_wc> taken;
+    constexpr std::array<char, 8> bytes{};
+    ON_DATA_PATH(conn.read(mr, 0, remote, 0, 1, 0));
+    ON_DATA_PATH(conn.write(remote, 0, mr, 0, 1, 0));
+    ON_DATA_PATH(conn.write_with_imm(remote, 0, mr, 0, 1, 0, 0));
+    ON_DATA_PATH(conn.atomic_write(remote, 0, bytes, 0));
+    ON_DATA_PATH(conn.flush(remote, 0, 1, RPMA_FLUSH_TYPE_VISIBILITY, 0));
+    ON_DATA_PATH(conn.send(mr, 0, 1, 0));
+    ON_DATA_PATH(conn.send_with_imm(mr, 0, 1, 0, 0));
+    ON_DATA_PATH(conn.recv(mr, 0, 1));
+    ON_DATA_PATH(conn.recv_many(receives));
+    ON_DATA_PATH(conn.post(works));
+    ON_DATA_PATH(conn.wait(ref));
+    ON_DATA_PATH(req.recv(mr, 0, 1));
+    ON_DATA_PATH(req.recv_many(receives));
+    ON_DATA_PATH(srq.recv(mr, 0, 1));
+    ON_DATA_PATH(srq.recv_many(receives));
+    ON_DATA_PATH(batch.add(works[0]));
+    ON_DATA_PATH(batch.set(0, works[0]));
+    ON_DATA_PATH(batch.post());
+    ON_DATA_PATH(batch.reset());
+    ON_DATA_PATH(cq.wait());
+    ON_DATA_PATH(cq.get_wc(room[0]));
+    ON_DATA_PATH(cq.get_wc(room, taken));
+    ON_DATA_PATH(ref.wait());
+};
+
+// ---- objects -----------------------------------------------------------------------------
+
+static std::array<std::byte, WORLD_MEMORY_SIZE> memory;
+
+static std::array<std::byte, 21> descriptor_of_remote() {
+    std::array<std::byte, 21> bytes;
+    world_descriptor(reinterpret_cast<unsigned char *>(bytes.data()), WORLD_REMOTE_ADDR,
+                     WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY, WORLD_EVERY_USAGE);
+    return bytes;
+}
+
+static void nonblocking(int fd) {
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+// One of each owner, connected to nobody.
+struct objects {
+    rpma::peer peer{fake_context(0)};
+    rpma::mr_local mr{peer, memory.data(), memory.size(), WORLD_EVERY_USAGE};
+    rpma::mr_remote remote{descriptor_of_remote()};
+    rpma::peer_cfg pcfg;
+    rpma::cq_cfg cq_cfg;
+    rpma::cq cq{peer, cq_cfg};
+    rpma::srq_cfg srq_cfg;
+    rpma::srq srq{peer, srq_cfg};
+    rpma::ep ep{peer, WORLD_ADDRESS, WORLD_PORT};
+    rpma::conn_cfg cfg;
+    rpma::conn_req req{peer, WORLD_ADDRESS, WORLD_PORT, cfg};
+    rpma::conn conn = rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT).connect();
+    rpma::batch batch{conn, 4};
+
+    objects() {
+        fake_cm_event(conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
+        if (conn.next_event() != RPMA_CONN_ESTABLISHED)
+            std::abort();
+        pcfg.set_direct_write_to_pmem(true);
+        conn.apply_remote_peer_cfg(pcfg);
+    }
+};
+
+static rpma::error caught(const std::function<void()> &call) {
+    try {
+        call();
+    } catch (const rpma::error &error) {
+        return error;
+    }
+    fail_msg("nothing was thrown");
+    std::abort();
+}
+
+// ---- owners ------------------------------------------------------------------------------
+
+static void every_owner_releases_its_object(void **) {
+    const objects all;
+}
+
+template <class Owner> static void moves(Owner &owner) {
+    auto *const handle = owner.get();
+    assert_non_null(handle);
+    Owner moved(std::move(owner));
+    assert_null(owner.get());
+    assert_ptr_equal(moved.get(), handle);
+    owner = std::move(moved);
+    assert_null(moved.get());
+    assert_ptr_equal(owner.get(), handle);
+    Owner &itself = owner;
+    owner = std::move(itself);
+    assert_ptr_equal(owner.get(), handle);
+    Owner adopted(owner.release());
+    assert_null(owner.get());
+    owner = std::move(adopted);
+    assert_ptr_equal(owner.get(), handle);
+}
+
+static void every_owner_is_moved_and_hands_over(void **) {
+    objects all;
+    moves(all.peer);
+    moves(all.mr);
+    moves(all.remote);
+    moves(all.pcfg);
+    moves(all.cq_cfg);
+    moves(all.cq);
+    moves(all.srq_cfg);
+    moves(all.srq);
+    moves(all.ep);
+    moves(all.cfg);
+    moves(all.req);
+    moves(all.conn);
+    moves(all.batch);
+}
+
+// What an owner had before goes at once, so the fake of the provider sees its release.
+static void an_assignment_releases_what_was_there(void **) {
+    rpma::peer peer(fake_context(0));
+    rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
+    mr = rpma::mr_local(peer, memory.data(), 128, RPMA_MR_USAGE_SEND);
+    assert_int_equal(fake_count("ibv_dereg_mr"), 1);
+    assert_int_equal(mr.get_size(), 128);
+    mr.close();
+    assert_int_equal(fake_count("ibv_dereg_mr"), 2);
+    assert_null(mr.get());
+    mr.close();
+}
+
+static void close_throws_and_keeps_what_the_library_kept(void **) {
+    rpma::peer peer(fake_context(0));
+    rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
+    fake_fail("ibv_dereg_mr", 1, EBUSY);
+    const rpma::error error = caught([&] { mr.close(); });
+    assert_int_equal(error.code().value(), RPMA_E_PROVIDER);
+    assert_int_equal(error.provider_error(), EBUSY);
+    assert_non_null(mr.get());
+    assert_int_equal(mr.get_size(), 64);
+}
+
+// Lets the 1st, 2nd, 3rd … call of a scenario fail: the rest of it is released.
+static void fail_each_call(const std::function<void()> &scenario) {
+    unsigned nth = 0;
+    do {
+        fake_reset();
+        fake_fail(nullptr, ++nth, ENOMEM);
+        try {
+            scenario();
+            assert_int_equal(fake_faults_fired(), 0);
+        } catch (const rpma::error &error) {
+            assert_int_equal(fake_faults_fired(), 1);
+            assert_true(error.code().value() == RPMA_E_PROVIDER ||
+                        error.code().value() == RPMA_E_NOMEM);
+        }
+        fake_faults_off();
+        unit_nothing_left(fake_first_fault());
+    } while (nth == 1 || fake_faults_fired() != 0);
+    assert_true(nth > 3);
+}
+
+static void nothing_is_left_after_a_failure(void **) {
+    fail_each_call([] {
+        rpma::peer peer(fake_context(0));
+        rpma::mr_local mr(peer, memory.data(), memory.size(), WORLD_EVERY_USAGE);
+        rpma::mr_remote remote(descriptor_of_remote());
+        rpma::peer_cfg pcfg;
+        const rpma::packed data({mr, mr}, pcfg);
+        rpma::cq_cfg cq_cfg;
+        rpma::cq cq(peer, cq_cfg.set_size(7));
+        rpma::conn_cfg cfg;
+        rpma::conn conn =
+            rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT, cfg.set_cq(cq)).connect(data);
+        rpma::batch batch(conn, 4);
+        const rpma::received got = rpma::unpack(data);
+        fake_faults_off(); // a destructor does not throw
+    });
+}
+
+// ---- errors ------------------------------------------------------------------------------
+
+static void an_error_without_a_line_names_function_and_code(void **) {
+    rpma::peer peer(fake_context(0));
+    const rpma::error error =
+        caught([&] { rpma::mr_local(peer, nullptr, 64, RPMA_MR_USAGE_SEND); });
+    assert_int_equal(error.code().value(), RPMA_E_INVAL);
+    assert_string_equal(error.what(), "rpma_mr_reg: Invalid argument");
+    assert_int_equal(error.provider_error(), 0);
+}
+
+static std::string heard;
+static void hear(enum rpma_log_level level, const char *, const int, const char *function,
+                 const char *format, ...) {
+    char message[256];
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(message, sizeof(message), format, values);
+    va_end(values);
+    heard += std::to_string(level) + " " + function + " " + message;
+}
+
+static void an_error_carries_the_line_of_the_log(void **) {
+    rpma::keep_log_lines(hear);
+    rpma::peer peer(fake_context(0));
+    heard.clear();
+    fake_fail("ibv_reg_mr", 1, EPERM);
+    const rpma::error error =
+        caught([&] { rpma::mr_local(peer, memory.data(), 64, RPMA_MR_USAGE_SEND); });
+    assert_int_equal(error.provider_error(), EPERM);
+    assert_non_null(std::strstr(error.what(), "ibv_reg_mr("));
+    assert_non_null(std::strstr(error.what(), "failed: Operation not permitted (1)"));
+    // The program's own log function still gets each line as it was.
+    assert_string_equal(heard.c_str(),
+                        ("1 rpma_mr_reg " + std::string(error.what()) + "\n").c_str());
+    // The next error has a line of its own, or none.
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+    const rpma::error other =
+        caught([&] { rpma::mr_local(peer, nullptr, 64, RPMA_MR_USAGE_SEND); });
+    assert_string_equal(other.what(), "rpma_mr_reg: Invalid argument");
+}
+
+static void a_copied_error_says_the_same(void **) {
+    rpma::keep_log_lines();
+    const auto error = std::make_unique<rpma::error>(
+        caught([&] { rpma::peer(static_cast<ibv_context *>(nullptr)); }));
+    auto copy = std::make_unique<rpma::error>(*error);
+    const std::string text = error->what();
+    assert_true(text.starts_with("ibv_ctx"));
+    *copy = rpma::error(rpma::status::again, 0, "other");
+    assert_string_equal(copy->what(), "other");
+    assert_string_equal(error->what(), text.c_str());
+}
+
+// Each thread fails in its own way, and its errors never carry the line of the other.
+static void errors_of_threads_keep_apart(void **) {
+    rpma::keep_log_lines();
+    rpma::peer peer(fake_context(0));
+    fake_quiet(true);
+    const auto fail_often = [&](std::size_t size, int usage, const char *expected) {
+        bool all = true;
+        for (int i = 0; i < 1000; i++)
+            try {
+                rpma::mr_local(peer, memory.data(), size, usage);
+                all = false;
+            } catch (const rpma::error &error) {
+                all = all && std::strstr(error.what(), expected) != nullptr;
+            }
+        return all;
+    };
+    bool other = false;
+    std::thread thread([&] { other = fail_often(64, 0, "usage is 0"); });
+    const bool mine = fail_often(0, RPMA_MR_USAGE_SEND, "size is 0");
+    thread.join();
+    fake_quiet(false);
+    assert_true(mine && other);
+}
+
+static void check_throws_what_the_data_path_returned(void **) {
+    rpma::keep_log_lines();
+    objects all;
+    rpma::check(all.conn.write(all.remote, 0, all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS));
+    fake_fail("ibv_post_send", 1, EIO);
+    const rpma::error failed = caught([&] {
+        rpma::check(all.conn.write(all.remote, 0, all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS));
+    });
+    assert_int_equal(failed.code().value(), RPMA_E_PROVIDER);
+    assert_int_equal(failed.provider_error(), EIO);
+    assert_non_null(std::strstr(failed.what(), "ibv_post_send"));
+    // A line that nobody asked for is not that of an empty queue.
+    fake_fail("ibv_post_send", 1, EIO);
+    assert_true(all.conn.send(all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS) ==
+                rpma::status::provider);
+    ibv_wc wc;
+    const rpma::error empty = caught([&] { rpma::check(all.cq.get_wc(wc)); });
+    assert_string_equal(empty.what(), "No next completion available");
+    assert_true(empty.code() == std::errc::resource_unavailable_try_again);
+}
+
+static void codes_have_a_general_meaning(void **) {
+    const std::error_code code = rpma::status::inval;
+    assert_true(code == std::errc::invalid_argument && code == rpma::status::inval);
+    assert_string_equal(code.category().name(), "librpma");
+    assert_string_equal(code.message().c_str(), rpma_err_2str(RPMA_E_INVAL));
+    assert_true(std::error_code(rpma::status::nomem) == std::errc::not_enough_memory);
+    assert_true(std::error_code(rpma::status::nosupp) == std::errc::not_supported);
+    assert_true(std::error_code(rpma::status::no_event) ==
+                std::errc::resource_unavailable_try_again);
+    assert_true(std::error_code(rpma::status::again) ==
+                std::errc::resource_unavailable_try_again);
+    assert_false(std::error_code(rpma::status::provider) == std::errc::io_error);
+}
+
+// A call that succeeds leaves errno alone.
+static void success_leaves_errno_alone(void **) {
+    errno = EXDEV;
+    const rpma::conn_cfg cfg;
+    assert_int_equal(cfg.get_sq_size(), 10);
+    assert_int_equal(errno, EXDEV);
+}
+
+// ---- the data path -----------------------------------------------------------------------
+
+// The operations with a request of the provider, through the header and by the C function.
+static void operations_ask_for_the_same(void **) {
+    objects all;
+    rpma_conn *const conn = all.conn;
+    rpma_mr_remote *const remote = all.remote;
+    rpma_mr_local *const mr = all.mr;
+    static const int always = RPMA_F_COMPLETION_ALWAYS;
+    static const char bytes[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const void *const context = &all;
+    const rpma_work work = {.type = RPMA_WORK_WRITE_WITH_IMM,
+                            .imm = 3,
+                            .remote = all.remote,
+                            .remote_offset = 8,
+                            .local = {.mr = all.mr, .offset = 16, .len = 24},
+                            .flags = always,
+                            .op_context = context};
+    const struct {
+        std::function<rpma::status()> ours;
+        std::function<int()> theirs;
+    } operations[] = {
+        {[&] { return all.conn.read(all.mr, 8, all.remote, 16, 24, always, context); },
+         [&] { return rpma_read(conn, mr, 8, remote, 16, 24, always, context); }},
+        {[&] { return all.conn.write(all.remote, 8, all.mr, 16, 24, always, context); },
+         [&] { return rpma_write(conn, remote, 8, mr, 16, 24, always, context); }},
+        {[&] {
+             return all.conn.write_with_imm(all.remote, 8, all.mr, 16, 24, always, 3, context);
+         },
+         [&] { return rpma_write_with_imm(conn, remote, 8, mr, 16, 24, always, 3, context); }},
+        {[&] { return all.conn.atomic_write(all.remote, 8, bytes, always, context); },
+         [&] { return rpma_atomic_write(conn, remote, 8, bytes, always, context); }},
+        {[&] {
+             return all.conn.flush(all.remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always,
+                                   context);
+         },
+         [&] {
+             return rpma_flush(conn, remote, 8, 16, RPMA_FLUSH_TYPE_VISIBILITY, always,
+                               context);
+         }},
+        {[&] { return all.conn.send(all.mr, 8, 16, always, context); },
+         [&] { return rpma_send(conn, mr, 8, 16, always, context); }},
+        {[&] { return all.conn.send_with_imm(all.mr, 8, 16, always, 3, context); },
+         [&] { return rpma_send_with_imm(conn, mr, 8, 16, always, 3, context); }},
+        {[&] {
+             return all.conn.post({&work, 1});
+         },
+         [&] { return rpma_post(conn, &work, 1, nullptr); }},
+    };
+    for (const auto &operation : operations) {
+        fake_forget();
+        rpma::check(operation.ours());
+        assert_int_equal(fake_posted_count(), 1);
+        const fake_post ours = *fake_posted(0);
+        fake_forget();
+        assert_int_equal(operation.theirs(), 0);
+        assert_memory_equal(&ours, fake_posted(0), sizeof(ours));
+        assert_int_equal(ours.wr_id, reinterpret_cast<uintptr_t>(context));
+    }
+}
+
+static void receives_ask_for_the_same(void **) {
+    objects all;
+    const rpma_receive both[] = {
+        {.local = {.mr = all.mr, .offset = 8, .len = 16}, .op_context = &memory[1]},
+        {.local = {.mr = all.mr, .offset = 24, .len = 32}, .op_context = &memory[2]}};
+    uint32_t posted = 0;
+    for (const auto &one : std::initializer_list<std::function<rpma::status()>>{
+             [&] { return all.conn.recv(all.mr, 8, 16, &memory[1]); },
+             [&] { return all.req.recv(all.mr, 8, 16, &memory[1]); },
+             [&] { return all.srq.recv(all.mr, 8, 16, &memory[1]); },
+             [&] { return all.conn.recv_many(both, &posted); },
+             [&] { return all.req.recv_many(both, &posted); },
+             [&] { return all.srq.recv_many(both, &posted); }}) {
+        fake_forget();
+        posted = 1;
+        rpma::check(one());
+        assert_int_equal(fake_received_count(), posted);
+        for (unsigned i = 0; i < posted; i++) {
+            const fake_receive *got = fake_received(i);
+            assert_int_equal(got->wr_id, reinterpret_cast<uintptr_t>(both[i].op_context));
+            assert_int_equal(got->sge.addr,
+                             reinterpret_cast<uintptr_t>(&memory[both[i].local.offset]));
+            assert_int_equal(got->sge.length, both[i].local.len);
+        }
+    }
+}
+
+static void spans_are_posted_whole(void **) {
+    objects all;
+    std::vector<rpma_work> works(3, {.type = RPMA_WORK_WRITE,
+                                     .remote = all.remote,
+                                     .local = {.mr = all.mr, .len = 8},
+                                     .flags = RPMA_F_COMPLETION_ALWAYS});
+    uint32_t posted = 0;
+    fake_forget();
+    rpma::check(all.conn.post(works, &posted));
+    assert_int_equal(posted, 3);
+    assert_int_equal(fake_posted_count(), 3);
+    works[1].reserved0 = 1;
+    assert_true(all.conn.post(works, &posted) == rpma::status::inval);
+    assert_int_equal(posted, 1);
+}
+
+static void a_batch_keeps_its_operations(void **) {
+    objects all;
+    rpma_work work = {.type = RPMA_WORK_SEND,
+                      .local = {.mr = all.mr, .len = 8},
+                      .flags = RPMA_F_COMPLETION_ALWAYS};
+    rpma::check(all.batch.add(work));
+    rpma::check(all.batch.add(work));
+    assert_int_equal(all.batch.size(), 2);
+    assert_int_equal(all.batch.room(), 2);
+    work.local.len = 16;
+    rpma::check(all.batch.set(1, work));
+    uint32_t posted = 0;
+    fake_forget();
+    rpma::check(all.batch.post(&posted));
+    assert_int_equal(posted, 2);
+    assert_int_equal(fake_posted(0)->sge.length, 8);
+    assert_int_equal(fake_posted(1)->sge.length, 16);
+    rpma::check(all.batch.reset());
+    assert_int_equal(all.batch.size(), 0);
+}
+
+static void completions_come_into_the_span(void **) {
+    objects all;
+    rpma::cq_ref cq = all.conn.get_cq();
+    std::array<ibv_wc, 3> room{};
+    std::span<ibv_wc> taken = room;
+    assert_true(cq.get_wc(room, taken) == rpma::status::no_completion);
+    assert_int_equal(taken.size(), 0);
+    rpma::check(all.conn.send(all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS, &memory[5]));
+    rpma::check(all.conn.send(all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS, &memory[6]));
+    rpma::check(all.conn.send(all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS, &memory[7]));
+    ibv_cq *const queue = fake_qp(all.conn.get_qp_num())->send_cq;
+    for (const std::byte *context : {&memory[5], &memory[6], &memory[7]}) {
+        const ibv_wc wc = {.wr_id = reinterpret_cast<uintptr_t>(context)};
+        fake_complete(queue, &wc);
+    }
+    rpma::check(cq.wait());
+    rpma::check(cq.get_wc(std::span(room).first(2), taken));
+    assert_int_equal(taken.size(), 2);
+    assert_ptr_equal(taken.data(), room.data());
+    assert_int_equal(taken[1].wr_id, reinterpret_cast<uintptr_t>(&memory[6]));
+    ibv_wc wc;
+    rpma::check(cq.get_wc(wc));
+    assert_int_equal(wc.wr_id, reinterpret_cast<uintptr_t>(&memory[7]));
+}
+
+static void a_shared_channel_names_the_queue(void **) {
+    rpma::peer peer(fake_context(0));
+    rpma::conn_cfg cfg;
+    cfg.set_compl_channel(true).set_rcq_size(10);
+    rpma::conn conn = rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT, cfg).connect();
+    assert_true(conn.get_cq().wait() == rpma::status::shared_channel);
+    const ibv_wc wc = {.wr_id = 1};
+    fake_complete(fake_qp(conn.get_qp_num())->recv_cq, &wc);
+    rpma::cq_ref ready;
+    bool is_rcq = false;
+    rpma::check(conn.wait(ready, &is_rcq));
+    assert_true(is_rcq);
+    assert_ptr_equal(ready.get(), conn.get_rcq().get());
+    assert_true(conn.get_compl_fd() >= 0);
+}
+
+// ---- connecting --------------------------------------------------------------------------
+
+static void nothing_to_take_is_no_error(void **) {
+    objects all;
+    nonblocking(all.ep.get_fd());
+    nonblocking(all.conn.get_event_fd());
+    assert_null(all.ep.next_conn_req().get());
+    assert_false(all.conn.next_event().has_value());
+    fake_cm_event(all.conn.get_event_fd(), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
+    all.conn.disconnect();
+    assert_true(all.conn.next_event() == RPMA_CONN_CLOSED);
+    fake_fail("rdma_get_cm_event", 1, EIO);
+    assert_int_equal(caught([&] { (void)all.conn.next_event(); }).provider_error(), EIO);
+}
+
+// A request is consumed even if it cannot be connected: the owner must not delete it again.
+static void connecting_consumes_the_request(void **) {
+    rpma::peer peer(fake_context(0));
+    rpma::conn_req req(peer, WORLD_ADDRESS, WORLD_PORT);
+    fake_fail("rdma_connect", 1, ETIMEDOUT);
+    assert_int_equal(caught([&] { (void)std::move(req).connect(); }).provider_error(),
+                     ETIMEDOUT);
+    assert_null(req.get());
+}
+
+static void both_sides_see_the_private_data(void **) {
+    const std::array<std::byte, 3> data = {std::byte{1}, std::byte{2}, std::byte{3}};
+    rpma::peer peer(fake_context(0));
+    rpma::ep ep(peer, WORLD_ADDRESS, WORLD_PORT);
+    fake_cm_event(ep.get_fd(), RDMA_CM_EVENT_CONNECT_REQUEST, data.data(), data.size());
+    rpma::conn_req req = ep.next_conn_req();
+    assert_true(req.get_private_data().size() >= data.size());
+    assert_memory_equal(req.get_private_data().data(), data.data(), data.size());
+    assert_int_equal(req.get_peer_addr().ss_family, AF_INET);
+    rpma::conn conn = std::move(req).connect(data);
+    const fake_call *accepted = fake_last("rdma_accept");
+    assert_int_equal(accepted->connect.param.private_data_len, data.size());
+    assert_memory_equal(accepted->connect.data, data.data(), data.size());
+    assert_memory_equal(conn.get_private_data().data(), data.data(), data.size());
+    const std::array<std::byte, 256> much{};
+    assert_int_equal(
+        caught([&] { (void)rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT).connect(much); })
+            .code()
+            .value(),
+        RPMA_E_INVAL);
+}
+
+static void packed_data_is_unpacked(void **) {
+    rpma::peer peer(fake_context(0));
+    rpma::mr_local one(peer, memory.data(), 64, RPMA_MR_USAGE_WRITE_DST);
+    rpma::mr_local two(peer, memory.data(), 128, RPMA_MR_USAGE_READ_SRC);
+    rpma::peer_cfg pcfg;
+    const std::array<std::byte, 2> bytes = {std::byte{8}, std::byte{9}};
+    const rpma::packed data({one, two}, pcfg.set_direct_write_to_pmem(true), bytes);
+    const rpma::received got = rpma::unpack(data);
+    assert_int_equal(got.regions.size(), 2);
+    assert_int_equal(got.regions[0].get_size(), 64);
+    assert_int_equal(got.regions[1].get_size(), 128);
+    assert_int_equal(got.regions[1].get_key().addr, reinterpret_cast<uintptr_t>(memory.data()));
+    assert_true(got.pcfg.get_direct_write_to_pmem());
+    assert_true(std::ranges::equal(got.bytes, bytes));
+    // Without a configuration and bytes, and with regions that are known at run time only.
+    const std::vector<const rpma_mr_local *> chosen = {two};
+    const rpma::packed less(chosen);
+    const rpma::received little = rpma::unpack(less);
+    assert_int_equal(little.regions.size(), 1);
+    assert_null(little.pcfg.get());
+    assert_true(little.bytes.empty());
+    assert_int_equal(caught([&] { (void)rpma::unpack(bytes); }).code().value(), RPMA_E_INVAL);
+}
+
+// ---- values ------------------------------------------------------------------------------
+
+static void configurations_keep_what_is_set(void **) {
+    rpma::peer peer(fake_context(0));
+    rpma::srq srq(peer);
+    rpma::cq cq(peer), rcq(peer);
+    rpma::conn_cfg cfg;
+    cfg.set_timeout(1).set_cq_size(2).set_rcq_size(3).set_sq_size(4).set_rq_size(5);
+    cfg.set_max_sge(6).set_ack_timeout(7).set_retry_count(1).set_rnr_retry_count(2).set_tos(8);
+    cfg.set_flush_mode(RPMA_FLUSH_MODE_NATIVE).set_inline_size(9).set_compl_channel(true);
+    cfg.set_srq(srq).set_cq(cq).set_rcq(rcq);
+    assert_int_equal(cfg.get_timeout(), 1);
+    assert_int_equal(cfg.get_cq_size(), 2);
+    assert_int_equal(cfg.get_rcq_size(), 3);
+    assert_int_equal(cfg.get_sq_size(), 4);
+    assert_int_equal(cfg.get_rq_size(), 5);
+    assert_int_equal(cfg.get_max_sge(), 6);
+    assert_int_equal(cfg.get_ack_timeout(), 7);
+    assert_int_equal(cfg.get_retry_count(), 1);
+    assert_int_equal(cfg.get_rnr_retry_count(), 2);
+    assert_int_equal(cfg.get_tos(), 8);
+    assert_int_equal(cfg.get_flush_mode(), RPMA_FLUSH_MODE_NATIVE);
+    assert_int_equal(cfg.get_inline_size(), 9);
+    assert_true(cfg.get_compl_channel());
+    assert_ptr_equal(cfg.get_srq(), srq.get());
+    assert_ptr_equal(cfg.get_cq().get(), cq.get());
+    assert_ptr_equal(cfg.get_rcq().get(), rcq.get());
+    assert_int_equal(caught([&] { cfg.set_retry_count(8); }).code().value(), RPMA_E_INVAL);
+
+    rpma::srq_cfg srq_cfg;
+    srq_cfg.set_rq_size(1).set_rcq_size(2).set_max_sge(3);
+    assert_int_equal(srq_cfg.get_rq_size(), 1);
+    assert_int_equal(srq_cfg.get_rcq_size(), 2);
+    assert_int_equal(srq_cfg.get_max_sge(), 3);
+    rpma::cq_cfg cq_cfg;
+    cq_cfg.set_size(1).set_comp_vector(2);
+    assert_int_equal(cq_cfg.get_size(), 1);
+    assert_int_equal(cq_cfg.get_comp_vector(), 2);
+
+    rpma::peer_cfg pcfg;
+    assert_false(pcfg.get_served().has_value());
+    fake_device()->native_flush = true;
+    pcfg.set_served_by(peer).set_direct_write_to_pmem(true);
+    assert_true(pcfg.get_served().has_value());
+    const rpma::peer_cfg same(pcfg.get_descriptor());
+    assert_true(same.get_direct_write_to_pmem() && same.get_served().has_value());
+}
+
+static void objects_show_what_they_are(void **) {
+    objects all;
+    assert_ptr_equal(rpma::get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE),
+                     fake_context(0));
+    fake_device()->odp = true;
+    assert_true(rpma::ibv_context_is_odp_capable(fake_context(0)));
+    assert_ptr_equal(all.mr.get_ptr(), memory.data());
+    assert_int_equal(all.mr.get_size(), memory.size());
+    assert_ptr_equal(all.mr.get_ibv_mr()->addr, memory.data());
+    assert_ptr_equal(all.mr.get_ibv_mr()->pd, all.peer.get_ibv_pd());
+    all.mr.advise(0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH);
+    assert_int_equal(fake_count("ibv_advise_mr"), 1);
+    assert_int_equal(all.remote.get_size(), WORLD_REMOTE_SIZE);
+    assert_int_equal(all.remote.get_flush_type(),
+                     RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
+    assert_int_equal(all.remote.get_key().addr, WORLD_REMOTE_ADDR);
+    assert_int_equal(all.remote.get_key().rkey, WORLD_REMOTE_RKEY);
+    const rpma::mr_remote again(all.mr.get_descriptor());
+    assert_int_equal(again.get_size(), memory.size());
+    assert_non_null(all.srq.get_rcq().get());
+    assert_null(all.conn.get_rcq().get());
+    assert_ptr_equal(all.conn.get_ibv_qp(), fake_qp(all.conn.get_qp_num()));
+    assert_ptr_equal(all.conn.get_cq().get_ibv_cq(), all.conn.get_ibv_qp()->send_cq);
+    assert_int_equal(all.conn.get_flush_mode(), RPMA_FLUSH_MODE_EMULATED);
+    assert_true(all.cq.get_fd() >= 0);
+    assert_int_equal(caught([&] { (void)all.conn.get_compl_fd(); }).code().value(),
+                     RPMA_E_NOT_SHARED_CHNL);
+}
+
+int main() {
+    const struct CMUnitTest tests[] = {
+        TEST(every_owner_releases_its_object),
+        TEST(every_owner_is_moved_and_hands_over),
+        TEST(an_assignment_releases_what_was_there),
+        TEST(close_throws_and_keeps_what_the_library_kept),
+        TEST(nothing_is_left_after_a_failure),
+        TEST(an_error_without_a_line_names_function_and_code),
+        TEST(an_error_carries_the_line_of_the_log),
+        TEST(a_copied_error_says_the_same),
+        TEST(errors_of_threads_keep_apart),
+        TEST(check_throws_what_the_data_path_returned),
+        TEST(codes_have_a_general_meaning),
+        TEST(success_leaves_errno_alone),
+        TEST(operations_ask_for_the_same),
+        TEST(receives_ask_for_the_same),
+        TEST(spans_are_posted_whole),
+        TEST(a_batch_keeps_its_operations),
+        TEST(completions_come_into_the_span),
+        TEST(a_shared_channel_names_the_queue),
+        TEST(nothing_to_take_is_no_error),
+        TEST(connecting_consumes_the_request),
+        TEST(both_sides_see_the_private_data),
+        TEST(packed_data_is_unpacked),
+        TEST(configurations_keep_what_is_set),
+        TEST(objects_show_what_they_are),
+    };
+    return UNIT_RUN("hpp", tests);
+}
