@@ -28,7 +28,7 @@ def outcome(mistake, source, sources, test, compiler):
         plant(tree, name, file, edits)
         parts = [pathlib.Path(part).resolve().relative_to(source / 'src') for part in sources]
         unit = ''.join(f'#include "{part}"\n' for part in parts)
-        subprocess.run([*compiler, '-O0', '-w', '-fPIC', '-shared', '-I', HERE / 'stepped',
+        subprocess.run([*compiler, '-O0', '-w', '-fPIC', '-shared', '-I', HERE.parent / 'stepped',
                         '-I', tree, '-I', source / 'include', '-x', 'c++', '-',
                         '-Wl,-soname,librpma.so.0', '-o', f'{temporary}/librpma.so.0'],
                        input=unit, text=True, check=True)
