@@ -57,8 +57,7 @@ static void expect_failure(const struct user *user, const char *cause, int error
                       __FILE__, __LINE__);
 }
 
-static void every_address_is_tried(void **state) {
-    (void)state;
+TEST_THAT(every_address_is_tried) {
     for (const struct user *user = users; user < users + LENGTH(users); user++)
         for (size_t i = 0; i < LENGTH(user->steps) && user->steps[i]; i++) {
             char cause[64];
@@ -90,8 +89,7 @@ static void every_address_is_tried(void **state) {
 }
 
 // A name may have many addresses, and IBACM may know a route with a source to each of them.
-static void every_route_is_tried_before_its_address(void **state) {
-    (void)state;
+TEST_THAT(every_route_is_tried_before_its_address) {
     for (const struct user *user = users; user < users + LENGTH(users); user++) {
         if (user->is_local)
             continue;
@@ -117,8 +115,7 @@ static void every_route_is_tried_before_its_address(void **state) {
     }
 }
 
-static void unknown_name_is_explained(void **state) {
-    (void)state;
+TEST_THAT(unknown_name_is_explained) {
     static const int errors[] = {EAI_NONAME, EAI_FAMILY};
     for (const struct user *user = users; user < users + LENGTH(users); user++)
         for (size_t i = 0; i < LENGTH(errors); i++) {
@@ -134,8 +131,7 @@ static void unknown_name_is_explained(void **state) {
 // -----------------------------------------------------------
 
 // A peer of one device cannot serve a route that leads over another.
-static void new_fails_when_the_route_leads_over_another_device(void **state) {
-    (void)state;
+TEST_THAT(new_fails_when_the_route_leads_over_another_device) {
     w.h = (struct handles){0};
     MUST(rpma_peer_new(fake_context(1), &w.h.peer));
     WATCH(w.h);
@@ -155,8 +151,7 @@ static void expect_peer_addr(int number) {
 }
 
 // IPv4 and IPv6: the address of the client, or the address of the name that was reached.
-static void request_knows_the_address_of_the_other_side(void **state) {
-    (void)state;
+TEST_THAT(request_knows_the_address_of_the_other_side) {
     for (int number = 0; number < 4; number++) {
         fake_reset();
         fake_device()->addresses = 4;
@@ -174,8 +169,7 @@ static void request_knows_the_address_of_the_other_side(void **state) {
 }
 
 // IPv6 addresses are full of colons: brackets keep the port apart.
-static void addresses_are_written_with_their_ports(void **state) {
-    (void)state;
+TEST_THAT(addresses_are_written_with_their_ports) {
     static const char *const written[] = {"(addr=127.0.0.1:0)", "(addr=[::2]:0)"};
     for (int last = 0; last < (int)LENGTH(written); last++) {
         struct ibv_context *context = NULL;
@@ -190,8 +184,7 @@ static void addresses_are_written_with_their_ports(void **state) {
     }
 }
 
-static void address_without_device_is_an_error(void **state) {
-    (void)state;
+TEST_THAT(address_without_device_is_an_error) {
     static const char *const listed[] = {
         "RDMA devices of this machine: fake0 fake1; 'rdma link' shows their network devices",
         "RDMA devices of this machine: fake0; 'rdma link' shows their network devices",
@@ -215,17 +208,4 @@ static void address_without_device_is_an_error(void **state) {
             assert_non_null(
                 strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, listed[missing]));
         }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_address_is_tried),
-        TEST(every_route_is_tried_before_its_address),
-        TEST(unknown_name_is_explained),
-        TEST(new_fails_when_the_route_leads_over_another_device),
-        TEST(request_knows_the_address_of_the_other_side),
-        TEST(addresses_are_written_with_their_ports),
-        TEST(address_without_device_is_an_error),
-    };
-    return UNIT_RUN("address", tests);
 }

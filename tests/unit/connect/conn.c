@@ -22,8 +22,7 @@ static void happen(enum rdma_cm_event_type type) {
 // ---- events --------------------------------------------------------------------------------
 
 // The log line of an event tells its status in words.
-static void events_have_meanings(void **state) {
-    (void)state;
+TEST_THAT(events_have_meanings) {
     static const struct {
         enum rdma_cm_event_type type;
         int status;
@@ -70,8 +69,7 @@ static void events_have_meanings(void **state) {
     world_drop(&w);
 }
 
-static void events_without_meaning_are_consumed(void **state) {
-    (void)state;
+TEST_THAT(events_without_meaning_are_consumed) {
     static const enum rdma_cm_event_type types[] = {
         RDMA_CM_EVENT_ADDR_RESOLVED,   RDMA_CM_EVENT_ADDR_ERROR,
         RDMA_CM_EVENT_ROUTE_RESOLVED,  RDMA_CM_EVENT_ROUTE_ERROR,
@@ -106,8 +104,7 @@ static void expect_data(const void *data, uint8_t len) {
 }
 
 // InfiniBand delivers all bytes of the message, iWARP only those that were sent.
-static void private_data_comes_with_establishment(void **state) {
-    (void)state;
+TEST_THAT(private_data_comes_with_establishment) {
     static const struct {
         enum ibv_transport_type transport;
         uint8_t sent, seen;
@@ -134,8 +131,7 @@ static void private_data_comes_with_establishment(void **state) {
     }
 }
 
-static void private_data_of_the_request_stays(void **state) {
-    (void)state;
+TEST_THAT(private_data_of_the_request_stays) {
     enum rpma_conn_event event;
     const struct shape shape = {.incoming = true, .private_data = 20};
     fake_device()->transport = IBV_TRANSPORT_IWARP; // brings data with ESTABLISHED, too
@@ -147,8 +143,7 @@ static void private_data_of_the_request_stays(void **state) {
     world_drop(&w);
 }
 
-static void establishment_counts_more_than_its_data(void **state) {
-    (void)state;
+TEST_THAT(establishment_counts_more_than_its_data) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     new_unestablished(&outgoing);
     fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
@@ -166,8 +161,7 @@ static void establishment_counts_more_than_its_data(void **state) {
 // ---- the end -------------------------------------------------------------------------------
 
 // In any state, with events that were not taken and completions that were not polled.
-static void delete_does_not_mind_what_waits(void **state) {
-    (void)state;
+TEST_THAT(delete_does_not_mind_what_waits) {
     const struct ibv_wc wc = {.wr_id = 1};
     new_unestablished(&outgoing);
     happen(RDMA_CM_EVENT_ESTABLISHED);
@@ -180,8 +174,7 @@ static void delete_does_not_mind_what_waits(void **state) {
 
 // ---- the objects of a connection ------------------------------------------------------------
 
-static void objects_of_libibverbs_are_those_that_were_made(void **state) {
-    (void)state;
+TEST_THAT(objects_of_libibverbs_are_those_that_were_made) {
     struct ibv_pd *pd = NULL;
     struct ibv_mr *mr = NULL;
     struct ibv_qp *qp = NULL;
@@ -199,19 +192,4 @@ static void objects_of_libibverbs_are_those_that_were_made(void **state) {
     assert_ptr_equal(qp->send_cq, cq);
     assert_null(world_rcq(&w));
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(events_have_meanings),
-
-        TEST(events_without_meaning_are_consumed),
-        TEST(private_data_comes_with_establishment),
-        TEST(private_data_of_the_request_stays),
-        TEST(establishment_counts_more_than_its_data),
-        TEST(delete_does_not_mind_what_waits),
-
-        TEST(objects_of_libibverbs_are_those_that_were_made),
-    };
-    return UNIT_RUN("conn", tests);
 }

@@ -21,8 +21,7 @@ static void new_request(const struct rpma_conn_cfg *cfg) {
 
 // ---- rpma_conn_req_new() -------------------------------------------------------------------
 
-static void new_resolves_and_makes_the_queues(void **state) {
-    (void)state;
+TEST_THAT(new_resolves_and_makes_the_queues) {
     struct rpma_conn_private_data pdata = {&w, 1};
     world_peer(&w);
     new_request(NULL);
@@ -48,8 +47,7 @@ static void new_resolves_and_makes_the_queues(void **state) {
 }
 
 // A completion that finds no room is lost. A size that the program set is used as it is.
-static void new_makes_room_for_all_completions(void **state) {
-    (void)state;
+TEST_THAT(new_makes_room_for_all_completions) {
     static const struct {
         uint32_t sq, rq, rcq, srq_rcq; // 0: none, or the default
         bool srq;                      // for 100 receives
@@ -88,8 +86,7 @@ static void new_makes_room_for_all_completions(void **state) {
     }
 }
 
-static void new_names_a_limit_that_is_exceeded(void **state) {
-    (void)state;
+TEST_THAT(new_names_a_limit_that_is_exceeded) {
     static const struct {
         uint32_t size;
         int error;
@@ -112,8 +109,7 @@ static void new_names_a_limit_that_is_exceeded(void **state) {
     world_drop(&w);
 }
 
-static void new_describes_the_queue_pair(void **state) {
-    (void)state;
+TEST_THAT(new_describes_the_queue_pair) {
     world_peer(&w);
     fake_device()->max_cqe = INT32_MAX;
     MUST(rpma_conn_cfg_new(&w.h.cfg));
@@ -149,8 +145,7 @@ static void new_describes_the_queue_pair(void **state) {
 // ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
 
 // The limit holds for any device, because rpma_post() keeps the elements on the stack.
-static void nothing_has_more_than_128_elements(void **state) {
-    (void)state;
+TEST_THAT(nothing_has_more_than_128_elements) {
     static const char cause[] = "max_sge of cfg > 128", logs[] = "librpma has 128 at most";
     fake_device()->max_sge = fake_device()->max_srq_sge = 200;
     world_peer(&w);
@@ -177,8 +172,7 @@ static void nothing_has_more_than_128_elements(void **state) {
     world_drop(&w);
 }
 
-static void recv_posts_before_the_connection(void **state) {
-    (void)state;
+TEST_THAT(recv_posts_before_the_connection) {
     world_peer(&w);
     new_request(NULL);
     fake_device()->any_range = true;
@@ -206,8 +200,7 @@ static void new_request_of(const struct shape *shape) {
 }
 
 // An incoming ID got its own channel with the request, so none of its events can get lost.
-static void connects_on_its_own_channel_with_the_defaults(void **state) {
-    (void)state;
+TEST_THAT(connects_on_its_own_channel_with_the_defaults) {
     unsigned char bytes[56]; // the room in a request of InfiniBand
     const struct rpma_conn_private_data data[] = {
         {bytes, sizeof(bytes)}, {bytes, 1}, {NULL, 0}};
@@ -237,8 +230,7 @@ static void connects_on_its_own_channel_with_the_defaults(void **state) {
 }
 
 // EINVAL may mean too much private data, but only if there is any.
-static void private_data_is_suspected_where_it_can_be(void **state) {
-    (void)state;
+TEST_THAT(private_data_is_suspected_where_it_can_be) {
     static const struct {
         uint8_t len;
         int error;
@@ -260,8 +252,7 @@ static void private_data_is_suspected_where_it_can_be(void **state) {
 
 // ---- bad arguments -------------------------------------------------------------------------
 
-static void nothing_is_consumed_without_a_request(void **state) {
-    (void)state;
+TEST_THAT(nothing_is_consumed_without_a_request) {
     memset(&w.h, 0, sizeof(w.h));
     WATCH(w.h.conn);
     EXPECT_ERROR(rpma_conn_req_connect(NULL, NULL, &w.h.conn), RPMA_E_INVAL, "req_ptr == NULL",
@@ -271,8 +262,7 @@ static void nothing_is_consumed_without_a_request(void **state) {
                  "*req_ptr == NULL", "*req_ptr == NULL");
 }
 
-static void bad_arguments_use_the_request_up(void **state) {
-    (void)state;
+TEST_THAT(bad_arguments_use_the_request_up) {
     static const char *const in_pdata =
         "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)";
     const struct rpma_conn_private_data no_bytes = {&w, 0}, no_pointer = {NULL, 1};
@@ -296,20 +286,4 @@ static void bad_arguments_use_the_request_up(void **state) {
             assert_null(w.h.req);
             world_drop(&w);
         }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(new_resolves_and_makes_the_queues),
-        TEST(new_makes_room_for_all_completions),
-        TEST(new_names_a_limit_that_is_exceeded),
-        TEST(new_describes_the_queue_pair),
-        TEST(nothing_has_more_than_128_elements),
-        TEST(recv_posts_before_the_connection),
-        TEST(connects_on_its_own_channel_with_the_defaults),
-        TEST(private_data_is_suspected_where_it_can_be),
-        TEST(nothing_is_consumed_without_a_request),
-        TEST(bad_arguments_use_the_request_up),
-    };
-    return UNIT_RUN("conn_req", tests);
 }

@@ -26,8 +26,7 @@ static void ask(const char *data, uint8_t len) {
 
 // ---- rpma_ep_listen() ----------------------------------------------------------------------
 
-static void listen_binds_and_listens(void **state) {
-    (void)state;
+TEST_THAT(listen_binds_and_listens) {
     new_ep();
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
                         "listening on " WORLD_ADDRESS ":" WORLD_PORT);
@@ -40,8 +39,7 @@ static void listen_binds_and_listens(void **state) {
 
 // ---- rpma_ep_next_conn_req() ----------------------------------------------------------------
 
-static void request_gets_its_own_channel_at_once(void **state) {
-    (void)state;
+TEST_THAT(request_gets_its_own_channel_at_once) {
     struct rpma_conn_private_data pdata = {NULL, 0};
     new_ep();
     ask("hello", 5);
@@ -58,8 +56,7 @@ static void request_gets_its_own_channel_at_once(void **state) {
 }
 
 // Shutting down an endpoint does not affect the requests that came in at it.
-static void request_outlives_the_endpoint(void **state) {
-    (void)state;
+TEST_THAT(request_outlives_the_endpoint) {
     const struct shape shape = {.incoming = true};
     fake_device()->transport = IBV_TRANSPORT_IWARP; // iWARP requests may have no data
     new_ep();
@@ -71,8 +68,7 @@ static void request_outlives_the_endpoint(void **state) {
 }
 
 // In the original, resources of every rejected client were leaked.
-static void many_clients_can_be_turned_away(void **state) {
-    (void)state;
+TEST_THAT(many_clients_can_be_turned_away) {
     new_ep();
     const unsigned descriptors = unit_descriptors();
     const size_t bytes = fake_bytes_held();
@@ -94,8 +90,7 @@ static void many_clients_can_be_turned_away(void **state) {
     world_drop(&w);
 }
 
-static void request_on_another_device_is_rejected(void **state) {
-    (void)state;
+TEST_THAT(request_on_another_device_is_rejected) {
     new_ep();
     fake_device()->other_device = 1;
     ask(NULL, 0);
@@ -106,8 +101,7 @@ static void request_on_another_device_is_rejected(void **state) {
     world_drop(&w);
 }
 
-static void other_events_are_consumed_and_named(void **state) {
-    (void)state;
+TEST_THAT(other_events_are_consumed_and_named) {
     new_ep();
     for (int type = RDMA_CM_EVENT_ADDR_RESOLVED; type <= RDMA_CM_EVENT_TIMEWAIT_EXIT; type++) {
         if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -122,16 +116,4 @@ static void other_events_are_consumed_and_named(void **state) {
         assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
     }
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(listen_binds_and_listens),
-        TEST(request_gets_its_own_channel_at_once),
-        TEST(request_outlives_the_endpoint),
-        TEST(many_clients_can_be_turned_away),
-        TEST(request_on_another_device_is_rejected),
-        TEST(other_events_are_consumed_and_named),
-    };
-    return UNIT_RUN("ep", tests);
 }

@@ -91,8 +91,7 @@ static void pack_each(struct packed *c, unsigned device) {
         }
 }
 
-static void packed_bytes_are_those_of_the_form(void **state) {
-    (void)state;
+TEST_THAT(packed_bytes_are_those_of_the_form) {
     for (unsigned device = 0; device < 8; device++) {
         static struct packed c;
         const bool flushes = device & 1, writes_atomically = device & 2, pmem = device & 4;
@@ -107,8 +106,7 @@ static void packed_bytes_are_those_of_the_form(void **state) {
     }
 }
 
-static void pack_refuses_every_smaller_buffer(void **state) {
-    (void)state;
+TEST_THAT(pack_refuses_every_smaller_buffer) {
     static struct packed c = {.regions = 2, .direct_write = true, .len = 3};
     const size_t needed = PACKED_HEADER + 2 * PACKED_REGION + PACKED_STATEMENT + 3;
     register_all(&c);
@@ -129,8 +127,7 @@ static void pack_refuses_every_smaller_buffer(void **state) {
 }
 
 // Each part in turn makes the data longer than 8 bits can say.
-static void pack_refuses_what_no_message_can_carry(void **state) {
-    (void)state;
+TEST_THAT(pack_refuses_what_no_message_can_carry) {
     static struct packed c;
     unsigned char bytes[PACKED_MOST] = {0};
     static const struct {
@@ -157,8 +154,7 @@ static void pack_refuses_what_no_message_can_carry(void **state) {
 // ---- unpacking -----------------------------------------------------------------------------
 
 // Every value in its place, least significant byte first.
-static void bytes_mean_what_the_form_says(void **state) {
-    (void)state;
+TEST_THAT(bytes_mean_what_the_form_says) {
     // clang-format off
     unsigned char bytes[] = {
         0xf5, 1, 1, 22, 2, 3,                           // header
@@ -257,8 +253,7 @@ static void unpack_and_compare(const struct packed *c) {
 }
 
 // Unpacks also data of a later release, whose parts are longer.
-static void what_the_form_says_is_unpacked(void **state) {
-    (void)state;
+TEST_THAT(what_the_form_says_is_unpacked) {
     static const unsigned regions[] = {0, 1, 2, PACKED_MOST_REGIONS}, more[] = {0, 1, 19};
     for (size_t r = 0; r < LENGTH(regions); r++)
         for (size_t m = 0; m < LENGTH(more); m++)
@@ -278,8 +273,7 @@ static void what_the_form_says_is_unpacked(void **state) {
     }
 }
 
-static void what_nobody_wants_is_left_out(void **state) {
-    (void)state;
+TEST_THAT(what_nobody_wants_is_left_out) {
     unsigned char bytes[2 * PACKED_MOST];
     const struct packed c = packed_made_up(3, true, 0xa6, 5, 0);
     const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
@@ -301,10 +295,5 @@ static void what_nobody_wants_is_left_out(void **state) {
 int main(void) {
     for (size_t i = 0; i < sizeof(counting); i++)
         counting[i] = (unsigned char)(1 + i);
-    const struct CMUnitTest tests[] = {
-        TEST(packed_bytes_are_those_of_the_form),     TEST(pack_refuses_every_smaller_buffer),
-        TEST(pack_refuses_what_no_message_can_carry), TEST(bytes_mean_what_the_form_says),
-        TEST(what_the_form_says_is_unpacked),         TEST(what_nobody_wants_is_left_out),
-    };
-    return UNIT_RUN("private_data", tests);
+    return unit_main();
 }

@@ -39,8 +39,7 @@ static void expect_refused(const unsigned char *bytes, size_t size, const char *
 static const char not_packed[] = "the data was not packed by rpma_conn_private_data_pack()",
                   is_cut[] = "the data is shorter than what was packed";
 
-static void unpack_refuses_what_is_cut(void **state) {
-    (void)state;
+TEST_THAT(unpack_refuses_what_is_cut) {
     unsigned char bytes[2 * PACKED_MOST];
     const struct packed c = packed_made_up(2, true, 0xa6, 3, 0);
     const size_t whole = packed_form(&c, bytes);
@@ -51,8 +50,7 @@ static void unpack_refuses_what_is_cut(void **state) {
     expect_refused(bytes, PACKED_MOST, is_cut, "needed are 5621");
 }
 
-static void unpack_refuses_other_data(void **state) {
-    (void)state;
+TEST_THAT(unpack_refuses_other_data) {
     unsigned char bytes[2 * PACKED_MOST];
     const struct rpma_conn_private_data none = {NULL, 0}, nowhere = {NULL, 56};
     const struct packed c = packed_made_up(1, true, 0xa6, 3, 0);
@@ -77,8 +75,7 @@ static void unpack_refuses_other_data(void **state) {
                  .level = RPMA_LOG_LEVEL_INFO);
 }
 
-static void unpack_refuses_parts_that_are_too_small(void **state) {
-    (void)state;
+TEST_THAT(unpack_refuses_parts_that_are_too_small) {
     static const unsigned char regions[] = {1, 2, UINT8_MAX};
     unsigned char bytes[PACKED_MOST] = {0xf5, 1};
     for (size_t r = 0; r < LENGTH(regions); r++)
@@ -96,8 +93,7 @@ static void unpack_refuses_parts_that_are_too_small(void **state) {
                    "at least 2 are needed");
 }
 
-static void unpack_refuses_what_describes_no_region(void **state) {
-    (void)state;
+TEST_THAT(unpack_refuses_what_describes_no_region) {
     unsigned char bytes[2 * PACKED_MOST];
     for (unsigned bad = 0; bad < 3; bad++) {
         struct packed c = packed_made_up(3, true, 0xa6, 1, 0);
@@ -113,8 +109,7 @@ static void unpack_refuses_what_describes_no_region(void **state) {
     }
 }
 
-static void unpack_needs_room_for_the_regions(void **state) {
-    (void)state;
+TEST_THAT(unpack_needs_room_for_the_regions) {
     unsigned char bytes[2 * PACKED_MOST];
     const struct packed c = packed_made_up(PACKED_MOST_REGIONS, PACKED_NO_STATEMENT, 0, 2, 0);
     const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
@@ -135,8 +130,7 @@ static void unpack_needs_room_for_the_regions(void **state) {
                  .level = RPMA_LOG_LEVEL_INFO);
 }
 
-static void unpack_makes_all_or_nothing(void **state) {
-    (void)state;
+TEST_THAT(unpack_makes_all_or_nothing) {
     unsigned char bytes[2 * PACKED_MOST];
     const struct packed c = packed_made_up(PACKED_MOST_REGIONS - 1, true, 0xa6, 3, 0);
     const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
@@ -150,16 +144,4 @@ static void unpack_makes_all_or_nothing(void **state) {
                      RPMA_E_NOMEM, "allocation failed", "out of memory");
         fake_faults_off();
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(unpack_refuses_what_is_cut),
-        TEST(unpack_refuses_other_data),
-        TEST(unpack_refuses_parts_that_are_too_small),
-        TEST(unpack_refuses_what_describes_no_region),
-        TEST(unpack_needs_room_for_the_regions),
-        TEST(unpack_makes_all_or_nothing),
-    };
-    return UNIT_RUN("private_data_refused", tests);
 }

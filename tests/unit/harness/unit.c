@@ -68,6 +68,23 @@ int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
     return failed;
 }
 
+static struct {
+    struct CMUnitTest tests[64];
+    size_t count;
+} added;
+
+void unit_add(const char *name, CMUnitTestFunction test) {
+    if (added.count == LENGTH(added.tests))
+        abort();
+    added.tests[added.count++] =
+        (struct CMUnitTest){name, test, unit_setup, unit_teardown, NULL};
+}
+
+int unit_main(void) {
+    unsetenv("RPMA_FLUSH");
+    return unit_run(program_invocation_short_name + strlen("unit-"), added.tests, added.count);
+}
+
 void unit_begin(void) {
     fake_forget();
     logged_forget();

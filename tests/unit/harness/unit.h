@@ -30,14 +30,24 @@
 
 // ---- running -------------------------------------------------------------------------------
 
-// A test that starts with fresh fakes and ends with a check that nothing is left.
+// A test that starts with fresh fakes and ends with a check that nothing is left. Those of an
+// executable run in the order in which they stand; the harness has main() for them.
+#define TEST_THAT(function)                                               \
+    static void function(void **state);                                   \
+    __attribute__((constructor)) static void function##_is_a_test(void) { \
+        unit_add(#function, function);                                    \
+    }                                                                     \
+    static void function(__attribute__((unused)) void **state)
+void unit_add(const char *name, CMUnitTestFunction test);
+// Runs them, for a main() that has more to do.
+int unit_main(void);
+
+// Runs other tests; name is that of the executable and of its notes of exercised rows.
+int unit_run(const char *name, const struct CMUnitTest *tests, size_t count);
+#define UNIT_RUN(name, tests) unit_run(name, tests, LENGTH(tests))
 #define TEST(function) cmocka_unit_test_setup_teardown(function, unit_setup, unit_teardown)
 int unit_setup(void **state);
 int unit_teardown(void **state);
-
-// The body of main(); name is that of the executable and of its notes of exercised rows.
-#define UNIT_RUN(name, tests) unit_run(name, tests, LENGTH(tests))
-int unit_run(const char *name, const struct CMUnitTest *tests, size_t count);
 
 // Every provider object, event, descriptor and byte was returned, and nothing was misused.
 // Fails the test otherwise; where says what came before.

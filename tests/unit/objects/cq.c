@@ -26,8 +26,7 @@ static void new_conn(const struct shape *shape) {
 
 // ---- rpma_cq_wait() and its older name -----------------------------------------------------
 
-static void wait_arms_the_queue_again(void **state) {
-    (void)state;
+TEST_THAT(wait_arms_the_queue_again) {
     for (int older = 0; older < 2; older++) {
         new_conn(&own);
         assert_true(fake_armed(queue));
@@ -41,8 +40,7 @@ static void wait_arms_the_queue_again(void **state) {
 }
 
 // Acknowledging takes a lock, so it is done for many events at once, and before the deletion.
-static void events_are_acknowledged_in_batches(void **state) {
-    (void)state;
+TEST_THAT(events_are_acknowledged_in_batches) {
     enum { AT_ONCE = 64 };
     new_conn(&own);
     for (unsigned i = 1; i <= 3 * AT_ONCE + 1; i++) {
@@ -55,8 +53,7 @@ static void events_are_acknowledged_in_batches(void **state) {
 
 // ---- rpma_conn_wait(), rpma_conn_get_compl_fd() --------------------------------------------
 
-static void wait_names_the_queue_that_fired(void **state) {
-    (void)state;
+TEST_THAT(wait_names_the_queue_that_fired) {
     struct rpma_cq *fired = NULL;
     bool is_rcq = true;
     new_conn(&shared);
@@ -76,8 +73,7 @@ static void wait_names_the_queue_that_fired(void **state) {
     world_drop(&w);
 }
 
-static void event_of_another_queue_is_acknowledged(void **state) {
-    (void)state;
+TEST_THAT(event_of_another_queue_is_acknowledged) {
     for (int with_rcq = 0; with_rcq < 2; with_rcq++) {
         const struct shape shape = {.shared = true, .rcq_size = with_rcq ? 4 : 0};
         new_conn(&shape);
@@ -91,8 +87,7 @@ static void event_of_another_queue_is_acknowledged(void **state) {
     }
 }
 
-static void each_channel_has_its_wait(void **state) {
-    (void)state;
+TEST_THAT(each_channel_has_its_wait) {
     int fd = -7;
     new_conn(&own);
     WATCH(w.h);
@@ -117,8 +112,7 @@ static void each_channel_has_its_wait(void **state) {
 
 // ---- rpma_cq_get_wc() ----------------------------------------------------------------------
 
-static void completions_come_as_they_are(void **state) {
-    (void)state;
+TEST_THAT(completions_come_as_they_are) {
     struct ibv_wc wc[4];
     int got = -1;
     new_conn(&own);
@@ -140,8 +134,7 @@ static void completions_come_as_they_are(void **state) {
     world_drop(&w);
 }
 
-static void polling_fails_as_documented(void **state) {
-    (void)state;
+TEST_THAT(polling_fails_as_documented) {
     struct ibv_wc wc[2] = {{.wr_id = 9}};
     int got = -7;
     new_conn(&own);
@@ -169,8 +162,7 @@ static int new_cq(void) {
     return rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq);
 }
 
-static void new_makes_an_armed_queue_with_a_channel(void **state) {
-    (void)state;
+TEST_THAT(new_makes_an_armed_queue_with_a_channel) {
     struct ibv_wc wc = {.wr_id = 42}, got = {0};
     world_peer(&w);
     MUST(new_cq()); // with the defaults
@@ -190,8 +182,7 @@ static void new_makes_an_armed_queue_with_a_channel(void **state) {
 }
 
 // Even if the driver reports no vectors, the provider is asked for vector 0.
-static void new_needs_what_the_device_has(void **state) {
-    (void)state;
+TEST_THAT(new_needs_what_the_device_has) {
     static const struct {
         int vectors;
         uint32_t size, vector;
@@ -246,8 +237,7 @@ static void new_needs_what_the_device_has(void **state) {
 }
 
 // Later changes of the configuration do not affect the queue.
-static void configuration_is_only_read_during_the_call(void **state) {
-    (void)state;
+TEST_THAT(configuration_is_only_read_during_the_call) {
     world_peer(&w);
     MUST(rpma_cq_cfg_new(&w.h.cq_cfg));
     MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, 4));
@@ -270,8 +260,7 @@ static void expect_in_use(struct rpma_cq **lent, const char *users) {
 }
 
 // The provider is not asked, because it may unmap the queue before it refuses.
-static void delete_is_refused_under_requests_and_connections(void **state) {
-    (void)state;
+TEST_THAT(delete_is_refused_under_requests_and_connections) {
     const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
     struct rpma_conn_req *second = NULL;
     world_peer(&w);
@@ -295,8 +284,7 @@ static void delete_is_refused_under_requests_and_connections(void **state) {
     world_drop(&w);
 }
 
-static void delete_refuses_queues_of_others(void **state) {
-    (void)state;
+TEST_THAT(delete_refuses_queues_of_others) {
     const struct shape shape = {.rcq_size = 4};
     world_conn(&w, &shape);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
@@ -309,22 +297,4 @@ static void delete_refuses_queues_of_others(void **state) {
                      .logs = "was not made by rpma_cq_new()");
     }
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(wait_arms_the_queue_again),
-        TEST(events_are_acknowledged_in_batches),
-        TEST(wait_names_the_queue_that_fired),
-        TEST(event_of_another_queue_is_acknowledged),
-        TEST(each_channel_has_its_wait),
-        TEST(completions_come_as_they_are),
-        TEST(polling_fails_as_documented),
-        TEST(new_makes_an_armed_queue_with_a_channel),
-        TEST(new_needs_what_the_device_has),
-        TEST(configuration_is_only_read_during_the_call),
-        TEST(delete_is_refused_under_requests_and_connections),
-        TEST(delete_refuses_queues_of_others),
-    };
-    return UNIT_RUN("cq", tests);
 }

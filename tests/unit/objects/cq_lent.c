@@ -52,8 +52,7 @@ static struct ibv_cq *device_queue(const struct way *way, const char *name) {
     return fake_cq_on(world_cq_fd(queue_called(name)), second);
 }
 
-static void each_completion_has_its_queue(void **state) {
-    (void)state;
+TEST_THAT(each_completion_has_its_queue) {
     for (const struct way *way = ways; way < ways + LENGTH(ways); way++)
         for (int incoming = 0; incoming < 2; incoming++) {
             struct shape shape = way->shape;
@@ -79,8 +78,7 @@ static void each_completion_has_its_queue(void **state) {
         }
 }
 
-static void same_queue_for_both_is_the_main_one(void **state) {
-    (void)state;
+TEST_THAT(same_queue_for_both_is_the_main_one) {
     const struct shape shape = {.lent_cq = 8, .rcq_size = 4};
     world_peer(&w);
     world_cfg(&w, &shape);
@@ -97,8 +95,7 @@ static void same_queue_for_both_is_the_main_one(void **state) {
     world_drop(&w);
 }
 
-static void setting_nothing_gives_each_its_own_again(void **state) {
-    (void)state;
+TEST_THAT(setting_nothing_gives_each_its_own_again) {
     const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
     world_peer(&w);
     world_cfg(&w, &shape);
@@ -117,8 +114,7 @@ static struct ibv_wc completion(const struct ibv_qp *qp, uint64_t id) {
     return (struct ibv_wc){.wr_id = id, .status = IBV_WC_SUCCESS, .qp_num = qp->qp_num};
 }
 
-static void connections_are_told_apart_by_their_numbers(void **state) {
-    (void)state;
+TEST_THAT(connections_are_told_apart_by_their_numbers) {
     const struct shape shape = {.lent_cq = 64};
     struct ibv_wc wc[8];
     uint32_t number[2];
@@ -230,8 +226,7 @@ static struct rpma_cq *foreign_queue(enum lent lent) {
 }
 
 // A request that is not rejected keeps the descriptor readable and its client waiting.
-static void conflicts_are_refused(void **state) {
-    (void)state;
+TEST_THAT(conflicts_are_refused) {
     for (const struct conflict *conflict = conflicts; conflict < conflicts + LENGTH(conflicts);
          conflict++) {
         fake_reset();
@@ -261,8 +256,7 @@ static void conflicts_are_refused(void **state) {
 }
 
 // A completion queue belongs to a device, whatever its protection domain.
-static void queue_of_another_peer_of_the_device_will_do(void **state) {
-    (void)state;
+TEST_THAT(queue_of_another_peer_of_the_device_will_do) {
     const struct shape shape = {0};
     world_peer(&w);
     world_cfg(&w, &shape);
@@ -272,16 +266,4 @@ static void queue_of_another_peer_of_the_device_will_do(void **state) {
     MUST(rpma_cq_delete(&w.h.lent_cq));
     MUST(rpma_peer_delete(&other_peer));
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(each_completion_has_its_queue),
-        TEST(same_queue_for_both_is_the_main_one),
-        TEST(setting_nothing_gives_each_its_own_again),
-        TEST(connections_are_told_apart_by_their_numbers),
-        TEST(conflicts_are_refused),
-        TEST(queue_of_another_peer_of_the_device_will_do),
-    };
-    return UNIT_RUN("cq_lent", tests);
 }

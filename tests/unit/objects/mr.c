@@ -26,8 +26,7 @@ enum {
     REMOTE_READ = IBV_ACCESS_REMOTE_READ,
 };
 
-static void usage_becomes_access(void **state) {
-    (void)state;
+TEST_THAT(usage_becomes_access) {
     static const struct {
         int usage;
         unsigned access, access_on_iwarp;
@@ -73,8 +72,7 @@ static void usage_becomes_access(void **state) {
 }
 
 // The layout is the wire format of every release: it must never change.
-static void descriptor_has_the_layout_of_all_releases(void **state) {
-    (void)state;
+TEST_THAT(descriptor_has_the_layout_of_all_releases) {
     new_peer();
     for (int usage = 1; usage <= WORLD_EVERY_USAGE; usage++) {
         unsigned char desc[1 + 21 + 1], expected[21];
@@ -105,8 +103,7 @@ int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
 }
 
 // On-demand paging is tried once, where the device has it. The line names what is missing.
-static void reg_fails_with_the_provider(void **state) {
-    (void)state;
+TEST_THAT(reg_fails_with_the_provider) {
     static const char access[] =
         "length=64, access=IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ)";
     static const char lock[] = "may lock 64 KiB (RLIMIT_MEMLOCK)",
@@ -147,8 +144,7 @@ static void reg_fails_with_the_provider(void **state) {
     }
 }
 
-static void reg_retries_with_on_demand_paging(void **state) {
-    (void)state;
+TEST_THAT(reg_retries_with_on_demand_paging) {
     fake_device()->dax = true;
     fake_device()->odp = true;
     new_peer();
@@ -160,8 +156,7 @@ static void reg_retries_with_on_demand_paging(void **state) {
     world_drop(&w);
 }
 
-static void advise_hands_the_range_on(void **state) {
-    (void)state;
+TEST_THAT(advise_hands_the_range_on) {
     new_peer();
     register_with(RPMA_MR_USAGE_READ_SRC);
     MUST(rpma_mr_advise(w.h.mr, 16, UINT32_MAX, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
@@ -180,8 +175,7 @@ static void advise_hands_the_range_on(void **state) {
 
 static struct rpma_mr_remote *remote;
 
-static void from_descriptor_reads_every_field(void **state) {
-    (void)state;
+TEST_THAT(from_descriptor_reads_every_field) {
     static const uint64_t sizes[] = {0,         1, 64, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
                                      UINT64_MAX};
     for (size_t i = 0; i < LENGTH(sizes); i++) // each ends at the last address that there is
@@ -205,8 +199,7 @@ static void from_descriptor_reads_every_field(void **state) {
 }
 
 // The work request of an operation shows the address and the key.
-static void address_and_key_reach_the_work_request(void **state) {
-    (void)state;
+TEST_THAT(address_and_key_reach_the_work_request) {
     const struct shape shape = {.name = "plain"};
     unsigned char desc[21];
     world_conn(&w, &shape);
@@ -223,8 +216,7 @@ static void address_and_key_reach_the_work_request(void **state) {
     world_drop(&w);
 }
 
-static void from_descriptor_refuses_every_shorter_input(void **state) {
-    (void)state;
+TEST_THAT(from_descriptor_refuses_every_shorter_input) {
     unsigned char desc[21];
     world_descriptor(desc, 1, 2, 3, WORLD_EVERY_USAGE);
     for (size_t size = 0; size < sizeof(desc); size++) {
@@ -238,18 +230,4 @@ static void from_descriptor_refuses_every_shorter_input(void **state) {
                      .level = RPMA_LOG_LEVEL_INFO);
         test_free(exact);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(usage_becomes_access),
-        TEST(descriptor_has_the_layout_of_all_releases),
-        TEST(reg_fails_with_the_provider),
-        TEST(reg_retries_with_on_demand_paging),
-        TEST(advise_hands_the_range_on),
-        TEST(from_descriptor_reads_every_field),
-        TEST(address_and_key_reach_the_work_request),
-        TEST(from_descriptor_refuses_every_shorter_input),
-    };
-    return UNIT_RUN("mr", tests);
 }

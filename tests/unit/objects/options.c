@@ -39,8 +39,7 @@ static void expect_option(int name, unsigned char value) {
 
 // InfiniBand Architecture Specification 1.4, local ACK timeout: 4.096 us * 2^n. The values are
 // those at which n changes: 2^n * 4.096 us in whole milliseconds, and one more.
-static void timeout_becomes_the_exponent_that_covers_it(void **state) {
-    (void)state;
+TEST_THAT(timeout_becomes_the_exponent_that_covers_it) {
     static const struct {
         int ms;
         unsigned char exponent;
@@ -66,8 +65,7 @@ static void timeout_becomes_the_exponent_that_covers_it(void **state) {
 // ---- retry counts --------------------------------------------------------------------------
 
 // The request keeps them: what becomes of the configuration does not matter.
-static void counts_go_into_the_request_and_into_the_answer(void **state) {
-    (void)state;
+TEST_THAT(counts_go_into_the_request_and_into_the_answer) {
     for (size_t side = 0; side < LENGTH(sides); side++)
         for (uint32_t count = 0; count <= 7; count++) {
             fake_reset();
@@ -89,8 +87,7 @@ static void counts_go_into_the_request_and_into_the_answer(void **state) {
         }
 }
 
-static void every_address_gets_the_settings(void **state) {
-    (void)state;
+TEST_THAT(every_address_gets_the_settings) {
     new_side(&sides[0]);
     fake_device()->addresses = 3;
     MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
@@ -110,8 +107,7 @@ static void every_address_gets_the_settings(void **state) {
 
 // The defaults set no option, as in the original. The accepting side takes over the type of
 // service of the request.
-static void defaults_ask_for_nothing(void **state) {
-    (void)state;
+TEST_THAT(defaults_ask_for_nothing) {
     for (size_t side = 0; side < LENGTH(sides); side++) {
         fake_reset();
         new_side(&sides[side]);
@@ -121,16 +117,4 @@ static void defaults_ask_for_nothing(void **state) {
         assert_int_equal(fake_count("rdma_set_option"), 0);
         world_drop(&w);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(timeout_becomes_the_exponent_that_covers_it),
-
-        TEST(counts_go_into_the_request_and_into_the_answer),
-
-        TEST(every_address_gets_the_settings),
-        TEST(defaults_ask_for_nothing),
-    };
-    return UNIT_RUN("options", tests);
 }

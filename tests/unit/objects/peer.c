@@ -10,8 +10,7 @@
 static struct world w;
 
 // One line tells what the device can do and the build knows.
-static void new_tells_what_the_device_has(void **state) {
-    (void)state;
+TEST_THAT(new_tells_what_the_device_has) {
     for (int device = 0; device < 8; device++) {
         const bool odp = device & 1, flush = device & 2, atomic_write = device & 4;
         struct rpma_peer *peer = NULL;
@@ -39,8 +38,7 @@ static void connect_another(struct rpma_conn **conn) {
 
 // 8 bytes that a flush can read into: registered once, shared by the connections of a peer. A
 // deletion that fails may deregister them: the next connection registers others.
-static void flush_target_is_made_once_per_peer(void **state) {
-    (void)state;
+TEST_THAT(flush_target_is_made_once_per_peer) {
     struct rpma_conn *first = NULL;
     world_peer(&w);
     connect_another(&first);
@@ -72,12 +70,4 @@ static void flush_target_is_made_once_per_peer(void **state) {
     MUST(rpma_peer_delete(&w.h.peer));
     EXPECT_CALLS("ibv_dereg_mr ibv_dealloc_pd");
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(new_tells_what_the_device_has),
-        TEST(flush_target_is_made_once_per_peer),
-    };
-    return UNIT_RUN("peer", tests);
 }

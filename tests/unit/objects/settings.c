@@ -85,8 +85,7 @@ static void expect_setting(const struct setting *s, uintptr_t cfg, uint64_t valu
     assert_memory_equal(got, expected, sizeof(got));
 }
 
-static void what_is_set_is_got(void **state) {
-    (void)state;
+TEST_THAT(what_is_set_is_got) {
     for (const struct setting *s = settings; s < settings + LENGTH(settings); s++) {
         const uintptr_t cfg = new_cfg(s->object);
         expect_setting(s, cfg, s->start);
@@ -101,8 +100,7 @@ static void what_is_set_is_got(void **state) {
 }
 
 // Each setting is one of its own: setting one leaves the others as they start.
-static void settings_are_independent(void **state) {
-    (void)state;
+TEST_THAT(settings_are_independent) {
     for (const struct setting *one = settings; one < settings + LENGTH(settings); one++) {
         const uintptr_t cfg = new_cfg(one->object);
         const uintptr_t words[] = {cfg, (uintptr_t)one->values[0] + 1};
@@ -116,8 +114,7 @@ static void settings_are_independent(void **state) {
 
 // ---- memory, and nothing to delete ---------------------------------------------------------
 
-static void nothing_is_deleted_quietly(void **state) {
-    (void)state;
+TEST_THAT(nothing_is_deleted_quietly) {
     static const char *const ends[] = {"_delete", "_dereg", "_shutdown"};
     unsigned found = 0;
     for (const struct call_by_name *call = calls_by_name; call->name; call++)
@@ -149,8 +146,7 @@ static const struct {
     {0xa7, "yes", "yes"},
 };
 
-static void peer_cfg_survives_its_descriptor(void **state) {
-    (void)state;
+TEST_THAT(peer_cfg_survives_its_descriptor) {
     for (unsigned byte = 0; byte <= UINT8_MAX; byte++) {
         const char *flush = "not stated", *atomic_write = "not stated";
         unsigned char expected = byte != 0;
@@ -188,14 +184,4 @@ static void peer_cfg_survives_its_descriptor(void **state) {
         assert_int_equal(desc[0], expected == 0 ? 1 : expected);
         MUST(rpma_peer_cfg_delete(&pcfg));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_set_is_got),
-        TEST(settings_are_independent),
-        TEST(nothing_is_deleted_quietly),
-        TEST(peer_cfg_survives_its_descriptor),
-    };
-    return UNIT_RUN("settings", tests);
 }

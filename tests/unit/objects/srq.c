@@ -7,8 +7,7 @@
 
 static struct world w;
 
-static void new_makes_queue_and_receive_cq(void **state) {
-    (void)state;
+TEST_THAT(new_makes_queue_and_receive_cq) {
     struct rpma_cq *rcq = NULL;
     struct ibv_wc wc = {.wr_id = 42}, got = {0};
     world_peer(&w);
@@ -27,8 +26,7 @@ static void new_makes_queue_and_receive_cq(void **state) {
     world_drop(&w); // a misuse unless the event is acknowledged
 }
 
-static void new_follows_the_configuration(void **state) {
-    (void)state;
+TEST_THAT(new_follows_the_configuration) {
     struct rpma_cq *rcq = (struct rpma_cq *)&w;
     world_peer(&w);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
@@ -48,8 +46,7 @@ static void new_follows_the_configuration(void **state) {
     world_drop(&w);
 }
 
-static void delete_is_refused_under_a_connection(void **state) {
-    (void)state;
+TEST_THAT(delete_is_refused_under_a_connection) {
     const struct shape shape = {.srq = true};
     world_conn(&w, &shape);
     WATCH(w.h);
@@ -66,8 +63,7 @@ static void expect_received_into(struct rpma_srq **srq) {
 }
 
 // The provider is not asked, because it may unmap the receive CQ before it refuses.
-static void delete_is_refused_while_the_receive_cq_is_used(void **state) {
-    (void)state;
+TEST_THAT(delete_is_refused_while_the_receive_cq_is_used) {
     const struct shape shape = {.srq = true, .srq_rcq_size = 8};
     world_peer(&w);
     world_request(&w, &shape);
@@ -77,14 +73,4 @@ static void delete_is_refused_while_the_receive_cq_is_used(void **state) {
     MUST(rpma_conn_delete(&w.h.conn));
     MUST(rpma_srq_delete(&w.h.srq));
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(new_makes_queue_and_receive_cq),
-        TEST(new_follows_the_configuration),
-        TEST(delete_is_refused_under_a_connection),
-        TEST(delete_is_refused_while_the_receive_cq_is_used),
-    };
-    return UNIT_RUN("srq", tests);
 }

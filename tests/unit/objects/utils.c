@@ -8,8 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-static void odp_needs_reads_and_writes_on_connections(void **state) {
-    (void)state;
+TEST_THAT(odp_needs_reads_and_writes_on_connections) {
     enum { READ = IBV_ODP_SUPPORT_READ, WRITE = IBV_ODP_SUPPORT_WRITE };
     static const struct {
         uint64_t general, rc;
@@ -36,8 +35,7 @@ static void odp_needs_reads_and_writes_on_connections(void **state) {
 
 // ---- texts ---------------------------------------------------------------------------------
 
-static void codes_have_texts(void **state) {
-    (void)state;
+TEST_THAT(codes_have_texts) {
     static const struct {
         int code;
         const char *text;
@@ -62,8 +60,7 @@ static void codes_have_texts(void **state) {
         assert_string_equal(rpma_err_2str(cases[i].code), cases[i].text);
 }
 
-static void events_have_texts(void **state) {
-    (void)state;
+TEST_THAT(events_have_texts) {
     static const struct {
         int event;
         const char *text;
@@ -83,8 +80,7 @@ static void events_have_texts(void **state) {
 }
 
 // The header, the project and the library have the same version.
-static void version_is_that_of_the_project(void **state) {
-    (void)state;
+TEST_THAT(version_is_that_of_the_project) {
     char text[32];
     const uint32_t version = rpma_version();
     snprintf(text, sizeof(text), "%u.%u.%u", version >> 16, version >> 8 & 0xff,
@@ -92,14 +88,4 @@ static void version_is_that_of_the_project(void **state) {
     assert_string_equal(text, PROJECT_VERSION);
     assert_int_equal(version, RPMA_VERSION);
     assert_true(RPMA_VERSION_NUMBER(1, 3, 255) < RPMA_VERSION_NUMBER(1, 4, 0));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(odp_needs_reads_and_writes_on_connections),
-        TEST(codes_have_texts),
-        TEST(events_have_texts),
-        TEST(version_is_that_of_the_project),
-    };
-    return UNIT_RUN("utils", tests);
 }

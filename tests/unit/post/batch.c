@@ -11,8 +11,7 @@ static struct world w;
 
 // ---- posting -------------------------------------------------------------------------------
 
-static void operations_reach_the_device_at_once(void **state) {
-    (void)state;
+TEST_THAT(operations_reach_the_device_at_once) {
     batch_begin(&w);
     for (unsigned count = 1; count <= MOST; count++) {
         MUST(rpma_batch_reset(w.h.batch));
@@ -25,8 +24,7 @@ static void operations_reach_the_device_at_once(void **state) {
     world_drop(&w);
 }
 
-static void nothing_is_posted_of_an_empty_batch(void **state) {
-    (void)state;
+TEST_THAT(nothing_is_posted_of_an_empty_batch) {
     batch_begin(&w);
     batch_post_all(&w, 0, 0);
     MUST(rpma_batch_post(w.h.batch, NULL));
@@ -40,8 +38,7 @@ static void nothing_is_posted_of_an_empty_batch(void **state) {
 
 // An operation refers to a region, whose bytes are read at each post; the 8 bytes of an atomic
 // write are copied.
-static void batch_is_posted_a_thousand_times(void **state) {
-    (void)state;
+TEST_THAT(batch_is_posted_a_thousand_times) {
     batch_begin(&w);
     struct rpma_work atomic = batch_write(&w, OPS);
     atomic.type = RPMA_WORK_ATOMIC_WRITE;
@@ -64,8 +61,7 @@ static void batch_is_posted_a_thousand_times(void **state) {
     world_drop(&w);
 }
 
-static void operations_are_added_behind_posted_ones(void **state) {
-    (void)state;
+TEST_THAT(operations_are_added_behind_posted_ones) {
     batch_begin(&w);
     for (unsigned count = 1; count <= MOST; count++) {
         batch_add(&w, count - 1, 1);
@@ -81,8 +77,7 @@ static void operations_are_added_behind_posted_ones(void **state) {
     world_drop(&w);
 }
 
-static void no_batch_is_longer_than_a_send_queue(void **state) {
-    (void)state;
+TEST_THAT(no_batch_is_longer_than_a_send_queue) {
     static const uint32_t sizes[] = {9, UINT32_MAX};
     const struct shape shape = {.name = "plain"};
     fake_device()->max_wr = 8;
@@ -107,8 +102,7 @@ static void no_batch_is_longer_than_a_send_queue(void **state) {
 
 // ---- life ----------------------------------------------------------------------------------
 
-static void batch_needs_memory(void **state) {
-    (void)state;
+TEST_THAT(batch_needs_memory) {
     batch_begin(&w);
     MUST(rpma_batch_delete(&w.h.batch));
     EXPECT_CALLS("");
@@ -124,8 +118,7 @@ static void batch_needs_memory(void **state) {
 }
 
 // A batch allocates all its memory when it is made, and frees all of it.
-static void memory_is_taken_once(void **state) {
-    (void)state;
+TEST_THAT(memory_is_taken_once) {
     batch_begin(&w);
     const size_t held = fake_bytes_held();
     fake_fail_from("malloc", 1, ENOMEM);
@@ -139,8 +132,7 @@ static void memory_is_taken_once(void **state) {
 }
 
 // Between posts, with operations outstanding, and after the connection is gone.
-static void batch_is_deleted_at_any_time(void **state) {
-    (void)state;
+TEST_THAT(batch_is_deleted_at_any_time) {
     for (int stage = 0; stage < 4; stage++) {
         fake_reset();
         batch_begin(&w);
@@ -156,18 +148,4 @@ static void batch_is_deleted_at_any_time(void **state) {
         assert_null(w.h.batch);
         world_drop(&w);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(operations_reach_the_device_at_once),
-        TEST(nothing_is_posted_of_an_empty_batch),
-        TEST(batch_is_posted_a_thousand_times),
-        TEST(operations_are_added_behind_posted_ones),
-        TEST(no_batch_is_longer_than_a_send_queue),
-        TEST(batch_needs_memory),
-        TEST(memory_is_taken_once),
-        TEST(batch_is_deleted_at_any_time),
-    };
-    return UNIT_RUN("batch", tests);
 }

@@ -34,8 +34,7 @@ static void expect_way(const char *calls, uint32_t count) {
 }
 
 // Only the operations in the list decide, and a reset makes a batch ordinary again.
-static void ordinary_lists_go_the_ordinary_way(void **state) {
-    (void)state;
+TEST_THAT(ordinary_lists_go_the_ordinary_way) {
     new_batch(true, true);
     add(RPMA_WORK_WRITE);
     expect_way(ORDINARY, 1);
@@ -51,8 +50,7 @@ static void ordinary_lists_go_the_ordinary_way(void **state) {
 }
 
 // A flush that the other side does not allow leaves the batch and its way of posting alone.
-static void refused_flush_leaves_an_ordinary_list(void **state) {
-    (void)state;
+TEST_THAT(refused_flush_leaves_an_ordinary_list) {
     new_batch(true, true);
     const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
     add(RPMA_WORK_WRITE);
@@ -69,8 +67,7 @@ static void refused_flush_leaves_an_ordinary_list(void **state) {
 
 // A native flush leaves the bounds to the device, which knows them better than the descriptor.
 // A batch checks them when it has to flush by reading.
-static void native_flush_leaves_bounds_to_the_device(void **state) {
-    (void)state;
+TEST_THAT(native_flush_leaves_bounds_to_the_device) {
     new_batch(true, false);
     struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
     uint32_t posted = 77;
@@ -94,8 +91,7 @@ static void native_flush_leaves_bounds_to_the_device(void **state) {
 // ---- the statement of the other side -------------------------------------------------------
 
 // The next post follows each statement, at whatever places the two operations are.
-static void batch_follows_the_statement(void **state) {
-    (void)state;
+TEST_THAT(batch_follows_the_statement) {
     static const uint8_t statements[] = {
         SERVES, BOTH, SERVES | SERVES_FLUSH, SERVES | SERVES_ATOMIC_WRITE, SILENT,
         SERVES, BOTH};
@@ -131,8 +127,7 @@ static void batch_follows_the_statement(void **state) {
 }
 
 // A list of one kind alone follows it as well.
-static void each_kind_follows_the_statement(void **state) {
-    (void)state;
+TEST_THAT(each_kind_follows_the_statement) {
     static const enum rpma_work_type kinds[] = {RPMA_WORK_FLUSH, RPMA_WORK_ATOMIC_WRITE};
     for (size_t i = 0; i < LENGTH(kinds); i++) {
         fake_reset();
@@ -147,8 +142,7 @@ static void each_kind_follows_the_statement(void **state) {
 }
 
 // Only flushes and atomic writes depend on what the other side states.
-static void list_without_flushes_stays_as_it_is(void **state) {
-    (void)state;
+TEST_THAT(list_without_flushes_stays_as_it_is) {
     new_batch(true, true);
     add(RPMA_WORK_WRITE);
     world_apply(&w, SERVES);
@@ -159,8 +153,7 @@ static void list_without_flushes_stays_as_it_is(void **state) {
 }
 
 // A send queue of 10, of which the fake makes 15, never takes 30 native operations at once.
-static void native_lists_go_in_parts_that_fit(void **state) {
-    (void)state;
+TEST_THAT(native_lists_go_in_parts_that_fit) {
     enum { OPERATIONS = 30 };
     struct rpma_work work[OPERATIONS];
     new_batch(true, true);
@@ -184,8 +177,7 @@ static void native_lists_go_in_parts_that_fit(void **state) {
 }
 
 // An empty write has no bytes that could go inline.
-static void empty_write_goes_beside_a_flush(void **state) {
-    (void)state;
+TEST_THAT(empty_write_goes_beside_a_flush) {
     const struct rpma_work empty = {.type = RPMA_WORK_WRITE,
                                     .flags = RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE};
     new_batch(true, true);
@@ -205,8 +197,7 @@ static void allow(bool persistent) {
 
 // The line names the first forbidden flush. Nothing is posted, not even the rest of a list,
 // until flushes are allowed again or the batch has none any more.
-static void forbidden_flush_keeps_the_list_back(void **state) {
-    (void)state;
+TEST_THAT(forbidden_flush_keeps_the_list_back) {
     for (int i = 0; i < 4; i++) {
         const bool native = i % 2, in_part = i / 2;
         uint32_t posted = 77;
@@ -247,20 +238,4 @@ static void forbidden_flush_keeps_the_list_back(void **state) {
         expect_way(ORDINARY, 4);
         world_drop(&w);
     }
-}
-
-int main(void) {
-    unsetenv("RPMA_FLUSH");
-    const struct CMUnitTest tests[] = {
-        TEST(ordinary_lists_go_the_ordinary_way),
-        TEST(refused_flush_leaves_an_ordinary_list),
-        TEST(native_flush_leaves_bounds_to_the_device),
-        TEST(batch_follows_the_statement),
-        TEST(each_kind_follows_the_statement),
-        TEST(native_lists_go_in_parts_that_fit),
-        TEST(list_without_flushes_stays_as_it_is),
-        TEST(empty_write_goes_beside_a_flush),
-        TEST(forbidden_flush_keeps_the_list_back),
-    };
-    return UNIT_RUN("batch_path", tests);
 }

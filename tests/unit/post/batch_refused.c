@@ -45,8 +45,7 @@ static void refused_once(unsigned nth) {
 
 // Each list is refused twice, at every pair of places, also by a provider that leaves bad_wr
 // alone on success.
-static void posting_goes_on_with_what_was_refused(void **state) {
-    (void)state;
+TEST_THAT(posting_goes_on_with_what_was_refused) {
     for (int keeps_bad_wr = 0; keeps_bad_wr < 2; keeps_bad_wr++)
         for (unsigned first = 1; first <= OPS; first++)
             for (unsigned second = first; second <= OPS; second++) {
@@ -64,8 +63,7 @@ static void posting_goes_on_with_what_was_refused(void **state) {
             }
 }
 
-static void operations_are_added_behind_refused_ones(void **state) {
-    (void)state;
+TEST_THAT(operations_are_added_behind_refused_ones) {
     for (unsigned nth = 1; nth <= OPS; nth++) {
         refused_once(nth);
         batch_add(&w, OPS, 1);
@@ -77,8 +75,7 @@ static void operations_are_added_behind_refused_ones(void **state) {
     }
 }
 
-static void reset_forgets_refused_operations(void **state) {
-    (void)state;
+TEST_THAT(reset_forgets_refused_operations) {
     for (unsigned nth = 1; nth <= OPS; nth++) {
         refused_once(nth);
         MUST(rpma_batch_reset(w.h.batch));
@@ -90,8 +87,7 @@ static void reset_forgets_refused_operations(void **state) {
     }
 }
 
-static void message_shows_no_key_of_an_earlier_write(void **state) {
-    (void)state;
+TEST_THAT(message_shows_no_key_of_an_earlier_write) {
     batch_begin(&w);
     struct rpma_work message = batch_write(&w, 0);
     message.type = RPMA_WORK_SEND;
@@ -105,8 +101,7 @@ static void message_shows_no_key_of_an_earlier_write(void **state) {
 
 // More operations than 16 bits count: what is put in the place of the last one and what is
 // refused are found there.
-static void long_list_is_refused_near_its_end(void **state) {
-    (void)state;
+TEST_THAT(long_list_is_refused_near_its_end) {
     enum { LONG = UINT16_MAX + 5 };
     uint32_t size, room;
     const struct shape shape = {.name = "plain"};
@@ -140,8 +135,7 @@ static void long_list_is_refused_near_its_end(void **state) {
     world_drop(&w);
 }
 
-static void nobody_has_to_ask_how_many_were_posted(void **state) {
-    (void)state;
+TEST_THAT(nobody_has_to_ask_how_many_were_posted) {
     batch_begin(&w);
     batch_add(&w, 0, OPS);
     refuse(3, EINVAL);
@@ -155,8 +149,7 @@ static void nobody_has_to_ask_how_many_were_posted(void **state) {
 }
 
 // Error numbers as in rma.c.
-static void reasons_are_told_as_far_as_the_provider_gives_them(void **state) {
-    (void)state;
+TEST_THAT(reasons_are_told_as_far_as_the_provider_gives_them) {
     static const struct {
         int returned, error;
         const char *logs;
@@ -179,8 +172,7 @@ static void reasons_are_told_as_far_as_the_provider_gives_them(void **state) {
 
 // All operations are in the queue, even if the device was not notified; a second post would
 // queue them twice.
-static void failed_doorbell_leaves_nothing_to_post(void **state) {
-    (void)state;
+TEST_THAT(failed_doorbell_leaves_nothing_to_post) {
     for (unsigned count = 1; count <= OPS; count++) {
         char before[64];
         uint32_t posted = 0;
@@ -201,8 +193,7 @@ static void failed_doorbell_leaves_nothing_to_post(void **state) {
     }
 }
 
-static void doorbell_fails_behind_a_refusal(void **state) {
-    (void)state;
+TEST_THAT(doorbell_fails_behind_a_refusal) {
     uint32_t posted = 0;
     batch_begin(&w);
     batch_add(&w, 0, OPS);
@@ -217,8 +208,7 @@ static void doorbell_fails_behind_a_refusal(void **state) {
 
 // rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell replaces the error
 // of the refusal, so a list that is longer than the queue seems to be taken.
-static void refusal_is_seen_behind_success(void **state) {
-    (void)state;
+TEST_THAT(refusal_is_seen_behind_success) {
     for (unsigned nth = 2; nth <= OPS; nth++) {
         char before[64];
         uint32_t posted = 0;
@@ -242,8 +232,7 @@ static void refusal_is_seen_behind_success(void **state) {
     }
 }
 
-static void batches_of_a_connection_are_independent(void **state) {
-    (void)state;
+TEST_THAT(batches_of_a_connection_are_independent) {
     struct rpma_batch *other = NULL;
     batch_begin(&w);
     MUST(rpma_batch_new(w.h.conn, 1, &other));
@@ -258,21 +247,4 @@ static void batches_of_a_connection_are_independent(void **state) {
     MUST(rpma_batch_delete(&other));
     batch_post_all(&w, 2, OPS - 2);
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(posting_goes_on_with_what_was_refused),
-        TEST(operations_are_added_behind_refused_ones),
-        TEST(reset_forgets_refused_operations),
-        TEST(message_shows_no_key_of_an_earlier_write),
-        TEST(long_list_is_refused_near_its_end),
-        TEST(nobody_has_to_ask_how_many_were_posted),
-        TEST(reasons_are_told_as_far_as_the_provider_gives_them),
-        TEST(failed_doorbell_leaves_nothing_to_post),
-        TEST(doorbell_fails_behind_a_refusal),
-        TEST(refusal_is_seen_behind_success),
-        TEST(batches_of_a_connection_are_independent),
-    };
-    return UNIT_RUN("batch_refused", tests);
 }

@@ -96,8 +96,7 @@ static struct rpma_work operation(unsigned number) {
                : operation_of(&w, kind);
 }
 
-static void every_kind_takes_the_place_of_every_kind(void **state) {
-    (void)state;
+TEST_THAT(every_kind_takes_the_place_of_every_kind) {
     for (int native = 0; native < 2; native++) {
         fake_reset();
         begin(native);
@@ -113,8 +112,7 @@ static void every_kind_takes_the_place_of_every_kind(void **state) {
 
 // ---- when ----------------------------------------------------------------------------------
 
-static void batch_stays_ready(void **state) {
-    (void)state;
+TEST_THAT(batch_stays_ready) {
     begin(false);
     for (uint32_t size = 1; size <= OPS; size++) {
         char numbers[] = "000000";
@@ -134,8 +132,7 @@ static void batch_stays_ready(void **state) {
 }
 
 // Replacing an operation that was taken counts in the next round, otherwise in this one.
-static void part_of_a_list_is_replaced(void **state) {
-    (void)state;
+TEST_THAT(part_of_a_list_is_replaced) {
     begin(false);
     batch_add(&w, 0, 4);
     post_with_room(2, "01");
@@ -155,8 +152,7 @@ static void part_of_a_list_is_replaced(void **state) {
     world_drop(&w);
 }
 
-static void sizes_are_told(void **state) {
-    (void)state;
+TEST_THAT(sizes_are_told) {
     begin(false);
     expect_size(0);
     for (unsigned size = 1; size <= MOST; size++) {
@@ -171,8 +167,7 @@ static void sizes_are_told(void **state) {
     world_drop(&w);
 }
 
-static void only_what_is_there_is_replaced(void **state) {
-    (void)state;
+TEST_THAT(only_what_is_there_is_replaced) {
     static const uint32_t indexes[] = {0, 1, MOST, UINT32_MAX};
     begin(false);
     const struct rpma_work work = batch_write(&w, 5);
@@ -187,15 +182,4 @@ static void only_what_is_there_is_replaced(void **state) {
     EXPECT_ERROR(rpma_batch_set(w.h.batch, 0, NULL), RPMA_E_INVAL, "work == NULL",
                  "work == NULL", .logs = "work == NULL");
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(every_kind_takes_the_place_of_every_kind),
-        TEST(batch_stays_ready),
-        TEST(part_of_a_list_is_replaced),
-        TEST(sizes_are_told),
-        TEST(only_what_is_there_is_replaced),
-    };
-    return UNIT_RUN("batch_set", tests);
 }

@@ -7,8 +7,7 @@
 
 static struct world w;
 
-static void queues_have_what_was_asked_for(void **state) {
-    (void)state;
+TEST_THAT(queues_have_what_was_asked_for) {
     static const uint32_t wanted[] = {1, 2, FAKE_MAX_SRQ_SGE};
     for (size_t i = 0; i < LENGTH(wanted); i++) {
         fake_reset();
@@ -38,8 +37,7 @@ static const struct {
     {6, "max_sge of cfg is 7, the device has 6 (max_"},
 };
 
-static void request_needs_a_device_with_as_many(void **state) {
-    (void)state;
+TEST_THAT(request_needs_a_device_with_as_many) {
     for (size_t i = 0; i < LENGTH(limits); i++) {
         const uint32_t most = (uint32_t)limits[i].most;
         fake_reset();
@@ -57,8 +55,7 @@ static void request_needs_a_device_with_as_many(void **state) {
     }
 }
 
-static void incoming_request_needs_a_device_with_as_many(void **state) {
-    (void)state;
+TEST_THAT(incoming_request_needs_a_device_with_as_many) {
     fake_device()->max_sge = 6;
     world_peer(&w);
     world_cfg(&w, &(const struct shape){.max_sge = 7});
@@ -73,8 +70,7 @@ static void incoming_request_needs_a_device_with_as_many(void **state) {
     world_drop(&w);
 }
 
-static void shared_queue_needs_a_device_with_as_many(void **state) {
-    (void)state;
+TEST_THAT(shared_queue_needs_a_device_with_as_many) {
     for (size_t i = 0; i < LENGTH(limits); i++) {
         const uint32_t most = (uint32_t)limits[i].most;
         fake_reset();
@@ -90,14 +86,4 @@ static void shared_queue_needs_a_device_with_as_many(void **state) {
         MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
         world_drop(&w);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(queues_have_what_was_asked_for),
-        TEST(request_needs_a_device_with_as_many),
-        TEST(incoming_request_needs_a_device_with_as_many),
-        TEST(shared_queue_needs_a_device_with_as_many),
-    };
-    return UNIT_RUN("elements", tests);
 }

@@ -37,8 +37,7 @@ static struct rpma_mr_remote *region(uint64_t size, uint8_t usage) {
 }
 
 // A flush is a read behind the writes, of 8 bytes or as many as the region has left there.
-static void flush_reads_inside_the_region(void **state) {
-    (void)state;
+TEST_THAT(flush_reads_inside_the_region) {
     static const struct {
         uint64_t size, offset;
         uint32_t length;
@@ -91,8 +90,7 @@ static void flush_needs_the_usage(bool native) {
     world_drop(&w);
 }
 
-static void flush_needs_the_usage_of_the_region(void **state) {
-    (void)state;
+TEST_THAT(flush_needs_the_usage_of_the_region) {
     flush_needs_the_usage(false);
     flush_needs_the_usage(true);
 }
@@ -117,15 +115,13 @@ static void persistent_flush_needs(bool native) {
     world_drop(&w);
 }
 
-static void persistent_flush_needs_direct_write(void **state) {
-    (void)state;
+TEST_THAT(persistent_flush_needs_direct_write) {
     persistent_flush_needs(false);
     persistent_flush_needs(true);
 }
 
 // The first flush goes the long way, where arguments.c has every refusal; later ones do not.
-static void flags_are_checked_behind_a_flush(void **state) {
-    (void)state;
+TEST_THAT(flags_are_checked_behind_a_flush) {
     new_conn();
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
     EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 0, context),
@@ -134,8 +130,7 @@ static void flags_are_checked_behind_a_flush(void **state) {
 }
 
 // After a fork, copy-on-write would give the parent another page, so the page is shared.
-static void flush_target_is_shared_with_children(void **state) {
-    (void)state;
+TEST_THAT(flush_target_is_shared_with_children) {
     int status = -1;
     new_conn();
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
@@ -153,8 +148,7 @@ static void flush_target_is_shared_with_children(void **state) {
 }
 
 // An unknown type is an error of the program, so it is reported before the other side's lacks.
-static void unknown_flush_type_comes_first(void **state) {
-    (void)state;
+TEST_THAT(unknown_flush_type_comes_first) {
     new_conn();
     struct rpma_mr_remote *remote = region(64, RPMA_MR_USAGE_WRITE_DST);
     EXPECT_ERROR(rpma_flush(w.h.conn, remote, 0, 8, (enum rpma_flush_type)7, 1, context),
@@ -168,8 +162,7 @@ static void unknown_flush_type_comes_first(void **state) {
 // ---- RPMA_FLUSH ----------------------------------------------------------------------------
 
 // For a mix of devices the operator overrides the choice; it is read once for each peer.
-static void operator_chooses_the_flush(void **state) {
-    (void)state;
+TEST_THAT(operator_chooses_the_flush) {
     static const struct {
         const char *value;
         bool device, native, warned;
@@ -211,8 +204,7 @@ char *secure_getenv(const char *name) {
 }
 
 // The caller of a program that has more rights must not choose for it.
-static void environment_of_a_stranger_is_ignored(void **state) {
-    (void)state;
+TEST_THAT(environment_of_a_stranger_is_ignored) {
     setenv("RPMA_FLUSH", "nonsense", 1);
     for (int i = 0; i < 2; i++) {
         set_user_id = i;
@@ -224,15 +216,4 @@ static void environment_of_a_stranger_is_ignored(void **state) {
     }
     set_user_id = false;
     unsetenv("RPMA_FLUSH");
-}
-
-int main(void) {
-    unsetenv("RPMA_FLUSH");
-    const struct CMUnitTest tests[] = {
-        TEST(flush_reads_inside_the_region),       TEST(flush_needs_the_usage_of_the_region),
-        TEST(persistent_flush_needs_direct_write), TEST(flush_target_is_shared_with_children),
-        TEST(unknown_flush_type_comes_first),      TEST(operator_chooses_the_flush),
-        TEST(flags_are_checked_behind_a_flush),    TEST(environment_of_a_stranger_is_ignored),
-    };
-    return UNIT_RUN("flush", tests);
 }

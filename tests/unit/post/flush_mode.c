@@ -163,8 +163,7 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
     world_drop(&w);
 }
 
-static void first_choice_counts(void **state) {
-    (void)state;
+TEST_THAT(first_choice_counts) {
     for (int device = 0; device < 2; device++)
         for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++)
             for (size_t o = 0; o < LENGTH(operators); o++)
@@ -174,8 +173,7 @@ static void first_choice_counts(void **state) {
 }
 
 // A mode that the program demands is not replaced by another.
-static void native_flush_is_demanded_in_vain(void **state) {
-    (void)state;
+TEST_THAT(native_flush_is_demanded_in_vain) {
     for (int device = 0; device <= !BUILD_FLUSHES; device++) {
         peer_of(device, NULL);
         world_cfg(&w, &(const struct shape){.flush_mode = RPMA_FLUSH_MODE_NATIVE});
@@ -213,8 +211,7 @@ static void expect_notices(unsigned count, bool native) {
 }
 
 // One notice before any configuration is applied, and one after each that states nothing.
-static void way_that_nobody_stated_is_told_once(void **state) {
-    (void)state;
+TEST_THAT(way_that_nobody_stated_is_told_once) {
     static const unsigned applied[] = {0,      SILENT, SILENT,
                                        SERVES, SILENT, SERVES | SERVES_FLUSH};
     for (int device = 0; device < 2; device++)
@@ -245,8 +242,7 @@ static void way_that_nobody_stated_is_told_once(void **state) {
 }
 
 // A refused flush is not tried.
-static void refused_flush_is_not_told(void **state) {
-    (void)state;
+TEST_THAT(refused_flush_is_not_told) {
     for (int device = 0; device < 2; device++) {
         new_conn(device, RPMA_FLUSH_MODE_AUTO);
         EXPECT_ERROR(
@@ -273,8 +269,7 @@ static void expect_atomic_writes(bool native) {
 }
 
 // Only the other side decides about them.
-static void atomic_writes_follow_the_other_side(void **state) {
-    (void)state;
+TEST_THAT(atomic_writes_follow_the_other_side) {
     for (int device = 0; device < 2; device++)
         for (int mode = 0; mode <= (device && BUILD_FLUSHES ? 2 : 1); mode++) {
             const bool possible = device && BUILD_WRITES_ATOMICALLY;
@@ -292,8 +287,7 @@ static void atomic_writes_follow_the_other_side(void **state) {
 // ---- the statement of this side ------------------------------------------------------------
 
 // Its device and its build decide; RPMA_FLUSH, which is for its own flushes, does not count.
-static void statement_is_what_the_device_serves(void **state) {
-    (void)state;
+TEST_THAT(statement_is_what_the_device_serves) {
     for (unsigned device = 0; device < 4; device++)
         for (size_t o = 0; o < LENGTH(operators); o++) {
             const bool flushes = device & 1 && BUILD_FLUSHES;
@@ -327,8 +321,7 @@ static void statement_is_what_the_device_serves(void **state) {
 }
 
 // A statement that does not go through a descriptor needs no direct write to PMem.
-static void statement_holds_without_a_descriptor(void **state) {
-    (void)state;
+TEST_THAT(statement_holds_without_a_descriptor) {
     world_peer(&w); // on a device without native flush
     MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
     MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
@@ -342,18 +335,4 @@ static void statement_holds_without_a_descriptor(void **state) {
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
     EXPECT_CALLS("ibv_post_send");
     world_drop(&w);
-}
-
-int main(void) {
-    unsetenv("RPMA_FLUSH");
-    const struct CMUnitTest tests[] = {
-        TEST(first_choice_counts),
-        TEST(native_flush_is_demanded_in_vain),
-        TEST(way_that_nobody_stated_is_told_once),
-        TEST(refused_flush_is_not_told),
-        TEST(atomic_writes_follow_the_other_side),
-        TEST(statement_is_what_the_device_serves),
-        TEST(statement_holds_without_a_descriptor),
-    };
-    return UNIT_RUN("flush_mode", tests);
 }

@@ -50,8 +50,7 @@ static int post(const struct rpma_work *o, bool by_plain) {
     return by_plain ? operation_plain(o, w.h.conn) : rpma_post(w.h.conn, o, 1, NULL);
 }
 
-static void bytes_are_copied_while_they_are_posted(void **state) {
-    (void)state;
+TEST_THAT(bytes_are_copied_while_they_are_posted) {
     new_conn(20);
     for (size_t i = 0; i < LENGTH(carriers); i++)
         for (int by_plain = 0; by_plain <= !carriers[i].has_list; by_plain++) {
@@ -67,8 +66,7 @@ static void bytes_are_copied_while_they_are_posted(void **state) {
 }
 
 // A batch holds addresses; each post copies the bytes there.
-static void batch_copies_with_each_post(void **state) {
-    (void)state;
+TEST_THAT(batch_copies_with_each_post) {
     new_conn(20);
     MUST(rpma_batch_new(w.h.conn, LENGTH(carriers), &w.h.batch));
     for (size_t i = 0; i < LENGTH(carriers); i++) {
@@ -87,8 +85,7 @@ static void batch_copies_with_each_post(void **state) {
 }
 
 // rxe would copy the memory that a read fills. rpma_post() refuses the flag: work_refused.c.
-static void plain_functions_ignore_the_flag_elsewhere(void **state) {
-    (void)state;
+TEST_THAT(plain_functions_ignore_the_flag_elsewhere) {
     new_conn(20);
     MUST(rpma_read(w.h.conn, w.h.mr, 4, w.h.remote, 8, 20, FLAGS, NULL));
     assert_int_equal(fake_posted(0)->flags, IBV_SEND_SIGNALED);
@@ -101,8 +98,7 @@ static void plain_functions_ignore_the_flag_elsewhere(void **state) {
     world_drop(&w);
 }
 
-static void nothing_may_go_inline(void **state) {
-    (void)state;
+TEST_THAT(nothing_may_go_inline) {
     new_conn(20);
     MUST(rpma_batch_new(w.h.conn, 2 * LENGTH(carriers), &w.h.batch));
     for (size_t i = 0; i < LENGTH(carriers); i++) {
@@ -138,8 +134,7 @@ static void expect_failure(const struct rpma_work *o, bool by_plain, int error,
 }
 
 // A provider may return the same error for both (send_advice() of post/refused.cc).
-static void full_queue_is_told_from_too_much(void **state) {
-    (void)state;
+TEST_THAT(full_queue_is_told_from_too_much) {
     new_conn(20);
     for (size_t i = 0; i < LENGTH(carriers); i++) {
         const struct rpma_work most = operation(carriers[i], 32);
@@ -155,8 +150,7 @@ static void full_queue_is_told_from_too_much(void **state) {
 
 // The fakes make room for two elements of 16 bytes, as rxe does: 33 are one too many. ENOMEM
 // does not mean a full queue then.
-static void too_much_is_refused(void **state) {
-    (void)state;
+TEST_THAT(too_much_is_refused) {
     static const char says[] = "33 bytes are to go inline, the connection takes 32 at most: "
                                "make it more with rpma_conn_cfg_set_inline_size()";
     static const int errors[] = {EINVAL, ENOMEM};
@@ -173,8 +167,7 @@ static void too_much_is_refused(void **state) {
     world_drop(&w);
 }
 
-static void too_much_in_a_batch_is_refused(void **state) {
-    (void)state;
+TEST_THAT(too_much_in_a_batch_is_refused) {
     static const int errors[] = {EINVAL, ENOMEM};
     for (size_t e = 0; e < LENGTH(errors); e++) {
         uint32_t posted = 7;
@@ -197,8 +190,7 @@ static void too_much_in_a_batch_is_refused(void **state) {
 }
 
 #ifdef TEST_NATIVE_FLUSH
-static void nothing_may_go_inline_beside_a_native_flush(void **state) {
-    (void)state;
+TEST_THAT(nothing_may_go_inline_beside_a_native_flush) {
     fake_device()->native_flush = true;
     new_conn(20);
     MUST(rpma_batch_new(w.h.conn, 2, &w.h.batch));
@@ -216,8 +208,7 @@ static void nothing_may_go_inline_beside_a_native_flush(void **state) {
 
 // With a native flush in the list, none of it is taken, and the error is not reported as a full
 // queue, though it has the same number.
-static void too_much_beside_a_native_flush_is_refused(void **state) {
-    (void)state;
+TEST_THAT(too_much_beside_a_native_flush_is_refused) {
     uint32_t posted = 7;
     fake_device()->native_flush = true;
     new_conn(20);
@@ -240,20 +231,3 @@ static void too_much_beside_a_native_flush_is_refused(void **state) {
     world_drop(&w);
 }
 #endif
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_are_copied_while_they_are_posted),
-        TEST(batch_copies_with_each_post),
-        TEST(plain_functions_ignore_the_flag_elsewhere),
-        TEST(nothing_may_go_inline),
-        TEST(full_queue_is_told_from_too_much),
-        TEST(too_much_is_refused),
-        TEST(too_much_in_a_batch_is_refused),
-#ifdef TEST_NATIVE_FLUSH
-        TEST(nothing_may_go_inline_beside_a_native_flush),
-        TEST(too_much_beside_a_native_flush_is_refused),
-#endif
-    };
-    return UNIT_RUN("inline", tests);
-}

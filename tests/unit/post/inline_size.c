@@ -8,8 +8,7 @@
 
 static struct world w;
 
-static void queues_have_what_was_asked_for(void **state) {
-    (void)state;
+TEST_THAT(queues_have_what_was_asked_for) {
     static const struct {
         uint32_t wanted, made;
     } cases[] = {{0, 8}, {7, 8}, {8, 8}, {9, 9}, {512, 512}};
@@ -27,8 +26,7 @@ static void queues_have_what_was_asked_for(void **state) {
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap(), and
 // drivers/infiniband/sw/siw/siw_verbs.c, siw_create_qp(): EINVAL for more than the device
 // takes.
-static void request_needs_a_device_that_takes_as_much(void **state) {
-    (void)state;
+TEST_THAT(request_needs_a_device_that_takes_as_much) {
     world_peer(&w);
     world_cfg(&w, &(const struct shape){0});
     MUST(rpma_conn_cfg_set_inline_size(w.h.cfg, 513));
@@ -44,8 +42,7 @@ static void request_needs_a_device_that_takes_as_much(void **state) {
 }
 
 // The line names inline_size only if much was asked for and the error is EINVAL.
-static void other_refusals_are_not_about_inline_data(void **state) {
-    (void)state;
+TEST_THAT(other_refusals_are_not_about_inline_data) {
     world_peer(&w);
     world_cfg(&w, &(const struct shape){0});
     for (int much = 0; much < 2; much++) {
@@ -60,13 +57,4 @@ static void other_refusals_are_not_about_inline_data(void **state) {
         fake_faults_off();
     }
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(queues_have_what_was_asked_for),
-        TEST(request_needs_a_device_that_takes_as_much),
-        TEST(other_refusals_are_not_about_inline_data),
-    };
-    return UNIT_RUN("inline_size", tests);
 }

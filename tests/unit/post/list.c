@@ -47,8 +47,7 @@ static void hand_on(const struct list_function *f) {
     }
 }
 
-static void elements_are_handed_on(void **state) {
-    (void)state;
+TEST_THAT(elements_are_handed_on) {
     list_for_each(hand_on);
 }
 
@@ -73,8 +72,7 @@ static void leave_out(const struct list_function *f) {
     }
 }
 
-static void empty_elements_are_left_out(void **state) {
-    (void)state;
+TEST_THAT(empty_elements_are_left_out) {
     list_for_each(leave_out);
 }
 
@@ -91,8 +89,7 @@ static void take_one_piece(const struct list_function *f) {
     assert_int_equal(handed_on(f)->num_sge, 0);
 }
 
-static void one_piece_or_none_needs_no_list(void **state) {
-    (void)state;
+TEST_THAT(one_piece_or_none_needs_no_list) {
     list_for_each(take_one_piece);
 }
 
@@ -131,8 +128,7 @@ static void add_up(const struct list_function *f) {
     }
 }
 
-static void sums_fit_a_work_request(void **state) {
-    (void)state;
+TEST_THAT(sums_fit_a_work_request) {
     list_for_each(add_up);
 }
 
@@ -151,16 +147,6 @@ static void miss_region(const struct list_function *f) {
         }
 }
 
-static void elements_need_regions(void **state) {
-    (void)state;
+TEST_THAT(elements_need_regions) {
     list_for_each(miss_region);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(elements_are_handed_on),          TEST(empty_elements_are_left_out),
-        TEST(one_piece_or_none_needs_no_list), TEST(sums_fit_a_work_request),
-        TEST(elements_need_regions),
-    };
-    return UNIT_RUN("list", tests);
 }

@@ -40,8 +40,7 @@ static const struct {
     {send_with_imm, "rpma_send_with_imm", IBV_WR_SEND_WITH_IMM, 0x12345678},
 };
 
-static void send_posts_a_slice(void **state) {
-    (void)state;
+TEST_THAT(send_posts_a_slice) {
     static const size_t lengths[] = {0, 1, 4096, UINT32_MAX};
     new_conn(false);
     fake_device()->any_range = true;
@@ -60,8 +59,7 @@ static void send_posts_a_slice(void **state) {
     world_drop(&w);
 }
 
-static void send_without_region_sends_nothing(void **state) {
-    (void)state;
+TEST_THAT(send_without_region_sends_nothing) {
     new_conn(false);
     for (size_t s = 0; s < LENGTH(sends); s++) {
         MUST(sends[s].run(NULL, 0, 0, RPMA_F_COMPLETION_ON_ERROR));
@@ -74,8 +72,7 @@ static void send_without_region_sends_nothing(void **state) {
     world_drop(&w);
 }
 
-static void send_failures_are_reported(void **state) {
-    (void)state;
+TEST_THAT(send_failures_are_reported) {
     new_conn(false);
     for (size_t s = 0; s < LENGTH(sends); s++) {
         fake_fail("ibv_post_send", 1, ENOMEM);
@@ -111,8 +108,7 @@ static const struct {
     {srq_recv, "rpma_srq_recv", "ibv_post_srq_recv", "ibv_post_srq_recv()", true},
 };
 
-static void recv_posts_a_slice_or_nothing(void **state) {
-    (void)state;
+TEST_THAT(recv_posts_a_slice_or_nothing) {
     static const size_t lengths[] = {0, 1, 4096, UINT32_MAX};
     fake_device()->any_range = true;
     for (size_t r = 0; r < LENGTH(receives); r++) {
@@ -131,8 +127,7 @@ static void recv_posts_a_slice_or_nothing(void **state) {
     }
 }
 
-static void recv_failures_are_reported(void **state) {
-    (void)state;
+TEST_THAT(recv_failures_are_reported) {
     for (size_t r = 0; r < LENGTH(receives); r++) {
         new_conn(receives[r].srq);
         fake_fail(receives[r].call, 1, ENOMEM);
@@ -147,8 +142,7 @@ static void recv_failures_are_reported(void **state) {
 }
 
 // A post without a buffer fails like any other.
-static void empty_posts_fail_with_the_provider(void **state) {
-    (void)state;
+TEST_THAT(empty_posts_fail_with_the_provider) {
     new_conn(false);
     fake_fail("ibv_post_send", 1, ENOMEM);
     EXPECT_ERROR(rpma_send(w.h.conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, context),
@@ -164,23 +158,9 @@ static void empty_posts_fail_with_the_provider(void **state) {
 }
 
 // The provider decides: a queue pair with a shared queue takes no receive of its own.
-static void recv_is_refused_with_a_shared_queue(void **state) {
-    (void)state;
+TEST_THAT(recv_is_refused_with_a_shared_queue) {
     new_conn(true);
     EXPECT_ERROR(rpma_recv(w.h.conn, w.h.mr, 0, 8, context), RPMA_E_PROVIDER,
                  "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv");
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(send_posts_a_slice),
-        TEST(send_without_region_sends_nothing),
-        TEST(send_failures_are_reported),
-        TEST(recv_posts_a_slice_or_nothing),
-        TEST(recv_failures_are_reported),
-        TEST(empty_posts_fail_with_the_provider),
-        TEST(recv_is_refused_with_a_shared_queue),
-    };
-    return UNIT_RUN("message", tests);
 }

@@ -31,8 +31,7 @@ static void new_conn(bool flush, bool atomic_write) {
 // ---- queue pairs ---------------------------------------------------------------------------
 
 // A device without extended queue pairs refuses the mask, whatever the flags behind it are.
-static void queue_pair_asks_for_what_the_device_has(void **state) {
-    (void)state;
+TEST_THAT(queue_pair_asks_for_what_the_device_has) {
     for (int device = 0; device < 8; device++) {
         const bool global = device & 1, persistent = device & 2, atomic_write = device & 4;
         const bool flush = global && persistent; // a connection may need either
@@ -62,8 +61,7 @@ static void queue_pair_asks_for_what_the_device_has(void **state) {
 }
 
 // If flushes may have to read after all, the target is there from the beginning.
-static void flush_target_is_for_emulation(void **state) {
-    (void)state;
+TEST_THAT(flush_target_is_for_emulation) {
     for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= (BUILD_FLUSHES ? 2 : 1); mode++) {
         fake_device()->native_flush = true;
         world_conn(&w, &(const struct shape){.flush_mode = (enum rpma_flush_mode)mode});
@@ -82,8 +80,7 @@ static const struct fake_post *posted(bool native) {
     return &fake_last(native ? "ibv_wr_complete" : "ibv_post_send")->send;
 }
 
-static void atomic_write_is_fenced(void **state) {
-    (void)state;
+TEST_THAT(atomic_write_is_fenced) {
     for (int flags = 1; flags <= RPMA_F_COMPLETION_ALWAYS; flags += 2) {
         new_conn(false, true);
         MUST(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, flags, context));
@@ -103,8 +100,7 @@ static void atomic_write_is_fenced(void **state) {
     }
 }
 
-static void misaligned_atomic_write_is_plain(void **state) {
-    (void)state;
+TEST_THAT(misaligned_atomic_write_is_plain) {
     unsigned char desc[21];
     new_conn(true, true);
     MUST(rpma_mr_remote_delete(&w.h.remote));
@@ -117,8 +113,7 @@ static void misaligned_atomic_write_is_plain(void **state) {
     world_drop(&w);
 }
 
-static void atomic_write_failures_are_reported(void **state) {
-    (void)state;
+TEST_THAT(atomic_write_failures_are_reported) {
     new_conn(false, true);
     fake_fail(BUILD_WRITES_ATOMICALLY ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);
     EXPECT_ERROR(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context), RPMA_E_PROVIDER,
@@ -131,8 +126,7 @@ static void atomic_write_failures_are_reported(void **state) {
 // ---- both ----------------------------------------------------------------------------------
 
 // The provider has queued the operation before it notifies the device.
-static void operation_is_queued_behind_a_failed_doorbell(void **state) {
-    (void)state;
+TEST_THAT(operation_is_queued_behind_a_failed_doorbell) {
     new_conn(true, true);
     fake_fail_from("doorbell", 1, EINVAL);
     EXPECT_ERROR(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context), RPMA_E_PROVIDER,
@@ -154,8 +148,7 @@ static int flush(enum rpma_flush_type type, size_t offset, size_t len, int flags
     return rpma_flush(w.h.conn, w.h.remote, offset, len, type, flags, context);
 }
 
-static void flush_hands_its_range_on(void **state) {
-    (void)state;
+TEST_THAT(flush_hands_its_range_on) {
     static const struct {
         enum rpma_flush_type type;
         unsigned native;
@@ -186,8 +179,7 @@ static void flush_hands_its_range_on(void **state) {
 }
 
 // A native flush leaves the bounds to the device, which knows them better than the descriptor.
-static void native_flush_leaves_bounds_to_the_device(void **state) {
-    (void)state;
+TEST_THAT(native_flush_leaves_bounds_to_the_device) {
     new_conn(true, false);
     if (BUILD_FLUSHES)
         MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY, WORLD_REMOTE_SIZE, 8, 1));
@@ -200,8 +192,7 @@ static void native_flush_leaves_bounds_to_the_device(void **state) {
     world_drop(&w);
 }
 
-static void flush_failures_are_reported(void **state) {
-    (void)state;
+TEST_THAT(flush_failures_are_reported) {
     char range[96];
     snprintf(range, sizeof(range),
              "opcode=IBV_WR_FLUSH, remote_addr=0x%llx, length=48, wr_id=0x%llx",
@@ -218,8 +209,7 @@ static void flush_failures_are_reported(void **state) {
 
 // rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(): ENOSPC, where rxe_post_send()
 // returns ENOMEM.
-static void full_queue_is_told_by_both_numbers(void **state) {
-    (void)state;
+TEST_THAT(full_queue_is_told_by_both_numbers) {
     static const int errors[] = {ENOMEM, ENOSPC};
     new_conn(true, false);
     for (size_t i = 0; i < LENGTH(errors); i++) {
@@ -232,21 +222,4 @@ static void full_queue_is_told_by_both_numbers(void **state) {
         fake_faults_off();
     }
     world_drop(&w);
-}
-
-int main(void) {
-    unsetenv("RPMA_FLUSH");
-    const struct CMUnitTest tests[] = {
-        TEST(queue_pair_asks_for_what_the_device_has),
-        TEST(flush_target_is_for_emulation),
-        TEST(atomic_write_is_fenced),
-        TEST(misaligned_atomic_write_is_plain),
-        TEST(atomic_write_failures_are_reported),
-        TEST(operation_is_queued_behind_a_failed_doorbell),
-        TEST(flush_hands_its_range_on),
-        TEST(native_flush_leaves_bounds_to_the_device),
-        TEST(flush_failures_are_reported),
-        TEST(full_queue_is_told_by_both_numbers),
-    };
-    return UNIT_RUN("native", tests);
 }

@@ -26,8 +26,7 @@ static void peer_on(bool pmem, bool dax) {
 }
 
 // Targets serve initiators of both kinds, so regions are readable in any case.
-static void regions_serve_both_kinds_of_initiators(void **state) {
-    (void)state;
+TEST_THAT(regions_serve_both_kinds_of_initiators) {
     static const struct {
         int usage;
         unsigned native;
@@ -48,8 +47,7 @@ static void regions_serve_both_kinds_of_initiators(void **state) {
 }
 
 // Programs that flushed ordinary memory persistently keep working on devices that refuse that.
-static void regions_of_ordinary_memory_are_registered_too(void **state) {
-    (void)state;
+TEST_THAT(regions_of_ordinary_memory_are_registered_too) {
     peer_on(false, false);
     MUST(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr));
     assert_int_equal(fake_count("ibv_reg_mr"), BUILD_FLUSHES ? 2 : 1);
@@ -61,8 +59,7 @@ static void regions_of_ordinary_memory_are_registered_too(void **state) {
 
 // The kernel pins the pages before the device looks at them, and refuses FS-DAX memory for that
 // reason alone. On-demand paging does not check the kind of memory.
-static void regions_of_fs_dax_keep_both_flushes(void **state) {
-    (void)state;
+TEST_THAT(regions_of_fs_dax_keep_both_flushes) {
     peer_on(false, true);
     MUST(rpma_mr_reg(w.h.peer, w.memory, 64, BOTH, &w.h.mr));
     assert_int_equal(fake_count("ibv_reg_mr"), 2);
@@ -75,8 +72,7 @@ static void regions_of_fs_dax_keep_both_flushes(void **state) {
 }
 
 // The line names the access rights as rdma-core's verbs.h does.
-static void other_refusals_are_final(void **state) {
-    (void)state;
+TEST_THAT(other_refusals_are_final) {
     peer_on(false, false);
     WATCH(w.h);
     fake_fail("ibv_reg_mr", 1, EACCES);
@@ -96,15 +92,4 @@ static void other_refusals_are_final(void **state) {
                              ? "access=IBV_ACCESS_REMOTE_READ|IBV_ACCESS_FLUSH_GLOBAL)"
                              : "access=IBV_ACCESS_REMOTE_READ)");
     world_drop(&w);
-}
-
-int main(void) {
-    unsetenv("RPMA_FLUSH");
-    const struct CMUnitTest tests[] = {
-        TEST(regions_serve_both_kinds_of_initiators),
-        TEST(regions_of_ordinary_memory_are_registered_too),
-        TEST(regions_of_fs_dax_keep_both_flushes),
-        TEST(other_refusals_are_final),
-    };
-    return UNIT_RUN("native_regions", tests);
 }

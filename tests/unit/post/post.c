@@ -100,14 +100,12 @@ static void post_whole(const struct list_function *f) {
     EXPECT_CALLS("");
 }
 
-static void arrays_go_in_few_calls(void **state) {
-    (void)state;
+TEST_THAT(arrays_go_in_few_calls) {
     list_for_each(post_whole);
 }
 
 // A call takes 128 pieces, so it takes as many operations as have room with all their pieces.
-static void pieces_fit_a_call(void **state) {
-    (void)state;
+TEST_THAT(pieces_fit_a_call) {
     enum { MOST_PIECES = 128, PIECES = FAKE_MAX_SRQ_SGE };
     for (int i = 0; i < 6; i++) {
         const int queue = i % 3, pieces = i / 3 ? PIECES : MOST_PIECES / 8;
@@ -169,8 +167,7 @@ static void have_a_wrong_one(const struct list_function *f) {
         }
 }
 
-static void those_before_a_wrong_one_are_posted(void **state) {
-    (void)state;
+TEST_THAT(those_before_a_wrong_one_are_posted) {
     list_for_each(have_a_wrong_one);
 }
 
@@ -213,8 +210,7 @@ static void refuse_each(const struct list_function *f) {
     }
 }
 
-static void next_call_begins_with_what_was_refused(void **state) {
-    (void)state;
+TEST_THAT(next_call_begins_with_what_was_refused) {
     list_for_each(refuse_each);
 }
 
@@ -231,15 +227,13 @@ static void fill_queue(const struct list_function *f) {
     assert_int_equal(posted, 0);
 }
 
-static void receive_queues_are_filled(void **state) {
-    (void)state;
+TEST_THAT(receive_queues_are_filled) {
     list_for_each_receive(fill_queue);
 }
 
 // rdma-core 56, providers/siw/siw.c, siw_post_send(): its 0 hides the reason of a refusal. A
 // second call that begins with the refused request returns the reason.
-static void reasons_are_asked_for_again(void **state) {
-    (void)state;
+TEST_THAT(reasons_are_asked_for_again) {
     list_world_new(false, LIST_MOST);
     for (uint32_t number = 1; number < AT_ONCE; number++) {
         begin_anew(&sends);
@@ -259,8 +253,7 @@ static void reasons_are_asked_for_again(void **state) {
 }
 
 // Queued requests are not posted again, whether the device was notified or not.
-static void doorbells_fail(void **state) {
-    (void)state;
+TEST_THAT(doorbells_fail) {
     list_world_new(false, LIST_MOST);
     for (uint32_t count = 1; count <= MOST; count++)
         for (uint32_t nth = 0; nth < calls_for(count); nth++) {
@@ -282,8 +275,7 @@ static void doorbells_fail(void **state) {
 }
 
 // A single write takes a path of its own in the code.
-static void write_is_reported_like_an_array(void **state) {
-    (void)state;
+TEST_THAT(write_is_reported_like_an_array) {
     static const struct {
         const char *fault;
         int error;
@@ -325,8 +317,7 @@ static void write_is_reported_like_an_array(void **state) {
 }
 
 // rxe_post_recv() names no refused receive then.
-static void receives_are_refused_with_a_shared_queue(void **state) {
-    (void)state;
+TEST_THAT(receives_are_refused_with_a_shared_queue) {
     const struct rpma_receive some[3] = {{.op_context = NULL}};
     uint32_t posted = 77;
     list_world_new(true, LIST_MOST);
@@ -338,8 +329,7 @@ static void receives_are_refused_with_a_shared_queue(void **state) {
 }
 
 // A piece of 0 bytes takes an empty message, with or without a region.
-static void receive_of_no_bytes_has_no_elements(void **state) {
-    (void)state;
+TEST_THAT(receive_of_no_bytes_has_no_elements) {
     fake_reset();
     list_world_new(false, LIST_MOST);
     const struct rpma_receive receive = {.local = list_element(0)};
@@ -349,20 +339,4 @@ static void receive_of_no_bytes_has_no_elements(void **state) {
     assert_int_equal(fake_received_count(), 1);
     assert_int_equal(fake_received(0)->num_sge, 0);
     list_world_drop();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(receive_of_no_bytes_has_no_elements),
-        TEST(arrays_go_in_few_calls),
-        TEST(pieces_fit_a_call),
-        TEST(those_before_a_wrong_one_are_posted),
-        TEST(next_call_begins_with_what_was_refused),
-        TEST(receive_queues_are_filled),
-        TEST(reasons_are_asked_for_again),
-        TEST(doorbells_fail),
-        TEST(write_is_reported_like_an_array),
-        TEST(receives_are_refused_with_a_shared_queue),
-    };
-    return UNIT_RUN("post", tests);
 }

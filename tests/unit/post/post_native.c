@@ -103,8 +103,7 @@ static unsigned runs(bool of_lists) {
 
 // wr_set_sge_list() of rxe gets the length of several elements wrong, so these operations go by
 // ibv_post_send().
-static void elements_interrupt_a_native_list(void **state) {
-    (void)state;
+TEST_THAT(elements_interrupt_a_native_list) {
     const bool native = is_native(true, true);
     for (int i = 0; i < 8; i++) {
         elements = 2 + i / 2 % 2;
@@ -118,8 +117,7 @@ static void elements_interrupt_a_native_list(void **state) {
     elements = 3;
 }
 
-static void list_is_handed_over_at_once(void **state) {
-    (void)state;
+TEST_THAT(list_is_handed_over_at_once) {
     elements = 1;
     for (int i = 0; i < 16; i++) {
         const bool flush = i & 1, atomic_write = i & 2;
@@ -134,8 +132,7 @@ static void list_is_handed_over_at_once(void **state) {
 }
 
 // A misaligned atomic write becomes an ordinary one, whose bytes go with the request.
-static void misaligned_atomic_write_goes_with_a_flush(void **state) {
-    (void)state;
+TEST_THAT(misaligned_atomic_write_goes_with_a_flush) {
     unsigned char desc[21];
     new_batch(true, true);
     MUST(rpma_mr_remote_delete(&w.h.remote));
@@ -154,8 +151,7 @@ static void misaligned_atomic_write_goes_with_a_flush(void **state) {
 // ---- refusals ------------------------------------------------------------------------------
 
 // A native list is refused as a whole, whichever call refuses it.
-static void refused_native_list_is_posted_again(void **state) {
-    (void)state;
+TEST_THAT(refused_native_list_is_posted_again) {
     const bool native = is_native(true, true);
     elements = 1;
     for (unsigned i = 0; i < 2 * OPERATIONS; i++) {
@@ -220,8 +216,7 @@ static bool goes_on_after(const char *fault, unsigned nth, int error) {
 
 // Whichever call, operation or doorbell fails, nothing is posted twice and nothing is lost,
 // both in lists that operations of several elements cut and in lists that one call posts.
-static void nothing_is_posted_twice(void **state) {
-    (void)state;
+TEST_THAT(nothing_is_posted_twice) {
     const bool native = is_native(true, true);
     for (int i = 0; i < 4; i++) {
         elements = i % 2 ? 3 : 1;
@@ -253,8 +248,7 @@ static void nothing_is_posted_twice(void **state) {
 #if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
 // The line names the operations that the call got, whatever bad_wr says. Each letter of a list
 // is an operation: a List, a Write, a Flush, an Atomic write.
-static void line_names_what_failed(void **state) {
-    (void)state;
+TEST_THAT(line_names_what_failed) {
     static const struct {
         const char *list;
         const char *fault; // its nth call fails
@@ -322,18 +316,3 @@ static void line_names_what_failed(void **state) {
     }
 }
 #endif
-
-int main(void) {
-    unsetenv("RPMA_FLUSH");
-    const struct CMUnitTest tests[] = {
-        TEST(list_is_handed_over_at_once),
-        TEST(elements_interrupt_a_native_list),
-        TEST(misaligned_atomic_write_goes_with_a_flush),
-        TEST(refused_native_list_is_posted_again),
-        TEST(nothing_is_posted_twice),
-#if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
-        TEST(line_names_what_failed),
-#endif
-    };
-    return UNIT_RUN("post_native", tests);
-}

@@ -96,8 +96,7 @@ static const struct operation {
 };
 
 // Success is signalled only when asked for; other bits of the flags do not matter.
-static void flags_decide_on_completion(void **state) {
-    (void)state;
+TEST_THAT(flags_decide_on_completion) {
     static const struct {
         int flags;
         unsigned signaled;
@@ -117,8 +116,7 @@ static void flags_decide_on_completion(void **state) {
     world_drop(&w);
 }
 
-static void provider_failures_are_reported(void **state) {
-    (void)state;
+TEST_THAT(provider_failures_are_reported) {
     // Values other than error numbers that providers return, in rdma-core 44: c4iw_post_send()
     // of cxgb4 a negated error number, mthca_tavor_post_send() of mthca -1 whatever the cause.
     static const struct {
@@ -150,8 +148,7 @@ static void provider_failures_are_reported(void **state) {
 
 // ---- one by one ----------------------------------------------------------------------------
 
-static void ranges_are_handed_on(void **state) {
-    (void)state;
+TEST_THAT(ranges_are_handed_on) {
     static const size_t lengths[] = {0, 1, 4096, UINT32_MAX};
     new_conn();
     fake_device()->any_range = true;
@@ -164,8 +161,7 @@ static void ranges_are_handed_on(void **state) {
 }
 
 // The provider checks ranges: an offset far beyond the region is passed on, modulo 2^64.
-static void offsets_are_not_checked(void **state) {
-    (void)state;
+TEST_THAT(offsets_are_not_checked) {
     new_conn();
     fake_device()->any_range = true;
     MUST(rpma_write(w.h.conn, w.h.remote, SIZE_MAX, w.h.mr, WORLD_MEMORY_SIZE + 1, 8, 1, NULL));
@@ -174,8 +170,7 @@ static void offsets_are_not_checked(void **state) {
     world_drop(&w);
 }
 
-static void nothing_is_transferred_without_regions(void **state) {
-    (void)state;
+TEST_THAT(nothing_is_transferred_without_regions) {
     new_conn();
     for (const struct operation *o = operations + 3; o < operations + 6; o++) {
         MUST(o->run(0, RPMA_F_COMPLETION_ALWAYS));
@@ -186,8 +181,7 @@ static void nothing_is_transferred_without_regions(void **state) {
     world_drop(&w);
 }
 
-static void immediate_data_is_in_network_order(void **state) {
-    (void)state;
+TEST_THAT(immediate_data_is_in_network_order) {
     new_conn();
     MUST(write_with_imm(8, RPMA_F_COMPLETION_ALWAYS));
     assert_int_equal(ntohl(posted()->imm), 0x12345678);
@@ -196,8 +190,7 @@ static void immediate_data_is_in_network_order(void **state) {
     world_drop(&w);
 }
 
-static void atomic_write_copies_its_bytes(void **state) {
-    (void)state;
+TEST_THAT(atomic_write_copies_its_bytes) {
     new_conn();
     MUST(atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
     assert_memory_equal(posted()->inlined, eight, 8);
@@ -213,8 +206,7 @@ static void atomic_write_copies_its_bytes(void **state) {
 }
 
 // The offset is aligned, the region is not: the write is posted all the same, with one warning.
-static void atomic_write_warns_of_a_misaligned_region(void **state) {
-    (void)state;
+TEST_THAT(atomic_write_warns_of_a_misaligned_region) {
     unsigned char desc[21];
     new_conn();
     MUST(rpma_mr_remote_delete(&w.h.remote));
@@ -234,18 +226,4 @@ static void atomic_write_warns_of_a_misaligned_region(void **state) {
                  "ibv_post_send");
     fake_faults_off();
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(flags_decide_on_completion),
-        TEST(provider_failures_are_reported),
-        TEST(ranges_are_handed_on),
-        TEST(offsets_are_not_checked),
-        TEST(nothing_is_transferred_without_regions),
-        TEST(immediate_data_is_in_network_order),
-        TEST(atomic_write_copies_its_bytes),
-        TEST(atomic_write_warns_of_a_misaligned_region),
-    };
-    return UNIT_RUN("rma", tests);
 }

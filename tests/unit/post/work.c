@@ -82,8 +82,7 @@ static void try_ranges(struct rpma_work o) {
         }
 }
 
-static void ranges_are_those_of_plain_functions(void **state) {
-    (void)state;
+TEST_THAT(ranges_are_those_of_plain_functions) {
     static const int flags[] = {RPMA_F_COMPLETION_ON_ERROR, RPMA_F_COMPLETION_ALWAYS,
                                 RPMA_F_COMPLETION_ON_ERROR | RPMA_F_INLINE,
                                 RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE};
@@ -108,8 +107,7 @@ static void ranges_are_those_of_plain_functions(void **state) {
     }
 }
 
-static void empty_operations_touch_nothing(void **state) {
-    (void)state;
+TEST_THAT(empty_operations_touch_nothing) {
     begin(false);
     for
         OPERATION_EACH_KIND(kind)
@@ -125,8 +123,7 @@ static void empty_operations_touch_nothing(void **state) {
 
 // ---- several pieces ------------------------------------------------------------------------
 
-static void pieces_are_one_operation(void **state) {
-    (void)state;
+TEST_THAT(pieces_are_one_operation) {
     begin(false);
     for
         OPERATION_EACH_KIND(kind)
@@ -140,8 +137,7 @@ static void pieces_are_one_operation(void **state) {
 }
 
 // With a remote region, such an operation is a transfer of 0 bytes.
-static void pieces_may_all_be_empty(void **state) {
-    (void)state;
+TEST_THAT(pieces_may_all_be_empty) {
     struct rpma_sge sgl[2] = {{NULL, 0, 0}};
     begin(false);
     sgl[1] = (struct rpma_sge){w.h.mr, SIZE_MAX, 0};
@@ -171,8 +167,7 @@ static void expect_unsupported(const struct rpma_work *o, const char *condition,
     }
 }
 
-static void flushes_need_what_the_plain_one_needs(void **state) {
-    (void)state;
+TEST_THAT(flushes_need_what_the_plain_one_needs) {
     for (int native = 0; native < 2; native++) {
         unsigned char desc[21];
         struct rpma_mr_remote *unused = NULL;
@@ -194,8 +189,7 @@ static void flushes_need_what_the_plain_one_needs(void **state) {
 }
 
 // A connection warns once, whichever way posts the first misaligned write.
-static void misaligned_atomic_writes_warn_once(void **state) {
-    (void)state;
+TEST_THAT(misaligned_atomic_writes_warn_once) {
     for (enum operation_way first = 0; first < OPERATION_WAYS; first++) {
         fake_reset();
         begin(false);
@@ -214,16 +208,4 @@ static void misaligned_atomic_writes_warn_once(void **state) {
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
         end();
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(ranges_are_those_of_plain_functions),
-        TEST(empty_operations_touch_nothing),
-        TEST(pieces_are_one_operation),
-        TEST(pieces_may_all_be_empty),
-        TEST(flushes_need_what_the_plain_one_needs),
-        TEST(misaligned_atomic_writes_warn_once),
-    };
-    return UNIT_RUN("work", tests);
 }

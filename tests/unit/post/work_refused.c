@@ -257,8 +257,7 @@ static void expect_no_matter(const struct wrong *wrong, const struct rpma_work *
     operation_compare(&got, &expected, wrong->condition);
 }
 
-static void wrong_members_are_refused(void **state) {
-    (void)state;
+TEST_THAT(wrong_members_are_refused) {
     begin();
     for (size_t i = 0; i < LENGTH(wrongs); i++)
         for
@@ -275,8 +274,7 @@ static void wrong_members_are_refused(void **state) {
 
 // rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP
 // reads into one element (SIW_MAX_SGE_RD), however many a write may have (SIW_MAX_SGE).
-static void devices_limit_the_pieces_of_reads(void **state) {
-    (void)state;
+TEST_THAT(devices_limit_the_pieces_of_reads) {
     const struct wrong wrong = {.condition = TOO_MANY,
                                 .cause = "nsge > max_sge_rd of the device (read)",
                                 .logs = "nsge is 2; possible: 1 at most"};
@@ -343,16 +341,6 @@ static void spoil_receives(const struct list_function *f) {
     }
 }
 
-static void wrong_members_of_receives_are_refused(void **state) {
-    (void)state;
+TEST_THAT(wrong_members_of_receives_are_refused) {
     list_for_each_receive(spoil_receives);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(wrong_members_are_refused),
-        TEST(devices_limit_the_pieces_of_reads),
-        TEST(wrong_members_of_receives_are_refused),
-    };
-    return UNIT_RUN("work_refused", tests);
 }

@@ -412,8 +412,7 @@ static const struct scenario scenarios[] = {
 };
 // clang-format on
 
-static void one_outcome(void **state) {
-    (void)state;
+TEST_THAT(one_outcome) {
     unsigned char desc[21];
     world_conn(&w, &plain);
     MUST(rpma_peer_cfg_new(&other));
@@ -426,9 +425,4 @@ static void one_outcome(void **state) {
     MUST(rpma_mr_remote_delete(&misaligned));
     MUST(rpma_peer_cfg_delete(&other));
     world_drop(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {TEST(one_outcome)};
-    return UNIT_RUN("interleavings", tests);
 }

@@ -60,8 +60,7 @@ static void complete(int opcode, enum ibv_wc_status status, unsigned flags) {
     fake_complete(queue, &wc);
 }
 
-static void nodes_have_their_own_functions(void **state) {
-    (void)state;
+TEST_THAT(nodes_have_their_own_functions) {
     assert_non_null(conn_get_0_9);
     assert_non_null(conn_get_0_10);
     assert_non_null(cq_get_0_10);
@@ -98,8 +97,7 @@ static struct image image_of(unsigned written, int op, enum ibv_wc_status status
     return image;
 }
 
-static void members_are_written_and_nothing_around_them(void **state) {
-    (void)state;
+TEST_THAT(members_are_written_and_nothing_around_them) {
     const enum ibv_wc_status good = IBV_WC_SUCCESS, bad = IBV_WC_RETRY_EXC_ERR;
     const struct {
         int opcode;
@@ -147,8 +145,7 @@ static void members_are_written_and_nothing_around_them(void **state) {
 }
 
 // The caller has room for one completion.
-static void others_wait_for_the_next_call(void **state) {
-    (void)state;
+TEST_THAT(others_wait_for_the_next_call) {
     new_conn();
     for (const struct way *way = ways; way < ways + LENGTH(ways); way++) {
         struct rpma_completion cmpl;
@@ -172,8 +169,7 @@ static void expect_get_error(const struct way *way, const struct expected_error 
     assert_memory_equal(&image, &wanted, sizeof(image));
 }
 
-static void kinds_without_name_are_not_supported(void **state) {
-    (void)state;
+TEST_THAT(kinds_without_name_are_not_supported) {
     static const int opcodes[] = {IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD, IBV_WC_BIND_MW,
                                   IBV_WC_LOCAL_INV, IBV_WC_TSO,       1000};
     new_conn();
@@ -192,8 +188,7 @@ static void kinds_without_name_are_not_supported(void **state) {
     world_drop(&w);
 }
 
-static void polling_fails_as_documented(void **state) {
-    (void)state;
+TEST_THAT(polling_fails_as_documented) {
     new_conn();
     for (const struct way *way = ways; way < ways + LENGTH(ways); way++) {
         expect_get_error(way,
@@ -219,8 +214,7 @@ static void polling_fails_as_documented(void **state) {
 }
 
 // The function of 0.9.0 checks its arguments by itself.
-static void null_is_refused_at_every_node(void **state) {
-    (void)state;
+TEST_THAT(null_is_refused_at_every_node) {
     struct rpma_completion cmpl = {0};
     new_conn();
     WATCH(cmpl);
@@ -235,8 +229,7 @@ static void null_is_refused_at_every_node(void **state) {
     world_drop(&w);
 }
 
-static void completion_fd_is_that_of_the_main_queue(void **state) {
-    (void)state;
+TEST_THAT(completion_fd_is_that_of_the_main_queue) {
     int fd = -1;
     new_conn();
     MUST(rpma_conn_get_completion_fd(w.h.conn, &fd));
@@ -250,14 +243,5 @@ int main(void) {
     conn_get_0_10 =
         (get_from_conn *)dlvsym(RTLD_DEFAULT, "rpma_conn_completion_get", "LIBRPMA_0.10");
     cq_get_0_10 = (get_from_cq *)dlvsym(RTLD_DEFAULT, "rpma_cq_get_completion", "LIBRPMA_0.10");
-    const struct CMUnitTest tests[] = {
-        TEST(nodes_have_their_own_functions),
-        TEST(members_are_written_and_nothing_around_them),
-        TEST(others_wait_for_the_next_call),
-        TEST(kinds_without_name_are_not_supported),
-        TEST(polling_fails_as_documented),
-        TEST(null_is_refused_at_every_node),
-        TEST(completion_fd_is_that_of_the_main_queue),
-    };
-    return UNIT_RUN("legacy", tests);
+    return unit_main();
 }

@@ -40,14 +40,12 @@ static void log_something_at(enum rpma_log_level level) {
 
 // ---- thresholds ----------------------------------------------------------------------------
 
-static void thresholds_start_as_documented(void **state) {
-    (void)state;
+TEST_THAT(thresholds_start_as_documented) {
     assert_int_equal(threshold_at_start, RPMA_LOG_LEVEL_WARNING);
     assert_int_equal(aux_at_start, RPMA_LOG_DISABLED);
 }
 
-static void thresholds_are_independent(void **state) {
-    (void)state;
+TEST_THAT(thresholds_are_independent) {
     for (int i = RPMA_LOG_DISABLED; i <= RPMA_LOG_LEVEL_DEBUG; i++)
         for (int k = RPMA_LOG_DISABLED; k <= RPMA_LOG_LEVEL_DEBUG; k++) {
             enum rpma_log_level level, aux;
@@ -61,8 +59,7 @@ static void thresholds_are_independent(void **state) {
     MUST(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED));
 }
 
-static void threshold_decides_what_is_logged(void **state) {
-    (void)state;
+TEST_THAT(threshold_decides_what_is_logged) {
     static const enum rpma_log_level levels[] = {RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_INFO,
                                                  RPMA_LOG_LEVEL_DEBUG};
     for (int threshold = RPMA_LOG_DISABLED; threshold <= RPMA_LOG_LEVEL_DEBUG; threshold++)
@@ -77,8 +74,7 @@ static void threshold_decides_what_is_logged(void **state) {
 
 // ---- functions of the program --------------------------------------------------------------
 
-static void program_gets_location_and_format(void **state) {
-    (void)state;
+TEST_THAT(program_gets_location_and_format) {
     log_something_at(RPMA_LOG_LEVEL_ERROR);
     const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
     assert_string_equal(line->file, "mr.cc");
@@ -102,8 +98,7 @@ static void logs_again(enum rpma_log_level level, const char *file_name, const i
         (void)rpma_log_set_function(NULL); // even this
 }
 
-static void log_function_may_call_the_library(void **state) {
-    (void)state;
+TEST_THAT(log_function_may_call_the_library) {
     depth = 0;
     MUST(rpma_log_set_function(logs_again));
     assert_int_equal(rpma_mr_remote_delete(NULL), RPMA_E_INVAL);
@@ -111,8 +106,7 @@ static void log_function_may_call_the_library(void **state) {
 }
 
 // The caller gets the provider's errno, whatever the log function does.
-static void log_function_may_change_errno(void **state) {
-    (void)state;
+TEST_THAT(log_function_may_change_errno) {
     struct rpma_peer *peer = NULL;
     depth = 0;
     fake_fail("ibv_alloc_pd", 1, EACCES);
@@ -167,8 +161,7 @@ static void a_long_message(void) {
     (void)rpma_peer_delete(&w.h.peer);
 }
 
-static void default_writes_to_syslog(void **state) {
-    (void)state;
+TEST_THAT(default_writes_to_syslog) {
     static const struct {
         void (*log)(void);
         int severity;
@@ -189,8 +182,7 @@ static void default_writes_to_syslog(void **state) {
     }
 }
 
-static void default_copies_to_stderr_as_aux_says(void **state) {
-    (void)state;
+TEST_THAT(default_copies_to_stderr_as_aux_says) {
     char pattern[512];
     regex_t expression;
     snprintf(pattern, sizeof(pattern),
@@ -228,8 +220,7 @@ struct tm *localtime_r(const time_t *now, struct tm *parts) {
     return calendar_fails ? NULL : next(now, parts);
 }
 
-static void default_shows_microseconds(void **state) {
-    (void)state;
+TEST_THAT(default_shows_microseconds) {
     use_default(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_ERROR);
     clock_nanoseconds = 999999999;
     const char *text = stderr_of(an_error);
@@ -238,8 +229,7 @@ static void default_shows_microseconds(void **state) {
     use_default(RPMA_LOG_LEVEL_WARNING, RPMA_LOG_DISABLED);
 }
 
-static void default_does_without_the_time(void **state) {
-    (void)state;
+TEST_THAT(default_does_without_the_time) {
     char begin[64];
     snprintf(begin, sizeof(begin), "[%ld] *ERROR* ", (long)syscall(SYS_gettid));
     use_default(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_ERROR);
@@ -252,8 +242,7 @@ static void default_does_without_the_time(void **state) {
     use_default(RPMA_LOG_LEVEL_WARNING, RPMA_LOG_DISABLED);
 }
 
-static void default_cuts_long_messages(void **state) {
-    (void)state;
+TEST_THAT(default_cuts_long_messages) {
     int priority;
     use_default(RPMA_LOG_LEVEL_NOTICE, RPMA_LOG_LEVEL_NOTICE);
     const char *copy = stderr_of(a_long_message);
@@ -264,8 +253,7 @@ static void default_cuts_long_messages(void **state) {
 }
 
 // openlog() and closelog() would change what the program set for itself.
-static void syslog_settings_belong_to_the_program(void **state) {
-    (void)state;
+TEST_THAT(syslog_settings_belong_to_the_program) {
     assert_false(fake_library_imports("openlog"));
     assert_false(fake_library_imports("closelog"));
     assert_true(fake_library_imports("malloc"));
@@ -274,13 +262,5 @@ static void syslog_settings_belong_to_the_program(void **state) {
 int main(void) {
     (void)rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &threshold_at_start);
     (void)rpma_log_get_threshold(RPMA_LOG_THRESHOLD_AUX, &aux_at_start);
-    const struct CMUnitTest tests[] = {
-        TEST(thresholds_start_as_documented),    TEST(thresholds_are_independent),
-        TEST(threshold_decides_what_is_logged),  TEST(program_gets_location_and_format),
-        TEST(log_function_may_call_the_library), TEST(log_function_may_change_errno),
-        TEST(default_writes_to_syslog),          TEST(default_copies_to_stderr_as_aux_says),
-        TEST(default_cuts_long_messages),        TEST(syslog_settings_belong_to_the_program),
-        TEST(default_shows_microseconds),        TEST(default_does_without_the_time),
-    };
-    return UNIT_RUN("log", tests);
+    return unit_main();
 }

@@ -178,15 +178,8 @@ static void try_writes(bool native, enum target_way way) {
     target_end();
 }
 
-static void what_was_flushed_survives(void **state) {
-    (void)state;
+TEST_THAT(what_was_flushed_survives) {
     for (int native = 0; native <= (BUILD_FLUSHES || BUILD_WRITES_ATOMICALLY); native++)
         for (enum target_way way = 0; way < TARGET_WAYS; way++)
             try_writes(native, way);
-}
-
-int main(void) {
-    unsetenv("RPMA_FLUSH");
-    const struct CMUnitTest tests[] = {TEST(what_was_flushed_survives)};
-    return UNIT_RUN("power_failure", tests);
 }

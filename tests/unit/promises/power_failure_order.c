@@ -9,8 +9,7 @@
 #include <stdlib.h>
 
 // Each flush covers only its own region, whatever other operations are in the list.
-static void regions_are_flushed_one_by_one(void **state) {
-    (void)state;
+TEST_THAT(regions_are_flushed_one_by_one) {
     for (unsigned i = 0; i < 6 * 4; i++) {
         const bool native = i & 1;
         const enum target_way way = i / 2 % TARGET_WAYS;
@@ -33,8 +32,7 @@ static void regions_are_flushed_one_by_one(void **state) {
 }
 
 // The half word of the other connection was not flushed: it is lost unless it was there before.
-static void connections_flush_their_own_words(void **state) {
-    (void)state;
+TEST_THAT(connections_flush_their_own_words) {
     for (unsigned i = 0; i < 12; i++) {
         const bool native = i & 1, other_is_first = i / 6;
         const enum target_way way = i / 2 % TARGET_WAYS;
@@ -56,8 +54,7 @@ static void connections_flush_their_own_words(void **state) {
 
 // A record, then the tail that counts it: wherever the power fails, no tail is found without
 // its record, and none is missing whose flush was executed.
-static void tail_never_comes_before_its_record(void **state) {
-    (void)state;
+TEST_THAT(tail_never_comes_before_its_record) {
     static const size_t words[] = {0, 3, 0, 1, 0}; // not persistent after each step
     const char *const tail = "tail: 1";
     for (unsigned i = 0; i < 6; i++) {
@@ -98,8 +95,7 @@ static void tail_never_comes_before_its_record(void **state) {
 
 // A read also returns bytes that were not flushed. It persists nothing on a device with native
 // flush; elsewhere it does the same as an emulated flush.
-static void reads_bring_what_was_written(void **state) {
-    (void)state;
+TEST_THAT(reads_bring_what_was_written) {
     for (unsigned i = 0; i < 12; i++) {
         const bool native = i & 1, has_list = i / 6;
         const enum target_way way = i / 2 % TARGET_WAYS;
@@ -125,8 +121,7 @@ static void reads_bring_what_was_written(void **state) {
 }
 
 // A refused operation breaks the connection, so nothing behind it is executed.
-static void nothing_follows_what_is_refused(void **state) {
-    (void)state;
+TEST_THAT(nothing_follows_what_is_refused) {
     enum { KEY, WRITE_RANGE, FLUSH_KEY, FLUSH_RANGE, REFUSALS };
     for (unsigned i = 0; i < 6 * REFUSALS; i++) {
         const bool native = i & 1;
@@ -151,14 +146,4 @@ static void nothing_follows_what_is_refused(void **state) {
         MUST(rpma_mr_remote_delete(&wrong));
         target_end();
     }
-}
-
-int main(void) {
-    unsetenv("RPMA_FLUSH");
-    const struct CMUnitTest tests[] = {
-        TEST(regions_are_flushed_one_by_one),     TEST(connections_flush_their_own_words),
-        TEST(tail_never_comes_before_its_record), TEST(reads_bring_what_was_written),
-        TEST(nothing_follows_what_is_refused),
-    };
-    return UNIT_RUN("power_failure_order", tests);
 }

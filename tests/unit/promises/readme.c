@@ -42,8 +42,7 @@ static void fail_the_flush(void) {
 
 // A completion of an earlier operation is in the queue; the flush completes only in a wait that
 // a signal interrupts first. Returning before that would leave its completion behind.
-static void returns_after_the_flush(void **state) {
-    (void)state;
+TEST_THAT(returns_after_the_flush) {
     new_conn();
     fake_complete(queue, &earlier);
     interrupt_wait(complete_the_flush);
@@ -55,8 +54,7 @@ static void returns_after_the_flush(void **state) {
 }
 
 // The completion of an earlier operation was polled without a wait: its event is stale.
-static void survives_a_stale_event(void **state) {
-    (void)state;
+TEST_THAT(survives_a_stale_event) {
     struct ibv_wc wc;
     new_conn();
     fake_complete(queue, &earlier);
@@ -67,8 +65,7 @@ static void survives_a_stale_event(void **state) {
     world_drop(&w);
 }
 
-static void reports_a_failed_flush(void **state) {
-    (void)state;
+TEST_THAT(reports_a_failed_flush) {
     new_conn();
     interrupt_wait(fail_the_flush);
     assert_int_equal(persist(), RPMA_E_UNKNOWN);
@@ -76,8 +73,7 @@ static void reports_a_failed_flush(void **state) {
     world_drop(&w);
 }
 
-static void reports_what_the_calls_return(void **state) {
-    (void)state;
+TEST_THAT(reports_what_the_calls_return) {
     static const char *const calls[] = {"ibv_post_send", "ibv_poll_cq", "ibv_get_cq_event"};
     for (size_t i = 0; i < LENGTH(calls); i++) {
         new_conn();
@@ -86,14 +82,4 @@ static void reports_what_the_calls_return(void **state) {
         fake_faults_off();
         world_drop(&w);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(returns_after_the_flush),
-        TEST(survives_a_stale_event),
-        TEST(reports_a_failed_flush),
-        TEST(reports_what_the_calls_return),
-    };
-    return UNIT_RUN("readme", tests);
 }

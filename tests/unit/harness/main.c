@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// main.c -- main() of the executables that have none.
+
+#include "unit.h"
+
+int main(void) {
+    return unit_main();
+}
