@@ -288,6 +288,11 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr);
 /* *rcq_ptr = the queue's receive CQ, owned by the queue, or NULL. RPMA_E_INVAL. */
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
 
+/* Asks for one RPMA_PEER_EVENT_SRQ_LIMIT of the peer, once fewer than limit receives wait in
+ * the queue; 0: no longer. RPMA_E_INVAL (also: limit is above the size of the queue),
+ * RPMA_E_NOSUPP, RPMA_E_PROVIDER. */
+int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit);
+
 /* Posts a receive for any connection of the queue; with dst NULL, offset 0 and len 0 it takes
  * an empty message. RPMA_E_INVAL (also: len above UINT32_MAX), RPMA_E_PROVIDER. */
 int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
@@ -794,6 +799,21 @@ int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
  */
 int rpma_cq_wait(struct rpma_cq *cq);
 
+/* The first half of rpma_cq_wait(): takes one event of the CQ, and does not arm it again.
+ * RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to
+ * read, or interrupted), RPMA_E_PROVIDER. */
+int rpma_cq_take_event(struct rpma_cq *cq);
+
+/* The second half: asks for an event at the next completion or, with solicited_only, at the
+ * next that is solicited or failed. Poll once more afterwards: what was in the CQ before gives
+ * no event. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL, RPMA_E_PROVIDER. */
+int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only);
+
+/* Has the device hold the event of an armed CQ back until count completions are there, or
+ * period_us microseconds have passed since the first; 0 and 0: it holds nothing back. Both are
+ * at most 65535. RPMA_E_INVAL, RPMA_E_NOSUPP (the device cannot), RPMA_E_PROVIDER. */
+int rpma_cq_set_moderation(struct rpma_cq *cq, uint32_t count, uint32_t period_us);
+
 /* Takes up to num_entries (>= 1) completions into wc without blocking; *num_entries_got (may
  * be NULL when num_entries is 1) = how many. RPMA_E_INVAL, RPMA_E_NO_COMPLETION,
  * RPMA_E_PROVIDER, RPMA_E_UNKNOWN. */
@@ -802,6 +822,52 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
 
 /* *ibv_cq_ptr = the queue of libibverbs, owned by cq. RPMA_E_INVAL. */
 int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr);
+
+/* ---- events of the device -----------------------------------------------------------------
+ */
+
+enum rpma_peer_event_type {
+    RPMA_PEER_EVENT_OTHER = 1,    /* ibv_event says which; a later release may name it */
+    RPMA_PEER_EVENT_PORT_UP,      /* a port works (again) */
+    RPMA_PEER_EVENT_PORT_DOWN,    /* a port carries nothing */
+    RPMA_PEER_EVENT_ADDR_CHANGED, /* the LID or the GIDs of a port changed */
+    RPMA_PEER_EVENT_DEVICE_GONE,  /* the device was removed or failed for good */
+    RPMA_PEER_EVENT_QP_ERROR,     /* a queue pair is in the error state */
+    RPMA_PEER_EVENT_CQ_ERROR,     /* a CQ overran: its completions are lost */
+    RPMA_PEER_EVENT_SRQ_ERROR,    /* a shared receive queue takes no receive any more */
+    RPMA_PEER_EVENT_SRQ_LIMIT     /* fewer receives wait than rpma_srq_set_limit() allows */
+};
+
+struct rpma_peer_event {
+    enum rpma_peer_event_type type;
+    int ibv_event; /* the number of libibverbs, an enum ibv_event_type */
+    uint32_t port; /* of an event of a port, from 1 on; else 0 */
+    uint32_t reserved0;
+    /* The handle whose object the event is about. All are NULL for a port or the device, and
+     * for objects that the program made by libibverbs or deletes now. */
+    struct rpma_conn *conn;
+    struct rpma_cq *cq;
+    struct rpma_srq *srq;
+    /* The object itself: an ibv_qp, ibv_cq, ibv_srq or ibv_wq, or NULL. The event is
+     * acknowledged, so compare the pointer, and do not follow it where a thread may have
+     * destroyed the object.
+     */
+    const void *ibv_object;
+    uint64_t reserved[2];
+};
+
+/* *fd = descriptor that is readable when there is an event. It belongs to the device: all peers
+ * on one ibv_context have the same, and its O_NONBLOCK is for all of them. RPMA_E_INVAL. */
+int rpma_peer_get_event_fd(const struct rpma_peer *peer, int *fd);
+
+/*
+ * Takes the next event of the device, acknowledges it and writes it to *event; blocks unless
+ * the descriptor is O_NONBLOCK. Any peer on the device takes the events of all: each comes
+ * once, with the handle of whichever peer. RPMA_E_INVAL, RPMA_E_NO_EVENT (nothing to read),
+ * RPMA_E_PROVIDER (also: a signal came, errno is EINTR; the device is gone and no event is
+ * left, errno is EIO).
+ */
+int rpma_peer_next_event(struct rpma_peer *peer, struct rpma_peer_event *event);
 
 /* ---- logging ----------------------------------------------------------------------------- */
 

@@ -221,6 +221,21 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
     return srq;
 }
 
+int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attributes, int mask) {
+    return ENOSYS;
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event) {
+    errno = ENOSYS;
+    return -1;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event) {}
+
+const char *ibv_event_type_str(enum ibv_event_type event) {
+    return "event";
+}
+
 const char *ibv_wc_status_str(enum ibv_wc_status status) {
     return "status";
 }

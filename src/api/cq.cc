@@ -37,6 +37,25 @@ int rpma_cq_wait(struct rpma_cq *cq) {
     return cq->wait(__func__);
 }
 
+int rpma_cq_take_event(struct rpma_cq *cq) {
+    RPMA_REFUSE(cq == NULL);
+    return cq->take_event(__func__);
+}
+
+int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only) {
+    RPMA_REFUSE(cq == NULL);
+    return cq->arm(__func__, solicited_only);
+}
+
+int rpma_cq_set_moderation(struct rpma_cq *cq, uint32_t count, uint32_t period_us) {
+    RPMA_REFUSE(cq == NULL);
+    RPMA_REFUSE_VALUE(__func__, count > UINT16_MAX, count, "65535 at most");
+    RPMA_REFUSE_VALUE(__func__, period_us > UINT16_MAX, period_us, "65535 at most");
+    Call call(__func__);
+    cq->moderate(call, static_cast<uint16_t>(count), static_cast<uint16_t>(period_us));
+    return call.finish();
+}
+
 namespace {
 
 [[gnu::cold, gnu::noinline]] int poll_failed(const char *function, int got, int wanted) {

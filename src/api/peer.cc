@@ -23,6 +23,16 @@ int rpma_peer_delete(struct rpma_peer **peer_ptr) {
 
 RPMA_GETTER(rpma_peer_get_ibv_pd, rpma_peer, peer, struct ibv_pd *, pd_ptr, &peer->pd())
 
+RPMA_GETTER(rpma_peer_get_event_fd, rpma_peer, peer, int, fd, peer->event_fd())
+
+int rpma_peer_next_event(struct rpma_peer *peer, struct rpma_peer_event *event) {
+    RPMA_REFUSE(peer == NULL);
+    RPMA_REFUSE(event == NULL);
+    Call call(__func__);
+    peer->next_event(call, *event);
+    return call.finish();
+}
+
 RPMA_GETTER(rpma_peer_cfg_get_descriptor_size, rpma_peer_cfg, pcfg, size_t, desc_size,
             PEER_CFG_DESCRIPTOR_SIZE)
 

@@ -20,4 +20,11 @@ int rpma_srq_delete(struct rpma_srq **srq_ptr) {
     return delete_or_keep(__func__, srq_ptr);
 }
 
+int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit) {
+    RPMA_REFUSE(srq == NULL);
+    Call call(__func__);
+    srq->set_limit(call, limit);
+    return call.finish();
+}
+
 RPMA_GETTER(rpma_srq_get_rcq, rpma_srq, srq, struct rpma_cq *, rcq_ptr, srq->rcq())

@@ -137,7 +137,7 @@ int rpma_conn::wait(const char *function, rpma_cq **fired) {
                   "ibv_get_cq_event() returned a CQ that is not the connection's");
         return call.finish();
     }
-    const int code = of_event->take_event(function);
+    const int code = of_event->count_event_and_arm(function);
     if (code == 0) [[likely]]
         *fired = of_event;
     return code;

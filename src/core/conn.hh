@@ -13,6 +13,7 @@
 #include "base/memory.hh"
 #include "core/flush.hh"
 #include "core/flush_target.hh"
+#include "core/handle_entry.hh"
 #include "core/transport.hh"
 
 struct rpma_peer;
@@ -46,17 +47,23 @@ struct rpma_conn : rpma::Allocated {
     bool prepare_flushes(rpma::Call &call, rpma_peer &peer);
 
     const rpma::CmId &id() const { return transport_.id; }
-    // Returns false on failure: RPMA_E_PROVIDER.
+    // From these on events of the device find the connection. Return false on failure:
+    // RPMA_E_PROVIDER.
     bool connect(rpma::Call &call, rdma_conn_param &param) {
+        entry_.enter(qp, this);
         return transport_.id.connect(call, param);
     }
     bool accept(rpma::Call &call, rdma_conn_param &param) {
+        entry_.enter(qp, this);
         return transport_.id.accept(call, param);
     }
     // RPMA_E_PROVIDER.
     void disconnect(rpma::Call &call) { transport_.id.disconnect(call); }
     // Destroys everything and forgets it, also what the provider refuses. RPMA_E_PROVIDER.
-    void release(rpma::Call &call) { transport_.release(call); }
+    void release(rpma::Call &call) {
+        entry_.withdraw();
+        transport_.release(call);
+    }
 
     // RPMA_CONN_UNDEFINED: RPMA_E_NO_EVENT, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
     rpma_conn_event next_event(rpma::Call &call);
@@ -90,4 +97,5 @@ struct rpma_conn : rpma::Allocated {
     // Empty on a connection that flushes natively only. It outlives the queue pair.
     rpma::FlushTargetUse flush_target_;
     rpma::Transport transport_;
+    rpma::HandleEntry entry_; // of the queue pair; released first: see there
 };

@@ -50,7 +50,10 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
     if (!made)
         return nullptr;
     made->of_program_ = true;
-    return make<rpma_cq>(call, std::move(*made));
+    auto cq = make<rpma_cq>(call, std::move(*made));
+    if (cq)
+        cq->enter();
+    return cq;
 }
 
 int rpma_cq::refuse_wait(const char *function) const {
@@ -67,7 +70,16 @@ void rpma_cq::acknowledge_all() {
         ibv_ack_cq_events(queue_.get(), events);
 }
 
+void rpma_cq::moderate(Call &call, uint16_t count, uint16_t period_us) {
+    ibv_modify_cq_attr attributes = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+                                     .moderate = {.cq_count = count, .cq_period = period_us}};
+    if (const int error = ibv_modify_cq(queue_.get(), &attributes); error != 0)
+        RPMA_FAIL(call, unless_unsupported(error), error,
+                  "ibv_modify_cq(cq_count=%u, cq_period=%u)", count, period_us);
+}
+
 void rpma_cq::release(Call &call) {
+    entry_.withdraw();
     acknowledge_all();
     queue_.release(call);
     own_channel_.release(call);
@@ -89,8 +101,11 @@ bool rpma_cq::try_release(Call &call) {
     if (!check_unused(call))
         return false;
     acknowledge_all();
-    if (!queue_.try_release(call))
+    entry_.withdraw();
+    if (!queue_.try_release(call)) {
+        enter();
         return false;
+    }
     own_channel_.release(call);
     return true;
 }

@@ -15,6 +15,7 @@
 
 #include "base/memory.hh"
 #include "core/config.hh"
+#include "core/handle_entry.hh"
 #include "verbs/objects.hh"
 
 struct rpma_peer;
@@ -40,6 +41,8 @@ struct rpma_cq : rpma::Allocated {
     bool is(const ibv_cq *queue) const { return queue_.get() == queue; }
     bool shares_channel() const { return !own_channel_; }
     bool is_of_program() const { return of_program_; }
+    // From now on events of the device find the queue; it does not move any more.
+    void enter() { entry_.enter(queue_.get(), this); }
     void add_user() { users_++; }
     void drop_user() { users_--; }
     int fd() const { return queue_->channel->fd; }
@@ -51,16 +54,32 @@ struct rpma_cq : rpma::Allocated {
             return refuse_wait(function);
         if (rpma::next_cq_event(*own_channel_.get()) == nullptr) [[unlikely]]
             return rpma::no_cq_event(function, errno);
-        return take_event(function);
+        return count_event_and_arm(function);
     }
     // Counts an event that was read for this queue, and arms the queue for the next one. 0,
     // RPMA_E_PROVIDER.
-    int take_event(const char *function) {
-        if (unacknowledged_.fetch_add(1) + 1 >= ACKNOWLEDGE_AT) [[unlikely]]
-            acknowledge_all();
-        const int error = rpma::arm(*queue_.get());
+    int count_event_and_arm(const char *function) {
+        count_event();
+        const int error = rpma::arm(*queue_.get(), false);
         return error == 0 ? 0 : rpma::not_armed(function, error);
     }
+    // The halves of wait(). 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_SHARED_CHANNEL.
+    int take_event(const char *function) {
+        if (shares_channel()) [[unlikely]]
+            return refuse_wait(function);
+        if (rpma::next_cq_event(*own_channel_.get()) == nullptr) [[unlikely]]
+            return rpma::no_cq_event(function, errno);
+        count_event();
+        return 0;
+    }
+    int arm(const char *function, bool solicited_only) {
+        if (shares_channel()) [[unlikely]]
+            return refuse_wait(function);
+        const int error = rpma::arm(*queue_.get(), solicited_only);
+        return error == 0 ? 0 : rpma::not_armed(function, error);
+    }
+    // RPMA_E_NOSUPP, RPMA_E_PROVIDER.
+    void moderate(rpma::Call &call, uint16_t count, uint16_t period_us);
 
     // Destroys queue and channel and forgets them, also when the provider refuses.
     void release(rpma::Call &call);
@@ -79,6 +98,10 @@ struct rpma_cq : rpma::Allocated {
     rpma_cq(rpma::CompChannel &&own, rpma::Cq &&queue)
         : own_channel_(std::move(own)), queue_(std::move(queue)) {}
     void acknowledge_all();
+    void count_event() {
+        if (unacknowledged_.fetch_add(1) + 1 >= ACKNOWLEDGE_AT) [[unlikely]]
+            acknowledge_all();
+    }
 
     rpma::CompChannel own_channel_;
     rpma::Cq queue_;
@@ -87,6 +110,7 @@ struct rpma_cq : rpma::Allocated {
     // shared receive queue.
     std::atomic<unsigned> users_ = 0;
     bool of_program_ = false;
+    rpma::HandleEntry entry_; // released first: see there
 };
 
 namespace rpma {

@@ -69,6 +69,11 @@ struct rpma_peer : rpma::Allocated {
     // Where the emulated flushes of its connections read to; the peer must outlive its users.
     rpma::FlushTarget &flush_target() { return flush_target_; }
 
+    // Takes the next event of the device and acknowledges it. Returns false on failure:
+    // RPMA_E_NO_EVENT, RPMA_E_PROVIDER.
+    bool next_event(rpma::Call &call, rpma_peer_event &event) const;
+    int event_fd() const { return pd_->context->async_fd; }
+
     ibv_pd &pd() const { return *pd_.get(); }
     const rpma_capabilities &device() const { return device_; }
 

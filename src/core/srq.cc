@@ -24,21 +24,42 @@ std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
         return nullptr;
     auto srq = make<rpma_srq>(call, std::move(queue), size.wanted, max_sge);
     const Demand rcq_size = {cfg.rcq_size, device.max_cqe, "rpma_srq_cfg_set_rcq_size"};
-    if (srq)
+    if (srq) {
         srq->queue_->srq_context = &srq->size_;
+        srq->entry_.enter(srq->queue_.get(), srq.get());
+    }
     if (!srq || rcq_size.wanted == 0)
         return srq;
     auto rcq = rpma_cq::create(call, *peer.pd().context, rcq_size, 0, nullptr);
     if (!rcq)
         return nullptr;
-    srq->rcq_.emplace(std::move(*rcq));
+    srq->rcq_.emplace(std::move(*rcq)).enter();
     return srq;
 }
 
+void rpma_srq::set_limit(Call &call, uint32_t limit) {
+    if (limit > size_) {
+        RPMA_FAIL(
+            call, RPMA_E_INVAL, 0,
+            "limit is %u, the shared receive queue holds %u receives; possible: 0 to that",
+            limit, size_);
+        return;
+    }
+    ibv_srq_attr attributes = {.max_wr = 0, .max_sge = 0, .srq_limit = limit};
+    if (const int error = ibv_modify_srq(queue_.get(), &attributes, IBV_SRQ_LIMIT); error != 0)
+        RPMA_FAIL(call, unless_unsupported(error), error, "ibv_modify_srq(srq_limit=%u)",
+                  limit);
+}
+
 bool rpma_srq::try_release(Call &call) {
-    // The shared receive queue comes first: if it is refused, it still needs its CQ.
-    if ((rcq_ && !rcq_->check_unused(call)) || !queue_.try_release(call))
+    if (rcq_ && !rcq_->check_unused(call))
         return false;
+    entry_.withdraw();
+    // The shared receive queue comes first: if it is refused, it still needs its CQ.
+    if (!queue_.try_release(call)) {
+        entry_.enter(queue_.get(), this);
+        return false;
+    }
     if (rcq_)
         rcq_->release(call);
     return true;

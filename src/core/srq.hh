@@ -27,6 +27,10 @@ struct rpma_srq : rpma::Allocated {
     // nullptr: receives complete in a CQ of the connection.
     rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
 
+    // Has the device say once that fewer receives wait. RPMA_E_INVAL, RPMA_E_NOSUPP,
+    // RPMA_E_PROVIDER.
+    void set_limit(rpma::Call &call, uint32_t limit);
+
     // Returns false on failure: RPMA_E_PROVIDER, everything stays, so that a retry works. True:
     // the queue is gone, even if its CQ was refused.
     bool try_release(rpma::Call &call);
@@ -36,4 +40,5 @@ struct rpma_srq : rpma::Allocated {
     uint32_t size_; // srq_context of the queue points to it, for the log
     uint32_t max_sge_;
     mutable std::optional<rpma_cq> rcq_; // who may see the queue may wait on its CQ
+    rpma::HandleEntry entry_;            // released first: see there
 };

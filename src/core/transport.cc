@@ -143,7 +143,7 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
             shared.get());
         if (!main)
             return false;
-        own_cq.emplace(std::move(*main));
+        own_cq.emplace(std::move(*main)).enter();
     }
     rpma_cq *const receives = cfg.rcq;
     if (receives != nullptr) {
@@ -163,7 +163,7 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
 bool Transport::create_receive_queue(Call &call, const Demand &size) {
     auto made = rpma_cq::create(call, *id->verbs, size, 0, shared.get());
     if (made)
-        own_rcq.emplace(std::move(*made));
+        own_rcq.emplace(std::move(*made)).enter();
     return made.has_value();
 }
 

@@ -42,7 +42,7 @@ Cq create_cq(Call &call, ibv_context &device, const Demand &size, uint32_t comp_
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
                            size_advice("cqe", "max_cqe", size).chars,
                            "ibv_create_cq(cqe=%d, comp_vector=%u)", entries, comp_vector);
-    else if (const int error = arm(*queue.get()); error != 0) {
+    else if (const int error = arm(*queue.get(), false); error != 0) {
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
         return {};
     }

@@ -73,12 +73,18 @@ inline const ibv_qp_cap &granted(const ibv_qp &qp) {
     return *static_cast<const ibv_qp_cap *>(qp.qp_context);
 }
 
-// Has the queue give an event for the next completion. An error number, see not_armed().
-inline int arm(ibv_cq &queue) {
-    return ibv_req_notify_cq(&queue, 0);
+// Has the queue give an event for the next completion, or for the next that is solicited or
+// failed. An error number, see not_armed().
+inline int arm(ibv_cq &queue, bool solicited_only) {
+    return ibv_req_notify_cq(&queue, solicited_only);
 }
 // RPMA_E_PROVIDER.
 [[gnu::cold]] int not_armed(const char *function, int error);
+
+// The code for an error number of a call that not every device has.
+inline int unless_unsupported(int error) {
+    return error == EOPNOTSUPP || error == ENOSYS ? RPMA_E_NOSUPP : RPMA_E_PROVIDER;
+}
 
 struct SrqTraits {
     using Object = ibv_srq;

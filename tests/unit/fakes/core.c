@@ -271,6 +271,7 @@ static void forget_objects(void) {
             fake_queue_close(&((struct fake_comp_channel *)o)->queue);
     if (fake_cm_reset)
         fake_cm_reset();
+    fake_async_reset();
     free_all(&objects);
     free_all(&dead);
     dead_count = 0;
@@ -289,6 +290,7 @@ void fake_reset(void) {
         // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
         .max_cqe = (1 << 15) - 1,
         .vectors = 4, // as processors: rxe_verbs.c, rxe_register_device()
+        .moderates = true,
         .max_wr = 1 << 20,
         .max_sge = FAKE_MAX_SGE,
         .max_sge_rd = FAKE_MAX_SGE_RD,

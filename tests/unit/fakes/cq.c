@@ -98,6 +98,7 @@ int ibv_destroy_cq(struct ibv_cq *cq) {
     if (call->failed || busy)
         return fake_refuse(&found->object, call->failed ? call->error : busy,
                            &found->channel->object);
+    fake_async_forget(&found->object, "ibv_destroy_cq");
     while (fake_queue_remove(&found->channel->queue, same, found))
         ;
     fake_release(&found->channel->object, &found->object);
@@ -175,9 +176,10 @@ void fake_notify(struct ibv_cq *cq) {
     fake_queue_push(&inside(cq)->channel->queue, inside(cq));
 }
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer(), COMPST_ERROR: a completion
-// with an error moves the queue pair to the error state.
-void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc) {
+// Linux 7.3, drivers/infiniband/sw/rxe: rxe_comp.c, rxe_completer(), COMPST_ERROR: a completion
+// with an error moves the queue pair to the error state; rxe_cq.c, rxe_cq_post(): which
+// completion gives an event.
+static void complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool solicited) {
     struct ibv_qp *qp = wc->status != IBV_WC_SUCCESS ? fake_qp(wc->qp_num) : NULL;
     FAKE_LOCKED;
     struct fake_cq *found = inside(cq);
@@ -189,9 +191,18 @@ void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc) {
         fake_misuse("fake_complete: the test overflows the CQ");
     else
         found->wc[(found->wc_first + found->wc_count++) % room] = *wc;
-    if (found->armed)
-        fake_queue_push(&found->channel->queue, found);
-    found->armed = false;
+    if (!found->armed && !(found->armed_solicited && solicited))
+        return;
+    fake_queue_push(&found->channel->queue, found);
+    found->armed = found->armed_solicited = false;
+}
+
+void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc) {
+    complete(cq, wc, false);
+}
+
+void fake_complete_solicited(struct ibv_cq *cq, const struct ibv_wc *wc) {
+    complete(cq, wc, true);
 }
 
 bool fake_armed(const struct ibv_cq *cq) {

@@ -152,6 +152,8 @@ int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc) {
     return take_completions(found, number, wc);
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_req_notify_cq(): a queue that is armed
+// for any completion stays so.
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only) {
     FAKE_LOCKED;
     struct fake_call *call = fake_enter("ibv_req_notify_cq", cq);
@@ -159,7 +161,8 @@ int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only) {
     if (call->failed || !found)
         return call->failed ? call->error : EINVAL;
     if (solicited_only)
-        fake_misuse("ibv_req_notify_cq: solicited only");
-    found->armed = true;
+        found->armed_solicited = true;
+    else
+        found->armed = true;
     return 0;
 }

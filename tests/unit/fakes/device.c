@@ -84,6 +84,19 @@ static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
     return call->failed ? call->error : 0;
 }
 
+// Linux 7.3, drivers/infiniband/hw/mlx5/cq.c, mlx5_ib_modify_cq(): the period has 12 bits.
+// rdma_rxe and siw have no such call, and rdma-core 56, libibverbs/verbs.h, ibv_modify_cq(),
+// answers EOPNOTSUPP in its place.
+static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_modify_cq", cq);
+    fake_touch(attr, sizeof(*attr));
+    call->modify_cq = *attr;
+    if (call->failed || !fake_find(FAKE_CQ, cq, "ibv_modify_cq"))
+        return call->failed ? call->error : EINVAL;
+    return attr->moderate.cq_period > 0xfff ? EINVAL : 0;
+}
+
 struct ibv_context *fake_context(int number) {
     static struct ibv_device devices[2];
     static struct verbs_context contexts[2];
@@ -93,6 +106,10 @@ struct ibv_context *fake_context(int number) {
         devices[number].transport_type = fake_device()->transport;
     if (verbs->context.num_comp_vectors != fake_device()->vectors)
         verbs->context.num_comp_vectors = fake_device()->vectors;
+    int (*const modify)(struct ibv_cq *, struct ibv_modify_cq_attr *) =
+        fake_device()->moderates ? modify_cq : NULL;
+    if (verbs->modify_cq != modify)
+        verbs->modify_cq = modify;
     if (verbs->sz == sizeof(*verbs))
         return &verbs->context;
     devices[number].node_type = IBV_NODE_CA;
@@ -108,7 +125,7 @@ struct ibv_context *fake_context(int number) {
     verbs->context.ops.post_recv = fake_post_recv;
     verbs->context.ops.post_srq_recv = fake_post_srq_recv;
     verbs->context.cmd_fd = -1;
-    verbs->context.async_fd = -1;
+    verbs->context.async_fd = fake_async_open(number);
     return &verbs->context;
 }
 

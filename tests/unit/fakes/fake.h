@@ -132,7 +132,8 @@ struct fake_call {
         } option;                // set_option
         const void *channel;     // create_id, migrate_id
         unsigned number;         // ack_cq_events, poll_cq
-        int backlog;             // listen
+        struct ibv_modify_cq_attr modify_cq;
+        int backlog; // listen
     };
 };
 
@@ -221,6 +222,7 @@ struct fake_device {
     bool fast;                    // executes each request before the next one comes
     bool any_range;               // elements may miss their region or domain: a completion
                                   // would tell the program, which made the mistake
+    bool moderates;               // has ibv_modify_cq(), as mlx5
     bool takes_early; // sends before the connection: mlx5 does not look at the state
     enum ibv_transport_type transport;
 };
@@ -247,8 +249,10 @@ struct ibv_qp *fake_qp(uint32_t qp_num);
 // The nth live CQ (from 0) whose events come on that descriptor.
 struct ibv_cq *fake_cq_on(int fd, unsigned nth);
 struct ibv_comp_channel *fake_comp_channel_on(int fd);
-// Adds a completion, and an event when the CQ is armed.
+// Adds a completion, and an event when the CQ is armed for any.
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc);
+// The same, with an event also when it is armed for solicited ones.
+void fake_complete_solicited(struct ibv_cq *cq, const struct ibv_wc *wc);
 // Adds an event without a completion.
 void fake_notify(struct ibv_cq *cq);
 bool fake_armed(const struct ibv_cq *cq);
@@ -259,11 +263,20 @@ struct ibv_cq *fake_foreign_event(int fd);
 // poll_cq() of mlx5 (providers/mlx4/cq.c, providers/mlx5/cq.c) return CQ_POLL_ERR, which is -2.
 void fake_poll_returns(int number);
 
+// ---- events of the devices -----------------------------------------------------------------
+
+// Adds an event: of the queue pair, CQ or SRQ whose structure object is, or of that port.
+void fake_async_event(struct ibv_context *context, enum ibv_event_type type, void *object,
+                      int port);
+// The newest SRQ, and its limit.
+struct ibv_srq *fake_srq(void);
+uint32_t fake_srq_limit(const struct ibv_srq *srq);
+
 // ---- signals -------------------------------------------------------------------------------
 
-// The next rdma_get_cm_event() or ibv_get_cq_event() of this thread that has to wait unblocks
-// this signal meanwhile. The thread blocks it otherwise, so a signal that was sent before the
-// call arrives during the wait.
+// The next call of this thread that waits for an event of any kind and that has to wait
+// unblocks this signal meanwhile. The thread blocks it otherwise, so a signal that was sent
+// before the call arrives during the wait.
 void fake_wait_lets_in(int signal);
 
 // ---- connection manager --------------------------------------------------------------------

@@ -42,6 +42,7 @@ struct fake_object {
     size_t bytes;
     unsigned children;         // live objects that depend on this one
     unsigned refused_children; // those of them whose release was refused
+    unsigned unacked_async;    // events of the device about it that were taken
 };
 
 struct fake_queue { // events that wait behind a descriptor
@@ -69,7 +70,7 @@ struct fake_cq {
     struct fake_object object;
     struct ibv_cq cq;
     struct fake_comp_channel *channel;
-    bool armed;
+    bool armed, armed_solicited;
     unsigned unacked;
     struct ibv_wc wc[64];
     unsigned wc_first, wc_count;
@@ -80,6 +81,7 @@ struct fake_srq {
     struct ibv_srq srq;
     uint32_t max_sge;
     uint32_t receives, max_receives; // posted; the fakes never consume one
+    uint32_t limit;
     struct fake_object *pd;
 };
 
@@ -163,6 +165,13 @@ void *fake_queue_take(struct fake_queue *queue); // the descriptor has been read
 void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
                         void *with);
 int fake_queue_wait(const struct fake_queue *queue); // blocks unless it has O_NONBLOCK
+
+// Opens the descriptor of the events of a device.
+int fake_async_open(int number);
+// No object and no event of the devices is left.
+void fake_async_reset(void);
+// What the destruction of an object does with the events of the device about it.
+void fake_async_forget(struct fake_object *object, const char *call);
 
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
 int fake_qp_destroy(struct ibv_qp *qp, const char *call);

@@ -100,8 +100,9 @@ bool fake_fault_asked(const char *name, int *error) {
 // for events, leave errno alone.
 static void disturb_errno(const char *name) {
     static const char *const quiet[] = {
-        "ibv_post_send",     "ibv_post_recv",    "ibv_post_srq_recv", "ibv_poll_cq",
-        "ibv_req_notify_cq", "ibv_get_cq_event", "rdma_get_cm_event", "ibv_ack_cq_events"};
+        "ibv_post_send",       "ibv_post_recv",      "ibv_post_srq_recv", "ibv_poll_cq",
+        "ibv_req_notify_cq",   "ibv_get_cq_event",   "rdma_get_cm_event", "ibv_ack_cq_events",
+        "ibv_get_async_event", "ibv_ack_async_event"};
     for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++)
         if (strcmp(name, quiet[i]) == 0)
             return;

@@ -165,6 +165,35 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
     return &made->srq;
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_attr(): a limit above the actual
+// size of the queue is refused.
+int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask) {
+    FAKE_LOCKED;
+    struct fake_call *call = fake_enter("ibv_modify_srq", srq);
+    fake_touch(attr, sizeof(*attr));
+    struct fake_srq *found = fake_find(FAKE_SRQ, srq, "ibv_modify_srq");
+    if (mask != IBV_SRQ_LIMIT)
+        fake_misuse("ibv_modify_srq: changes more than the limit");
+    if (call->failed || !found || attr->srq_limit > found->max_receives)
+        return call->failed ? call->error : EINVAL;
+    found->limit = attr->srq_limit;
+    return 0;
+}
+
+uint32_t fake_srq_limit(const struct ibv_srq *srq) {
+    FAKE_LOCKED;
+    const struct fake_srq *found = fake_find(FAKE_SRQ, srq, "fake_srq_limit");
+    return found ? found->limit : 0;
+}
+
+struct ibv_srq *fake_srq(void) {
+    FAKE_LOCKED;
+    for (struct fake_object *o = fake_first(); o; o = o->next)
+        if (o->kind == FAKE_SRQ && !o->dead)
+            return &((struct fake_srq *)o)->srq;
+    return NULL;
+}
+
 // Linux 7.3, drivers/infiniband/core/verbs.c, ib_destroy_srq_user(): EBUSY while in use.
 int ibv_destroy_srq(struct ibv_srq *srq) {
     FAKE_LOCKED;
@@ -177,6 +206,7 @@ int ibv_destroy_srq(struct ibv_srq *srq) {
         return fake_refuse(&found->object, call->error, found->pd);
     if (busy)
         return busy;
+    fake_async_forget(&found->object, "ibv_destroy_srq");
     fake_release(found->pd, &found->object);
     fake_destroy(&found->object);
     return 0;
@@ -269,6 +299,7 @@ int fake_qp_destroy(struct ibv_qp *qp, const char *call) {
     struct fake_qp *found = fake_find(FAKE_QP, qp, call);
     if (!found)
         return EINVAL;
+    fake_async_forget(&found->object, call);
     fake_release(found->pd, &found->object);
     fake_release(&found->send_cq->object, &found->object);
     fake_release(&found->recv_cq->object, &found->object);

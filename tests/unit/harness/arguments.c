@@ -49,6 +49,9 @@ static const struct {
     {"count", 1},
     {"index", 0},
     {"nmrs", 0},
+    {"solicited_only", 0},
+    {"period_us", 5},
+    {"limit", 5},
 };
 
 static const char *without_const(const char *type) {

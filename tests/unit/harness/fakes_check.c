@@ -274,11 +274,51 @@ static void connections(void **state) {
 static void completions(void **state) {
     (void)state;
     RIGHT(ibv_req_notify_cq(s.cq, 0) || complete_small(1));
-    ROW(0, "ibv_req_notify_cq: solicited only", ibv_req_notify_cq(s.cq, 1));
     ROW(0, "fake_complete: the test overflows the CQ", complete_small(2));
     ROW(0, "ibv_ack_cq_events: 2 of 1", (notified(s.cq), ibv_ack_cq_events(s.cq, 2), 0));
     ROW(0, "ibv_destroy_cq: 1 events are not acknowledged, it would block for ever",
         notified(s.small) || ibv_destroy_cq(s.small));
+}
+
+static struct ibv_async_event happened;
+
+static int happen(enum ibv_event_type type, void *object) {
+    fake_async_event(s.context, type, object, 1);
+    return ibv_get_async_event(s.context, &happened);
+}
+
+static int happen_and_acknowledge(enum ibv_event_type type, void *object) {
+    const int ret = happen(type, object);
+    ibv_ack_async_event(&happened);
+    return ret;
+}
+
+static int set_limit(uint32_t limit, int mask) {
+    return ibv_modify_srq(s.srq, &(struct ibv_srq_attr){.srq_limit = limit}, mask);
+}
+
+static void events_of_the_device(void **state) {
+    (void)state;
+    RIGHT(happen(IBV_EVENT_PORT_ERR, NULL) || happened.element.port_num != 1);
+    RIGHT(happen_and_acknowledge(IBV_EVENT_CQ_ERR, s.small) || ibv_destroy_cq(s.small));
+    RIGHT(happen_and_acknowledge(IBV_EVENT_QP_FATAL, s.qp) || (rdma_destroy_qp(s.id), 0));
+    RIGHT(happen_and_acknowledge(IBV_EVENT_SRQ_ERR, s.srq) || ibv_destroy_srq(s.srq));
+    // An event that was not taken goes with its object.
+    RIGHT(
+        (fake_async_event(s.context, IBV_EVENT_CQ_ERR, s.small, 0), ibv_destroy_cq(s.small)) ||
+        happen(IBV_EVENT_PORT_ERR, NULL) || happened.event_type != IBV_EVENT_PORT_ERR);
+    ROW(0, "ibv_destroy_cq: 1 events of the device are not acknowledged, it would block for *",
+        happen(IBV_EVENT_CQ_ERR, s.small) || ibv_destroy_cq(s.small));
+    ROW(0, "ibv_destroy_srq: 1 events of the device are not acknowledged, it would block for *",
+        happen(IBV_EVENT_SRQ_LIMIT_REACHED, s.srq) || ibv_destroy_srq(s.srq));
+    ROW(0, "rdma_destroy_qp: 1 events of the device are not acknowledged, it would block for *",
+        happen(IBV_EVENT_QP_FATAL, s.qp) || (rdma_destroy_qp(s.id), 0));
+    ROW(0, "ibv_ack_async_event: more than were taken",
+        happen_and_acknowledge(IBV_EVENT_CQ_ERR, s.cq) || (ibv_ack_async_event(&happened), 0));
+    RIGHT(set_limit(RECEIVES, IBV_SRQ_LIMIT) || fake_srq_limit(s.srq) != RECEIVES);
+    ROW(EINVAL, "", set_limit(RECEIVES + 1, IBV_SRQ_LIMIT));
+    ROW(0, "ibv_modify_srq: changes more than the limit",
+        set_limit(1, IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR));
 }
 
 static void requests(void **state) {
@@ -398,9 +438,13 @@ static int forget(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST_OF_FAKES(objects),     TEST_OF_FAKES(connections),
-        TEST_OF_FAKES(completions), TEST_OF_FAKES(requests),
-        TEST_OF_FAKES(left),        TEST_OF_FAKES(every_rule_has_a_row),
+        TEST_OF_FAKES(objects),
+        TEST_OF_FAKES(connections),
+        TEST_OF_FAKES(completions),
+        TEST_OF_FAKES(requests),
+        TEST_OF_FAKES(events_of_the_device),
+        TEST_OF_FAKES(left),
+        TEST_OF_FAKES(every_rule_has_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

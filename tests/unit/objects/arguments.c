@@ -92,6 +92,10 @@ static const struct way {
     {"(bytes == NULL &&", .set = {{"bytes", 0}, {"len", UINT32_MAX}}},
     {"(mrs != NULL &&", "nmrs == NULL", .set = {{"nmrs", 0}}},
     {"(bytes != NULL &&", "len == NULL", .set = {{"len", 0}}},
+    {"count > 65535", .set = {{"count", 65536}}, {UINT32_MAX}},
+    {"period_us > 65535", .set = {{"period_us", 65536}}, {UINT32_MAX}},
+    // The queue is one of 100, for which rdma_rxe has room for 127.
+    {"limit > size", "limit is ", .set = {{"limit", 128}}, {UINT32_MAX}},
     {"index >= ", .set = {{"index", 0}}, {UINT32_MAX}},
     {"the batch is full", "the batch is full: max_ops is 1", NULL, false, true},
 };

@@ -39,13 +39,68 @@ TEST_THAT(wait_arms_the_queue_again) {
     }
 }
 
+// ---- rpma_cq_take_event(), rpma_cq_arm() ---------------------------------------------------
+
+TEST_THAT(halves_of_the_wait_do_one_thing_each) {
+    new_conn(&own);
+    fake_complete(queue, &done);
+    MUST(rpma_cq_take_event(cq));
+    EXPECT_CALLS("ibv_get_cq_event");
+    assert_false(fake_armed(queue));
+    fake_complete(queue, &done); // no event, because the queue is not armed
+    MUST(rpma_cq_arm(cq, false));
+    EXPECT_CALLS("ibv_req_notify_cq");
+    assert_true(fake_armed(queue));
+    world_nonblocking(world_cq_fd(cq));
+    EXPECT_ERROR(rpma_cq_take_event(cq), RPMA_E_NO_COMPLETION, "errno in {EAGAIN, EINTR}",
+                 "ibv_get_cq_event()", EAGAIN, "ibv_get_cq_event");
+    world_drop(&w);
+}
+
+TEST_THAT(armed_for_solicited_ones_it_ignores_the_others) {
+    new_conn(&own);
+    world_nonblocking(world_cq_fd(cq));
+    fake_complete(queue, &done); // a new queue is armed for any completion
+    MUST(rpma_cq_take_event(cq));
+    MUST(rpma_cq_arm(cq, true));
+    assert_false(fake_armed(queue));
+    fake_complete(queue, &done);
+    EXPECT_ERROR(rpma_cq_take_event(cq), RPMA_E_NO_COMPLETION, "errno in {EAGAIN, EINTR}",
+                 "ibv_get_cq_event()", EAGAIN, "ibv_get_cq_event");
+    fake_complete_solicited(queue, &done);
+    MUST(rpma_cq_take_event(cq));
+    world_drop(&w);
+}
+
+// ---- rpma_cq_set_moderation() --------------------------------------------------------------
+
+TEST_THAT(moderation_reaches_the_device) {
+    new_conn(&shared);
+    MUST(rpma_cq_set_moderation(cq, UINT16_MAX, 4095));
+    EXPECT_CALLS("ibv_modify_cq");
+    const struct ibv_modify_cq_attr *attr = &fake_last("ibv_modify_cq")->modify_cq;
+    assert_int_equal(attr->attr_mask, IBV_CQ_ATTR_MODERATE);
+    assert_int_equal(attr->moderate.cq_count, UINT16_MAX);
+    assert_int_equal(attr->moderate.cq_period, 4095);
+    EXPECT_ERROR(rpma_cq_set_moderation(cq, 1, UINT16_MAX), RPMA_E_PROVIDER,
+                 "ibv_modify_cq() failed otherwise", "ibv_modify_cq()", EINVAL, "ibv_modify_cq",
+                 .logs = "ibv_modify_cq(cq_count=1, cq_period=65535)");
+    fake_device()->moderates = false;
+    (void)fake_context(0); // takes over what the device has
+    EXPECT_ERROR(rpma_cq_set_moderation(cq, 1, 1), RPMA_E_NOSUPP, "in {EOPNOTSUPP, ENOSYS}",
+                 "ibv_modify_cq()", EOPNOTSUPP, .logs = "ibv_modify_cq(cq_count=1");
+    world_drop(&w);
+}
+
+// ---- acknowledgements, of all that take events ---------------------------------------------
+
 // Acknowledging takes a lock, so it is done for many events at once, and before the deletion.
 TEST_THAT(events_are_acknowledged_in_batches) {
     enum { AT_ONCE = 64 };
     new_conn(&own);
     for (unsigned i = 1; i <= 3 * AT_ONCE + 1; i++) {
         fake_notify(queue);
-        MUST(rpma_cq_wait(cq));
+        MUST(i % 2 ? rpma_cq_wait(cq) : rpma_cq_take_event(cq));
         assert_int_equal(fake_unacked(queue), i % AT_ONCE);
     }
     world_drop(&w); // a queue with unacknowledged events would be a misuse
@@ -103,6 +158,10 @@ TEST_THAT(each_channel_has_its_wait) {
                  "shared");
     EXPECT_ERROR(rpma_conn_completion_wait(w.h.conn), RPMA_E_SHARED_CHANNEL,
                  "shared completion channel", "shared");
+    EXPECT_ERROR(rpma_cq_take_event(cq), RPMA_E_SHARED_CHANNEL, "shared completion channel",
+                 "shared");
+    EXPECT_ERROR(rpma_cq_arm(cq, false), RPMA_E_SHARED_CHANNEL, "shared completion channel",
+                 "shared");
     MUST(rpma_conn_get_compl_fd(w.h.conn, &fd));
     assert_int_equal(fd, world_cq_fd(cq));
     assert_int_equal(fd, world_cq_fd(world_rcq(&w)));

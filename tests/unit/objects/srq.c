@@ -74,3 +74,18 @@ TEST_THAT(delete_is_refused_while_the_receive_cq_is_used) {
     MUST(rpma_srq_delete(&w.h.srq));
     world_drop(&w);
 }
+
+TEST_THAT(limit_reaches_the_device) {
+    world_peer(&w);
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    static const uint32_t limits[] = {1, 0, 127}; // 100 were asked for, see fake_slots()
+    for (size_t i = 0; i < LENGTH(limits); i++) {
+        MUST(rpma_srq_set_limit(w.h.srq, limits[i]));
+        EXPECT_CALLS("ibv_modify_srq");
+        assert_int_equal(fake_srq_limit(fake_srq()), limits[i]);
+    }
+    EXPECT_ERROR(rpma_srq_set_limit(w.h.srq, 128), RPMA_E_INVAL, "limit >", "size of the queue",
+                 .logs = "limit is 128, the shared receive queue holds 127");
+    assert_int_equal(fake_srq_limit(fake_srq()), 127);
+    world_drop(&w);
+}

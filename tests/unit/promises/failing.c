@@ -30,7 +30,12 @@ static int happen(const char *function, bool nothing) {
             fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
         return world_event_fd(&w);
     }
-    if (!w.h.conn || !strstr(function, "_wait"))
+    if (is(function, "rpma_peer_next_event")) {
+        if (!nothing)
+            fake_async_event(fake_context(0), IBV_EVENT_PORT_ACTIVE, NULL, 1);
+        return fake_context(0)->async_fd;
+    }
+    if (!w.h.conn || (!strstr(function, "_wait") && !is(function, "rpma_cq_take_event")))
         return -1;
     if (!nothing)
         fake_notify(world_qp(&w)->send_cq);

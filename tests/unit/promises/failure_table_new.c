@@ -92,6 +92,26 @@ static int many_shared_elements(void) {
     return rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq);
 }
 
+static int set_limit(uint32_t limit) {
+    (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq);
+    logged_forget();
+    return rpma_srq_set_limit(w->h.srq, limit);
+}
+CALL(limit, set_limit(5))
+CALL(large_limit, set_limit(128))
+
+static int moderate(uint32_t period_us) {
+    (void)rpma_cq_new(w->h.peer, NULL, &w->h.lent_cq);
+    logged_forget();
+    return rpma_cq_set_moderation(w->h.lent_cq, 16, period_us);
+}
+CALL(moderation, moderate(50))
+CALL(slow_moderation, moderate(65536))
+CALL(arm, rpma_cq_arm(world_cq(w), true))
+CALL(take_event, rpma_cq_take_event(world_cq(w)))
+
+CALL(device_event, rpma_peer_next_event(w->h.peer, &(struct rpma_peer_event){0}))
+
 CALL(much_inline, request_with(rpma_conn_cfg_set_inline_size, 100000))
 
 static int write_much_inline(void) {
@@ -298,6 +318,16 @@ const struct failure new_failures[] = {
     {"request: type of service", PEER, "rdma_set_option", ENOSYS, request_with_tos, 0, NULL},
     {"srq: rcq too large", PEER, NULL, 0, large_shared_rcq, 0, NULL},
     {"srq: too many elements", PEER, NULL, 0, many_shared_elements, 0, NULL},
+    {"srq: limit refused", PEER, "ibv_modify_srq", ENOMEM, limit, 0, NULL},
+    {"srq: no limit", PEER, "ibv_modify_srq", EOPNOTSUPP, limit, 0, NULL},
+    {"srq: limit too large", PEER, NULL, 0, large_limit, 0, NULL},
+    {"cq: no moderation", PEER, "ibv_modify_cq", EOPNOTSUPP, moderation, 0, NULL},
+    {"cq: moderation too slow", PEER, NULL, 0, slow_moderation, 0, NULL},
+    {"cq: arm alone", CONNECTED, "ibv_req_notify_cq", EIO, arm, 0, NULL},
+    {"cq: no event to take", CONNECTED, "ibv_get_cq_event", EAGAIN, take_event, 0, NULL},
+    {"cq: half of a shared channel", SHARING, NULL, 0, arm, 0, NULL},
+    {"device: no event", PEER, "ibv_get_async_event", EAGAIN, device_event, 0, NULL},
+    {"device: gone", PEER, "ibv_get_async_event", EIO, device_event, 0, NULL},
     {"list: too long", CONNECTED, NULL, 0, long_list, 0, NULL},
     {"list: no region", CONNECTED, NULL, 0, element_without_region, 0, NULL},
     {"list: too many bytes", CONNECTED, NULL, 0, long_element, 0, NULL},

@@ -191,6 +191,25 @@ static bool rejection(struct world *w, const void *argument) {
            STEP(w, rpma_conn_req_delete(&w->h.req));
 }
 
+static bool events(struct world *w, const void *argument) {
+    (void)argument;
+    const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
+    if (!world_peer(w) || !STEP(w, rpma_srq_new(w->h.peer, NULL, &w->h.srq)) ||
+        !STEP(w, rpma_cq_new(w->h.peer, NULL, &w->h.lent_cq)))
+        return false;
+    struct ibv_cq *queue = fake_cq_on(world_cq_fd(w->h.lent_cq), 0);
+    fake_complete(queue, &sent);
+    struct rpma_peer_event event;
+    fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, queue, 0);
+    fake_async_event(fake_context(0), IBV_EVENT_SRQ_LIMIT_REACHED, fake_srq(), 0);
+    return STEP(w, rpma_srq_set_limit(w->h.srq, 5)) &&
+           STEP(w, rpma_cq_set_moderation(w->h.lent_cq, 16, 50)) &&
+           STEP(w, rpma_cq_take_event(w->h.lent_cq)) &&
+           STEP(w, rpma_cq_arm(w->h.lent_cq, true)) &&
+           STEP(w, rpma_peer_next_event(w->h.peer, &event)) &&
+           STEP(w, rpma_peer_next_event(w->h.peer, &event));
+}
+
 static bool devices(struct world *w, const void *argument) {
     (void)argument;
     return STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_LOCAL,
@@ -240,6 +259,7 @@ static const struct one {
     {"packed data", 10, packed_data},
     {"packed data, DRAM", 10, packed_data, NULL, with_native_flush_and_dram},
     {"configurations", 4, configurations},
+    {"events", 29, events},
     {"devices", 10, devices},
     {"devices, two addresses", 10, devices, NULL, with_two_addresses},
     {"outgoing on DAX memory", 63, connection, &lives[0].shape, on_dax},
