@@ -17,10 +17,11 @@ struct Example {
     const char *name; // of its directory
     bool has_reader;
     bool serves_one; // a server ends after its client, and is started for the next one
+    bool clients_have_files;
     Arguments (*server_arguments)(const Process &server);
-    Arguments (*client_arguments)();
+    Arguments (*client_arguments)(const Process &client);
     void (*begin)();                                  // a schedule begins
-    void (*said)(Process &process, const char *line); // a client printed a line
+    void (*said)(Process &process, const char *line); // a program printed a line
     void (*completed)(Process &client);               // the client took a completion
     void (*ended)(const Process &process);            // a process ended by itself
     void (*check)(); // checks the invariants, after each step that changed memory
@@ -34,13 +35,16 @@ struct Configuration {
     unsigned lines;            // of each client's standard input
     unsigned last_lines;       // of the last client's
     bool forgets;              // memories may be lost
+    const char *option;        // of the example's variant, or NULL
 };
 
 // Damages logs of example 14 in all ways, and sees what its programs do. Yields how many; a
 // finding is in world.finding.
 unsigned damage_logs();
 
-extern const Example flush_to_persistent, atomic_write, pitfalls, replicated_log;
+extern const Example connection, read_to_volatile, read_to_persistent, write_to_persistent,
+    flush_to_persistent, multiple_connections, atomic_write, ping_pong, gpspm, send_with_imm,
+    write_with_imm, receive_cq, shared_receives, replicated_log, pitfalls;
 extern const Configuration configurations[];
 const Configuration *find_configuration(const std::string &name);
 

@@ -14,6 +14,8 @@ struct Packed {
     char signature[8];
     const rpma_mr_local *region;
     bool has_cfg, direct_write_to_pmem;
+    uint8_t len; // of the program's own bytes
+    char bytes[24];
 };
 constexpr char SIGNATURE[] = "packed!";
 
@@ -32,14 +34,6 @@ constexpr char SIGNATURE[] = "packed!";
 #define SET(object, member, type)                         \
     int object##_set_##member(object *made, type value) { \
         USE(made).member = value;                         \
-        return 0;                                         \
-    }
-// A setting that must keep its default.
-#define SET_NOTHING(object, member, type)                 \
-    int object##_set_##member(object *made, type value) { \
-        USE(made);                                        \
-        if (value)                                        \
-            world.found("not simulated: " #member);       \
         return 0;                                         \
     }
 #define GET(object, member, type)                                \
@@ -63,15 +57,41 @@ DELETE(rpma_conn_cfg)
 SET(rpma_conn_cfg, timeout, int)
 SET(rpma_conn_cfg, cq_size, uint32_t)
 SET(rpma_conn_cfg, sq_size, uint32_t)
-SET_NOTHING(rpma_conn_cfg, rcq_size, uint32_t)
-SET_NOTHING(rpma_conn_cfg, compl_channel, bool)
+SET(rpma_conn_cfg, rcq_size, uint32_t)
+SET(rpma_conn_cfg, rq_size, uint32_t)
+SET(rpma_conn_cfg, compl_channel, bool)
+SET(rpma_conn_cfg, srq, rpma_srq *)
+SET(rpma_conn_cfg, cq, rpma_cq *)
+SET(rpma_conn_cfg, rcq, rpma_cq *)
+
+NEW(rpma_srq_cfg)
+DELETE(rpma_srq_cfg)
+SET(rpma_srq_cfg, rq_size, uint32_t)
+SET(rpma_srq_cfg, rcq_size, uint32_t)
+GET(rpma_srq, rcq, rpma_cq *)
+
+NEW(rpma_cq_cfg)
+DELETE(rpma_cq_cfg)
+SET(rpma_cq_cfg, size, uint32_t)
+DELETE(rpma_cq)
 
 GET(rpma_ep, fd, int)
 GET(rpma_conn, event_fd, int)
-GET(rpma_cq, fd, int)
+GET(rpma_conn, cq, rpma_cq *)
+GET(rpma_conn, rcq, rpma_cq *)
 
-int rpma_conn_get_cq(const rpma_conn *conn, rpma_cq **cq) {
-    *cq = const_cast<rpma_cq *>(&USE(conn).cq);
+int rpma_cq_get_fd(const rpma_cq *cq, int *fd) {
+    *fd = USE(cq).channel->fd;
+    return 0;
+}
+
+int rpma_conn_get_compl_fd(const rpma_conn *conn, int *fd) {
+    *fd = USE(conn).cq->channel->fd;
+    return conn->cq->shares_channel ? 0 : RPMA_E_NOT_SHARED_CHNL;
+}
+
+int rpma_conn_get_qp_num(const rpma_conn *conn, uint32_t *qp_num) {
+    *qp_num = 2 * USE(conn).link->number + static_cast<uint32_t>(conn->side);
     return 0;
 }
 
@@ -85,14 +105,18 @@ int rpma_peer_cfg_set_served_by(rpma_peer_cfg *pcfg, const rpma_peer *peer) {
 }
 
 int rpma_conn_private_data_pack(const rpma_mr_local *const *mrs, uint32_t nmrs,
-                                const rpma_peer_cfg *pcfg, const void *, uint32_t len,
+                                const rpma_peer_cfg *pcfg, const void *bytes, uint32_t len,
                                 rpma_conn_private_data *pdata) {
-    if (nmrs > 1 || len)
-        world.found("not simulated: several regions, or bytes of the program");
     Packed packed{{},
                   nmrs ? &USE(mrs[0]) : nullptr,
                   pcfg != nullptr,
-                  pcfg && USE(pcfg).direct_write_to_pmem};
+                  pcfg && USE(pcfg).direct_write_to_pmem,
+                  static_cast<uint8_t>(len),
+                  {}};
+    if (nmrs > 1 || len > sizeof(packed.bytes))
+        world.found("not simulated: several regions, or many bytes of the program");
+    if (len)
+        memcpy(packed.bytes, bytes, len);
     memcpy(packed.signature, SIGNATURE, sizeof(SIGNATURE));
     if (pdata->len < sizeof(packed))
         return RPMA_E_INVAL;
@@ -125,9 +149,9 @@ int rpma_conn_private_data_unpack(const rpma_conn_private_data *pdata, rpma_mr_r
             (*pcfg)->direct_write_to_pmem = packed.direct_write_to_pmem;
     }
     if (bytes)
-        *bytes = nullptr;
+        *bytes = static_cast<const char *>(pdata->ptr) + offsetof(Packed, bytes);
     if (len)
-        *len = 0;
+        *len = packed.len;
     return 0;
 }
 
@@ -140,24 +164,6 @@ int rpma_conn_get_private_data(const rpma_conn *conn, rpma_conn_private_data *pd
 int rpma_conn_apply_remote_peer_cfg(rpma_conn *conn, const rpma_peer_cfg *pcfg) {
     USE(conn).may_be_persistent = USE(pcfg).direct_write_to_pmem;
     return 0;
-}
-
-// ---- functions that completion.c names and none of these examples calls
-
-int rpma_conn_get_rcq(const rpma_conn *conn, rpma_cq **rcq) {
-    USE(conn);
-    *rcq = nullptr;
-    return 0;
-}
-
-int rpma_srq_get_rcq(const rpma_srq *, rpma_cq **) {
-    world.found("not simulated: %s", __func__);
-    return RPMA_E_INVAL;
-}
-
-int rpma_conn_wait(rpma_conn *, int, rpma_cq **, bool *) {
-    world.found("not simulated: %s", __func__);
-    return RPMA_E_INVAL;
 }
 
 // ---- texts

@@ -12,6 +12,11 @@ namespace {
 constexpr int64_t SOON_MS[] = {1000, 5000};        // until a failed server or machine is back
 constexpr int64_t STANDSTILL_MS[] = {4000, 70000}; // for how long a program stands still
 
+// Of an event that belongs to one side of a connection.
+uint16_t variant_of(Event::Kind kind, uint16_t side) {
+    return kind == Event::EXECUTE ? static_cast<uint16_t>(3 * side) : side;
+}
+
 } // namespace
 
 bool World::is_ready(const Process &process) {
@@ -52,16 +57,16 @@ bool World::may(Event::Kind kind, const Link &link, int side) const {
     bool connected = link.state == Link::UP || link.state == Link::ANSWERED;
     switch (kind) {
     case Event::REQUEST:
-        return link.state == Link::REQUESTED && link.machines[1]->on &&
-               !link.machines[0]->cut_off && !link.machines[1]->cut_off;
+        return link.state == Link::REQUESTED && link.machines[1]->on && !link.cut_off();
     case Event::NEWS:
         return link.reaches(side);
     case Event::EXECUTE:
-        return link.can_pass() && link.has_work();
+        return link.flows[side].can_pass() && link.flows[side].has_work();
     case Event::COMPLETE:
-        return link.can_pass() && link.has_answers() && link.conns[0];
+        return link.flows[side].can_pass() && link.flows[side].has_answers() &&
+               link.conns[side];
     case Event::FAIL:
-        return link.conns[0] && link.completed < link.posted.size() && !link.can_pass();
+        return link.flows[side].may_fail();
     default: // BREAK
         return connected && !link.broken && link.conns[0] && link.conns[1];
     }
@@ -89,14 +94,12 @@ Event World::usual_event() {
     });
     for (uint16_t i : open_links) {
         const Link &link = *links[i];
-        for (auto kind : {Event::REQUEST, Event::EXECUTE, Event::COMPLETE})
-            if (may(kind, link, 0))
-                return {kind, i, 0};
-        if (link.broken && !link.silent && may(Event::FAIL, link, 0))
-            return {Event::FAIL, i, 0};
-        for (uint16_t side = 0; side < 2; side++)
-            if (may(Event::NEWS, link, side))
-                return {Event::NEWS, i, side};
+        for (auto kind :
+             {Event::REQUEST, Event::EXECUTE, Event::COMPLETE, Event::FAIL, Event::NEWS})
+            for (uint16_t side = 0; side < 2; side++)
+                if (may(kind, link, side) &&
+                    (kind != Event::FAIL || (link.broken && !link.silent)))
+                    return {kind, i, variant_of(kind, side)};
     }
     Process *client = next_client();
     if (client && std::all_of(processes.begin(), processes.end(), [](auto &process) {
@@ -105,8 +108,11 @@ Event World::usual_event() {
         return {Event::START, index_of(client), 0};
     if (next_time() == NEVER)
         for (uint16_t i : open_links)
-            if (may(Event::FAIL, *links[i], 0))
-                return {Event::FAIL, i, 0};
+            for (uint16_t side = 0; side < 2; side++)
+                if (may(Event::FAIL, *links[i], side))
+                    return {Event::FAIL, i, side};
+    if (client && next_time() == NEVER)
+        return {Event::START, index_of(client), 0};
     return {Event::TIME, 0, 0};
 }
 
@@ -123,13 +129,13 @@ const std::vector<Event> &World::options() {
     for (auto kind :
          {Event::REQUEST, Event::NEWS, Event::EXECUTE, Event::COMPLETE, Event::FAIL})
         for (uint16_t i : open_links) {
-            const Link &link = *links[i];
-            bool write = kind == Event::EXECUTE && link.has_work() &&
-                         link.posted[link.executed].kind == Operation::WRITE;
-            if (may(kind, link, 0))
-                add(kind, i, write ? 3 : 1);
-            if (kind == Event::NEWS && may(kind, link, 1))
-                add(kind, i, 1, 1);
+            for (uint16_t side = 0; side < (kind == Event::REQUEST ? 1 : 2); side++) {
+                const Flow &flow = links[i]->flows[side];
+                bool write = kind == Event::EXECUTE && flow.has_work() &&
+                             flow.posted[flow.executed].kind == Operation::WRITE;
+                if (may(kind, *links[i], side))
+                    add(kind, i, write ? 3 : 1, variant_of(kind, side));
+            }
         }
     if (Process *client = next_client())
         add(Event::START, index_of(client), 1);
@@ -170,7 +176,7 @@ template <typename Add> void World::add_faults(Add add) {
 
 void World::pass_time() {
     int64_t next = next_time();
-    if (next == NEVER && healed)
+    if (next == NEVER && !faulted)
         finding = "nothing can happen any more, but not every program has ended";
     if (next == NEVER) { // an operator ends the clients that wait for ever
         for (auto &process : processes)
@@ -202,6 +208,7 @@ void World::fail_power(Process &server, unsigned variant) {
 
 void World::apply(const Event &event) {
     uint16_t variant = event.variant;
+    faulted |= event.kind >= Event::FIRST_FAULT;
     if (tracing && event.kind != Event::RUN)
         trace("- %s", text_of(event).c_str());
     bool of_link = event.kind == Event::BREAK ||
@@ -214,11 +221,11 @@ void World::apply(const Event &event) {
         case Event::NEWS:
             return link.tell(variant);
         case Event::EXECUTE:
-            return link.execute(static_cast<Link::Visible>(variant));
+            return link.flows[variant / 3].execute(static_cast<Flow::Visible>(variant % 3));
         case Event::COMPLETE:
-            return link.complete();
+            return link.flows[variant].complete();
         case Event::FAIL:
-            return link.fail_outstanding();
+            return link.flows[variant].fail_outstanding();
         default:
             return link.break_up(static_cast<Link::Fate>(variant % 3), variant >= 3);
         }

@@ -10,13 +10,6 @@
 #include <algorithm>
 #include <cstring>
 
-struct rpma_conn_req : Object {
-    rpma_peer *peer;
-    Link *link;
-    bool incoming;
-    rpma_conn_cfg cfg;
-};
-
 struct rpma_batch : Object {
     rpma_conn *conn;
     size_t max_ops;
@@ -39,18 +32,42 @@ bool wait_for(int fd) {
     return true;
 }
 
-rpma_conn *make_conn(rpma_conn_req &req, const rpma_conn_private_data *pdata, int side) {
+Channel *make_channel() {
+    auto *channel = world.make_object<Channel>();
+    channel->fd = world.open_descriptor(Descriptor::COMPLETIONS, channel, world.current);
+    return channel;
+}
+
+rpma_cq *make_cq(size_t size, const rpma_conn *of = nullptr, Channel *shared = nullptr) {
+    auto *cq = world.make_object<rpma_cq>();
+    cq->of = of;
+    cq->size = size;
+    cq->channel = shared ? shared : make_channel();
+    cq->shares_channel = shared;
+    return cq;
+}
+
+// Makes the queues of a connection.
+rpma_conn *make_conn(const rpma_conn_cfg &cfg, Link *link, int side) {
     auto *conn = world.make_object<rpma_conn>();
-    conn->link = req.link;
+    Channel *shared = cfg.compl_channel ? make_channel() : nullptr;
+    conn->link = link;
     conn->side = side;
-    conn->sq_size = req.cfg.sq_size;
-    conn->event_fd = world.open_descriptor(Descriptor::EVENTS, conn, world.current);
-    conn->cq.owner = world.current;
-    conn->cq.conn = conn;
-    conn->cq.size = req.cfg.cq_size;
-    conn->cq.fd = world.open_descriptor(Descriptor::COMPLETIONS, &conn->cq, world.current);
-    req.link->conns[side] = conn;
-    std::string &offer = req.link->private_data[side];
+    conn->sq_size = cfg.sq_size;
+    conn->srq = cfg.srq ? &use(cfg.srq, "rpma_conn_cfg_set_srq") : nullptr;
+    conn->cq =
+        cfg.cq ? &use(cfg.cq, "rpma_conn_cfg_set_cq") : make_cq(cfg.cq_size, conn, shared);
+    conn->rcq = cfg.rcq                       ? &use(cfg.rcq, "rpma_conn_cfg_set_rcq")
+                : conn->srq && conn->srq->rcq ? conn->srq->rcq
+                : cfg.rcq_size                ? make_cq(cfg.rcq_size, conn, shared)
+                                              : nullptr;
+    if (conn->srq)
+        conn->srq->users++;
+    return conn;
+}
+
+void offer(Link &link, int side, const rpma_conn_private_data *pdata) {
+    std::string &offer = link.private_data[side];
     size_t room = side == 0 ? REQUEST_DATA : ANSWER_DATA;
     offer.clear();
     if (pdata) {
@@ -59,7 +76,29 @@ rpma_conn *make_conn(rpma_conn_req &req, const rpma_conn_private_data *pdata, in
         offer.assign(static_cast<const char *>(pdata->ptr), pdata->len);
     }
     offer.resize(room);
+}
+
+rpma_conn_private_data data_of(const std::string &data) {
+    return {const_cast<char *>(data.data()), static_cast<uint8_t>(data.size())};
+}
+
+// The two sides agree on the connection, or one of them hopes that they will.
+rpma_conn *open_conn(rpma_conn_req &req, const rpma_conn_private_data *pdata) {
+    rpma_conn *conn = req.conn;
+    conn->event_fd = world.open_descriptor(Descriptor::EVENTS, conn, world.current);
+    req.link->conns[conn->side] = conn;
+    offer(*req.link, conn->side, pdata);
     return conn;
+}
+
+// With the queues that are its own.
+void forget_conn(rpma_conn &conn) {
+    if (conn.srq)
+        conn.srq->users--;
+    for (rpma_cq *cq : {conn.cq, conn.rcq})
+        if (cq && cq->of == &conn)
+            cq->alive = cq->channel->alive = false;
+    conn.alive = false;
 }
 
 bool may_flush(const rpma_conn &conn, const rpma_mr_local &region, rpma_flush_type type) {
@@ -68,14 +107,32 @@ bool may_flush(const rpma_conn &conn, const rpma_mr_local &region, rpma_flush_ty
     return conn.may_be_persistent && region.usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
 }
 
-Piece piece_of(const rpma_work &work, int usage) {
-    if (work.sgl || work.nsge)
+Piece piece_of(const rpma_sge &local, bool has_list, int usage) {
+    if (has_list)
         world.found("not simulated: several pieces of local memory");
-    const rpma_mr_local &region = use(work.local.mr, "rpma_post");
-    if (work.local.offset + work.local.len > region.size || !(region.usage & usage))
+    if (!local.mr && !local.offset && !local.len)
+        return {};
+    const rpma_mr_local &region = use(local.mr, "rpma_post");
+    if (local.offset + local.len > region.size || !(region.usage & usage))
         world.found("an operation uses local memory that was not registered for it");
-    return {region.ptr + work.local.offset, work.local.len};
+    return {region.ptr + local.offset, local.len};
 }
+
+struct Shape {
+    Operation::Kind kind;
+    int usage; // of local memory, or 0: it has none
+    bool is_remote, takes_receive, has_imm;
+};
+
+// By rpma_work_type.
+constexpr Shape shapes[] = {{},
+                            {Operation::READ, RPMA_MR_USAGE_READ_DST, true, false, false},
+                            {Operation::WRITE, RPMA_MR_USAGE_WRITE_SRC, true, false, false},
+                            {Operation::WRITE, RPMA_MR_USAGE_WRITE_SRC, true, true, true},
+                            {Operation::ATOMIC_WRITE, 0, true, false, false},
+                            {Operation::FLUSH, 0, true, false, false},
+                            {Operation::SEND, RPMA_MR_USAGE_SEND, false, true, false},
+                            {Operation::SEND, RPMA_MR_USAGE_SEND, false, true, true}};
 
 // Returns false for a flush that was not allowed.
 bool make(const rpma_conn &conn, const rpma_work &work, Operation &operation) {
@@ -83,38 +140,48 @@ bool make(const rpma_conn &conn, const rpma_work &work, Operation &operation) {
         world.found("an operation has reserved members that are not 0");
     if (work.flags != RPMA_F_COMPLETION_ON_ERROR && work.flags != RPMA_F_COMPLETION_ALWAYS)
         world.found("an operation has other flags than one of RPMA_F_COMPLETION_*");
-    operation.region = use(work.remote, "rpma_post").region;
-    operation.target = operation.region->ptr + work.remote_offset;
+    if (work.type < RPMA_WORK_READ || work.type >= std::size(shapes))
+        world.found("an operation is of no kind");
+    const Shape &shape = shapes[work.type];
+    operation.kind = shape.kind;
+    operation.takes_receive = shape.takes_receive;
+    operation.has_imm = shape.has_imm;
+    operation.imm = work.imm;
     operation.always = work.flags == RPMA_F_COMPLETION_ALWAYS;
     operation.wr_id = reinterpret_cast<uint64_t>(work.op_context);
-    switch (work.type) {
-    case RPMA_WORK_READ:
-        operation.kind = Operation::READ;
-        operation.piece = piece_of(work, RPMA_MR_USAGE_READ_DST);
+    if (shape.is_remote) {
+        operation.region = use(work.remote, "rpma_post").region;
+        operation.target = operation.region->ptr + work.remote_offset;
+    }
+    if (shape.usage) {
+        operation.piece = piece_of(work.local, work.sgl || work.nsge, shape.usage);
         operation.size = operation.piece.size;
-        return true;
-    case RPMA_WORK_WRITE:
-        operation.kind = Operation::WRITE;
-        operation.piece = piece_of(work, RPMA_MR_USAGE_WRITE_SRC);
-        operation.size = operation.piece.size;
-        return true;
-    case RPMA_WORK_ATOMIC_WRITE:
+    }
+    if (shape.kind == Operation::ATOMIC_WRITE) {
         if (work.remote_offset % WORD)
             world.found("an atomic write to an offset that is no multiple of 8");
-        operation.kind = Operation::ATOMIC_WRITE;
         operation.data.assign(reinterpret_cast<const char *>(&work.value), WORD);
         operation.has_data = true;
         operation.size = WORD;
-        return true;
-    case RPMA_WORK_FLUSH:
-        operation.kind = Operation::FLUSH;
-        operation.persistent = work.flush_type == RPMA_FLUSH_TYPE_PERSISTENT;
-        operation.size = work.flush_len;
-        return may_flush(conn, *operation.region, work.flush_type);
-    default:
-        world.found("an operation is of no kind, or (not simulated) a message");
-        return false;
     }
+    if (shape.kind != Operation::FLUSH)
+        return true;
+    operation.persistent = work.flush_type == RPMA_FLUSH_TYPE_PERSISTENT;
+    operation.size = work.flush_len;
+    return may_flush(conn, *operation.region, work.flush_type);
+}
+
+// Adds receives to a queue.
+int receive(std::deque<Receive> &queue, size_t size, const rpma_receive *receives,
+            uint32_t count, uint32_t *posted) {
+    uint32_t taken = 0;
+    for (; taken < count && queue.size() < size; taken++)
+        queue.push_back(
+            {piece_of(receives[taken].local, receives[taken].nsge, RPMA_MR_USAGE_RECV),
+             reinterpret_cast<uint64_t>(receives[taken].op_context)});
+    if (posted)
+        *posted = taken;
+    return taken < count ? RPMA_E_AGAIN : 0;
 }
 
 rpma_work work_of(rpma_work_type type, const rpma_mr_remote *remote, size_t offset, int flags,
@@ -129,9 +196,26 @@ rpma_work work_of(rpma_work_type type, const rpma_mr_remote *remote, size_t offs
 }
 
 // The functions of older releases have no code of their own for a full queue.
-int post_one(rpma_conn *conn, const rpma_work &work) {
-    int ret = rpma_post(conn, &work, 1, nullptr);
+int of_older_release(int ret) {
     return ret == RPMA_E_AGAIN ? RPMA_E_PROVIDER : ret;
+}
+
+int post_one(rpma_conn *conn, const rpma_work &work) {
+    return of_older_release(rpma_post(conn, &work, 1, nullptr));
+}
+
+int post_local(rpma_conn *conn, rpma_work work, const rpma_mr_local *src, size_t offset,
+               size_t len, uint32_t imm = 0) {
+    work.local = {src, offset, len};
+    work.imm = imm;
+    return post_one(conn, work);
+}
+
+rpma_receive receive_of(rpma_mr_local *dst, size_t offset, size_t len, const void *op_context) {
+    rpma_receive receive{};
+    receive.local = {dst, offset, len};
+    receive.op_context = op_context;
+    return receive;
 }
 
 } // namespace
@@ -178,13 +262,20 @@ int rpma_mr_reg(rpma_peer *peer, void *ptr, size_t size, int usage, rpma_mr_loca
 
 int rpma_mr_dereg(rpma_mr_local **mr) {
     world.point();
+    auto check = [mr](const Piece &piece) {
+        if (*mr && piece.size && piece.ptr >= (*mr)->ptr &&
+            piece.ptr < (*mr)->ptr + (*mr)->size)
+            world.found("deregisters a region that an operation or a receive still uses");
+    };
     for (auto &link : world.links)
-        if (link->conns[0] && link->conns[0]->owner == world.current)
-            for (size_t i = link->completed; i < link->posted.size(); i++)
-                if (const Piece &piece = link->posted[i].piece;
-                    *mr && piece.size && piece.ptr >= (*mr)->ptr &&
-                    piece.ptr < (*mr)->ptr + (*mr)->size)
-                    world.found("deregisters a region that an operation still uses");
+        for (const Flow &flow : link->flows)
+            if (const rpma_conn *conn = link->conns[flow.side];
+                conn && conn->owner == world.current) {
+                for (size_t i = flow.completed; i < flow.posted.size(); i++)
+                    check(flow.posted[i].piece);
+                for (const Receive &receive : conn->receives)
+                    check(receive.piece);
+            }
     if (*mr)
         USE(*mr).peer->users--;
     return forget(mr, __func__);
@@ -218,8 +309,8 @@ int rpma_ep_next_conn_req(rpma_ep *ep, const rpma_conn_cfg *cfg, rpma_conn_req *
     *req = world.make_object<rpma_conn_req>();
     (*req)->link = ep->requests.front();
     (*req)->incoming = true;
-    if (cfg)
-        (*req)->cfg = USE(cfg);
+    (*req)->cfg = cfg ? USE(cfg) : rpma_conn_cfg{};
+    (*req)->conn = make_conn((*req)->cfg, (*req)->link, 1);
     ep->requests.pop_front();
     return 0;
 }
@@ -247,6 +338,7 @@ int rpma_conn_req_new(rpma_peer *peer, const char *addr, const char *port,
     (*req)->link = link;
     (*req)->incoming = false;
     (*req)->cfg = cfg ? USE(cfg) : defaults;
+    (*req)->conn = make_conn((*req)->cfg, link, 0);
     return 0;
 }
 
@@ -256,7 +348,25 @@ int rpma_conn_req_delete(rpma_conn_req **req) {
         (*req)->link->state = Link::OVER;
         (*req)->link->news[0].push_back(RPMA_CONN_REJECTED);
     }
+    if (*req)
+        forget_conn(*(*req)->conn);
     return forget(req, __func__);
+}
+
+int rpma_conn_req_recv_many(rpma_conn_req *req, const rpma_receive *receives, uint32_t count,
+                            uint32_t *posted) {
+    return receive(USE(req).conn->receives, req->cfg.rq_size, receives, count, posted);
+}
+
+int rpma_conn_req_recv(rpma_conn_req *req, rpma_mr_local *dst, size_t offset, size_t len,
+                       const void *op_context) {
+    const rpma_receive receive = receive_of(dst, offset, len, op_context);
+    return of_older_release(rpma_conn_req_recv_many(req, &receive, 1, nullptr));
+}
+
+int rpma_conn_req_get_private_data(const rpma_conn_req *req, rpma_conn_private_data *pdata) {
+    *pdata = data_of(USE(req).link->private_data[0]);
+    return 0;
 }
 
 int rpma_conn_req_connect(rpma_conn_req **req_ptr, const rpma_conn_private_data *pdata,
@@ -268,14 +378,17 @@ int rpma_conn_req_connect(rpma_conn_req **req_ptr, const rpma_conn_private_data 
     if (!req.incoming) {
         link.state = Link::REQUESTED;
         world.open_links.push_back(static_cast<uint16_t>(link.number - 1));
-        *conn = make_conn(req, pdata, 0);
+        *conn = open_conn(req, pdata);
         return 0;
     }
     // If the client has given up, this side may learn that now or later.
-    if (!link.conns[0] && world.chance())
+    if (!link.conns[0] && world.chance()) {
+        forget_conn(*req.conn);
         return RPMA_E_PROVIDER;
+    }
     link.state = Link::ANSWERED;
-    *conn = make_conn(req, pdata, 1);
+    *conn = open_conn(req, pdata);
+    (*conn)->private_data = link.private_data[0];
     link.news[0].push_back(RPMA_CONN_ESTABLISHED);
     return 0;
 }
@@ -309,8 +422,9 @@ int rpma_conn_delete(rpma_conn **conn) {
     if (*conn) {
         USE(*conn);
         world.point();
-        (*conn)->cq.alive = false;
         (*conn)->link->end((*conn)->side, true);
+        forget_conn(**conn);
+        (*conn)->alive = true; // until forget()
     }
     return forget(conn, __func__);
 }
@@ -319,11 +433,11 @@ int rpma_conn_delete(rpma_conn **conn) {
 
 // A queue posts the operations that it has room for and refuses the rest.
 int rpma_post(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *posted) {
-    Link &link = *USE(conn).link;
-    if (!conn->up || conn->side != 0)
-        world.found("posts to a connection that is not up, or (not simulated) as a server");
+    Flow &flow = USE(conn).link->flows[conn->side];
+    if (!conn->up && conn->link->state != Link::UP)
+        world.found("posts to a connection that is not up");
     world.point();
-    size_t room = conn->sq_size - (link.posted.size() - link.released);
+    size_t room = conn->sq_size - (flow.posted.size() - flow.released);
     uint32_t taken = 0;
     int ret = 0;
     for (; !ret && taken < count; taken += !ret) {
@@ -333,7 +447,7 @@ int rpma_post(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *
         else if (!make(*conn, work[taken], operation))
             ret = RPMA_E_NOSUPP;
         else
-            link.posted.push_back(operation);
+            flow.posted.push_back(operation);
     }
     if (posted)
         *posted = taken;
@@ -371,28 +485,46 @@ int rpma_batch_set(rpma_batch *batch, uint32_t index, const rpma_work *work) {
 
 // The device takes a batch with a flush as a whole or refuses it (a batch without one, too).
 int rpma_batch_post(rpma_batch *batch, uint32_t *posted) {
-    const Link &link = *USE(USE(batch).conn).link;
+    const Flow &flow = USE(USE(batch).conn).link->flows[batch->conn->side];
     auto count = static_cast<uint32_t>(batch->work.size());
     if (posted)
         *posted = 0;
-    if (count > batch->conn->sq_size - (link.posted.size() - link.released))
+    if (count > batch->conn->sq_size - (flow.posted.size() - flow.released))
         return RPMA_E_AGAIN;
     return rpma_post(batch->conn, batch->work.data(), count, posted);
 }
 
 int rpma_read(rpma_conn *conn, rpma_mr_local *dst, size_t dst_offset, const rpma_mr_remote *src,
               size_t src_offset, size_t len, int flags, const void *op_context) {
-    rpma_work work = work_of(RPMA_WORK_READ, src, src_offset, flags, op_context);
-    work.local = {dst, dst_offset, len};
-    return post_one(conn, work);
+    return post_local(conn, work_of(RPMA_WORK_READ, src, src_offset, flags, op_context), dst,
+                      dst_offset, len);
 }
 
 int rpma_write(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
                const rpma_mr_local *src, size_t src_offset, size_t len, int flags,
                const void *op_context) {
-    rpma_work work = work_of(RPMA_WORK_WRITE, dst, dst_offset, flags, op_context);
-    work.local = {const_cast<rpma_mr_local *>(src), src_offset, len};
-    return post_one(conn, work);
+    return post_local(conn, work_of(RPMA_WORK_WRITE, dst, dst_offset, flags, op_context), src,
+                      src_offset, len);
+}
+
+int rpma_write_with_imm(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
+                        const rpma_mr_local *src, size_t src_offset, size_t len, int flags,
+                        uint32_t imm, const void *op_context) {
+    return post_local(conn,
+                      work_of(RPMA_WORK_WRITE_WITH_IMM, dst, dst_offset, flags, op_context),
+                      src, src_offset, len, imm);
+}
+
+int rpma_send(rpma_conn *conn, const rpma_mr_local *src, size_t offset, size_t len, int flags,
+              const void *op_context) {
+    return post_local(conn, work_of(RPMA_WORK_SEND, nullptr, 0, flags, op_context), src, offset,
+                      len);
+}
+
+int rpma_send_with_imm(rpma_conn *conn, const rpma_mr_local *src, size_t offset, size_t len,
+                       int flags, uint32_t imm, const void *op_context) {
+    return post_local(conn, work_of(RPMA_WORK_SEND_WITH_IMM, nullptr, 0, flags, op_context),
+                      src, offset, len, imm);
 }
 
 int rpma_atomic_write(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
@@ -410,13 +542,71 @@ int rpma_flush(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset, size_t l
     return post_one(conn, work);
 }
 
+// ---- receives
+
+int rpma_recv(rpma_conn *conn, rpma_mr_local *dst, size_t offset, size_t len,
+              const void *op_context) {
+    const rpma_receive one = receive_of(dst, offset, len, op_context);
+    world.point();
+    return of_older_release(receive(USE(conn).receives, 10, &one, 1, nullptr));
+}
+
+int rpma_srq_new(rpma_peer *peer, rpma_srq_cfg *cfg, rpma_srq **srq) {
+    USE(peer);
+    const rpma_srq_cfg used = cfg ? USE(cfg) : rpma_srq_cfg{};
+    *srq = world.make_object<rpma_srq>();
+    (*srq)->size = used.rq_size;
+    (*srq)->rcq = used.rcq_size ? make_cq(used.rcq_size) : nullptr;
+    return 0;
+}
+
+int rpma_srq_delete(rpma_srq **srq) {
+    if (*srq && USE(*srq).users)
+        world.found("deletes a shared receive queue that connections still use");
+    return forget(srq, __func__);
+}
+
+int rpma_srq_recv_many(rpma_srq *srq, const rpma_receive *receives, uint32_t count,
+                       uint32_t *posted) {
+    world.point();
+    return receive(USE(srq).receives, srq->size, receives, count, posted);
+}
+
+int rpma_srq_recv(rpma_srq *srq, rpma_mr_local *dst, size_t offset, size_t len,
+                  const void *op_context) {
+    const rpma_receive receive = receive_of(dst, offset, len, op_context);
+    return of_older_release(rpma_srq_recv_many(srq, &receive, 1, nullptr));
+}
+
 // ---- completions
 
+int rpma_cq_new(rpma_peer *peer, const rpma_cq_cfg *cfg, rpma_cq **cq) {
+    USE(peer);
+    *cq = make_cq((cfg ? USE(cfg) : rpma_cq_cfg{}).size);
+    return 0;
+}
+
 int rpma_cq_wait(rpma_cq *cq) {
-    if (!wait_for(USE(cq).fd))
+    if (USE(cq).shares_channel)
+        return RPMA_E_SHARED_CHANNEL;
+    if (!wait_for(cq->channel->fd))
         return RPMA_E_NO_COMPLETION;
-    cq->notified = false;
+    cq->channel->events.pop_front();
     cq->armed = true;
+    return 0;
+}
+
+int rpma_conn_wait(rpma_conn *conn, int, rpma_cq **cq, bool *is_rcq) {
+    Channel &channel = *USE(conn).cq->channel;
+    if (!conn->cq->shares_channel)
+        return RPMA_E_NOT_SHARED_CHNL;
+    if (!wait_for(channel.fd))
+        return RPMA_E_NO_COMPLETION;
+    *cq = channel.events.front();
+    channel.events.pop_front();
+    (*cq)->armed = true;
+    if (is_rcq)
+        *is_rcq = *cq == conn->rcq;
     return 0;
 }
 
@@ -426,8 +616,10 @@ int rpma_cq_get_wc(rpma_cq *cq, int num_entries, ibv_wc *wc, int *num_entries_go
     world.point();
     int got = 0;
     for (; got < num_entries && !cq->entries.empty(); got++) {
-        wc[got] = cq->entries.front().wc;
-        cq->conn->link->released = cq->entries.front().operation + 1;
+        const rpma_cq::Entry &entry = cq->entries.front();
+        wc[got] = entry.wc;
+        if (entry.flow)
+            entry.flow->released = entry.operation + 1;
         cq->entries.pop_front();
         world.current->completions++;
     }

@@ -22,7 +22,26 @@ struct rpma_mr_remote : Object {
 
 struct rpma_conn_cfg : Object {
     int timeout = RPMA_DEFAULT_TIMEOUT_MS;
-    uint32_t cq_size = 20, sq_size = 10;
+    uint32_t cq_size = 20, sq_size = 10, rcq_size = 0, rq_size = 10;
+    bool compl_channel = false;
+    rpma_srq *srq = nullptr;
+    rpma_cq *cq = nullptr, *rcq = nullptr;
+};
+
+struct rpma_srq_cfg : Object {
+    uint32_t rq_size = 100, rcq_size = 100;
+};
+
+struct rpma_cq_cfg : Object {
+    uint32_t size = 20;
+};
+
+struct rpma_conn_req : Object {
+    rpma_peer *peer;
+    Link *link;
+    bool incoming;
+    rpma_conn *conn; // what it may become
+    rpma_conn_cfg cfg;
 };
 
 template <typename T> T &use(T *object, const char *function) {

@@ -12,17 +12,33 @@
 #include <getopt.h>
 
 const Configuration configurations[] = {
-    {"log-3", &replicated_log, 3, 2, 2, 1, false},
-    {"log-3-short", &replicated_log, 3, 2, 0, 0, false},
-    {"log-3-takeovers", &replicated_log, 3, 4, 0, 0, false},
-    {"log-3-clients", &replicated_log, 3, 3, 4, 2, false},
-    {"log-5", &replicated_log, 5, 2, 3, 1, false},
-    {"log-3-forgetful", &replicated_log, 3, 4, 1, 1, true},
-    {"log-5-forgetful", &replicated_log, 5, 4, 1, 1, true},
-    {"flush", &flush_to_persistent, 1, 2, 0, 0, false},
-    {"atomic-write", &atomic_write, 1, 2, 0, 0, false},
-    {"pitfall-", &pitfalls, 1, 1, 0, 0, false}, // then ENTRY-wrong or ENTRY-right
-    {nullptr, nullptr, 0, 0, 0, 0, false},
+    {"connection", &connection, 1, 2, 0, 0, false, nullptr},
+    {"read", &read_to_volatile, 1, 2, 0, 0, false, nullptr},
+    {"read-persistent", &read_to_persistent, 1, 2, 0, 0, false, nullptr},
+    {"write", &write_to_persistent, 1, 2, 0, 0, false, nullptr},
+    {"flush", &flush_to_persistent, 1, 2, 0, 0, false, nullptr},
+    {"connections", &multiple_connections, 1, 3, 0, 0, false, nullptr},
+    {"connections-shared", &multiple_connections, 1, 3, 0, 0, false, "--shared-channel"},
+    {"atomic-write", &atomic_write, 1, 2, 0, 0, false, nullptr},
+    {"ping-pong", &ping_pong, 1, 2, 0, 0, false, nullptr},
+    {"ping-pong-shared", &ping_pong, 1, 2, 0, 0, false, "--shared-receive-queue"},
+    {"gpspm", &gpspm, 1, 2, 0, 0, false, nullptr},
+    {"gpspm-shared", &gpspm, 1, 2, 0, 0, false, "--shared-channel"},
+    {"send-imm", &send_with_imm, 1, 2, 0, 0, false, nullptr},
+    {"write-imm", &write_with_imm, 1, 2, 0, 0, false, nullptr},
+    {"receive-cq", &receive_cq, 1, 2, 0, 0, false, nullptr},
+    {"receive-cq-shared", &receive_cq, 1, 2, 0, 0, false, "--shared-channel"},
+    {"shared-receives", &shared_receives, 1, 3, 0, 0, false, nullptr},
+    {"log-3", &replicated_log, 3, 2, 2, 1, false, nullptr},
+    {"log-3-short", &replicated_log, 3, 2, 0, 0, false, nullptr},
+    {"log-3-takeovers", &replicated_log, 3, 4, 0, 0, false, nullptr},
+    {"log-3-clients", &replicated_log, 3, 3, 4, 2, false, nullptr},
+    {"log-5", &replicated_log, 5, 2, 3, 1, false, nullptr},
+    {"log-3-forgetful", &replicated_log, 3, 4, 1, 1, true, nullptr},
+    {"log-5-forgetful", &replicated_log, 5, 4, 1, 1, true, nullptr},
+    // Then ENTRY-wrong or ENTRY-right.
+    {"pitfall-", &pitfalls, 1, 1, 0, 0, false, nullptr},
+    {nullptr, nullptr, 0, 0, 0, 0, false, nullptr},
 };
 
 namespace {

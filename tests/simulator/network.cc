@@ -6,6 +6,7 @@
 #include "world.hh"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cstring>
 
 namespace {
@@ -39,15 +40,18 @@ const char *data_of(Operation &operation) {
 
 } // namespace
 
-// Operations that left a client before it died still arrive.
-bool Link::can_pass() const {
-    return state == UP && !broken && conns[1] && machines[1]->on && !machines[1]->cut_off &&
-           (!conns[0] || !machines[0]->cut_off);
+void rpma_cq::add(const ibv_wc &wc, Flow *flow, size_t operation) {
+    if (entries.size() == size)
+        world.found("a completion queue runs over");
+    entries.push_back({wc, flow, operation});
+    if (armed)
+        channel->events.push_back(this);
+    armed = false;
 }
 
 bool Link::reaches(int side) const {
     return conns[side] && !news[side].empty() && machines[0]->on && machines[1]->on &&
-           !machines[0]->cut_off && !machines[1]->cut_off;
+           !cut_off();
 }
 
 void Link::arrive() {
@@ -73,42 +77,91 @@ void Link::tell(int side) {
     news[side].pop_front();
 }
 
-void Link::place(const Operation &operation, Visible visible) {
+rpma_conn *Flow::target() const {
+    return link->conns[1 - side];
+}
+
+Machine &Flow::machine() const {
+    return *link->machines[1 - side];
+}
+
+Writer Flow::writer() const {
+    return 2 * link->number + static_cast<Writer>(side);
+}
+
+// Operations that left an initiator before it died still arrive.
+bool Flow::can_pass() const {
+    return link->state == Link::UP && !link->broken && target() && machine().on &&
+           !machine().cut_off && (!link->conns[side] || !link->machines[side]->cut_off);
+}
+
+bool Flow::may_fail() const {
+    const rpma_conn *conn = link->conns[side];
+    bool receives = link->broken && conn && !conn->receives.empty();
+    return conn && (completed < posted.size() || receives) && !can_pass();
+}
+
+void Flow::place(const Operation &operation, Visible visible) {
     each_word(operation.target, operation.data.data(), operation.size, [&](const Part &part) {
         if (visible == ALL || (visible == SOME && world.chance()))
-            show(*machines[1], part, number);
+            show(machine(), part, writer());
         else
             placed.push_back(part);
     });
 }
 
 // Makes placed words within the range visible.
-void Link::settle(char *begin, char *end) {
+void Flow::settle(char *begin, char *end) {
     std::erase_if(placed, [&](const Part &part) {
         char *word = reinterpret_cast<char *>(part.word);
         bool covered = word < end && word + WORD > begin;
         if (covered)
-            show(*machines[1], part, number);
+            show(machine(), part, writer());
         return covered;
     });
 }
 
-void Link::execute(Visible visible) {
-    Operation &operation = posted[executed];
-    const rpma_mr_local &region = *operation.region;
-    if (!region.alive) {
-        break_up(NOT_EXECUTED, false);
-        return;
+// A message, or immediate data, completes the oldest receive of the target.
+void Flow::take_receive(Operation &operation) {
+    rpma_conn *conn = target();
+    std::deque<Receive> &receives = conn->srq ? conn->srq->receives : conn->receives;
+    settle_all();
+    if (receives.empty())
+        return world.found("a message finds no receive: on iWARP its connection ends");
+    const Receive receive = receives.front();
+    receives.pop_front();
+    if (operation.kind == Operation::SEND) {
+        if (operation.size > receive.piece.size)
+            return world.found("a message is longer than its receive");
+        operation.target = receive.piece.ptr;
+        place(operation, ALL);
     }
-    static const int needed[] = {
-        RPMA_MR_USAGE_READ_SRC, RPMA_MR_USAGE_WRITE_DST, RPMA_MR_USAGE_WRITE_DST,
-        RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT};
-    if (operation.target < region.ptr ||
-        operation.target + operation.size > region.ptr + region.size ||
-        !(region.usage & needed[operation.kind])) {
-        world.found(
-            "an operation reaches outside of the region, or the region does not allow it");
-        return;
+    ibv_wc wc{};
+    wc.wr_id = receive.wr_id;
+    wc.opcode = operation.kind == Operation::SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+    wc.byte_len = static_cast<uint32_t>(operation.size);
+    wc.qp_num = writer();
+    wc.qp_num ^= 1; // the target's
+    if (operation.has_imm)
+        wc.wc_flags = IBV_WC_WITH_IMM;
+    wc.imm_data = htonl(operation.imm);
+    (conn->rcq ? conn->rcq : conn->cq)->add(wc, nullptr, 0);
+}
+
+void Flow::execute(Visible visible) {
+    Operation &operation = posted[executed];
+    if (operation.region) {
+        const rpma_mr_local &region = *operation.region;
+        if (!region.alive)
+            return link->break_up(Link::NOT_EXECUTED, false);
+        static const int needed[] = {
+            RPMA_MR_USAGE_READ_SRC, RPMA_MR_USAGE_WRITE_DST, RPMA_MR_USAGE_WRITE_DST,
+            RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT};
+        if (operation.target < region.ptr ||
+            operation.target + operation.size > region.ptr + region.size ||
+            !(region.usage & needed[operation.kind]))
+            return world.found(
+                "an operation reaches outside of the region, or the region does not allow it");
     }
     executed++;
     char *begin = operation.target, *end = begin + operation.size;
@@ -118,27 +171,32 @@ void Link::execute(Visible visible) {
         place(operation, visible);
         break;
     case Operation::ATOMIC_WRITE:
-        settle(nullptr, reinterpret_cast<char *>(UINTPTR_MAX));
+        settle_all();
         place(operation, ALL);
         break;
     case Operation::READ:
-        settle(nullptr, reinterpret_cast<char *>(UINTPTR_MAX));
-        if (conns[0])
+        settle_all();
+        if (link->conns[side])
             memcpy(operation.piece.ptr, begin, operation.piece.size);
         break;
     case Operation::FLUSH:
         settle(begin, end);
-        if (operation.persistent && machines[1]->memory.contains(begin)) {
-            const char *visible_ = machines[1]->memory.visible();
-            machines[1]->memory.flush(number, static_cast<size_t>(begin - visible_),
-                                      static_cast<size_t>(end - visible_));
+        if (operation.persistent && machine().memory.contains(begin)) {
+            const char *visible_ = machine().memory.visible();
+            machine().memory.flush(writer(), static_cast<size_t>(begin - visible_),
+                                   static_cast<size_t>(end - visible_));
         }
         break;
+    case Operation::SEND:
+        data_of(operation);
+        break;
     }
+    if (operation.takes_receive)
+        take_receive(operation);
 }
 
 // The target's device was interrupted in the middle of the next operation.
-void Link::execute_part() {
+void Flow::execute_part() {
     if (!has_work() || posted[executed].kind != Operation::WRITE ||
         !posted[executed].region->alive)
         return;
@@ -150,68 +208,83 @@ void Link::execute_part() {
     });
 }
 
-void Link::deliver(const Operation &operation, size_t index, ibv_wc_status status) {
+void Flow::deliver(const Operation &operation, size_t index, ibv_wc_status status) {
+    static const ibv_wc_opcode opcodes[] = {IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE,
+                                            IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_SEND};
     if (status == IBV_WC_SUCCESS && !operation.always)
         return;
-    rpma_cq &cq = conns[0]->cq;
     ibv_wc wc{};
     wc.wr_id = operation.wr_id;
     wc.status = status;
-    if (cq.entries.size() == cq.size)
-        world.found("a completion queue runs over");
-    cq.entries.push_back({wc, index});
-    cq.notified |= cq.armed;
-    cq.armed = false;
+    wc.opcode = status == IBV_WC_SUCCESS ? opcodes[operation.kind] : ibv_wc_opcode{};
+    wc.qp_num = writer();
+    link->conns[side]->cq->add(wc, this, index);
 }
 
-void Link::complete() {
+void Flow::complete() {
     for (; completed < executed; completed++)
         deliver(posted[completed], completed, IBV_WC_SUCCESS);
 }
 
-// Also fails operations that were executed: their answers got lost.
-void Link::fail_outstanding() {
+// Also fails operations that were executed: their answers got lost. Receives of the connection
+// end with it, those of a shared queue stay for others.
+void Flow::fail_outstanding() {
     ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
-    broken = true;
+    link->broken = true;
     for (; completed < posted.size(); completed++, status = IBV_WC_WR_FLUSH_ERR)
         deliver(posted[completed], completed, status);
     executed = completed;
+    rpma_conn &conn = *link->conns[side];
+    for (const Receive &receive : conn.receives) {
+        ibv_wc wc{};
+        wc.wr_id = receive.wr_id;
+        wc.status = IBV_WC_WR_FLUSH_ERR;
+        wc.qp_num = writer();
+        (conn.rcq ? conn.rcq : conn.cq)->add(wc, nullptr, 0);
+    }
+    conn.receives.clear();
 }
 
 void Link::break_up(Fate fate, bool silently) {
-    while (fate != NOT_EXECUTED && !broken && world.finding.empty() && has_work() &&
-           (fate == ALL_EXECUTED || world.chance()))
-        execute(SOME);
-    if (fate == PARTLY_EXECUTED)
-        execute_part();
+    for (Flow &flow : flows) {
+        while (fate != NOT_EXECUTED && !broken && world.finding.empty() && flow.has_work() &&
+               (fate == ALL_EXECUTED || world.chance()))
+            flow.execute(Flow::SOME);
+        if (fate == PARTLY_EXECUTED)
+            flow.execute_part();
+    }
     broken = true;
     silent = silently;
     for (int side = 0; side < 2 && !silent; side++)
         news[side].push_back(RPMA_CONN_CLOSED);
 }
 
-// Copies the data of operations that have left the client, as its memory was then.
-void Link::leave_initiator() {
+// Copies the data of operations that have left the initiator, as its memory was then.
+void Flow::leave_initiator() {
     for (size_t i = executed; i < posted.size(); i++)
-        if (posted[i].kind == Operation::WRITE && !posted[i].has_data) {
-            data_of(posted[i]);
-            posted[i].has_data = true;
-        }
+        if (posted[i].kind == Operation::WRITE || posted[i].kind == Operation::SEND)
+            if (!posted[i].has_data) {
+                data_of(posted[i]);
+                posted[i].has_data = true;
+            }
 }
 
 /*
- * A side deletes its connection, or its program ends. If that side is the target, its provider
- * destroys the queue pair: executed operations are in the memory, and nothing can arrive later.
+ * A side deletes its connection, or its program ends. Its provider destroys the queue pair:
+ * what was executed is in its memory, and nothing can arrive later. What it has posted may
+ * still arrive at the server, later, and at the client, now.
  */
 void Link::end(int side, bool with_news) {
-    if (side == 0) {
-        leave_initiator();
-    } else {
+    Flow &own = flows[side], &other = flows[1 - side];
+    own.leave_initiator();
+    if (side == 1) {
+        while (own.can_pass() && own.has_work() && world.finding.empty() && world.chance())
+            own.execute(Flow::SOME);
         if (!broken && world.chance())
-            execute_part();
-        settle(nullptr, reinterpret_cast<char *>(UINTPTR_MAX));
-        broken = true;
+            other.execute_part();
     }
+    other.settle_all();
+    broken |= side == 1;
     conns[side] = nullptr;
     if (with_news)
         news[1 - side].push_back(state == ANSWERED ? RPMA_CONN_REJECTED : RPMA_CONN_CLOSED);

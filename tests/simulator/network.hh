@@ -26,16 +26,26 @@ struct rpma_mr_local : Object {
     int usage;
 };
 
+// A completion channel: the queues that have something to tell.
+struct Channel : Object {
+    std::deque<struct rpma_cq *> events;
+    int fd;
+};
+
 struct rpma_cq : Object {
     struct Entry {
         ibv_wc wc;
+        struct Flow *flow; // of an operation; NULL: of a receive
         size_t operation;
     };
     std::deque<Entry> entries;
     size_t size;
-    bool armed = true, notified = false;
-    int fd;
-    rpma_conn *conn;
+    bool armed = true;
+    const rpma_conn *of; // NULL: of a shared receive queue, or of many connections
+    Channel *channel;
+    bool shares_channel = false;
+
+    void add(const ibv_wc &wc, Flow *flow, size_t operation);
 };
 
 struct rpma_ep : Object {
@@ -45,10 +55,30 @@ struct rpma_ep : Object {
     void close(bool with_news); // rejects requests that nobody took
 };
 
+struct Piece {
+    char *ptr;
+    size_t size;
+};
+
+struct Receive {
+    Piece piece;
+    uint64_t wr_id;
+};
+
+struct rpma_srq : Object {
+    std::deque<Receive> receives;
+    size_t size;
+    rpma_cq *rcq;
+    int users = 0;
+};
+
+// While a program has only a request, the connection that it may become.
 struct rpma_conn : Object {
     struct Link *link;
-    int side; // 0: it connected, 1: it accepted
-    rpma_cq cq;
+    int side;          // 0: it connected, 1: it accepted
+    rpma_cq *cq, *rcq; // rcq: NULL if receives complete in cq
+    std::deque<Receive> receives;
+    rpma_srq *srq = nullptr;
     std::deque<rpma_conn_event> events; // delivered
     int event_fd;
     size_t sq_size;
@@ -57,21 +87,48 @@ struct rpma_conn : Object {
     std::string private_data;       // of the other side
 };
 
-struct Piece {
-    char *ptr;
-    size_t size;
-};
-
 struct Operation {
-    enum Kind { READ, WRITE, ATOMIC_WRITE, FLUSH } kind;
+    enum Kind { READ, WRITE, ATOMIC_WRITE, FLUSH, SEND } kind;
     const rpma_mr_local *region; // the target's
     char *target;
     size_t size;
     Piece piece;   // local memory, until the operation has left
-    bool has_data; // of a write: it has left, or was copied by the post
+    bool has_data; // of a write or message: it has left, or was copied by the post
     std::string data;
-    bool persistent, always;
+    bool persistent, always, takes_receive, has_imm;
+    uint32_t imm;
     uint64_t wr_id;
+};
+
+// The operations of one side of a connection.
+struct Flow {
+    struct Link *link;
+    int side;
+    std::vector<Operation> posted;
+    size_t executed = 0, completed = 0, released = 0; // counts within posted
+    std::vector<Part> placed; // executed writes: words that are not visible yet
+
+    bool can_pass() const; // whether operations reach the target
+    bool has_work() const { return executed < posted.size(); }
+    bool has_answers() const { return completed < executed; }
+    bool may_fail() const; // whether something is outstanding, and will not be done any more
+
+    enum Visible { ALL, NONE, SOME };
+    void execute(Visible visible);
+    void execute_part();
+    void complete();
+    void fail_outstanding();
+    void leave_initiator();
+    void settle(char *begin, char *end);
+    void settle_all() { settle(nullptr, reinterpret_cast<char *>(UINTPTR_MAX)); }
+
+  private:
+    rpma_conn *target() const;
+    Machine &machine() const; // of the target
+    Writer writer() const;
+    void place(const Operation &operation, Visible visible);
+    void take_receive(Operation &operation);
+    void deliver(const Operation &operation, size_t index, ibv_wc_status status);
 };
 
 struct Link {
@@ -84,34 +141,19 @@ struct Link {
     rpma_conn *conns[2] = {};            // NULL: not made, deleted, or its program has ended
     std::deque<rpma_conn_event> news[2]; // events on the way to each side
     std::string private_data[2];         // of each side
-    bool broken = false;           // for ever: outstanding operations complete with errors
-    bool silent = false;           // neither side is notified of that
-    std::vector<Operation> posted; // by the client
-    size_t executed = 0, completed = 0, released = 0; // counts within posted
-    std::vector<Part> placed; // executed writes: words that are not visible yet
+    bool broken = false; // for ever: outstanding operations complete with errors
+    bool silent = false; // neither side is notified of that
+    Flow flows[2] = {{this, 0}, {this, 1}};
 
-    bool can_pass() const;        // whether operations reach the target
     bool reaches(int side) const; // whether events reach the side
-    bool has_work() const { return executed < posted.size(); }
-    bool has_answers() const { return completed < executed; }
+    bool cut_off() const { return machines[0]->cut_off || machines[1]->cut_off; }
 
     void arrive(); // a request arrives
     void tell(int side);
-    enum Visible { ALL, NONE, SOME };
-    void execute(Visible visible);
-    void complete();
-    void fail_outstanding();
     enum Fate { NOT_EXECUTED, ALL_EXECUTED, PARTLY_EXECUTED };
     void break_up(Fate fate, bool silently);
 
     void end(int side, bool with_news);
-    void execute_part();
-
-  private:
-    void place(const Operation &operation, Visible visible);
-    void settle(char *begin, char *end);
-    void leave_initiator();
-    void deliver(const Operation &operation, size_t index, ibv_wc_status status);
 };
 
 #endif

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <libpmem2.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -37,6 +38,28 @@ int print(FILE *stream, const std::string &text) {
         begin = end + 1;
     }
     return static_cast<int>(text.size());
+}
+
+struct Epoll : Object {
+    std::vector<std::pair<int, epoll_data_t>> watched;
+    std::vector<pollfd> fds; // of the present wait
+    size_t next = 0;         // the descriptor that is looked at first
+};
+
+int wait_for_any(struct pollfd *fds, nfds_t count, int timeout) {
+    int64_t deadline = timeout < 0 ? NEVER : world.now + timeout;
+    world.point();
+    for (;;) {
+        int ready = 0;
+        for (nfds_t i = 0; i < count; i++) {
+            fds[i].revents = 0;
+            if (fds[i].fd >= 0 && world.is_readable(fds[i].fd))
+                fds[i].revents = POLLIN, ready++;
+        }
+        if (ready || world.now >= deadline)
+            return ready;
+        world.current->wait_until(fds, count, deadline);
+    }
 }
 
 File *file_of(int fd) {
@@ -136,22 +159,46 @@ WRAPPED int __wrap_signalfd(int, const sigset_t *, int) {
 }
 
 WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
-    int64_t deadline = timeout < 0 ? NEVER : world.now + timeout;
-    world.point();
-    for (;;) {
-        int ready = 0;
-        for (nfds_t i = 0; i < count; i++) {
-            fds[i].revents = 0;
-            if (fds[i].fd < 0)
-                continue;
+    for (nfds_t i = 0; i < count; i++)
+        if (fds[i].fd >= 0)
             world.descriptor(fds[i].fd);
-            if (world.is_readable(fds[i].fd))
-                fds[i].revents = POLLIN, ready++;
+    return wait_for_any(fds, count, timeout);
+}
+
+WRAPPED int __wrap_epoll_create1(int) {
+    return world.open_descriptor(Descriptor::EPOLL, world.make_object<Epoll>(), world.current);
+}
+
+WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event) {
+    world.descriptor(fd);
+    if (operation != EPOLL_CTL_ADD || event->events != EPOLLIN)
+        world.found("not simulated: epoll_ctl() with this operation");
+    const epoll_data_t data = event->data;
+    static_cast<Epoll *>(world.descriptor(epoll).object)->watched.emplace_back(fd, data);
+    return 0;
+}
+
+WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
+    auto *epoll = static_cast<Epoll *>(world.descriptor(fd).object);
+    std::erase_if(epoll->watched, [](const auto &watch) { // it was closed with its object
+        const Object *object = world.descriptor(watch.first).object;
+        return object && !object->alive;
+    });
+    epoll->fds.clear();
+    for (const auto &watch : epoll->watched)
+        epoll->fds.push_back({watch.first, POLLIN, 0});
+    if (wait_for_any(epoll->fds.data(), epoll->fds.size(), timeout) == 0)
+        return 0;
+    // The kernel tells of descriptors in turn, however often the first of them is ready.
+    int ready = 0;
+    size_t count = epoll->fds.size(), first = epoll->next % count;
+    for (size_t i = first; i < first + count && ready < max; i++)
+        if (epoll->fds[i % count].revents) {
+            events[ready].events = EPOLLIN;
+            events[ready++].data = epoll->watched[i % count].second;
+            epoll->next = i + 1;
         }
-        if (ready || world.now >= deadline)
-            return ready;
-        world.current->wait_until(fds, count, deadline);
-    }
+    return ready;
 }
 
 // ---- files and memory

@@ -212,7 +212,7 @@ Arguments server_arguments(const Process &server) {
     return arguments;
 }
 
-Arguments client_arguments() {
+Arguments client_arguments(const Process &) {
     Arguments arguments;
     if (!founded)
         arguments.push_back("--new");
@@ -224,17 +224,15 @@ Arguments client_arguments() {
 
 } // namespace
 
-const Example replicated_log = {"14-replicated-log",
-                                true,
-                                false,
-                                server_arguments,
-                                client_arguments,
-                                begin,
-                                said,
-                                nullptr,
-                                ended,
-                                check,
-                                may_forget};
+const Example replicated_log = {.name = "14-replicated-log",
+                                .has_reader = true,
+                                .server_arguments = server_arguments,
+                                .client_arguments = client_arguments,
+                                .begin = begin,
+                                .said = said,
+                                .ended = ended,
+                                .check = check,
+                                .may_forget = may_forget};
 
 // ---- damaged logs
 

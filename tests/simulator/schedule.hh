@@ -17,9 +17,9 @@ struct Event {
         RUN,      // a program goes on
         REQUEST,  // a request to connect arrives
         NEWS,     // a side gets an event of its connection; variant: the side
-        EXECUTE,  // the next operation of a connection; variant: Link::Visible
-        COMPLETE, // the client's device learns that operations were executed
-        FAIL,     // the client's device gives up outstanding operations
+        EXECUTE,  // the next operation of a connection; variant: Flow::Visible + 3 * the side
+        COMPLETE, // a side's device learns that operations were executed; variant: the side
+        FAIL,     // a side's device gives up outstanding operations; variant: the side
         START,    // a program, its machine too if that is off
         JOIN,     // a machine that was cut off
         TIME,     // time passes until an event is due

@@ -37,7 +37,7 @@ void World::make(const Configuration &configuration_, const std::string &modules
         process.name = (process.is_server ? "server" : "client") + std::to_string(number + 1);
         process.machine->name = "machine-of-" + process.name;
         process.load(path + (process.is_server ? "-server.so" : "-client.so"));
-        if (process.is_server)
+        if (process.is_server || configuration->example->clients_have_files)
             process.machine->memory.open();
     }
     reader.name = "reader";
@@ -58,13 +58,14 @@ void World::begin(Schedule &schedule) {
     m_objects.clear();
     descriptors.clear();
     endpoints.clear();
-    healed = false;
+    healed = faulted = false;
     m_checked = 0;
     m_running = nullptr;
     m_cue = 0;
     m_cued.clear();
-    for (unsigned i = 0; i < configuration->servers; i++)
-        machines[i]->memory.reset();
+    for (size_t i = 0; i < machines.size(); i++)
+        if (i < configuration->servers || configuration->example->clients_have_files)
+            machines[i]->memory.reset();
     if (configuration->example->begin)
         configuration->example->begin();
     for (auto &machine : machines) {
@@ -89,8 +90,8 @@ void World::begin(Schedule &schedule) {
 
 void World::start(Process &process) {
     const Example &example = *configuration->example;
-    Arguments arguments =
-        process.is_server ? example.server_arguments(process) : example.client_arguments();
+    Arguments arguments = process.is_server ? example.server_arguments(process)
+                                            : example.client_arguments(process);
     arguments.insert(arguments.begin(), process.name);
     process.machine->on = true;
     process.start(arguments);
@@ -135,6 +136,7 @@ void World::heal() {
     Process &last = *processes.back();
     for (auto &machine : machines)
         machine->cut_off = false;
+    faulted = false;
     for (auto &process : processes) {
         process->frozen_until = 0;
         if (!process->is_server)
@@ -148,8 +150,8 @@ void World::heal() {
         while (finding.empty() && is_ready(*process))
             step();
     for (Arguments tried;
-         finding.empty() && tried != configuration->example->client_arguments();) {
-        tried = configuration->example->client_arguments();
+         finding.empty() && tried != configuration->example->client_arguments(last);) {
+        tried = configuration->example->client_arguments(last);
         start(last);
         while (finding.empty() && last.state != Process::OFF)
             step();
@@ -260,10 +262,11 @@ bool World::is_readable(int fd) {
     case Descriptor::EVENTS:
         return !static_cast<rpma_conn *>(descriptor.object)->events.empty();
     case Descriptor::COMPLETIONS:
-        return static_cast<rpma_cq *>(descriptor.object)->notified;
+        return !static_cast<Channel *>(descriptor.object)->events.empty();
     case Descriptor::SIGNALS:
         return descriptor.owner->told_to_stop;
     case Descriptor::FILE:
+    case Descriptor::EPOLL:
         break;
     }
     return true;
@@ -319,6 +322,6 @@ void World::line(Process &process, const std::string &text) {
     if (!process.is_server)
         said += text + '\n';
     process.was_ready |= text.starts_with("server: listening");
-    if (!process.is_server && configuration->example->said)
+    if (configuration->example->said)
         configuration->example->said(process, text.c_str());
 }

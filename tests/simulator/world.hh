@@ -13,7 +13,7 @@
 #include <memory>
 
 struct Descriptor {
-    enum Kind { ENDPOINT, EVENTS, COMPLETIONS, SIGNALS, FILE } kind;
+    enum Kind { ENDPOINT, EVENTS, COMPLETIONS, SIGNALS, FILE, EPOLL } kind;
     Object *object;
     Process *owner;
     bool nonblocking;
@@ -37,6 +37,7 @@ class World {
     bool tracing = false;
     std::vector<Cue> script; // cues, one after the other
     bool healed;             // no more faults: everything has to end well
+    bool faulted;            // one has happened since the beginning, or since then
 
     void make(const Configuration &configuration, const std::string &modules);
     // Runs one schedule: false when there is a finding.

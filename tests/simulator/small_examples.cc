@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// small_examples.cc -- what must hold in examples 01 to 13, whose servers end with their
+// clients: data that a program called persistent survives every later power failure, and
+// nothing but a fault makes a program fail
+
+#include "world.hh"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace {
+
+constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
+
+const Process &server() {
+    return *world.processes[0];
+}
+
+const Memory &memory() {
+    return server().machine->memory;
+}
+
+// What fill_block() makes of a number.
+const char *block_of(unsigned number) {
+    static std::string blocks[100];
+    std::string &block = blocks[number];
+    for (char line[33]; block.size() < BLOCKS_MAX * BLOCK_SIZE; block += line)
+        snprintf(line, sizeof(line), "librpma example %02u, line %06zu\n", number,
+                 block.size() / 32 + 1);
+    return block.data();
+}
+
+// Whether the data survives a power failure.
+bool keeps_block(const Memory &memory, size_t offset, unsigned number,
+                 size_t size = BLOCK_SIZE) {
+    return !memcmp(memory.image(true) + offset, block_of(number), size) &&
+           memory.is_certain(offset, offset + size);
+}
+
+// How an example is run, and what a program of it promises when it says the words.
+struct Kind {
+    bool states_direct_write, server_has_file, client_has_file, is_numbered;
+    const char *words; // or NULL
+    bool server_says;
+    size_t blocks; // of this example's number are persistent then
+};
+constexpr Kind kinds[] = {
+    {},
+    {},
+    {},
+    {false, false, true, false, "into persistent memory, all right", false, 2},
+    {false, true, false, false, "arrived in persistent memory", true, 1},
+    {true, true, false, false, "they are persistent", false, 1},
+    {false, false, false, true, nullptr, false, 0},
+    {true, true, false, false, nullptr, false, 0},
+    {},
+    {false, true, false, false, "says that it has persisted them", false, 4},
+    {},
+    {},
+    {},
+    {false, false, false, true, nullptr, false, 0},
+};
+
+unsigned example_number() {
+    return static_cast<unsigned>(atoi(world.configuration->example->name));
+}
+
+const Kind &kind() {
+    return kinds[example_number()];
+}
+
+// The variant of 06 is one of the server only.
+Arguments arguments_of(const Process &process) {
+    Arguments list;
+    const char *option = world.configuration->option;
+    if (option && (process.is_server || !kind().is_numbered))
+        list.push_back(option);
+    if (process.is_server && kind().states_direct_write)
+        list.push_back("--direct-write");
+    list.insert(list.end(), {server().machine->name, "7471"});
+    unsigned last = world.configuration->clients + 1, number = 1;
+    for (unsigned i = 0; i < last; i++)
+        if (world.processes[i + 1].get() == &process && i + 1 < last)
+            number = i + 1;
+    if (process.is_server && !world.healed)
+        number = world.configuration->clients;
+    if (kind().is_numbered)
+        list.push_back(std::to_string(number));
+    if (process.is_server ? kind().server_has_file : kind().client_has_file)
+        list.push_back(process.machine->name);
+    return list;
+}
+
+// A client that is quicker than its server is refused, and a server of several waits for it.
+// Nothing else happens by itself.
+void ended(const Process &process) {
+    if (process.status && process.errors.empty())
+        world.found("ends with status %d and does not say why", process.status);
+    world.faulted |= process.errors.find("is the server listening?") != std::string::npos;
+    if (process.status && !world.faulted)
+        world.found("fails although nothing has failed: %s", process.first_error().c_str());
+}
+
+// The promise is about one run of the program in whose memory the data are: when it starts
+// again, it fills the memory anew.
+const Process *promising;
+unsigned promised;
+
+void begin_promise() {
+    promising = nullptr;
+}
+
+void check_promise() {
+    if (promising && promised == promising->starts &&
+        !keeps_block(promising->machine->memory, 0, example_number(),
+                     kind().blocks * BLOCK_SIZE))
+        world.found("a program said that the data is persistent, but it is not");
+}
+
+// The client speaks of the run that it is connected to; another run may have begun by now.
+void said_promise(Process &process, const char *line) {
+    if (!kind().words || process.is_server != kind().server_says)
+        return;
+    bool connected = std::any_of(world.links.begin(), world.links.end(), [&](auto &link) {
+        return link->conns[0] && link->conns[0]->owner == &process && link->conns[1];
+    });
+    promising = process.is_server || kind().client_has_file ? &process
+                : connected                                 ? &server()
+                                                            : nullptr;
+    if (!strstr(line, kind().words))
+        promising = nullptr;
+    promised = promising ? promising->starts : 0;
+    if (promising)
+        promising->machine->memory.find_own_stores();
+    check_promise();
+}
+
+// ---- example 07
+
+constexpr size_t TAIL_PLACE = 0, SIGNATURE_PLACE = 8, LOG_ENTRIES = 64;
+constexpr uint64_t OLD_TAIL = 2;
+uint64_t appended; // entries whose last flush a client has seen complete
+std::map<const Process *, uint64_t> read_tails;
+uint64_t changes;
+
+// The memory held other data before, which look like a tail and have no entries.
+void begin_log() {
+    appended = changes = 0;
+    read_tails.clear();
+    auto *tail = reinterpret_cast<uint64_t *>(memory().visible() + TAIL_PLACE);
+    server().machine->memory.store({tail, OLD_TAIL, UINT64_MAX}, OWN);
+    server().machine->memory.persist(TAIL_PLACE, TAIL_PLACE + WORD);
+}
+
+void check_log() {
+    if (changes == memory().changes())
+        return;
+    server().machine->memory.find_own_stores();
+    changes = memory().changes();
+    bool valid = !memcmp(memory().image(true) + SIGNATURE_PLACE, "RPMALOG1", WORD) &&
+                 memory().is_certain(SIGNATURE_PLACE, SIGNATURE_PLACE + WORD);
+    uint64_t first = UINT64_MAX, last = 0;
+    memory().each_outcome(true, TAIL_PLACE, [&](uint64_t tail) {
+        first = std::min(first, tail);
+        last = std::max(last, tail);
+    });
+    if (appended && (!valid || first < appended))
+        world.found("%zu entries were appended, a power failure may leave %s %zu",
+                    static_cast<size_t>(appended), valid ? "only" : "no signature and",
+                    static_cast<size_t>(first));
+    for (uint64_t i = 0; valid && i < std::min<uint64_t>(last, LOG_ENTRIES); i++)
+        if (!keeps_block(memory(), (i + 1) * BLOCK_SIZE, static_cast<unsigned>(i % 100)))
+            return world.found(
+                "entry %zu is before the tail, but a power failure may damage it",
+                static_cast<size_t>(i));
+}
+
+// A client's first completion is of reading the header, each later one of an entry.
+void completed(Process &client) {
+    if (client.completions == 1)
+        read_tails[&client] =
+            *reinterpret_cast<const uint64_t *>(memory().visible() + TAIL_PLACE);
+    else
+        appended = std::max(appended, read_tails[&client] + client.completions - 1);
+    changes = 0;
+    check_log();
+}
+
+constexpr Example small(const char *name, bool clients_have_files = false) {
+    return {.name = name,
+            .serves_one = true,
+            .clients_have_files = clients_have_files,
+            .server_arguments = arguments_of,
+            .client_arguments = arguments_of,
+            .begin = begin_promise,
+            .said = said_promise,
+            .ended = ended,
+            .check = check_promise};
+}
+
+} // namespace
+
+const Example connection = small("01-connection"),
+              read_to_volatile = small("02-read-to-volatile"),
+              read_to_persistent = small("03-read-to-persistent", true),
+              write_to_persistent = small("04-write-to-persistent"),
+              flush_to_persistent = small("05-flush-to-persistent"),
+              multiple_connections = small("06-multiple-connections"),
+              ping_pong = small("08-messages-ping-pong"),
+              gpspm = small("09-flush-to-persistent-GPSPM"),
+              send_with_imm = small("10-send-with-imm"),
+              write_with_imm = small("11-write-with-imm"),
+              receive_cq = small("12-receive-completion-queue"),
+              shared_receives = small("13-messages-ping-pong-srq"),
+              atomic_write = {.name = "07-atomic-write",
+                              .serves_one = true,
+                              .server_arguments = arguments_of,
+                              .client_arguments = arguments_of,
+                              .begin = begin_log,
+                              .completed = completed,
+                              .ended = ended,
+                              .check = check_log};
