@@ -126,6 +126,23 @@ def check_batches(build):
     yield from check_growth(ours["budget"])
 
 
+def check_cpp(build):
+    """No call costs more through librpma.hpp than in C."""
+    counts = {program: measure.Subject("librpma", build, program, build / "src").instructions()
+              for program in ("calls-rpma", "batches-rpma", "calls-cpp")}
+    ours = counts.pop("calls-cpp")
+    in_c = {name: count for each in counts.values() for name, count in each.items()}
+    in_c |= {name.removesuffix("_in_c"): ours.pop(name) for name in list(ours)
+             if name.endswith("_in_c")}
+    for name, count in ours.items():
+        if name not in in_c:
+            yield f"no program in C has the loop {name}"
+            continue
+        print(f"{name}: {count}, in C {in_c[name]}")
+        if count > in_c[name]:
+            yield f"{name} takes {count} instructions through librpma.hpp, {in_c[name]} in C"
+
+
 def check_connection(build):
     """The costs of a connection within the budget."""
     ours = measure.Subject("librpma", build, "connection", build / "src").connection()
@@ -227,7 +244,8 @@ def check_tables(_):
         print(f"{len(shown)} lines show {name}")
 
 
-CHECKS = {"calls": check_calls, "batches": check_batches, "connection": check_connection,
+CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,
+          "connection": check_connection,
           "figures": check_figures, "runs": check_runs, "beside": check_beside,
           "tables": check_tables}
 

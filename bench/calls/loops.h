@@ -6,6 +6,10 @@
 #ifndef LOOPS_H
 #define LOOPS_H 1
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { TRANSFER_BYTES = 64, ATOMIC_BYTES = 8 };
 
 struct loop {
@@ -18,12 +22,16 @@ struct loop {
 extern const struct loop loops[], counted_only[];
 void connect_side(void);
 
-_Noreturn void give_up(const char *call);
+__attribute__((noreturn)) void give_up(const char *call);
 
 // Ends the program unless the call returned the expected value.
 static inline void must(int is_so, const char *call) {
     if (!is_so)
         give_up(call);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* LOOPS_H */

@@ -8,6 +8,10 @@
 
 #include <librpma.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 extern struct rpma_conn *conn;
 #ifdef PROVIDER_NATIVE
 extern struct rpma_conn *native_conn; // on a device with native operations
@@ -30,5 +34,9 @@ static inline void log_refusals(bool wanted) {
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD,
                            wanted ? RPMA_LOG_LEVEL_WARNING : RPMA_LOG_DISABLED);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* RPMA_SIDE_H */

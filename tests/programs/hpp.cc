@@ -58,38 +58,38 @@ template <class... Results> constexpr bool are_statuses() {
 }
 #define ON_DATA_PATH(call) \
     static_assert(noexcept(call) && are_statuses<decltype(call)>(), #call)
-constexpr auto data_path = [](rpma::conn &conn, rpma::conn_req &req, rpma::srq &srq,
-                              rpma::batch &batch, rpma::cq &cq, rpma::cq_ref &ref,
-                              rpma_mr_local *mr, rpma_mr_remote *remote) {
-    std::array<rpma_work, 2> works;
-    std::array<rpma_receive, 2> receives;
-    std::array<ibv_wc, 2> room;
-    std::span<ibv_wc> taken;
-    constexpr std::array<char, 8> bytes{};
-    ON_DATA_PATH(conn.read(mr, 0, remote, 0, 1, 0));
-    ON_DATA_PATH(conn.write(remote, 0, mr, 0, 1, 0));
-    ON_DATA_PATH(conn.write_with_imm(remote, 0, mr, 0, 1, 0, 0));
-    ON_DATA_PATH(conn.atomic_write(remote, 0, bytes, 0));
-    ON_DATA_PATH(conn.flush(remote, 0, 1, RPMA_FLUSH_TYPE_VISIBILITY, 0));
-    ON_DATA_PATH(conn.send(mr, 0, 1, 0));
-    ON_DATA_PATH(conn.send_with_imm(mr, 0, 1, 0, 0));
-    ON_DATA_PATH(conn.recv(mr, 0, 1));
-    ON_DATA_PATH(conn.recv_many(receives));
-    ON_DATA_PATH(conn.post(works));
-    ON_DATA_PATH(conn.wait(ref));
-    ON_DATA_PATH(req.recv(mr, 0, 1));
-    ON_DATA_PATH(req.recv_many(receives));
-    ON_DATA_PATH(srq.recv(mr, 0, 1));
-    ON_DATA_PATH(srq.recv_many(receives));
-    ON_DATA_PATH(batch.add(works[0]));
-    ON_DATA_PATH(batch.set(0, works[0]));
-    ON_DATA_PATH(batch.post());
-    ON_DATA_PATH(batch.reset());
-    ON_DATA_PATH(cq.wait());
-    ON_DATA_PATH(cq.get_wc(room[0]));
-    ON_DATA_PATH(cq.get_wc(room, taken));
-    ON_DATA_PATH(ref.wait());
-};
+[[maybe_unused]] constexpr auto data_path =
+    [](rpma::conn &conn, rpma::conn_req &req, rpma::srq &srq, rpma::batch &batch, rpma::cq &cq,
+       rpma::cq_ref &ref, rpma_mr_local *mr, rpma_mr_remote *remote) {
+        std::array<rpma_work, 2> works;
+        std::array<rpma_receive, 2> receives;
+        std::array<ibv_wc, 2> room;
+        std::span<ibv_wc> taken;
+        constexpr std::array<char, 8> bytes{};
+        ON_DATA_PATH(conn.read(mr, 0, remote, 0, 1, 0));
+        ON_DATA_PATH(conn.write(remote, 0, mr, 0, 1, 0));
+        ON_DATA_PATH(conn.write_with_imm(remote, 0, mr, 0, 1, 0, 0));
+        ON_DATA_PATH(conn.atomic_write(remote, 0, bytes, 0));
+        ON_DATA_PATH(conn.flush(remote, 0, 1, RPMA_FLUSH_TYPE_VISIBILITY, 0));
+        ON_DATA_PATH(conn.send(mr, 0, 1, 0));
+        ON_DATA_PATH(conn.send_with_imm(mr, 0, 1, 0, 0));
+        ON_DATA_PATH(conn.recv(mr, 0, 1));
+        ON_DATA_PATH(conn.recv_many(receives));
+        ON_DATA_PATH(conn.post(works));
+        ON_DATA_PATH(conn.wait(ref));
+        ON_DATA_PATH(req.recv(mr, 0, 1));
+        ON_DATA_PATH(req.recv_many(receives));
+        ON_DATA_PATH(srq.recv(mr, 0, 1));
+        ON_DATA_PATH(srq.recv_many(receives));
+        ON_DATA_PATH(batch.add(works[0]));
+        ON_DATA_PATH(batch.set(0, works[0]));
+        ON_DATA_PATH(batch.post());
+        ON_DATA_PATH(batch.reset());
+        ON_DATA_PATH(cq.wait());
+        ON_DATA_PATH(cq.get_wc(room[0]));
+        ON_DATA_PATH(cq.get_wc(room, taken));
+        ON_DATA_PATH(ref.wait());
+    };
 
 // ---- objects -----------------------------------------------------------------------------
 
