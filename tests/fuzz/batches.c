@@ -14,7 +14,6 @@
 
 enum { WORLDS = 60, STEPS = 400, ROOM = 12, MOST_SGES = 4 };
 
-static struct world w;
 static struct rpma_mr_remote *misaligned;
 
 // The operations in the batch; taken: how many of them posts took that did not finish the list.

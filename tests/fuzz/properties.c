@@ -11,8 +11,6 @@
 
 enum { REGIONS = 3000, PER_WORLD = 30, MR_SIZE = 21, PCFG_SIZE = 1, LONGEST = 64 };
 
-static struct world w;
-
 // Small, large and extreme values alike.
 static uint64_t random_size(void) {
     const uint64_t value = random_64() >> (random_64() % 64);

@@ -8,8 +8,6 @@
 #include <netdb.h>
 #include <stdio.h>
 
-static struct world w;
-
 // ---- what all functions that take an address do ---------------------------------------------
 
 static const struct user {
@@ -139,7 +137,6 @@ TEST_THAT(new_fails_when_the_route_leads_over_another_device) {
                  RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EINVAL,
                  .any_calls = true);
     assert_non_null(strstr(logged_text(), "is on device fake0, the peer on fake1"));
-    world_drop(&w);
 }
 
 static void expect_peer_addr(int number) {

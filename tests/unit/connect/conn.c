@@ -5,7 +5,6 @@
 
 #include "world.h"
 
-static struct world w;
 static const struct shape outgoing = {.name = "outgoing"};
 
 // A connection after rpma_conn_req_connect(), before any event was taken.
@@ -66,7 +65,6 @@ TEST_THAT(events_have_meanings) {
         assert_int_equal(strstr(line->message, "reason") != NULL,
                          event == RPMA_CONN_REJECTED && cases[i].status > 0);
     }
-    world_drop(&w);
 }
 
 TEST_THAT(events_without_meaning_are_consumed) {
@@ -88,7 +86,6 @@ TEST_THAT(events_without_meaning_are_consumed) {
                      .calls = "rdma_get_cm_event rdma_ack_cm_event");
         assert_int_equal(fake_pending_on(world_event_fd(&w)), 0);
     }
-    world_drop(&w);
 }
 
 // ---- private data --------------------------------------------------------------------------
@@ -140,7 +137,6 @@ TEST_THAT(private_data_of_the_request_stays) {
     fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "other", 5);
     MUST(rpma_conn_next_event(w.h.conn, &event));
     expect_data("from here to there\0", 20);
-    world_drop(&w);
 }
 
 TEST_THAT(establishment_counts_more_than_its_data) {
@@ -155,7 +151,6 @@ TEST_THAT(establishment_counts_more_than_its_data) {
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function,
                         "rpma_conn_next_event");
     expect_data(NULL, 0);
-    world_drop(&w);
 }
 
 // ---- the end -------------------------------------------------------------------------------
@@ -169,7 +164,6 @@ TEST_THAT(delete_does_not_mind_what_waits) {
     MUST(rpma_conn_disconnect(w.h.conn));
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message, "disconnecting");
     MUST(rpma_conn_delete(&w.h.conn));
-    world_drop(&w);
 }
 
 // ---- the objects of a connection ------------------------------------------------------------
@@ -191,5 +185,4 @@ TEST_THAT(objects_of_libibverbs_are_those_that_were_made) {
     assert_ptr_equal(qp->pd, pd);
     assert_ptr_equal(qp->send_cq, cq);
     assert_null(world_rcq(&w));
-    world_drop(&w);
 }

@@ -13,8 +13,6 @@
 #define INCOMING \
     "rdma_destroy_qp " DROP_QUEUES "rdma_reject rdma_destroy_id rdma_destroy_event_channel"
 
-static struct world w;
-
 static void new_request(const struct rpma_conn_cfg *cfg) {
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
 }
@@ -43,7 +41,6 @@ TEST_THAT(new_resolves_and_makes_the_queues) {
     MUST(rpma_conn_req_get_private_data(w.h.req, &pdata)); // an outgoing request has none
     assert_null(pdata.ptr);
     assert_int_equal(pdata.len, 0);
-    world_drop(&w);
 }
 
 // A completion that finds no room is lost. A size that the program set is used as it is.
@@ -106,7 +103,6 @@ TEST_THAT(new_names_a_limit_that_is_exceeded) {
                      .logs = cases[i].named ? "; the device has max_cqe 100, cqe is 101" : "");
         assert_int_equal(strstr(logged_text(), "max_cqe") != NULL, cases[i].named);
     }
-    world_drop(&w);
 }
 
 TEST_THAT(new_describes_the_queue_pair) {
@@ -139,7 +135,6 @@ TEST_THAT(new_describes_the_queue_pair) {
     assert_ptr_not_equal(qp->send_cq, qp->recv_cq);
     assert_ptr_equal(qp->send_cq->channel, fake_nth("ibv_create_cq", 1)->create_cq.channel);
     assert_ptr_equal(qp->recv_cq->channel, fake_nth("ibv_create_cq", 2)->create_cq.channel);
-    world_drop(&w);
 }
 
 // ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
@@ -169,7 +164,6 @@ TEST_THAT(nothing_has_more_than_128_elements) {
     MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
     assert_int_equal(fake_last("rdma_create_qp_ex")->qp.cap.max_send_sge, 128);
-    world_drop(&w);
 }
 
 TEST_THAT(recv_posts_before_the_connection) {
@@ -186,7 +180,6 @@ TEST_THAT(recv_posts_before_the_connection) {
     fake_fail("ibv_post_recv", 1, ENOMEM);
     EXPECT_ERROR(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, &w), RPMA_E_PROVIDER,
                  "ibv_post_recv() failed", "ibv_post_recv()", ENOMEM, "ibv_post_recv");
-    world_drop(&w);
 }
 
 // ---- rpma_conn_req_connect() ---------------------------------------------------------------

@@ -13,8 +13,6 @@
 #define DROP_QUEUES "ibv_destroy_cq ibv_destroy_comp_channel "
 #define REJECTED "rdma_reject rdma_destroy_id "
 
-static struct world w;
-
 static void new_ep(void) {
     world_peer(&w);
     world_listen(&w);
@@ -34,7 +32,6 @@ TEST_THAT(listen_binds_and_listens) {
     assert_true(fake_addr_is(fake_last("rdma_bind_addr")->resolve.addr, 0));
     assert_int_equal(fake_last("rdma_listen")->backlog, 0);
     assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1);
-    world_drop(&w);
 }
 
 // ---- rpma_ep_next_conn_req() ----------------------------------------------------------------
@@ -52,7 +49,6 @@ TEST_THAT(request_gets_its_own_channel_at_once) {
     MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
     assert_int_equal(pdata.len, 56); // the whole message
     assert_memory_equal(pdata.ptr, "hello\0", 7);
-    world_drop(&w);
 }
 
 // Shutting down an endpoint does not affect the requests that came in at it.
@@ -64,7 +60,6 @@ TEST_THAT(request_outlives_the_endpoint) {
     MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
     MUST(rpma_ep_shutdown(&w.h.ep));
     world_connect(&w, &shape);
-    world_drop(&w);
 }
 
 // In the original, resources of every rejected client were leaked.
@@ -87,7 +82,6 @@ TEST_THAT(many_clients_can_be_turned_away) {
     assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
     assert_int_equal(unit_descriptors(), descriptors);
     assert_int_equal(fake_bytes_held(), bytes);
-    world_drop(&w);
 }
 
 TEST_THAT(request_on_another_device_is_rejected) {
@@ -98,7 +92,6 @@ TEST_THAT(request_on_another_device_is_rejected) {
     EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_PROVIDER,
                  "ibv_create_comp_channel(), ibv_create_cq()", "rdma_create_qp_ex()", EINVAL,
                  WITH_QP DROP_QUEUES REJECTED "rdma_ack_cm_event");
-    world_drop(&w);
 }
 
 TEST_THAT(other_events_are_consumed_and_named) {
@@ -115,5 +108,4 @@ TEST_THAT(other_events_are_consumed_and_named) {
                      .calls = "rdma_get_cm_event rdma_ack_cm_event");
         assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
     }
-    world_drop(&w);
 }

@@ -5,8 +5,6 @@
 
 #include "packed.h"
 
-static struct world w;
-
 // ---- packing -------------------------------------------------------------------------------
 
 static struct rpma_mr_local *mrs[PACKED_MOST_REGIONS + 1];
@@ -292,8 +290,8 @@ TEST_THAT(what_nobody_wants_is_left_out) {
     assert_null(out.mrs[3]);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof(counting); i++)
         counting[i] = (unsigned char)(1 + i);
-    return unit_main();
+    return unit_main(argc, argv);
 }

@@ -5,45 +5,41 @@
 
 #include "lists.h"
 
-struct world list_world;
 struct rpma_mr_local *list_regions[3];
 static unsigned char other_memory[2][256];
-const unsigned char *const list_memories[3] = {list_world.memory, other_memory[0],
-                                               other_memory[1]};
+const unsigned char *const list_memories[3] = {w.memory, other_memory[0], other_memory[1]};
 
 void list_world_new(bool with_srq, uint32_t max_sge) {
     const struct shape shape = {.srq = with_srq, .max_sge = max_sge};
-    world_peer(&list_world);
-    world_cfg(&list_world, &shape);
-    MUST(rpma_conn_cfg_set_rq_size(list_world.h.cfg, 100)); // the fakes never consume a receive
-    MUST(rpma_conn_cfg_set_sq_size(list_world.h.cfg, 1000));
-    MUST(rpma_conn_req_new(list_world.h.peer, WORLD_ADDRESS, WORLD_PORT, list_world.h.cfg,
-                           &list_world.h.req));
-    world_connect(&list_world, &shape);
-    MUST(rpma_conn_req_new(list_world.h.peer, WORLD_ADDRESS, WORLD_PORT, list_world.h.cfg,
-                           &list_world.h.req));
-    list_regions[0] = list_world.h.mr;
+    world_peer(&w);
+    world_cfg(&w, &shape);
+    MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, 100)); // the fakes never consume a receive
+    MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, 1000));
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+    world_connect(&w, &shape);
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+    list_regions[0] = w.h.mr;
     for (int i = 0; i < 2; i++)
-        MUST(rpma_mr_reg(list_world.h.peer, other_memory[i], sizeof(other_memory[i]),
-                         WORLD_EVERY_USAGE, &list_regions[1 + i]));
+        MUST(rpma_mr_reg(w.h.peer, other_memory[i], sizeof(other_memory[i]), WORLD_EVERY_USAGE,
+                         &list_regions[1 + i]));
 }
 
 void list_world_drop(void) {
     MUST(rpma_mr_dereg(&list_regions[1]));
     MUST(rpma_mr_dereg(&list_regions[2]));
-    world_drop(&list_world);
+    world_drop(&w);
 }
 
 static int receive(const struct rpma_receive *receives, uint32_t count, uint32_t *posted) {
-    return rpma_recv_many(list_world.h.conn, receives, count, posted);
+    return rpma_recv_many(w.h.conn, receives, count, posted);
 }
 static int receive_by_request(const struct rpma_receive *receives, uint32_t count,
                               uint32_t *posted) {
-    return rpma_conn_req_recv_many(list_world.h.req, receives, count, posted);
+    return rpma_conn_req_recv_many(w.h.req, receives, count, posted);
 }
 static int receive_by_srq(const struct rpma_receive *receives, uint32_t count,
                           uint32_t *posted) {
-    return rpma_srq_recv_many(list_world.h.srq, receives, count, posted);
+    return rpma_srq_recv_many(w.h.srq, receives, count, posted);
 }
 
 #define SENDS NULL, "rpma_post", "ibv_post_send", "ibv_post_send()", "work"
@@ -81,7 +77,7 @@ static int run(const struct list_function *f, struct rpma_sge local, const struc
                uint32_t nsge) {
     const struct rpma_work work = {.type = f->kind,
                                    .imm = LIST_IMM,
-                                   .remote = f->remote ? list_world.h.remote : NULL,
+                                   .remote = f->remote ? w.h.remote : NULL,
                                    .remote_offset = 8,
                                    .local = local,
                                    .sgl = sgl,
@@ -89,8 +85,7 @@ static int run(const struct list_function *f, struct rpma_sge local, const struc
                                    .flags = RPMA_F_COMPLETION_ALWAYS,
                                    .op_context = LIST_CONTEXT};
     const struct rpma_receive receive = {local, sgl, nsge, 0, LIST_CONTEXT};
-    return f->kind ? rpma_post(list_world.h.conn, &work, 1, NULL)
-                   : f->receive(&receive, 1, NULL);
+    return f->kind ? rpma_post(w.h.conn, &work, 1, NULL) : f->receive(&receive, 1, NULL);
 }
 
 int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge) {

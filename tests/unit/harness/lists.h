@@ -22,7 +22,6 @@ struct list_function {
     bool remote, imm, srq;
 };
 
-extern struct world list_world;
 extern struct rpma_mr_local *list_regions[3];
 extern const unsigned char *const list_memories[3];
 

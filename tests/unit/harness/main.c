@@ -5,6 +5,6 @@
 
 #include "unit.h"
 
-int main(void) {
-    return unit_main();
+int main(int argc, char **argv) {
+    return unit_main(argc, argv);
 }

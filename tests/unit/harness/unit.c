@@ -3,7 +3,7 @@
 
 // unit.c -- the frame of every unit test.
 
-#include "unit.h"
+#include "world.h"
 
 #include <dirent.h>
 #include <stddef.h>
@@ -32,6 +32,7 @@ unsigned unit_descriptors(void) {
 
 int unit_setup(void **state) {
     (void)state;
+    memset(&w, 0, sizeof(w));
     fake_reset();
     logged_start();
     watched_count = 0;
@@ -48,6 +49,8 @@ void unit_nothing_left(const char *where) {
 
 int unit_teardown(void **state) {
     (void)state;
+    fake_faults_off();
+    world_drop(&w);
     unit_nothing_left("after the test");
     fake_reset();
     if (unit_descriptors() != descriptors_before)
@@ -56,15 +59,20 @@ int unit_teardown(void **state) {
     return 0;
 }
 
+static const char *only; // test that runs alone; what it exercises is not noted
+
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
     const char *trouble = fake_hook_allocator();
     if (trouble) {
         fprintf(stderr, "%s: %s\n", name, trouble);
         return 1;
     }
-    contract_open_notes(name);
+    cmocka_set_test_filter(only);
+    if (!only)
+        contract_open_notes(name);
     const int failed = _cmocka_run_group_tests(name, tests, count, NULL, NULL);
-    contract_close_notes();
+    if (!only)
+        contract_close_notes();
     return failed;
 }
 
@@ -80,8 +88,14 @@ void unit_add(const char *name, CMUnitTestFunction test) {
         (struct CMUnitTest){name, test, unit_setup, unit_teardown, NULL};
 }
 
-int unit_main(void) {
+int unit_main(int argc, char **argv) {
     unsetenv("RPMA_FLUSH");
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        for (size_t i = 0; i < added.count; i++)
+            puts(added.tests[i].name);
+        return 0;
+    }
+    only = argc == 2 ? argv[1] : NULL;
     return unit_run(program_invocation_short_name + strlen("unit-"), added.tests, added.count);
 }
 

@@ -39,8 +39,9 @@
     }                                                                     \
     static void function(__attribute__((unused)) void **state)
 void unit_add(const char *name, CMUnitTestFunction test);
-// Runs them, for a main() that has more to do.
-int unit_main(void);
+// Runs them, or the one that is named; --list prints the names. For a main() that has more to
+// do.
+int unit_main(int argc, char **argv);
 
 // Runs other tests; name is that of the executable and of its notes of exercised rows.
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t count);

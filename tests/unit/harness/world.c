@@ -11,6 +11,8 @@
 
 #include "sweep.h"
 
+struct world w;
+
 static unsigned char private_data[255] = "from here to there";
 
 void world_begin(struct world *w) {

@@ -64,6 +64,10 @@ struct world {
     unsigned char memory[WORLD_MEMORY_SIZE];
 };
 
+// The world of the test that runs: empty at its beginning; what is left of it is deleted behind
+// the test, without faults.
+extern struct world w;
+
 // How a connection is configured and made.
 struct shape {
     const char *name;

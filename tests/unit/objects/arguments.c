@@ -114,7 +114,6 @@ static char names[MAX_CASES][192];
 static size_t count;
 
 static void is_refused(void **state) {
-    static struct world w;
     static struct arguments a;
     const struct bad *b = *state;
     const struct shape shape = {.name = "of arguments"};

@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-static struct world w;
 static const struct shape own = {.name = "own channels", .rcq_size = 4};
 static const struct shape shared = {.name = "shared channel", .shared = true, .rcq_size = 4};
 static const struct ibv_wc done = {.wr_id = 42, .status = IBV_WC_SUCCESS};
@@ -54,7 +53,6 @@ TEST_THAT(halves_of_the_wait_do_one_thing_each) {
     world_nonblocking(world_cq_fd(cq));
     EXPECT_ERROR(rpma_cq_take_event(cq), RPMA_E_NO_COMPLETION, "errno in {EAGAIN, EINTR}",
                  "ibv_get_cq_event()", EAGAIN, "ibv_get_cq_event");
-    world_drop(&w);
 }
 
 TEST_THAT(armed_for_solicited_ones_it_ignores_the_others) {
@@ -69,7 +67,6 @@ TEST_THAT(armed_for_solicited_ones_it_ignores_the_others) {
                  "ibv_get_cq_event()", EAGAIN, "ibv_get_cq_event");
     fake_complete_solicited(queue, &done);
     MUST(rpma_cq_take_event(cq));
-    world_drop(&w);
 }
 
 // ---- rpma_cq_set_moderation() --------------------------------------------------------------
@@ -89,7 +86,6 @@ TEST_THAT(moderation_reaches_the_device) {
     (void)fake_context(0); // takes over what the device has
     EXPECT_ERROR(rpma_cq_set_moderation(cq, 1, 1), RPMA_E_NOSUPP, "in {EOPNOTSUPP, ENOSYS}",
                  "ibv_modify_cq()", EOPNOTSUPP, .logs = "ibv_modify_cq(cq_count=1");
-    world_drop(&w);
 }
 
 // ---- acknowledgements, of all that take events ---------------------------------------------
@@ -125,7 +121,6 @@ TEST_THAT(wait_names_the_queue_that_fired) {
     fake_complete(queue, &done);
     MUST(rpma_conn_wait(w.h.conn, 0, &fired, NULL));
     assert_ptr_equal(fired, cq);
-    world_drop(&w);
 }
 
 TEST_THAT(event_of_another_queue_is_acknowledged) {
@@ -166,7 +161,6 @@ TEST_THAT(each_channel_has_its_wait) {
     assert_int_equal(fd, world_cq_fd(cq));
     assert_int_equal(fd, world_cq_fd(world_rcq(&w)));
     assert_ptr_equal(fake_comp_channel_on(fd), queue->channel);
-    world_drop(&w);
 }
 
 // ---- rpma_cq_get_wc() ----------------------------------------------------------------------
@@ -190,7 +184,6 @@ TEST_THAT(completions_come_as_they_are) {
     assert_int_equal(((unsigned char *)wc)[3 * sizeof(wc[0]) - 1], 0x13);
     MUST(rpma_cq_get_wc(cq, 4, wc, &got));
     assert_int_equal(got, 1);
-    world_drop(&w);
 }
 
 TEST_THAT(polling_fails_as_documented) {
@@ -212,7 +205,6 @@ TEST_THAT(polling_fails_as_documented) {
     WATCH(got);
     EXPECT_ERROR(rpma_cq_get_wc(cq, 2, wc, &got), RPMA_E_PROVIDER, "ibv_poll_cq() < 0",
                  "ibv_poll_cq()", .calls = "ibv_poll_cq", .logs = "gives no reason");
-    world_drop(&w);
 }
 
 // ---- rpma_cq_new(), rpma_cq_delete() -------------------------------------------------------
@@ -237,7 +229,6 @@ TEST_THAT(new_makes_an_armed_queue_with_a_channel) {
     assert_int_equal(fake_unacked(queue), 1);
     MUST(rpma_cq_delete(&w.h.lent_cq)); // a misuse unless the event is acknowledged
     EXPECT_CALLS("ibv_ack_cq_events ibv_destroy_cq ibv_destroy_comp_channel");
-    world_drop(&w);
 }
 
 // Even if the driver reports no vectors, the provider is asked for vector 0.
@@ -307,7 +298,6 @@ TEST_THAT(configuration_is_only_read_during_the_call) {
     MUST(rpma_cq_cfg_delete(&w.h.cq_cfg));
     assert_int_equal(fake_cq_on(world_cq_fd(w.h.lent_cq), 0)->cqe, 7); // see fake_slots()
     assert_int_equal(fake_cq_on(world_cq_fd(w.h.lent_rcq), 0)->cqe, 15);
-    world_drop(&w);
 }
 
 static void expect_in_use(struct rpma_cq **lent, const char *users) {
@@ -340,7 +330,6 @@ TEST_THAT(delete_is_refused_under_requests_and_connections) {
     EXPECT_CALLS("rdma_destroy_qp rdma_destroy_id rdma_destroy_event_channel");
     MUST(rpma_cq_delete(&w.h.lent_cq));
     MUST(rpma_cq_delete(&w.h.lent_rcq));
-    world_drop(&w);
 }
 
 TEST_THAT(delete_refuses_queues_of_others) {
@@ -355,5 +344,4 @@ TEST_THAT(delete_refuses_queues_of_others) {
                      "the CQ was not made by rpma_cq_new()",
                      .logs = "was not made by rpma_cq_new()");
     }
-    world_drop(&w);
 }

@@ -6,8 +6,6 @@
 
 #include "world.h"
 
-static struct world w;
-
 // ---- which queue takes which completions ---------------------------------------------------
 
 static const struct way {
@@ -92,7 +90,6 @@ TEST_THAT(same_queue_for_both_is_the_main_one) {
     EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "the CQ stays",
                  "or a connection still uses it", .logs = "before its connections (1)",
                  .own_error = EBUSY);
-    world_drop(&w);
 }
 
 TEST_THAT(setting_nothing_gives_each_its_own_again) {
@@ -105,7 +102,6 @@ TEST_THAT(setting_nothing_gives_each_its_own_again) {
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 20);
     MUST(rpma_cq_delete(&w.h.lent_cq));
     MUST(rpma_cq_delete(&w.h.lent_rcq));
-    world_drop(&w);
 }
 
 // ---- two connections on one queue ----------------------------------------------------------
@@ -265,5 +261,4 @@ TEST_THAT(queue_of_another_peer_of_the_device_will_do) {
     MUST(rpma_conn_req_delete(&w.h.req));
     MUST(rpma_cq_delete(&w.h.lent_cq));
     MUST(rpma_peer_delete(&other_peer));
-    world_drop(&w);
 }

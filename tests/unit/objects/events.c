@@ -8,8 +8,6 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-static struct world w;
-
 // Takes the one event that waits.
 static struct rpma_peer_event event_of(struct rpma_peer *peer) {
     struct rpma_peer_event event;
@@ -87,7 +85,6 @@ TEST_THAT(each_event_has_its_type) {
         assert_int_equal(logged_count(table[i].level), 1);
         assert_non_null(strstr(logged_line(table[i].level, 0)->message, line));
     }
-    world_drop(&w);
 }
 
 // An event of each queue that the shape has.
@@ -154,7 +151,6 @@ TEST_THAT(objects_of_the_program_are_no_handles) {
     assert_int_equal(ibv_destroy_srq(srq), 0);
     assert_int_equal(ibv_destroy_cq(cq), 0);
     assert_int_equal(ibv_destroy_comp_channel(channel), 0);
-    world_drop(&w);
 }
 
 // ---- life of a handle ----------------------------------------------------------------------
@@ -179,7 +175,6 @@ TEST_THAT(connection_is_named_from_connecting_on) {
         MUST(rpma_conn_delete(&w.h.conn));
         MUST(rpma_conn_cfg_delete(&w.h.cfg));
     }
-    world_drop(&w);
 }
 
 TEST_THAT(refused_deletion_keeps_the_handle) {
@@ -195,7 +190,6 @@ TEST_THAT(refused_deletion_keeps_the_handle) {
     EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
                  "ibv_destroy_srq()", EBUSY, "ibv_destroy_srq");
     assert_ptr_equal(happen(IBV_EVENT_SRQ_ERR, fake_srq()).srq, w.h.srq);
-    world_drop(&w);
 }
 
 // Deleted in another order than made, so that entries leave the middle of the table's lists.
@@ -213,7 +207,6 @@ TEST_THAT(every_one_of_many_is_found) {
                 assert_ptr_equal(
                     happen(IBV_EVENT_CQ_ERR, fake_cq_on(world_cq_fd(cqs[i]), 0)).cq, cqs[i]);
         }
-    world_drop(&w);
 }
 
 // ---- several peers -------------------------------------------------------------------------
@@ -236,7 +229,6 @@ TEST_THAT(peers_of_a_device_take_each_others_events) {
     EXPECT_ERROR(rpma_peer_next_event(w.h.peer, &event), RPMA_E_NO_EVENT, "nothing to read",
                  "ibv_get_async_event()", EAGAIN, "ibv_get_async_event");
     MUST(rpma_peer_delete(&second));
-    world_drop(&w);
 }
 
 TEST_THAT(devices_have_events_of_their_own) {
@@ -251,5 +243,4 @@ TEST_THAT(devices_have_events_of_their_own) {
     assert_int_equal(event_of(other).type, RPMA_PEER_EVENT_PORT_DOWN);
     assert_int_equal(event_of(w.h.peer).type, RPMA_PEER_EVENT_PORT_UP);
     MUST(rpma_peer_delete(&other));
-    world_drop(&w);
 }

@@ -8,8 +8,6 @@
 
 #include <sys/resource.h>
 
-static struct world w;
-
 static void register_with(int usage) {
     MUST(rpma_mr_reg(w.h.peer, w.memory, 64, usage, &w.h.mr));
 }
@@ -91,7 +89,6 @@ TEST_THAT(descriptor_has_the_layout_of_all_releases) {
         assert_int_equal(desc[22], 0x5a);
         MUST(rpma_mr_dereg(&w.h.mr));
     }
-    world_drop(&w);
 }
 
 static struct rlimit memlock;
@@ -153,7 +150,6 @@ TEST_THAT(reg_retries_with_on_demand_paging) {
     assert_int_equal(fake_nth("ibv_reg_mr", 1)->reg_mr.access, LOCAL_WRITE);
     assert_int_equal(fake_nth("ibv_reg_mr", 2)->reg_mr.access,
                      LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
-    world_drop(&w);
 }
 
 TEST_THAT(advise_hands_the_range_on) {
@@ -168,7 +164,6 @@ TEST_THAT(advise_hands_the_range_on) {
     assert_int_equal(call->advise.sge.addr, (uintptr_t)w.memory + 16);
     assert_int_equal(call->advise.sge.length, UINT32_MAX);
     assert_int_equal(call->advise.sge.lkey, fake_lkey(w.memory));
-    world_drop(&w);
 }
 
 // ---- remote regions ------------------------------------------------------------------------
@@ -213,7 +208,6 @@ TEST_THAT(address_and_key_reach_the_work_request) {
     assert_int_equal(post->remote_addr, 0x1122334455667790u);
     assert_int_equal(post->rkey, 0x99aabbccu);
     MUST(rpma_mr_remote_delete(&remote));
-    world_drop(&w);
 }
 
 TEST_THAT(from_descriptor_refuses_every_shorter_input) {

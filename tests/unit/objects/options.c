@@ -6,7 +6,6 @@
 
 #include "world.h"
 
-static struct world w;
 static const struct shape sides[] = {{.name = "outgoing"},
                                      {.name = "incoming", .incoming = true}};
 
@@ -100,7 +99,6 @@ TEST_THAT(every_address_gets_the_settings) {
     fake_fail("rdma_create_qp_ex", 1, ENOMEM);
     MUST(new_request(&sides[0]));
     assert_int_equal(fake_count("rdma_set_option"), 3 + 2);
-    world_drop(&w);
 }
 
 // ---- defaults ------------------------------------------------------------------------------

@@ -5,8 +5,6 @@
 
 #include "world.h"
 
-static struct world w;
-
 TEST_THAT(new_makes_queue_and_receive_cq) {
     struct rpma_cq *rcq = NULL;
     struct ibv_wc wc = {.wr_id = 42}, got = {0};
@@ -43,7 +41,6 @@ TEST_THAT(new_follows_the_configuration) {
     MUST(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, UINT32_MAX));
     MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, INT32_MAX);
-    world_drop(&w);
 }
 
 TEST_THAT(delete_is_refused_under_a_connection) {
@@ -52,7 +49,6 @@ TEST_THAT(delete_is_refused_under_a_connection) {
     WATCH(w.h);
     EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
                  "ibv_destroy_srq()", EBUSY, "ibv_destroy_srq");
-    world_drop(&w);
 }
 
 static void expect_received_into(struct rpma_srq **srq) {
@@ -72,7 +68,6 @@ TEST_THAT(delete_is_refused_while_the_receive_cq_is_used) {
     expect_received_into(&w.h.srq);
     MUST(rpma_conn_delete(&w.h.conn));
     MUST(rpma_srq_delete(&w.h.srq));
-    world_drop(&w);
 }
 
 TEST_THAT(limit_reaches_the_device) {
@@ -87,5 +82,4 @@ TEST_THAT(limit_reaches_the_device) {
     EXPECT_ERROR(rpma_srq_set_limit(w.h.srq, 128), RPMA_E_INVAL, "limit >", "size of the queue",
                  .logs = "limit is 128, the shared receive queue holds 127");
     assert_int_equal(fake_srq_limit(fake_srq()), 127);
-    world_drop(&w);
 }

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-static struct world w;
-
 // ---- posting -------------------------------------------------------------------------------
 
 TEST_THAT(operations_reach_the_device_at_once) {
@@ -21,7 +19,6 @@ TEST_THAT(operations_reach_the_device_at_once) {
         batch_post_all(&w, 0, count);
         assert_int_equal(fake_last("ibv_post_send")->requests, count);
     }
-    world_drop(&w);
 }
 
 TEST_THAT(nothing_is_posted_of_an_empty_batch) {
@@ -33,7 +30,6 @@ TEST_THAT(nothing_is_posted_of_an_empty_batch) {
     MUST(rpma_batch_reset(w.h.batch));
     EXPECT_CALLS("");
     batch_post_all(&w, 0, 0);
-    world_drop(&w);
 }
 
 // An operation refers to a region, whose bytes are read at each post; the 8 bytes of an atomic
@@ -58,7 +54,6 @@ TEST_THAT(batch_is_posted_a_thousand_times) {
         assert_int_equal(fake_posted(OPS)->wr_id, OPS);
         assert_memory_equal(fake_posted(OPS)->inlined, "8 bytes", 8);
     }
-    world_drop(&w);
 }
 
 TEST_THAT(operations_are_added_behind_posted_ones) {
@@ -74,7 +69,6 @@ TEST_THAT(operations_are_added_behind_posted_ones) {
     MUST(rpma_batch_reset(w.h.batch));
     batch_add(&w, 3, MOST);
     batch_post_all(&w, 3, MOST);
-    world_drop(&w);
 }
 
 TEST_THAT(no_batch_is_longer_than_a_send_queue) {
@@ -97,7 +91,6 @@ TEST_THAT(no_batch_is_longer_than_a_send_queue) {
         assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "has 8 at most"));
     }
     MUST(rpma_batch_new(w.h.conn, 8, &w.h.batch));
-    world_drop(&w);
 }
 
 // ---- life ----------------------------------------------------------------------------------
@@ -114,7 +107,6 @@ TEST_THAT(batch_needs_memory) {
         assert_int_equal(fake_faults_fired(), i + 1);
         fake_faults_off();
     }
-    world_drop(&w);
 }
 
 // A batch allocates all its memory when it is made, and frees all of it.
@@ -128,7 +120,6 @@ TEST_THAT(memory_is_taken_once) {
     fake_faults_off();
     MUST(rpma_batch_delete(&w.h.batch));
     assert_true(fake_bytes_held() < held);
-    world_drop(&w);
 }
 
 // Between posts, with operations outstanding, and after the connection is gone.

@@ -11,8 +11,6 @@
 enum { BOTH = SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE };
 #define ORDINARY "ibv_post_send"
 
-static struct world w;
-
 static void new_batch(bool flush, bool atomic_write) {
     fake_device()->native_flush = flush;
     fake_device()->native_atomic_write = atomic_write;
@@ -46,7 +44,6 @@ TEST_THAT(ordinary_lists_go_the_ordinary_way) {
     MUST(rpma_batch_reset(w.h.batch));
     add(RPMA_WORK_WRITE);
     expect_way(ORDINARY, 1);
-    world_drop(&w);
 }
 
 // A flush that the other side does not allow leaves the batch and its way of posting alone.
@@ -62,7 +59,6 @@ TEST_THAT(refused_flush_leaves_an_ordinary_list) {
                  "direct write to PMem not enabled", "direct write to PMem");
     expect_way(ORDINARY, 1);
     assert_int_equal(fake_posted(0)->opcode, IBV_WR_RDMA_WRITE);
-    world_drop(&w);
 }
 
 // A native flush leaves the bounds to the device, which knows them better than the descriptor.
@@ -85,7 +81,6 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
                      "remote_offset >= size of the remote region (emulated flush)",
                      .logs = "remote_offset");
     }
-    world_drop(&w);
 }
 
 // ---- the statement of the other side -------------------------------------------------------
@@ -149,7 +144,6 @@ TEST_THAT(list_without_flushes_stays_as_it_is) {
     MUST(rpma_batch_post(w.h.batch, NULL));
     EXPECT_CALLS("ibv_post_send");
     assert_int_equal(fake_posted(0)->opcode, IBV_WR_RDMA_WRITE);
-    world_drop(&w);
 }
 
 // A send queue of 10, of which the fake makes 15, never takes 30 native operations at once.
@@ -173,7 +167,6 @@ TEST_THAT(native_lists_go_in_parts_that_fit) {
         assert_int_equal(fake_posted_count(), OPERATIONS);
         assert_int_equal(fake_count("ibv_wr_complete"), BUILD_FLUSHES ? 2 : 0);
     }
-    world_drop(&w);
 }
 
 // An empty write has no bytes that could go inline.
@@ -187,7 +180,6 @@ TEST_THAT(empty_write_goes_beside_a_flush) {
     assert_int_equal(fake_posted_count(), 2);
     assert_int_equal(fake_posted(1)->opcode, IBV_WR_RDMA_WRITE);
     assert_int_equal(fake_posted(1)->num_sge, 0);
-    world_drop(&w);
 }
 
 static void allow(bool persistent) {

@@ -8,8 +8,6 @@
 
 #include <stdio.h>
 
-static struct world w;
-
 // Makes the device refuse the nth pending operation.
 static void refuse(unsigned nth, int error) {
     if (nth == 1)
@@ -96,7 +94,6 @@ TEST_THAT(message_shows_no_key_of_an_earlier_write) {
     MUST(rpma_batch_add(w.h.batch, &message));
     expect_refusal(1, 1);
     assert_memory_equal(logged_line(RPMA_LOG_LEVEL_DEBUG, 1)->message, "rkey=0x0, ", 10);
-    world_drop(&w);
 }
 
 // More operations than 16 bits count: what is put in the place of the last one and what is
@@ -132,7 +129,6 @@ TEST_THAT(long_list_is_refused_near_its_end) {
     assert_int_equal(posted, 1);
     assert_int_equal(fake_last("ibv_post_send")->requests, 1);
     assert_int_equal(fake_posted(fake_posted_count() - 1)->wr_id, 2);
-    world_drop(&w);
 }
 
 TEST_THAT(nobody_has_to_ask_how_many_were_posted) {
@@ -145,7 +141,6 @@ TEST_THAT(nobody_has_to_ask_how_many_were_posted) {
     fake_faults_off();
     MUST(rpma_batch_post(w.h.batch, NULL));
     batch_expect_taken(&w, 0, 2, OPS - 2);
-    world_drop(&w);
 }
 
 // Error numbers as in rma.c.
@@ -167,7 +162,6 @@ TEST_THAT(reasons_are_told_as_far_as_the_provider_gives_them) {
         fake_faults_off();
     }
     batch_post_all(&w, 0, OPS);
-    world_drop(&w);
 }
 
 // All operations are in the queue, even if the device was not notified; a second post would
@@ -203,7 +197,6 @@ TEST_THAT(doorbell_fails_behind_a_refusal) {
                  "ibv_post_send()", EIO, "ibv_post_send", .before = "batch[3]: ");
     assert_int_equal(posted, 3);
     batch_post_all(&w, 3, OPS - 3);
-    world_drop(&w);
 }
 
 // rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell replaces the error
@@ -246,5 +239,4 @@ TEST_THAT(batches_of_a_connection_are_independent) {
     assert_int_equal(fake_posted(0)->wr_id, 77);
     MUST(rpma_batch_delete(&other));
     batch_post_all(&w, 2, OPS - 2);
-    world_drop(&w);
 }

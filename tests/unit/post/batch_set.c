@@ -6,8 +6,6 @@
 #include "batches.h"
 #include "operation.h"
 
-static struct world w;
-
 static void begin(bool native) {
     fake_device()->native_flush = fake_device()->native_atomic_write = native;
     batch_begin(&w);
@@ -128,7 +126,6 @@ TEST_THAT(batch_stays_ready) {
         }
         expect_size(size);
     }
-    world_drop(&w);
 }
 
 // Replacing an operation that was taken counts in the next round, otherwise in this one.
@@ -149,7 +146,6 @@ TEST_THAT(part_of_a_list_is_replaced) {
     expect_size(5);
     post("64");
     post("81764");
-    world_drop(&w);
 }
 
 TEST_THAT(sizes_are_told) {
@@ -164,7 +160,6 @@ TEST_THAT(sizes_are_told) {
     MUST(rpma_batch_get_size(w.h.batch, NULL, NULL));
     MUST(rpma_batch_reset(w.h.batch));
     expect_size(0);
-    world_drop(&w);
 }
 
 TEST_THAT(only_what_is_there_is_replaced) {
@@ -181,5 +176,4 @@ TEST_THAT(only_what_is_there_is_replaced) {
     }
     EXPECT_ERROR(rpma_batch_set(w.h.batch, 0, NULL), RPMA_E_INVAL, "work == NULL",
                  "work == NULL", .logs = "work == NULL");
-    world_drop(&w);
 }

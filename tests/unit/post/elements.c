@@ -5,8 +5,6 @@
 
 #include "world.h"
 
-static struct world w;
-
 TEST_THAT(queues_have_what_was_asked_for) {
     static const uint32_t wanted[] = {1, 2, FAKE_MAX_SRQ_SGE};
     for (size_t i = 0; i < LENGTH(wanted); i++) {
@@ -67,7 +65,6 @@ TEST_THAT(incoming_request_needs_a_device_with_as_many) {
                  .logs = "max_sge of cfg is 7, the device has 6 (max_sge)");
     assert_int_equal(fake_count("rdma_reject"), 1);
     assert_int_equal(fake_count("rdma_create_qp_ex"), 0);
-    world_drop(&w);
 }
 
 TEST_THAT(shared_queue_needs_a_device_with_as_many) {

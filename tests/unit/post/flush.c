@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct world w;
 static const struct shape outgoing = {.name = "outgoing"};
 static void *const context = (void *)0x1234567890;
 
@@ -60,7 +59,6 @@ TEST_THAT(flush_reads_inside_the_region) {
         assert_int_not_equal(posted()->sge.lkey, fake_lkey(w.memory)); // the peer's own target
         MUST(rpma_mr_remote_delete(&remote));
     }
-    world_drop(&w);
 }
 
 // Both flush types, also on a device with native flush.
@@ -126,7 +124,6 @@ TEST_THAT(flags_are_checked_behind_a_flush) {
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
     EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 0, context),
                  RPMA_E_INVAL, "flags == 0", "flags == 0", .logs = "flags");
-    world_drop(&w);
 }
 
 // After a fork, copy-on-write would give the parent another page, so the page is shared.
@@ -144,7 +141,6 @@ TEST_THAT(flush_target_is_shared_with_children) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_int_equal(*target, 2);
-    world_drop(&w);
 }
 
 // An unknown type is an error of the program, so it is reported before the other side's lacks.
@@ -156,7 +152,6 @@ TEST_THAT(unknown_flush_type_comes_first) {
                  "type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}",
                  .logs = "type");
     MUST(rpma_mr_remote_delete(&remote));
-    world_drop(&w);
 }
 
 // ---- RPMA_FLUSH ----------------------------------------------------------------------------

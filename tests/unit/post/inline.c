@@ -7,8 +7,6 @@
 
 #define FLAGS (RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE)
 
-static struct world w;
-
 // Operations that can carry their data inline, of one piece and of several.
 static const struct carrier {
     enum rpma_work_type kind;
@@ -62,7 +60,6 @@ TEST_THAT(bytes_are_copied_while_they_are_posted) {
             assert_int_equal(got->inlined_bytes, 20);
             assert_memory_equal(got->inlined, "456789abcdefghijklmn", 20);
         }
-    world_drop(&w);
 }
 
 // A batch holds addresses; each post copies the bytes there.
@@ -81,7 +78,6 @@ TEST_THAT(batch_copies_with_each_post) {
         for (unsigned i = 0; i < LENGTH(carriers); i++)
             assert_memory_equal(fake_posted(i)->inlined, w.memory + 4, 20);
     }
-    world_drop(&w);
 }
 
 // rxe would copy the memory that a read fills. rpma_post() refuses the flag: work_refused.c.
@@ -95,7 +91,6 @@ TEST_THAT(plain_functions_ignore_the_flag_elsewhere) {
     assert_memory_equal(fake_posted(0)->inlined, "8 bytes", 8);
     MUST(rpma_write_atomic(w.h.conn, w.h.remote, 8, w.h.mr, 16, FLAGS, NULL));
     assert_int_equal(fake_posted(0)->flags & IBV_SEND_INLINE, 0);
-    world_drop(&w);
 }
 
 TEST_THAT(nothing_may_go_inline) {
@@ -118,7 +113,6 @@ TEST_THAT(nothing_may_go_inline) {
     MUST(rpma_batch_post(w.h.batch, NULL));
     for (unsigned i = 0; i < 2 * LENGTH(carriers); i++)
         assert_int_equal(fake_posted(i)->inlined_bytes, 0);
-    world_drop(&w);
 }
 
 static void expect_failure(const struct rpma_work *o, bool by_plain, int error,
@@ -145,7 +139,6 @@ TEST_THAT(full_queue_is_told_from_too_much) {
                      "the send queue is full", "the send queue is full", .any_calls = true);
         fake_faults_off();
     }
-    world_drop(&w);
 }
 
 // The fakes make room for two elements of 16 bytes, as rxe does: 33 are one too many. ENOMEM
@@ -164,7 +157,6 @@ TEST_THAT(too_much_is_refused) {
                 MUST(post(&most, by_plain));
                 expect_failure(&o, by_plain, errors[e], says);
             }
-    world_drop(&w);
 }
 
 TEST_THAT(too_much_in_a_batch_is_refused) {
@@ -203,7 +195,6 @@ TEST_THAT(nothing_may_go_inline_beside_a_native_flush) {
     assert_int_equal(fake_posted_count(), 2);
     assert_int_equal(fake_posted(0)->num_sge, 0);
     assert_int_equal(fake_posted(0)->inlined_bytes, 0);
-    world_drop(&w);
 }
 
 // With a native flush in the list, none of it is taken, and the error is not reported as a full
@@ -228,6 +219,5 @@ TEST_THAT(too_much_beside_a_native_flush_is_refused) {
                  .logs = "33 bytes are to go inline, the connection takes 32 at most");
     assert_int_equal(posted, 0);
     assert_int_equal(fake_posted_count(), 0);
-    world_drop(&w);
 }
 #endif

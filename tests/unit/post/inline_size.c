@@ -6,8 +6,6 @@
 
 #include "world.h"
 
-static struct world w;
-
 TEST_THAT(queues_have_what_was_asked_for) {
     static const struct {
         uint32_t wanted, made;
@@ -38,7 +36,6 @@ TEST_THAT(request_needs_a_device_that_takes_as_much) {
         strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "max_inline_data=513"));
     assert_non_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message,
                            "ask for less with rpma_conn_cfg_set_inline_size()"));
-    world_drop(&w);
 }
 
 // The line names inline_size only if much was asked for and the error is EINVAL.
@@ -56,5 +53,4 @@ TEST_THAT(other_refusals_are_not_about_inline_data) {
         assert_null(strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, "inline_size"));
         fake_faults_off();
     }
-    world_drop(&w);
 }

@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 
-static struct world w;
 static void *const context = (void *)0x1234567890;
 
 static void new_conn(bool with_srq) {
@@ -56,7 +55,6 @@ TEST_THAT(send_posts_a_slice) {
             assert_int_equal(post->num_sge, 1);
             expect_sge(&post->sge, 24, (uint32_t)lengths[i]);
         }
-    world_drop(&w);
 }
 
 TEST_THAT(send_without_region_sends_nothing) {
@@ -69,7 +67,6 @@ TEST_THAT(send_without_region_sends_nothing) {
         assert_int_equal(post->num_sge, 0);
         assert_int_equal(ntohl(post->imm), sends[s].imm);
     }
-    world_drop(&w);
 }
 
 TEST_THAT(send_failures_are_reported) {
@@ -87,7 +84,6 @@ TEST_THAT(send_failures_are_reported) {
         assert_memory_equal(keys->message, "rkey=0x0, lkey=0x", 17);
         fake_faults_off();
     }
-    world_drop(&w);
 }
 
 // ---- receive -------------------------------------------------------------------------------
@@ -153,8 +149,6 @@ TEST_THAT(empty_posts_fail_with_the_provider) {
     EXPECT_ERROR(rpma_recv(w.h.conn, NULL, 0, 0, context), RPMA_E_PROVIDER,
                  "ibv_post_recv() failed", "ibv_post_recv()", ENOMEM, "ibv_post_recv",
                  .logs = "the receive queue is full, it holds ");
-    fake_faults_off();
-    world_drop(&w);
 }
 
 // The provider decides: a queue pair with a shared queue takes no receive of its own.
@@ -162,5 +156,4 @@ TEST_THAT(recv_is_refused_with_a_shared_queue) {
     new_conn(true);
     EXPECT_ERROR(rpma_recv(w.h.conn, w.h.mr, 0, 8, context), RPMA_E_PROVIDER,
                  "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv");
-    world_drop(&w);
 }

@@ -17,7 +17,6 @@ enum { // by value: older headers lack the names
     FLUSH_RANGE = 0,
 };
 
-static struct world w;
 static const struct shape outgoing = {.name = "outgoing"};
 static void *const context = (void *)0x1234567890;
 static const char eight[9] = "8 bytes!";
@@ -110,7 +109,6 @@ TEST_THAT(misaligned_atomic_write_is_plain) {
     EXPECT_CALLS("ibv_post_send");
     assert_int_equal(posted(false)->flags, IBV_SEND_FENCE | IBV_SEND_INLINE);
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
-    world_drop(&w);
 }
 
 TEST_THAT(atomic_write_failures_are_reported) {
@@ -120,7 +118,6 @@ TEST_THAT(atomic_write_failures_are_reported) {
                  "ibv_post_send() failed",
                  BUILD_WRITES_ATOMICALLY ? "ibv_wr_complete()" : "ibv_post_send()", ENOMEM,
                  .any_calls = true);
-    world_drop(&w);
 }
 
 // ---- both ----------------------------------------------------------------------------------
@@ -139,7 +136,6 @@ TEST_THAT(operation_is_queued_behind_a_failed_doorbell) {
         RPMA_E_PROVIDER, "ibv_post_send() failed",
         BUILD_FLUSHES ? "ibv_wr_complete()" : "ibv_post_send()", EINVAL, .any_calls = true);
     assert_int_equal(fake_posted_count(), 1);
-    world_drop(&w);
 }
 
 // ---- flush ---------------------------------------------------------------------------------
@@ -189,7 +185,6 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
                      RPMA_E_INVAL, "(emulated flush)",
                      "dst_offset >= size of the remote region (emulated flush)",
                      .logs = "dst_offset");
-    world_drop(&w);
 }
 
 TEST_THAT(flush_failures_are_reported) {
@@ -204,7 +199,6 @@ TEST_THAT(flush_failures_are_reported) {
         RPMA_E_PROVIDER, "ibv_post_send() failed",
         BUILD_FLUSHES ? "ibv_wr_complete()" : "ibv_post_send()", ENOMEM, .any_calls = true,
         .logs = BUILD_FLUSHES ? range : NULL);
-    world_drop(&w);
 }
 
 // rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(): ENOSPC, where rxe_post_send()
@@ -221,5 +215,4 @@ TEST_THAT(full_queue_is_told_by_both_numbers) {
             .any_calls = true, .logs = "the send queue is full, it holds ");
         fake_faults_off();
     }
-    world_drop(&w);
 }

@@ -10,8 +10,6 @@
 
 enum { ACCESS_GLOBAL = 1 << 8, ACCESS_PERSISTENT = 1 << 9 }; // older headers lack the names
 
-static struct world w;
-
 enum {
     BOTH = RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
 };
@@ -43,7 +41,6 @@ TEST_THAT(regions_serve_both_kinds_of_initiators) {
                          IBV_ACCESS_REMOTE_READ | (BUILD_FLUSHES ? cases[i].native : 0));
         MUST(rpma_mr_dereg(&w.h.mr));
     }
-    world_drop(&w);
 }
 
 // Programs that flushed ordinary memory persistently keep working on devices that refuse that.
@@ -54,7 +51,6 @@ TEST_THAT(regions_of_ordinary_memory_are_registered_too) {
     assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access,
                      IBV_ACCESS_REMOTE_READ | (BUILD_FLUSHES ? (unsigned)ACCESS_GLOBAL : 0));
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO), BUILD_FLUSHES);
-    world_drop(&w);
 }
 
 // The kernel pins the pages before the device looks at them, and refuses FS-DAX memory for that
@@ -68,7 +64,6 @@ TEST_THAT(regions_of_fs_dax_keep_both_flushes) {
         IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND |
             (BUILD_FLUSHES ? (unsigned)ACCESS_GLOBAL | (unsigned)ACCESS_PERSISTENT : 0));
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO), 0);
-    world_drop(&w);
 }
 
 // The line names the access rights as rdma-core's verbs.h does.
@@ -91,5 +86,4 @@ TEST_THAT(other_refusals_are_final) {
                  .logs = BUILD_FLUSHES
                              ? "access=IBV_ACCESS_REMOTE_READ|IBV_ACCESS_FLUSH_GLOBAL)"
                              : "access=IBV_ACCESS_REMOTE_READ)");
-    world_drop(&w);
 }

@@ -26,7 +26,7 @@ static void make_arrays(const struct list_function *f) {
         const uint32_t nsge = 1 + i % LIST_MOST;
         receives[i] = (struct rpma_receive){.sgl = sgl, .nsge = nsge, .op_context = context};
         work[i] = (struct rpma_work){.type = f->kind,
-                                     .remote = f->remote ? list_world.h.remote : NULL,
+                                     .remote = f->remote ? w.h.remote : NULL,
                                      .sgl = sgl,
                                      .nsge = nsge,
                                      .flags = RPMA_F_COMPLETION_ALWAYS,
@@ -43,7 +43,7 @@ static void begin_anew(const struct list_function *f) {
 }
 
 static int run(const struct list_function *f, uint32_t from, uint32_t count, uint32_t *posted) {
-    return f->kind ? rpma_post(list_world.h.conn, work + from, count, posted)
+    return f->kind ? rpma_post(w.h.conn, work + from, count, posted)
                    : f->receive(receives + from, count, posted);
 }
 
@@ -96,7 +96,7 @@ static void post_whole(const struct list_function *f) {
         expect_taken(f, 0, count);
     }
     MUST(run(f, 0, 0, NULL));
-    MUST(f->kind ? rpma_post(list_world.h.conn, NULL, 0, NULL) : f->receive(NULL, 0, NULL));
+    MUST(f->kind ? rpma_post(w.h.conn, NULL, 0, NULL) : f->receive(NULL, 0, NULL));
     EXPECT_CALLS("");
 }
 
@@ -122,11 +122,11 @@ TEST_THAT(pieces_fit_a_call) {
             work[k].nsge = receives[k].nsge = (uint32_t)pieces;
         }
         if (queue == 0)
-            MUST(rpma_post(list_world.h.conn, work, MOST, &posted));
+            MUST(rpma_post(w.h.conn, work, MOST, &posted));
         else if (queue == 1)
-            MUST(rpma_recv_many(list_world.h.conn, receives, MOST, &posted));
+            MUST(rpma_recv_many(w.h.conn, receives, MOST, &posted));
         else
-            MUST(rpma_srq_recv_many(list_world.h.srq, receives, MOST, &posted));
+            MUST(rpma_srq_recv_many(w.h.srq, receives, MOST, &posted));
         assert_int_equal(posted, MOST);
         assert_int_equal(fake_count(queue == 0   ? "ibv_post_send"
                                     : queue == 1 ? "ibv_post_recv"
@@ -286,13 +286,13 @@ TEST_THAT(write_is_reported_like_an_array) {
                  {"doorbell", EIO, 1, "work[0] (queued): "}};
     list_world_new(false, LIST_MOST);
     const struct rpma_work write = {.type = RPMA_WORK_WRITE,
-                                    .remote = list_world.h.remote,
+                                    .remote = w.h.remote,
                                     .local = list_element(0),
                                     .flags = RPMA_F_COMPLETION_ALWAYS};
     uint32_t posted = 77;
     for (size_t i = 0; i < LENGTH(cases); i++) {
         fake_fail(cases[i].fault, 1, cases[i].error);
-        EXPECT_ERROR(rpma_post(list_world.h.conn, &write, 1, &posted), RPMA_E_PROVIDER,
+        EXPECT_ERROR(rpma_post(w.h.conn, &write, 1, &posted), RPMA_E_PROVIDER,
                      "ibv_post_send() failed", "ibv_post_send()", cases[i].error,
                      "ibv_post_send", .before = cases[i].before);
         assert_int_equal(posted, cases[i].taken);
@@ -300,7 +300,7 @@ TEST_THAT(write_is_reported_like_an_array) {
         fake_faults_off();
     }
     fake_fail("ibv_post_send", 1, ENOMEM);
-    EXPECT_ERROR(rpma_post(list_world.h.conn, &write, 1, &posted), RPMA_E_AGAIN,
+    EXPECT_ERROR(rpma_post(w.h.conn, &write, 1, &posted), RPMA_E_AGAIN,
                  "the send queue is full", "the send queue is full", .calls = "ibv_post_send",
                  .before = "work[0]: ");
     assert_int_equal(posted, 0);
@@ -308,7 +308,7 @@ TEST_THAT(write_is_reported_like_an_array) {
     for (int keeps = 0; keeps < 2; keeps++) { // a provider may leave bad_wr alone
         fake_device()->keeps_bad_wr = keeps;
         posted = 77;
-        MUST(rpma_post(list_world.h.conn, &write, 1, &posted));
+        MUST(rpma_post(w.h.conn, &write, 1, &posted));
         assert_int_equal(posted, 1);
     }
     EXPECT_ERROR(rpma_post(NULL, &write, 1, &posted), RPMA_E_INVAL, "conn == NULL",
@@ -321,7 +321,7 @@ TEST_THAT(receives_are_refused_with_a_shared_queue) {
     const struct rpma_receive some[3] = {{.op_context = NULL}};
     uint32_t posted = 77;
     list_world_new(true, LIST_MOST);
-    EXPECT_ERROR(rpma_recv_many(list_world.h.conn, some, 3, &posted), RPMA_E_PROVIDER,
+    EXPECT_ERROR(rpma_recv_many(w.h.conn, some, 3, &posted), RPMA_E_PROVIDER,
                  "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv",
                  .before = "receives[0]: ");
     assert_int_equal(posted, 0);
@@ -335,7 +335,7 @@ TEST_THAT(receive_of_no_bytes_has_no_elements) {
     const struct rpma_receive receive = {.local = list_element(0)};
     struct rpma_receive empty = receive;
     empty.local.len = 0;
-    MUST(rpma_recv_many(list_world.h.conn, &empty, 1, NULL));
+    MUST(rpma_recv_many(w.h.conn, &empty, 1, NULL));
     assert_int_equal(fake_received_count(), 1);
     assert_int_equal(fake_received(0)->num_sge, 0);
     list_world_drop();

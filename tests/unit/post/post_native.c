@@ -24,7 +24,6 @@ static const struct {
 };
 enum { OPERATIONS = LENGTH(operations), ATOMIC_WRITE = 6 };
 
-static struct world w;
 static unsigned elements = 3; // of a list
 
 // Whether tests post an array by rpma_post(), from the first operation that was not taken, or a
@@ -145,7 +144,6 @@ TEST_THAT(misaligned_atomic_write_goes_with_a_flush) {
     assert_int_equal(fake_posted(ATOMIC_WRITE)->flags,
                      IBV_SEND_FENCE | IBV_SEND_INLINE | IBV_SEND_SIGNALED);
     assert_memory_equal(fake_posted(ATOMIC_WRITE)->inlined, "8 bytes", 8);
-    world_drop(&w);
 }
 
 // ---- refusals ------------------------------------------------------------------------------

@@ -9,7 +9,6 @@
 
 #define SIGNALED IBV_SEND_SIGNALED
 
-static struct world w;
 static const struct shape outgoing = {.name = "outgoing"};
 static void *const context = (void *)0x1234567890;
 static const char eight[9] = "8 bytes!";
@@ -113,7 +112,6 @@ TEST_THAT(flags_decide_on_completion) {
             MUST(o->run(0, cases[i].flags));
             expect_common(posted(), o->opcode, o->flags | cases[i].signaled);
         }
-    world_drop(&w);
 }
 
 TEST_THAT(provider_failures_are_reported) {
@@ -143,7 +141,6 @@ TEST_THAT(provider_failures_are_reported) {
             assert_memory_equal(keys, key, strlen(key));
             fake_faults_off();
         }
-    world_drop(&w);
 }
 
 // ---- one by one ----------------------------------------------------------------------------
@@ -157,7 +154,6 @@ TEST_THAT(ranges_are_handed_on) {
             MUST(o->run(lengths[i], RPMA_F_COMPLETION_ALWAYS));
             expect_ranges(posted(), 16, (uint32_t)lengths[i], 8);
         }
-    world_drop(&w);
 }
 
 // The provider checks ranges: an offset far beyond the region is passed on, modulo 2^64.
@@ -167,7 +163,6 @@ TEST_THAT(offsets_are_not_checked) {
     MUST(rpma_write(w.h.conn, w.h.remote, SIZE_MAX, w.h.mr, WORLD_MEMORY_SIZE + 1, 8, 1, NULL));
     assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR - 1);
     assert_int_equal(posted()->sge.addr, (uintptr_t)w.memory + WORLD_MEMORY_SIZE + 1);
-    world_drop(&w);
 }
 
 TEST_THAT(nothing_is_transferred_without_regions) {
@@ -178,7 +173,6 @@ TEST_THAT(nothing_is_transferred_without_regions) {
         assert_int_equal(posted()->remote_addr, 0);
         assert_int_equal(posted()->rkey, 0);
     }
-    world_drop(&w);
 }
 
 TEST_THAT(immediate_data_is_in_network_order) {
@@ -187,7 +181,6 @@ TEST_THAT(immediate_data_is_in_network_order) {
     assert_int_equal(ntohl(posted()->imm), 0x12345678);
     MUST(write_nothing_with_imm(0, RPMA_F_COMPLETION_ALWAYS));
     assert_int_equal(ntohl(posted()->imm), 0x12345678);
-    world_drop(&w);
 }
 
 TEST_THAT(atomic_write_copies_its_bytes) {
@@ -202,7 +195,6 @@ TEST_THAT(atomic_write_copies_its_bytes) {
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
     MUST(old_atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
     expect_ranges(posted(), 16, 8, 8);
-    world_drop(&w);
 }
 
 // The offset is aligned, the region is not: the write is posted all the same, with one warning.
@@ -224,6 +216,4 @@ TEST_THAT(atomic_write_warns_of_a_misaligned_region) {
                                    RPMA_F_COMPLETION_ALWAYS, context),
                  RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", ENOMEM,
                  "ibv_post_send");
-    fake_faults_off();
-    world_drop(&w);
 }

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 
-static struct world w;
 static struct rpma_mr_remote *misaligned;
 
 static const size_t lengths[] = {0, 1, 8, WORLD_MEMORY_SIZE, UINT32_MAX};

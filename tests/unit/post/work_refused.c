@@ -180,8 +180,6 @@ static void make_lists(struct rpma_mr_local *mr) {
 
 // ---- operations ----------------------------------------------------------------------------
 
-static struct world w;
-
 static void spoil(struct rpma_work *o, const struct wrong *wrong) {
     for (int i = 0; i < SETS && wrong->set[i].member; i++) {
         const uint64_t value = wrong->set[i].value;
@@ -269,7 +267,6 @@ TEST_THAT(wrong_members_are_refused) {
                 else if (!(wrongs[i].otherwise >> kind & 1))
                     expect_no_matter(&wrongs[i], o);
             }
-    world_drop(&w);
 }
 
 // rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP
@@ -296,7 +293,6 @@ TEST_THAT(devices_limit_the_pieces_of_reads) {
                 MUST(rpma_post(w.h.conn, &o, 1, NULL));
             }
         }
-    world_drop(&w);
 }
 
 // ---- receives ------------------------------------------------------------------------------
@@ -312,7 +308,7 @@ static bool is_of_receive(const struct wrong *wrong) {
 }
 
 static void spoil_receives(const struct list_function *f) {
-    make_lists(list_world.h.mr);
+    make_lists(w.h.mr);
     for (size_t i = 0; i < LENGTH(wrongs); i++) {
         struct rpma_work o = {.local = list_element(0)};
         const struct wrong *wrong = &wrongs[i];

@@ -5,10 +5,6 @@
 
 #include "decisions.h"
 
-#include <stdio.h>
-
-struct world decisions_world;
-
 void decisions_expect(const char *what, long long got, long long wanted, const char *file,
                       int line) {
     if (got == wanted)
@@ -29,156 +25,137 @@ void decisions_without_memory(void) {
     fake_fail_from("malloc", 1, ENOMEM);
 }
 
-static struct world *const w = &decisions_world;
 static const struct shape incoming = {.incoming = true};
 static const struct shape outgoing = {0};
 
 // A: a rejected client costs the server nothing.
 
-void A1(void **state) {
-    (void)state;
-    assert_true(world_peer(w) && world_request(w, &incoming));
-    MUST(rpma_conn_req_delete(&w->h.req));
+TEST_THAT(A1) {
+    assert_true(world_peer(&w) && world_request(&w, &incoming));
+    MUST(rpma_conn_req_delete(&w.h.req));
     EXPECT_COUNT("rdma_reject", 1);
     EXPECT_COUNT("rdma_destroy_id", 1);
-    world_drop(w);
 }
 
-void A2(void **state) {
-    (void)state;
-    assert_true(world_peer(w) && world_cfg(w, &incoming) && world_listen(w));
-    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+TEST_THAT(A2) {
+    assert_true(world_peer(&w) && world_cfg(&w, &incoming) && world_listen(&w));
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
     fake_fail("ibv_create_cq", 1, EIO);
     unit_begin();
-    EXPECT_CODE(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req), RPMA_E_PROVIDER);
+    EXPECT_CODE(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_PROVIDER);
     EXPECT_COUNT("rdma_reject", 1);
     EXPECT_COUNT("rdma_destroy_id", 1);
     fake_faults_off();
 
-    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
-    MUST(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req));
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
     fake_fail("rdma_accept", 1, EIO);
     unit_begin();
-    EXPECT_CODE(rpma_conn_req_connect(&w->h.req, NULL, &w->h.conn), RPMA_E_PROVIDER);
+    EXPECT_CODE(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), RPMA_E_PROVIDER);
     EXPECT_COUNT("rdma_reject", 1);
     EXPECT_COUNT("rdma_destroy_id", 1);
-    world_drop(w);
 }
 
-void A3(void **state) {
-    (void)state;
-    assert_true(world_peer(w) && world_listen(w));
+TEST_THAT(A3) {
+    assert_true(world_peer(&w) && world_listen(&w));
     const unsigned before = unit_descriptors();
-    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
-    MUST(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req));
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
     fake_fail("ibv_reg_mr", 1, EIO); // the registration of the flush target
-    EXPECT_CODE(rpma_conn_req_connect(&w->h.req, NULL, &w->h.conn), RPMA_E_PROVIDER);
+    EXPECT_CODE(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), RPMA_E_PROVIDER);
     EXPECT_EQUAL("open descriptors", unit_descriptors(), before);
-    world_drop(w);
 }
 
 // An object that the provider refuses to release stays, and the call can be repeated.
-#define EXPECT_KEPT(member, function, verb)                              \
-    do {                                                                 \
-        fake_fail(verb, 1, EBUSY);                                       \
-        EXPECT_CODE(function(&w->h.member), RPMA_E_PROVIDER);            \
-        EXPECT_EQUAL("handle after " #function, w->h.member != NULL, 1); \
-        fake_faults_off();                                               \
-        EXPECT_CODE(function(&w->h.member), 0);                          \
-        EXPECT_EQUAL("handle after a retry", w->h.member != NULL, 0);    \
+#define EXPECT_KEPT(member, function, verb)                             \
+    do {                                                                \
+        fake_fail(verb, 1, EBUSY);                                      \
+        EXPECT_CODE(function(&w.h.member), RPMA_E_PROVIDER);            \
+        EXPECT_EQUAL("handle after " #function, w.h.member != NULL, 1); \
+        fake_faults_off();                                              \
+        EXPECT_CODE(function(&w.h.member), 0);                          \
+        EXPECT_EQUAL("handle after a retry", w.h.member != NULL, 0);    \
     } while (false)
 
-void A4(void **state) {
-    (void)state;
-    assert_true(world_peer(w) && world_listen(w));
-    MUST(rpma_srq_new(w->h.peer, NULL, &w->h.srq));
+TEST_THAT(A4) {
+    assert_true(world_peer(&w) && world_listen(&w));
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     EXPECT_KEPT(ep, rpma_ep_shutdown, "rdma_destroy_id");
     EXPECT_KEPT(srq, rpma_srq_delete, "ibv_destroy_srq");
     EXPECT_KEPT(mr, rpma_mr_dereg, "ibv_dereg_mr");
     EXPECT_KEPT(peer, rpma_peer_delete, "ibv_dealloc_pd");
-    world_drop(w);
 }
 
-void A5(void **state) {
-    (void)state;
+TEST_THAT(A5) {
     int fd = -1;
     struct rpma_cq *cq = NULL;
-    assert_true(world_conn(w, &(const struct shape){.shared = true}));
-    MUST(rpma_conn_get_compl_fd(w->h.conn, &fd));
+    assert_true(world_conn(&w, &(const struct shape){.shared = true}));
+    MUST(rpma_conn_get_compl_fd(w.h.conn, &fd));
     struct ibv_cq *foreign = fake_foreign_event(fd);
-    EXPECT_CODE(rpma_conn_wait(w->h.conn, 0, &cq, NULL), RPMA_E_UNKNOWN);
+    EXPECT_CODE(rpma_conn_wait(w.h.conn, 0, &cq, NULL), RPMA_E_UNKNOWN);
     EXPECT_EQUAL("unacknowledged events", fake_unacked(foreign), 0);
-    world_drop(w);
 }
 
 // B: a request stands on its own.
 
-void B1(void **state) {
-    (void)state;
-    assert_true(world_peer(w) && world_request(w, &incoming));
+TEST_THAT(B1) {
+    assert_true(world_peer(&w) && world_request(&w, &incoming));
     // A reader of the endpoint sees only the listening ID.
-    EXPECT_EQUAL("IDs on the endpoint's channel", fake_ids_on(world_ep_fd(w)), 1);
-    assert_true(world_connect(w, &incoming));
-    world_drop(w);
+    EXPECT_EQUAL("IDs on the endpoint's channel", fake_ids_on(world_ep_fd(&w)), 1);
+    assert_true(world_connect(&w, &incoming));
 }
 
-void B2(void **state) {
-    (void)state;
-    assert_true(world_peer(w) && world_request(w, &incoming));
-    MUST(rpma_ep_shutdown(&w->h.ep));
+TEST_THAT(B2) {
+    assert_true(world_peer(&w) && world_request(&w, &incoming));
+    MUST(rpma_ep_shutdown(&w.h.ep));
     EXPECT_EQUAL(fake_misuses(), *fake_misuses() != '\0', 0);
-    assert_true(world_connect(w, &incoming));
-    world_drop(w);
+    assert_true(world_connect(&w, &incoming));
 }
 
-void B3(void **state) {
-    (void)state;
+TEST_THAT(B3) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     struct rpma_conn_private_data pdata = {&pdata, 1};
-    assert_true(world_peer(w) && world_request(w, &outgoing));
-    MUST(rpma_conn_req_connect(&w->h.req, NULL, &w->h.conn));
-    fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, "hello", 6);
+    assert_true(world_peer(&w) && world_request(&w, &outgoing));
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "hello", 6);
     decisions_without_memory();
-    EXPECT_CODE(rpma_conn_next_event(w->h.conn, &event), 0);
+    EXPECT_CODE(rpma_conn_next_event(w.h.conn, &event), 0);
     EXPECT_EQUAL("event", event, RPMA_CONN_ESTABLISHED);
-    MUST(rpma_conn_get_private_data(w->h.conn, &pdata));
+    MUST(rpma_conn_get_private_data(w.h.conn, &pdata));
     EXPECT_EQUAL("bytes of private data", pdata.len, 0);
-    world_drop(w);
 }
 
 // C: non-blocking use.
 
-void C1(void **state) {
-    (void)state;
+TEST_THAT(C1) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    assert_true(world_conn(w, &incoming));
-    world_nonblocking(world_ep_fd(w));
-    world_nonblocking(world_event_fd(w));
-    EXPECT_CODE(rpma_conn_next_event(w->h.conn, &event), RPMA_E_NO_EVENT);
-    EXPECT_CODE(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req), RPMA_E_NO_EVENT);
+    assert_true(world_conn(&w, &incoming));
+    world_nonblocking(world_ep_fd(&w));
+    world_nonblocking(world_event_fd(&w));
+    EXPECT_CODE(rpma_conn_next_event(w.h.conn, &event), RPMA_E_NO_EVENT);
+    EXPECT_CODE(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_NO_EVENT);
 
-    fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
+    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
     fake_fail("rdma_get_cm_event", 1, EINTR);
-    EXPECT_CODE(rpma_conn_next_event(w->h.conn, &event), RPMA_E_PROVIDER);
+    EXPECT_CODE(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER);
     EXPECT_EQUAL("errno after a signal", errno, EINTR);
     fake_faults_off();
-    EXPECT_CODE(rpma_conn_next_event(w->h.conn, &event), 0);
-    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    EXPECT_CODE(rpma_conn_next_event(w.h.conn, &event), 0);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
     fake_fail("rdma_get_cm_event", 1, EINTR);
-    EXPECT_CODE(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req), RPMA_E_PROVIDER);
+    EXPECT_CODE(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_PROVIDER);
     EXPECT_EQUAL("errno after a signal", errno, EINTR);
     fake_faults_off();
-    EXPECT_CODE(rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req), 0);
-    world_drop(w);
+    EXPECT_CODE(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), 0);
 }
 
 static int conn_wait(void) {
     struct rpma_cq *cq = NULL;
-    return rpma_conn_wait(w->h.conn, 0, &cq, NULL);
+    return rpma_conn_wait(w.h.conn, 0, &cq, NULL);
 }
 
 static int cq_wait(void) {
-    return rpma_cq_wait(world_cq(w));
+    return rpma_cq_wait(world_cq(&w));
 }
 
 #define EXPECT_WAIT(wait, error, code)           \
@@ -188,50 +165,19 @@ static int cq_wait(void) {
         fake_faults_off();                       \
     } while (false)
 
-void C2(void **state) {
-    (void)state;
-    assert_true(world_conn(w, &outgoing));
+TEST_THAT(C2) {
+    assert_true(world_conn(&w, &outgoing));
     EXPECT_WAIT(cq_wait, EIO, RPMA_E_PROVIDER);
     EXPECT_WAIT(cq_wait, EINTR, RPMA_E_NO_COMPLETION);
     EXPECT_WAIT(cq_wait, EAGAIN, RPMA_E_NO_COMPLETION);
-    world_drop(w);
-    assert_true(world_conn(w, &(const struct shape){.shared = true}));
+    world_drop(&w);
+    assert_true(world_conn(&w, &(const struct shape){.shared = true}));
     EXPECT_WAIT(conn_wait, EIO, RPMA_E_PROVIDER);
     EXPECT_WAIT(conn_wait, EINTR, RPMA_E_NO_COMPLETION);
     EXPECT_WAIT(conn_wait, EAGAIN, RPMA_E_NO_COMPLETION);
-    world_drop(w);
 }
 
-static int empty_world(void **state) {
-    memset(w, 0, sizeof(*w));
-    return unit_setup(state);
-}
-
-#define DECISION(id) cmocka_unit_test_setup_teardown(id, empty_world, unit_teardown)
-
-// Runs all tests, or the named one. --list prints the names.
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        DECISION(A1),  DECISION(A2), DECISION(A3),        DECISION(A4),  DECISION(A5),
-        DECISION(B1),  DECISION(B2), DECISION(B3),        DECISION(C1),  DECISION(C2),
-        DECISION(D1),  DECISION(D2), DECISION(D3),        DECISION(D4),  DECISION(D5),
-        DECISION(D6),  DECISION(D7), DECISION(D8),        DECISION(D12), DECISION(D13),
-        DECISION(D14), DECISION(E1), DECISION(E2),        DECISION(E3),  DECISION(E4),
-        DECISION(E5),  DECISION(E6), DECISION(E7),        DECISION(E10), DECISION(E11),
-        DECISION(E12), DECISION(F1), DECISION(F2),        DECISION(F3),  DECISION(F4),
-        DECISION(F5),  DECISION(F6), DECISION(resources),
-    };
     unit_leaves_errno_out = true;
-    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
-        for (size_t i = 0; i < LENGTH(tests); i++)
-            puts(tests[i].name);
-        return 0;
-    }
-    const char *trouble = fake_hook_allocator();
-    if (trouble) {
-        fprintf(stderr, "decisions: %s\n", trouble);
-        return 1;
-    }
-    cmocka_set_test_filter(argc == 2 ? argv[1] : NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_main(argc, argv);
 }

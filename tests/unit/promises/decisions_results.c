@@ -9,164 +9,141 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static struct world *const w = &decisions_world;
 static const struct shape outgoing = {0};
 
-void E1(void **state) {
-    (void)state;
+TEST_THAT(E1) {
     uint32_t size = 0;
-    assert_true(world_peer(w));
-    MUST(rpma_srq_cfg_new(&w->h.srq_cfg));
-    MUST(rpma_srq_cfg_get_rq_size(w->h.srq_cfg, &size));
+    assert_true(world_peer(&w));
+    MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
+    MUST(rpma_srq_cfg_get_rq_size(w.h.srq_cfg, &size));
     EXPECT_EQUAL("rq_size", size, 100);
-    MUST(rpma_srq_cfg_get_rcq_size(w->h.srq_cfg, &size));
+    MUST(rpma_srq_cfg_get_rcq_size(w.h.srq_cfg, &size));
     EXPECT_EQUAL("rcq_size", size, 100);
-    MUST(rpma_srq_new(w->h.peer, NULL, &w->h.srq));
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     EXPECT_EQUAL("max_wr", fake_last("ibv_create_srq")->srq.attr.max_wr, 100);
     EXPECT_EQUAL("cqe", fake_last("ibv_create_cq")->create_cq.cqe, 100);
-    world_drop(w);
 }
 
-void E2(void **state) {
-    (void)state;
+TEST_THAT(E2) {
     EXPECT_CODE(rpma_mr_advise(NULL, 0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, 0), RPMA_E_INVAL);
 }
 
-void E3(void **state) {
-    (void)state;
-    struct ibv_context *const before = (struct ibv_context *)w, *context = before;
+TEST_THAT(E3) {
+    struct ibv_context *const before = (struct ibv_context *)&w, *context = before;
     fake_device()->no_device = true;
     EXPECT_CODE(rpma_utils_get_ibv_context("0.0.0.0", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
                 RPMA_E_PROVIDER);
     EXPECT_EQUAL("context is untouched", context == before, 1);
 }
 
-#define EXPECT_UNTOUCHED(member, call)                                    \
-    do {                                                                  \
-        void *const before = w->memory;                                   \
-        w->h.member = before;                                             \
-        decisions_without_memory();                                       \
-        EXPECT_CODE(call, RPMA_E_NOMEM);                                  \
-        fake_faults_off();                                                \
-        EXPECT_EQUAL(#call " leaves " #member, w->h.member == before, 1); \
-        w->h.member = NULL;                                               \
+#define EXPECT_UNTOUCHED(member, call)                                   \
+    do {                                                                 \
+        void *const before = w.memory;                                   \
+        w.h.member = before;                                             \
+        decisions_without_memory();                                      \
+        EXPECT_CODE(call, RPMA_E_NOMEM);                                 \
+        fake_faults_off();                                               \
+        EXPECT_EQUAL(#call " leaves " #member, w.h.member == before, 1); \
+        w.h.member = NULL;                                               \
     } while (false)
 
-void E4(void **state) {
-    (void)state;
-    assert_true(world_peer(w));
-    EXPECT_UNTOUCHED(cfg, rpma_conn_cfg_new(&w->h.cfg));
-    EXPECT_UNTOUCHED(srq_cfg, rpma_srq_cfg_new(&w->h.srq_cfg));
-    EXPECT_UNTOUCHED(srq, rpma_srq_new(w->h.peer, NULL, &w->h.srq));
-    world_drop(w);
+TEST_THAT(E4) {
+    assert_true(world_peer(&w));
+    EXPECT_UNTOUCHED(cfg, rpma_conn_cfg_new(&w.h.cfg));
+    EXPECT_UNTOUCHED(srq_cfg, rpma_srq_cfg_new(&w.h.srq_cfg));
+    EXPECT_UNTOUCHED(srq, rpma_srq_new(w.h.peer, NULL, &w.h.srq));
 }
 
-void E5(void **state) {
-    (void)state;
+TEST_THAT(E5) {
     enum rpma_conn_event event = RPMA_CONN_LOST; // must not be read
-    assert_true(world_conn(w, &outgoing));
-    fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
+    assert_true(world_conn(&w, &outgoing));
+    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
     unit_begin();
-    EXPECT_CODE(rpma_conn_next_event(w->h.conn, &event), RPMA_E_UNKNOWN);
+    EXPECT_CODE(rpma_conn_next_event(w.h.conn, &event), RPMA_E_UNKNOWN);
     EXPECT_EQUAL("the log names the CM event",
                  strstr(logged_text(), "RDMA_CM_EVENT_ADDR_CHANGE") != NULL, 1);
     EXPECT_EQUAL("the log tells the caller's variable",
                  strstr(logged_text(), rpma_utils_conn_event_2str(event)) != NULL, 0);
-    world_drop(w);
 }
 
-void E6(void **state) {
-    (void)state;
-    struct rpma_cq *const before = (struct rpma_cq *)w, *cq = before;
+TEST_THAT(E6) {
+    struct rpma_cq *const before = (struct rpma_cq *)&w, *cq = before;
     bool is_rcq = true;
-    assert_true(world_conn(w, &(const struct shape){.shared = true, .rcq_size = 10}));
-    fake_notify(world_qp(w)->send_cq);
+    assert_true(world_conn(&w, &(const struct shape){.shared = true, .rcq_size = 10}));
+    fake_notify(world_qp(&w)->send_cq);
     fake_fail("ibv_req_notify_cq", 1, EIO);
-    EXPECT_CODE(rpma_conn_wait(w->h.conn, 0, &cq, &is_rcq), RPMA_E_PROVIDER);
+    EXPECT_CODE(rpma_conn_wait(w.h.conn, 0, &cq, &is_rcq), RPMA_E_PROVIDER);
     EXPECT_EQUAL("cq is untouched", cq == before, 1);
     EXPECT_EQUAL("is_rcq is untouched", is_rcq, true);
-    world_drop(w);
 }
 
-void E7(void **state) {
-    (void)state;
+TEST_THAT(E7) {
     struct rpma_srq *srq = NULL;
-    assert_true(world_peer(w) && world_cfg(w, &(const struct shape){.srq = true}));
-    EXPECT_CODE(rpma_conn_cfg_set_srq(w->h.cfg, NULL), 0);
-    MUST(rpma_conn_cfg_get_srq(w->h.cfg, &srq));
+    assert_true(world_peer(&w) && world_cfg(&w, &(const struct shape){.srq = true}));
+    EXPECT_CODE(rpma_conn_cfg_set_srq(w.h.cfg, NULL), 0);
+    MUST(rpma_conn_cfg_get_srq(w.h.cfg, &srq));
     EXPECT_EQUAL("the configuration has a queue", srq != NULL, 0);
-    world_drop(w);
 }
 
-void E10(void **state) {
-    (void)state;
+TEST_THAT(E10) {
     const struct shape conflict = {.shared = true, .srq = true, .srq_rcq_size = 10};
-    assert_true(world_peer(w) && world_cfg(w, &conflict));
+    assert_true(world_peer(&w) && world_cfg(&w, &conflict));
     unit_begin();
-    EXPECT_CODE(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &w->h.req),
+    EXPECT_CODE(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
                 RPMA_E_INVAL);
     EXPECT_CALLS("");
-    world_drop(w);
 }
 
-void E11(void **state) {
-    (void)state;
+TEST_THAT(E11) {
     struct ibv_context *context = NULL;
     fake_device()->addresses = 2;
-    assert_true(world_peer(w));
+    assert_true(world_peer(&w));
     fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
-    EXPECT_CODE(rpma_conn_req_new(w->h.peer, "two", WORLD_PORT, NULL, &w->h.req), 0);
+    EXPECT_CODE(rpma_conn_req_new(w.h.peer, "two", WORLD_PORT, NULL, &w.h.req), 0);
     EXPECT_EQUAL("the second address is used",
                  fake_addr_is(fake_last("rdma_resolve_addr")->resolve.addr, 1), 1);
     fake_faults_off();
     fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
-    EXPECT_CODE(rpma_ep_listen(w->h.peer, "two", WORLD_PORT, &w->h.ep), 0);
+    EXPECT_CODE(rpma_ep_listen(w.h.peer, "two", WORLD_PORT, &w.h.ep), 0);
     fake_faults_off();
     fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
     EXPECT_CODE(rpma_utils_get_ibv_context("two", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context), 0);
-    world_drop(w);
 }
 
-void E12(void **state) {
-    (void)state;
+TEST_THAT(E12) {
     errno = EDOM;
-    EXPECT_CODE(rpma_peer_new(fake_context(0), &w->h.peer), 0);
+    EXPECT_CODE(rpma_peer_new(fake_context(0), &w.h.peer), 0);
     EXPECT_EQUAL("success cleared errno", errno == 0, 0);
     fake_fail("ibv_reg_mr", 1, EIO);
-    EXPECT_CODE(rpma_mr_reg(w->h.peer, w->memory, 8, RPMA_MR_USAGE_SEND, &w->h.mr),
+    EXPECT_CODE(rpma_mr_reg(w.h.peer, w.memory, 8, RPMA_MR_USAGE_SEND, &w.h.mr),
                 RPMA_E_PROVIDER);
     EXPECT_EQUAL("errno after a failure", errno, EIO);
     fake_faults_off();
     fake_fail("ibv_dealloc_pd", 1, EBUSY); // returns its error number
-    EXPECT_CODE(rpma_peer_delete(&w->h.peer), RPMA_E_PROVIDER);
+    EXPECT_CODE(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER);
     EXPECT_EQUAL("errno is what a verb returned", errno == EBUSY, 1);
-    fake_faults_off();
-    world_drop(w);
 }
 
 // F: the log.
 
-void F1(void **state) {
-    (void)state;
+TEST_THAT(F1) {
     const uint64_t addr = 0x123456789abcdef0;
     unsigned char desc[21];
-    assert_true(world_conn(w, &outgoing));
+    assert_true(world_conn(&w, &outgoing));
     world_descriptor(desc, addr, 64, WORLD_REMOTE_RKEY, WORLD_EVERY_USAGE);
-    MUST(rpma_mr_remote_delete(&w->h.remote));
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w->h.remote));
+    MUST(rpma_mr_remote_delete(&w.h.remote));
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
     fake_fail("ibv_post_send", 1, EIO);
     unit_begin();
     EXPECT_CODE(
-        rpma_read(w->h.conn, w->h.mr, 0, w->h.remote, 0, 8, RPMA_F_COMPLETION_ALWAYS, NULL),
+        rpma_read(w.h.conn, w.h.mr, 0, w.h.remote, 0, 8, RPMA_F_COMPLETION_ALWAYS, NULL),
         RPMA_E_PROVIDER);
     const bool whole = strstr(logged_text(), "123456789abcdef0") != NULL;
     EXPECT_EQUAL("cut addresses in the log",
                  !whole && strstr(logged_text(), "9abcdef0") != NULL, 0);
-    world_drop(w);
 }
 
-void F2(void **state) {
-    (void)state;
+TEST_THAT(F2) {
     struct ibv_context *context = NULL;
     unit_begin();
     fake_fail("getaddrinfo", 1, EIO);
@@ -180,36 +157,30 @@ void F2(void **state) {
     EXPECT_EQUAL("NULL in the log", strstr(logged_text(), "(null)") != NULL, 0);
 }
 
-void F3(void **state) {
-    (void)state;
-    MUST(rpma_peer_new(fake_context(0), &w->h.peer));
+TEST_THAT(F3) {
+    MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     fake_fail("ibv_dealloc_pd", 1, EBUSY);
     unit_begin();
     errno = EDOM;
-    EXPECT_CODE(rpma_peer_delete(&w->h.peer), RPMA_E_PROVIDER);
+    EXPECT_CODE(rpma_peer_delete(&w.h.peer), RPMA_E_PROVIDER);
     EXPECT_EQUAL("the log has the error number of the verb",
                  strstr(logged_text(), strerror(EBUSY)) != NULL, 1);
-    fake_faults_off();
-    world_drop(w);
 }
 
-void F4(void **state) {
-    (void)state;
+TEST_THAT(F4) {
     EXPECT_EQUAL("openlog() is called", fake_library_imports("openlog"), 0);
     EXPECT_EQUAL("closelog() is called", fake_library_imports("closelog"), 0);
 }
 
 // Only a big-endian machine can tell the difference.
-void F5(void **state) {
-    (void)state;
+TEST_THAT(F5) {
     unsigned char desc[21];
     world_descriptor(desc, 0x0102030405060708, 0x1112131415161718, 0x21222324, 1);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w->h.remote));
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
     EXPECT_EQUAL("the log has wire order",
                  strstr(logged_text(), "0x807060504030201") != NULL ||
                      strstr(logged_text(), "0x24232221") != NULL,
                  0);
-    world_drop(w);
 }
 
 static _Atomic unsigned heard[2];
@@ -233,8 +204,7 @@ static void *switch_functions(void *stop) {
 }
 
 // Every message reaches one of the log functions, even while they change.
-void F6(void **state) {
-    (void)state;
+TEST_THAT(F6) {
     enum { MESSAGES = 20000 };
     _Atomic bool stop = false;
     pthread_t thread;
@@ -250,14 +220,12 @@ void F6(void **state) {
     EXPECT_EQUAL("messages", heard[0] + heard[1], MESSAGES);
 }
 
-void resources(void **state) {
-    (void)state;
-    assert_true(world_conn(w, &outgoing));
-    struct rpma_conn *first = w->h.conn;
-    MUST(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w->h.req));
+TEST_THAT(resources) {
+    assert_true(world_conn(&w, &outgoing));
+    struct rpma_conn *first = w.h.conn;
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
     unit_begin();
-    EXPECT_CODE(rpma_conn_req_connect(&w->h.req, NULL, &w->h.conn), 0);
+    EXPECT_CODE(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), 0);
     EXPECT_EQUAL("registrations by another connection", fake_count("ibv_reg_mr"), 0);
     MUST(rpma_conn_delete(&first));
-    world_drop(w);
 }

@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 
-static struct world w;
 static struct arguments a;
 
 static bool is(const char *function, const char *name) {

@@ -19,10 +19,6 @@
 #include <sys/resource.h>
 #include <syslog.h>
 
-struct world failing_world;
-
-static struct world *const w = &failing_world;
-
 static const struct {
     const struct failure *first;
     const size_t *count;
@@ -52,19 +48,19 @@ static bool stand(const struct failure *failure) {
                      failure->usage ? failure->usage : WORLD_EVERY_USAGE);
     if (failure->stage == NOTHING)
         return true;
-    if (!world_peer(w) || !STEP(w, rpma_mr_remote_delete(&w->h.remote)) ||
-        !STEP(w, rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w->h.remote)))
+    if (!world_peer(&w) || !STEP(&w, rpma_mr_remote_delete(&w.h.remote)) ||
+        !STEP(&w, rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote)))
         return false;
     switch (failure->stage) {
     case LISTENING:
-        return world_listen(w);
+        return world_listen(&w);
     case OUTGOING:
     case INCOMING:
-        return world_request(w, &shape);
+        return world_request(&w, &shape);
     case PEER:
         return true;
     default:
-        return world_request(w, &shape) && world_connect(w, &shape);
+        return world_request(&w, &shape) && world_connect(&w, &shape);
     }
 }
 
@@ -87,10 +83,10 @@ static void print_lines(int code) {
 
 static void print_values(void) {
     const struct fake_call *post = fake_last("ibv_post_send");
-    printf("memory\t%#llx\n", (unsigned long long)(uintptr_t)w->memory);
+    printf("memory\t%#llx\n", (unsigned long long)(uintptr_t)w.memory);
     if (post)
         printf("posted\t%#llx\n", (unsigned long long)post->send.sge.addr);
-    printf("rkey\t%#x\nlkey\t%#x\n", FAILING_RKEY, fake_lkey(w->memory));
+    printf("rkey\t%#x\nlkey\t%#x\n", FAILING_RKEY, fake_lkey(w.memory));
 }
 
 // Advice names these limits, whatever this machine allows.
@@ -144,7 +140,7 @@ static void lay_out(void **state) {
         // The original leaves the facility to its openlog().
         printf("syslog\t%d\t%s", LOG_PRI(priority), text);
         (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED);
-        memset(&w->h, 0, sizeof(w->h));
+        memset(&w.h, 0, sizeof(w.h));
     }
 }
 
@@ -177,7 +173,7 @@ static void nobody_reads(void **state) {
                             fake_formatted() - before, fake_count("ibv_query_qp"));
                 costs = true;
             }
-            memset(&w->h, 0, sizeof(w->h));
+            memset(&w.h, 0, sizeof(w.h));
         }
     assert_false(costs);
 }

@@ -28,8 +28,6 @@ struct failure {
 extern const struct failure failures[], new_failures[];
 extern const size_t failure_count, new_failure_count;
 
-extern struct world failing_world;
-
 // A call that fails, in the form that the table needs.
 #define CALL(name, expression) \
     static int name(void) {    \

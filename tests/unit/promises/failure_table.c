@@ -8,89 +8,87 @@
 
 #include <netdb.h>
 
-static struct world *const w = &failing_world;
-
-CALL(new_peer, rpma_peer_new(fake_context(0), &w->h.peer))
-CALL(is_odp_capable, rpma_utils_ibv_context_is_odp_capable(fake_context(0), &w->h.odp))
+CALL(new_peer, rpma_peer_new(fake_context(0), &w.h.peer))
+CALL(is_odp_capable, rpma_utils_ibv_context_is_odp_capable(fake_context(0), &w.h.odp))
 CALL(local_device,
-     rpma_utils_get_ibv_context("here", RPMA_UTIL_IBV_CONTEXT_LOCAL, &w->h.context))
+     rpma_utils_get_ibv_context("here", RPMA_UTIL_IBV_CONTEXT_LOCAL, &w.h.context))
 CALL(remote_device,
-     rpma_utils_get_ibv_context("there", RPMA_UTIL_IBV_CONTEXT_REMOTE, &w->h.context))
-CALL(reg, rpma_mr_reg(w->h.peer, w->memory + 8, 24,
-                      RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC, &w->h.mr))
-CALL(dereg, rpma_mr_dereg(&w->h.mr))
-CALL(advise, rpma_mr_advise(w->h.mr, 8, 16, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0))
-CALL(listen_there, rpma_ep_listen(w->h.peer, "there", "7205", &w->h.ep))
-CALL(shutdown_ep, rpma_ep_shutdown(&w->h.ep))
-CALL(next_request, rpma_ep_next_conn_req(w->h.ep, NULL, &w->h.req))
-CALL(delete_request, rpma_conn_req_delete(&w->h.req))
-CALL(next_event, rpma_conn_next_event(w->h.conn, &w->h.event))
-CALL(disconnect, rpma_conn_disconnect(w->h.conn))
-CALL(delete_conn, rpma_conn_delete(&w->h.conn))
-CALL(wait_cq, rpma_cq_wait(world_cq(w)))
-CALL(wait_conn, rpma_conn_wait(w->h.conn, 0, &w->h.fired, NULL))
-CALL(poll, rpma_cq_get_wc(world_cq(w), 1, &w->h.wc, NULL))
-CALL(new_srq, rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq))
-CALL(read_it, rpma_read(w->h.conn, w->h.mr, 16, w->h.remote, 8, 24, RPMA_F_COMPLETION_ALWAYS,
+     rpma_utils_get_ibv_context("there", RPMA_UTIL_IBV_CONTEXT_REMOTE, &w.h.context))
+CALL(reg, rpma_mr_reg(w.h.peer, w.memory + 8, 24,
+                      RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC, &w.h.mr))
+CALL(dereg, rpma_mr_dereg(&w.h.mr))
+CALL(advise, rpma_mr_advise(w.h.mr, 8, 16, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0))
+CALL(listen_there, rpma_ep_listen(w.h.peer, "there", "7205", &w.h.ep))
+CALL(shutdown_ep, rpma_ep_shutdown(&w.h.ep))
+CALL(next_request, rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req))
+CALL(delete_request, rpma_conn_req_delete(&w.h.req))
+CALL(next_event, rpma_conn_next_event(w.h.conn, &w.h.event))
+CALL(disconnect, rpma_conn_disconnect(w.h.conn))
+CALL(delete_conn, rpma_conn_delete(&w.h.conn))
+CALL(wait_cq, rpma_cq_wait(world_cq(&w)))
+CALL(wait_conn, rpma_conn_wait(w.h.conn, 0, &w.h.fired, NULL))
+CALL(poll, rpma_cq_get_wc(world_cq(&w), 1, &w.h.wc, NULL))
+CALL(new_srq, rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq))
+CALL(read_it, rpma_read(w.h.conn, w.h.mr, 16, w.h.remote, 8, 24, RPMA_F_COMPLETION_ALWAYS,
                         (void *)0x1122))
-CALL(write_it, rpma_write(w->h.conn, w->h.remote, 8, w->h.mr, 16, 24,
-                          RPMA_F_COMPLETION_ON_ERROR, (void *)0x1122))
-CALL(write_imm, rpma_write_with_imm(w->h.conn, w->h.remote, 8, w->h.mr, 16, 24,
+CALL(write_it, rpma_write(w.h.conn, w.h.remote, 8, w.h.mr, 16, 24, RPMA_F_COMPLETION_ON_ERROR,
+                          (void *)0x1122))
+CALL(write_imm, rpma_write_with_imm(w.h.conn, w.h.remote, 8, w.h.mr, 16, 24,
                                     RPMA_F_COMPLETION_ALWAYS, 5, (void *)0x1122))
-CALL(write_atomically, rpma_atomic_write(w->h.conn, w->h.remote, 8, (const char *)w->memory,
+CALL(write_atomically, rpma_atomic_write(w.h.conn, w.h.remote, 8, (const char *)w.memory,
                                          RPMA_F_COMPLETION_ALWAYS, (void *)0x1122))
-CALL(flush_visibly, rpma_flush(w->h.conn, w->h.remote, 8, 24, RPMA_FLUSH_TYPE_VISIBILITY,
+CALL(flush_visibly, rpma_flush(w.h.conn, w.h.remote, 8, 24, RPMA_FLUSH_TYPE_VISIBILITY,
                                RPMA_F_COMPLETION_ALWAYS, (void *)0x1122))
-CALL(flush_persistently, rpma_flush(w->h.conn, w->h.remote, 8, 24, RPMA_FLUSH_TYPE_PERSISTENT,
+CALL(flush_persistently, rpma_flush(w.h.conn, w.h.remote, 8, 24, RPMA_FLUSH_TYPE_PERSISTENT,
                                     RPMA_F_COMPLETION_ALWAYS, (void *)0x1122))
-CALL(send_it, rpma_send(w->h.conn, w->h.mr, 16, 24, RPMA_F_COMPLETION_ALWAYS, (void *)0x1122))
-CALL(receive, rpma_recv(w->h.conn, w->h.mr, 16, 24, (void *)0x1122))
-CALL(receive_early, rpma_conn_req_recv(w->h.req, w->h.mr, 16, 24, (void *)0x1122))
+CALL(send_it, rpma_send(w.h.conn, w.h.mr, 16, 24, RPMA_F_COMPLETION_ALWAYS, (void *)0x1122))
+CALL(receive, rpma_recv(w.h.conn, w.h.mr, 16, 24, (void *)0x1122))
+CALL(receive_early, rpma_conn_req_recv(w.h.req, w.h.mr, 16, 24, (void *)0x1122))
 CALL(delete_nothing, rpma_mr_remote_delete(NULL))
 
 // InfiniBand and RoCE carry 56 bytes with a request, 196 with an acceptance.
 static int connect_with(uint8_t length) {
     static char data[197];
     const struct rpma_conn_private_data private_data = {data, length};
-    return rpma_conn_req_connect(&w->h.req, &private_data, &w->h.conn);
+    return rpma_conn_req_connect(&w.h.req, &private_data, &w.h.conn);
 }
 CALL(connect_it, connect_with(57))
 CALL(accept_it, connect_with(197))
 
-CALL(delete_peer, rpma_mr_dereg(&w->h.mr) == 0 ? rpma_peer_delete(&w->h.peer) : -1)
+CALL(delete_peer, rpma_mr_dereg(&w.h.mr) == 0 ? rpma_peer_delete(&w.h.peer) : -1)
 
 static int flush_without_direct_write(void) {
-    (void)rpma_peer_cfg_set_direct_write_to_pmem(w->h.pcfg, false);
-    (void)rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg);
+    (void)rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false);
+    (void)rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg);
     logged_forget();
     return flush_persistently();
 }
 
 static bool has_srq(const char *fault, int error) {
-    if (!w->h.srq && rpma_srq_new(w->h.peer, NULL, &w->h.srq) != 0)
+    if (!w.h.srq && rpma_srq_new(w.h.peer, NULL, &w.h.srq) != 0)
         return false;
     fake_fail(fault, 1, error);
     logged_forget();
     return true;
 }
 CALL(receive_shared, has_srq("ibv_post_srq_recv", ENOMEM)
-                         ? rpma_srq_recv(w->h.srq, w->h.mr, 16, 24, (void *)0x1122)
+                         ? rpma_srq_recv(w.h.srq, w.h.mr, 16, 24, (void *)0x1122)
                          : -1)
-CALL(delete_srq, has_srq("ibv_destroy_srq", EBUSY) ? rpma_srq_delete(&w->h.srq) : -1)
+CALL(delete_srq, has_srq("ibv_destroy_srq", EBUSY) ? rpma_srq_delete(&w.h.srq) : -1)
 
 static int large_srq(void) {
-    (void)rpma_srq_cfg_new(&w->h.srq_cfg);
-    (void)rpma_srq_cfg_set_rq_size(w->h.srq_cfg, 5000000);
+    (void)rpma_srq_cfg_new(&w.h.srq_cfg);
+    (void)rpma_srq_cfg_set_rq_size(w.h.srq_cfg, 5000000);
     return new_srq();
 }
 
 int request(void) {
-    return rpma_conn_req_new(w->h.peer, "there", "7205", w->h.cfg, &w->h.req);
+    return rpma_conn_req_new(w.h.peer, "there", "7205", w.h.cfg, &w.h.req);
 }
 
 int request_with(int (*set)(struct rpma_conn_cfg *, uint32_t), uint32_t value) {
-    (void)rpma_conn_cfg_new(&w->h.cfg);
-    (void)set(w->h.cfg, value);
+    (void)rpma_conn_cfg_new(&w.h.cfg);
+    (void)set(w.h.cfg, value);
     return request();
 }
 CALL(large_cq, request_with(rpma_conn_cfg_set_cq_size, 5000000))
@@ -99,22 +97,22 @@ CALL(large_rq, request_with(rpma_conn_cfg_set_rq_size, 5000000))
 CALL(large_rcq, request_with(rpma_conn_cfg_set_rcq_size, 5000000))
 
 static int own_rcq_and_shared_channel(void) {
-    (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq); // makes its own receive CQ by default
-    (void)rpma_conn_cfg_new(&w->h.cfg);
-    (void)rpma_conn_cfg_set_compl_channel(w->h.cfg, true);
-    (void)rpma_conn_cfg_set_srq(w->h.cfg, w->h.srq);
+    (void)rpma_srq_new(w.h.peer, NULL, &w.h.srq); // makes its own receive CQ by default
+    (void)rpma_conn_cfg_new(&w.h.cfg);
+    (void)rpma_conn_cfg_set_compl_channel(w.h.cfg, true);
+    (void)rpma_conn_cfg_set_srq(w.h.cfg, w.h.srq);
     return request();
 }
 
 static int arm_fails(void) {
-    fake_notify(world_qp(w)->send_cq);
+    fake_notify(world_qp(&w)->send_cq);
     fake_fail("ibv_req_notify_cq", 1, EIO);
     return wait_cq();
 }
 
 static int foreign_cq(void) {
     int fd = -1;
-    (void)rpma_conn_get_compl_fd(w->h.conn, &fd);
+    (void)rpma_conn_get_compl_fd(w.h.conn, &fd);
     fake_foreign_event(fd);
     return wait_conn();
 }
@@ -127,7 +125,7 @@ CALL(poll_fails, poll_gives(-2))
 CALL(poll_gives_more, poll_gives(3))
 
 static int event(enum rdma_cm_event_type type, int status) {
-    fake_cm_event_status(world_event_fd(w), type, status, NULL, 0);
+    fake_cm_event_status(world_event_fd(&w), type, status, NULL, 0);
     return next_event();
 }
 CALL(nobody_listens, event(RDMA_CM_EVENT_REJECTED, 8))
@@ -150,19 +148,19 @@ static int ack_fails(void) {
 }
 
 static int strange_request(void) {
-    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
     return next_request();
 }
 
 static int get_request(void) {
-    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, "abc", 3);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, "abc", 3);
     return next_request();
 }
 
 static int decode(const void *desc, size_t size) {
-    (void)rpma_mr_remote_delete(&w->h.remote);
+    (void)rpma_mr_remote_delete(&w.h.remote);
     logged_forget();
-    return rpma_mr_remote_from_descriptor(desc, size, &w->h.remote);
+    return rpma_mr_remote_from_descriptor(desc, size, &w.h.remote);
 }
 static const unsigned char no_usage[21] = {1};
 CALL(decode_short, decode(no_usage, 20))
@@ -175,10 +173,10 @@ static int decode_region(void) {
 }
 static const unsigned char direct_write[1] = {1};
 static int decode_cfg(void) {
-    (void)rpma_peer_cfg_delete(&w->h.pcfg);
-    return rpma_peer_cfg_from_descriptor(direct_write, 1, &w->h.pcfg);
+    (void)rpma_peer_cfg_delete(&w.h.pcfg);
+    return rpma_peer_cfg_from_descriptor(direct_write, 1, &w.h.pcfg);
 }
-CALL(decode_short_cfg, rpma_peer_cfg_from_descriptor(direct_write, 0, &w->h.pcfg))
+CALL(decode_short_cfg, rpma_peer_cfg_from_descriptor(direct_write, 0, &w.h.pcfg))
 
 #define DEVICE(name, member, value)                \
     static void name(struct fake_device *device) { \

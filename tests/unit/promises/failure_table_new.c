@@ -7,53 +7,51 @@
 
 #define LONG ((size_t)UINT32_MAX + 1)
 
-static struct world *const w = &failing_world;
-
 static int request_with_timeout(void) {
-    (void)rpma_conn_cfg_new(&w->h.cfg);
-    (void)rpma_conn_cfg_set_ack_timeout(w->h.cfg, 200);
+    (void)rpma_conn_cfg_new(&w.h.cfg);
+    (void)rpma_conn_cfg_set_ack_timeout(w.h.cfg, 200);
     return request();
 }
 static int request_with_tos(void) {
-    (void)rpma_conn_cfg_new(&w->h.cfg);
-    (void)rpma_conn_cfg_set_tos(w->h.cfg, 0x68);
+    (void)rpma_conn_cfg_new(&w.h.cfg);
+    (void)rpma_conn_cfg_set_tos(w.h.cfg, 0x68);
     return request();
 }
 
 static int new_cq(int (*set)(struct rpma_cq_cfg *, uint32_t), uint32_t value) {
-    (void)rpma_cq_cfg_new(&w->h.cq_cfg);
-    (void)set(w->h.cq_cfg, value);
-    return rpma_cq_new(w->h.peer, w->h.cq_cfg, &w->h.lent_cq);
+    (void)rpma_cq_cfg_new(&w.h.cq_cfg);
+    (void)set(w.h.cq_cfg, value);
+    return rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq);
 }
 CALL(large_lent_cq, new_cq(rpma_cq_cfg_set_size, 5000000))
 CALL(cq_of_no_vector, new_cq(rpma_cq_cfg_set_comp_vector, 4))
-CALL(delete_lent_cq, rpma_cq_delete(&w->h.lent_cq))
+CALL(delete_lent_cq, rpma_cq_delete(&w.h.lent_cq))
 
 static int request_on(int (*set)(struct rpma_conn_cfg *, struct rpma_cq *), struct rpma_cq *cq,
                       bool shared_channel, struct rpma_srq *srq) {
-    (void)rpma_conn_cfg_new(&w->h.cfg);
-    (void)set(w->h.cfg, cq);
-    (void)rpma_conn_cfg_set_compl_channel(w->h.cfg, shared_channel);
-    (void)rpma_conn_cfg_set_srq(w->h.cfg, srq);
+    (void)rpma_conn_cfg_new(&w.h.cfg);
+    (void)set(w.h.cfg, cq);
+    (void)rpma_conn_cfg_set_compl_channel(w.h.cfg, shared_channel);
+    (void)rpma_conn_cfg_set_srq(w.h.cfg, srq);
     logged_forget();
     return request();
 }
 
 static struct rpma_cq *lent_cq(unsigned device) {
-    struct rpma_peer *peer = w->h.peer;
+    struct rpma_peer *peer = w.h.peer;
     if (device > 0)
         (void)rpma_peer_new(fake_context((int)device), &peer);
-    (void)rpma_cq_new(peer, NULL, &w->h.lent_cq);
-    return w->h.lent_cq;
+    (void)rpma_cq_new(peer, NULL, &w.h.lent_cq);
+    return w.h.lent_cq;
 }
 
 static struct rpma_srq *srq_with_rcq(void) {
-    (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq);
-    return w->h.srq;
+    (void)rpma_srq_new(w.h.peer, NULL, &w.h.srq);
+    return w.h.srq;
 }
 CALL(lent_cq_and_channel, request_on(rpma_conn_cfg_set_cq, lent_cq(0), true, NULL))
 CALL(lent_rcq_and_srq, request_on(rpma_conn_cfg_set_rcq, lent_cq(0), false, srq_with_rcq()))
-CALL(cq_of_connection, request_on(rpma_conn_cfg_set_cq, world_cq(w), false, NULL))
+CALL(cq_of_connection, request_on(rpma_conn_cfg_set_cq, world_cq(&w), false, NULL))
 CALL(cq_of_other_device, request_on(rpma_conn_cfg_set_cq, lent_cq(1), false, NULL))
 
 static int lent_cq_in_use(void) {
@@ -63,7 +61,7 @@ static int lent_cq_in_use(void) {
 }
 
 static int delete_cq_of_connection(void) {
-    struct rpma_cq *cq = world_cq(w);
+    struct rpma_cq *cq = world_cq(&w);
     return rpma_cq_delete(&cq);
 }
 
@@ -75,47 +73,47 @@ static void with_many_elements(struct fake_device *device) {
 CALL(too_many_elements, request_with(rpma_conn_cfg_set_max_sge, 129))
 
 static int native_request(void) {
-    (void)rpma_conn_cfg_new(&w->h.cfg);
-    (void)rpma_conn_cfg_set_flush_mode(w->h.cfg, RPMA_FLUSH_MODE_NATIVE);
+    (void)rpma_conn_cfg_new(&w.h.cfg);
+    (void)rpma_conn_cfg_set_flush_mode(w.h.cfg, RPMA_FLUSH_MODE_NATIVE);
     return request();
 }
 
 static int large_shared_rcq(void) {
-    (void)rpma_srq_cfg_new(&w->h.srq_cfg);
-    (void)rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, 5000000);
-    return rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq);
+    (void)rpma_srq_cfg_new(&w.h.srq_cfg);
+    (void)rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, 5000000);
+    return rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq);
 }
 
 static int many_shared_elements(void) {
-    (void)rpma_srq_cfg_new(&w->h.srq_cfg);
-    (void)rpma_srq_cfg_set_max_sge(w->h.srq_cfg, 28);
-    return rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq);
+    (void)rpma_srq_cfg_new(&w.h.srq_cfg);
+    (void)rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 28);
+    return rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq);
 }
 
 static int set_limit(uint32_t limit) {
-    (void)rpma_srq_new(w->h.peer, NULL, &w->h.srq);
+    (void)rpma_srq_new(w.h.peer, NULL, &w.h.srq);
     logged_forget();
-    return rpma_srq_set_limit(w->h.srq, limit);
+    return rpma_srq_set_limit(w.h.srq, limit);
 }
 CALL(limit, set_limit(5))
 CALL(large_limit, set_limit(128))
 
 static int moderate(uint32_t period_us) {
-    (void)rpma_cq_new(w->h.peer, NULL, &w->h.lent_cq);
+    (void)rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq);
     logged_forget();
-    return rpma_cq_set_moderation(w->h.lent_cq, 16, period_us);
+    return rpma_cq_set_moderation(w.h.lent_cq, 16, period_us);
 }
 CALL(moderation, moderate(50))
 CALL(slow_moderation, moderate(65536))
-CALL(arm, rpma_cq_arm(world_cq(w), true))
-CALL(take_event, rpma_cq_take_event(world_cq(w)))
+CALL(arm, rpma_cq_arm(world_cq(&w), true))
+CALL(take_event, rpma_cq_take_event(world_cq(&w)))
 
-CALL(device_event, rpma_peer_next_event(w->h.peer, &(struct rpma_peer_event){0}))
+CALL(device_event, rpma_peer_next_event(w.h.peer, &(struct rpma_peer_event){0}))
 
 CALL(much_inline, request_with(rpma_conn_cfg_set_inline_size, 100000))
 
 static int write_much_inline(void) {
-    return rpma_write(w->h.conn, w->h.remote, 0, w->h.mr, 16, 24,
+    return rpma_write(w.h.conn, w.h.remote, 0, w.h.mr, 16, 24,
                       RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE, NULL);
 }
 
@@ -123,29 +121,29 @@ static int write_much_inline(void) {
 static int post_wrong(struct rpma_work wrong) {
     const struct rpma_work send = {.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
     const struct rpma_work work[] = {send, send, wrong};
-    return rpma_post(w->h.conn, work, LENGTH(work), NULL);
+    return rpma_post(w.h.conn, work, LENGTH(work), NULL);
 }
 static int send_pieces(const struct rpma_sge *sgl, uint32_t nsge) {
     return post_wrong((struct rpma_work){
         .type = RPMA_WORK_SEND, .sgl = sgl, .nsge = nsge, .flags = RPMA_F_COMPLETION_ALWAYS});
 }
-CALL(long_list, send_pieces((const struct rpma_sge[2]){{w->h.mr, 16, 8}, {w->h.mr, 32, 16}}, 2))
+CALL(long_list, send_pieces((const struct rpma_sge[2]){{w.h.mr, 16, 8}, {w.h.mr, 32, 16}}, 2))
 CALL(element_without_region, send_pieces(&(const struct rpma_sge){NULL, 0, 8}, 1))
-CALL(long_element, send_pieces(&(const struct rpma_sge){w->h.mr, 0, SIZE_MAX}, 1))
+CALL(long_element, send_pieces(&(const struct rpma_sge){w.h.mr, 0, SIZE_MAX}, 1))
 CALL(post_of_no_kind, post_wrong((struct rpma_work){.flags = RPMA_F_COMPLETION_ALWAYS}))
 CALL(post_with_wrong_flags,
      post_wrong((struct rpma_work){.type = RPMA_WORK_FLUSH,
-                                   .remote = w->h.remote,
+                                   .remote = w.h.remote,
                                    .flush_len = 8,
                                    .flags = RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE}))
 
 CALL(post_odd_atomic, post_wrong((struct rpma_work){.type = RPMA_WORK_ATOMIC_WRITE,
-                                                    .remote = w->h.remote,
+                                                    .remote = w.h.remote,
                                                     .remote_offset = 12,
                                                     .flags = RPMA_F_COMPLETION_ALWAYS}))
 static int post_flush(size_t offset, size_t length, int type) {
     return post_wrong((struct rpma_work){.type = RPMA_WORK_FLUSH,
-                                         .remote = w->h.remote,
+                                         .remote = w.h.remote,
                                          .remote_offset = offset,
                                          .flush_len = length,
                                          .flush_type = (enum rpma_flush_type)type,
@@ -159,7 +157,7 @@ CALL(post_reserved,
          .type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS, .reserved = {0, 5}}))
 CALL(post_without_local,
      post_wrong((struct rpma_work){
-         .type = RPMA_WORK_WRITE, .remote = w->h.remote, .flags = RPMA_F_COMPLETION_ALWAYS}))
+         .type = RPMA_WORK_WRITE, .remote = w.h.remote, .flags = RPMA_F_COMPLETION_ALWAYS}))
 CALL(post_to_nothing,
      post_wrong((struct rpma_work){
          .type = RPMA_WORK_WRITE, .remote_offset = 8, .flags = RPMA_F_COMPLETION_ALWAYS}))
@@ -167,36 +165,35 @@ CALL(post_to_nothing,
 // Arguments of single functions.
 static int write_with(struct rpma_mr_remote *dst, const struct rpma_mr_local *src,
                       size_t length, int flags) {
-    return rpma_write(w->h.conn, dst, 0, src, 0, length, flags, NULL);
+    return rpma_write(w.h.conn, dst, 0, src, 0, length, flags, NULL);
 }
-CALL(long_write, write_with(w->h.remote, w->h.mr, LONG, RPMA_F_COMPLETION_ALWAYS))
-CALL(write_without_flags, write_with(w->h.remote, w->h.mr, 8, 0))
+CALL(long_write, write_with(w.h.remote, w.h.mr, LONG, RPMA_F_COMPLETION_ALWAYS))
+CALL(write_without_flags, write_with(w.h.remote, w.h.mr, 8, 0))
 CALL(write_of_nothing, write_with(NULL, NULL, 8, RPMA_F_COMPLETION_ALWAYS))
-CALL(send_nothing, rpma_send(w->h.conn, NULL, 0, 24, RPMA_F_COMPLETION_ALWAYS, NULL))
-CALL(odd_atomic_write, rpma_atomic_write(w->h.conn, w->h.remote, 12, (const char *)w->memory,
+CALL(send_nothing, rpma_send(w.h.conn, NULL, 0, 24, RPMA_F_COMPLETION_ALWAYS, NULL))
+CALL(odd_atomic_write, rpma_atomic_write(w.h.conn, w.h.remote, 12, (const char *)w.memory,
                                          RPMA_F_COMPLETION_ALWAYS, NULL))
 static int flush_with(size_t offset, int type) {
-    return rpma_flush(w->h.conn, w->h.remote, offset, 8, (enum rpma_flush_type)type,
+    return rpma_flush(w.h.conn, w.h.remote, offset, 8, (enum rpma_flush_type)type,
                       RPMA_F_COMPLETION_ALWAYS, NULL);
 }
 CALL(flush_behind, flush_with(64, RPMA_FLUSH_TYPE_VISIBILITY))
 CALL(flush_of_no_type, flush_with(0, 2))
-CALL(long_advice, rpma_mr_advise(w->h.mr, 0, LONG, 0, 0))
-CALL(reg_nothing, rpma_mr_reg(w->h.peer, w->memory, 0, RPMA_MR_USAGE_READ_SRC, &w->h.mr))
-CALL(reg_for_unknown, rpma_mr_reg(w->h.peer, w->memory, 8, 0x1ff, &w->h.mr))
-CALL(poll_none, rpma_cq_get_wc(world_cq(w), 0, &w->h.wc, NULL))
+CALL(long_advice, rpma_mr_advise(w.h.mr, 0, LONG, 0, 0))
+CALL(reg_nothing, rpma_mr_reg(w.h.peer, w.memory, 0, RPMA_MR_USAGE_READ_SRC, &w.h.mr))
+CALL(reg_for_unknown, rpma_mr_reg(w.h.peer, w.memory, 8, 0x1ff, &w.h.mr))
+CALL(poll_none, rpma_cq_get_wc(world_cq(&w), 0, &w.h.wc, NULL))
 CALL(context_of_no_type,
-     rpma_utils_get_ibv_context("here", (enum rpma_util_ibv_context_type)2, &w->h.context))
+     rpma_utils_get_ibv_context("here", (enum rpma_util_ibv_context_type)2, &w.h.context))
 CALL(log_threshold, rpma_log_set_threshold((enum rpma_log_threshold)2, RPMA_LOG_LEVEL_INFO))
 CALL(log_level, rpma_log_set_threshold(RPMA_LOG_THRESHOLD, (enum rpma_log_level)6))
 CALL(connect_without_bytes,
-     rpma_conn_req_connect(&w->h.req, &(struct rpma_conn_private_data){w->memory, 0},
-                           &w->h.conn))
+     rpma_conn_req_connect(&w.h.req, &(struct rpma_conn_private_data){w.memory, 0}, &w.h.conn))
 // Sets what no connection can have.
-#define SETTING(name, value)                              \
-    static int wrong_##name(void) {                       \
-        (void)rpma_conn_cfg_new(&w->h.cfg);               \
-        return rpma_conn_cfg_set_##name(w->h.cfg, value); \
+#define SETTING(name, value)                             \
+    static int wrong_##name(void) {                      \
+        (void)rpma_conn_cfg_new(&w.h.cfg);               \
+        return rpma_conn_cfg_set_##name(w.h.cfg, value); \
     }
 SETTING(timeout, -1)
 SETTING(ack_timeout, 9000000)
@@ -209,9 +206,9 @@ static const uintptr_t contexts[] = {0x1122, 0x1123, 0x1124};
 
 static struct rpma_work write_of(size_t i) {
     return (struct rpma_work){.type = RPMA_WORK_WRITE,
-                              .remote = w->h.remote,
+                              .remote = w.h.remote,
                               .remote_offset = 8,
-                              .local = {w->h.mr, 16 + i, 24},
+                              .local = {w.h.mr, 16 + i, 24},
                               .flags = RPMA_F_COMPLETION_ALWAYS,
                               .op_context = (const void *)contexts[i]};
 }
@@ -220,7 +217,7 @@ static struct rpma_work write_of(size_t i) {
 static int post_array(const char *part, int error) {
     const struct rpma_work work[] = {write_of(0), write_of(1), write_of(2)};
     fake_fail(part, 1, error);
-    return rpma_post(w->h.conn, work, LENGTH(work), NULL);
+    return rpma_post(w.h.conn, work, LENGTH(work), NULL);
 }
 CALL(refused_post, post_array("send request", EIO))
 CALL(post_into_full_queue, post_array("send request", ENOMEM))
@@ -233,21 +230,21 @@ static int post_wrong_to_full_queue(void) {
 
 static int receive_many(int error) {
     const struct rpma_receive receives[] = {
-        {.local = {w->h.mr, 16, 24}, .op_context = (const void *)contexts[0]}, {.reserved = 1}};
+        {.local = {w.h.mr, 16, 24}, .op_context = (const void *)contexts[0]}, {.reserved = 1}};
     fake_fail("ibv_post_recv", 1, error);
-    return rpma_recv_many(w->h.conn, receives, LENGTH(receives), NULL);
+    return rpma_recv_many(w.h.conn, receives, LENGTH(receives), NULL);
 }
 CALL(refused_receives, receive_many(EIO))
 CALL(receives_into_full_queue, receive_many(ENOMEM))
 CALL(receive_with_reserved,
-     rpma_recv_many(w->h.conn, &(const struct rpma_receive){.reserved = 1}, 1, NULL))
+     rpma_recv_many(w.h.conn, &(const struct rpma_receive){.reserved = 1}, 1, NULL))
 
 static int fill_batch(void) {
-    if (rpma_batch_new(w->h.conn, 3, &w->h.batch) != 0)
+    if (rpma_batch_new(w.h.conn, 3, &w.h.batch) != 0)
         return -1;
     for (size_t i = 0; i < 3; i++) {
         const struct rpma_work write = write_of(i);
-        if (rpma_batch_add(w->h.batch, &write) != 0)
+        if (rpma_batch_add(w.h.batch, &write) != 0)
             return -1;
     }
     logged_forget();
@@ -258,7 +255,7 @@ static int post_batch(const char *part, int error) {
     if (fill_batch() != 0)
         return -1;
     fake_fail(part, 1, error);
-    return rpma_batch_post(w->h.batch, NULL);
+    return rpma_batch_post(w.h.batch, NULL);
 }
 CALL(refused_batch, post_batch("send request", EIO))
 CALL(batch_into_full_queue, post_batch("send request", ENOMEM))
@@ -266,23 +263,23 @@ CALL(batch_without_doorbell, post_batch("doorbell", EIO))
 
 static int full_batch(void) {
     const struct rpma_work one_more = write_of(0);
-    return fill_batch() != 0 ? -1 : rpma_batch_add(w->h.batch, &one_more);
+    return fill_batch() != 0 ? -1 : rpma_batch_add(w.h.batch, &one_more);
 }
 static int set_beyond(void) {
     const struct rpma_work write = write_of(0);
-    return fill_batch() != 0 ? -1 : rpma_batch_set(w->h.batch, 3, &write);
+    return fill_batch() != 0 ? -1 : rpma_batch_set(w.h.batch, 3, &write);
 }
-CALL(empty_batch, rpma_batch_new(w->h.conn, 0, &w->h.batch))
-CALL(new_batch, rpma_batch_new(w->h.conn, 3, &w->h.batch))
-CALL(large_batch, rpma_batch_new(w->h.conn, 5000000, &w->h.batch))
+CALL(empty_batch, rpma_batch_new(w.h.conn, 0, &w.h.batch))
+CALL(new_batch, rpma_batch_new(w.h.conn, 3, &w.h.batch))
+CALL(large_batch, rpma_batch_new(w.h.conn, 5000000, &w.h.batch))
 
-CALL(flush_not_stated, rpma_flush(w->h.conn, w->h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY,
+CALL(flush_not_stated, rpma_flush(w.h.conn, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY,
                                   RPMA_F_COMPLETION_ALWAYS, NULL))
 
 static int pack_into(uint8_t size) {
     static unsigned char bytes[64];
-    return rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&w->h.mr, 1,
-                                       w->h.pcfg, "hello", 5,
+    return rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&w.h.mr, 1,
+                                       w.h.pcfg, "hello", 5,
                                        &(struct rpma_conn_private_data){bytes, size});
 }
 CALL(pack_into_little, pack_into(34))

@@ -24,7 +24,6 @@ struct scenario {
     const char *allowed[MAX_ALLOWED]; // outcomes
 };
 
-static struct world w;
 static char outcome[1024];
 
 // ---- the scheduler -------------------------------------------------------------------------
@@ -424,5 +423,4 @@ TEST_THAT(one_outcome) {
         in_every_order(&scenarios[i]);
     MUST(rpma_mr_remote_delete(&misaligned));
     MUST(rpma_peer_cfg_delete(&other));
-    world_drop(&w);
 }

@@ -10,7 +10,6 @@
 
 enum { WC_FLUSH = 8, WC_ATOMIC_WRITE = 9 }; // younger than some headers
 
-static struct world w;
 static struct rpma_cq *cq;
 static struct ibv_cq *queue;
 
@@ -141,7 +140,6 @@ TEST_THAT(members_are_written_and_nothing_around_them) {
                                     way->name);
             assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), cases[i].status != good);
         }
-    world_drop(&w);
 }
 
 // The caller has room for one completion.
@@ -156,7 +154,6 @@ TEST_THAT(others_wait_for_the_next_call) {
         MUST(way->get(&cmpl));
         assert_int_equal(cmpl.op, RPMA_OP_READ);
     }
-    world_drop(&w);
 }
 
 static void expect_get_error(const struct way *way, const struct expected_error *expected,
@@ -185,7 +182,6 @@ TEST_THAT(kinds_without_name_are_not_supported) {
             expect_get_error(way, &expected, 0);
         }
     }
-    world_drop(&w);
 }
 
 TEST_THAT(polling_fails_as_documented) {
@@ -210,7 +206,6 @@ TEST_THAT(polling_fails_as_documented) {
                          0);
         fake_faults_off();
     }
-    world_drop(&w);
 }
 
 // The function of 0.9.0 checks its arguments by itself.
@@ -226,7 +221,6 @@ TEST_THAT(null_is_refused_at_every_node) {
     unit_expect_error(conn_get_0_9(w.h.conn, NULL), "rpma_conn_completion_get",
                       &(struct expected_error){RPMA_E_INVAL, "cmpl == NULL", "cmpl == NULL"},
                       __FILE__, __LINE__);
-    world_drop(&w);
 }
 
 TEST_THAT(completion_fd_is_that_of_the_main_queue) {
@@ -234,14 +228,13 @@ TEST_THAT(completion_fd_is_that_of_the_main_queue) {
     new_conn();
     MUST(rpma_conn_get_completion_fd(w.h.conn, &fd));
     assert_int_equal(fd, world_cq_fd(cq));
-    world_drop(&w);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     conn_get_0_9 =
         (get_from_conn *)dlvsym(RTLD_DEFAULT, "rpma_conn_completion_get", "LIBRPMA_1.0");
     conn_get_0_10 =
         (get_from_conn *)dlvsym(RTLD_DEFAULT, "rpma_conn_completion_get", "LIBRPMA_0.10");
     cq_get_0_10 = (get_from_cq *)dlvsym(RTLD_DEFAULT, "rpma_cq_get_completion", "LIBRPMA_0.10");
-    return unit_main();
+    return unit_main(argc, argv);
 }

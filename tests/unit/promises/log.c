@@ -17,7 +17,6 @@ static enum rpma_log_level threshold_at_start, aux_at_start;
 
 // One message of each level that the library has, from calls that need few objects.
 static void log_something_at(enum rpma_log_level level) {
-    static struct world w;
     unsigned char desc[21];
     memset(&w.h, 0, sizeof(w.h));
     world_descriptor(desc, 1, 2, 3, 1);
@@ -151,7 +150,6 @@ static void a_debug_message(void) {
     log_something_at(RPMA_LOG_LEVEL_DEBUG);
 }
 static void a_long_message(void) {
-    static struct world w;
     static char name[3000];
     memset(&w.h, 0, sizeof(w.h));
     memset(name, 'x', sizeof(name) - 1);
@@ -259,8 +257,8 @@ TEST_THAT(syslog_settings_belong_to_the_program) {
     assert_true(fake_library_imports("malloc"));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     (void)rpma_log_get_threshold(RPMA_LOG_THRESHOLD, &threshold_at_start);
     (void)rpma_log_get_threshold(RPMA_LOG_THRESHOLD_AUX, &aux_at_start);
-    return unit_main();
+    return unit_main(argc, argv);
 }

@@ -10,7 +10,6 @@ int make_persistent(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t l
 
 #include "readme_example.h"
 
-static struct world w;
 static const struct shape own = {.name = "own channels"};
 static const struct ibv_wc earlier = {.wr_id = 42, .status = IBV_WC_SUCCESS};
 
@@ -50,7 +49,6 @@ TEST_THAT(returns_after_the_flush) {
     interrupt_done();
     struct ibv_wc wc;
     assert_int_equal(rpma_cq_get_wc(world_cq(&w), 1, &wc, NULL), RPMA_E_NO_COMPLETION);
-    world_drop(&w);
 }
 
 // The completion of an earlier operation was polled without a wait: its event is stale.
@@ -62,7 +60,6 @@ TEST_THAT(survives_a_stale_event) {
     interrupt_wait(complete_the_flush);
     assert_int_equal(persist(), 0);
     interrupt_done();
-    world_drop(&w);
 }
 
 TEST_THAT(reports_a_failed_flush) {
@@ -70,7 +67,6 @@ TEST_THAT(reports_a_failed_flush) {
     interrupt_wait(fail_the_flush);
     assert_int_equal(persist(), RPMA_E_UNKNOWN);
     interrupt_done();
-    world_drop(&w);
 }
 
 TEST_THAT(reports_what_the_calls_return) {

@@ -9,10 +9,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-struct world threads_world;
 atomic_uint threads_messages;
 
-static struct world *const w = &threads_world;
 static void (*working)(int number);
 static pthread_barrier_t start;
 static const char *_Atomic failure;
@@ -51,7 +49,7 @@ static void count_message(enum rpma_log_level level, const char *file_name, cons
 void threads_begin(const struct shape *shape) {
     failure = NULL;
     threads_messages = 0;
-    assert_true(world_peer(w) && (!shape || (world_cfg(w, shape))));
+    assert_true(world_peer(&w) && (!shape || (world_cfg(&w, shape))));
     (void)rpma_log_set_function(count_message);
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_WARNING);
     fake_quiet(true);
@@ -59,7 +57,7 @@ void threads_begin(const struct shape *shape) {
 
 void threads_end(void) {
     fake_quiet(false);
-    world_drop(w);
+    world_drop(&w);
 }
 
 struct rpma_conn *threads_established(struct rpma_conn_req *req) {
@@ -75,17 +73,17 @@ struct rpma_conn *threads_established(struct rpma_conn_req *req) {
 
 struct rpma_conn *threads_connected(void) {
     struct rpma_conn_req *req = NULL;
-    CHECK(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &req) == 0);
-    CHECK(rpma_conn_req_recv(req, w->h.mr, 0, 8, NULL) == 0);
+    CHECK(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &req) == 0);
+    CHECK(rpma_conn_req_recv(req, w.h.mr, 0, 8, NULL) == 0);
     struct rpma_conn *conn = threads_established(req);
-    CHECK(rpma_conn_apply_remote_peer_cfg(conn, w->h.pcfg) == 0);
+    CHECK(rpma_conn_apply_remote_peer_cfg(conn, w.h.pcfg) == 0);
     return conn;
 }
 
 void threads_post_everything(struct rpma_conn *conn) {
     const int flags = RPMA_F_COMPLETION_ALWAYS;
-    struct rpma_mr_local *mr = w->h.mr;
-    struct rpma_mr_remote *remote = w->h.remote;
+    struct rpma_mr_local *mr = w.h.mr;
+    struct rpma_mr_remote *remote = w.h.remote;
     CHECK(rpma_read(conn, mr, 0, remote, 0, 8, flags, NULL) == 0);
     CHECK(rpma_write(conn, remote, 0, mr, 0, 8, flags, NULL) == 0);
     CHECK(rpma_write_with_imm(conn, remote, 0, mr, 0, 8, flags, 1, NULL) == 0);
@@ -101,19 +99,19 @@ void threads_post_everything(struct rpma_conn *conn) {
 // ---- peers and regions ---------------------------------------------------------------------
 
 static void use_regions(int number) {
-    unsigned char desc[21], *part = w->memory + number * 64;
+    unsigned char desc[21], *part = w.memory + number * 64;
     for (int i = 0; i < ROUNDS; i++) {
         struct rpma_mr_local *mr = NULL;
         struct rpma_mr_remote *remote = NULL;
         size_t size = 0;
-        CHECK(rpma_mr_reg(w->h.peer, part, 64, WORLD_EVERY_USAGE, &mr) == 0);
+        CHECK(rpma_mr_reg(w.h.peer, part, 64, WORLD_EVERY_USAGE, &mr) == 0);
         CHECK(rpma_mr_advise(mr, 0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, 0) == 0);
         CHECK(rpma_mr_get_descriptor(mr, desc) == 0);
         CHECK(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote) == 0);
         CHECK(rpma_mr_remote_get_size(remote, &size) == 0 && size == 64);
-        CHECK(rpma_mr_get_size(w->h.mr, &size) == 0 && size == sizeof(w->memory)); // shared
-        CHECK(rpma_mr_get_descriptor(w->h.mr, desc) == 0);
-        CHECK(rpma_mr_remote_get_size(w->h.remote, &size) == 0 && size == WORLD_REMOTE_SIZE);
+        CHECK(rpma_mr_get_size(w.h.mr, &size) == 0 && size == sizeof(w.memory)); // shared
+        CHECK(rpma_mr_get_descriptor(w.h.mr, desc) == 0);
+        CHECK(rpma_mr_remote_get_size(w.h.remote, &size) == 0 && size == WORLD_REMOTE_SIZE);
         CHECK(rpma_mr_remote_delete(&remote) == 0);
         CHECK(rpma_mr_dereg(&mr) == 0);
     }
@@ -142,24 +140,24 @@ static void use_configurations(int number) {
         int timeout = 0;
         bool flag = false;
         struct rpma_srq *srq = NULL;
-        CHECK(rpma_conn_cfg_set_cq_size(w->h.cfg, mine) == 0);
-        CHECK(rpma_conn_cfg_get_cq_size(w->h.cfg, &size) == 0 && size >= 100);
-        CHECK(rpma_conn_cfg_set_rcq_size(w->h.cfg, mine) == 0);
-        CHECK(rpma_conn_cfg_set_sq_size(w->h.cfg, mine) == 0);
-        CHECK(rpma_conn_cfg_set_rq_size(w->h.cfg, mine) == 0);
-        CHECK(rpma_conn_cfg_set_timeout(w->h.cfg, (int)mine) == 0);
-        CHECK(rpma_conn_cfg_get_timeout(w->h.cfg, &timeout) == 0 && timeout >= 100);
-        CHECK(rpma_conn_cfg_set_compl_channel(w->h.cfg, number % 2) == 0);
-        CHECK(rpma_conn_cfg_set_srq(w->h.cfg, number % 2 ? w->h.srq : NULL) == 0);
-        CHECK(rpma_srq_cfg_set_rq_size(w->h.srq_cfg, mine) == 0);
-        CHECK(rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, mine) == 0);
-        CHECK(rpma_srq_cfg_get_rq_size(w->h.srq_cfg, &size) == 0 && size >= 10);
-        CHECK(rpma_srq_new(w->h.peer, w->h.srq_cfg, &srq) == 0);
-        CHECK(rpma_peer_cfg_set_direct_write_to_pmem(w->h.pcfg, true) == 0);
-        CHECK(rpma_peer_cfg_get_direct_write_to_pmem(w->h.pcfg, &flag) == 0 && flag);
+        CHECK(rpma_conn_cfg_set_cq_size(w.h.cfg, mine) == 0);
+        CHECK(rpma_conn_cfg_get_cq_size(w.h.cfg, &size) == 0 && size >= 100);
+        CHECK(rpma_conn_cfg_set_rcq_size(w.h.cfg, mine) == 0);
+        CHECK(rpma_conn_cfg_set_sq_size(w.h.cfg, mine) == 0);
+        CHECK(rpma_conn_cfg_set_rq_size(w.h.cfg, mine) == 0);
+        CHECK(rpma_conn_cfg_set_timeout(w.h.cfg, (int)mine) == 0);
+        CHECK(rpma_conn_cfg_get_timeout(w.h.cfg, &timeout) == 0 && timeout >= 100);
+        CHECK(rpma_conn_cfg_set_compl_channel(w.h.cfg, number % 2) == 0);
+        CHECK(rpma_conn_cfg_set_srq(w.h.cfg, number % 2 ? w.h.srq : NULL) == 0);
+        CHECK(rpma_srq_cfg_set_rq_size(w.h.srq_cfg, mine) == 0);
+        CHECK(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, mine) == 0);
+        CHECK(rpma_srq_cfg_get_rq_size(w.h.srq_cfg, &size) == 0 && size >= 10);
+        CHECK(rpma_srq_new(w.h.peer, w.h.srq_cfg, &srq) == 0);
+        CHECK(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, true) == 0);
+        CHECK(rpma_peer_cfg_get_direct_write_to_pmem(w.h.pcfg, &flag) == 0 && flag);
         CHECK(rpma_srq_delete(&srq) == 0);
         struct rpma_conn_req *req = NULL;
-        CHECK(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &req) == 0);
+        CHECK(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &req) == 0);
         CHECK(rpma_conn_req_delete(&req) == 0);
     }
 }
@@ -169,7 +167,7 @@ static void use_configurations(int number) {
 static void connect_and_flush(int number) {
     (void)number;
     struct rpma_conn *conn = threads_connected();
-    CHECK(rpma_flush(conn, w->h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT,
+    CHECK(rpma_flush(conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT,
                      RPMA_F_COMPLETION_ALWAYS, NULL) == 0);
     CHECK(rpma_conn_disconnect(conn) == 0);
     CHECK(rpma_conn_delete(&conn) == 0);
@@ -193,7 +191,7 @@ static struct rpma_conn *conn_of_all;
 
 static void flush_first(int number) {
     (void)number;
-    CHECK(rpma_flush(conn_of_all, w->h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY,
+    CHECK(rpma_flush(conn_of_all, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY,
                      RPMA_F_COMPLETION_ALWAYS, NULL) == 0);
 }
 
@@ -204,7 +202,7 @@ static void first_flush_is_told_once(void **state) {
     conn_of_all = threads_connected();
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_NOTICE);
     for (int i = 0; i < ROUNDS; i++) {
-        CHECK(rpma_conn_apply_remote_peer_cfg(conn_of_all, w->h.pcfg) == 0);
+        CHECK(rpma_conn_apply_remote_peer_cfg(conn_of_all, w.h.pcfg) == 0);
         threads_messages = 0;
         in_threads(flush_first);
         assert_int_equal(threads_messages, 1);
@@ -235,12 +233,12 @@ static void accept_and_reject(int number) {
     struct rpma_ep *ep = NULL;
     int fd = -1;
     snprintf(port, sizeof(port), "%d", 7204 + number);
-    CHECK(rpma_ep_listen(w->h.peer, WORLD_ADDRESS, port, &ep) == 0);
+    CHECK(rpma_ep_listen(w.h.peer, WORLD_ADDRESS, port, &ep) == 0);
     CHECK(rpma_ep_get_fd(ep, &fd) == 0);
     for (int i = 0; i < ROUNDS; i++) {
         struct rpma_conn_req *req = NULL;
         fake_cm_event(fd, RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 6);
-        CHECK(rpma_ep_next_conn_req(ep, w->h.cfg, &req) == 0);
+        CHECK(rpma_ep_next_conn_req(ep, w.h.cfg, &req) == 0);
         if (i % 2) {
             CHECK(rpma_conn_req_delete(&req) == 0);
             continue;

@@ -16,8 +16,6 @@
 
 enum { THREADS = 4, ROUNDS = 40 };
 
-// The objects that all threads share.
-extern struct world threads_world;
 // Messages that the library logged.
 extern atomic_uint threads_messages;
 

@@ -5,8 +5,6 @@
 
 #include "threads.h"
 
-static struct world *const w = &threads_world;
-
 enum { EVENTS = 100 }; // for each thread; more than the library acknowledges at once
 
 // ---- one connection ------------------------------------------------------------------------
@@ -25,11 +23,11 @@ static void take_event(void) {
 
 // A batch of its own for each thread.
 static void post_batch(struct rpma_batch *batch) {
-    const struct rpma_sge sgl[1] = {{w->h.mr, 0, 8}};
+    const struct rpma_sge sgl[1] = {{w.h.mr, 0, 8}};
     const struct rpma_work work[] = {
-        {.type = RPMA_WORK_WRITE, .remote = w->h.remote, .sgl = sgl, .nsge = 1, .flags = 1},
-        {.type = RPMA_WORK_FLUSH, .remote = w->h.remote, .flush_len = 8, .flags = 1},
-        {.type = RPMA_WORK_ATOMIC_WRITE, .remote = w->h.remote, .flags = 1}};
+        {.type = RPMA_WORK_WRITE, .remote = w.h.remote, .sgl = sgl, .nsge = 1, .flags = 1},
+        {.type = RPMA_WORK_FLUSH, .remote = w.h.remote, .flush_len = 8, .flags = 1},
+        {.type = RPMA_WORK_ATOMIC_WRITE, .remote = w.h.remote, .flags = 1}};
     uint32_t posted = 0;
     CHECK(rpma_batch_reset(batch) == 0);
     for (size_t i = 0; i < LENGTH(work); i++)
@@ -53,7 +51,7 @@ static void use_shared_connection(int number) {
         CHECK(rpma_conn_get_cq(shared_conn, &cq) == 0 && cq == shared_cq);
         CHECK(rpma_conn_get_qp_num(shared_conn, &qp_num) == 0 && qp_num != 0);
         CHECK(rpma_conn_get_private_data(shared_conn, &pdata) == 0 && pdata.len == 196);
-        CHECK(rpma_conn_apply_remote_peer_cfg(shared_conn, w->h.pcfg) == 0);
+        CHECK(rpma_conn_apply_remote_peer_cfg(shared_conn, w.h.pcfg) == 0);
         if (number == 0)
             take_event();
     }
@@ -66,10 +64,10 @@ void connection_is_shared(void **state) {
     unsigned char desc[21];
     threads_begin(NULL);
     // A misaligned region: the threads race for the one warning of the connection as well.
-    MUST(rpma_mr_remote_delete(&w->h.remote));
+    MUST(rpma_mr_remote_delete(&w.h.remote));
     world_descriptor(desc, WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
                      WORLD_EVERY_USAGE);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w->h.remote));
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
     shared_conn = threads_connected();
     MUST(rpma_conn_get_cq(shared_conn, &shared_cq));
     in_threads(use_shared_connection);
@@ -140,14 +138,14 @@ static void use_receive_queue(int number) {
     (void)number;
     struct rpma_cq *rcq = NULL;
     struct rpma_conn_req *req = NULL;
-    const struct rpma_receive receives[2] = {{.local = {w->h.mr, 0, 8}}};
-    CHECK(rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &req) == 0);
+    const struct rpma_receive receives[2] = {{.local = {w.h.mr, 0, 8}}};
+    CHECK(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &req) == 0);
     struct rpma_conn *conn = threads_established(req);
     for (int i = 0; i < ROUNDS; i++) {
         struct ibv_wc wc;
-        CHECK(rpma_srq_recv(w->h.srq, w->h.mr, 0, 8, NULL) == 0);
-        CHECK(rpma_srq_recv_many(w->h.srq, receives, LENGTH(receives), NULL) == 0);
-        CHECK(rpma_srq_get_rcq(w->h.srq, &rcq) == 0 && rcq != NULL);
+        CHECK(rpma_srq_recv(w.h.srq, w.h.mr, 0, 8, NULL) == 0);
+        CHECK(rpma_srq_recv_many(w.h.srq, receives, LENGTH(receives), NULL) == 0);
+        CHECK(rpma_srq_get_rcq(w.h.srq, &rcq) == 0 && rcq != NULL);
         CHECK(rpma_cq_get_wc(rcq, 1, &wc, NULL) == RPMA_E_NO_COMPLETION);
     }
     CHECK(rpma_conn_delete(&conn) == 0);
