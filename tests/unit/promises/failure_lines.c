@@ -16,57 +16,110 @@
 #include "failure_lines.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <syslog.h>
 
-static const struct {
-    const struct failure *first;
-    const size_t *count;
-} tables[] = {
-    {failures, &failure_count},
-#ifndef TEST_OLDER_RELEASES
-    {new_failures, &new_failure_count},
-#endif
-};
+uint8_t failing_usage = WORLD_EVERY_USAGE;
 
-static const struct failure *failure_called(const char *name) {
-    for (size_t t = 0; t < LENGTH(tables); t++)
-        for (size_t i = 0; i < *tables[t].count; i++)
-            if (strcmp(tables[t].first[i].name, name) == 0)
-                return &tables[t].first[i];
+static struct {
+    const char *name;
+    int (*call)(void);
+} added[256];
+static size_t added_count;
+
+void failing_add(const char *name, int (*call)(void)) {
+    if (added_count == LENGTH(added))
+        abort();
+    added[added_count].name = name;
+    added[added_count++].call = call;
+}
+
+static int (*call_named(const char *name))(void) {
+    for (size_t i = 0; i < added_count; i++)
+        if (strcmp(added[i].name, name) == 0)
+            return added[i].call;
     return NULL;
 }
 
-static bool stand(const struct failure *failure) {
-    // Addresses that need more than 32 bits: the original cuts them.
-    unsigned char desc[21];
-    const struct shape shape = {.incoming =
-                                    failure->stage == INCOMING || failure->stage == SERVING,
-                                .shared = failure->stage == SHARING,
-                                .private_data = 3};
-    world_descriptor(desc, FAILING_REMOTE_ADDR, FAILING_REMOTE_SIZE, FAILING_RKEY,
-                     failure->usage ? failure->usage : WORLD_EVERY_USAGE);
-    if (failure->stage == NOTHING)
-        return true;
-    if (!world_peer(&w) || !STEP(&w, rpma_mr_remote_delete(&w.h.remote)) ||
-        !STEP(&w, rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote)))
-        return false;
-    switch (failure->stage) {
-    case LISTENING:
-        return world_listen(&w);
-    case OUTGOING:
-    case INCOMING:
-        return world_request(&w, &shape);
-    case PEER:
-        return true;
-    default:
-        return world_request(&w, &shape) && world_connect(&w, &shape);
+// The first columns of a row of failure_lines.tsv whose call this executable has.
+static struct failure {
+    const char *name;
+    const char *stage;  // the objects that exist before the call
+    const char *faults; // provider calls that fail once; "-": the call itself is to blame
+    int error;          // of the faults
+    int (*call)(void);
+    int (*before)(void); // NULL: nothing comes before the objects
+} failures[256];
+static size_t failure_count;
+
+static int error_named(const char *name) {
+    for (int error = 1; error < 256; error++)
+        if (strerrorname_np(error) && strcmp(strerrorname_np(error), name) == 0)
+            return error;
+    return 0;
+}
+
+static void read_table(void) {
+    static char text[256 * 1024];
+    FILE *file = fopen(FAILURE_LINES, "r");
+    if (!file)
+        exit(1);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        struct failure *f = &failures[failure_count];
+        f->name = strsep(&line, "\t");
+        f->stage = strsep(&line, "\t");
+        f->faults = strsep(&line, "\t");
+        f->error = line ? error_named(strsep(&line, "\t")) : 0;
+        f->call = line ? call_named(strsep(&line, "\t")) : NULL;
+        f->before = line ? call_named(strsep(&line, "\t")) : NULL;
+        if (!f->call)
+            continue;
+        if (++failure_count == LENGTH(failures))
+            abort();
     }
 }
 
-static void fail_as_said(const struct failure *failure) {
+static const struct failure *failure_called(const char *name) {
+    for (size_t i = 0; i < failure_count; i++)
+        if (strcmp(failures[i].name, name) == 0)
+            return &failures[i];
+    return NULL;
+}
+
+// Begins anew and makes the objects; then the provider fails as said.
+static void stand(const struct failure *failure) {
+    // Addresses that need more than 32 bits: the original cuts them.
+    unsigned char desc[21];
+    const char *stage = failure->stage;
+    const struct shape shape = {.incoming = strcmp(stage, "incoming") == 0,
+                                .shared = strcmp(stage, "sharing") == 0,
+                                .private_data = 3};
     static char names[128]; // the fakes keep the pointers
+    fake_reset();
+    memset(&w.h, 0, sizeof(w.h));
+    failing_usage = WORLD_EVERY_USAGE;
+    if (failure->before)
+        (void)failure->before();
+    if (strcmp(stage, "nothing") != 0) {
+        world_peer(&w);
+        world_descriptor(desc, FAILING_REMOTE_ADDR, FAILING_REMOTE_SIZE, FAILING_RKEY,
+                         failing_usage);
+        MUST(rpma_mr_remote_delete(&w.h.remote));
+        MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
+        if (strcmp(stage, "listening") == 0)
+            world_listen(&w);
+        else if (strcmp(stage, "peer") != 0)
+            world_request(&w, &shape);
+        if (strcmp(stage, "connected") == 0 || strcmp(stage, "sharing") == 0)
+            world_connect(&w, &shape);
+    }
     snprintf(names, sizeof(names), "%s", failure->faults);
+    if (strcmp(names, "-") == 0)
+        return;
     for (char *rest, *name = strtok_r(names, " ", &rest); name;
          name = strtok_r(NULL, " ", &rest))
         fake_fail(name, 1, failure->error);
@@ -99,15 +152,10 @@ static void limit_to(int resource, rlim_t most) {
 
 static void happen(void **state) {
     const struct failure *failure = *state;
-    fake_reset();
     limit_to(RLIMIT_MEMLOCK, 48 * 1024);
     limit_to(RLIMIT_NOFILE, 100);
-    if (failure->device)
-        failure->device(fake_device());
     logged_start();
-    assert_true(stand(failure));
-    if (failure->faults)
-        fail_as_said(failure);
+    stand(failure);
     unit_begin();
     print_lines(failure->call());
     print_values();
@@ -127,10 +175,7 @@ static void lay_out(void **state) {
     for (size_t i = 0; i < LENGTH(ways); i++) {
         const struct failure *failure = failure_called(ways[i].failure);
         int priority;
-        fake_reset();
-        assert_true(stand(failure));
-        if (failure->faults)
-            fail_as_said(failure);
+        stand(failure);
         (void)rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
         (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, ways[i].level);
         (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_DEBUG);
@@ -140,7 +185,6 @@ static void lay_out(void **state) {
         // The original leaves the facility to its openlog().
         printf("syslog\t%d\t%s", LOG_PRI(priority), text);
         (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED);
-        memset(&w.h, 0, sizeof(w.h));
     }
 }
 
@@ -156,34 +200,27 @@ static void nobody_reads(void **state) {
     bool costs = false;
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED);
-    for (size_t t = 0; t < LENGTH(tables); t++)
-        for (size_t i = 0; i < *tables[t].count; i++) {
-            const struct failure *failure = &tables[t].first[i];
-            fake_reset();
-            if (failure->device)
-                failure->device(fake_device());
-            assert_true(stand(failure));
-            if (failure->faults)
-                fail_as_said(failure);
-            fake_forget();
-            const unsigned before = fake_formatted();
-            (void)failure->call();
-            if (fake_formatted() != before || fake_count("ibv_query_qp") != 0) {
-                print_error("%s: %u texts, asks %u times\n", failure->name,
-                            fake_formatted() - before, fake_count("ibv_query_qp"));
-                costs = true;
-            }
-            memset(&w.h, 0, sizeof(w.h));
+    for (const struct failure *failure = failures; failure < failures + failure_count;
+         failure++) {
+        stand(failure);
+        fake_forget();
+        const unsigned before = fake_formatted();
+        (void)failure->call();
+        if (fake_formatted() != before || fake_count("ibv_query_qp") != 0) {
+            print_error("%s: %u texts, asks %u times\n", failure->name,
+                        fake_formatted() - before, fake_count("ibv_query_qp"));
+            costs = true;
         }
+    }
     assert_false(costs);
 }
 
 int main(int argc, char **argv) {
+    read_table();
     const struct failure *failure = argc == 2 ? failure_called(argv[1]) : NULL;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
-        for (size_t t = 0; t < LENGTH(tables); t++)
-            for (size_t i = 0; i < *tables[t].count; i++)
-                puts(tables[t].first[i].name);
+        for (size_t i = 0; i < failure_count; i++)
+            puts(failures[i].name);
         return 0;
     }
     const bool unread = argc == 2 && strcmp(argv[1], "--unread") == 0;

@@ -8,8 +8,10 @@
 #   failure_lines.py EXECUTABLE failure_lines.tsv docs/troubleshooting.md
 #   failure_lines.py EXECUTABLE failure_lines.tsv original decisions_check.py [DIRECTORY]
 #
-# failure_lines.tsv has a row for each failure of EXECUTABLE:
+# failure_lines.tsv has a row for each failure:
 #
+# - the objects that exist, the provider calls that then fail with errno, the call that fails (a
+#   function of failure_calls.c or failure_calls_new.c), and one that comes before everything else
 # - the level of the line, and the line itself, which begins with the function that was called
 # - the parts of it that say the value that was given, the limit, and what to do ("-": none)
 # - whether docs/troubleshooting.md explains it

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failure_table_new.c -- the failures of what is new in 1.4, and the calls that cause them
+// failure_calls_new.c -- the calls of failure_lines.tsv that are new with 1.4 and 1.5
 
 #include "failure_lines.h"
 
 #define LONG ((size_t)UINT32_MAX + 1)
 
-static int request_with_timeout(void) {
+CALLED(request_with_timeout) {
     (void)rpma_conn_cfg_new(&w.h.cfg);
     (void)rpma_conn_cfg_set_ack_timeout(w.h.cfg, 200);
-    return request();
+    return ask_for_connection();
 }
-static int request_with_tos(void) {
+CALLED(request_with_tos) {
     (void)rpma_conn_cfg_new(&w.h.cfg);
     (void)rpma_conn_cfg_set_tos(w.h.cfg, 0x68);
-    return request();
+    return ask_for_connection();
 }
 
 static int new_cq(int (*set)(struct rpma_cq_cfg *, uint32_t), uint32_t value) {
@@ -34,7 +34,7 @@ static int request_on(int (*set)(struct rpma_conn_cfg *, struct rpma_cq *), stru
     (void)rpma_conn_cfg_set_compl_channel(w.h.cfg, shared_channel);
     (void)rpma_conn_cfg_set_srq(w.h.cfg, srq);
     logged_forget();
-    return request();
+    return ask_for_connection();
 }
 
 static struct rpma_cq *lent_cq(unsigned device) {
@@ -54,37 +54,35 @@ CALL(lent_rcq_and_srq, request_on(rpma_conn_cfg_set_rcq, lent_cq(0), false, srq_
 CALL(cq_of_connection, request_on(rpma_conn_cfg_set_cq, world_cq(&w), false, NULL))
 CALL(cq_of_other_device, request_on(rpma_conn_cfg_set_cq, lent_cq(1), false, NULL))
 
-static int lent_cq_in_use(void) {
+CALLED(lent_cq_in_use) {
     (void)request_on(rpma_conn_cfg_set_cq, lent_cq(0), false, NULL);
     logged_forget();
     return delete_lent_cq();
 }
 
-static int delete_cq_of_connection(void) {
+CALLED(delete_cq_of_connection) {
     struct rpma_cq *cq = world_cq(&w);
     return rpma_cq_delete(&cq);
 }
 
 CALL(many_elements, request_with(rpma_conn_cfg_set_max_sge, 33))
 
-static void with_many_elements(struct fake_device *device) {
-    device->max_sge = 200;
-}
+BEFORE(with_many_elements, fake_device()->max_sge = 200)
 CALL(too_many_elements, request_with(rpma_conn_cfg_set_max_sge, 129))
 
-static int native_request(void) {
+CALLED(native_request) {
     (void)rpma_conn_cfg_new(&w.h.cfg);
     (void)rpma_conn_cfg_set_flush_mode(w.h.cfg, RPMA_FLUSH_MODE_NATIVE);
-    return request();
+    return ask_for_connection();
 }
 
-static int large_shared_rcq(void) {
+CALLED(large_shared_rcq) {
     (void)rpma_srq_cfg_new(&w.h.srq_cfg);
     (void)rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, 5000000);
     return rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq);
 }
 
-static int many_shared_elements(void) {
+CALLED(many_shared_elements) {
     (void)rpma_srq_cfg_new(&w.h.srq_cfg);
     (void)rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 28);
     return rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq);
@@ -112,7 +110,7 @@ CALL(device_event, rpma_peer_next_event(w.h.peer, &(struct rpma_peer_event){0}))
 
 CALL(much_inline, request_with(rpma_conn_cfg_set_inline_size, 100000))
 
-static int write_much_inline(void) {
+CALLED(write_much_inline) {
     return rpma_write(w.h.conn, w.h.remote, 0, w.h.mr, 16, 24,
                       RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE, NULL);
 }
@@ -191,7 +189,7 @@ CALL(connect_without_bytes,
      rpma_conn_req_connect(&w.h.req, &(struct rpma_conn_private_data){w.memory, 0}, &w.h.conn))
 // Sets what no connection can have.
 #define SETTING(name, value)                             \
-    static int wrong_##name(void) {                      \
+    CALLED(wrong_##name) {                               \
         (void)rpma_conn_cfg_new(&w.h.cfg);               \
         return rpma_conn_cfg_set_##name(w.h.cfg, value); \
     }
@@ -223,7 +221,7 @@ CALL(refused_post, post_array("send request", EIO))
 CALL(post_into_full_queue, post_array("send request", ENOMEM))
 
 // The last one of both is invalid, and nobody hears of it, because the first finds no room.
-static int post_wrong_to_full_queue(void) {
+CALLED(post_wrong_to_full_queue) {
     fake_fail("send request", 1, ENOMEM);
     return post_wrong((struct rpma_work){0});
 }
@@ -261,11 +259,11 @@ CALL(refused_batch, post_batch("send request", EIO))
 CALL(batch_into_full_queue, post_batch("send request", ENOMEM))
 CALL(batch_without_doorbell, post_batch("doorbell", EIO))
 
-static int full_batch(void) {
+CALLED(full_batch) {
     const struct rpma_work one_more = write_of(0);
     return fill_batch() != 0 ? -1 : rpma_batch_add(w.h.batch, &one_more);
 }
-static int set_beyond(void) {
+CALLED(set_beyond) {
     const struct rpma_work write = write_of(0);
     return fill_batch() != 0 ? -1 : rpma_batch_set(w.h.batch, 3, &write);
 }
@@ -296,89 +294,3 @@ CALL(unpack_cut, unpack((unsigned char[6]){0xf5, 1, 1, 22, 2, 3}, 6, 1))
 CALL(unpack_short_region, unpack((unsigned char[56]){0xf5, 1, 1, 21}, 56, 1))
 CALL(unpack_short_statement, unpack((unsigned char[56]){0xf5, 1, 0, 0, 1}, 56, 1))
 CALL(unpack_into_little, unpack((unsigned char[56]){0xf5, 1, 2, 22}, 56, 1))
-
-const struct failure new_failures[] = {
-    {"cq: too large", PEER, NULL, 0, large_lent_cq, 0, NULL},
-    {"cq: no such vector", PEER, NULL, 0, cq_of_no_vector, 0, NULL},
-    {"cq: in use", PEER, NULL, 0, lent_cq_in_use, 0, NULL},
-    {"cq: of a connection", CONNECTED, NULL, 0, delete_cq_of_connection, 0, NULL},
-    {"request: cq and shared channel", PEER, NULL, 0, lent_cq_and_channel, 0, NULL},
-    {"request: two receive cqs", PEER, NULL, 0, lent_rcq_and_srq, 0, NULL},
-    {"request: cq of a connection", CONNECTED, NULL, 0, cq_of_connection, 0, NULL},
-    {"request: cq of another device", PEER, NULL, 0, cq_of_other_device, 0, NULL},
-    {"request: too much inline", PEER, NULL, 0, much_inline, 0, NULL},
-    {"write: too much inline", CONNECTED, NULL, 0, write_much_inline, 0, NULL},
-    {"request: too many elements", PEER, NULL, 0, many_elements, 0, NULL},
-    {"request: 129 elements", PEER, NULL, 0, too_many_elements, 0, with_many_elements},
-    {"request: no native flush", PEER, NULL, 0, native_request, 0, NULL},
-    {"request: ack timeout", PEER, "rdma_set_option", ENOSYS, request_with_timeout, 0, NULL},
-    {"request: type of service", PEER, "rdma_set_option", ENOSYS, request_with_tos, 0, NULL},
-    {"srq: rcq too large", PEER, NULL, 0, large_shared_rcq, 0, NULL},
-    {"srq: too many elements", PEER, NULL, 0, many_shared_elements, 0, NULL},
-    {"srq: limit refused", PEER, "ibv_modify_srq", ENOMEM, limit, 0, NULL},
-    {"srq: no limit", PEER, "ibv_modify_srq", EOPNOTSUPP, limit, 0, NULL},
-    {"srq: limit too large", PEER, NULL, 0, large_limit, 0, NULL},
-    {"cq: no moderation", PEER, "ibv_modify_cq", EOPNOTSUPP, moderation, 0, NULL},
-    {"cq: moderation too slow", PEER, NULL, 0, slow_moderation, 0, NULL},
-    {"cq: arm alone", CONNECTED, "ibv_req_notify_cq", EIO, arm, 0, NULL},
-    {"cq: no event to take", CONNECTED, "ibv_get_cq_event", EAGAIN, take_event, 0, NULL},
-    {"cq: half of a shared channel", SHARING, NULL, 0, arm, 0, NULL},
-    {"device: no event", PEER, "ibv_get_async_event", EAGAIN, device_event, 0, NULL},
-    {"device: gone", PEER, "ibv_get_async_event", EIO, device_event, 0, NULL},
-    {"list: too long", CONNECTED, NULL, 0, long_list, 0, NULL},
-    {"list: no region", CONNECTED, NULL, 0, element_without_region, 0, NULL},
-    {"list: too many bytes", CONNECTED, NULL, 0, long_element, 0, NULL},
-    {"post: no kind", CONNECTED, NULL, 0, post_of_no_kind, 0, NULL},
-    {"post: flags", CONNECTED, NULL, 0, post_with_wrong_flags, 0, NULL},
-    {"post: atomic write", CONNECTED, NULL, 0, post_odd_atomic, 0, NULL},
-    {"post: flush behind the region", CONNECTED, NULL, 0, post_flush_behind, 0, NULL},
-    {"post: flush too long", CONNECTED, NULL, 0, post_long_flush, 0, NULL},
-    {"post: flush type", CONNECTED, NULL, 0, post_flush_of_no_type, 0, NULL},
-    {"post: reserved", CONNECTED, NULL, 0, post_reserved, 0, NULL},
-    {"post: no local", CONNECTED, NULL, 0, post_without_local, 0, NULL},
-    {"post: no remote", CONNECTED, NULL, 0, post_to_nothing, 0, NULL},
-    {"post: wrong behind a full queue", CONNECTED, NULL, 0, post_wrong_to_full_queue, 0, NULL},
-    {"write: too long", CONNECTED, NULL, 0, long_write, 0, NULL},
-    {"write: flags", CONNECTED, NULL, 0, write_without_flags, 0, NULL},
-    {"write: no memory", CONNECTED, NULL, 0, write_of_nothing, 0, NULL},
-    {"send: no memory", CONNECTED, NULL, 0, send_nothing, 0, NULL},
-    {"atomic write: offset", CONNECTED, NULL, 0, odd_atomic_write, 0, NULL},
-    {"flush: behind the region", CONNECTED, NULL, 0, flush_behind, 0, NULL},
-    {"flush: type", CONNECTED, NULL, 0, flush_of_no_type, 0, NULL},
-    {"mr: advise too much", PEER, NULL, 0, long_advice, 0, NULL},
-    {"mr: size", PEER, NULL, 0, reg_nothing, 0, NULL},
-    {"mr: usage", PEER, NULL, 0, reg_for_unknown, 0, NULL},
-    {"cq: number", CONNECTED, NULL, 0, poll_none, 0, NULL},
-    {"local: type", NOTHING, NULL, 0, context_of_no_type, 0, NULL},
-    {"log: threshold", NOTHING, NULL, 0, log_threshold, 0, NULL},
-    {"log: level", NOTHING, NULL, 0, log_level, 0, NULL},
-    {"connect: no bytes", OUTGOING, NULL, 0, connect_without_bytes, 0, NULL},
-    {"setting: timeout", PEER, NULL, 0, wrong_timeout, 0, NULL},
-    {"setting: ack_timeout", PEER, NULL, 0, wrong_ack_timeout, 0, NULL},
-    {"setting: retry_count", PEER, NULL, 0, wrong_retry_count, 0, NULL},
-    {"setting: rnr_retry_count", PEER, NULL, 0, wrong_rnr_retry_count, 0, NULL},
-    {"setting: max_sge", PEER, NULL, 0, wrong_max_sge, 0, NULL},
-    {"setting: flush_mode", PEER, NULL, 0, wrong_flush_mode, 0, NULL},
-    {"post: refused", CONNECTED, NULL, 0, refused_post, 0, NULL},
-    {"post: full queue", CONNECTED, NULL, 0, post_into_full_queue, 0, NULL},
-    {"receives: refused", CONNECTED, NULL, 0, refused_receives, 0, NULL},
-    {"receives: full queue", CONNECTED, NULL, 0, receives_into_full_queue, 0, NULL},
-    {"receives: reserved", CONNECTED, NULL, 0, receive_with_reserved, 0, NULL},
-    {"flush: not stated", CONNECTED, NULL, 0, flush_not_stated, 0, NULL},
-    {"pack: little room", PEER, NULL, 0, pack_into_little, 0, NULL},
-    {"unpack: something else", NOTHING, NULL, 0, unpack_zeros, 0, NULL},
-    {"unpack: another version", NOTHING, NULL, 0, unpack_version, 0, NULL},
-    {"unpack: cut", NOTHING, NULL, 0, unpack_cut, 0, NULL},
-    {"unpack: short region", NOTHING, NULL, 0, unpack_short_region, 0, NULL},
-    {"unpack: short statement", NOTHING, NULL, 0, unpack_short_statement, 0, NULL},
-    {"unpack: little room", NOTHING, NULL, 0, unpack_into_little, 0, NULL},
-    {"batch: refused", CONNECTED, NULL, 0, refused_batch, 0, NULL},
-    {"batch: full queue", CONNECTED, NULL, 0, batch_into_full_queue, 0, NULL},
-    {"batch: doorbell", CONNECTED, NULL, 0, batch_without_doorbell, 0, NULL},
-    {"batch: full", CONNECTED, NULL, 0, full_batch, 0, NULL},
-    {"batch: too large", CONNECTED, NULL, 0, large_batch, 0, NULL},
-    {"batch: index", CONNECTED, NULL, 0, set_beyond, 0, NULL},
-    {"batch: max_ops", CONNECTED, NULL, 0, empty_batch, 0, NULL},
-    {"batch: no memory", CONNECTED, "malloc", ENOMEM, new_batch, 0, NULL},
-};
-const size_t new_failure_count = LENGTH(new_failures);
