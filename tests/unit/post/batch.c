@@ -1,75 +1,187 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch.c -- batches: order, posting again, their memory, and what a batch outlives
+// batch.c -- batches: operations that are added and replaced, how many there are, and what a
+// batch outlives
 
 #include "batches.h"
+#include "operation.h"
 
 #include <stdio.h>
 
-// ---- posting -------------------------------------------------------------------------------
-
-TEST_THAT(operations_reach_the_device_at_once) {
+static void begin(bool native) {
+    fake_device()->native_flush = fake_device()->native_atomic_write = native;
     batch_begin(&w);
-    for (unsigned count = 1; count <= MOST; count++) {
-        MUST(rpma_batch_reset(w.h.batch));
-        batch_add(&w, 0, count);
-        EXPECT_CALLS("");
-        assert_int_equal(fake_posted_count(), 0);
-        batch_post_all(&w, 0, count);
-        assert_int_equal(fake_last("ibv_post_send")->requests, count);
+}
+
+static void expect_size(uint32_t expected) {
+    uint32_t size = 77, room = 77;
+    MUST(rpma_batch_get_size(w.h.batch, &size, NULL));
+    MUST(rpma_batch_get_size(w.h.batch, NULL, &room));
+    EXPECT_CALLS("");
+    assert_int_equal(size, expected);
+    assert_int_equal(room, MOST - expected);
+}
+
+// Replaces an operation by the write with that number.
+static void set(uint32_t index, unsigned number) {
+    const struct rpma_work work = batch_write(&w, number);
+    MUST(rpma_batch_set(w.h.batch, index, &work));
+    EXPECT_CALLS("");
+}
+
+// Expects that the device got the operations with these numbers, which are digits.
+static void expect_numbers(const char *numbers) {
+    assert_int_equal(fake_posted_count(), strlen(numbers));
+    for (unsigned i = 0; numbers[i]; i++) {
+        assert_int_equal(fake_posted(i)->wr_id, numbers[i] - '0');
+        assert_int_equal(fake_posted(i)->sge.length, numbers[i] - '0' + 1);
     }
 }
 
-TEST_THAT(nothing_is_posted_of_an_empty_batch) {
-    batch_begin(&w);
-    batch_post_all(&w, 0, 0);
+static void post(const char *numbers) {
+    uint32_t posted = 77;
+    MUST(rpma_batch_post(w.h.batch, &posted));
+    EXPECT_CALLS(*numbers ? "ibv_post_send" : "");
+    assert_int_equal(posted, strlen(numbers));
+    expect_numbers(numbers);
+}
+
+// Posts while the queue has room for this many operations.
+static void post_with_room(unsigned room, const char *numbers) {
+    uint32_t posted = 77;
+    fake_fail(room ? "send request" : "ibv_post_send", room ? room : 1, ENOMEM);
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN, "the send queue is full",
+                 "the send queue is full", .calls = "ibv_post_send");
+    fake_faults_off();
+    assert_int_equal(posted, room);
+    expect_numbers(numbers);
+}
+
+// ---- every kind onto every kind ------------------------------------------------------------
+
+// Replaces an operation among others, before or after the first post. Then adds it again after
+// a reset, in the memory of the new one.
+static void replace(const struct rpma_work *old, const struct rpma_work *new, uint32_t index,
+                    bool posted) {
+    const struct rpma_work other = batch_write(&w, 3);
+    const struct fake_post around = operation_expected(&other, &w);
+    const struct fake_post expected = operation_expected(new, &w);
+    MUST(rpma_batch_reset(w.h.batch));
+    for (uint32_t i = 0; i < 3; i++)
+        MUST(rpma_batch_add(w.h.batch, i == index ? old : &other));
+    if (posted)
+        MUST(rpma_batch_post(w.h.batch, NULL));
+    MUST(rpma_batch_set(w.h.batch, index, new));
+    EXPECT_CALLS("");
+    for (int again = 0; again < 2; again++) {
+        MUST(rpma_batch_post(w.h.batch, NULL));
+        assert_int_equal(fake_posted_count(), 3);
+        for (uint32_t i = 0; i < 3; i++) {
+            const struct fake_post got = operation_posted(i);
+            operation_compare(&got, i == index ? &expected : &around, "replaced");
+        }
+    }
+    MUST(rpma_batch_reset(w.h.batch));
+    MUST(rpma_batch_add(w.h.batch, old));
     MUST(rpma_batch_post(w.h.batch, NULL));
-    EXPECT_CALLS("");
-    batch_add(&w, 0, 2);
-    MUST(rpma_batch_reset(w.h.batch));
-    EXPECT_CALLS("");
-    batch_post_all(&w, 0, 0);
+    const struct fake_post got = operation_posted(0), before = operation_expected(old, &w);
+    operation_compare(&got, &before, "added behind a reset");
 }
 
-// An operation refers to a region, whose bytes are read at each post; the 8 bytes of an atomic
-// write are copied.
-TEST_THAT(batch_is_posted_a_thousand_times) {
-    batch_begin(&w);
-    struct rpma_work atomic = batch_write(&w, OPS);
-    atomic.type = RPMA_WORK_ATOMIC_WRITE;
-    memcpy(&atomic.value, "8 bytes", sizeof(atomic.value));
-    batch_add(&w, 0, OPS);
-    MUST(rpma_batch_add(w.h.batch, &atomic));
-    for (int i = 0; i < 1000; i++) {
-        uint32_t posted = 0;
-        memset(w.memory, i, sizeof(w.memory));
-        memset(&atomic, i, sizeof(atomic));
-        MUST(rpma_batch_post(w.h.batch, &posted));
-        EXPECT_CALLS("ibv_post_send");
-        assert_int_equal(posted, OPS + 1);
-        assert_int_equal(fake_posted_count(), OPS + 1);
-        for (unsigned k = 0; k < OPS; k++)
-            assert_int_equal(fake_posted(k)->sge.addr, (uintptr_t)w.memory + k);
-        assert_int_equal(fake_posted(OPS)->wr_id, OPS);
-        assert_memory_equal(fake_posted(OPS)->inlined, "8 bytes", 8);
+// An operation of a kind; an odd number has two pieces if the kind allows it.
+static struct rpma_work operation(unsigned number) {
+    const enum rpma_work_type kind = (enum rpma_work_type)(1 + number / 2);
+    return number % 2 && kind != RPMA_WORK_ATOMIC_WRITE && kind != RPMA_WORK_FLUSH
+               ? operation_of_pieces(&w, kind, 2)
+               : operation_of(&w, kind);
+}
+
+TEST_THAT(every_kind_takes_the_place_of_every_kind) {
+    for (int native = 0; native < 2; native++) {
+        fake_reset();
+        begin(native);
+        for (unsigned i = 0; i < 2 * OPERATION_LAST * 2 * OPERATION_LAST; i++) {
+            const struct rpma_work old = operation(i / (2 * OPERATION_LAST));
+            struct rpma_work new = operation(i % (2 * OPERATION_LAST));
+            new.op_context = (void *)0x77;
+            replace(&old, &new, i % 3, i % 2);
+        }
+        world_drop(&w);
     }
 }
 
-TEST_THAT(operations_are_added_behind_posted_ones) {
-    batch_begin(&w);
-    for (unsigned count = 1; count <= MOST; count++) {
-        batch_add(&w, count - 1, 1);
-        batch_post_all(&w, 0, count);
+// ---- when ----------------------------------------------------------------------------------
+
+TEST_THAT(batch_stays_ready) {
+    begin(false);
+    for (uint32_t size = 1; size <= OPS; size++) {
+        char numbers[] = "000000";
+        MUST(rpma_batch_reset(w.h.batch));
+        for (uint32_t i = 0; i < size; i++) {
+            batch_add(&w, 0, 1);
+            numbers[size] = '\0';
+        }
+        for (uint32_t index = 0; index < size; index++) {
+            set(index, index + 1);
+            numbers[index] = (char)('1' + index);
+            post(numbers);
+        }
+        expect_size(size);
     }
-    const struct rpma_work more = batch_write(&w, MOST);
-    EXPECT_ERROR(rpma_batch_add(w.h.batch, &more), RPMA_E_INVAL, "the batch is full",
-                 "the batch is full", .logs = "max_ops is 8;");
-    batch_post_all(&w, 0, MOST);
-    MUST(rpma_batch_reset(w.h.batch));
-    batch_add(&w, 3, MOST);
-    batch_post_all(&w, 3, MOST);
 }
+
+// Replacing an operation that was taken counts in the next round, otherwise in this one.
+TEST_THAT(part_of_a_list_is_replaced) {
+    begin(false);
+    batch_add(&w, 0, 4);
+    post_with_room(2, "01");
+    set(0, 5);
+    set(3, 6);
+    post_with_room(1, "2");
+    set(2, 7);
+    post("6");
+    post("5176");
+    post_with_room(0, "");
+    set(0, 8);
+    batch_add(&w, 4, 1); // opens the list again
+    post_with_room(3, "817");
+    expect_size(5);
+    post("64");
+    post("81764");
+}
+
+TEST_THAT(sizes_are_told) {
+    begin(false);
+    expect_size(0);
+    for (unsigned size = 1; size <= MOST; size++) {
+        batch_add(&w, size - 1, 1);
+        expect_size(size);
+        MUST(rpma_batch_post(w.h.batch, NULL));
+        expect_size(size);
+    }
+    MUST(rpma_batch_get_size(w.h.batch, NULL, NULL));
+    MUST(rpma_batch_reset(w.h.batch));
+    expect_size(0);
+}
+
+TEST_THAT(only_what_is_there_is_replaced) {
+    static const uint32_t indexes[] = {0, 1, MOST, UINT32_MAX};
+    begin(false);
+    const struct rpma_work work = batch_write(&w, 5);
+    for (uint32_t size = 0; size < 2; size++) {
+        for (size_t i = size; i < LENGTH(indexes); i++)
+            EXPECT_ERROR(rpma_batch_set(w.h.batch, indexes[i], &work), RPMA_E_INVAL,
+                         "index >= ", "index >= size of the batch",
+                         .logs = "possible: less than that");
+        post(size ? "0" : "");
+        batch_add(&w, 0, 1);
+    }
+    EXPECT_ERROR(rpma_batch_set(w.h.batch, 0, NULL), RPMA_E_INVAL, "work == NULL",
+                 "work == NULL", .logs = "work == NULL");
+}
+
+// ---- memory and life -----------------------------------------------------------------------
 
 TEST_THAT(no_batch_is_longer_than_a_send_queue) {
     static const uint32_t sizes[] = {9, UINT32_MAX};
@@ -93,22 +205,6 @@ TEST_THAT(no_batch_is_longer_than_a_send_queue) {
     MUST(rpma_batch_new(w.h.conn, 8, &w.h.batch));
 }
 
-// ---- life ----------------------------------------------------------------------------------
-
-TEST_THAT(batch_needs_memory) {
-    batch_begin(&w);
-    MUST(rpma_batch_delete(&w.h.batch));
-    EXPECT_CALLS("");
-    for (unsigned i = 0; i < 2; i++) { // the two allocations
-        fake_fail("malloc", 1 + i, ENOMEM);
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_batch_new(w.h.conn, MOST, &w.h.batch), RPMA_E_NOMEM,
-                     "allocation failed", "out of memory");
-        assert_int_equal(fake_faults_fired(), i + 1);
-        fake_faults_off();
-    }
-}
-
 // A batch allocates all its memory when it is made, and frees all of it.
 TEST_THAT(memory_is_taken_once) {
     batch_begin(&w);
@@ -120,6 +216,13 @@ TEST_THAT(memory_is_taken_once) {
     fake_faults_off();
     MUST(rpma_batch_delete(&w.h.batch));
     assert_true(fake_bytes_held() < held);
+    for (unsigned i = 1; i <= 2; i++) { // the two allocations
+        fake_fail("malloc", i, ENOMEM);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_batch_new(w.h.conn, MOST, &w.h.batch), RPMA_E_NOMEM,
+                     "allocation failed", "out of memory");
+        fake_faults_off();
+    }
 }
 
 // Between posts, with operations outstanding, and after the connection is gone.

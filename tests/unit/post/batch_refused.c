@@ -164,29 +164,6 @@ TEST_THAT(reasons_are_told_as_far_as_the_provider_gives_them) {
     batch_post_all(&w, 0, OPS);
 }
 
-// All operations are in the queue, even if the device was not notified; a second post would
-// queue them twice.
-TEST_THAT(failed_doorbell_leaves_nothing_to_post) {
-    for (unsigned count = 1; count <= OPS; count++) {
-        char before[64];
-        uint32_t posted = 0;
-        fake_reset();
-        batch_begin(&w);
-        batch_add(&w, 0, count);
-        snprintf(
-            before, sizeof(before),
-            count == 1 ? "batch[0] (queued): " : "batch[0] to batch[%u] (queued): ", count - 1);
-        fake_fail("doorbell", 1, EIO);
-        EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
-                     "ibv_post_send() failed", "ibv_post_send()", EIO, "ibv_post_send",
-                     .before = before);
-        assert_int_equal(posted, count);
-        batch_expect_taken(&w, 0, 0, count);
-        batch_post_all(&w, 0, count); // the list from its beginning
-        world_drop(&w);
-    }
-}
-
 TEST_THAT(doorbell_fails_behind_a_refusal) {
     uint32_t posted = 0;
     batch_begin(&w);
