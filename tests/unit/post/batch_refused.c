@@ -143,7 +143,7 @@ TEST_THAT(nobody_has_to_ask_how_many_were_posted) {
     batch_expect_taken(&w, 0, 2, OPS - 2);
 }
 
-// Error numbers as in rma.c.
+// Error numbers as in plain.c.
 TEST_THAT(reasons_are_told_as_far_as_the_provider_gives_them) {
     static const struct {
         int returned, error;

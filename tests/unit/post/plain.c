@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// rma.c -- read, write, write with immediate, atomic write and flush: what they have in common
+// plain.c -- the functions that post one operation or one receive: what they hand to the
+// device, and what they say when it refuses
 
 #include "world.h"
 
@@ -22,26 +23,8 @@ static const struct fake_post *posted(void) {
     return &fake_last("ibv_post_send")->send;
 }
 
-// What all operations have in common.
-static void expect_common(const struct fake_post *post, int opcode, unsigned flags) {
-    assert_int_equal(post->opcode, opcode);
-    assert_int_equal(post->flags, flags);
-    assert_int_equal(post->wr_id, (uintptr_t)context);
-}
-
-static void expect_ranges(const struct fake_post *post, uint64_t local_offset, uint32_t len,
-                          uint64_t remote_offset) {
-    assert_int_equal(post->num_sge, 1);
-    assert_int_equal(post->sge.addr, (uintptr_t)w.memory + local_offset);
-    assert_int_equal(post->sge.length, len);
-    assert_int_equal(post->sge.lkey, fake_lkey(w.memory));
-    assert_int_equal(post->remote_addr, WORLD_REMOTE_ADDR + remote_offset);
-    assert_int_equal(post->rkey, WORLD_REMOTE_RKEY);
-}
-
 // ---- the operations as one table -----------------------------------------------------------
 
-// Each with the local region at offset 16, the remote one at 8.
 static int read_(size_t len, int flags) {
     return rpma_read(w.h.conn, w.h.mr, 16, w.h.remote, 8, len, flags, context);
 }
@@ -61,6 +44,18 @@ static int write_nothing(size_t len, int flags) {
 static int write_nothing_with_imm(size_t len, int flags) {
     return rpma_write_with_imm(w.h.conn, NULL, 0, NULL, 0, len, flags, 0x12345678, context);
 }
+static int send_(size_t len, int flags) {
+    return rpma_send(w.h.conn, w.h.mr, 16, len, flags, context);
+}
+static int send_with_imm(size_t len, int flags) {
+    return rpma_send_with_imm(w.h.conn, w.h.mr, 16, len, flags, 0x12345678, context);
+}
+static int send_nothing(size_t len, int flags) {
+    return rpma_send(w.h.conn, NULL, 0, len, flags, context);
+}
+static int send_nothing_with_imm(size_t len, int flags) {
+    return rpma_send_with_imm(w.h.conn, NULL, 0, len, flags, 0x12345678, context);
+}
 static int atomic_write(size_t len, int flags) {
     (void)len;
     return rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, flags, context);
@@ -76,23 +71,52 @@ static int flush_persistent(size_t len, int flags) {
     return rpma_flush(w.h.conn, w.h.remote, 8, len, RPMA_FLUSH_TYPE_PERSISTENT, flags, context);
 }
 
+enum { LOCAL = 1, REMOTE = 2, IMM = 4, BOTH = LOCAL | REMOTE };
+
 static const struct operation {
     int (*run)(size_t len, int flags);
     const char *name;
     int opcode;
     unsigned flags; // always set
+    unsigned has;   // of these a request has the ranges and the immediate data
 } operations[] = {
-    {read_, "rpma_read", IBV_WR_RDMA_READ, 0},
-    {write_, "rpma_write", IBV_WR_RDMA_WRITE, 0},
-    {write_with_imm, "rpma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM, 0},
-    {read_nothing, "rpma_read", IBV_WR_RDMA_READ, 0},
-    {write_nothing, "rpma_write", IBV_WR_RDMA_WRITE, 0},
-    {write_nothing_with_imm, "rpma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM, 0},
-    {atomic_write, "rpma_atomic_write", IBV_WR_RDMA_WRITE, IBV_SEND_INLINE | IBV_SEND_FENCE},
-    {old_atomic_write, "rpma_write_atomic", IBV_WR_RDMA_WRITE, IBV_SEND_FENCE},
-    {flush_visibility, "rpma_flush", IBV_WR_RDMA_READ, 0},
-    {flush_persistent, "rpma_flush", IBV_WR_RDMA_READ, 0},
+    {read_, "rpma_read", IBV_WR_RDMA_READ, 0, BOTH},
+    {write_, "rpma_write", IBV_WR_RDMA_WRITE, 0, BOTH},
+    {write_with_imm, "rpma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM, 0, BOTH | IMM},
+    {send_, "rpma_send", IBV_WR_SEND, 0, LOCAL},
+    {send_with_imm, "rpma_send_with_imm", IBV_WR_SEND_WITH_IMM, 0, LOCAL | IMM},
+    {read_nothing, "rpma_read", IBV_WR_RDMA_READ, 0, 0},
+    {write_nothing, "rpma_write", IBV_WR_RDMA_WRITE, 0, 0},
+    {write_nothing_with_imm, "rpma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM, 0, IMM},
+    {send_nothing, "rpma_send", IBV_WR_SEND, 0, 0},
+    {send_nothing_with_imm, "rpma_send_with_imm", IBV_WR_SEND_WITH_IMM, 0, IMM},
+    {atomic_write, "rpma_atomic_write", IBV_WR_RDMA_WRITE, IBV_SEND_INLINE | IBV_SEND_FENCE,
+     REMOTE},
+    {old_atomic_write, "rpma_write_atomic", IBV_WR_RDMA_WRITE, IBV_SEND_FENCE, REMOTE},
+    {flush_visibility, "rpma_flush", IBV_WR_RDMA_READ, 0, REMOTE},
+    {flush_persistent, "rpma_flush", IBV_WR_RDMA_READ, 0, REMOTE},
 };
+
+static void expect_slice(const struct ibv_sge *sge, uint64_t offset, size_t len) {
+    assert_int_equal(sge->addr, (uintptr_t)w.memory + offset);
+    assert_int_equal(sge->length, len);
+    assert_int_equal(sge->lkey, fake_lkey(w.memory));
+}
+
+// What was posted by that operation with the local region at offset 16, the remote one at 8.
+static const struct fake_post *expect_posted(const struct operation *o, unsigned signaled) {
+    const struct fake_post *post = posted();
+    assert_int_equal(post->opcode, o->opcode);
+    assert_int_equal(post->flags, o->flags | signaled);
+    assert_int_equal(post->wr_id, (uintptr_t)context);
+    assert_int_equal(post->remote_addr, o->has & REMOTE ? WORLD_REMOTE_ADDR + 8 : 0);
+    assert_int_equal(post->rkey, o->has & REMOTE ? WORLD_REMOTE_RKEY : 0);
+    if (o->has & IMM)
+        assert_int_equal(ntohl(post->imm), 0x12345678);
+    if (!(o->has & BOTH))
+        assert_int_equal(post->num_sge, 0);
+    return post;
+}
 
 // Success is signalled only when asked for; other bits of the flags do not matter.
 TEST_THAT(flags_decide_on_completion) {
@@ -110,7 +134,21 @@ TEST_THAT(flags_decide_on_completion) {
     for (const struct operation *o = operations; o < operations + LENGTH(operations); o++)
         for (size_t i = 0; i < LENGTH(cases); i++) {
             MUST(o->run(0, cases[i].flags));
-            expect_common(posted(), o->opcode, o->flags | cases[i].signaled);
+            expect_posted(o, cases[i].signaled);
+        }
+}
+
+static const size_t lengths[] = {0, 1, 4096, UINT32_MAX};
+
+TEST_THAT(ranges_are_handed_on) {
+    new_conn();
+    fake_device()->any_range = true;
+    for (const struct operation *o = operations; o < operations + LENGTH(operations); o++)
+        for (size_t i = 0; o->has & LOCAL && i < LENGTH(lengths); i++) {
+            MUST(o->run(lengths[i], RPMA_F_COMPLETION_ALWAYS));
+            const struct fake_post *post = expect_posted(o, SIGNALED);
+            assert_int_equal(post->num_sge, 1);
+            expect_slice(&post->sge, 16, lengths[i]);
         }
 }
 
@@ -134,25 +172,11 @@ TEST_THAT(provider_failures_are_reported) {
                                   RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()",
                                   cases[i].error, "ibv_post_send", .logs = cases[i].logs},
                               __FILE__, __LINE__);
-            const bool nothing = o->run == read_nothing || o->run == write_nothing ||
-                                 o->run == write_nothing_with_imm;
-            const char *const key = nothing ? "rkey=0x0, " : "rkey=0x4d, "; // WORLD_REMOTE_RKEY
+            // WORLD_REMOTE_RKEY
+            const char *const key = o->has & REMOTE ? "rkey=0x4d, lkey=" : "rkey=0x0, lkey=";
             const char *const keys = logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message;
             assert_memory_equal(keys, key, strlen(key));
             fake_faults_off();
-        }
-}
-
-// ---- one by one ----------------------------------------------------------------------------
-
-TEST_THAT(ranges_are_handed_on) {
-    static const size_t lengths[] = {0, 1, 4096, UINT32_MAX};
-    new_conn();
-    fake_device()->any_range = true;
-    for (size_t i = 0; i < LENGTH(lengths); i++)
-        for (const struct operation *o = operations; o < operations + 3; o++) {
-            MUST(o->run(lengths[i], RPMA_F_COMPLETION_ALWAYS));
-            expect_ranges(posted(), 16, (uint32_t)lengths[i], 8);
         }
 }
 
@@ -163,24 +187,6 @@ TEST_THAT(offsets_are_not_checked) {
     MUST(rpma_write(w.h.conn, w.h.remote, SIZE_MAX, w.h.mr, WORLD_MEMORY_SIZE + 1, 8, 1, NULL));
     assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR - 1);
     assert_int_equal(posted()->sge.addr, (uintptr_t)w.memory + WORLD_MEMORY_SIZE + 1);
-}
-
-TEST_THAT(nothing_is_transferred_without_regions) {
-    new_conn();
-    for (const struct operation *o = operations + 3; o < operations + 6; o++) {
-        MUST(o->run(0, RPMA_F_COMPLETION_ALWAYS));
-        assert_int_equal(posted()->num_sge, 0);
-        assert_int_equal(posted()->remote_addr, 0);
-        assert_int_equal(posted()->rkey, 0);
-    }
-}
-
-TEST_THAT(immediate_data_is_in_network_order) {
-    new_conn();
-    MUST(write_with_imm(8, RPMA_F_COMPLETION_ALWAYS));
-    assert_int_equal(ntohl(posted()->imm), 0x12345678);
-    MUST(write_nothing_with_imm(0, RPMA_F_COMPLETION_ALWAYS));
-    assert_int_equal(ntohl(posted()->imm), 0x12345678);
 }
 
 TEST_THAT(atomic_write_copies_its_bytes) {
@@ -194,7 +200,7 @@ TEST_THAT(atomic_write_copies_its_bytes) {
     assert_int_equal(posted()->rkey, WORLD_REMOTE_RKEY);
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
     MUST(old_atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
-    expect_ranges(posted(), 16, 8, 8);
+    expect_slice(&posted()->sge, 16, 8);
 }
 
 // The offset is aligned, the region is not: the write is posted all the same, with one warning.
@@ -205,7 +211,8 @@ TEST_THAT(atomic_write_warns_of_a_misaligned_region) {
     world_descriptor(desc, WORLD_REMOTE_ADDR + 4, 64, WORLD_REMOTE_RKEY, WORLD_EVERY_USAGE);
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
     MUST(atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
-    expect_common(posted(), IBV_WR_RDMA_WRITE, IBV_SEND_INLINE | IBV_SEND_FENCE | SIGNALED);
+    assert_int_equal(posted()->opcode, IBV_WR_RDMA_WRITE);
+    assert_int_equal(posted()->flags, IBV_SEND_INLINE | IBV_SEND_FENCE | SIGNALED);
     assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR + 12);
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function, "rpma_atomic_write");
@@ -216,4 +223,54 @@ TEST_THAT(atomic_write_warns_of_a_misaligned_region) {
                                    RPMA_F_COMPLETION_ALWAYS, context),
                  RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", ENOMEM,
                  "ibv_post_send");
+}
+
+// ---- receives ------------------------------------------------------------------------------
+
+static int recv_(struct rpma_mr_local *mr, size_t offset, size_t len) {
+    return rpma_recv(w.h.conn, mr, offset, len, context);
+}
+static int srq_recv(struct rpma_mr_local *mr, size_t offset, size_t len) {
+    return rpma_srq_recv(w.h.srq, mr, offset, len, context);
+}
+
+TEST_THAT(receives_take_a_slice_or_nothing) {
+    static const struct {
+        int (*run)(struct rpma_mr_local *mr, size_t offset, size_t len);
+        const char *name, *call, *cause, *logs;
+    } receives[] = {
+        {recv_, "rpma_recv", "ibv_post_recv", "ibv_post_recv()",
+         "the receive queue is full, it holds "},
+        {srq_recv, "rpma_srq_recv", "ibv_post_srq_recv", "ibv_post_srq_recv()",
+         "rpma_srq_cfg_set_rq_size()"},
+    };
+    fake_device()->any_range = true;
+    for (size_t r = 0; r < LENGTH(receives); r++) {
+        world_conn(&w, &(const struct shape){.srq = r == 1});
+        for (size_t i = 0; i < LENGTH(lengths); i++) {
+            MUST(receives[r].run(w.h.mr, 24, lengths[i]));
+            EXPECT_CALLS(receives[r].call);
+            const struct fake_call *call = fake_last(receives[r].call);
+            assert_int_equal(call->recv.wr_id, (uintptr_t)context);
+            assert_int_equal(call->recv.num_sge, 1);
+            expect_slice(&call->recv.sge, 24, lengths[i]);
+        }
+        MUST(receives[r].run(NULL, 0, 0));
+        assert_int_equal(fake_last(receives[r].call)->recv.num_sge, 0);
+        for (int empty = 0; empty < 2; empty++) {
+            fake_fail(receives[r].call, 1, ENOMEM);
+            unit_begin();
+            unit_expect_error(
+                receives[r].run(empty ? NULL : w.h.mr, 0, empty ? 0 : 8), receives[r].name,
+                &(struct expected_error){RPMA_E_PROVIDER, receives[r].cause, receives[r].cause,
+                                         ENOMEM, receives[r].call, .logs = receives[r].logs},
+                __FILE__, __LINE__);
+            fake_faults_off();
+        }
+        // The provider decides: a queue pair with a shared queue takes no receive of its own.
+        if (w.h.srq)
+            EXPECT_ERROR(rpma_recv(w.h.conn, w.h.mr, 0, 8, context), RPMA_E_PROVIDER,
+                         "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv");
+        world_drop(&w);
+    }
 }
