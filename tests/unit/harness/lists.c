@@ -101,6 +101,5 @@ struct rpma_sge list_element(int i) {
 }
 
 void list_must(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge) {
-    unit_begin();
-    unit_must(list_run(f, sgl, nsge), f->name, __FILE__, __LINE__);
+    MUST_OF(f->name, list_run(f, sgl, nsge));
 }

@@ -57,7 +57,8 @@ void unit_nothing_left(const char *where);
 // ---- expecting success ---------------------------------------------------------------------
 
 // The call returns 0, logs no failure and does not clear errno.
-#define MUST(call) unit_must((unit_begin(), (call)), #call, __FILE__, __LINE__)
+#define MUST(call) MUST_OF(#call, call)
+#define MUST_OF(name, call) unit_must((unit_begin(), (call)), name, __FILE__, __LINE__)
 void unit_must(int ret, const char *text, const char *file, int line);
 // For tests that also run over the original, which clears errno on success (decision E12):
 // MUST() then ignores errno.
@@ -88,8 +89,10 @@ struct expected_error {
 // Expects that the call fails as described: this code, unchanged watched outputs, these
 // provider calls, one log line that names the function and the cause. Notes the row as
 // exercised.
-#define EXPECT_ERROR(call, ...)                                                             \
-    unit_expect_error((unit_begin(), (call)), #call, &(struct expected_error){__VA_ARGS__}, \
+#define EXPECT_ERROR(call, ...) EXPECT_ERROR_OF(#call, call, __VA_ARGS__)
+// The same for a function that the call does not name.
+#define EXPECT_ERROR_OF(name, call, ...)                                                   \
+    unit_expect_error((unit_begin(), (call)), name, &(struct expected_error){__VA_ARGS__}, \
                       __FILE__, __LINE__)
 void unit_expect_error(int ret, const char *text, const struct expected_error *expected,
                        const char *file, int line);

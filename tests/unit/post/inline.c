@@ -117,13 +117,9 @@ TEST_THAT(nothing_may_go_inline) {
 
 static void expect_failure(const struct rpma_work *o, bool by_plain, int error,
                            const char *logs) {
-    unit_begin();
-    unit_expect_error(
-        post(o, by_plain), by_plain ? operation_plain_name(o->type) : "rpma_post",
-        &(struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()",
-                                 error, .logs = logs,
-                                 .before = by_plain ? "" : "work[0]: ", .any_calls = true},
-        __FILE__, __LINE__);
+    EXPECT_ERROR_OF(by_plain ? operation_plain_name(o->type) : "rpma_post", post(o, by_plain),
+                    RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", error,
+                    .logs = logs, .before = by_plain ? "" : "work[0]: ", .any_calls = true);
     assert_int_equal(fake_posted_count(), 0);
 }
 

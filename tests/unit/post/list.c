@@ -77,15 +77,13 @@ TEST_THAT(empty_elements_are_left_out) {
 }
 
 static void take_one_piece(const struct list_function *f) {
-    unit_begin();
-    unit_must(list_run_local(f, list_element(1)), f->name, __FILE__, __LINE__);
+    MUST_OF(f->name, list_run_local(f, list_element(1)));
     const struct fake_elements *got = handed_on(f);
     assert_int_equal(got->num_sge, 1);
     expect_element(&got->sge, 1);
     if (f->remote)
         return; // work.c has this case, also without the remote region
-    unit_begin();
-    unit_must(list_run_local(f, (struct rpma_sge){NULL, 0, 0}), f->name, __FILE__, __LINE__);
+    MUST_OF(f->name, list_run_local(f, (struct rpma_sge){NULL, 0, 0}));
     assert_int_equal(handed_on(f)->num_sge, 0);
 }
 
@@ -97,11 +95,8 @@ TEST_THAT(one_piece_or_none_needs_no_list) {
 
 static void refuse(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge,
                    const char *condition, const char *logs) {
-    unit_begin();
-    unit_expect_error(
-        list_run(f, sgl, nsge), f->name,
-        &(struct expected_error){RPMA_E_INVAL, condition, condition, .logs = logs}, __FILE__,
-        __LINE__);
+    EXPECT_ERROR_OF(f->name, list_run(f, sgl, nsge), RPMA_E_INVAL, condition, condition,
+                    .logs = logs);
 }
 
 static void add_up(const struct list_function *f) {

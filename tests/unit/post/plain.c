@@ -166,12 +166,9 @@ TEST_THAT(provider_failures_are_reported) {
     for (const struct operation *o = operations; o < operations + LENGTH(operations); o++)
         for (size_t i = 0; i < LENGTH(cases); i++) {
             fake_fail("ibv_post_send", 1, cases[i].returned);
-            unit_begin();
-            unit_expect_error(o->run(0, RPMA_F_COMPLETION_ALWAYS), o->name,
-                              &(struct expected_error){
-                                  RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()",
-                                  cases[i].error, "ibv_post_send", .logs = cases[i].logs},
-                              __FILE__, __LINE__);
+            EXPECT_ERROR_OF(o->name, o->run(0, RPMA_F_COMPLETION_ALWAYS), RPMA_E_PROVIDER,
+                            "ibv_post_send() failed", "ibv_post_send()", cases[i].error,
+                            "ibv_post_send", .logs = cases[i].logs);
             // WORLD_REMOTE_RKEY
             const char *const key = o->has & REMOTE ? "rkey=0x4d, lkey=" : "rkey=0x0, lkey=";
             const char *const keys = logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message;
@@ -259,12 +256,10 @@ TEST_THAT(receives_take_a_slice_or_nothing) {
         assert_int_equal(fake_last(receives[r].call)->recv.num_sge, 0);
         for (int empty = 0; empty < 2; empty++) {
             fake_fail(receives[r].call, 1, ENOMEM);
-            unit_begin();
-            unit_expect_error(
-                receives[r].run(empty ? NULL : w.h.mr, 0, empty ? 0 : 8), receives[r].name,
-                &(struct expected_error){RPMA_E_PROVIDER, receives[r].cause, receives[r].cause,
-                                         ENOMEM, receives[r].call, .logs = receives[r].logs},
-                __FILE__, __LINE__);
+            EXPECT_ERROR_OF(receives[r].name,
+                            receives[r].run(empty ? NULL : w.h.mr, 0, empty ? 0 : 8),
+                            RPMA_E_PROVIDER, receives[r].cause, receives[r].cause, ENOMEM,
+                            receives[r].call, .logs = receives[r].logs);
             fake_faults_off();
         }
         // The provider decides: a queue pair with a shared queue takes no receive of its own.

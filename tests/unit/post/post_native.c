@@ -169,12 +169,9 @@ TEST_THAT(refused_native_list_is_posted_again) {
                      OPERATIONS - 1);
         else
             snprintf(place, sizeof(place), "%s[%u]: ibv_post_send(", array, nth);
-        unit_begin();
-        unit_expect_error(post(&posted), by_array ? "rpma_post" : "rpma_batch_post",
-                          &(struct expected_error){RPMA_E_AGAIN, "the send queue is full",
-                                                   "the send queue is full", .any_calls = true,
-                                                   .before = place},
-                          __FILE__, __LINE__);
+        EXPECT_ERROR_OF(by_array ? "rpma_post" : "rpma_batch_post", post(&posted), RPMA_E_AGAIN,
+                        "the send queue is full", "the send queue is full", .any_calls = true,
+                        .before = place);
         assert_int_equal(posted, native ? 0 : nth);
         fake_faults_off();
         const uint32_t before = posted;

@@ -42,8 +42,7 @@ static void expect_posted(const struct rpma_work *o) {
         char what[64];
         snprintf(what, sizeof(what), "kind %d by %s", (int)o->type,
                  operation_names[way].function);
-        unit_begin();
-        unit_must(operation_by(way, o, &w), what, __FILE__, __LINE__);
+        MUST_OF(what, operation_by(way, o, &w));
         const struct fake_post got = operation_got(way);
         operation_compare(&got, &expected, what);
     }
@@ -156,12 +155,9 @@ TEST_THAT(pieces_may_all_be_empty) {
 static void expect_unsupported(const struct rpma_work *o, const char *condition,
                                const char *logs) {
     for (enum operation_way way = 0; way < OPERATION_WAYS; way++) {
-        unit_begin();
-        unit_expect_error(operation_by(way, o, &w), operation_names[way].function,
-                          &(struct expected_error){RPMA_E_NOSUPP, condition, condition,
-                                                   .before = operation_names[way].element,
-                                                   .logs = logs, .any_calls = true},
-                          __FILE__, __LINE__);
+        EXPECT_ERROR_OF(operation_names[way].function, operation_by(way, o, &w), RPMA_E_NOSUPP,
+                        condition, condition, .before = operation_names[way].element,
+                        .logs = logs, .any_calls = true);
         assert_int_equal(fake_posted_count(), way == OPERATION_ARRAY);
     }
 }

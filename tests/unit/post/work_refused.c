@@ -328,11 +328,8 @@ static void spoil_receives(const struct list_function *f) {
         if (o.nsge == 3)
             o.nsge = LIST_MOST + 1;
         const struct rpma_receive receive = {o.local, o.sgl, o.nsge, o.reserved0, NULL};
-        unit_begin();
-        unit_expect_error(f->receive(&receive, 1, &posted), f->name,
-                          &(struct expected_error){RPMA_E_INVAL, condition, condition,
-                                                   .logs = logs, .before = "receives[0]: "},
-                          __FILE__, __LINE__);
+        EXPECT_ERROR_OF(f->name, f->receive(&receive, 1, &posted), RPMA_E_INVAL, condition,
+                        condition, .logs = logs, .before = "receives[0]: ");
         assert_int_equal(posted, 0);
     }
 }

@@ -50,8 +50,7 @@ static void prepare(const struct subject *s, const char *function) {
 static void must(const struct subject *s, const char *function) {
     (void)happen(function, false);
     prepare(s, function);
-    unit_begin();
-    unit_must(arguments_call(&a), function, __FILE__, __LINE__);
+    MUST_OF(function, arguments_call(&a));
 }
 
 static void must_all(const struct subject *s, const char *functions) {

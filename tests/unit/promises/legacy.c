@@ -213,14 +213,10 @@ TEST_THAT(null_is_refused_at_every_node) {
     struct rpma_completion cmpl = {0};
     new_conn();
     WATCH(cmpl);
-    unit_begin();
-    unit_expect_error(conn_get_0_9(NULL, &cmpl), "rpma_conn_completion_get",
-                      &(struct expected_error){RPMA_E_INVAL, "conn == NULL", "conn == NULL"},
-                      __FILE__, __LINE__);
-    unit_begin();
-    unit_expect_error(conn_get_0_9(w.h.conn, NULL), "rpma_conn_completion_get",
-                      &(struct expected_error){RPMA_E_INVAL, "cmpl == NULL", "cmpl == NULL"},
-                      __FILE__, __LINE__);
+    EXPECT_ERROR_OF("rpma_conn_completion_get", conn_get_0_9(NULL, &cmpl), RPMA_E_INVAL,
+                    "conn == NULL", "conn == NULL");
+    EXPECT_ERROR_OF("rpma_conn_completion_get", conn_get_0_9(w.h.conn, NULL), RPMA_E_INVAL,
+                    "cmpl == NULL", "cmpl == NULL");
 }
 
 TEST_THAT(completion_fd_is_that_of_the_main_queue) {
