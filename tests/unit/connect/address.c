@@ -91,7 +91,7 @@ TEST_THAT(every_route_is_tried_before_its_address) {
     for (const struct user *user = users; user < users + LENGTH(users); user++) {
         if (user->is_local)
             continue;
-        fake_reset();
+        world_anew();
         fake_device()->addresses = 20;
         fake_device()->routes = 1;
         world_peer(&w);
@@ -109,7 +109,6 @@ TEST_THAT(every_route_is_tried_before_its_address) {
         fake_faults_off();
         must(user);
         assert_true(fake_addr_is(fake_last(step_of(user))->resolve.source, FAKE_FIRST_ROUTE));
-        world_drop(&w);
     }
 }
 
@@ -117,11 +116,10 @@ TEST_THAT(unknown_name_is_explained) {
     static const int errors[] = {EAI_NONAME, EAI_FAMILY};
     for (const struct user *user = users; user < users + LENGTH(users); user++)
         for (size_t i = 0; i < LENGTH(errors); i++) {
-            fake_reset();
+            world_anew();
             world_peer(&w);
             fake_device()->gai_error = errors[i];
             expect_failure(user, "getaddrinfo()", 0, gai_strerror(errors[i]));
-            world_drop(&w);
         }
 }
 
@@ -150,7 +148,7 @@ static void expect_peer_addr(int number) {
 // IPv4 and IPv6: the address of the client, or the address of the name that was reached.
 TEST_THAT(request_knows_the_address_of_the_other_side) {
     for (int number = 0; number < 4; number++) {
-        fake_reset();
+        world_anew();
         fake_device()->addresses = 4;
         fake_device()->client = number;
         world_peer(&w);
@@ -161,7 +159,6 @@ TEST_THAT(request_knows_the_address_of_the_other_side) {
         MUST(rpma_conn_req_delete(&w.h.req));
         world_request(&w, &(const struct shape){.incoming = true});
         expect_peer_addr(number);
-        world_drop(&w);
     }
 }
 

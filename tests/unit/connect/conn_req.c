@@ -66,7 +66,7 @@ TEST_THAT(new_makes_room_for_all_completions) {
         const struct shape shape = {
             .rcq_size = cases[i].rcq, .srq = cases[i].srq, .srq_rcq_size = cases[i].srq_rcq};
         uint32_t size = 0;
-        fake_reset();
+        world_anew();
         world_peer(&w);
         world_cfg(&w, &shape);
         if (cases[i].sq)
@@ -79,7 +79,6 @@ TEST_THAT(new_makes_room_for_all_completions) {
         assert_int_equal(size, 10);
         new_request(w.h.cfg);
         assert_int_equal(fake_nth("ibv_create_cq", 1)->create_cq.cqe, cases[i].cqe);
-        world_drop(&w);
     }
 }
 
@@ -201,7 +200,7 @@ TEST_THAT(connects_on_its_own_channel_with_the_defaults) {
     for (size_t i = 0; i < LENGTH(data); i++)
         for (int comes = 0; comes < 2; comes++) {
             const uint8_t len = data[i].len;
-            fake_reset();
+            world_anew();
             new_request_of(comes ? &incoming : &outgoing);
             MUST(rpma_conn_req_connect(&w.h.req, len ? &data[i] : NULL, &w.h.conn));
             assert_null(w.h.req);
@@ -218,7 +217,6 @@ TEST_THAT(connects_on_its_own_channel_with_the_defaults) {
             assert_int_equal(param->flow_control, 1);
             assert_int_equal(param->retry_count, 7);
             assert_int_equal(param->rnr_retry_count, 7);
-            world_drop(&w);
         }
 }
 
@@ -231,7 +229,7 @@ TEST_THAT(private_data_is_suspected_where_it_can_be) {
     } cases[] = {{0, EINVAL, false}, {1, EINVAL, true}, {1, EIO, false}};
     for (size_t i = 0; i < LENGTH(cases); i++) {
         const struct rpma_conn_private_data pdata = {(void *)"x", cases[i].len};
-        fake_reset();
+        world_anew();
         new_request_of(&outgoing);
         fake_fail("rdma_connect", 1, cases[i].error);
         EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, cases[i].len ? &pdata : NULL, &w.h.conn),
@@ -239,7 +237,6 @@ TEST_THAT(private_data_is_suspected_where_it_can_be) {
                      .any_calls = true);
         const char *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message;
         assert_int_equal(strstr(line, "carry 56 bytes") != NULL, cases[i].suspected);
-        world_drop(&w);
     }
 }
 

@@ -49,10 +49,7 @@ void unit_nothing_left(const char *where) {
 
 int unit_teardown(void **state) {
     (void)state;
-    fake_faults_off();
-    world_drop(&w);
-    unit_nothing_left("after the test");
-    fake_reset();
+    world_anew();
     if (unit_descriptors() != descriptors_before)
         fail_msg("%u descriptors before the test, %u after it", descriptors_before,
                  unit_descriptors());

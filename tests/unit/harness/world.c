@@ -177,6 +177,13 @@ bool world_drop(struct world *w) {
     return ok;
 }
 
+void world_anew(void) {
+    fake_faults_off();
+    world_drop(&w);
+    unit_nothing_left("after a case");
+    fake_reset();
+}
+
 int world_event_fd(const struct world *w) {
     int fd = -1;
     (void)rpma_conn_get_event_fd(w->h.conn, &fd);

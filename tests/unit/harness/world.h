@@ -67,6 +67,8 @@ struct world {
 // The world of the test that runs: empty at its beginning; what is left of it is deleted behind
 // the test, without faults.
 extern struct world w;
+// The same between two cases of a test; then the fakes are as at its beginning.
+void world_anew(void);
 
 // How a connection is configured and made.
 struct shape {

@@ -55,7 +55,7 @@ TEST_THAT(each_completion_has_its_queue) {
         for (int incoming = 0; incoming < 2; incoming++) {
             struct shape shape = way->shape;
             shape.incoming = incoming;
-            fake_reset();
+            world_anew();
             world_peer(&w);
             world_request(&w, &shape);
             assert_int_equal(fake_count("ibv_create_cq"), !!way->makes[0] + !!way->makes[1]);
@@ -72,7 +72,6 @@ TEST_THAT(each_completion_has_its_queue) {
             assert_ptr_equal(world_cq(&w), queue_called(way->sends));
             assert_ptr_equal(world_rcq(&w), queue_called(way->rcq));
             assert_non_null(world_cq(&w));
-            world_drop(&w);
         }
 }
 
@@ -225,7 +224,7 @@ static struct rpma_cq *foreign_queue(enum lent lent) {
 TEST_THAT(conflicts_are_refused) {
     for (const struct conflict *conflict = conflicts; conflict < conflicts + LENGTH(conflicts);
          conflict++) {
-        fake_reset();
+        world_anew();
         world_peer(&w);
         world_cfg(&w, &conflict->shape);
         if (conflict->set)
@@ -247,7 +246,6 @@ TEST_THAT(conflicts_are_refused) {
         MUST(rpma_conn_delete(&other_conn));
         MUST(rpma_srq_delete(&other_srq));
         MUST(rpma_peer_delete(&other_peer));
-        world_drop(&w);
     }
 }
 

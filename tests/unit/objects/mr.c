@@ -122,7 +122,7 @@ TEST_THAT(reg_fails_with_the_provider) {
         {true, false, {EOPNOTSUPP, EFAULT}, EFAULT, "ON_DEMAND", lock, 65536},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_reset();
+        world_anew();
         fake_device()->odp = cases[i].odp;
         fake_device()->dax = cases[i].dax; // memory that only on-demand paging can register
         memlock.rlim_cur = cases[i].limit;
@@ -137,7 +137,6 @@ TEST_THAT(reg_fails_with_the_provider) {
                      cases[i].faults[1] ? "ibv_reg_mr ibv_reg_mr" : "ibv_reg_mr",
                      .logs = cases[i].says);
         assert_null(strstr(logged_text(), cases[i].does_not_say));
-        world_drop(&w);
     }
 }
 

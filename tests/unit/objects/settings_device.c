@@ -97,13 +97,12 @@ TEST_THAT(settings_reach_the_device) {
             const uint32_t *pair = cases[i].pairs[k / 2];
             const uint32_t wanted = side->incoming && !cases[i].of_both ? NOT_SET : pair[1];
             const bool is_option = cases[i].asked == ack_timeout || cases[i].asked == tos;
-            fake_reset();
+            world_anew();
             begin(side);
             set(cases[i].setting, pair[0]);
             MUST(new_request(side->incoming));
             assert_int_equal(cases[i].asked(), wanted);
             assert_int_equal(fake_count("rdma_set_option"), is_option && wanted != NOT_SET);
-            world_drop(&w);
         }
 }
 
@@ -123,7 +122,7 @@ TEST_THAT(counts_go_into_the_request_and_into_the_answer) {
     for (uint32_t i = 0; i < 16; i++) {
         const struct shape *side = &sides[i % 2];
         const uint32_t count = i / 2;
-        fake_reset();
+        world_anew();
         begin(side);
         set("rpma_conn_cfg_set_ack_timeout", 100);
         set("rpma_conn_cfg_set_retry_count", count);
@@ -138,7 +137,6 @@ TEST_THAT(counts_go_into_the_request_and_into_the_answer) {
             fake_last(side->incoming ? "rdma_accept" : "rdma_connect");
         assert_int_equal(call->connect.param.retry_count, count);
         assert_int_equal(call->connect.param.rnr_retry_count, 7 - count);
-        world_drop(&w);
     }
 }
 
@@ -169,7 +167,7 @@ TEST_THAT(devices_limit_the_pieces) {
     for (size_t i = 0; i < 2 * LENGTH(limits); i++) {
         const uint32_t most = (uint32_t)limits[i / 2].most;
         const char *const logs = limits[i / 2].logs;
-        fake_reset();
+        world_anew();
         fake_device()->max_sge = fake_device()->max_srq_sge = limits[i / 2].most;
         begin(&sides[i % 2]);
         set("rpma_conn_cfg_set_max_sge", most + 1);
@@ -192,7 +190,6 @@ TEST_THAT(devices_limit_the_pieces) {
         set("rpma_srq_cfg_set_max_sge", most);
         MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
         MUST(new_request(false));
-        world_drop(&w);
     }
 }
 

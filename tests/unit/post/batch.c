@@ -99,7 +99,7 @@ static struct rpma_work operation(unsigned number) {
 
 TEST_THAT(every_kind_takes_the_place_of_every_kind) {
     for (int native = 0; native < 2; native++) {
-        fake_reset();
+        world_anew();
         begin(native);
         for (unsigned i = 0; i < 2 * OPERATION_LAST * 2 * OPERATION_LAST; i++) {
             const struct rpma_work old = operation(i / (2 * OPERATION_LAST));
@@ -107,7 +107,6 @@ TEST_THAT(every_kind_takes_the_place_of_every_kind) {
             new.op_context = (void *)0x77;
             replace(&old, &new, i % 3, i % 2);
         }
-        world_drop(&w);
     }
 }
 
@@ -228,7 +227,7 @@ TEST_THAT(memory_is_taken_once) {
 // Between posts, with operations outstanding, and after the connection is gone.
 TEST_THAT(batch_is_deleted_at_any_time) {
     for (int stage = 0; stage < 4; stage++) {
-        fake_reset();
+        world_anew();
         batch_begin(&w);
         if (stage > 0)
             batch_add(&w, 0, OPS);
@@ -240,6 +239,5 @@ TEST_THAT(batch_is_deleted_at_any_time) {
         MUST(rpma_batch_delete(&w.h.batch));
         EXPECT_CALLS("");
         assert_null(w.h.batch);
-        world_drop(&w);
     }
 }

@@ -92,7 +92,7 @@ TEST_THAT(batch_follows_the_statement) {
         SERVES, BOTH};
     for (uint32_t flush = 0; flush < 4; flush++)
         for (uint32_t atomic = 0; atomic < 4; atomic++) {
-            fake_reset();
+            world_anew();
             new_batch(true, true);
             for (uint32_t i = 0; i < 4 && flush != atomic; i++)
                 add(i == flush    ? RPMA_WORK_FLUSH
@@ -117,7 +117,6 @@ TEST_THAT(batch_follows_the_statement) {
                                  writes ? 0 : IBV_SEND_INLINE);
                 assert_memory_equal(fake_posted(atomic)->inlined, "8 bytes", 8);
             }
-            world_drop(&w);
         }
 }
 
@@ -125,14 +124,13 @@ TEST_THAT(batch_follows_the_statement) {
 TEST_THAT(each_kind_follows_the_statement) {
     static const enum rpma_work_type kinds[] = {RPMA_WORK_FLUSH, RPMA_WORK_ATOMIC_WRITE};
     for (size_t i = 0; i < LENGTH(kinds); i++) {
-        fake_reset();
+        world_anew();
         new_batch(true, true);
         world_apply(&w, BOTH);
         add(kinds[i]);
         MUST(rpma_batch_post(w.h.batch, NULL));
         world_apply(&w, SERVES);
         expect_way(ORDINARY, 1);
-        world_drop(&w);
     }
 }
 
@@ -193,7 +191,7 @@ TEST_THAT(forbidden_flush_keeps_the_list_back) {
     for (int i = 0; i < 4; i++) {
         const bool native = i % 2, in_part = i / 2;
         uint32_t posted = 77;
-        fake_reset();
+        world_anew();
         new_batch(native, native);
         add(RPMA_WORK_WRITE);
         add(RPMA_WORK_WRITE);
@@ -228,6 +226,5 @@ TEST_THAT(forbidden_flush_keeps_the_list_back) {
                      .before = "batch[3]: ");
         MUST(rpma_batch_set(w.h.batch, 3, &write));
         expect_way(ORDINARY, 4);
-        world_drop(&w);
     }
 }

@@ -33,7 +33,7 @@ static void expect_refusal(unsigned nth, unsigned number) {
 
 // A new batch of OPS operations, of which the nth has been refused.
 static void refused_once(unsigned nth) {
-    fake_reset();
+    world_anew();
     batch_begin(&w);
     batch_add(&w, 0, OPS);
     expect_refusal(nth, nth);
@@ -47,7 +47,7 @@ TEST_THAT(posting_goes_on_with_what_was_refused) {
     for (int keeps_bad_wr = 0; keeps_bad_wr < 2; keeps_bad_wr++)
         for (unsigned first = 1; first <= OPS; first++)
             for (unsigned second = first; second <= OPS; second++) {
-                fake_reset();
+                world_anew();
                 fake_device()->keeps_bad_wr = keeps_bad_wr;
                 batch_begin(&w);
                 batch_add(&w, 0, OPS);
@@ -57,7 +57,6 @@ TEST_THAT(posting_goes_on_with_what_was_refused) {
                 batch_post_all(&w, 0, OPS); // the whole list again
                 expect_refusal(first, first);
                 batch_post_all(&w, first - 1, OPS - first + 1);
-                world_drop(&w);
             }
 }
 
@@ -69,7 +68,6 @@ TEST_THAT(operations_are_added_behind_refused_ones) {
         batch_add(&w, OPS + 1, 1);
         batch_post_all(&w, nth - 1, MOST - nth + 1);
         batch_post_all(&w, 0, MOST);
-        world_drop(&w);
     }
 }
 
@@ -81,7 +79,6 @@ TEST_THAT(reset_forgets_refused_operations) {
         batch_post_all(&w, 0, 0);
         batch_add(&w, 10, MOST);
         batch_post_all(&w, 10, MOST);
-        world_drop(&w);
     }
 }
 
@@ -182,7 +179,7 @@ TEST_THAT(refusal_is_seen_behind_success) {
     for (unsigned nth = 2; nth <= OPS; nth++) {
         char before[64];
         uint32_t posted = 0;
-        fake_reset();
+        world_anew();
         fake_device()->hides_refusals = true;
         batch_begin(&w);
         batch_add(&w, 0, OPS);
@@ -198,7 +195,6 @@ TEST_THAT(refusal_is_seen_behind_success) {
             fake_faults_off();
             batch_post_all(&w, nth - 1, OPS - nth + 1);
         }
-        world_drop(&w);
     }
 }
 

@@ -172,7 +172,7 @@ TEST_THAT(operator_chooses_the_flush) {
         const bool native = cases[i].native && BUILD_FLUSHES;
         // A build without the operation cannot do what "native" wants on any device.
         const bool cannot = cases[i].value && strcmp(cases[i].value, "native") == 0 && !native;
-        fake_reset();
+        world_anew();
         fake_device()->native_flush = cases[i].device;
         memset(&w.h, 0, sizeof(w.h));
         if (cases[i].value)
@@ -187,7 +187,6 @@ TEST_THAT(operator_chooses_the_flush) {
         MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
         MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
         EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
-        world_drop(&w);
     }
 }
 

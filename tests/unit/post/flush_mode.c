@@ -51,7 +51,7 @@ static void make_regions(void) {
 }
 
 static void peer_of(bool device, const char *operators_choice) {
-    fake_reset();
+    world_anew();
     fake_device()->native_flush = fake_device()->native_atomic_write = device;
     if (operators_choice)
         setenv("RPMA_FLUSH", operators_choice, 1);
@@ -190,7 +190,6 @@ TEST_THAT(native_flush_is_demanded_in_vain) {
                      .calls =
                          "rdma_get_cm_event rdma_reject rdma_destroy_id rdma_ack_cm_event");
         assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
-        world_drop(&w);
     }
 }
 
@@ -235,7 +234,6 @@ TEST_THAT(way_that_nobody_stated_is_told_once) {
                     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
                     expect_notices(0, native);
                 }
-                world_drop(&w);
             }
 }
 
@@ -249,7 +247,6 @@ TEST_THAT(refused_flush_is_not_told) {
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
         MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 1);
-        world_drop(&w);
     }
 }
 
@@ -278,7 +275,6 @@ TEST_THAT(atomic_writes_follow_the_other_side) {
                 expect_atomic_writes(possible && (statements[i] == SILENT ||
                                                   (statements[i] & SERVES_ATOMIC_WRITE)));
             }
-            world_drop(&w);
         }
 }
 
@@ -292,7 +288,7 @@ TEST_THAT(statement_is_what_the_device_serves) {
             const bool writes_atomically = device & 2 && BUILD_WRITES_ATOMICALLY;
             unsigned char desc[1] = {0};
             bool is_stated = true, flush = true, atomic_write = true;
-            fake_reset();
+            world_anew();
             fake_device()->native_flush = device & 1;
             fake_device()->native_atomic_write = device & 2;
             if (operators[o].value)
@@ -314,7 +310,6 @@ TEST_THAT(statement_is_what_the_device_serves) {
             assert_true(is_stated);
             assert_int_equal(flush, flushes);
             assert_int_equal(atomic_write, writes_atomically);
-            world_drop(&w);
         }
 }
 

@@ -159,7 +159,7 @@ TEST_THAT(too_much_in_a_batch_is_refused) {
     static const int errors[] = {EINVAL, ENOMEM};
     for (size_t e = 0; e < LENGTH(errors); e++) {
         uint32_t posted = 7;
-        fake_reset();
+        world_anew();
         new_conn(20);
         fake_device()->inline_error = errors[e];
         MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
@@ -173,7 +173,6 @@ TEST_THAT(too_much_in_a_batch_is_refused) {
                      .before = "batch[1]: ");
         assert_int_equal(posted, 1);
         assert_int_equal(fake_posted_count(), 1);
-        world_drop(&w);
     }
 }
 

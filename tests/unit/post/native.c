@@ -34,7 +34,7 @@ TEST_THAT(queue_pair_asks_for_what_the_device_has) {
     for (int device = 0; device < 8; device++) {
         const bool global = device & 1, persistent = device & 2, atomic_write = device & 4;
         const bool flush = global && persistent; // a connection may need either
-        fake_reset();
+        world_anew();
         fake_device()->flush_caps =
             (global ? FAKE_CAP_FLUSH_GLOBAL : 0) | (persistent ? FAKE_CAP_FLUSH_PERSISTENT : 0);
         fake_device()->native_atomic_write = atomic_write;

@@ -34,7 +34,7 @@ static struct fake_post expected[OPERATIONS];
 static unsigned taken;
 
 static void new_batch(bool flush, bool atomic_write) {
-    fake_reset();
+    world_anew();
     fake_device()->native_flush = flush;
     fake_device()->native_atomic_write = atomic_write;
     world_conn(&w, &(const struct shape){.max_sge = OPERATION_MOST_SGES});
@@ -111,7 +111,6 @@ TEST_THAT(elements_interrupt_a_native_list) {
         fake_device()->keeps_bad_wr = i % 2;
         add_every_kind(RPMA_F_COMPLETION_ALWAYS);
         expect_all_posted_twice(native ? runs(true) : 1, native ? runs(false) : 0);
-        world_drop(&w);
     }
     elements = 3;
 }
@@ -125,7 +124,6 @@ TEST_THAT(list_is_handed_over_at_once) {
         new_batch(flush, atomic_write);
         add_every_kind(i & 8 ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR);
         expect_all_posted_twice(!native, native);
-        world_drop(&w);
     }
     elements = 3;
 }
@@ -180,7 +178,6 @@ TEST_THAT(refused_native_list_is_posted_again) {
         expect_posted(before, OPERATIONS - before);
         MUST(post(&posted));
         expect_posted(0, OPERATIONS);
-        world_drop(&w);
     }
     elements = 3;
 }
@@ -307,7 +304,6 @@ TEST_THAT(line_names_what_failed) {
             .before = before,
             .logs = cases[c].logs};
         unit_expect_error(ret, i % 2 ? "rpma_post" : "rpma_batch_post", &e, __FILE__, __LINE__);
-        world_drop(&w);
     }
 }
 #endif
