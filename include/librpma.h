@@ -18,8 +18,8 @@
  *   request, endpoint or batch, and nobody uses an object while it is being deleted. Threads
  *   may share peers, configurations, memory regions, queues and connections, but only one
  *   thread at a time may take the events of a connection, and none may ask for its private data
- *   while another takes RPMA_CONN_ESTABLISHED. Threads may ask for that of a request at the
- *   same time.
+ *   while another takes RPMA_CONN_ESTABLISHED or RPMA_CONN_REJECTED. Threads may ask for that
+ *   of a request at the same time.
  */
 
 #ifndef LIBRPMA_H
@@ -60,15 +60,15 @@ uint32_t rpma_version(void);
 
 /* ---- return codes ---------------------------------------------------------------------- */
 
-#define RPMA_E_UNKNOWN (-100000)        /* a failure without a known cause */
-#define RPMA_E_NOSUPP (-100001)         /* not supported here */
-#define RPMA_E_PROVIDER (-100002)       /* libibverbs or librdmacm failed: see log, errno */
-#define RPMA_E_NOMEM (-100003)          /* out of memory */
-#define RPMA_E_INVAL (-100004)          /* an argument is not valid */
-#define RPMA_E_NO_COMPLETION (-100005)  /* no completion is available now */
-#define RPMA_E_NO_EVENT (-100006)       /* no event is available now */
-#define RPMA_E_AGAIN (-100007)          /* a queue has no room: take completions, then repeat */
-#define RPMA_E_SHARED_CHANNEL (-100008) /* the completion channel is shared */
+#define RPMA_E_UNKNOWN (-100000)         /* a failure without a known cause */
+#define RPMA_E_NOSUPP (-100001)          /* not supported here */
+#define RPMA_E_PROVIDER (-100002)        /* libibverbs or librdmacm failed: see log, errno */
+#define RPMA_E_NOMEM (-100003)           /* out of memory */
+#define RPMA_E_INVAL (-100004)           /* an argument is not valid */
+#define RPMA_E_NO_COMPLETION (-100005)   /* no completion is available now */
+#define RPMA_E_NO_EVENT (-100006)        /* no event is available now */
+#define RPMA_E_AGAIN (-100007)           /* not yet, or a queue has no room now: repeat later */
+#define RPMA_E_SHARED_CHANNEL (-100008)  /* the completion channel is shared */
 #define RPMA_E_NOT_SHARED_CHNL (-100009) /* the completion channel is not shared */
 
 /* Returns the text of a return code, 0 included: static storage, never NULL. Cannot fail. */
@@ -392,6 +392,15 @@ int rpma_conn_cfg_get_inline_size(const struct rpma_conn_cfg *cfg, uint32_t *inl
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);
 int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *shared);
 
+/* The address of this machine to connect from: numeric, copied. NULL: the system chooses.
+ * RPMA_E_INVAL (also: addr is no numeric address). */
+int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr);
+
+/* *addr = the address to connect from; its family is AF_UNSPEC if there is none.
+ * RPMA_E_INVAL. */
+int rpma_conn_cfg_get_source_addr(const struct rpma_conn_cfg *cfg,
+                                  struct sockaddr_storage *addr);
+
 /* The shared receive queue of a connection, borrowed: it must outlive the connection. NULL:
  * none. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq);
@@ -422,16 +431,63 @@ struct rpma_conn_private_data {
 int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
                    struct rpma_ep **ep_ptr);
 
+struct rpma_ep_cfg;
+
+/* Makes a configuration: backlog 0, not only IPv6. RPMA_E_INVAL, RPMA_E_NOMEM. */
+int rpma_ep_cfg_new(struct rpma_ep_cfg **cfg_ptr);
+
+/* RPMA_E_INVAL. */
+int rpma_ep_cfg_delete(struct rpma_ep_cfg **cfg_ptr);
+
+/* How many requests may wait to be taken; the kernel rejects those beyond. 0, or more than the
+ * kernel allows (sysctl net.rdma_ucm.max_backlog): what it allows. RPMA_E_INVAL (also: more
+ * than INT32_MAX). */
+int rpma_ep_cfg_set_backlog(struct rpma_ep_cfg *cfg, uint32_t backlog);
+int rpma_ep_cfg_get_backlog(const struct rpma_ep_cfg *cfg, uint32_t *backlog);
+
+/* Whether an endpoint on an IPv6 address, "::" above all, takes IPv6 clients only; false: as
+ * sysctl net.ipv6.bindv6only says. RPMA_E_INVAL. */
+int rpma_ep_cfg_set_ipv6_only(struct rpma_ep_cfg *cfg, bool ipv6_only);
+int rpma_ep_cfg_get_ipv6_only(const struct rpma_ep_cfg *cfg, bool *ipv6_only);
+
+/* As rpma_ep_listen(), with a configuration; NULL: defaults; cfg is only read during the call.
+ * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER. */
+int rpma_ep_listen_with(struct rpma_peer *peer, const char *addr, const char *port,
+                        const struct rpma_ep_cfg *cfg, struct rpma_ep **ep_ptr);
+
 /* Stops listening; requests and connections live on. When the provider refuses, the endpoint
  * stays and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr);
 
 /* *fd = descriptor that is readable when a request waits; owned by the endpoint. Set
- * O_NONBLOCK on it to make rpma_ep_next_conn_req() non-blocking. RPMA_E_INVAL. */
+ * O_NONBLOCK on it to make rpma_ep_next_conn_req() and rpma_ep_next_incoming() non-blocking.
+ * RPMA_E_INVAL. */
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
 
 /*
- * Takes the next incoming request; blocks unless the descriptor is O_NONBLOCK. cfg NULL:
+ * A connection is made in steps, none of which waits for the other side:
+ *
+ *   connecting: rpma_conn_req_start(), rpma_conn_req_resolve() until it returns 0
+ *   accepting:  rpma_ep_next_incoming(); then rpma_conn_req_reject(), or as below
+ *   both:       rpma_conn_req_setup(), receives, rpma_conn_req_connect(), and
+ *               rpma_conn_next_event() when rpma_conn_get_event_fd() is readable
+ *
+ * rpma_conn_req_new() and rpma_ep_next_conn_req() do all steps up to the receives at once. A
+ * request may be deleted at each step. rpma_connecting(7) has the whole loop.
+ */
+
+/*
+ * Takes the next incoming request as it came, without any queue: its private data and address
+ * can be read before anything is spent on it. It needs one descriptor until it is answered.
+ * Blocks unless the descriptor of the endpoint is O_NONBLOCK. The caller sets the request up
+ * and connects it, rejects it or deletes it. RPMA_E_INVAL (also: an event that is no request),
+ * RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ */
+int rpma_ep_next_incoming(struct rpma_ep *ep, struct rpma_conn_req **req_ptr);
+
+/*
+ * Takes the next incoming request and sets it up; blocks unless the descriptor is O_NONBLOCK.
+ * cfg NULL:
  * defaults; cfg is only read during the call. The caller connects or deletes the request.
  * RPMA_E_INVAL (also: an event that is no request; completion queues of cfg that cannot be
  * combined), RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without
@@ -441,7 +497,8 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr);
 
 /*
- * Makes an outgoing request: resolves address and route, and waits up to the timeout for each.
+ * Makes an outgoing request: resolves address and route, waits up to the timeout for each, and
+ * sets the request up.
  * cfg NULL: defaults; cfg is only read during the call. The peer must outlive the request.
  * RPMA_E_INVAL (also: completion queues of cfg that cannot be combined; the device has fewer
  * elements than max_sge), RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without native
@@ -449,6 +506,49 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
  */
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
+
+/*
+ * Starts an outgoing request and returns without waiting for the network; only a host name is
+ * looked up first, as getaddrinfo(3) does. Each address that the name has is tried in turn.
+ * Of cfg it takes timeout, tos and source address; cfg NULL: defaults; cfg is only read during
+ * the call. The peer must outlive the request. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ */
+int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *port,
+                        const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
+
+/* *fd = descriptor, O_NONBLOCK, that is readable when rpma_conn_req_resolve() has something to
+ * do. It is owned by the request and becomes that of the connection. RPMA_E_INVAL (also: the
+ * request is one of rpma_conn_req_new()). */
+int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd);
+
+/*
+ * Takes what has happened to the request, goes on with the next step or address by itself, and
+ * never blocks. 0: the request is ready to be set up; an incoming one is so at once. After that
+ * it tells whether the request still is worth it: RPMA_E_PROVIDER once the other side of an
+ * incoming request has given up, or the device is gone. RPMA_E_INVAL (also: the request has
+ * failed), RPMA_E_AGAIN (not yet: wait for the descriptor), RPMA_E_PROVIDER (no address is
+ * left: errno is that of the last; the request can only be deleted).
+ */
+int rpma_conn_req_resolve(struct rpma_conn_req *req);
+
+/*
+ * Makes the queues of a request that is ready, as cfg says; cfg NULL: defaults; cfg is only
+ * read during the call. Failing leaves the request as it was: it may be set up in another way,
+ * rejected or deleted. RPMA_E_INVAL (also: not resolved, set up already, has failed; completion
+ * queues of cfg that cannot be combined; the device has fewer elements than max_sge),
+ * RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without native flush), RPMA_E_PROVIDER.
+ */
+int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *cfg);
+
+/*
+ * Rejects an incoming request, set up or not. pdata (copied; may be NULL; InfiniBand and RoCE
+ * carry 148 bytes) tells the other side why: rpma_conn_get_private_data(), after
+ * RPMA_CONN_REJECTED. The call consumes the request and sets *req_ptr to NULL even when it
+ * fails; with too much data it fails and rejects without any. RPMA_E_INVAL (also: the request
+ * is an outgoing one), RPMA_E_PROVIDER.
+ */
+int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
+                         const struct rpma_conn_private_data *pdata);
 
 /* Deletes the request and rejects an incoming one. The request is gone even if a step fails.
  * RPMA_E_INVAL, RPMA_E_PROVIDER. */
@@ -464,12 +564,12 @@ int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
 int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req, struct sockaddr_storage *addr);
 
 /* Posts a receive before the connection is up, so that no first message is lost.
- * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX), RPMA_E_PROVIDER. */
+ * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX, not set up), RPMA_E_PROVIDER. */
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
                        size_t len, const void *op_context);
 
-/* Posts count receives before the connection is up: see rpma_srq_recv_many(). RPMA_E_INVAL,
- * RPMA_E_AGAIN, RPMA_E_PROVIDER. */
+/* Posts count receives before the connection is up: see rpma_srq_recv_many(). RPMA_E_INVAL
+ * (also: not set up), RPMA_E_AGAIN, RPMA_E_PROVIDER. */
 int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
                             uint32_t count, uint32_t *posted);
 
@@ -477,7 +577,7 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
  * Connects (outgoing) or accepts (incoming) without waiting for the other side:
  * rpma_conn_next_event() tells the outcome. pdata (copied; may be NULL) goes to the other side.
  * The call consumes the request and sets *req_ptr to NULL even when it fails.
- * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * RPMA_E_INVAL (also: not set up), RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
                           const struct rpma_conn_private_data *pdata,

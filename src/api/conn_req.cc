@@ -9,6 +9,17 @@
 
 using namespace rpma;
 
+#define REFUSE_DATA(pdata)                                     \
+    RPMA_REFUSE(pdata != NULL && pdata->ptr == NULL);          \
+    RPMA_REFUSE_AS(__func__, pdata != NULL && pdata->len == 0, \
+                   "pdata->len is 0; possible: 1 and more, or pdata == NULL")
+
+namespace {
+
+constexpr char OVER[] = "the request has failed: delete it";
+
+} // namespace
+
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
     RPMA_REFUSE(peer == NULL);
@@ -19,6 +30,46 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port
     RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "requesting a connection to %s:%s", addr, port);
     return call.deliver(rpma_conn_req::outgoing(call, *peer, addr, port, or_default(cfg)),
                         req_ptr);
+}
+
+int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *port,
+                        const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
+    RPMA_REFUSE(peer == NULL);
+    RPMA_REFUSE(addr == NULL);
+    RPMA_REFUSE(port == NULL);
+    RPMA_REFUSE(req_ptr == NULL);
+    Call call(__func__);
+    RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "requesting a connection to %s:%s", addr, port);
+    return call.deliver(rpma_conn_req::start(call, *peer, addr, port, or_default(cfg)),
+                        req_ptr);
+}
+
+int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE(fd == NULL);
+    RPMA_REFUSE_AS(__func__, req->events() == nullptr,
+                   "a request of rpma_conn_req_new() has no events: use rpma_conn_req_start()");
+    *fd = req->events()->fd;
+    return 0;
+}
+
+int rpma_conn_req_resolve(struct rpma_conn_req *req) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE_AS(__func__, req->is_over(), OVER);
+    Call call(__func__);
+    req->resolve(call);
+    return call.finish();
+}
+
+int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *cfg) {
+    RPMA_REFUSE(req == NULL);
+    RPMA_REFUSE_AS(__func__, req->is_over(), OVER);
+    RPMA_REFUSE_AS(__func__, !req->is_ready(),
+                   "the request is not resolved: wait until rpma_conn_req_resolve() returns 0");
+    RPMA_REFUSE_AS(__func__, req->is_set_up(), "the request is set up already");
+    Call call(__func__);
+    req->set_up(call, or_default(cfg));
+    return call.finish();
 }
 
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr) {
@@ -40,11 +91,24 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     // Whatever happens from here on, the request is used up.
     std::unique_ptr<rpma_conn_req> req(std::exchange(*req_ptr, nullptr));
     RPMA_REFUSE(conn_ptr == NULL);
-    RPMA_REFUSE(pdata != NULL && pdata->ptr == NULL);
-    RPMA_REFUSE_AS(__func__, pdata != NULL && pdata->len == 0,
-                   "pdata->len is 0; possible: 1 and more, or pdata == NULL");
+    REFUSE_DATA(pdata);
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), NOT_SET_UP);
     Call call(__func__);
     auto conn = req->connect(call, pdata);
     req.reset(); // before errno becomes the provider's
     return call.deliver(std::move(conn), conn_ptr);
+}
+
+int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
+                         const struct rpma_conn_private_data *pdata) {
+    RPMA_REFUSE(req_ptr == NULL);
+    RPMA_REFUSE(*req_ptr == NULL);
+    // Whatever happens from here on, the request is used up.
+    std::unique_ptr<rpma_conn_req> req(std::exchange(*req_ptr, nullptr));
+    REFUSE_DATA(pdata);
+    RPMA_REFUSE_AS(__func__, !req->is_incoming(),
+                   "the request is an outgoing one: only an incoming one can be rejected");
+    Call call(__func__);
+    req->reject(call, pdata);
+    return call.finish();
 }

@@ -9,17 +9,42 @@
 
 using namespace rpma;
 
+namespace {
+
+int listen(const char *function, rpma_peer *peer, const char *addr, const char *port,
+           const rpma_ep_cfg &cfg, rpma_ep **ep_ptr) {
+    RPMA_REFUSE_IN(function, peer == NULL);
+    RPMA_REFUSE_IN(function, addr == NULL);
+    RPMA_REFUSE_IN(function, port == NULL);
+    RPMA_REFUSE_IN(function, ep_ptr == NULL);
+    Call call(function);
+    auto ep = rpma_ep::listen(call, *peer, addr, port, cfg);
+    if (ep)
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "listening on %s:%s", addr, port);
+    return call.deliver(std::move(ep), ep_ptr);
+}
+
+int next_request(const char *function, rpma_ep *ep, const rpma_conn_cfg *cfg,
+                 rpma_conn_req **req_ptr) {
+    RPMA_REFUSE_IN(function, ep == NULL);
+    RPMA_REFUSE_IN(function, req_ptr == NULL);
+    Call call(function);
+    auto req = ep->next_request(call, cfg);
+    if (req)
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "a connection request came in");
+    return call.deliver(std::move(req), req_ptr);
+}
+
+} // namespace
+
 int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
                    struct rpma_ep **ep_ptr) {
-    RPMA_REFUSE(peer == NULL);
-    RPMA_REFUSE(addr == NULL);
-    RPMA_REFUSE(port == NULL);
-    RPMA_REFUSE(ep_ptr == NULL);
-    Call call(__func__);
-    auto ep = rpma_ep::listen(call, *peer, addr, port);
-    if (ep)
-        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "listening on %s:%s", addr, port);
-    return call.deliver(std::move(ep), ep_ptr);
+    return listen(__func__, peer, addr, port, default_ep_cfg, ep_ptr);
+}
+
+int rpma_ep_listen_with(struct rpma_peer *peer, const char *addr, const char *port,
+                        const struct rpma_ep_cfg *cfg, struct rpma_ep **ep_ptr) {
+    return listen(__func__, peer, addr, port, or_default(cfg), ep_ptr);
 }
 
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr) {
@@ -31,11 +56,9 @@ RPMA_GETTER(rpma_ep_get_fd, rpma_ep, ep, int, fd, ep->fd())
 
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr) {
-    RPMA_REFUSE(ep == NULL);
-    RPMA_REFUSE(req_ptr == NULL);
-    Call call(__func__);
-    auto req = ep->next_request(call, or_default(cfg));
-    if (req)
-        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "a connection request came in");
-    return call.deliver(std::move(req), req_ptr);
+    return next_request(__func__, ep, &or_default(cfg), req_ptr);
+}
+
+int rpma_ep_next_incoming(struct rpma_ep *ep, struct rpma_conn_req **req_ptr) {
+    return next_request(__func__, ep, nullptr, req_ptr);
 }

@@ -6,6 +6,7 @@
 #include "api/getter.hh"
 #include "core/config.hh"
 #include "core/peer.hh"
+#include "verbs/address.hh"
 
 using namespace rpma;
 
@@ -56,6 +57,10 @@ RPMA_NUMBER(srq_cfg, rq_size, )
 RPMA_NUMBER(srq_cfg, rcq_size, )
 RPMA_NUMBER(srq_cfg, max_sge, RPMA_BUT(max_sge == 0, max_sge, "1 and more"))
 
+RPMA_CFG(ep_cfg, cfg_ptr)
+RPMA_NUMBER(ep_cfg, backlog, RPMA_BUT(backlog > INT32_MAX, backlog, "0 to 2147483647"))
+RPMA_SETTING(ep_cfg, cfg, ipv6_only, bool, ipv6_only, ipv6_only, ipv6_only, )
+
 RPMA_CFG(conn_cfg, cfg_ptr)
 RPMA_NUMBER(conn_cfg, rcq_size, )
 RPMA_NUMBER(conn_cfg, sq_size, )
@@ -87,6 +92,22 @@ int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size) {
 }
 
 RPMA_GETTER(rpma_conn_cfg_get_cq_size, rpma_conn_cfg, cfg, uint32_t, cq_size, cfg->cq_size)
+
+int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr) {
+    RPMA_REFUSE(cfg == NULL);
+    sockaddr_storage source = {};
+    if (addr != nullptr)
+        source = numeric_address(addr);
+    RPMA_REFUSE_AS(__func__, addr != NULL && source.ss_family == AF_UNSPEC,
+                   "addr is %s; possible: a numeric IPv4 or IPv6 address, or NULL", addr);
+    const Lock lock(cfg->source_lock);
+    cfg->source = source;
+    cfg->has_source = addr != nullptr;
+    return 0;
+}
+
+RPMA_GETTER(rpma_conn_cfg_get_source_addr, rpma_conn_cfg, cfg, struct sockaddr_storage, addr,
+            cfg->source_addr())
 
 int rpma_peer_cfg_set_served_by(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer) {
     RPMA_REFUSE(pcfg == NULL);

@@ -32,7 +32,7 @@ ibv_context *find_device(Call &call, const char *addr, Side side) {
             return device_of(call, id, addr);
         });
     return try_each_route(
-        call, names, addr, nullptr,
+        call, names, nullptr, addr, nullptr,
         [&](sockaddr *source, sockaddr *destination) -> ibv_context * {
             CmId id = CmId::create(call, nullptr);
             if (!id || !id.resolve_addr(call, source, destination, RPMA_DEFAULT_TIMEOUT_MS))

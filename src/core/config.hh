@@ -9,7 +9,9 @@
 #pragma once
 
 #include <atomic>
+#include <sys/socket.h>
 
+#include "base/lock.hh"
 #include "base/memory.hh"
 
 struct rpma_peer_cfg : rpma::Allocated {
@@ -33,7 +35,20 @@ struct rpma_srq_cfg : rpma::Allocated {
     std::atomic<uint32_t> max_sge = 1;
 };
 
+struct rpma_ep_cfg : rpma::Allocated {
+    std::atomic<uint32_t> backlog = 0;   // 0: as many as the kernel allows
+    std::atomic<bool> ipv6_only = false; // false: as net.ipv6.bindv6only says
+};
+
 struct rpma_conn_cfg : rpma::Allocated {
+    // The address to connect from; family AF_UNSPEC: the system chooses.
+    sockaddr_storage source_addr() const {
+        if (!has_source)
+            return {};
+        const rpma::Lock lock(source_lock);
+        return source;
+    }
+
     std::atomic<int> timeout_ms = RPMA_DEFAULT_TIMEOUT_MS;
     std::atomic<uint32_t> cq_size = 10;
     std::atomic<bool> cq_size_set = false; // by the caller
@@ -51,6 +66,9 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<rpma_srq *> srq = nullptr; // borrowed
     std::atomic<rpma_cq *> cq = nullptr;   // borrowed; nullptr: a CQ of its own
     std::atomic<rpma_cq *> rcq = nullptr;  // borrowed; nullptr: as rcq_size says
+    std::atomic<bool> has_source = false;
+    sockaddr_storage source = {}; // under source_lock
+    mutable pthread_mutex_t source_lock = PTHREAD_MUTEX_INITIALIZER;
 };
 
 namespace rpma {
@@ -65,6 +83,7 @@ inline constexpr char SRQ_PIECES[] = "rpma_srq_cfg_set_max_sge";
 inline constinit const rpma_conn_cfg default_conn_cfg;
 inline constinit const rpma_srq_cfg default_srq_cfg;
 inline constinit const rpma_cq_cfg default_cq_cfg;
+inline constinit const rpma_ep_cfg default_ep_cfg;
 
 // A caller's NULL means the defaults.
 inline const rpma_conn_cfg &or_default(const rpma_conn_cfg *cfg) {
@@ -75,6 +94,9 @@ inline const rpma_srq_cfg &or_default(const rpma_srq_cfg *cfg) {
 }
 inline const rpma_cq_cfg &or_default(const rpma_cq_cfg *cfg) {
     return cfg != nullptr ? *cfg : default_cq_cfg;
+}
+inline const rpma_ep_cfg &or_default(const rpma_ep_cfg *cfg) {
+    return cfg != nullptr ? *cfg : default_ep_cfg;
 }
 
 } // namespace rpma

@@ -5,32 +5,35 @@
 
 #include "core/conn.hh"
 
+#include <algorithm>
+
 #include "core/peer.hh"
 #include "verbs/text.hh"
 
 using namespace rpma;
 
-std::unique_ptr<rpma_conn> rpma_conn::create(Call &call, const rpma_peer &peer, CmId &&id,
-                                             const rpma_conn_cfg &cfg) {
-    auto conn = make<rpma_conn>(call, std::move(id));
+bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
     const rpma_flush_mode flush_mode = peer.choose_flush(cfg.flush_mode);
-    if (!conn || !conn->transport_.make_queue_pair(call, peer, cfg, flush_mode))
-        return nullptr;
-    const Transport &transport = conn->transport_;
-    conn->qp = transport.id->qp;
+    if (!transport_.make_queue_pair(call, peer, cfg, flush_mode))
+        return false;
+    qp = transport_.id->qp;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    conn->extended = transport.extended;
+    extended = transport_.extended;
 #endif
-    conn->max_sge = transport.max_sge;
-    conn->max_read_sge = transport.max_read_sge;
-    conn->flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE,
-                      transport.flushes_natively(), transport.writes_natively());
-    return conn;
+    max_sge = transport_.max_sge;
+    max_read_sge = transport_.max_read_sge;
+    flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE,
+                transport_.flushes_natively(), transport_.writes_natively());
+    return true;
 }
 
-bool rpma_conn::own_events(Call &call) {
+bool rpma_conn::own_events(Call &call, bool nonblocking) {
     EventChannel channel = create_event_channel(call);
-    if (!channel || !transport_.id.migrate(call, channel))
+    if (!channel)
+        return false;
+    if (nonblocking)
+        make_nonblocking(channel);
+    if (transport_.id && !transport_.id.migrate(call, channel))
         return false;
     transport_.events = std::move(channel);
     return true;
@@ -75,6 +78,17 @@ Meaning meaning(rdma_cm_event_type type) {
     }
 }
 
+// Whether an event comes with private data of a program. A refusal without any has bytes, too,
+// on InfiniBand and RoCE: zeros.
+bool brings_data(const rdma_cm_event &event) {
+    const rdma_conn_param &param = event.param.conn;
+    const auto *bytes = static_cast<const char *>(param.private_data);
+    return event.event == RDMA_CM_EVENT_ESTABLISHED ||
+           (event.event == RDMA_CM_EVENT_REJECTED && bytes != nullptr &&
+            std::any_of(bytes, bytes + param.private_data_len,
+                        [](char byte) { return byte != 0; }));
+}
+
 } // namespace
 
 rpma_conn_event rpma_conn::next_event(Call &call) {
@@ -85,17 +99,19 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     const rdma_cm_event seen = *event.get(); // for its line, when it is acknowledged already
     Received received;
     const rdma_conn_param &param = event->param.conn;
-    const bool brings_data = type == RDMA_CM_EVENT_ESTABLISHED && transport_.received.empty();
+    const bool keeps_data = transport_.received.empty() && brings_data(seen);
     // An event that was taken cannot come again: it counts more than its data.
-    if (brings_data && !received.copy(param.private_data, param.private_data_len))
-        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
-                 "out of memory: the connection is established without the %u bytes of private "
-                 "data of the other side",
-                 param.private_data_len);
+    if (keeps_data && !received.copy(param.private_data, param.private_data_len))
+        RPMA_LOG(
+            RPMA_LOG_LEVEL_WARNING, call.function(),
+            "out of memory: the connection is %s without the %u bytes of private data of the "
+            "other side",
+            type == RDMA_CM_EVENT_ESTABLISHED ? "established" : "rejected",
+            param.private_data_len);
     event.release(call);
     if (call.failed())
         return RPMA_CONN_UNDEFINED;
-    if (brings_data)
+    if (keeps_data)
         transport_.received = std::move(received);
 
     const Meaning means = meaning(type);

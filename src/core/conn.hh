@@ -26,18 +26,20 @@ const char *event_text(rpma_conn_event event);
 } // namespace rpma
 
 struct rpma_conn : rpma::Allocated {
-    // Queues and queue pair of peer for id, as cfg says; nothing can happen on the connection
-    // before it has events. Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM,
-    // RPMA_E_PROVIDER.
-    static std::unique_ptr<rpma_conn> create(rpma::Call &call, const rpma_peer &peer,
-                                             rpma::CmId &&id, const rpma_conn_cfg &cfg);
-
     explicit rpma_conn(rpma::CmId &&id) : transport_(std::move(id)) {}
 
-    // Gives the connection a channel of its own: events of the ID arrive nowhere else from then
-    // on. Returns false on failure: RPMA_E_PROVIDER.
-    bool own_events(rpma::Call &call);
+    // Makes queues and queue pair of peer, as cfg says; nothing can happen on the connection
+    // before it has events. Returns false on failure, and the connection is as it was:
+    // RPMA_E_INVAL, RPMA_E_PROVIDER.
+    bool set_up(rpma::Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
+    bool is_set_up() const { return qp != nullptr; }
+    // Gives the connection a channel of its own: events of its ID, if it has one, arrive
+    // nowhere else from then on. Returns false on failure: RPMA_E_PROVIDER.
+    bool own_events(rpma::Call &call, bool nonblocking);
     bool has_events() const { return static_cast<bool>(transport_.events); }
+    rdma_event_channel *events() const { return transport_.events.get(); }
+    // Goes on with another ID, before the connection is set up.
+    void replace_id(rpma::CmId &&id) { transport_.id = std::move(id); }
     // Keeps the private data of the other side. Returns false when memory is out.
     bool keep(const rdma_conn_param &param) {
         return transport_.received.copy(param.private_data, param.private_data_len);
@@ -47,6 +49,7 @@ struct rpma_conn : rpma::Allocated {
     bool prepare_flushes(rpma::Call &call, rpma_peer &peer);
 
     const rpma::CmId &id() const { return transport_.id; }
+    rpma::CmId &id() { return transport_.id; }
     // From these on events of the device find the connection. Return false on failure:
     // RPMA_E_PROVIDER.
     bool connect(rpma::Call &call, rdma_conn_param &param) {
@@ -81,7 +84,7 @@ struct rpma_conn : rpma::Allocated {
     uint32_t max_qp_wr() const { return transport_.max_qp_wr; } // of the device
 
     // What an operation needs stands first, so that it is in one cache line.
-    ibv_qp *qp;
+    ibv_qp *qp = nullptr; // until it is set up
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     ibv_qp_ex *extended; // the same queue pair for what the device does itself, or nullptr
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/conn.hh"
 #include "core/peer.hh"
-#include "verbs/address.hh"
+#include "verbs/text.hh"
 
 using namespace rpma;
 
@@ -20,55 +20,180 @@ bool check(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
            (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
 }
 
+sockaddr *if_any(sockaddr *address) {
+    return address->sa_family != AF_UNSPEC ? address : nullptr;
+}
+
+// An ID that resolves an address, or has resolved it if there is no channel.
+CmId resolving(Call &call, rdma_event_channel *channel, uint8_t tos, sockaddr *source,
+               sockaddr *destination, int timeout_ms) {
+    CmId id = CmId::create(call, channel);
+    if (!id || (tos != 0 && !id.set_tos(call, tos)) ||
+        !id.resolve_addr(call, source, destination, timeout_ms))
+        return {};
+    return id;
+}
+
 } // namespace
+
+std::unique_ptr<rpma_conn_req> rpma_conn_req::create(Call &call, rpma_peer &peer, CmId &&id) {
+    auto conn = make<rpma_conn>(call, std::move(id));
+    return conn ? make<rpma_conn_req>(call, peer, std::move(conn)) : nullptr;
+}
 
 std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &peer,
                                                        const char *addr, const char *port,
                                                        const rpma_conn_cfg &cfg) {
     if (!check(call, peer, cfg))
         return nullptr;
-    Names names = resolve_name(call, addr, port, Side::REMOTE);
+    sockaddr_storage from = cfg.source_addr();
+    Names names = resolve_name(call, addr, port, Side::REMOTE, from.ss_family);
     if (!names)
         return nullptr;
     const int timeout_ms = cfg.timeout_ms;
-    const uint8_t tos = cfg.tos;
-    auto conn = try_each_route(
-        call, names, addr, port,
-        [&](sockaddr *source, sockaddr *destination) -> std::unique_ptr<rpma_conn> {
-            CmId id = CmId::create(call, nullptr);
-            if (!id || (tos != 0 && !id.set_tos(call, tos)) ||
-                !id.resolve_addr(call, source, destination, timeout_ms) ||
-                !id.resolve_route(call, timeout_ms))
+    return try_each_route(
+        call, names, if_any(reinterpret_cast<sockaddr *>(&from)), addr, port,
+        [&](sockaddr *source, sockaddr *destination) -> std::unique_ptr<rpma_conn_req> {
+            CmId id = resolving(call, nullptr, cfg.tos, source, destination, timeout_ms);
+            if (!id || !id.resolve_route(call, timeout_ms))
                 return nullptr;
-            return rpma_conn::create(call, peer, std::move(id), cfg);
+            auto req = create(call, peer, std::move(id));
+            return req && req->make_queues(call, cfg) ? std::move(req) : nullptr;
         });
-    if (!conn)
+}
+
+std::unique_ptr<rpma_conn_req> rpma_conn_req::start(Call &call, rpma_peer &peer,
+                                                    const char *addr, const char *port,
+                                                    const rpma_conn_cfg &cfg) {
+    const sockaddr_storage from = cfg.source_addr();
+    Names names = resolve_name(call, addr, port, Side::REMOTE, from.ss_family);
+    if (!names)
         return nullptr;
-    return make<rpma_conn_req>(call, peer, std::move(conn), cfg);
+    auto req = create(call, peer, {});
+    if (!req || !req->conn_->own_events(call, true))
+        return nullptr;
+    req->next_ = names.get();
+    req->names_ = std::move(names);
+    req->source_ = from;
+    req->tos_ = cfg.tos;
+    req->timeout_ms_ = cfg.timeout_ms;
+    req->has_steps_ = true;
+    return req->try_next_address(call) ? std::move(req) : nullptr;
 }
 
 std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &peer,
                                                        CmEvent &&event,
-                                                       const rpma_conn_cfg &cfg) {
+                                                       const rpma_conn_cfg *cfg) {
     CmId id = CmId::incoming(event->id);
     // cfg is checked only now that the request was taken: if it stayed, the descriptor of the
     // endpoint would be readable for ever.
-    if (!check(call, peer, cfg))
+    if (cfg != nullptr && !check(call, peer, *cfg))
         return nullptr;
-    auto conn = rpma_conn::create(call, peer, std::move(id), cfg);
-    if (!conn)
+    auto req = create(call, peer, std::move(id));
+    if (!req || (cfg != nullptr && !req->make_queues(call, *cfg)))
         return nullptr;
     const rdma_conn_param &param = event->param.conn;
-    if (!conn->keep(param)) {
+    if (!req->conn_->keep(param)) {
         RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: %u bytes of private data",
                   param.private_data_len);
         return nullptr;
     }
     event.release(call);
     // From here on no event of this connection may reach the reader of the endpoint.
-    if (call.failed() || !conn->own_events(call))
+    req->is_incoming_ = true;
+    req->has_steps_ = cfg == nullptr;
+    if (call.failed() || !req->conn_->own_events(call, req->has_steps_))
         return nullptr;
-    return make<rpma_conn_req>(call, peer, std::move(conn), cfg);
+    return req;
+}
+
+// Begins with the next address that lets itself be begun with. Returns false if there is none
+// (RPMA_E_PROVIDER), or none is left: the failure of the last one counts.
+bool rpma_conn_req::try_next_address(Call &call) {
+    while (next_ != nullptr) {
+        const addrinfo &address = *next_;
+        next_ = address.ai_next;
+        call.begin_attempt(next_ == nullptr);
+        CmId id = resolving(call, conn_->events(), tos_, if_any(source()), address.ai_addr,
+                            timeout_ms_);
+        if (!id)
+            continue;
+        // The ID of the address before goes with its events.
+        conn_->replace_id(std::move(id));
+        step_ = Step::ADDRESS;
+        return true;
+    }
+    step_ = Step::OVER;
+    return false;
+}
+
+// The device of an address is known when it is resolved.
+bool rpma_conn_req::check_device(Call &call) const {
+    const ibv_context *has = conn_->id()->verbs, *needed = peer_.pd().context;
+    if (has != needed)
+        RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
+                  "the way to %s leads over %s, the peer is on %s: it must be the same device",
+                  address_text(rdma_get_peer_addr(conn_->id().get())).chars,
+                  has != nullptr ? ibv_get_device_name(has->device) : "no RDMA device",
+                  ibv_get_device_name(needed->device));
+    return has == needed;
+}
+
+// Does the step that an event allows. Returns false on failure: RPMA_E_PROVIDER.
+bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
+    const rdma_cm_event seen = *event.get(); // for its line, when it is acknowledged already
+    event.release(call);
+    if (call.failed())
+        return false;
+    CmId &id = conn_->id();
+    const int error = seen.status < 0 ? -seen.status : seen.status;
+    switch (seen.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+        step_ = Step::ROUTE;
+        return check_device(call) && id.resolve_route(call, timeout_ms_);
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        step_ = Step::READY;
+        next_ = nullptr;
+        return true;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+        id.addr_failed(call, error, if_any(source()), rdma_get_peer_addr(id.get()),
+                       timeout_ms_);
+        return false;
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+        id.route_failed(call, error, timeout_ms_);
+        return false;
+    default:
+        if (seen.event == RDMA_CM_EVENT_REJECTED)
+            id.set_answered();
+        RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: nothing can come of the request%s",
+                  rdma_event_str(seen.event), status_text(seen).chars);
+        return false;
+    }
+}
+
+void rpma_conn_req::resolve(Call &call) {
+    if (!has_steps_)
+        return;
+    while (CmEvent event = next_event(call, *conn_->events(), is_ready() ? 0 : RPMA_E_AGAIN)) {
+        // What a stranger does is no failure of this side, nor is it one while addresses are
+        // left.
+        call.begin_attempt(next_ == nullptr && !is_incoming_);
+        const bool goes_on = go_on(call, std::move(event)) || try_next_address(call);
+        call.end_attempts();
+        if (!goes_on)
+            return;
+    }
+}
+
+bool rpma_conn_req::make_queues(Call &call, const rpma_conn_cfg &cfg) {
+    retry_count_ = cfg.retry_count;
+    rnr_retry_count_ = cfg.rnr_retry_count;
+    return conn_->set_up(call, peer_, cfg);
+}
+
+void rpma_conn_req::set_up(Call &call, const rpma_conn_cfg &cfg) {
+    if (check(call, peer_, cfg))
+        make_queues(call, cfg);
 }
 
 // Asks for the most that the device and the other side agree to.
@@ -88,12 +213,17 @@ rdma_conn_param rpma_conn_req::parameters(const rpma_conn_private_data *pdata) c
 
 std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
                                                   const rpma_conn_private_data *pdata) {
-    if ((!conn_->has_events() && !conn_->own_events(call)) ||
+    if ((!conn_->has_events() && !conn_->own_events(call, false)) ||
         !conn_->prepare_flushes(call, peer_))
         return nullptr;
     // Nothing may fail behind this step: the other side takes the connection for real.
     rdma_conn_param param = parameters(pdata);
-    const bool begun =
-        conn_->id().is_incoming() ? conn_->accept(call, param) : conn_->connect(call, param);
+    const bool begun = is_incoming_ ? conn_->accept(call, param) : conn_->connect(call, param);
     return begun ? std::move(conn_) : nullptr;
+}
+
+void rpma_conn_req::reject(Call &call, const rpma_conn_private_data *pdata) {
+    conn_->id().reject(call, pdata != nullptr ? pdata->ptr : nullptr,
+                       pdata != nullptr ? pdata->len : 0);
+    release(call);
 }

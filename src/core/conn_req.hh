@@ -9,44 +9,90 @@
 
 #include "base/memory.hh"
 #include "core/conn.hh"
+#include "verbs/address.hh"
 
 struct rpma_peer;
 
+namespace rpma {
+
+// What is wrong with a request that a connection or a receive is asked of too early.
+inline constexpr char NOT_SET_UP[] = "the request is not set up: rpma_conn_req_setup() does so";
+
+} // namespace rpma
+
 struct rpma_conn_req : rpma::Allocated {
-    // Resolves addr and port and prepares everything. Returns nullptr on failure: RPMA_E_INVAL,
-    // RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
+    // Resolves addr and port, waits for it, and sets the request up. Returns nullptr on
+    // failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> outgoing(rpma::Call &call, rpma_peer &peer,
                                                    const char *addr, const char *port,
                                                    const rpma_conn_cfg &cfg);
 
+    // Begins to resolve addr and port, and waits for nothing but the name server. Returns
+    // nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    static std::unique_ptr<rpma_conn_req> start(rpma::Call &call, rpma_peer &peer,
+                                                const char *addr, const char *port,
+                                                const rpma_conn_cfg &cfg);
+
     // Takes over the ID of a CONNECT_REQUEST event, which is acknowledged in any case; on
-    // failure the other side is rejected. Returns nullptr on failure: RPMA_E_INVAL,
-    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // failure the other side is rejected. The request is set up unless cfg is nullptr. Returns
+    // nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> incoming(rpma::Call &call, rpma_peer &peer,
                                                    rpma::CmEvent &&event,
-                                                   const rpma_conn_cfg &cfg);
+                                                   const rpma_conn_cfg *cfg);
 
-    rpma_conn_req(rpma_peer &peer, std::unique_ptr<rpma_conn> &&conn, const rpma_conn_cfg &cfg)
-        : conn_(std::move(conn)), peer_(peer), retry_count_(cfg.retry_count),
-          rnr_retry_count_(cfg.rnr_retry_count) {}
+    rpma_conn_req(rpma_peer &peer, std::unique_ptr<rpma_conn> &&conn)
+        : conn_(std::move(conn)), peer_(peer) {}
+
+    // Takes what has happened to the request, and goes on. RPMA_E_AGAIN: it is not ready yet.
+    // RPMA_E_PROVIDER: from then on it is over.
+    void resolve(rpma::Call &call);
+    bool is_ready() const { return step_ == Step::READY; }
+    bool is_over() const { return step_ == Step::OVER; }
+
+    // Makes the queues of a request that is ready. If it fails, the request is as it was:
+    // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
+    void set_up(rpma::Call &call, const rpma_conn_cfg &cfg);
+    bool is_set_up() const { return conn_->is_set_up(); }
 
     // Connects or accepts; the request must be deleted afterwards, whatever came out. nullptr:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_conn> connect(rpma::Call &call, const rpma_conn_private_data *pdata);
 
+    // Rejects an incoming request and destroys everything. RPMA_E_PROVIDER.
+    void reject(rpma::Call &call, const rpma_conn_private_data *pdata);
+    bool is_incoming() const { return is_incoming_; }
+
     // Destroys everything and forgets it, also what the provider refuses. RPMA_E_PROVIDER.
     void release(rpma::Call &call) { conn_->release(call); }
 
+    const rdma_event_channel *events() const { return conn_->events(); } // may be nullptr
     rpma_conn_private_data private_data() const { return conn_->private_data(); }
     ibv_qp &qp() const { return *conn_->qp; }
     uint32_t max_sge() const { return conn_->max_sge; } // pieces of a receive
     const sockaddr_storage &peer_addr() const { return conn_->id()->route.addr.dst_storage; }
 
   private:
+    enum class Step : uint8_t { ADDRESS, ROUTE, READY, OVER };
+
+    static std::unique_ptr<rpma_conn_req> create(rpma::Call &call, rpma_peer &peer,
+                                                 rpma::CmId &&id);
+    bool make_queues(rpma::Call &call, const rpma_conn_cfg &cfg);
+    bool try_next_address(rpma::Call &call);
+    bool go_on(rpma::Call &call, rpma::CmEvent &&event);
+    bool check_device(rpma::Call &call) const;
+    sockaddr *source() { return reinterpret_cast<sockaddr *>(&source_); }
     rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
 
     std::unique_ptr<rpma_conn> conn_; // until it is connected
     rpma_peer &peer_;
-    uint8_t retry_count_;
-    uint8_t rnr_retry_count_;
+    uint8_t retry_count_ = 0;
+    uint8_t rnr_retry_count_ = 0;
+    uint8_t tos_ = 0;
+    bool is_incoming_ = false;
+    bool has_steps_ = false; // made to be asked for what has happened
+    Step step_ = Step::READY;
+    int timeout_ms_ = 0;
+    sockaddr_storage source_ = {};
+    rpma::Names names_;
+    const addrinfo *next_ = nullptr; // of names_, to be tried if this one fails
 };

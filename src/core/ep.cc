@@ -12,16 +12,19 @@
 using namespace rpma;
 
 std::unique_ptr<rpma_ep> rpma_ep::listen(Call &call, rpma_peer &peer, const char *addr,
-                                         const char *port) {
+                                         const char *port, const rpma_ep_cfg &cfg) {
     EventChannel events = create_event_channel(call);
     if (!events)
         return nullptr;
     Names names = resolve_name(call, addr, port, Side::LOCAL);
     if (!names)
         return nullptr;
+    const uint32_t backlog = cfg.backlog;
+    const bool ipv6_only = cfg.ipv6_only;
     CmId id = try_each(call, names, [&](const addrinfo &name) {
         CmId made = CmId::create(call, events.get());
-        if (!made || !made.bind(call, name.ai_addr) || !made.listen(call))
+        if (!made || (ipv6_only && name.ai_family == AF_INET6 && !made.set_ipv6_only(call)) ||
+            !made.bind(call, name.ai_addr) || !made.listen(call, backlog))
             return CmId();
         return made;
     });
@@ -30,7 +33,7 @@ std::unique_ptr<rpma_ep> rpma_ep::listen(Call &call, rpma_peer &peer, const char
     return make<rpma_ep>(call, peer, std::move(events), std::move(id));
 }
 
-std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, const rpma_conn_cfg &cfg) {
+std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, const rpma_conn_cfg *cfg) {
     CmEvent event = next_event(call, *events_.get());
     if (!event)
         return nullptr;

@@ -72,6 +72,19 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
 
 bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
                                 rpma_flush_mode flush_mode) {
+    if (try_queue_pair(call, peer, cfg, flush_mode))
+        return true;
+    own_rcq.reset();
+    own_cq.reset();
+    srq_rcq.reset();
+    borrowed_rcq.reset();
+    borrowed_cq.reset();
+    shared = {};
+    return false;
+}
+
+bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+                               rpma_flush_mode flush_mode) {
     const rpma_capabilities &device = peer.device();
     const uint32_t pieces = cfg.max_sge;
     if (!check_max_sge(call, "max_sge", {pieces, device.max_sge, CONN_PIECES}, MOST_PIECES))

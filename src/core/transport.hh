@@ -28,8 +28,8 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
 struct Transport {
     explicit Transport(CmId &&cm_id) : id(std::move(cm_id)) {}
 
-    // Makes queues and queue pair of peer, for a connection that flushes like this. False:
-    // RPMA_E_INVAL, RPMA_E_PROVIDER.
+    // Makes queues and queue pair of peer, for a connection that flushes like this. False, and
+    // nothing of them is left: RPMA_E_INVAL, RPMA_E_PROVIDER.
     bool make_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
                          rpma_flush_mode flush_mode);
 
@@ -46,10 +46,10 @@ struct Transport {
     rpma_cq *rcq() const { return own_rcq ? &*own_rcq : borrowed_rcq.get(); }
 
     Received received;   // private data of the other side
-    EventChannel events; // outgoing requests have none before they connect
+    EventChannel events; // those of rpma_conn_req_new() have none before they connect
     CompChannel shared;  // only with a shared completion channel
     CmId id;
-    CqUse borrowed_cq; // once created there is a main CQ, of the program or the own one
+    CqUse borrowed_cq; // once set up there is a main CQ, of the program or the own one
     CqUse borrowed_rcq;
     CqUse srq_rcq; // that the SRQ owns: receives complete there
     mutable std::optional<rpma_cq> own_cq;
@@ -64,6 +64,8 @@ struct Transport {
     uint32_t max_qp_wr;    // operations that a send queue of the device can have
 
   private:
+    bool try_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
+                        rpma_flush_mode flush_mode);
     bool create_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
                        const rpma_srq *srq);
     bool create_receive_queue(Call &call, const Demand &size);

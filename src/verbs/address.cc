@@ -5,14 +5,17 @@
 
 #include "verbs/address.hh"
 
+#include <cstring>
+
 #include "verbs/text.hh"
 
 namespace rpma {
 
 // rdma_getaddrinfo() would hand on the first address of a name only.
-Names resolve_name(Call &call, const char *name, const char *port, Side side) {
+Names resolve_name(Call &call, const char *name, const char *port, Side side, int family) {
     addrinfo hints = {};
     hints.ai_flags = side == Side::LOCAL ? AI_PASSIVE : 0;
+    hints.ai_family = family;
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_protocol = IPPROTO_TCP;
 
@@ -35,13 +38,32 @@ Names resolve_name(Call &call, const char *name, const char *port, Side side) {
     return nullptr;
 }
 
-Routes routes_to(Call &call, const addrinfo &address, const char *name, const char *port) {
+sockaddr_storage numeric_address(const char *text) {
+    addrinfo hints = {};
+    hints.ai_flags = AI_NUMERICHOST;
+    hints.ai_socktype = SOCK_STREAM;
+
+    sockaddr_storage address = {};
+    addrinfo *names = nullptr;
+    if (getaddrinfo(text, nullptr, &hints, &names) != 0)
+        return address;
+    std::memcpy(&address, names->ai_addr, names->ai_addrlen);
+    freeaddrinfo(names);
+    return address;
+}
+
+Routes routes_to(Call &call, const addrinfo &address, sockaddr *source, const char *name,
+                 const char *port) {
     rdma_addrinfo hints = {};
     hints.ai_family = address.ai_family;
     hints.ai_qp_type = IBV_QPT_RC;
     hints.ai_port_space = RDMA_PS_TCP;
     hints.ai_dst_addr = address.ai_addr;
     hints.ai_dst_len = address.ai_addrlen;
+    if (source != nullptr) {
+        hints.ai_src_addr = source;
+        hints.ai_src_len = length_of(*source);
+    }
 
     rdma_addrinfo *routes = nullptr;
     if (rdma_getaddrinfo(nullptr, nullptr, &hints, &routes) == 0)

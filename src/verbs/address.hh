@@ -25,13 +25,24 @@ struct RoutesDeleter {
 };
 using Routes = std::unique_ptr<rdma_addrinfo, RoutesDeleter>;
 
-// All addresses of a name, IPv4 and IPv6; at least one. port may be nullptr. RPMA_E_PROVIDER.
-Names resolve_name(Call &call, const char *name, const char *port, Side side);
+// All addresses of a name, IPv4 and IPv6, or those of one family; at least one. port may be
+// nullptr. RPMA_E_PROVIDER.
+Names resolve_name(Call &call, const char *name, const char *port, Side side,
+                   int family = AF_UNSPEC);
 
-// The ways to one remote address: where an IBACM service runs, it adds its own with a source
-// address; there is always the address as it is. name and port are for the log.
-// RPMA_E_PROVIDER.
-Routes routes_to(Call &call, const addrinfo &address, const char *name, const char *port);
+// A numeric address, family AF_UNSPEC if text is none.
+sockaddr_storage numeric_address(const char *text);
+
+// The ways to one remote address, from source if there is one: where an IBACM service runs, it
+// adds its own with a source address; there is always the address as it is. name and port are
+// for the log. RPMA_E_PROVIDER.
+Routes routes_to(Call &call, const addrinfo &address, sockaddr *source, const char *name,
+                 const char *port);
+
+// The length of an IPv4 or IPv6 address.
+inline socklen_t length_of(const sockaddr &address) {
+    return address.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
 
 // Calls attempt(const addrinfo &) for each address until it makes something, and returns that.
 // If it makes nothing of any, the failure of the last address counts.
@@ -50,12 +61,12 @@ template <class Attempt> auto try_each(Call &call, const Names &names, Attempt a
 // The same over every route to every address: attempt(sockaddr *source, sockaddr *destination).
 // name and port are what names was resolved from.
 template <class Attempt>
-auto try_each_route(Call &call, const Names &names, const char *name, const char *port,
-                    Attempt attempt) {
+auto try_each_route(Call &call, const Names &names, sockaddr *from, const char *name,
+                    const char *port, Attempt attempt) {
     for (const addrinfo *address = names.get();; address = address->ai_next) {
         const bool last_name = address->ai_next == nullptr;
         call.begin_attempt(last_name);
-        Routes routes = routes_to(call, *address, name, port);
+        Routes routes = routes_to(call, *address, from, name, port);
         for (const rdma_addrinfo *route = routes.get(); route != nullptr;
              route = route->ai_next) {
             call.begin_attempt(last_name && route->ai_next == nullptr);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <fcntl.h>
 
 #include "verbs/objects.hh"
 #include "verbs/text.hh"
@@ -23,14 +24,20 @@ EventChannel create_event_channel(Call &call) {
     return channel;
 }
 
-CmEvent next_event(Call &call, rdma_event_channel &channel) {
+void make_nonblocking(const EventChannel &channel) {
+    // Neither can fail for an open descriptor.
+    (void)fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+}
+
+CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing) {
     rdma_cm_event *event = nullptr;
     if (rdma_get_cm_event(&channel, &event) == 0)
         return CmEvent(event);
     const int error = errno;
-    if (error == EAGAIN || error == EWOULDBLOCK || error == ENODATA)
-        RPMA_ANSWER(call, RPMA_E_NO_EVENT, error, "rdma_get_cm_event()");
-    else if (error == EINTR) // a loop that waits for a signal asks for this
+    if (error == EAGAIN || error == EWOULDBLOCK || error == ENODATA) {
+        if (nothing != 0)
+            RPMA_ANSWER(call, nothing, error, "rdma_get_cm_event()");
+    } else if (error == EINTR) // a loop that waits for a signal asks for this
         RPMA_ANSWER(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
     else
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
@@ -65,34 +72,41 @@ bool CmId::bind(Call &call, sockaddr *address) {
     return false;
 }
 
-bool CmId::listen(Call &call) {
-    if (rdma_listen(id_, 0) == 0)
+bool CmId::listen(Call &call, uint32_t backlog) {
+    if (rdma_listen(id_, static_cast<int>(backlog)) == 0)
         return true;
     const int error = errno;
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
-                       "rdma_listen(addr=%s, backlog=0)",
-                       address_text(rdma_get_local_addr(id_)).chars);
+                       "rdma_listen(addr=%s, backlog=%u)",
+                       address_text(rdma_get_local_addr(id_)).chars, backlog);
     return false;
 }
 
 bool CmId::resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms) {
     if (rdma_resolve_addr(id_, source, destination, timeout_ms) == 0)
         return true;
-    const int error = errno;
+    addr_failed(call, errno, source, destination, timeout_ms);
+    return false;
+}
+
+void CmId::addr_failed(Call &call, int error, const sockaddr *source,
+                       const sockaddr *destination, int timeout_ms) const {
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, route_advice(error).chars,
                        "rdma_resolve_addr(src_addr=%s, dst_addr=%s, timeout_ms=%d)",
                        address_text(source).chars, address_text(destination).chars, timeout_ms);
-    return false;
 }
 
 bool CmId::resolve_route(Call &call, int timeout_ms) {
     if (rdma_resolve_route(id_, timeout_ms) == 0)
         return true;
-    const int error = errno;
+    route_failed(call, errno, timeout_ms);
+    return false;
+}
+
+void CmId::route_failed(Call &call, int error, int timeout_ms) const {
     RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, route_advice(error).chars,
                        "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
                        address_text(rdma_get_peer_addr(id_)).chars, timeout_ms);
-    return false;
 }
 
 namespace {
@@ -125,6 +139,14 @@ bool CmId::set_tos(Call &call, uint8_t tos) {
     return false;
 }
 
+bool CmId::set_ipv6_only(Call &call) {
+    int only = 1;
+    if (rdma_set_option(id_, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only)) == 0)
+        return true;
+    RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_set_option(RDMA_OPTION_ID_AFONLY, 1)");
+    return false;
+}
+
 bool CmId::migrate(Call &call, const EventChannel &channel) {
     if (rdma_migrate_id(id_, channel.get()) == 0)
         return true;
@@ -134,12 +156,16 @@ bool CmId::migrate(Call &call, const EventChannel &channel) {
 
 namespace {
 
-const char *private_data_advice(int error, const rdma_conn_param &param) {
-    return error == EINVAL && param.private_data_len > 0
-               ? "; InfiniBand and RoCE carry 56 bytes of private data with a request and 196 "
-                 "with the answer: send less"
-               : "";
+// Private data that InfiniBand and RoCE cannot carry.
+const char *data_advice(int error, uint8_t len, const char *advice) {
+    return error == EINVAL && len > 0 ? advice : "";
 }
+
+constexpr char CONNECTION_DATA[] =
+    "; InfiniBand and RoCE carry 56 bytes of private data with a request and 196 with the "
+    "answer: send less";
+constexpr char REFUSAL_DATA[] =
+    "; InfiniBand and RoCE carry 148 bytes of private data with a refusal: send less";
 
 } // namespace
 
@@ -147,7 +173,8 @@ bool CmId::connect(Call &call, rdma_conn_param &param) {
     if (rdma_connect(id_, &param) == 0)
         return true;
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, private_data_advice(error, param),
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       data_advice(error, param.private_data_len, CONNECTION_DATA),
                        "rdma_connect(private_data_len=%u)", param.private_data_len);
     return false;
 }
@@ -158,9 +185,22 @@ bool CmId::accept(Call &call, rdma_conn_param &param) {
         return true;
     }
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, private_data_advice(error, param),
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       data_advice(error, param.private_data_len, CONNECTION_DATA),
                        "rdma_accept(private_data_len=%u)", param.private_data_len);
     return false;
+}
+
+void CmId::reject(Call &call, const void *data, uint8_t len) {
+    if (rdma_reject(id_, data, len) == 0) {
+        pending_ = false;
+        return;
+    }
+    const int error = errno;
+    const bool too_long = error == EINVAL && len > 0;
+    pending_ = too_long; // the release of the ID rejects without the data
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, data_advice(error, len, REFUSAL_DATA),
+                       "rdma_reject(private_data_len=%u)", len);
 }
 
 void CmId::disconnect(Call &call) {

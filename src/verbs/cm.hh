@@ -24,6 +24,8 @@ struct EventChannelTraits {
 using EventChannel = Owner<EventChannelTraits>;
 
 EventChannel create_event_channel(Call &call);
+// From then on next_event() answers when there is nothing to read.
+void make_nonblocking(const EventChannel &channel);
 
 struct CmEventTraits {
     using Object = rdma_cm_event;
@@ -34,8 +36,9 @@ struct CmEventTraits {
 using CmEvent = Owner<CmEventTraits>;
 
 // Blocks unless the descriptor of the channel is O_NONBLOCK. Returns an empty owner on failure:
-// RPMA_E_NO_EVENT (nothing to read), RPMA_E_PROVIDER, with EINTR when a signal ended the wait.
-CmEvent next_event(Call &call, rdma_event_channel &channel);
+// the code for nothing to read (0: that is no failure), RPMA_E_PROVIDER, with EINTR when a
+// signal ended the wait.
+CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing = RPMA_E_NO_EVENT);
 
 // A CM ID. One that came with a connection request is rejected before it is destroyed, as long
 // as it was not accepted.
@@ -43,34 +46,49 @@ class CmId {
   public:
     CmId() = default;
     static CmId incoming(rdma_cm_id *id) { return CmId(id, true); }
-    // Without a channel the calls on the ID are synchronous.
+    // Without a channel the calls on the ID are synchronous; with one, events tell what came of
+    // resolving an address or a route.
     static CmId create(Call &call, rdma_event_channel *channel);
 
     CmId(CmId &&other) noexcept
         : id_(std::exchange(other.id_, nullptr)), pending_(other.pending_) {}
-    CmId &operator=(CmId &&) = delete;
+    CmId &operator=(CmId &&other) noexcept {
+        std::swap(id_, other.id_);
+        std::swap(pending_, other.pending_);
+        return *this;
+    }
     ~CmId();
 
     explicit operator bool() const { return id_ != nullptr; }
     rdma_cm_id *get() const { return id_; }
     rdma_cm_id *operator->() const { return id_; }
-    bool is_incoming() const { return pending_; }
 
     // Binding or resolving an address makes librdmacm choose a device: id->verbs, or NULL.
     bool bind(Call &call, sockaddr *address);
-    bool listen(Call &call);
+    bool listen(Call &call, uint32_t backlog);
     bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms);
     bool resolve_route(Call &call, int timeout_ms);
+    // Reports that resolving failed, also when an event says so.
+    void addr_failed(Call &call, int error, const sockaddr *source, const sockaddr *destination,
+                     int timeout_ms) const;
+    void route_failed(Call &call, int error, int timeout_ms) const;
 
     // Sets after which time the connected queue pair repeats an operation that was not
     // acknowledged.
     bool set_ack_timeout(Call &call, int timeout_ms);
     // For an ID that connects, before its address is resolved.
     bool set_tos(Call &call, uint8_t tos);
+    // For an ID that listens, before it is bound: IPv6 addresses only.
+    bool set_ipv6_only(Call &call);
 
     bool migrate(Call &call, const EventChannel &channel);
     bool connect(Call &call, rdma_conn_param &param);
     bool accept(Call &call, rdma_conn_param &param);
+    // Refuses what is pending, with private data for the other side. An ID stays pending if the
+    // data were too long.
+    void reject(Call &call, const void *data, uint8_t len);
+    // The other side does not wait for an answer any more.
+    void set_answered() { pending_ = false; }
     void disconnect(Call &call);
 
     // Rejects what is pending, destroys the ID and forgets it, also when the provider refuses.

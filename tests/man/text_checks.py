@@ -51,7 +51,7 @@ CLAIMS = {
 }
 # How many pages about functions name each page of section 7, at least, and those that fewer need.
 NAMED_BY = 10
-FEWER = {"rpma_batches.7": 4, "rpma_failures.7": 8, "rpma_functions.7": 0, "rpma_messages.7": 5,
+FEWER = {"rpma_batches.7": 4, "rpma_connecting.7": 4, "rpma_failures.7": 8, "rpma_functions.7": 0, "rpma_messages.7": 5,
          "rpma_network.7": 4, "rpma_pitfalls.7": 6, "rpma_pmem.7": 6, "rpma_processes.7": 3,
          "rpma_scaling.7": 8, "rpma_tutorial.7": 3}
 CHAINED = re.compile(r"; or |\. Or ")  # several causes in one row or entry

@@ -61,6 +61,10 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
         else
             memcpy(addr, hints->ai_dst_addr, *len = hints->ai_dst_len);
         *(passive ? &info->ai_src_addr : &info->ai_dst_addr) = (struct sockaddr *)addr;
+        if (!passive && hints->ai_src_len > 0) {
+            memcpy(&made->source[i], hints->ai_src_addr, info->ai_src_len = hints->ai_src_len);
+            info->ai_src_addr = (struct sockaddr *)&made->source[i];
+        }
         if (i < last) {
             fake_number_address(addr, len, FAKE_ROUTE_TO(number_of(hints->ai_dst_addr)));
             fake_number_address(&made->source[i], &info->ai_src_len, FAKE_FIRST_ROUTE + i);

@@ -23,6 +23,7 @@ struct fake_id {
     bool incoming, listening, answered; // answered: accepted or rejected
     bool asked;                         // connected, in the sense of rdma_connect()
     bool bound, resolved, routed;       // progress: the states of Linux 7.3, cma.c
+    bool resolving, routing;            // asked for, on a channel
 };
 
 // The event as the library sees it; freed by its acknowledgement.
@@ -48,5 +49,8 @@ struct fake_id *fake_new_id(struct fake_event_channel *channel);
 void fake_move_events(struct fake_event_channel *from, struct fake_event_channel *to,
                       struct fake_id *id);
 int fake_answer(struct fake_call *call);
+void fake_lead_to_device(struct fake_id *id);
+// Adds the event that tells what came of resolving an address or a route on a channel.
+void fake_tell(struct fake_id *id, enum rdma_cm_event_type type, int status);
 
 #endif // FAKE_CM_H

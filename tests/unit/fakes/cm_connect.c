@@ -43,10 +43,21 @@ static bool is_foreign(const struct sockaddr *addr) {
 
 // The kernel knows the device as soon as an address leads to it; librdmacm asks for it in
 // ucma_query_addr() and leaves verbs NULL where there is none (wildcard addresses).
-static int lead_to_device(struct fake_id *id) {
+void fake_lead_to_device(struct fake_id *id) {
     id->id.verbs = fake_device()->no_device ? NULL : fake_context(0);
     id->id.port_num = 1;
-    return 0;
+}
+
+// rdma-core 56, librdmacm/cma.c, rdma_resolve_addr() and rdma_resolve_route(): on an ID of a
+// channel they return as soon as the kernel has the request, and an event tells what came of
+// it. Linux 7.3, drivers/infiniband/core/cma.c, addr_handler() and cma_work_handler().
+static void begin(struct fake_id *id, const char *name, enum rdma_cm_event_type done,
+                  enum rdma_cm_event_type failed) {
+    int error = 0;
+    if (fake_fault_asked(name, &error))
+        fake_tell(id, failed, -error);
+    else if (!fake_device()->silent)
+        fake_tell(id, done, 0);
 }
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
@@ -65,7 +76,8 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
         return refuse(EADDRNOTAVAIL);
     found->bound = true;
     memcpy(&id->route.addr.src_storage, addr, address_length(addr));
-    return lead_to_device(found);
+    fake_lead_to_device(found);
+    return 0;
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
@@ -85,11 +97,17 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
         return refuse(EINVAL);
     if (src_addr && is_foreign(src_addr))
         return refuse(EADDRNOTAVAIL);
-    if (found->resolved) // neither RDMA_CM_IDLE nor RDMA_CM_ADDR_BOUND
+    if (found->resolved || found->resolving) // neither RDMA_CM_IDLE nor RDMA_CM_ADDR_BOUND
         return refuse(EINVAL);
-    found->resolved = true;
     memcpy(&id->route.addr.dst_storage, dst_addr, address_length(dst_addr));
-    return lead_to_device(found);
+    if (found->channel) {
+        found->resolving = true;
+        begin(found, "address event", RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR);
+        return 0;
+    }
+    found->resolved = true;
+    fake_lead_to_device(found);
+    return 0;
 }
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
@@ -103,15 +121,21 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
         return fake_answer(call);
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_resolve_route(): RDMA_CM_ADDR_RESOLVED
     // only.
-    if (!found->resolved || found->routed)
+    if (!found->resolved || found->routed || found->routing)
         return refuse(EINVAL);
+    if (found->channel) {
+        found->routing = true;
+        begin(found, "route event", RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR);
+        return 0;
+    }
     found->routed = true;
     return 0;
 }
 
 // rdma-core 56, librdmacm/cma.c, rdma_set_option(): the kernel does the checks. Linux 7.3,
-// drivers/infiniband/core/ucma.c, ucma_set_option_level() and ucma_set_option_id(): these two
-// options have one byte and are accepted in every state.
+// drivers/infiniband/core/ucma.c, ucma_set_option_level() and ucma_set_option_id(): these
+// options have one byte and are accepted in every state; AFONLY is an int, and accepted before
+// the ID listens or resolves (cma.c, rdma_set_afonly()).
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
                     size_t optlen) {
     FAKE_LOCKED;
@@ -122,8 +146,11 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
     fake_touch(optval, optlen);
     if (optlen > 0)
         call->option.value = *(const unsigned char *)optval;
-    if (!fake_find_id(id, "rdma_set_option") || call->failed)
+    const struct fake_id *found = fake_find_id(id, "rdma_set_option");
+    if (!found || call->failed)
         return fake_answer(call);
+    if (level == RDMA_OPTION_ID && optname == RDMA_OPTION_ID_AFONLY)
+        return optlen == sizeof(int) && !found->listening ? 0 : refuse(EINVAL);
     if (level != RDMA_OPTION_ID ||
         (optname != RDMA_OPTION_ID_TOS && optname != RDMA_OPTION_ID_ACK_TIMEOUT))
         return refuse(ENOSYS);

@@ -36,6 +36,9 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
         seen->listen_id = &taken->counted_on->id;
         seen->id = &child->id;
     }
+    // rdma-core 56, librdmacm/cma.c, ucma_process_addr_resolved(): asks for the device
+    if (seen->event == RDMA_CM_EVENT_ADDR_RESOLVED)
+        fake_lead_to_device(taken->counted_on);
     // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): up to RTS
     struct fake_qp *qp = seen->id->qp ? fake_qp_of(seen->id->qp) : NULL;
     if (seen->event == RDMA_CM_EVENT_ESTABLISHED && qp && qp->state == IBV_QPS_INIT)
@@ -119,20 +122,13 @@ static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type typ
     return type == RDMA_CM_EVENT_REJECTED ? FAKE_REJECT_DATA : 0;
 }
 
-void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
-    fake_cm_event_status(fd, type, 0, data, len);
-}
-
-void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, const void *data,
-                          uint8_t len) {
-    FAKE_LOCKED;
-    unsigned count;
-    struct fake_event_channel *channel = channel_on(fd);
-    struct fake_id *id = channel ? newest_id_on(channel, &count) : NULL;
-    if (!id) {
-        fake_misuse("fake_cm_event: no CM ID on that descriptor");
-        return;
-    }
+static void add_event(struct fake_event_channel *channel, struct fake_id *id,
+                      enum rdma_cm_event_type type, int status, const void *data, uint8_t len) {
+    // The states of Linux 7.3, cma.c. A request that the other side gives up needs no answer
+    // any more (cm.c, cm_rej_handler(), cm_reset_to_idle()).
+    id->resolved |= type == RDMA_CM_EVENT_ADDR_RESOLVED;
+    id->routed |= type == RDMA_CM_EVENT_ROUTE_RESOLVED;
+    id->answered |= id->incoming && type == RDMA_CM_EVENT_REJECTED;
     struct fake_cm_event *made = fake_create(FAKE_CM_EVENT, sizeof(*made), 0);
     struct fake_cm_event_seen *seen = fake_give_page(&made->object, sizeof(*seen));
     made->object.internal = true; // not yet the library's
@@ -149,4 +145,24 @@ void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, cons
     seen->event.param.conn.private_data = length ? seen->data : NULL;
     seen->event.param.conn.private_data_len = length;
     fake_queue_push(&channel->queue, made);
+}
+
+void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
+    fake_cm_event_status(fd, type, 0, data, len);
+}
+
+void fake_tell(struct fake_id *id, enum rdma_cm_event_type type, int status) {
+    add_event(id->channel, id, type, status, NULL, 0);
+}
+
+void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, const void *data,
+                          uint8_t len) {
+    FAKE_LOCKED;
+    unsigned count;
+    struct fake_event_channel *channel = channel_on(fd);
+    struct fake_id *id = channel ? newest_id_on(channel, &count) : NULL;
+    if (id)
+        add_event(channel, id, type, status, data, len);
+    else
+        fake_misuse("fake_cm_event: no CM ID on that descriptor");
 }

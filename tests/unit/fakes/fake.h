@@ -181,6 +181,7 @@ size_t fake_power_failure(uint64_t survivors);
 // Parts of a post fail by names of their own, which do not appear in the record: "send request"
 // and "receive request" count the requests after the first of each list and refuse only the
 // nth, so those before it are in the queue; "doorbell" fails after all requests were queued.
+// "address event" and "route event" are what tells that resolving on a channel has failed.
 void fake_fail(const char *name, unsigned nth, int error);
 // The same for the nth call and every later one.
 void fake_fail_from(const char *name, unsigned nth, int error);
@@ -223,6 +224,7 @@ struct fake_device {
     bool any_range;               // elements may miss their region or domain: a completion
                                   // would tell the program, which made the mistake
     bool moderates;               // has ibv_modify_cq(), as mlx5
+    bool silent;      // nothing answers what is asked to resolve an address or a route
     bool takes_early; // sends before the connection: mlx5 does not look at the state
     enum ibv_transport_type transport;
 };

@@ -64,17 +64,36 @@ int fake_getaddrinfo(const char *node, const char *service, const struct addrinf
     }
     if (fake_device()->gai_error)
         return fake_device()->gai_error;
+    struct addrinfo *numeric = NULL;
+    if (hints->ai_flags & AI_NUMERICHOST) {
+        const int result = getaddrinfo(node, service, hints, &numeric);
+        if (result != 0)
+            return result;
+    }
     struct fake_names *made =
         fake_create(FAKE_NAMES, sizeof(*made), offsetof(struct fake_names, info));
-    for (int i = 0; i < fake_device()->addresses; i++) {
-        struct addrinfo *info = &made->info[i];
-        fake_number_address(&made->addr[i], &info->ai_addrlen, i);
+    int count = 0;
+    for (int i = 0; i < (numeric ? 1 : fake_device()->addresses); i++) {
+        struct addrinfo *info = &made->info[count];
+        struct sockaddr_storage *addr = &made->addr[count];
+        fake_number_address(addr, &info->ai_addrlen, i);
+        if (numeric)
+            memcpy(addr, numeric->ai_addr, info->ai_addrlen = numeric->ai_addrlen);
+        if (hints->ai_family != AF_UNSPEC && hints->ai_family != addr->ss_family)
+            continue;
         info->ai_flags = hints->ai_flags;
-        info->ai_family = made->addr[i].ss_family;
+        info->ai_family = addr->ss_family;
         info->ai_socktype = hints->ai_socktype;
         info->ai_protocol = hints->ai_protocol;
-        info->ai_addr = (struct sockaddr *)&made->addr[i];
-        info->ai_next = i + 1 < fake_device()->addresses ? info + 1 : NULL;
+        info->ai_addr = (struct sockaddr *)addr;
+        if (count++ > 0)
+            info[-1].ai_next = info;
+    }
+    if (numeric)
+        freeaddrinfo(numeric);
+    if (count == 0) {
+        fake_destroy(&made->object);
+        return EAI_ADDRFAMILY;
     }
     *res = made->info;
     return 0;

@@ -46,6 +46,8 @@ static const struct {
     {"max_ops", 2},
     {"inline_size", 16},
     {"comp_vector", 1},
+    {"backlog", 5},
+    {"ipv6_only", 1},
     {"count", 1},
     {"index", 0},
     {"nmrs", 0},
@@ -84,6 +86,7 @@ static uintptr_t handle(const char *type, const struct world *w) {
         {"struct rpma_conn *", &w->h.conn},
         {"struct rpma_batch *", &w->h.batch},
         {"struct rpma_cq_cfg *", &w->h.cq_cfg},
+        {"struct rpma_ep_cfg *", &w->h.ep_cfg},
         {"struct rpma_cq *", &w->h.lent_cq},
     };
     const char *wanted = without_const(type);

@@ -166,6 +166,7 @@ bool world_drop(struct world *w) {
     ok &= DROP(w, ep, rpma_ep_shutdown);
     ok &= DROP(w, cfg, rpma_conn_cfg_delete);
     ok &= drop_newer(w, &w->h.cq_cfg, "rpma_cq_cfg_delete");
+    ok &= drop_newer(w, &w->h.ep_cfg, "rpma_ep_cfg_delete");
     ok &= drop_newer(w, &w->h.lent_cq, "rpma_cq_delete");
     ok &= drop_newer(w, &w->h.lent_rcq, "rpma_cq_delete");
     ok &= DROP(w, srq, rpma_srq_delete);
@@ -187,6 +188,14 @@ void world_anew(void) {
 int world_event_fd(const struct world *w) {
     int fd = -1;
     (void)rpma_conn_get_event_fd(w->h.conn, &fd);
+    return fd;
+}
+
+int world_req_fd(const struct world *w) {
+    int (*get)(const struct rpma_conn_req *, int *);
+    int fd = -1;
+    *(void **)&get = dlsym(RTLD_DEFAULT, "rpma_conn_req_get_event_fd");
+    (void)get(w->h.req, &fd);
     return fd;
 }
 

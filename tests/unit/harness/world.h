@@ -46,6 +46,7 @@ struct handles {
     struct rpma_conn *conn;
     struct rpma_batch *batch;
     struct rpma_cq_cfg *cq_cfg;
+    struct rpma_ep_cfg *ep_cfg;
     struct rpma_cq *lent_cq, *lent_rcq; // of the program, for its connections
     // Other outputs of calls, here so that a sweep sees when a failed call writes them.
     struct ibv_context *context;
@@ -104,8 +105,9 @@ bool world_apply(struct world *w, uint8_t statement);
 // Deletes whatever there is, in the right order; false when a step failed.
 bool world_drop(struct world *w);
 
-// Descriptors of h.conn and of h.ep.
+// Descriptors of h.conn, of h.req and of h.ep.
 int world_event_fd(const struct world *w);
+int world_req_fd(const struct world *w);
 int world_ep_fd(const struct world *w);
 struct rpma_cq *world_cq(const struct world *w);
 struct rpma_cq *world_rcq(const struct world *w);

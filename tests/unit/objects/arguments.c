@@ -82,6 +82,8 @@ static const struct way {
     {"retry_count > 7", .set = {{"retry_count", 8}}, {UINT32_MAX}},
     {"rnr_retry_count > 7", .set = {{"rnr_retry_count", 8}}, {UINT32_MAX}},
     {"timeout_ms > 8796093", .set = {{"timeout_ms", 8796094}}, {INT_MAX}},
+    {"backlog > INT32_MAX", .set = {{"backlog", (uintptr_t)INT32_MAX + 1}}, {UINT32_MAX}},
+    {"addr is no numeric address", "addr is host", .set = {{"addr", (uintptr_t) "host"}}},
     {"max_sge == 0", .set = {{"max_sge", 0}}},
     {"(work == NULL &&", .set = {{"work", 0}}},
     {"(receives == NULL &&", .set = {{"receives", 0}}},
@@ -100,8 +102,8 @@ static const struct way {
     {"the batch is full", "the batch is full: max_ops is 1", NULL, false, true},
 };
 
-// A bad argument makes it delete the request: connect.c tests it.
-static const char *const left_out[] = {"rpma_conn_req_connect"};
+// A bad argument makes them delete the request: conn_req.c and steps.c test it.
+static const char *const left_out[] = {"rpma_conn_req_connect", "rpma_conn_req_reject"};
 
 static struct bad {
     const struct contract_row *row;
@@ -123,6 +125,7 @@ static void is_refused(void **state) {
     STEP(&w, rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     STEP(&w, rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
     STEP(&w, rpma_cq_cfg_new(&w.h.cq_cfg));
+    STEP(&w, rpma_ep_cfg_new(&w.h.ep_cfg));
     STEP(&w, rpma_batch_new(w.h.conn, 1, &w.h.batch));
     if (b->way.full)
         STEP(&w, rpma_batch_add(w.h.batch,
@@ -177,7 +180,7 @@ static void add_way(const struct contract_row *row, const char *term, struct way
 }
 
 static void add_term(const struct contract_row *row, const char *term) {
-    const size_t name = strspn(term, "abcdefghijklmnopqrstuvwxyz_");
+    const size_t name = strspn(term, "abcdefghijklmnopqrstuvwxyz_0123456789");
     if (name > 0 && strcmp(term + name, " == NULL") == 0) {
         add_case(row, term, NULL);
         return;

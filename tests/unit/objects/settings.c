@@ -34,6 +34,8 @@ static const struct setting {
     {"conn_cfg", "srq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}}, // borrowed, not looked at
     {"conn_cfg", "cq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
     {"conn_cfg", "rcq", sizeof(void *), 0, {0x1000, 0, 0x2000, 0}},
+    {"ep_cfg", "backlog", sizeof(uint32_t), 0, {0, 1, 1024, INT_MAX}},
+    {"ep_cfg", "ipv6_only", sizeof(bool), false, {true, false, true, false}},
     {"cq_cfg", "size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
     {"cq_cfg", "comp_vector", sizeof(uint32_t), 0, {0, 1, 10, UINT32_MAX}},
     {"srq_cfg", "rq_size", sizeof(uint32_t), 100, {0, 1, 10, UINT32_MAX}},
@@ -130,7 +132,7 @@ TEST_THAT(nothing_is_deleted_quietly) {
             assert_string_equal(logged_text(), "");
             found++;
         }
-    assert_int_equal(found, 13);
+    assert_int_equal(found, 14);
 }
 
 // ---- the descriptor of a peer configuration ------------------------------------------------

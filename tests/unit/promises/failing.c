@@ -19,7 +19,7 @@ static bool is(const char *function, const char *name) {
 
 // What the function waits for; the descriptor, when it is to find nothing.
 static int happen(const char *function, bool nothing) {
-    if (is(function, "rpma_ep_next_conn_req")) {
+    if (strncmp(function, "rpma_ep_next_", 13) == 0) {
         if (!nothing)
             fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
         return world_ep_fd(&w);
@@ -155,7 +155,7 @@ static void leaves_what_it_should(void **state) {
 }
 
 int main(void) {
-    enum { MOST = 200 };
+    enum { MOST = 250 };
     static struct one ones[MOST];
     static struct CMUnitTest tests[MOST];
     static char names[MOST][128];

@@ -9,12 +9,13 @@
 #include "unit.h"
 
 // Functions that make what another one needs.
-#define PEER "rpma_conn_cfg_new rpma_cq_cfg_new rpma_srq_cfg_new rpma_peer_new "
+#define PEER "rpma_conn_cfg_new rpma_cq_cfg_new rpma_srq_cfg_new rpma_ep_cfg_new rpma_peer_new "
 #define REGION "rpma_peer_new rpma_mr_reg "
 #define CONNECTED "rpma_conn_req_new rpma_conn_req_connect "
 #define SHARED "rpma_conn_cfg_set_compl_channel "
 #define LISTENING PEER "rpma_ep_listen "
 #define ASKED LISTENING "rpma_ep_next_conn_req "
+#define BARE LISTENING "rpma_ep_next_incoming "
 
 // Provider calls.
 #define CHANNEL "rdma_create_event_channel "
@@ -54,6 +55,7 @@ static const struct subject {
 } subjects[] = {
     {"", "rpma_conn_cfg_new", "", .failures = {{"malloc"}}},
     {"", "rpma_srq_cfg_new", "", .failures = {{"malloc"}}},
+    {"", "rpma_ep_cfg_new", "", .failures = {{"malloc"}}},
     {"", "rpma_cq_cfg_new", "", .failures = {{"malloc"}}},
     {"", "rpma_peer_cfg_new", "", .failures = {{"malloc"}}},
     {"", "rpma_peer_cfg_from_descriptor", "", .failures = {{"malloc"}}},
@@ -110,7 +112,56 @@ static const struct subject {
                   {"malloc", 0, "rdma_destroy_id " DROP_CHANNEL, .last = "rdma_listen"}}},
     {LISTENING, "rpma_ep_shutdown", "rdma_destroy_id " DROP_CHANNEL,
      .failures = {{"rdma_destroy_id", EBUSY}}},
-    // No memory for the connection, for the data of the request, for the request.
+    {PEER "rpma_ep_cfg_set_ipv6_only", "rpma_ep_listen_with",
+     CHANNEL "rdma_create_id rdma_bind_addr rdma_listen ",
+     .failures = {{"rdma_create_event_channel", EMFILE},
+                  {"getaddrinfo", EADDRINUSE, DROP_CHANNEL,
+                   .last = "rdma_create_event_channel"},
+                  {"rdma_create_id", ENODEV, DROP_CHANNEL},
+                  {"rdma_bind_addr", EADDRINUSE, "rdma_destroy_id " DROP_CHANNEL},
+                  {"rdma_listen", EADDRINUSE, "rdma_destroy_id " DROP_CHANNEL},
+                  {"malloc", 0, "rdma_destroy_id " DROP_CHANNEL, .last = "rdma_listen"}}},
+    // No memory for the connection, for the request, for its data.
+    {LISTENING, "rpma_ep_next_incoming",
+     "rdma_get_cm_event rdma_ack_cm_event " CHANNEL "rdma_migrate_id ",
+     .failures = {{"rdma_get_cm_event", EBADF, .condition = "rdma_get_cm_event() failed"},
+                  {"rdma_ack_cm_event", EIO, REJECTED},
+                  {"rdma_create_event_channel", EMFILE, REJECTED},
+                  {"rdma_migrate_id", EIO, DROP_CHANNEL REJECTED},
+                  {"malloc", 0, REFUSED, .last = "rdma_get_cm_event"},
+                  {"malloc", 0, REFUSED, .last = "rdma_get_cm_event", .nth = 2},
+                  {"malloc", 0, REFUSED, .last = "rdma_get_cm_event", .nth = 3},
+                  {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT},
+                  {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT},
+                  {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, .how = NOTHING_TO_READ},
+                  {"rdma_get_cm_event", EINTR, .how = SIGNAL}}},
+    // The request stays as it was.
+    {BARE, "rpma_conn_req_setup", QUEUE "rdma_create_qp_ex ",
+     .failures = {{"ibv_create_comp_channel", EIO},
+                  {"ibv_create_cq", EIO, "ibv_destroy_comp_channel "},
+                  {"ibv_req_notify_cq", EIO, DROP_QUEUE},
+                  {"rdma_create_qp_ex", EIO, DROP_QUEUE}}},
+    {PEER "rpma_conn_cfg_set_ack_timeout rpma_conn_req_start rpma_conn_req_resolve",
+     "rpma_conn_req_setup", "rdma_set_option " QUEUE "rdma_create_qp_ex ",
+     .failures = {{"rdma_set_option", ENOSYS}, {"rdma_create_qp_ex", EIO, DROP_QUEUE}}},
+    {BARE, "rpma_conn_req_reject", REJECTED DROP_CHANNEL, "rpma_ep_next_incoming",
+     .failures = {{"rdma_reject", EIO, .gone = true, .also = "rdma_destroy_id"},
+                  {"rdma_destroy_id", EIO, .gone = true}}},
+    {ASKED, "rpma_conn_req_reject", "rdma_reject " DROP_QP "rdma_destroy_id " DROP_CHANNEL,
+     "rpma_ep_next_conn_req",
+     .failures = {{"ibv_destroy_cq", EIO, .gone = true, .also = "rdma_destroy_id"},
+                  {"ibv_destroy_comp_channel", EIO, .gone = true}}},
+    {PEER, "rpma_conn_req_start", CHANNEL "rdma_create_id rdma_resolve_addr ",
+     .failures = {{"getaddrinfo", ENODEV},
+                  {"malloc", 0},
+                  {"malloc", 0, .nth = 2},
+                  {"rdma_create_event_channel", EMFILE},
+                  {"rdma_create_id", ENODEV, DROP_CHANNEL},
+                  {"rdma_resolve_addr", ENETUNREACH, "rdma_destroy_id " DROP_CHANNEL}}},
+    {PEER "rpma_conn_cfg_set_tos", "rpma_conn_req_start",
+     CHANNEL "rdma_create_id rdma_set_option rdma_resolve_addr ",
+     .failures = {{"rdma_set_option", EINVAL, "rdma_destroy_id " DROP_CHANNEL}}},
+    // No memory for the connection, for the request, for its data.
     {LISTENING, "rpma_ep_next_conn_req",
      "rdma_get_cm_event " QUEUE "rdma_create_qp_ex rdma_ack_cm_event " CHANNEL
      "rdma_migrate_id ",
@@ -124,8 +175,8 @@ static const struct subject {
           {"rdma_create_event_channel", EIO, DROP_QP REJECTED},
           {"rdma_migrate_id", EIO, DROP_CHANNEL DROP_QP REJECTED},
           {"malloc", 0, REFUSED, .last = "rdma_get_cm_event"},
-          {"malloc", 0, DROP_QP REFUSED, .last = "rdma_create_qp_ex", .nth = 2},
-          {"malloc", 0, DROP_INCOMING, .last = "rdma_migrate_id", .nth = 3},
+          {"malloc", 0, REFUSED, .last = "rdma_get_cm_event", .nth = 2},
+          {"malloc", 0, DROP_QP REFUSED, .last = "rdma_create_qp_ex", .nth = 3},
           {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT},
           {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT},
           {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, .how = NOTHING_TO_READ},
@@ -147,7 +198,7 @@ static const struct subject {
                   {"ibv_req_notify_cq", ENODEV, DROP_QUEUE UNRESOLVED},
                   {"rdma_create_qp_ex", ENODEV, DROP_QUEUE UNRESOLVED},
                   {"malloc", 0, UNRESOLVED, .last = "rdma_resolve_route"},
-                  {"malloc", 0, DROP_OUTGOING, .last = "rdma_freeaddrinfo", .nth = 2}}},
+                  {"malloc", 0, UNRESOLVED, .last = "rdma_resolve_route", .nth = 2}}},
     // On InfiniBand and RoCE it governs only this side's queue pair: once the route is known,
     // the request cannot carry it to the other side (Linux 7.3, drivers/infiniband/core/cma.c,
     // cma_resolve_iboe_route()).

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// steps.c -- connections that are made in steps, none of which waits
+
+#include "world.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#define STARTED "rdma_create_event_channel rdma_create_id rdma_resolve_addr"
+#define TAKEN "rdma_get_cm_event rdma_ack_cm_event"
+#define QUEUES "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq rdma_create_qp_ex"
+
+static void start(const struct rpma_conn_cfg *cfg) {
+    MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
+}
+
+static void take_bare(const char *data, uint8_t len) {
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, data, len);
+    MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
+}
+
+static bool readable(int fd) {
+    struct pollfd watched = {.fd = fd, .events = POLLIN};
+    return poll(&watched, 1, 0) == 1;
+}
+
+// ---- the connecting side -------------------------------------------------------------------
+
+TEST_THAT(each_step_waits_for_its_event) {
+    fake_device()->silent = true;
+    world_peer(&w);
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_timeout(w.h.cfg, 7));
+    start(w.h.cfg);
+    EXPECT_CALLS(STARTED);
+    world_expect_name(WORLD_ADDRESS, WORLD_PORT, 0);
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
+                        "requesting a connection to " WORLD_ADDRESS ":" WORLD_PORT);
+    const int fd = world_req_fd(&w);
+    assert_ptr_equal(fake_last("rdma_create_id")->channel, fake_event_channel_on(fd));
+    assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 7);
+    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    for (int step = 0; step < 2; step++) {
+        assert_false(readable(fd));
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_AGAIN, "not resolved yet",
+                     "rdma_get_cm_event()", EAGAIN, "rdma_get_cm_event");
+        fake_cm_event(fd, step ? RDMA_CM_EVENT_ROUTE_RESOLVED : RDMA_CM_EVENT_ADDR_RESOLVED,
+                      NULL, 0);
+        assert_true(readable(fd));
+        unit_begin();
+        assert_int_equal(rpma_conn_req_resolve(w.h.req), step ? 0 : RPMA_E_AGAIN);
+        EXPECT_CALLS(step ? TAKEN " rdma_get_cm_event"
+                          : TAKEN " rdma_resolve_route rdma_get_cm_event");
+    }
+    MUST(rpma_conn_req_resolve(w.h.req)); // it stays ready
+    EXPECT_CALLS("rdma_get_cm_event");
+}
+
+// The descriptor of the request becomes that of the connection.
+TEST_THAT(steps_make_a_connection) {
+    static const char said[] = "hello";
+    const struct rpma_conn_private_data pdata = {(void *)said, sizeof(said)};
+    for (int incoming = 0; incoming < 2; incoming++) {
+        fake_reset();
+        world_peer(&w);
+        MUST(rpma_conn_cfg_new(&w.h.cfg));
+        MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 3));
+        MUST(rpma_conn_cfg_set_rnr_retry_count(w.h.cfg, 2));
+        if (incoming) {
+            world_listen(&w);
+            take_bare(said, sizeof(said));
+            EXPECT_CALLS(TAKEN " rdma_create_event_channel rdma_migrate_id");
+        } else {
+            start(NULL);
+        }
+        const int fd = world_req_fd(&w);
+        assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+        MUST(rpma_conn_req_resolve(w.h.req));
+        MUST(rpma_conn_req_setup(w.h.req, w.h.cfg));
+        EXPECT_CALLS(QUEUES);
+        MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, NULL));
+        MUST(rpma_conn_req_connect(&w.h.req, &pdata, &w.h.conn));
+        EXPECT_CALLS(incoming ? "ibv_reg_mr rdma_accept" : "ibv_reg_mr rdma_connect");
+        const struct fake_call *call = fake_last(incoming ? "rdma_accept" : "rdma_connect");
+        assert_int_equal(call->connect.param.retry_count, 3);
+        assert_int_equal(call->connect.param.rnr_retry_count, 2);
+        assert_string_equal((const char *)call->connect.data, said);
+        assert_int_equal(world_event_fd(&w), fd);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &w.h.event), RPMA_E_NO_EVENT, "",
+                     "rdma_get_cm_event()", EAGAIN, "rdma_get_cm_event");
+        fake_cm_event(fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+        MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
+        assert_int_equal(w.h.event, RPMA_CONN_ESTABLISHED);
+        world_drop(&w);
+    }
+}
+
+// What can go wrong with an address, and what is called for it.
+static const struct broken {
+    const char *fails, *cause;
+    int error;
+} broken[] = {
+    {"address event", "rdma_resolve_addr()", ETIMEDOUT},
+    {"route event", "rdma_resolve_route()", ETIMEDOUT},
+    {"rdma_resolve_route", "rdma_resolve_route()", ENODEV},
+    {"rdma_ack_cm_event", "rdma_ack_cm_event()", EIO},
+};
+
+TEST_THAT(next_address_is_tried) {
+    for (size_t i = 0; i < LENGTH(broken); i++) {
+        fake_reset();
+        fake_device()->addresses = 6;
+        world_peer(&w);
+        for (unsigned n = 1; n < 6; n++)
+            fake_fail(broken[i].fails, n, broken[i].error);
+        start(NULL);
+        const int fd = world_req_fd(&w);
+        MUST(rpma_conn_req_resolve(w.h.req));
+        assert_int_equal(fake_ids_on(fd), 1);
+        assert_int_equal(fake_count("rdma_resolve_addr"), 5); // the first was started
+        for (unsigned n = 1; n < 6; n++)
+            assert_true(fake_addr_is(fake_nth("rdma_resolve_addr", n)->resolve.addr, (int)n));
+        struct sockaddr_storage addr;
+        MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
+        assert_true(fake_addr_is((const struct sockaddr *)&addr, 5));
+        MUST(rpma_conn_req_setup(w.h.req, NULL));
+        world_drop(&w);
+    }
+}
+
+// Addresses that cannot even be begun with are skipped, at the start and later.
+TEST_THAT(address_that_fails_at_once_is_skipped) {
+    static const char *const fails[] = {"rdma_create_id", "rdma_set_option",
+                                        "rdma_resolve_addr"};
+    for (size_t i = 0; i < LENGTH(fails); i++) {
+        fake_reset();
+        fake_device()->addresses = 5;
+        world_peer(&w);
+        MUST(rpma_conn_cfg_new(&w.h.cfg));
+        MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
+        fake_fail(fails[i], 1, ENODEV);
+        start(w.h.cfg); // with the second address
+        fake_fail("address event", 1, ETIMEDOUT);
+        fake_device()->silent = false;
+        MUST(rpma_conn_req_resolve(w.h.req));
+        struct sockaddr_storage addr;
+        MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
+        assert_true(fake_addr_is((const struct sockaddr *)&addr, 1));
+        MUST(rpma_conn_req_delete(&w.h.req));
+
+        fake_device()->silent = true;
+        fake_faults_off();
+        start(w.h.cfg);
+        fake_cm_event_status(world_req_fd(&w), RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, NULL, 0);
+        fake_fail(fails[i], 1, ENODEV);
+        fake_fail(fails[i], 2, ENODEV);
+        unit_begin();
+        assert_int_equal(rpma_conn_req_resolve(w.h.req), RPMA_E_AGAIN);
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), 0);
+        MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
+        assert_true(fake_addr_is((const struct sockaddr *)&addr, 3));
+        world_drop(&w);
+    }
+}
+
+TEST_THAT(last_failure_is_told) {
+    for (int addresses = 1; addresses < 4; addresses++)
+        for (size_t i = 0; i < LENGTH(broken); i++) {
+            fake_reset();
+            fake_device()->addresses = addresses;
+            world_peer(&w);
+            fake_fail_from(broken[i].fails, 1, broken[i].error);
+            start(NULL);
+            WATCH(w.h);
+            EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER,
+                         "or rdma_resolve_route() failed; every", broken[i].cause,
+                         broken[i].error, .any_calls = true);
+            fake_faults_off();
+            WATCH(w.h);
+            EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_INVAL, "has failed",
+                         "the request has failed");
+            WATCH(w.h);
+            EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_INVAL, "has failed",
+                         "the request has failed");
+            MUST(rpma_conn_req_delete(&w.h.req));
+            EXPECT_CALLS("rdma_destroy_id rdma_destroy_event_channel");
+            world_drop(&w);
+        }
+}
+
+TEST_THAT(calls_that_fail_for_the_last_address) {
+    static const char *const fails[] = {"rdma_create_id", "rdma_set_option",
+                                        "rdma_resolve_addr"};
+    for (size_t i = 0; i < LENGTH(fails); i++) {
+        char cause[32];
+        (void)snprintf(cause, sizeof(cause), "%s()", fails[i]);
+        fake_reset();
+        fake_device()->addresses = 2;
+        world_peer(&w);
+        MUST(rpma_conn_cfg_new(&w.h.cfg));
+        MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
+        fake_fail("address event", 1, ETIMEDOUT);
+        start(w.h.cfg);
+        fake_fail(fails[i], 1, ENOSYS);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER,
+                     "or rdma_resolve_route() failed; every", cause, ENOSYS, .any_calls = true);
+        world_drop(&w);
+    }
+}
+
+TEST_THAT(address_behind_another_device_is_no_way) {
+    fake_device()->addresses = 2;
+    w.h = (struct handles){0};
+    MUST(rpma_peer_new(fake_context(1), &w.h.peer));
+    start(NULL);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER, "over another device",
+                 "the address leads over another device than that of the peer",
+                 .any_calls = true,
+                 .logs = "the way to [::2]:0 leads over fake0, the peer is on fake1");
+    assert_int_equal(fake_count("rdma_resolve_route"), 0);
+}
+
+// Without the channel nothing is known of the request, so the failure does not end it.
+TEST_THAT(channel_that_fails_ends_nothing) {
+    fake_device()->addresses = 2;
+    world_peer(&w);
+    start(NULL);
+    fake_fail("rdma_get_cm_event", 1, EBADF);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER, "rdma_get_cm_event() failed",
+                 "rdma_get_cm_event()", EBADF, "rdma_get_cm_event");
+    MUST(rpma_conn_req_resolve(w.h.req));
+}
+
+static void expect_source(const char *text, const struct sockaddr *seen) {
+    char addr[INET6_ADDRSTRLEN] = "none";
+    if (seen && seen->sa_family == AF_INET)
+        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)seen)->sin_addr, addr,
+                  sizeof(addr));
+    if (seen && seen->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)seen)->sin6_addr, addr,
+                  sizeof(addr));
+    assert_string_equal(addr, text);
+}
+
+// Only addresses of the family of the source are tried.
+TEST_THAT(source_address_is_used) {
+    static const char *const sources[] = {"127.0.0.7", "fd00::7"};
+    struct sockaddr_storage addr;
+    for (int steps = 0; steps < 2; steps++)
+        for (int family = 0; family < 2; family++) {
+            fake_reset();
+            fake_device()->addresses = 4;
+            world_peer(&w);
+            MUST(rpma_conn_cfg_new(&w.h.cfg));
+            MUST(rpma_conn_cfg_get_source_addr(w.h.cfg, &addr));
+            assert_int_equal(addr.ss_family, AF_UNSPEC);
+            MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, sources[family]));
+            MUST(rpma_conn_cfg_get_source_addr(w.h.cfg, &addr));
+            expect_source(sources[family], (const struct sockaddr *)&addr);
+            if (steps)
+                start(w.h.cfg);
+            else
+                MUST(rpma_conn_req_new(w.h.peer, "many", WORLD_PORT, w.h.cfg, &w.h.req));
+            const struct fake_call *call = fake_last("rdma_resolve_addr");
+            expect_source(sources[family], call->resolve.source);
+            assert_true(fake_addr_is(call->resolve.addr, family));
+            MUST(rpma_conn_req_delete(&w.h.req));
+            MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, NULL));
+            start(w.h.cfg);
+            assert_null(fake_last("rdma_resolve_addr")->resolve.source);
+            world_drop(&w);
+        }
+}
+
+// ---- the accepting side --------------------------------------------------------------------
+
+TEST_THAT(listening_follows_its_configuration) {
+    world_peer(&w);
+    MUST(rpma_ep_cfg_new(&w.h.ep_cfg));
+    MUST(rpma_ep_cfg_set_backlog(w.h.ep_cfg, 17));
+    for (int only = 0; only < 2; only++)
+        for (int address = 0; address < 2; address++) { // IPv4, IPv6
+            fake_device()->addresses = 2;
+            MUST(rpma_ep_cfg_set_ipv6_only(w.h.ep_cfg, only));
+            if (address == 1)
+                fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
+            MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.ep_cfg, &w.h.ep));
+            assert_int_equal(fake_last("rdma_listen")->backlog, 17);
+            const struct fake_call *option = fake_last("rdma_set_option");
+            assert_int_equal(option != NULL, only && address);
+            if (option) {
+                assert_int_equal(option->option.name, RDMA_OPTION_ID_AFONLY);
+                assert_int_equal(option->option.value, 1);
+            }
+            MUST(rpma_ep_shutdown(&w.h.ep));
+        }
+    MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.ep));
+    assert_int_equal(fake_last("rdma_listen")->backlog, 0);
+}
+
+TEST_THAT(option_of_listening_may_fail) {
+    fake_device()->addresses = 2;
+    world_peer(&w);
+    MUST(rpma_ep_cfg_new(&w.h.ep_cfg));
+    MUST(rpma_ep_cfg_set_ipv6_only(w.h.ep_cfg, true));
+    fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
+    fake_fail("rdma_set_option", 1, ENOSYS);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.ep_cfg, &w.h.ep),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_set_option()", ENOSYS,
+                 .any_calls = true);
+}
+
+// Nothing of a stranger stays, and nothing is made for him.
+TEST_THAT(strangers_cost_nothing) {
+    static char reason[] = "unknown client";
+    const struct rpma_conn_private_data why = {reason, sizeof(reason)};
+    struct rpma_conn_private_data said = {NULL, 0};
+    world_peer(&w);
+    world_listen(&w);
+    const unsigned descriptors = unit_descriptors();
+    const size_t bytes = fake_bytes_held();
+    for (int i = 0; i < 10000; i++) {
+        take_bare("hello", 5);
+        MUST(rpma_conn_req_get_private_data(w.h.req, &said));
+        assert_memory_equal(said.ptr, "hello\0", 7);
+        MUST(rpma_conn_req_reject(&w.h.req, i % 2 ? &why : NULL));
+        EXPECT_CALLS("rdma_reject rdma_destroy_id rdma_destroy_event_channel");
+        const struct fake_call *call = fake_last("rdma_reject");
+        assert_int_equal(call->connect.param.private_data_len, i % 2 ? sizeof(reason) : 0);
+        assert_memory_equal(call->connect.data, reason, i % 2 ? sizeof(reason) : 0);
+        assert_null(w.h.req);
+        fake_forget();
+    }
+    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
+    assert_int_equal(unit_descriptors(), descriptors);
+    assert_int_equal(fake_bytes_held(), bytes);
+}
+
+TEST_THAT(other_events_are_no_requests) {
+    world_peer(&w);
+    world_listen(&w);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_DEVICE_REMOVAL, NULL, 0);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_ep_next_incoming(w.h.ep, &w.h.req), RPMA_E_INVAL,
+                 "the event is not RDMA_CM_EVENT_CONNECT_REQUEST",
+                 "the event is not RDMA_CM_EVENT_CONNECT_REQUEST",
+                 .logs = "RDMA_CM_EVENT_DEVICE_REMOVAL is no request", .calls = TAKEN);
+}
+
+TEST_THAT(bare_request_outlives_the_endpoint) {
+    world_peer(&w);
+    world_listen(&w);
+    take_bare(NULL, 0);
+    MUST(rpma_ep_shutdown(&w.h.ep));
+    MUST(rpma_conn_req_setup(w.h.req, NULL));
+    world_connect(&w, &(const struct shape){.incoming = true});
+}
+
+// A request that was rejected with too much data is rejected without any.
+TEST_THAT(reason_that_is_too_long_is_left_out) {
+    static char reason[149];
+    const struct rpma_conn_private_data why = {reason, sizeof(reason)};
+    world_peer(&w);
+    world_listen(&w);
+    take_bare(NULL, 0);
+    EXPECT_ERROR(rpma_conn_req_reject(&w.h.req, &why), RPMA_E_PROVIDER, "", "rdma_reject()",
+                 EINVAL, "rdma_reject rdma_reject rdma_destroy_id rdma_destroy_event_channel",
+                 .logs = "rdma_reject(private_data_len=149) failed");
+    assert_non_null(
+        strstr(logged_text(), "carry 148 bytes of private data with a refusal: send less"));
+    assert_null(w.h.req);
+}
+
+// The other side, or the device, may end a request that is ready.
+TEST_THAT(ready_request_may_end) {
+    static const struct {
+        enum rdma_cm_event_type event;
+        bool incoming, set_up;
+        const char *deleted;
+    } cases[] = {
+        {RDMA_CM_EVENT_DEVICE_REMOVAL, false, false,
+         "rdma_destroy_id rdma_destroy_event_channel"},
+        {RDMA_CM_EVENT_ADDR_CHANGE, false, true,
+         "rdma_destroy_qp ibv_destroy_cq ibv_destroy_comp_channel rdma_destroy_id "
+         "rdma_destroy_event_channel"},
+        {RDMA_CM_EVENT_DEVICE_REMOVAL, true, false,
+         "rdma_reject rdma_destroy_id rdma_destroy_event_channel"},
+        {RDMA_CM_EVENT_REJECTED, true, false, "rdma_destroy_id rdma_destroy_event_channel"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fake_reset();
+        fake_device()->addresses = 2; // the second is not tried any more
+        world_peer(&w);
+        if (cases[i].incoming) {
+            world_listen(&w);
+            take_bare(NULL, 0);
+        } else {
+            start(NULL);
+            MUST(rpma_conn_req_resolve(w.h.req));
+        }
+        if (cases[i].set_up)
+            MUST(rpma_conn_req_setup(w.h.req, NULL));
+        fake_cm_event(world_req_fd(&w), cases[i].event, NULL, 0);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER, "can no longer",
+                     "the request can no longer become a connection", .calls = TAKEN,
+                     .level = cases[i].incoming ? RPMA_LOG_LEVEL_INFO : RPMA_LOG_LEVEL_ERROR,
+                     .logs = rdma_event_str(cases[i].event));
+        MUST(rpma_conn_req_delete(&w.h.req));
+        EXPECT_CALLS(cases[i].deleted);
+        world_drop(&w);
+    }
+}
+
+// ---- what the client hears -----------------------------------------------------------------
+
+TEST_THAT(client_reads_the_reason) {
+    static const char zeros[8];
+    static const struct {
+        const char *sent;
+        uint8_t len;
+        enum ibv_transport_type transport;
+        uint8_t seen;
+    } cases[] = {
+        {"busy", 4, IBV_TRANSPORT_IB, 148}, {"busy", 4, IBV_TRANSPORT_IWARP, 4},
+        {NULL, 0, IBV_TRANSPORT_IB, 0}, // 148 zeros come in
+        {zeros, 8, IBV_TRANSPORT_IB, 0},    {NULL, 0, IBV_TRANSPORT_IWARP, 0},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rpma_conn_private_data said = {&w, 1};
+        fake_reset();
+        fake_device()->transport = cases[i].transport;
+        world_peer(&w);
+        start(NULL);
+        MUST(rpma_conn_req_resolve(w.h.req));
+        MUST(rpma_conn_req_setup(w.h.req, NULL));
+        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+        fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_REJECTED, cases[i].sent, cases[i].len);
+        MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
+        assert_int_equal(w.h.event, RPMA_CONN_REJECTED);
+        MUST(rpma_conn_get_private_data(w.h.conn, &said));
+        assert_int_equal(said.len, cases[i].seen);
+        assert_int_equal(said.ptr != NULL, cases[i].seen != 0);
+        if (said.len)
+            assert_memory_equal(said.ptr, cases[i].sent, cases[i].len);
+        world_drop(&w);
+    }
+}
+
+TEST_THAT(rejection_counts_more_than_its_reason) {
+    world_peer(&w);
+    start(NULL);
+    MUST(rpma_conn_req_resolve(w.h.req));
+    MUST(rpma_conn_req_setup(w.h.req, NULL));
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_REJECTED, "busy", 4);
+    fake_fail("malloc", 1, ENOMEM);
+    unit_begin();
+    assert_int_equal(rpma_conn_next_event(w.h.conn, &w.h.event), 0);
+    assert_int_equal(w.h.event, RPMA_CONN_REJECTED);
+    assert_non_null(strstr(logged_text(), "the connection is rejected without the 148 bytes"));
+    fake_faults_off();
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// steps_refused.c -- steps of a connection that are taken in the wrong order, or with a
+// configuration that does not fit
+
+#include "world.h"
+
+#define BARE "rdma_reject rdma_destroy_id rdma_destroy_event_channel"
+
+static void start(void) {
+    MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+}
+
+static void start_and_resolve(void) {
+    start();
+    MUST(rpma_conn_req_resolve(w.h.req));
+}
+
+static void new_in_one_step(void) {
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+}
+
+static void take_bare(void) {
+    world_listen(&w);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
+}
+
+static void take_in_one_step(void) {
+    world_listen(&w);
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+}
+
+// ---- the order -----------------------------------------------------------------------------
+
+TEST_THAT(queues_are_made_once_and_for_what_is_resolved) {
+    static void (*const ready[])(void) = {start_and_resolve, take_bare};
+    fake_device()->silent = true;
+    world_peer(&w);
+    start();
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_INVAL, "is not resolved",
+                 "the request is not resolved");
+    world_drop(&w);
+    for (size_t i = 0; i < LENGTH(ready); i++) {
+        fake_reset();
+        world_peer(&w);
+        ready[i]();
+        MUST(rpma_conn_req_setup(w.h.req, NULL));
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_INVAL, "set up already",
+                     "the request is set up already");
+        world_drop(&w);
+    }
+}
+
+// Receives need queues, and so does a connection. Connecting uses the request up.
+TEST_THAT(nothing_goes_before_the_queues) {
+    static const struct {
+        void (*make)(void);
+        const char *deleted;
+    } cases[] = {
+        {start, "rdma_destroy_id rdma_destroy_event_channel"},
+        {start_and_resolve, "rdma_destroy_id rdma_destroy_event_channel"},
+        {take_bare, BARE},
+    };
+    const struct rpma_receive receive = {.local = {w.h.mr, 0, 8}};
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fake_reset();
+        world_peer(&w);
+        cases[i].make();
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, NULL), RPMA_E_INVAL,
+                     "is not set up", "the request is not set up");
+        uint32_t posted = 7;
+        WATCH(posted);
+        EXPECT_ERROR(rpma_conn_req_recv_many(w.h.req, &receive, 1, &posted), RPMA_E_INVAL,
+                     "is not set up", "the request is not set up");
+        WATCH(w.h.conn);
+        EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), RPMA_E_INVAL,
+                     "is not set up", "the request is not set up", .calls = cases[i].deleted);
+        assert_null(w.h.req);
+        world_drop(&w);
+    }
+}
+
+// A request may be deleted, or its client rejected, at every step.
+TEST_THAT(every_step_may_be_the_last) {
+    static void (*const steps[])(void) = {start, start_and_resolve, take_bare};
+    for (size_t i = 0; i < LENGTH(steps); i++)
+        for (int set_up = 0; set_up < 2; set_up++)
+            for (int rejects = 0; rejects < 2; rejects++) {
+                fake_reset();
+                world_peer(&w);
+                steps[i]();
+                if (set_up && steps[i] != start)
+                    MUST(rpma_conn_req_setup(w.h.req, NULL));
+                if (rejects && steps[i] == take_bare)
+                    MUST(rpma_conn_req_reject(&w.h.req, NULL));
+                else
+                    MUST(rpma_conn_req_delete(&w.h.req));
+                world_drop(&w);
+            }
+}
+
+// Requests that are made in one step have nothing to resolve, and may block when they are read.
+TEST_THAT(one_step_leaves_nothing_to_resolve) {
+    static void (*const made[])(void) = {new_in_one_step, take_in_one_step};
+    for (size_t i = 0; i < LENGTH(made); i++) {
+        int fd = 7;
+        fake_reset();
+        world_peer(&w);
+        made[i]();
+        MUST(rpma_conn_req_resolve(w.h.req));
+        EXPECT_CALLS("");
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_INVAL, "set up already",
+                     "the request is set up already");
+        if (made[i] == take_in_one_step) {
+            MUST(rpma_conn_req_get_event_fd(w.h.req, &fd));
+            assert_int_equal(fake_ids_on(fd), 1);
+        } else {
+            WATCH(fd);
+            EXPECT_ERROR(rpma_conn_req_get_event_fd(w.h.req, &fd), RPMA_E_INVAL,
+                         "the request was made by rpma_conn_req_new()",
+                         "the request was made by rpma_conn_req_new()",
+                         .logs = "a request of rpma_conn_req_new() has no events");
+        }
+        world_drop(&w);
+    }
+}
+
+// ---- rejecting -----------------------------------------------------------------------------
+
+TEST_THAT(nothing_is_rejected_without_a_request) {
+    memset(&w.h, 0, sizeof(w.h));
+    EXPECT_ERROR(rpma_conn_req_reject(NULL, NULL), RPMA_E_INVAL, "req_ptr == NULL",
+                 "req_ptr == NULL");
+    EXPECT_ERROR(rpma_conn_req_reject(&w.h.req, NULL), RPMA_E_INVAL, "*req_ptr == NULL",
+                 "*req_ptr == NULL");
+}
+
+TEST_THAT(bad_reasons_use_the_request_up) {
+    static const char *const in_pdata =
+        "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)";
+    const struct rpma_conn_private_data no_bytes = {&w, 0}, no_pointer = {NULL, 1};
+    const struct {
+        void (*make)(void);
+        const struct rpma_conn_private_data *pdata;
+        const char *cause, *logs, *deleted;
+    } cases[] = {
+        {take_bare, &no_bytes, in_pdata, "pdata->len is 0", BARE},
+        {take_bare, &no_pointer, in_pdata, "pdata->ptr == NULL", BARE},
+        {start, NULL, "the request is an outgoing one", "the request is an outgoing one",
+         "rdma_destroy_id rdma_destroy_event_channel"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fake_reset();
+        world_peer(&w);
+        cases[i].make();
+        EXPECT_ERROR(rpma_conn_req_reject(&w.h.req, cases[i].pdata), RPMA_E_INVAL,
+                     cases[i].cause, cases[i].cause, .logs = cases[i].logs,
+                     .calls = cases[i].deleted);
+        assert_null(w.h.req);
+        world_drop(&w);
+    }
+}
+
+// ---- configurations that do not fit --------------------------------------------------------
+
+static void share_channel(void) {
+    MUST(rpma_conn_cfg_set_compl_channel(w.h.cfg, true));
+}
+static void own_srq(void) {
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    MUST(rpma_conn_cfg_set_srq(w.h.cfg, w.h.srq));
+}
+static void channel_and_srq(void) {
+    share_channel();
+    own_srq();
+}
+static void lend(struct rpma_peer *peer) {
+    MUST(rpma_cq_new(peer, NULL, &w.h.lent_cq));
+    MUST(rpma_conn_cfg_set_cq(w.h.cfg, w.h.lent_cq));
+}
+static void channel_and_lent_cq(void) {
+    share_channel();
+    lend(w.h.peer);
+}
+static void lent_rcq_and_srq(void) {
+    own_srq();
+    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_rcq));
+    MUST(rpma_conn_cfg_set_rcq(w.h.cfg, w.h.lent_rcq));
+}
+static struct rpma_peer *other;
+static void lent_cq_elsewhere(void) {
+    MUST(rpma_peer_new(fake_context(1), &other));
+    lend(other);
+}
+static void srq_queue_as_cq(void) {
+    struct rpma_cq *cq = NULL;
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    MUST(rpma_srq_get_rcq(w.h.srq, &cq));
+    MUST(rpma_conn_cfg_set_cq(w.h.cfg, cq));
+}
+static void many_elements(void) {
+    MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, 33));
+}
+static void too_many_elements(void) {
+    fake_device()->max_sge = 200; // for the next peer
+    MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, 129));
+}
+static void native_flush(void) {
+    MUST(rpma_conn_cfg_set_flush_mode(w.h.cfg, RPMA_FLUSH_MODE_NATIVE));
+}
+
+// The request stays as it was: it can be set up in another way.
+TEST_THAT(configuration_may_be_tried_again) {
+    static const struct {
+        void (*make)(void);
+        int code;
+        const char *condition, *cause, *logs;
+        int max_sge;
+    } cases[] = {
+        {channel_and_srq, RPMA_E_INVAL,
+         "shared completion channel && cfg has an SRQ that owns a receive CQ",
+         "cfg has a shared completion channel && cfg has an SRQ that owns a receive CQ",
+         "cfg has a shared completion channel, and its shared", 32},
+        {channel_and_lent_cq, RPMA_E_INVAL,
+         "shared completion channel && cfg has a CQ of rpma_cq_new()",
+         "cfg has a shared completion channel && cfg has a CQ of rpma_cq_new()",
+         "cfg has a shared completion channel and a completion queue", 32},
+        {lent_rcq_and_srq, RPMA_E_INVAL, "cfg has a receive CQ of rpma_cq_new()",
+         "cfg has a receive CQ of rpma_cq_new() && cfg has an SRQ that owns a receive CQ",
+         "cfg has a receive CQ of rpma_cq_new()", 32},
+        {srq_queue_as_cq, RPMA_E_INVAL, "a CQ of cfg was not made by rpma_cq_new()",
+         "a CQ of cfg was not made by rpma_cq_new()", "was not made by rpma_cq_new()", 32},
+        {lent_cq_elsewhere, RPMA_E_INVAL, "a CQ of cfg was not made by rpma_cq_new()",
+         "a CQ of cfg is on another device than the peer", "of another device", 32},
+        {many_elements, RPMA_E_INVAL, "max_sge of cfg > 128",
+         "max_sge of cfg > max_sge of the device", "the device has 32 (max_sge)", 32},
+        {too_many_elements, RPMA_E_INVAL, "max_sge of cfg > 128", "max_sge of cfg > 128",
+         "librpma has 128 at most", 200},
+        {native_flush, RPMA_E_NOSUPP, "the flush mode of cfg is RPMA_FLUSH_MODE_NATIVE",
+         "the flush mode of cfg is RPMA_FLUSH_MODE_NATIVE && the device or the build has no "
+         "native flush",
+         "RPMA_FLUSH_MODE_NATIVE", 32},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        fake_reset();
+        fake_device()->max_sge = cases[i].max_sge;
+        other = NULL;
+        world_peer(&w);
+        MUST(rpma_conn_cfg_new(&w.h.cfg));
+        cases[i].make();
+        take_bare();
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_setup(w.h.req, w.h.cfg), cases[i].code, cases[i].condition,
+                     cases[i].cause, .logs = cases[i].logs);
+        MUST(rpma_conn_req_setup(w.h.req, NULL));
+        world_drop(&w);
+        MUST(rpma_peer_delete(&other));
+    }
+}
+
+TEST_THAT(request_on_another_device_cannot_be_set_up) {
+    fake_device()->other_device = 1;
+    world_peer(&w);
+    take_bare();
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_PROVIDER, "", "rdma_create_qp_ex()",
+                 EINVAL,
+                 "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq rdma_create_qp_ex "
+                 "ibv_destroy_cq ibv_destroy_comp_channel");
+    MUST(rpma_conn_req_reject(&w.h.req, NULL));
+}
+
+// What was being made is taken back, with every kind of queue, and the next attempt works.
+TEST_THAT(half_made_queues_are_taken_back) {
+    static const struct shape shapes[] = {
+        {.name = "plain"},
+        {.name = "rcq", .rcq_size = 4},
+        {.name = "shared, rcq", .shared = true, .rcq_size = 4},
+        {.name = "srq with rcq", .srq = true, .srq_rcq_size = 4},
+        {.name = "lent", .lent_cq = 8, .lent_rcq = 8},
+    };
+    for (size_t i = 0; i < LENGTH(shapes); i++) {
+        fake_reset();
+        world_peer(&w);
+        world_cfg(&w, &shapes[i]);
+        take_bare();
+        const size_t bytes = fake_bytes_held();
+        const unsigned descriptors = unit_descriptors();
+        for (unsigned nth = 1;; nth++) {
+            fake_fail(NULL, nth, EIO);
+            const int ret = rpma_conn_req_setup(w.h.req, w.h.cfg);
+            const bool fired = fake_faults_fired() == nth;
+            fake_faults_off();
+            if (!fired) {
+                assert_int_equal(ret, 0);
+                break;
+            }
+            assert_int_equal(ret, RPMA_E_PROVIDER);
+            assert_int_equal(fake_bytes_held(), bytes);
+            assert_int_equal(unit_descriptors(), descriptors);
+        }
+        world_drop(&w);
+    }
+}
