@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-perf_report.py PROGRAM VERSION: compares what rpma-perf says of the results in perf_report.c with what
+perf_report.py PROGRAM VERSION: compares what rpma-perf says of the results in perf_report.cc with what
 follows from them by hand.
 
 Three latencies of 400, 500 and 3,000 ns: the median is 500, 99 % of three are three. 600,000 ns are
@@ -43,7 +43,7 @@ def result(operation, size, operations, seconds, latency_us, rate, bandwidth, cl
 
 
 REPORT = {
-    "rpma_perf": sys.argv[2], "protocol": 1, "date": "DATE", "address": "192.0.2.1", "port": "7471",
+    "rpma_perf": sys.argv[2], "protocol": 2, "date": "DATE", "address": "192.0.2.1", "port": "7471",
     "client": {"librpma": "1.3.0", "kernel": "6.1", "device": "mlx5_0", "memory": "dram"},
     "server": {"librpma": "1.4.0", "kernel": "7.3", "device": "rxe1", "memory": "devdax"},
     "direct_write_stated": True,

@@ -24,7 +24,7 @@ REFUSED = [
     (["--server"], "ADDRESS"),
     (["host", "other"], "only one ADDRESS"),
     (["--no-such-option", "host"], "no-such-option"),
-    (["-q", "host"], "'q'"),
+    (["-q", "host"], "'-q'"),
     (["--size"], "size"),
     (["--poll=1", "host"], "poll"),
     (["--operation", "fetch", "host"], "fetch"),

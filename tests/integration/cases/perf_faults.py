@@ -116,17 +116,17 @@ def newer_client(test):
     client = test.side(2)
     client("peer")
     client("req-new", addr=address(), port="7204")
-    client("connect", pdata=b"rpma-perf 2 control 0 0\0".hex())
+    client("connect", pdata=b"rpma-perf 3 control 0 0\0".hex())
     client.event("ESTABLISHED")
     greeting = bytes.fromhex(client("pdata")["pdata"]).rstrip(b"\0")
-    expect(greeting, b"rpma-perf 1 control 0 0", "what the server sends with the connection")
+    expect(greeting, b"rpma-perf 2 control 0 0", "what the server sends with the connection")
     client("disconnect")
-    server.end(1, "a client speaks version 2 of the protocol, this server version 1")
+    server.end(1, "a client speaks version 3 of the protocol, this server version 2")
 
 
 @case("perf", "a server of {what} is refused", [
-    {"what": "another version", "greeting": b"rpma-perf 2 control 0 0\0",
-     "line": "the server speaks version 2 of the protocol, this client version 1"},
+    {"what": "another version", "greeting": b"rpma-perf 3 control 0 0\0",
+     "line": "the server speaks version 3 of the protocol, this client version 2"},
     {"what": "another kind", "greeting": b"hello", "line": "is no rpma-perf"}])
 def other_server(test, what, greeting, line):
     server = test.side(1)

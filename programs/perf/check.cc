@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// check.cc -- compares memory with what a ledger says of it
+
+#include "failure.hh"
+#include "ledger.hh"
+#include "memory.hh"
+#include "pattern.hh"
+
+#include <sys/mman.h>
+
+static constexpr int EXIT_MISSING = 3; // a recorded record is not there
+
+namespace {
+
+struct Check {
+    const LedgerHead &head;
+    const Memory &memory;
+    uint64_t recorded = 0, checked = 0, found = 0;
+    std::string first_missing{};
+    std::string wanted = std::string(head.plan.size, '\0');
+
+    std::span<const char> place(uint64_t connection, uint64_t number) const {
+        return {memory.data() + head.place(connection, number), head.plan.size};
+    }
+
+    size_t first_wrong(std::span<const char> there, uint64_t connection, uint64_t number) {
+        head.fill(wanted, connection, number);
+        return first_difference(there, wanted.data());
+    }
+
+    std::string describe(uint64_t connection, uint64_t number) {
+        const auto there = place(connection, number);
+        uint64_t named[3]; // the run, the connection and the number of what is there
+        std::memcpy(named, there.data(), sizeof(named));
+        const size_t wrong = first_wrong(there, connection, number), size = head.plan.size;
+        std::string what = "has no record of this run";
+        if (named[0] == head.run && named[2] != number &&
+            first_wrong(there, connection, named[2]) == size)
+            what = fmt::format("has record {}", named[2]);
+        else if (named[0] == head.run)
+            what = fmt::format("is torn: its byte {} of {} is wrong", wrong, size);
+        return fmt::format(", first missing: connection {}, record {}; its place at byte {} {}",
+                           connection, number, head.place(connection, number), what);
+    }
+
+    // Looks for the recorded records that no later one was allowed to overwrite.
+    void look(const LedgerLine &line) {
+        const uint64_t ring = head.plan.ring;
+        recorded += line.done;
+        for (uint64_t number = line.bound > ring ? line.bound - ring : 0; number < line.done;
+             number++) {
+            checked++;
+            if (first_wrong(place(line.connection, number), line.connection, number) ==
+                head.plan.size)
+                found++;
+            else if (first_missing.empty())
+                first_missing = describe(line.connection, number);
+        }
+    }
+};
+
+} // namespace
+
+int check_ledger(const std::string &ledger, const std::string &path) {
+    const LedgerContent content = read_ledger(ledger);
+    const Memory memory = Memory::map(path, PROT_READ);
+    const Plan &plan = content.head.plan;
+    if (memory.size() < plan.target_size())
+        fail("{} has {} bytes, the ledger {} is of at least {}", path, memory.size(), ledger,
+             plan.target_size());
+    Check check{content.head, memory};
+    for (const LedgerLine &line : content.lines)
+        check.look(line);
+    if (!check.checked)
+        fail("the ledger {} names no record that could be checked", ledger);
+    fmt::print("{}: {} records recorded, {} checked, {} found{}{}\n", plan.op().name,
+               check.recorded, check.checked, check.found, check.first_missing,
+               content.is_torn ? " (the ledger ends within a line, which does not count)" : "");
+    return check.found < check.checked ? EXIT_MISSING : EXIT_SUCCESS;
+}

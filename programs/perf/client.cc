@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// client.cc -- runs one load after the other and reports the results
+
+#include "lane.hh"
+#include "load.hh"
+#include "recording.hh"
+#include "report.hh"
+#include "session.hh"
+#include "sides.hh"
+
+#include <algorithm>
+
+namespace {
+
+constexpr int TICK_MS = 500;
+
+class Client {
+  public:
+    explicit Client(const Options &wanted);
+    void run();
+
+  private:
+    Json await(std::string_view word);
+    Json ask(std::string_view word, std::string_view answer);
+    void connect();
+    std::vector<uint64_t> allowed_operations() const;
+    void run_plan(const Plan &plan);
+    void make_crew(const Plan &plan);
+    void prepare_lanes(const Json &ready);
+    void connect_lane(uint64_t session_number);
+    [[noreturn]] void explain();
+    Result run_load();
+    void watch(bool (*is_reached)(const Crew &crew), bool ends_early);
+    void end_ledger(const char *failure);
+    Result collect() const;
+
+    const Options &options;
+    Session session;
+    Side self, server;
+    std::unique_ptr<Report> report;
+};
+
+Client::Client(const Options &wanted)
+    : options(wanted), session(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE) {}
+
+// ---- asking the server ---------------------------------------------------------------------
+
+// Waits for an answer of that word; a refusal of the server is a failure.
+Json Client::await(std::string_view word) {
+    const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
+    News news = News::worker;
+    while (news == News::worker && now_ns() < until)
+        news = session.wait(PATIENCE_MS);
+    if (news == News::stop)
+        fail("interrupted");
+    if (news != News::message)
+        fail("the server does not answer");
+    Json answer = decode(session.in);
+    if (answer["word"] == word)
+        return answer;
+    fail("the server refuses: {}", answer.value("reason", "no reason given"));
+}
+
+Json Client::ask(std::string_view word, std::string_view answer) {
+    session.control->send(message(word));
+    return await(answer);
+}
+
+// The private data of the connection shows whether the server is an rpma-perf of this protocol.
+void check_greeting(const Greeting &greeting, const Options &options) {
+    if (!greeting.is_ours)
+        fail("{} port {} is no rpma-perf", options.address, options.port);
+    if (greeting.protocol != PROTOCOL)
+        fail("the server speaks version {} of the protocol, this client version {}: use the "
+             "same "
+             "rpma-perf on both sides",
+             greeting.protocol, PROTOCOL);
+}
+
+void Client::connect() {
+    const rpma::conn_cfg cfg = link_cfg();
+    session.control.emplace(
+        session.peer,
+        attempt(fmt::format("cannot connect to {} port {}", options.address, options.port),
+                [&] {
+                    return rpma::conn_req(session.peer, options.address.c_str(),
+                                          options.port.c_str(), cfg);
+                }));
+    check_greeting(greeting_of(session.control->link.conn.get_private_data()), options);
+    // The client sends first, because on iWARP the server must not.
+    const Json hello = ask("hello", "welcome");
+    self = describe_side(session.device, "dram");
+    server = {hello["librpma"], hello["kernel"], hello["device"], hello["memory"],
+              hello["direct_write"]};
+}
+
+// A persistent flush is measured only if the server's operator states direct write to PMem.
+std::vector<uint64_t> Client::allowed_operations() const {
+    std::vector<uint64_t> kept;
+    for (const uint64_t operation : options.operations) {
+        if (server.direct_write || !operations[operation].is_persistent()) {
+            kept.push_back(operation);
+            continue;
+        }
+        constexpr char why[] = "the server states no direct write to persistent memory: start "
+                               "it with --memory and "
+                               "--direct-write where that is true (rpma-perf(1) says where)";
+        if (!options.takes_all)
+            fail("{}: {}", operations[operation].name, why);
+        complain(fmt::format("{} is left out: {}", operations[operation].name, why));
+    }
+    return kept;
+}
+
+// ---- preparing a load ----------------------------------------------------------------------
+
+void Client::make_crew(const Plan &plan) {
+    const int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_SEND |
+                      RPMA_MR_USAGE_RECV;
+    session.crew = std::make_unique<Crew>(
+        plan, session.peer, lane_queues(plan),
+        Memory::allocate(plan.connections * lane_memory_size(plan)), std::span<char>(), usage);
+    session.crew->limits = options.limits;
+}
+
+// The server may have sent the reason of a failure over the control connection.
+void Client::explain() {
+    Json answer;
+    try {
+        if (session.wait(TICK_MS) == News::message)
+            answer = decode(session.in);
+    } catch (const Failure &) { // the first failure counts
+    }
+    if (answer.contains("reason"))
+        fail("the server refuses: {}", answer["reason"].get<std::string>());
+    throw;
+}
+
+void Client::connect_lane(uint64_t session_number) {
+    Crew &crew = *session.crew;
+    Lane &lane = crew.lanes[crew.connected];
+    rpma::conn_cfg cfg = crew.next_cfg(lane_queues(crew.plan));
+    cfg.set_max_sge(static_cast<uint32_t>(crew.plan.elements));
+    if (crew.plan.inline_size > ATOMIC_SIZE) // every connection has room for ATOMIC_SIZE
+        cfg.set_inline_size(static_cast<uint32_t>(crew.plan.inline_size));
+    rpma::conn_req request = attempt("cannot make a connection with these settings", [&] {
+        return rpma::conn_req(session.peer, options.address.c_str(), options.port.c_str(), cfg);
+    });
+    try {
+        lane.link.open(std::move(request), "data", session_number, crew.connected);
+    } catch (const Failure &) {
+        explain();
+    }
+    crew.connected++;
+}
+
+void Client::prepare_lanes(const Json &ready) {
+    const auto bytes = bytes_of(ready["target"]);
+    auto target =
+        attempt("cannot use the server's memory", [&] { return rpma::unpack(bytes); });
+    Crew &crew = *session.crew;
+    if (target.regions.size() != 1 || !target.pcfg.get())
+        fail("the server states too little");
+    crew.remote = std::move(target.regions[0]);
+    for (Lane &lane : crew.lanes) {
+        connect_lane(ready["session"]);
+        attempt("cannot apply the server's configuration",
+                [&] { lane.link.conn.apply_remote_peer_cfg(target.pcfg); });
+        prepare(lane);
+        if (is_stopping())
+            fail("interrupted");
+    }
+}
+
+// ---- running a load ------------------------------------------------------------------------
+
+uint64_t progress_of(const Crew &crew) {
+    uint64_t sum = 0;
+    for (const Worker &worker : crew.workers)
+        sum += worker.progress.load(std::memory_order_relaxed);
+    return sum;
+}
+
+bool all_wait(const Crew &crew) {
+    return crew.waiting == crew.workers.size();
+}
+
+bool all_have_ended(const Crew &crew) {
+    return crew.has_ended();
+}
+
+// Waits until the workers have reached the given state.
+void Client::watch(bool (*is_reached)(const Crew &crew), bool ends_early) {
+    const Crew &crew = *session.crew;
+    const uint64_t began = now_ns();
+    uint64_t moved = began, spoke = began, last = 0;
+    while (!is_reached(crew)) {
+        const News news = session.wait(TICK_MS);
+        if (crew.recording)
+            crew.recording->write();
+        const uint64_t now = now_ns(), progress = progress_of(crew);
+        crew.check();
+        if (news == News::stop)
+            fail("interrupted");
+        if (news == News::message)
+            fail("the server speaks without being asked");
+        if (ends_early && !is_reached(crew) &&
+            std::ranges::any_of(crew.workers,
+                                [](const Worker &w) { return bool(w.has_ended); }))
+            fail("a thread ended early");
+        if (progress != last)
+            moved = now;
+        last = progress;
+        if (now - spoke > uint64_t{BEAT_MS} * 1000000) {
+            ask("alive", "ok");
+            spoke = now;
+        }
+        if (now - moved > uint64_t{PATIENCE_MS} * 1000000)
+            fail("no operation completed for {} s", PATIENCE_MS / 1000);
+        show_progress(crew.plan, progress, static_cast<double>(now - began) / 1e9);
+    }
+    crew.check();
+}
+
+Result Client::collect() const {
+    const Crew &crew = *session.crew;
+    Result result{crew.plan.operation, crew.plan.size};
+    uint64_t first = UINT64_MAX, last = 0;
+    for (const Worker &worker : crew.workers) {
+        result.latency.merge(worker.histogram);
+        first = std::min(worker.began_at, first);
+        last = std::max(worker.ended_at, last);
+    }
+    result.operations = result.latency.count;
+    result.seconds = static_cast<double>(last - first) / 1e9;
+    result.is_verified = crew.plan.verify;
+    return result;
+}
+
+Result Client::run_load() {
+    Crew &crew = *session.crew;
+    session.watches_lanes = true;
+    crew.start(::run_load);
+    watch(all_wait, true);
+    ask("measure", "ok");
+    const uint64_t cpu_before = cpu_ns();
+    crew.open_gate();
+    watch(all_have_ended, false);
+    const uint64_t cpu = cpu_ns() - cpu_before;
+    crew.stop();
+    Result result = collect();
+    result.client_cpu_ns = cpu;
+    std::vector<uint64_t> done;
+    for (const Lane &lane : crew.lanes)
+        done.push_back(lane.done);
+    session.control->send(message("stop", {{"done", done}}));
+    result.server_cpu_ns = await("result")["cpu_ns"];
+    return result;
+}
+
+// Completes the ledger. Its load is meant to end with the loss of the server.
+void Client::end_ledger(const char *failure) {
+    Crew &crew = *session.crew;
+    crew.stop();
+    const bool is_lost = failure && !is_stopping() && !crew.recording->has_failed;
+    const uint64_t records = crew.recording->end();
+    if (is_lost && !records)
+        throw;
+    clear_progress();
+    fmt::print("{} records recorded in {}{}{}\n", records, options.ledger,
+               is_lost ? " until the server was lost: " : "", is_lost ? failure : "");
+    fflush(stdout);
+    if (failure && !is_lost)
+        throw;
+}
+
+void Client::run_plan(const Plan &plan) {
+    std::optional<Result> result;
+    try {
+        make_crew(plan);
+        session.control->send(message_of(plan));
+        prepare_lanes(await("ready"));
+        ask("begin", "ok");
+        if (!options.ledger.empty())
+            session.crew->recording =
+                std::make_unique<Recording>(*session.crew, options.ledger);
+        result = run_load();
+    } catch (const std::exception &failure) {
+        if (!session.crew || !session.crew->recording)
+            throw;
+        end_ledger(failure.what());
+    }
+    if (result && session.crew->recording)
+        end_ledger(nullptr);
+    if (result)
+        report->add(*result);
+    session.watches_lanes = false;
+    session.crew.reset();
+}
+
+void Client::run() {
+    connect();
+    const auto kept = allowed_operations();
+    report = begin_report(options, self, server);
+    for (const uint64_t operation : kept)
+        for (const Plan &plan : options.plans(operation))
+            run_plan(plan);
+    session.control.reset();
+    report->end();
+}
+
+} // namespace
+
+int run_client(const Options &options) {
+    Client(options).run();
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// control.cc -- the connection that carries messages between the two sides
+
+#include "control.hh"
+
+#include "failure.hh"
+#include "waiting.hh"
+
+static constexpr size_t RECEIVE_AT = 0, SEND_AT = MESSAGE_SIZE;
+static const char receive_context{}, send_context{}, beat_context{};
+
+Control::Control(rpma::peer &peer, rpma::conn_req &&request)
+    : memory(Memory::allocate(2 * MESSAGE_SIZE)),
+      mr(peer, memory.data(), memory.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV) {
+    must(request.recv(mr, RECEIVE_AT, MESSAGE_SIZE, &receive_context), "cannot post a receive");
+    link.open(std::move(request), "control", 0, 0);
+    cq = link.conn.get_cq();
+    cq_fd_ = cq.get_fd();
+    make_nonblocking(cq_fd_);
+    heard = now_ns();
+}
+
+void Control::send(const Json &message) {
+    const std::string text = message.dump();
+    if (text.size() > MESSAGE_SIZE)
+        fail("a message is too long to be sent");
+    text.copy(memory.data() + SEND_AT, text.size());
+    must(link.conn.send(mr, SEND_AT, text.size(), RPMA_F_COMPLETION_ALWAYS, &send_context),
+         "cannot send a message");
+}
+
+std::string Control::take_bytes(size_t count) {
+    std::string bytes(memory.data() + RECEIVE_AT, count);
+    must(link.conn.recv(mr, RECEIVE_AT, MESSAGE_SIZE, &receive_context),
+         "cannot post a receive");
+    return bytes;
+}
+
+// When the other side closes the connection, outstanding work requests are flushed, with
+// soft-iWARP even before the event of the disconnection. If the other side stops answering, an
+// operation fails with another status first.
+void Control::end(ibv_wc_status status) {
+    link.has_ended |= status == IBV_WC_WR_FLUSH_ERR;
+    fail("{}", link.has_ended ? "the other side closed the connection"
+                              : "the other side is gone (no answer)");
+}
+
+std::optional<std::string> Control::take() {
+    ibv_wc wc;
+    rpma::status status;
+    while ((status = cq.get_wc(wc)) == rpma::status::ok) {
+        if (wc.status != IBV_WC_SUCCESS)
+            end(wc.status);
+        heard = now_ns();
+        if (wc.wr_id == reinterpret_cast<uintptr_t>(&receive_context))
+            return take_bytes(wc.byte_len);
+        is_beating &= wc.wr_id != reinterpret_cast<uintptr_t>(&beat_context);
+    }
+    if (status != rpma::status::no_completion)
+        must(status, "cannot take completions");
+    return {};
+}
+
+void Control::take_cq_event() {
+    if (const auto status = cq.wait(); status != rpma::status::no_completion)
+        must(status, "cannot wait for messages");
+}
+
+void Control::beat() {
+    const uint64_t silent_ms = (now_ns() - heard) / 1000000;
+    if (silent_ms < BEAT_MS)
+        return;
+    if (is_beating && silent_ms >= PATIENCE_MS)
+        fail("the other side is gone (no answer)");
+    if (!is_beating)
+        must(link.conn.read(nullptr, 0, nullptr, 0, 0, RPMA_F_COMPLETION_ALWAYS, &beat_context),
+             "cannot ask for a sign of life");
+    is_beating = true;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// control.hh -- the connection that carries messages between the two sides
+
+#ifndef RPMA_PERF_CONTROL_HH
+#define RPMA_PERF_CONTROL_HH 1
+
+#include "link.hh"
+#include "memory.hh"
+#include "message.hh"
+
+#include <optional>
+
+constexpr int BEAT_MS = 5000;
+
+// All of it throws a Failure when the other side is lost.
+class Control {
+  public:
+    // Posts a receive and establishes the connection of a request.
+    Control(rpma::peer &peer, rpma::conn_req &&request);
+
+    void send(const Json &message);
+    // The bytes of a message if one has arrived; never waits.
+    std::optional<std::string> take();
+    // After an event of the descriptor of the CQ.
+    void take_cq_event();
+    // Called in every turn of a wait: at intervals it reads from the other side's device as a
+    // sign of life.
+    void beat();
+
+    int cq_fd() const { return cq_fd_; }
+
+    Link link;
+
+  private:
+    void post_receive();
+    std::string take_bytes(size_t count);
+    [[noreturn]] void end(ibv_wc_status status);
+
+    Memory memory; // room for a message to receive and one to send
+    rpma::mr_local mr;
+    rpma::cq_ref cq;
+    int cq_fd_ = -1;
+    uint64_t heard = 0; // when the last message or sign of life arrived
+    bool is_beating = false;
+};
+
+#endif

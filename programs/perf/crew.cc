@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// crew.cc -- the resources of one load, and how its threads start, wait and stop
+
+#include "crew.hh"
+
+#include "recording.hh"
+
+#include <algorithm>
+#include <csignal>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static rpma::cq make_queue(rpma::peer &peer, uint64_t size) {
+    return attempt(fmt::format("cannot make a completion queue of {} entries", size), [&] {
+        rpma::cq_cfg cfg;
+        return rpma::cq(peer, cfg.set_size(static_cast<uint32_t>(size)));
+    });
+}
+
+Crew::Crew(const Plan &wanted, rpma::peer &peer, Queues queues, Memory mine,
+           std::span<char> lent, int usage)
+    : plan(wanted), owned(std::move(mine)),
+      memory(owned.size() ? std::span(owned.data(), owned.size()) : lent),
+      mr(attempt(fmt::format("cannot register {} bytes of memory", memory.size()),
+                 [&] { return rpma::mr_local(peer, memory.data(), memory.size(), usage); })),
+      workers(plan.threads), lanes(plan.connections),
+      wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (wake_fd < 0)
+        fail("eventfd: {}", strerror(errno));
+    const uint64_t lanes_of_each = (plan.connections + plan.threads - 1) / plan.threads;
+    const bool is_split = operation.has_receive_cq;
+    for (Worker &worker : workers) {
+        worker.crew = this;
+        worker.first = static_cast<uint64_t>(&worker - workers.data());
+        worker.cq =
+            make_queue(peer, lanes_of_each * (queues.sends + (is_split ? 0 : queues.receives)));
+        if (is_split)
+            worker.rcq = make_queue(peer, lanes_of_each * queues.receives);
+        worker.each_lane([&](Lane &lane) {
+            lane.crew = this;
+            lane.worker = &worker;
+            lane.index = static_cast<uint64_t>(&lane - lanes.data());
+        });
+    }
+}
+
+Crew::~Crew() {
+    stop();
+    close(wake_fd);
+}
+
+rpma::conn_cfg Crew::next_cfg(Queues queues) {
+    rpma::conn_cfg cfg = link_cfg();
+    Worker &worker = *lanes[connected].worker;
+    cfg.set_sq_size(static_cast<uint32_t>(queues.sends));
+    cfg.set_rq_size(static_cast<uint32_t>(queues.receives)).set_cq(*worker.cq);
+    if (worker.rcq)
+        cfg.set_rcq(*worker.rcq);
+    return cfg;
+}
+
+void Crew::start(void (*run)(Worker &worker)) {
+    for (Worker &worker : workers)
+        worker.thread = std::jthread([this, run, &worker](std::stop_token token) {
+            worker.token = std::move(token);
+            try {
+                run(worker);
+            } catch (const Stopped &) {
+            } catch (const std::exception &why) {
+                note(why.what());
+            }
+            worker.has_ended = true;
+            wake_main();
+        });
+}
+
+void Crew::stop() {
+    for (Worker &worker : workers)
+        worker.thread.request_stop();
+    for (Worker &worker : workers) {
+        if (!worker.thread.joinable())
+            continue;
+        while (!worker.has_ended) { // a signal just before a wait does not interrupt it
+            pthread_kill(worker.thread.native_handle(), WAKE_SIGNAL);
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        worker.thread.join();
+    }
+}
+
+void Crew::note(const char *why) {
+    const std::lock_guard guard(lock);
+    if (failure.empty())
+        failure = why;
+}
+
+bool Crew::has_failed() const {
+    const std::lock_guard guard(lock);
+    return !failure.empty();
+}
+
+void Crew::check() const {
+    if (has_failed())
+        throw Failure(failure);
+}
+
+bool Crew::has_ended() const {
+    return std::ranges::all_of(workers,
+                               [](const Worker &worker) { return bool(worker.has_ended); });
+}
+
+void Crew::wake_main() const {
+    eventfd_write(wake_fd, 1);
+}
+
+void Crew::wait_at_gate(const Worker &worker) {
+    std::unique_lock guard(lock);
+    waiting++;
+    wake_main();
+    gate.wait(guard, worker.token, [this] { return is_open; });
+    worker.check_stop();
+}
+
+void Crew::open_gate() {
+    const std::lock_guard guard(lock);
+    is_open = true;
+    gate.notify_all();
+}
+
+void Worker::wait(rpma::cq_ref queue) const {
+    check_stop();
+    if (crew->plan.poll)
+        return;
+    // Without a completion, a signal interrupted the wait: the crew may be stopped.
+    if (const auto status = queue.wait(); status != rpma::status::no_completion)
+        must(status, "cannot wait for completions");
+    check_stop();
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// crew.hh -- the resources of one load: memory, connections, and the threads that use them
+
+#ifndef RPMA_PERF_CREW_HH
+#define RPMA_PERF_CREW_HH 1
+
+#include "failure.hh"
+#include "histogram.hh"
+#include "link.hh"
+#include "memory.hh"
+#include "options.hh"
+#include "waiting.hh"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+struct Crew;
+struct Recording;
+struct Worker;
+
+// A connection of the load. The measurement continues the operation numbers of the warm-up.
+struct Lane {
+    Crew *crew = nullptr;
+    Worker *worker = nullptr;
+    uint64_t index = 0;
+    Link link;
+    // used by the client only:
+    size_t base = 0;         // where the lane's part of the memory begins
+    size_t receive_base = 0; // where the buffers of its receives begin
+    std::vector<rpma::batch> batches;
+    std::array<rpma_sge, ELEMENTS_MAX> elements{};
+    std::vector<uint64_t> started;   // when the operation of each place was posted
+    uint64_t posted = 0, done = 0;   // operations
+    uint64_t limit = 0;              // the greatest value of posted; 0: no limit
+    bool is_over = false;            // nothing more is posted in this phase
+    uint64_t allowed = 0;            // messages for which the server has posted receives
+    uint64_t unretired = 0;          // sends that no completion has covered yet
+    uint64_t replies = 0;            // receives that completed at the client
+    std::atomic<uint64_t> completed; // for a ledger: done, for other threads
+    std::atomic<uint64_t> recorded;  // of these, what the ledger says durably
+    uint64_t added = 0;              // of these, what the ledger may say; under its lock
+    // used by the server only:
+    std::atomic<uint64_t> received; // messages
+    uint64_t sent = 0;
+    uint64_t consumed = 0; // receives posted again that the client does not know of yet
+};
+
+struct Stopped {}; // a worker throws it when the crew is stopped
+
+struct Worker {
+    Crew *crew = nullptr;
+    uint64_t first = 0;          // its lanes are first, first + plan.threads, …
+    std::optional<rpma::cq> cq;  // always there once the crew is made
+    std::optional<rpma::cq> rcq; // without it, receives complete in cq
+    uint64_t under_way = 0;      // outstanding operations of all its lanes
+    std::atomic<uint64_t> progress;
+    std::atomic<bool> has_ended;
+    Histogram histogram;
+    uint64_t began_at = 0, ended_at = 0; // of the measurement
+    std::stop_token token;
+    std::jthread thread;
+
+    template <class Use> void each_lane(Use use);
+    // Waits for completions unless the plan polls.
+    void wait(rpma::cq_ref queue) const;
+    // Takes completions of both CQs and calls handle(lane, wc, now) for each. Returns their
+    // number.
+    template <class Handle> int take(Handle handle);
+    void check_stop() const {
+        if (token.stop_requested())
+            throw Stopped();
+    }
+};
+
+struct Queues {
+    uint64_t sends, receives; // per connection
+};
+
+struct Crew {
+    // The memory is owned or, if that is empty, lent by the caller.
+    Crew(const Plan &plan, rpma::peer &peer, Queues queues, Memory owned, std::span<char> lent,
+         int usage);
+    ~Crew();
+    Crew(Crew &&) = delete;
+
+    // The configuration of the next connection, with the CQs of its worker.
+    rpma::conn_cfg next_cfg(Queues queues);
+
+    void start(void (*run)(Worker &worker));
+    // Interrupts all waits and joins all threads.
+    void stop();
+    // Throws the first failure of a worker, if there is one.
+    void check() const;
+    bool has_failed() const;
+    bool has_ended() const;
+    void wake_main() const;
+
+    // A worker waits here until open_gate().
+    void wait_at_gate(const Worker &worker);
+    void open_gate();
+
+    const Plan plan;
+    const Operation &operation = plan.op();
+    Limits limits; // used by the client only
+    const Memory owned;
+    const std::span<char> memory;
+    rpma::mr_local mr;
+    std::optional<rpma::mr_remote> remote; // used by the client only
+    std::unique_ptr<Recording> recording;  // none: there is no ledger
+    std::vector<Worker> workers;
+    std::vector<Lane> lanes;
+    uint64_t connected = 0;        // number of established lanes, from the first
+    const int wake_fd;             // readable when a worker has ended or waits at the gate
+    std::atomic<uint64_t> waiting; // workers at the gate
+
+  private:
+    void note(const char *why);
+
+    mutable std::mutex lock;
+    std::condition_variable_any gate;
+    bool is_open = false;
+    std::string failure; // the first of a worker; "": none
+};
+
+template <class Use> void Worker::each_lane(Use use) {
+    for (uint64_t i = first; i < crew->lanes.size(); i += crew->workers.size())
+        use(crew->lanes[i]);
+}
+
+template <class Handle> int Worker::take(Handle handle) {
+    std::array<ibv_wc, 32> wcs;
+    int taken = 0;
+    for (rpma::cq *queue : {rcq ? &*rcq : nullptr, &*cq}) {
+        std::span<ibv_wc> found;
+        const auto status = queue ? queue->get_wc(wcs, found) : rpma::status::no_completion;
+        if (status == rpma::status::no_completion)
+            continue;
+        must(status, "cannot take completions");
+        const uint64_t now = now_ns();
+        for (const ibv_wc &wc : found) {
+            if (wc.status != IBV_WC_SUCCESS)
+                fail("an operation failed: {}", ibv_wc_status_str(wc.status));
+            handle(*reinterpret_cast<Lane *>(wc.wr_id), wc, now);
+        }
+        taken += static_cast<int>(found.size());
+    }
+    return taken;
+}
+
+#endif

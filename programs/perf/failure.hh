@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// failure.hh -- a failure is an exception, and its text the line that the user gets
+
+#ifndef RPMA_PERF_FAILURE_HH
+#define RPMA_PERF_FAILURE_HH 1
+
+#include "librpma.hpp"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <stdexcept>
+
+struct Failure : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+template <class... Values>
+[[noreturn]] void fail(fmt::format_string<Values...> format, Values &&...values) {
+    throw Failure(fmt::format(format, std::forward<Values>(values)...));
+}
+
+// Calls what makes or asks an object of the library; text stands before the reason of a
+// failure.
+template <class Call> auto attempt(std::string_view text, Call call) {
+    try {
+        return call();
+    } catch (const rpma::error &error) {
+        fail("{}: {}", text, error.what());
+    }
+}
+
+inline void must(rpma::status status, std::string_view text) {
+    if (status != rpma::status::ok)
+        attempt(text, [status] { rpma::check(status); });
+}
+
+// Prints one line on standard error.
+inline void complain(std::string_view line) {
+    fmt::print(stderr, "rpma-perf: {}\n", line);
+}
+
+#endif

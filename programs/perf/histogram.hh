@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// histogram.hh -- counts of durations, in buckets whose width grows with the value
+//
+// Each value below 2^BITS has a bucket of its own. Above, each power of two is split into
+// 2^(BITS - 1) buckets, and a bucket is reported as its greatest value. So a reported value is
+// never below the counted one, and at most 1/256 of it above.
+
+#ifndef RPMA_PERF_HISTOGRAM_HH
+#define RPMA_PERF_HISTOGRAM_HH 1
+
+#include <array>
+#include <cstdint>
+
+struct Histogram {
+    static constexpr unsigned BITS = 9, HALF = 1U << (BITS - 1);
+    static constexpr unsigned MAX_BITS = 44; // 2^44 ns are almost five hours; what is longer
+                                             // counts as that
+    static constexpr unsigned BUCKETS = (MAX_BITS - BITS + 2) * HALF;
+
+    void add(uint64_t value);
+    void merge(const Histogram &other);
+
+    // The least bucket value such that at least this part (0 to 1) of all values is not
+    // greater; never more than the maximum; 0 when the histogram is empty.
+    uint64_t at(double part) const;
+    double mean() const;
+    bool operator==(const Histogram &) const = default;
+
+    static uint64_t greatest_of(unsigned bucket);
+
+    uint64_t count = 0, sum = 0;
+    uint64_t min = UINT64_MAX, max = 0; // exact
+    std::array<uint64_t, BUCKETS> buckets{};
+};
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// lane.hh -- one connection of the client's load: places, data, and posting
+
+#ifndef RPMA_PERF_LANE_HH
+#define RPMA_PERF_LANE_HH 1
+
+#include "crew.hh"
+
+Queues lane_queues(const Plan &plan);
+size_t lane_memory_size(const Plan &plan); // per connection
+
+// Posts the receives and makes the batches of an established connection.
+void prepare(Lane &lane);
+
+// Posts the next operation, or the next batch.
+void post(Lane &lane);
+// Posts a flush of all earlier writes.
+void post_flush(Lane &lane);
+void post_receive(Lane &lane, uint64_t number);
+
+// The oldest read, or the oldest reply, must have brought the right data.
+void check_read(Lane &lane);
+void check_reply(Lane &lane);
+
+#endif

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// ledger.hh -- the records that a client writes, and the file that says which of them are
+// flushed
+
+#ifndef RPMA_PERF_LEDGER_HH
+#define RPMA_PERF_LEDGER_HH 1
+
+#include "plan.hh"
+
+#include <array>
+#include <span>
+#include <string>
+
+constexpr uint64_t RECORD_SIZE_MIN =
+    128; // more than a cache line, so that a record can be torn
+
+// The first line of a ledger. It fixes where each record is and each byte of it.
+struct LedgerHead {
+    uint64_t run = 0; // random, so that nothing of an earlier run passes for a record
+    Plan plan;
+
+    uint64_t place(uint64_t connection, uint64_t number) const;
+    void fill(std::span<char> record, uint64_t connection, uint64_t number) const;
+};
+
+// A later line: the records 0 to done - 1 of the connection were flushed, and before the next
+// line of this connection is durable, no record from bound on was posted.
+struct LedgerLine {
+    uint64_t connection = 0, done = 0, bound = 0;
+};
+
+// The file while it is written. All of it throws a Failure.
+class Ledger {
+  public:
+    // Makes the file, which must not exist, with its first line.
+    Ledger(std::string path, const LedgerHead &head);
+    Ledger(Ledger &&) = delete;
+    ~Ledger();
+
+    void add(const LedgerLine &line);
+    void sync(); // afterwards all added lines are durable
+
+  private:
+    std::string path, text; // text: added, and not yet written
+    int fd;
+};
+
+struct LedgerContent {
+    LedgerHead head;
+    std::array<LedgerLine, CONNECTIONS_MAX> lines; // the last one of each connection
+    bool is_torn = false; // a part of a line at the end, which a client that died had not
+                          // completed, was left out
+};
+LedgerContent read_ledger(const std::string &path);
+
+// Compares the memory at path with the ledger, prints the result and returns the exit status.
+int check_ledger(const std::string &ledger, const std::string &path);
+
+#endif

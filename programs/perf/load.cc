@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// load.cc -- the client's side of a load: posts operations and measures their latency
+
+#include "load.hh"
+
+#include "lane.hh"
+#include "recording.hh"
+
+static void complete(Lane &lane, uint64_t now) {
+    if (lane.done == lane.posted)
+        fail("the server returned a message that it was not sent");
+    lane.worker->histogram.add(now - lane.started[lane.done % lane.crew->plan.depth]);
+    lane.done++;
+    lane.completed.store(lane.done, std::memory_order_release);
+    lane.worker->under_way--;
+    lane.worker->progress.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Handles a message of the server: the echo of the oldest message, or a credit for more sends.
+static void handle_receive(Lane &lane, uint64_t now) {
+    const Crew &crew = *lane.crew;
+    if (!crew.operation.is_echoed) {
+        lane.allowed += crew.plan.receives() / 2;
+    } else {
+        if (crew.plan.verify)
+            check_reply(lane);
+        complete(lane, now);
+    }
+    post_receive(lane, lane.replies++);
+}
+
+static void handle(Lane &lane, const ibv_wc &wc, uint64_t now) {
+    const Crew &crew = *lane.crew;
+    if (wc.opcode & IBV_WC_RECV)
+        return handle_receive(lane, now);
+    if (crew.operation.is_echoed) {
+        lane.unretired -= crew.plan.signal_every();
+        return;
+    }
+    if (crew.operation.is_read() && crew.plan.verify)
+        check_read(lane);
+    complete(lane, now);
+}
+
+static bool has_room(const Lane &lane) {
+    const Plan &plan = lane.crew->plan;
+    if (lane.posted - lane.done + plan.batch > plan.depth)
+        return false;
+    if (!lane.crew->operation.is_message)
+        return true;
+    if (lane.crew->operation.is_echoed)
+        return lane.unretired + plan.batch <= plan.sends();
+    return lane.posted + plan.batch <= lane.allowed;
+}
+
+// Posts as many operations as the lane has room for.
+static void fill_lane(Lane &lane, uint64_t until) {
+    const Crew &crew = *lane.crew;
+    while (!lane.is_over && has_room(lane)) {
+        if (crew.recording)
+            crew.recording->permit(lane);
+        post(lane);
+        lane.worker->under_way += crew.plan.batch;
+        lane.is_over = lane.limit ? lane.posted >= lane.limit
+                                  : lane.started[(lane.posted - 1) % crew.plan.depth] >= until;
+    }
+}
+
+// Posts until the count or the time is reached, and takes the completions of all operations.
+static void run(Worker &worker, uint64_t count, uint64_t duration_ns) {
+    const uint64_t until = now_ns() + duration_ns;
+    worker.histogram = {};
+    worker.each_lane([count](Lane &lane) {
+        lane.limit = count ? lane.posted + count : 0;
+        lane.is_over = false;
+    });
+    for (;;) {
+        worker.check_stop();
+        bool is_open = false; // a lane has more to post
+        worker.each_lane([&](Lane &lane) {
+            fill_lane(lane, until);
+            is_open |= !lane.is_over;
+        });
+        const int taken = worker.take(handle);
+        if (!is_open && !worker.under_way)
+            return;
+        // With no operation outstanding, only completions of sends are left, in cq.
+        if (!taken)
+            worker.wait(worker.rcq && worker.under_way ? *worker.rcq : *worker.cq);
+    }
+}
+
+// Flushes, so that all written data has arrived before the server checks it.
+static void flush_lanes(Worker &worker) {
+    worker.each_lane([&](Lane &lane) {
+        post_flush(lane);
+        worker.under_way++;
+    });
+    while (worker.under_way)
+        if (!worker.take([&](Lane &, const ibv_wc &, uint64_t) { worker.under_way--; }))
+            worker.wait(*worker.cq);
+}
+
+void run_load(Worker &worker) {
+    Crew &crew = *worker.crew;
+    if (crew.limits.warmup)
+        run(worker, crew.limits.warmup, 0);
+    crew.wait_at_gate(worker);
+    worker.began_at = now_ns();
+    run(worker, crew.limits.count, crew.limits.duration_ns);
+    worker.ended_at = now_ns();
+    if (crew.plan.verify && !crew.operation.is_message && !crew.operation.is_read())
+        flush_lanes(worker);
+}

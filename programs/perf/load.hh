@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// load.hh -- the client's side of a load: posts operations and measures their latency
+
+#ifndef RPMA_PERF_LOAD_HH
+#define RPMA_PERF_LOAD_HH 1
+
+#include "crew.hh"
+
+// The thread of a worker: does the warm-up, waits at the gate, and does the load.
+void run_load(Worker &worker);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.cc -- the source or target memory of transfers
+
+#include "memory.hh"
+
+#include "failure.hh"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <fstream>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+Memory &Memory::operator=(Memory &&other) noexcept {
+    std::swap(bytes, other.bytes);
+    std::swap(kind_, other.kind_);
+    std::swap(is_persistent_, other.is_persistent_);
+    return *this;
+}
+
+Memory::~Memory() {
+    if (data())
+        munmap(data(), size());
+}
+
+static char *map_bytes(size_t size, int protection, int flags, int fd) {
+    void *place = mmap(nullptr, size, protection, flags, fd, 0);
+    return place == MAP_FAILED ? nullptr : static_cast<char *>(place);
+}
+
+Memory Memory::allocate(size_t size) {
+    Memory memory;
+    char *place =
+        map_bytes(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1);
+    if (!place)
+        fail("cannot allocate {} bytes: {}", size, strerror(errno));
+    memory.bytes = {place, size};
+    return memory;
+}
+
+// Only sysfs has the size of a device DAX. Returns 0 for any other device.
+static size_t device_size(const struct stat &status) {
+    size_t size = 0;
+    std::ifstream(fmt::format("/sys/dev/char/{}:{}/size", major(status.st_rdev),
+                              minor(status.st_rdev))) >>
+        size;
+    return size;
+}
+
+Memory Memory::map(const std::string &path, int protection) {
+    struct Descriptor {
+        int fd;
+        ~Descriptor() { close(fd); }
+    };
+    const int mode = (protection & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC;
+    const Descriptor file{open(path.c_str(), mode)};
+    struct stat status {};
+    if (file.fd < 0 || fstat(file.fd, &status) != 0)
+        fail("{}: {}", path, strerror(errno));
+    const bool is_device = S_ISCHR(status.st_mode) && device_size(status);
+    if (!is_device && !S_ISREG(status.st_mode))
+        fail("{} is neither a file nor a device DAX", path);
+    const size_t size = is_device ? device_size(status) : static_cast<size_t>(status.st_size);
+    if (!size)
+        fail("{} is empty: its size is what can be used", path);
+    Memory memory;
+    // MAP_SYNC works on FS-DAX only; elsewhere the mapping is of the page cache.
+    char *place = is_device
+                      ? nullptr
+                      : map_bytes(size, protection, MAP_SHARED_VALIDATE | MAP_SYNC, file.fd);
+    memory.is_persistent_ = place || is_device;
+    memory.kind_ = is_device ? "devdax" : place ? "fsdax" : "file";
+    if (!place && !(place = map_bytes(size, protection, MAP_SHARED, file.fd)))
+        fail("cannot map {}: {}", path, strerror(errno));
+    memory.bytes = {place, size};
+    return memory;
+}

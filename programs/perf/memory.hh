@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.hh -- the source or target memory of transfers
+
+#ifndef RPMA_PERF_MEMORY_HH
+#define RPMA_PERF_MEMORY_HH 1
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+// A mapping, which its owner unmaps.
+class Memory {
+  public:
+    Memory() = default;
+    Memory(Memory &&other) noexcept { *this = std::move(other); }
+    Memory &operator=(Memory &&other) noexcept;
+    ~Memory();
+
+    // Zeroed DRAM.
+    static Memory allocate(size_t size);
+    // All of a file or of a device DAX, for PROT_READ alone or with PROT_WRITE.
+    static Memory map(const std::string &path, int protection);
+
+    char *data() const { return bytes.data(); }
+    size_t size() const { return bytes.size(); }
+    std::span<char> first(size_t count) const { return bytes.first(count); }
+    const char *kind() const { return kind_; } // "dram", "file", "fsdax" or "devdax"
+    bool is_persistent() const { return is_persistent_; }
+
+  private:
+    std::span<char> bytes;
+    const char *kind_ = "dram";
+    bool is_persistent_ = false;
+};
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// message.cc -- the messages between the two sides: JSON objects that begin with a word
+
+#include "message.hh"
+
+#include "failure.hh"
+
+#include <algorithm>
+#include <map>
+
+namespace {
+
+enum class Type { number, flag, text, digits, numbers };
+
+// max: of a number, of the characters of a text, of the elements of a list
+struct Member {
+    const char *name;
+    Type type;
+    uint64_t min, max;
+};
+
+using Schema = std::vector<Member>;
+
+constexpr uint64_t TEXT_MAX = 256, REASON_MAX = 512,
+                   DIGITS_MAX = 2 * UINT8_MAX; // of packed private data
+
+Schema schema_of_plan() {
+    Schema schema;
+    for (const Setting &setting : settings)
+        schema.push_back({setting.name, Type::number, setting.min, setting.max});
+    return schema;
+}
+
+const std::map<std::string_view, Schema> &schemas() {
+    static const std::map<std::string_view, Schema> all = {
+        // of the client
+        {"hello", {}},
+        {"plan", schema_of_plan()},
+        {"begin", {}},
+        {"measure", {}},
+        {"alive", {}},
+        {"stop", {{"done", Type::numbers, 1, CONNECTIONS_MAX}}},
+        // of the server
+        {"welcome",
+         {{"librpma", Type::text, 1, TEXT_MAX},
+          {"kernel", Type::text, 1, TEXT_MAX},
+          {"device", Type::text, 1, TEXT_MAX},
+          {"memory", Type::text, 1, TEXT_MAX},
+          {"direct_write", Type::flag, 0, 0}}},
+        {"ready",
+         {{"session", Type::number, 0, UINT64_MAX}, {"target", Type::digits, 2, DIGITS_MAX}}},
+        {"ok", {}},
+        {"result", {{"cpu_ns", Type::number, 0, UINT64_MAX}}},
+        {"refused", {{"reason", Type::text, 0, REASON_MAX}}},
+    };
+    return all;
+}
+
+bool is_in(const Member &member, uint64_t value) {
+    return value >= member.min && value <= member.max;
+}
+
+bool is_text(const Json &value, const Member &member, std::string_view allowed) {
+    const auto *text = value.get_ptr<const Json::string_t *>();
+    return text && is_in(member, text->size()) && std::ranges::all_of(*text, [&](char c) {
+               return allowed.empty() ? c >= ' ' && c <= '~'
+                                      : allowed.find(c) != std::string_view::npos;
+           });
+}
+
+bool fits(const Json &value, const Member &member) {
+    switch (member.type) {
+    case Type::number:
+        return value.is_number_unsigned() && is_in(member, value.get<uint64_t>());
+    case Type::flag:
+        return value.is_boolean();
+    case Type::text:
+        return is_text(value, member, "");
+    case Type::digits:
+        return is_text(value, member, "0123456789abcdef") && value.size() == 1 &&
+               value.get_ref<const std::string &>().size() % 2 == 0;
+    case Type::numbers:
+        return value.is_array() && is_in(member, value.size()) &&
+               std::ranges::all_of(value, &Json::is_number_unsigned);
+    }
+    return false;
+}
+
+} // namespace
+
+Json message(std::string_view word, const Json &members) {
+    Json whole = {{"word", word}};
+    whole.update(members);
+    return whole;
+}
+
+Json message_of(const Plan &plan) {
+    Json members;
+    for (const Setting &setting : settings)
+        members[setting.name] = plan.*setting.field;
+    return message("plan", members);
+}
+
+Json decode(std::string_view bytes) {
+    if (bytes.size() > MESSAGE_SIZE)
+        fail("a message of {} bytes is longer than {}", bytes.size(), MESSAGE_SIZE);
+    Json whole = Json::parse(bytes, nullptr, false);
+    if (!whole.is_object() || !whole.contains("word") || !whole["word"].is_string())
+        fail("the other side sent what is no message");
+    const auto &word = whole["word"].get_ref<const std::string &>();
+    const auto found = schemas().find(word);
+    if (found == schemas().end())
+        fail("the other side sent a word that this side does not know");
+    for (const Member &member : found->second)
+        if (!whole.contains(member.name) || !fits(whole[member.name], member))
+            fail("\"{}\" of the message \"{}\" is missing or out of its range", member.name,
+                 word);
+    if (whole.size() != found->second.size() + 1)
+        fail("the message \"{}\" has members that this side does not know", word);
+    return whole;
+}
+
+Plan plan_of(const Json &message) {
+    Plan plan;
+    for (const Setting &setting : settings)
+        message.at(setting.name).get_to(plan.*setting.field);
+    if (const auto conflict = plan.conflict(); !conflict.empty())
+        fail("{}", conflict);
+    return plan;
+}
+
+std::string digits_of(std::span<const std::byte> bytes) {
+    std::string digits;
+    for (const std::byte byte : bytes)
+        digits += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    return digits;
+}
+
+std::string printable(std::string text) {
+    std::ranges::replace_if(
+        text, [](char c) { return c < ' ' || c > '~'; }, '?');
+    return text.substr(0, REASON_MAX);
+}
+
+std::vector<std::byte> bytes_of(const Json &digits) {
+    const auto &text = digits.get_ref<const std::string &>();
+    std::vector<std::byte> bytes;
+    for (size_t i = 0; i < text.size(); i += 2)
+        bytes.push_back(static_cast<std::byte>(std::stoul(text.substr(i, 2), nullptr, 16)));
+    return bytes;
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// options.cc -- the command line
+
+#include "options.hh"
+
+#include "failure.hh"
+#include "ledger.hh"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <map>
+
+namespace {
+
+constexpr char HELP[] =
+    R"(usage: rpma-perf [--server] [OPTION]... ADDRESS    (ADDRESS is the server's)
+  -s, --server            serve one client after the other; -1, --once: only one
+  -p, --port PORT         of the server (7204)
+  -m, --memory PATH       server: use, and overwrite, a file or a device DAX
+      --direct-write      server: states direct write to PATH; see rpma-perf(1)
+      --limit BYTES       server: of DRAM, the most that a client gets (1 GiB)
+  -o, --operation LIST    write, read, flush-visibility, flush-persistent, send,
+                          atomic-write, ping-pong, ping-pong-rcq, all (write)
+  -b, --size LIST         bytes: 64,4096 or, doubling, 1:65536 (64)
+  -d, --depth N           operations under way on each connection (1)
+      --batch N           operations posted by one call (1)
+      --prepared          make the batches once and post them again and again
+  -e, --elements N        pieces of local memory of each operation (1)
+  -i, --inline BYTES      operations up to this size carry their data (0)
+  -c, --connections N     in all, for -t, --threads N (1) on both sides
+  -D, --duration SECONDS  for each operation and size (3)
+  -n, --count N           operations of each connection, instead of a duration
+  -w, --warmup N          operations of each connection before that (100)
+      --poll              look for completions all the time, never wait
+      --verify            check every byte at its destination
+      --ledger FILE       record flushed writes, to check them after a power cut
+      --ring N            with --ledger: places of each connection (65536)
+  -j, --json              print all settings and results as JSON
+  -h, --help, -V, --version  print this, or the versions
+)";
+
+constexpr size_t SIZES_MAX = 64;
+
+[[noreturn]] void refuse(std::string_view line) {
+    complain(line);
+    exit(EXIT_USAGE);
+}
+
+uint64_t number(std::string_view option, std::string_view text, uint64_t min, uint64_t max) {
+    uint64_t value = 0;
+    const char *end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || rest != end || value < min || value > max)
+        refuse(fmt::format("--{} takes a number from {} to {}, not \"{}\"", option, min, max,
+                           text));
+    return value;
+}
+
+// Splits at commas. An empty part stays: it is refused like any bad value.
+std::vector<std::string> parts_of(const std::string &text) {
+    std::vector<std::string> parts(1);
+    for (const char c : text)
+        if (c == ',')
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    return parts;
+}
+
+void add_operations(Options &options, const std::string &list) {
+    for (const std::string &name : parts_of(list)) {
+        const bool is_all = name == "all";
+        const uint64_t found = is_all ? 0 : find_operation(name);
+        if (found == OPERATION_COUNT)
+            refuse(fmt::format("--operation: there is no operation \"{}\"; --help lists them",
+                               name));
+        options.takes_all |= is_all;
+        for (uint64_t i = found; i < (is_all ? OPERATION_COUNT : found + 1); i++)
+            options.operations.push_back(i);
+    }
+    if (options.operations.size() > OPERATION_COUNT)
+        refuse("--operation names more operations than there are");
+}
+
+// Each part is one size, or all sizes of a sweep from the first to the last.
+void add_sizes(Options &options, const std::string &list) {
+    for (const std::string &part : parts_of(list)) {
+        const size_t colon = part.find(':');
+        uint64_t size = number("size", part.substr(0, colon), 1, OPERATION_SIZE_MAX);
+        const uint64_t greatest =
+            colon == std::string::npos
+                ? size
+                : number("size", part.substr(colon + 1), size, OPERATION_SIZE_MAX);
+        for (; size <= greatest; size *= 2)
+            options.sizes.push_back(size);
+    }
+    if (options.sizes.size() > SIZES_MAX)
+        refuse(fmt::format("--size takes at most {} sizes", SIZES_MAX));
+}
+
+uint64_t nanoseconds(const std::string &text) {
+    char *end = nullptr;
+    const double seconds = strtod(text.c_str(), &end);
+    if (text[0] < '0' || text[0] > '9' || *end ||
+        !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
+        refuse(fmt::format("--duration takes seconds from 0.001 to {}, not \"{}\"",
+                           DURATION_MAX_S, text));
+    return static_cast<uint64_t>(seconds * 1e9);
+}
+
+// The arguments as CLI11 finds them, and who may have which.
+class Reader {
+  public:
+    explicit Reader(Options &wanted);
+    void read(int argc, char *argv[]);
+
+  private:
+    enum Side { BOTH, SERVER, CLIENT };
+    using Text = std::string;
+
+    void add(Side side, const char *names, std::function<void(const Text &)> take) {
+        sides[app.add_option_function<Text>(names, std::move(take))] = side;
+    }
+    // With a callback, because CLI11 2.4 counts flags with a variable even if they are not
+    // given.
+    template <class Value> void add_flag(Side side, const char *names, Value &value) {
+        sides[app.add_flag_callback(names, [&value] { value = true; })
+                  ->disable_flag_override()] = side;
+    }
+    void add_number(Side side, const Text &names, uint64_t &value, uint64_t min, uint64_t max) {
+        const Text name = names.substr(names.rfind('-') + 1);
+        add(side, names.c_str(), [&value, name, min, max](const Text &text) {
+            value = number(name, text, min, max);
+        });
+    }
+    void add_setting(const char *names);
+    void add_all();
+
+    static Text name_of(const CLI::Option *option) { return option->get_lnames().at(0); }
+    bool is_given(const char *name) const { return app.count(name) > 0; }
+    void parse(int argc, char *argv[]);
+    void check_side() const;
+    void check_check() const;
+    void complete_for_ledger();
+    void complete();
+
+    Options &options;
+    CLI::App app;
+    std::map<const CLI::Option *, Side> sides;
+    std::vector<Text> addresses;
+    bool is_help = false, is_version = false;
+};
+
+Reader::Reader(Options &wanted) : options(wanted) {
+    app.set_help_flag();
+    app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    add_all();
+}
+
+// A setting of the plan; a flag where there are only 0 and 1.
+void Reader::add_setting(const char *names) {
+    const std::string_view name = std::strrchr(names, '-') + 1;
+    for (const Setting &setting : settings)
+        if (setting.name == name && setting.max == 1)
+            add_flag(CLIENT, names, options.plan.*setting.field);
+        else if (setting.name == name)
+            add_number(CLIENT, names, options.plan.*setting.field, setting.min, setting.max);
+}
+
+void Reader::add_all() {
+    add_flag(SERVER, "-s,--server", options.is_server);
+    add(BOTH, "-p,--port", [this](const Text &text) {
+        (void)number("port", text, 1, 65535);
+        options.port = text;
+    });
+    add(SERVER, "-m,--memory", [this](const Text &text) { options.memory = text; });
+    add_flag(SERVER, "--direct-write", options.direct_write);
+    add_number(SERVER, "--limit", options.limit, SLOT_ALIGNMENT, UINT64_C(1) << 40);
+    add_flag(SERVER, "-1,--once", options.once);
+    add(CLIENT, "-o,--operation", [this](const Text &text) { add_operations(options, text); });
+    add(CLIENT, "-b,--size", [this](const Text &text) { add_sizes(options, text); });
+    for (const char *names :
+         {"-d,--depth", "--batch", "--prepared", "-e,--elements", "-i,--inline",
+          "-c,--connections", "-t,--threads", "--poll", "--verify", "--ring"})
+        add_setting(names);
+    add(CLIENT, "-D,--duration",
+        [this](const Text &text) { options.limits.duration_ns = nanoseconds(text); });
+    add_number(CLIENT, "-n,--count", options.limits.count, 1, UINT64_C(1) << 40);
+    add_number(CLIENT, "-w,--warmup", options.limits.warmup, 0, UINT64_C(1) << 40);
+    add(CLIENT, "--ledger", [this](const Text &text) { options.ledger = text; });
+    add_flag(CLIENT, "-j,--json", options.json);
+    add_flag(BOTH, "-h,--help", is_help);
+    add_flag(BOTH, "-V,--version", is_version);
+    app.add_option("ADDRESS", addresses);
+}
+
+void Reader::parse(int argc, char *argv[]) {
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ExtrasError &) {
+        refuse(fmt::format("unrecognized option '{}'; see --help", app.remaining().at(0)));
+    } catch (const CLI::ParseError &error) {
+        refuse(error.what());
+    }
+    if (is_help || is_version) {
+        const uint32_t version = rpma_version();
+        if (is_help)
+            fputs(HELP, stdout);
+        else
+            fmt::print("rpma-perf {}.{}.{}, librpma {}.{}.{}\n", RPMA_VERSION_MAJOR,
+                       RPMA_VERSION_MINOR, RPMA_VERSION_PATCH, version >> 16,
+                       version >> 8 & 0xff, version & 0xff);
+        exit(EXIT_SUCCESS);
+    }
+}
+
+// The server takes few options, because the client sends it all settings of a load.
+void Reader::check_side() const {
+    for (const auto &[option, side] : sides)
+        if (option->count() && options.is_server && side == CLIENT)
+            refuse(fmt::format("--{} is for the client: the server takes it from there",
+                               name_of(option)));
+        else if (option->count() && !options.is_server && side == SERVER)
+            refuse(fmt::format("--{} is for the server: give --server, too", name_of(option)));
+    if (options.direct_write && options.memory.empty())
+        refuse("--direct-write states something about persistent memory: give --memory, too");
+    if (!options.memory.empty() && is_given("--limit"))
+        refuse("--limit is for DRAM: with --memory, the size of PATH is the limit");
+}
+
+// To check takes no server, and nothing else.
+void Reader::check_check() const {
+    for (const CLI::Option *option : app.get_options()) {
+        const Text name = option->get_lnames().empty() ? "" : name_of(option);
+        if (option->count() && !name.empty() && name != "ledger" && name != "verify" &&
+            name != "memory")
+            refuse(fmt::format(
+                "--{} does not go with --verify --ledger, which measures nothing", name));
+    }
+    if (options.memory.empty())
+        refuse("--verify --ledger compares memory with FILE: give --memory PATH");
+    if (!addresses.empty())
+        refuse("--verify --ledger compares memory of this machine: no ADDRESS, please");
+}
+
+// A ledger is of one load, which goes on until the power of the server is cut.
+void Reader::complete_for_ledger() {
+    if (options.json)
+        refuse("--json is for measurements, not for --ledger");
+    if (options.operations.empty())
+        add_operations(options, "flush-persistent");
+    if (options.sizes.empty())
+        options.sizes = {4096};
+    if (options.operations.size() > 1 || options.sizes.size() > 1)
+        refuse("--ledger takes one operation and one size");
+    if (options.sizes[0] < RECORD_SIZE_MIN)
+        refuse(
+            fmt::format("--size: a record of a ledger has at least {} bytes", RECORD_SIZE_MIN));
+    if (!is_given("--ring"))
+        options.plan.ring = 65536;
+    if (!options.plan.ring)
+        refuse(fmt::format("--ring takes a number from 4 to {}", RING_MAX));
+    if (!is_given("--duration"))
+        options.limits.duration_ns = DURATION_MAX_S * 1000000000;
+}
+
+void Reader::complete() {
+    if (!options.ledger.empty())
+        complete_for_ledger();
+    else if (is_given("--ring"))
+        refuse("--ring is for --ledger");
+    if (options.operations.empty())
+        options.operations = {0};
+    if (options.sizes.empty())
+        options.sizes = {options.plan.size};
+    if (!is_given("--depth"))
+        options.plan.depth = options.plan.batch;
+    if (!is_given("--connections"))
+        options.plan.connections = options.plan.threads;
+    if (is_given("--duration") && is_given("--count"))
+        refuse("--duration and --count exclude each other");
+    for (const uint64_t operation : options.operations)
+        for (const Plan &plan : options.plans(operation))
+            if (const auto conflict = plan.conflict(); !conflict.empty())
+                refuse(fmt::format("{}: {}", plan.op().name, conflict));
+}
+
+void Reader::read(int argc, char *argv[]) {
+    parse(argc, argv);
+    if (options.is_check())
+        return check_check();
+    check_side();
+    if (addresses.size() != 1)
+        refuse(addresses.empty() ? "ADDRESS of the server is missing; see --help"
+                                 : "only one ADDRESS can be given; see --help");
+    options.address = addresses[0];
+    complete();
+}
+
+} // namespace
+
+std::vector<Plan> Options::plans(uint64_t operation) const {
+    std::vector<Plan> all;
+    for (const uint64_t size : sizes) {
+        all.push_back(plan);
+        all.back().operation = operation;
+        all.back().size = ::operations[operation].is_atomic() ? ATOMIC_SIZE : size;
+    }
+    if (::operations[operation].is_atomic())
+        all.resize(1);
+    return all;
+}
+
+Options read_options(int argc, char *argv[]) {
+    Options options;
+    Reader(options).read(argc, argv);
+    return options;
+}

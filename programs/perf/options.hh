@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// options.hh -- the command line
+
+#ifndef RPMA_PERF_OPTIONS_HH
+#define RPMA_PERF_OPTIONS_HH 1
+
+#include "plan.hh"
+
+#include <string>
+#include <vector>
+
+constexpr int EXIT_USAGE = 2;
+constexpr uint64_t DURATION_MAX_S = 86400;
+
+// The amount of work of a connection; count 0: until the duration is over.
+struct Limits {
+    uint64_t warmup = 100;
+    uint64_t count = 0;
+    uint64_t duration_ns = 3000000000;
+};
+
+struct Options {
+    bool is_server = false;
+    std::string address, port = "7204";
+    std::string memory;                 // path; "": DRAM
+    bool direct_write = false;          // to that memory, as the operator states
+    uint64_t limit = UINT64_C(1) << 30; // for the memory of a client's load, without a path
+    bool once = false;
+    bool json = false;
+    std::string ledger; // path; "": none
+    std::vector<uint64_t> operations;
+    bool takes_all = false; // "all": the client skips operations that the server does not allow
+    std::vector<uint64_t> sizes;
+    Plan plan; // operation and size vary
+    Limits limits;
+
+    bool is_check() const { return !ledger.empty() && plan.verify; }
+    // The plans of an operation: one for each size, and of an atomic write the only one.
+    std::vector<Plan> plans(uint64_t operation) const;
+};
+
+// Ends the program with one line if the arguments are wrong.
+Options read_options(int argc, char *argv[]);
+
+#endif

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// pattern.hh -- data that depends on its connection, operation and position
+
+#ifndef RPMA_PERF_PATTERN_HH
+#define RPMA_PERF_PATTERN_HH 1
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+// Every byte depends on its position, on the connection and on the number of the operation.
+void pattern_fill(std::span<char> memory, uint64_t connection, uint64_t number);
+
+// The position of the first wrong byte, or the size.
+size_t pattern_check(std::span<const char> memory, uint64_t connection, uint64_t number);
+
+// The position of the first byte that differs, or the size; both have the same size.
+size_t first_difference(std::span<const char> memory, const void *wanted);
+
+// The finalizer of splitmix64: each bit of the input changes half of the output.
+constexpr uint64_t mix(uint64_t value) {
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// plan.cc -- the operations, and the settings of a load of them, which the client chooses
+
+#include "plan.hh"
+
+#include <algorithm>
+
+uint64_t find_operation(std::string_view name) {
+    const auto *found =
+        std::find_if(std::begin(operations), std::end(operations),
+                     [name](const Operation &operation) { return operation.name == name; });
+    return static_cast<uint64_t>(found - operations);
+}
+
+std::string_view Plan::conflict() const {
+    const struct {
+        bool is_there;
+        std::string_view text;
+    } conflicts[] = {
+        {op().is_atomic() && size != ATOMIC_SIZE, "an atomic write has 8 bytes"},
+        {op().is_atomic() && elements > 1, "an atomic write has one element"},
+        {op().is_atomic() && prepared && verify,
+         "a prepared batch repeats the data of its atomic writes, which leaves nothing to "
+         "verify"},
+        {ring && op().type != RPMA_WORK_WRITE, "a ledger is of writes, alone or with a flush"},
+        {ring && (prepared || verify),
+         "a ledger is of changing data that is checked later: no --prepared, no --verify"},
+        {ring && ring < 4 * depth,
+         "the ring must have at least four times as many places as the depth"},
+        {elements > size, "an operation needs a byte for each element"},
+        {depth % batch != 0, "the depth must be a multiple of the batch"},
+        {prepared && batch == 1, "to prepare takes a batch of 2 operations or more"},
+        {threads > connections, "each thread needs a connection of its own"},
+        {target_size() > UINT64_C(1) << 40,
+         "depth or ring, size and connections need more than a tebibyte of memory"},
+    };
+    for (const auto &conflict : conflicts)
+        if (conflict.is_there)
+            return conflict.text;
+    return "";
+}
+
+uint64_t Plan::receives() const {
+    // Without echoes the server sends one credit for each half of its receives.
+    return op().is_echoed ? depth : std::max(2 * depth, UINT64_C(32));
+}
+
+uint64_t Plan::target_places() const {
+    if (!op().is_message)
+        return ring ? ring : depth;
+    // An echo is sent from the buffer of its message, which no receive may overwrite meanwhile.
+    return op().is_echoed ? 2 * depth : receives();
+}
+
+uint64_t Plan::target_size() const {
+    return connections * target_places() * stride();
+}
+
+uint64_t Plan::signal_every() const {
+    if (!op().is_echoed)
+        return 1;
+    return batch > 1 ? batch : std::max(depth, UINT64_C(64));
+}
+
+uint64_t Plan::sends() const {
+    // The other side has answered all but depth messages, but their completions may come later.
+    return 4 * std::max(signal_every(), depth);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// plan.hh -- the operations, and the settings of a load of them, which the client chooses
+
+#ifndef RPMA_PERF_PLAN_HH
+#define RPMA_PERF_PLAN_HH 1
+
+#include <cstdint>
+#include <librpma.h>
+#include <string>
+#include <string_view>
+
+constexpr int NO_FLUSH = -1;
+
+struct Operation {
+    std::string_view name;
+    rpma_work_type type;
+    int flush = NO_FLUSH; // type of the flush after each operation
+    bool is_message = false, is_echoed = false, has_receive_cq = false;
+
+    bool is_atomic() const { return type == RPMA_WORK_ATOMIC_WRITE; }
+    bool is_read() const { return type == RPMA_WORK_READ; }
+    bool is_persistent() const { return flush == RPMA_FLUSH_TYPE_PERSISTENT; }
+};
+
+inline constexpr Operation operations[] = {
+    {"write", RPMA_WORK_WRITE},
+    {"read", RPMA_WORK_READ},
+    {"flush-visibility", RPMA_WORK_WRITE, RPMA_FLUSH_TYPE_VISIBILITY},
+    {"flush-persistent", RPMA_WORK_WRITE, RPMA_FLUSH_TYPE_PERSISTENT},
+    {"atomic-write", RPMA_WORK_ATOMIC_WRITE},
+    {"send", RPMA_WORK_SEND, NO_FLUSH, true},
+    {"ping-pong", RPMA_WORK_SEND, NO_FLUSH, true, true},
+    {"ping-pong-rcq", RPMA_WORK_SEND, NO_FLUSH, true, true, true},
+};
+constexpr uint64_t OPERATION_COUNT = std::size(operations);
+// The operation's place in the table, or OPERATION_COUNT.
+uint64_t find_operation(std::string_view name);
+
+constexpr uint64_t CONNECTIONS_MAX = 512, ELEMENTS_MAX = 32;
+constexpr uint64_t RING_MAX = UINT64_C(1) << 24, OPERATION_SIZE_MAX = UINT64_C(1) << 30;
+constexpr uint64_t ATOMIC_SIZE = 8;
+// Where transfers begin: rdma_rxe misplaces others in memory with on-demand paging.
+constexpr uint64_t SLOT_ALIGNMENT = 4096;
+
+constexpr uint64_t aligned(uint64_t size) {
+    return (size + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+}
+
+struct Plan {
+    uint64_t operation = 0; // place in operations[]
+    uint64_t size = 64;
+    uint64_t depth = 1; // the greatest number of outstanding operations of a connection
+    uint64_t batch = 1; // operations posted at once
+    uint64_t prepared = 0;
+    uint64_t elements = 1;
+    uint64_t inline_size = 0;
+    uint64_t connections = 1;
+    uint64_t threads = 1;
+    uint64_t poll = 0;
+    uint64_t verify = 0;
+    uint64_t ring = 0; // with a ledger: places of a connection in the server's memory
+
+    const Operation &op() const { return operations[operation]; }
+    // Describes the conflict between settings; "" without one.
+    std::string_view conflict() const;
+
+    // Both sides derive these values from the plan.
+    uint64_t stride() const { return aligned(size); } // bytes from one place to the next
+    uint64_t receives() const;                        // per connection, on the server
+    uint64_t target_places() const;                   // per connection, in the server's memory
+    uint64_t target_size() const;                     // bytes for all connections
+    uint64_t signal_every() const;                    // one of this many sends is signaled
+    uint64_t sends() const;                           // the most outstanding sends
+};
+
+// A setting of the plan: its name in messages, in JSON and as an option, and its range.
+struct Setting {
+    const char *name;
+    uint64_t Plan::*field;
+    uint64_t min, max;
+};
+
+inline constexpr Setting settings[] = {
+    {"operation", &Plan::operation, 0, OPERATION_COUNT - 1},
+    {"size", &Plan::size, 1, OPERATION_SIZE_MAX},
+    {"depth", &Plan::depth, 1, 4096},
+    {"batch", &Plan::batch, 1, 4096},
+    {"prepared", &Plan::prepared, 0, 1},
+    {"elements", &Plan::elements, 1, ELEMENTS_MAX},
+    {"inline", &Plan::inline_size, 0, 4096},
+    {"connections", &Plan::connections, 1, CONNECTIONS_MAX},
+    {"threads", &Plan::threads, 1, 64},
+    {"poll", &Plan::poll, 0, 1},
+    {"verify", &Plan::verify, 0, 1},
+    {"ring", &Plan::ring, 0, RING_MAX},
+};
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// random.hh -- numbers that nobody guesses
+
+#ifndef RPMA_PERF_RANDOM_HH
+#define RPMA_PERF_RANDOM_HH 1
+
+#include "failure.hh"
+
+#include <sys/random.h>
+
+inline uint64_t random_number() {
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        fail("no random number");
+    return number;
+}
+
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// recording.hh -- how a load keeps its ledger
+
+#ifndef RPMA_PERF_RECORDING_HH
+#define RPMA_PERF_RECORDING_HH 1
+
+#include "crew.hh"
+#include "ledger.hh"
+
+struct Recording {
+    // Makes the ledger, a new file.
+    Recording(Crew &crew, const std::string &path);
+
+    // Makes what has completed so far durable in the ledger. Any thread may call it.
+    void write();
+    // Before a worker posts: a record that the ledger names is overwritten only when the ledger
+    // says so, because the client may die, too.
+    void permit(const Lane &lane);
+    // After the workers have ended: writes the last lines. Returns how many records the ledger
+    // counts.
+    uint64_t end();
+
+    Crew &crew;
+    const LedgerHead head;
+    std::atomic<bool> has_failed = false; // the ledger is not complete
+
+  private:
+    void sync();
+
+    Ledger ledger;
+    std::mutex lock;
+};
+
+#endif

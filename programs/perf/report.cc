@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// report.cc -- the results, as a table or as JSON
+
+#include "report.hh"
+
+#include "failure.hh"
+#include "message.hh"
+
+#include <ctime>
+#include <fmt/chrono.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static std::string version_text(uint32_t version) {
+    return fmt::format("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);
+}
+
+Side describe_side(const std::string &device, const std::string &memory) {
+    utsname system;
+    return {version_text(rpma_version()), uname(&system) ? "unknown" : system.release, device,
+            memory};
+}
+
+double Result::rate() const {
+    return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
+}
+
+double Result::mib_per_second() const {
+    return rate() * static_cast<double>(size) / (1 << 20);
+}
+
+static double us_of(uint64_t ns) {
+    return static_cast<double>(ns) / 1000;
+}
+
+double Result::us(double part) const {
+    return us_of(latency.at(part));
+}
+
+double Result::cpu_us(uint64_t cpu_ns) const {
+    return operations ? us_of(cpu_ns) / static_cast<double>(operations) : 0;
+}
+
+// ---- table ---------------------------------------------------------------------------------
+
+namespace {
+
+constexpr char HEADS[] = "{:<16} {:>8} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7}\n";
+constexpr char ROW[] =
+    "{:<16} {:>8} {:>9} {:>8.2f} {:>8.2f} {:>8.2f} {:>9.2f} {:>9.0f} {:>8.2f} "
+    "{:>7.2f} {:>7.2f}{}{}\n";
+
+class Table : public Report {
+  public:
+    Table(const Options &options, const Side &client, const Side &server) {
+        const Plan &plan = options.plan;
+        fmt::print("client: librpma {}, {}, Linux {}\n", client.librpma, client.device,
+                   client.kernel);
+        fmt::print("server: librpma {}, {}, Linux {}, memory {}{}\n", server.librpma,
+                   server.device, server.kernel, server.memory,
+                   server.direct_write ? ", direct write stated" : "");
+        fmt::print("depth {}, batch {}{}, elements {}, inline {}, connections {}, threads {}, "
+                   "{}\n\n",
+                   plan.depth, plan.batch, plan.prepared ? " prepared" : "", plan.elements,
+                   plan.inline_size, plan.connections, plan.threads,
+                   plan.poll ? "polling" : "waiting for events");
+        fmt::print(HEADS, "", "", "", "median", "p99", "p99.9", "max", "", "", "CPU/op",
+                   "server");
+        fmt::print(HEADS, "operation", "bytes", "operations", "us", "us", "us", "us", "op/s",
+                   "MiB/s", "us", "us");
+        fflush(stdout);
+    }
+
+    void add(const Result &result) override {
+        clear_progress();
+        fmt::print(ROW, result.op().name, result.size, result.operations, result.us(0.5),
+                   result.us(0.99), result.us(0.999), us_of(result.latency.max), result.rate(),
+                   result.mib_per_second(), result.cpu_us(result.client_cpu_ns),
+                   result.cpu_us(result.server_cpu_ns), result.is_verified ? "  verified" : "",
+                   result.is_persistent() ? "  persistent as stated" : "");
+        fflush(stdout);
+    }
+};
+
+// ---- JSON; rpma-perf.schema.json describes it ----------------------------------------------
+
+constexpr char MARK = '\1'; // before the text of a figure
+
+// A number with three digits behind the point, which the library would not print.
+std::string figure(double value) {
+    return fmt::format("{}{:.3f}", MARK, value);
+}
+
+std::string text_of(const Json &report) {
+    static const std::string quoted = Json(std::string(1, MARK)).dump().substr(0, 7);
+    std::string text = report.dump(2);
+    for (size_t at = 0; (at = text.find(quoted, at)) != std::string::npos;) {
+        text.erase(at, quoted.size());
+        text.erase(text.find('"', at), 1);
+    }
+    return text;
+}
+
+Json json_of(const Side &side) {
+    return {{"librpma", side.librpma},
+            {"kernel", side.kernel},
+            {"device", side.device},
+            {"memory", side.memory}};
+}
+
+Json settings_of(const Options &options) {
+    Json object;
+    for (const Setting &setting : settings) {
+        const std::string_view name = setting.name;
+        const uint64_t value = options.plan.*setting.field;
+        if (name == "operation" || name == "size" || name == "ring")
+            continue; // each result has the first two; with a ring there is no JSON
+        object[setting.name] = setting.max == 1 ? Json(value != 0) : Json(value);
+    }
+    object["warmup"] = options.limits.warmup;
+    if (options.limits.count)
+        object["count"] = options.limits.count;
+    else
+        object["duration_s"] = figure(static_cast<double>(options.limits.duration_ns) / 1e9);
+    return object;
+}
+
+Json latency_of(const Result &result) {
+    const Histogram &latency = result.latency;
+    return {{"min", figure(latency.count ? us_of(latency.min) : 0)},
+            {"mean", figure(latency.mean() / 1000)},
+            {"median", figure(result.us(0.5))},
+            {"p90", figure(result.us(0.9))},
+            {"p99", figure(result.us(0.99))},
+            {"p99_9", figure(result.us(0.999))},
+            {"max", figure(us_of(latency.max))}};
+}
+
+class JsonReport : public Report {
+  public:
+    JsonReport(const Options &options, const Side &client, const Side &server)
+        : report{{"rpma_perf", fmt::format("{}.{}.{}", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
+                                           RPMA_VERSION_PATCH)},
+                 {"protocol", PROTOCOL},
+                 {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time(nullptr)))},
+                 {"address", options.address},
+                 {"port", options.port},
+                 {"client", json_of(client)},
+                 {"server", json_of(server)},
+                 {"direct_write_stated", server.direct_write},
+                 {"settings", settings_of(options)},
+                 {"results", Json::array()}} {}
+
+    void add(const Result &result) override {
+        report["results"].push_back({
+            {"operation", result.op().name},
+            {"size", result.size},
+            {"operations", result.operations},
+            {"seconds", figure(result.seconds)},
+            {"latency_us", latency_of(result)},
+            {"operations_per_second", figure(result.rate())},
+            {"bandwidth_mib_per_second", figure(result.mib_per_second())},
+            {"cpu_us_per_operation",
+             {{"client", figure(result.cpu_us(result.client_cpu_ns))},
+              {"server", figure(result.cpu_us(result.server_cpu_ns))}}},
+            {"verified", result.is_verified},
+            {"persistence", result.is_persistent() ? "stated" : "not stated"},
+        });
+    }
+
+    void end() override {
+        if (puts(text_of(report).c_str()) < 0 || fflush(stdout))
+            fail("cannot write the JSON");
+    }
+
+  private:
+    Json report;
+};
+
+} // namespace
+
+std::unique_ptr<Report> begin_report(const Options &options, const Side &client,
+                                     const Side &server) {
+    if (options.json)
+        return std::make_unique<JsonReport>(options, client, server);
+    return std::make_unique<Table>(options, client, server);
+}
+
+void show_progress(const Plan &plan, uint64_t operations_done, double seconds) {
+    if (!isatty(STDERR_FILENO))
+        return;
+    fmt::print(stderr, "\r{}, {} bytes: {} operations in {:.1f} s\033[K", plan.op().name,
+               plan.size, operations_done, seconds);
+    fflush(stderr);
+}
+
+void clear_progress() {
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}

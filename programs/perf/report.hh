@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// report.hh -- the results, as a table or as JSON
+
+#ifndef RPMA_PERF_REPORT_HH
+#define RPMA_PERF_REPORT_HH 1
+
+#include "histogram.hh"
+#include "options.hh"
+
+#include <memory>
+
+// The software, device and memory of a side.
+struct Side {
+    std::string librpma, kernel, device;
+    std::string memory;        // kind: "dram", "file", "fsdax" or "devdax"
+    bool direct_write = false; // to the memory, as the server's operator states
+};
+Side describe_side(const std::string &device, const std::string &memory);
+
+struct Result {
+    uint64_t operation = 0, size = 0;
+    uint64_t operations = 0; // completed operations of all connections
+    double seconds = 0;
+    uint64_t client_cpu_ns = 0, server_cpu_ns = 0;
+    bool is_verified = false;
+    Histogram latency{};
+
+    const Operation &op() const { return ::operations[operation]; }
+    double rate() const; // operations per second
+    double mib_per_second() const;
+    double us(double part) const;         // the latency that this part of all did not exceed
+    double cpu_us(uint64_t cpu_ns) const; // processor time per operation
+    // Whether the data is persistent: the server's statement, because nothing can measure it.
+    bool is_persistent() const { return op().is_persistent(); }
+};
+
+class Report {
+  public:
+    virtual ~Report() = default;
+    virtual void add(const Result &result) = 0;
+    virtual void end() {}
+};
+// The table has a line for each result; JSON is one object, printed at the end.
+std::unique_ptr<Report> begin_report(const Options &options, const Side &client,
+                                     const Side &server);
+
+// Shows the progress, on a terminal only, until the next line of the table.
+void show_progress(const Plan &plan, uint64_t operations_done, double seconds);
+void clear_progress();
+
+#endif

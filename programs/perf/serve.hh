@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// serve.hh -- the server's side of a load: receives and echoes messages, and checks the data
+
+#ifndef RPMA_PERF_SERVE_HH
+#define RPMA_PERF_SERVE_HH 1
+
+#include "crew.hh"
+
+Queues serve_queues(const Plan &plan);
+
+// Posts receives to the request of the next connection.
+void serve_post_receives(Crew &crew, rpma::conn_req &request);
+
+// The thread of a worker; only loads of messages need it.
+void run_serve(Worker &worker);
+
+// Before a verified load: writes the data that reads must return, or zeros.
+void serve_fill(Crew &crew);
+// After a verified load of counts[] operations per connection: the data must be right.
+void serve_check(Crew &crew, const std::vector<uint64_t> &counts);
+
+#endif

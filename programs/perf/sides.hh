@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// sides.hh -- the entry points of server and client
+
+#ifndef RPMA_PERF_SIDES_HH
+#define RPMA_PERF_SIDES_HH 1
+
+#include "options.hh"
+
+// Return the exit status; throw a Failure if the side could not do its work.
+int run_server(const Options &options);
+int run_client(const Options &options);
+
+#endif

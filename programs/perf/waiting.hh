@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// waiting.hh -- waits of the main thread, the only one that receives signals, and the clocks
+
+#ifndef RPMA_PERF_WAITING_HH
+#define RPMA_PERF_WAITING_HH 1
+
+#include <csignal>
+#include <cstdint>
+#include <poll.h>
+#include <span>
+
+constexpr int PATIENCE_MS = 60000;   // after so long a silence the other side counts as lost
+constexpr int WAKE_SIGNAL = SIGUSR1; // interrupts a worker's wait for completions
+
+// SIGINT and SIGTERM stop the program. They are blocked except while wait_for() waits.
+void signals_init();
+bool is_stopping();
+
+// As poll(); also returns 0 after a signal.
+int wait_for(std::span<pollfd> fds, int milliseconds);
+bool wait_readable(int fd, int milliseconds);
+
+uint64_t now_ns();
+// The processor time of all threads of this process, in user and kernel mode.
+uint64_t cpu_ns();
+
+#endif

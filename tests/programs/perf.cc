@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// perf.cc -- tests the parts of rpma-perf that need no RDMA: histogram, pattern, and messages
+
+#include "failure.hh"
+#include "histogram.hh"
+#include "message.hh"
+#include "pattern.hh"
+
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstdarg>
+#include <vector>
+
+extern "C" {
+#include <cmocka.h>
+}
+
+static constexpr size_t VALUES =
+    20011; // no multiple of 100, so that percentiles are no whole numbers
+
+static uint64_t random_state = 42;
+
+static uint64_t next_random(void) {
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return random_state >> 11;
+}
+
+// Values of all magnitudes up to 2^bits, sorted, and in the histogram.
+static std::vector<uint64_t> make_values(Histogram &histogram, unsigned bits) {
+    std::vector<uint64_t> values(VALUES);
+    for (uint64_t &value : values) {
+        value = next_random() & ((UINT64_C(1) << (1 + next_random() % bits)) - 1);
+        histogram.add(value);
+    }
+    std::ranges::sort(values);
+    return values;
+}
+
+// By definition: the least value that this part of all values does not exceed.
+static uint64_t exact(const std::vector<uint64_t> &values, double part) {
+    size_t rank = 0;
+    while (static_cast<double>(rank + 1) < part * static_cast<double>(VALUES))
+        rank++;
+    return values[rank];
+}
+
+static void expect_near(uint64_t found, uint64_t wanted) {
+    assert_true(found >= wanted);
+    assert_true(found <= wanted + wanted / 256);
+}
+
+static void percentiles(void **) {
+    for (unsigned bits = 4; bits <= 43; bits += 3) {
+        Histogram histogram;
+        const std::vector<uint64_t> values = make_values(histogram, bits);
+        for (const double part : {0.0001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0})
+            expect_near(histogram.at(part), exact(values, part));
+        assert_int_equal(histogram.min, values.front());
+        assert_int_equal(histogram.max, values.back());
+        assert_int_equal(histogram.at(1), values.back());
+    }
+}
+
+static void small_values_are_exact(void **) {
+    for (uint64_t value = 0; value < 512; value++) {
+        Histogram histogram;
+        histogram.add(value);
+        histogram.add(100000);
+        assert_int_equal(histogram.at(0.5), value);
+    }
+}
+
+// Each value is found in its own bucket, neither below it nor too far above.
+static void edges_of_buckets(void **) {
+    for (unsigned bit = 0; bit < Histogram::MAX_BITS; bit++)
+        for (int step = -1; step <= 1; step++) {
+            const uint64_t value = (UINT64_C(1) << bit) + static_cast<uint64_t>(step);
+            if (value >= UINT64_C(1) << Histogram::MAX_BITS)
+                continue;
+            Histogram histogram;
+            histogram.add(value);
+            histogram.add(UINT64_MAX); // so that the maximum bounds nothing
+            expect_near(histogram.at(0.5), value);
+            assert_true(histogram.max == UINT64_MAX);
+        }
+}
+
+static void merging(void **) {
+    std::array<Histogram, 3> all;
+    for (size_t i = 0; i < VALUES; i++) {
+        const uint64_t value = next_random() % 1000000;
+        all[0].add(value);
+        all[1 + i % 2].add(value);
+    }
+    all[1].merge(all[2]);
+    assert_true(all[0] == all[1]);
+    assert_true(all[0].mean() > 490000 && all[0].mean() < 510000);
+}
+
+static void nothing_in_it(void **) {
+    const Histogram histogram;
+    assert_int_equal(histogram.at(0.5), 0);
+    assert_int_equal(histogram.at(1), 0);
+    assert_true(histogram.mean() == 0);
+}
+
+// ---- pattern -------------------------------------------------------------------------------
+
+static constexpr size_t PATTERN_SIZE = 131;
+using Pattern = std::array<char, PATTERN_SIZE>;
+
+static void every_byte_counts(void **) {
+    Pattern data;
+    pattern_fill(data, 3, 70);
+    assert_int_equal(pattern_check(data, 3, 70), data.size());
+    for (size_t i = 0; i < data.size(); i++)
+        for (unsigned bit = 0; bit < 8; bit++) {
+            data[i] = static_cast<char>(data[i] ^ (1 << bit));
+            assert_int_equal(pattern_check(data, 3, 70), i);
+            data[i] = static_cast<char>(data[i] ^ (1 << bit));
+        }
+}
+
+static void operations_differ(void **) {
+    Pattern data;
+    pattern_fill(data, 3, 70);
+    assert_true(pattern_check(data, 3, 71) < 4);
+    assert_true(pattern_check(data, 4, 70) < 4);
+    std::shift_left(data.begin(), data.end(), 8); // the same words at other places
+    assert_true(pattern_check(data, 3, 70) < 4);
+}
+
+static void a_pattern_keeps_its_size(void **) {
+    for (size_t size = 0; size < 20; size++) {
+        Pattern data{};
+        pattern_fill(std::span(data).first(size), 0, 0);
+        assert_true(std::all_of(data.begin() + static_cast<long>(size), data.end(),
+                                [](char byte) { return byte == 0; }));
+    }
+}
+
+// ---- messages ------------------------------------------------------------------------------
+
+// Why the bytes are refused; "" if they are not.
+static std::string refusal(const std::string &bytes) {
+    try {
+        (void)decode(bytes);
+        return "";
+    } catch (const Failure &why) {
+        return why.what();
+    }
+}
+
+static void expect_refused(const std::string &bytes, const std::string &part) {
+    const std::string why = refusal(bytes);
+    if (why.find(part) == std::string::npos || why.empty())
+        fail_msg("%s: \"%s\" instead of \"%s\"", bytes.c_str(), why.c_str(), part.c_str());
+}
+
+static void a_message_comes_back(void **) {
+    const std::array sent = {std::byte{0}, std::byte{0x7f}, std::byte{0x80}, std::byte{0xff}};
+    const Json ready =
+        decode(message("ready", {{"session", UINT64_MAX}, {"target", digits_of(sent)}}).dump());
+    assert_true(ready["word"] == "ready");
+    assert_true(ready["session"] == UINT64_MAX);
+    assert_string_equal(ready["target"].get_ref<const std::string &>().c_str(), "007f80ff");
+    assert_true(std::ranges::equal(bytes_of(ready["target"]), sent));
+    assert_string_equal(decode(message("refused", {{"reason", "a = \"b\""}}).dump())["reason"]
+                            .get_ref<const std::string &>()
+                            .c_str(),
+                        "a = \"b\"");
+}
+
+static void a_plan_comes_back(void **) {
+    const Plan plan{.operation = 3,
+                    .size = 4096,
+                    .depth = 8,
+                    .batch = 4,
+                    .connections = 3,
+                    .threads = 2,
+                    .ring = 64};
+    const Plan found = plan_of(decode(message_of(plan).dump()));
+    for (const Setting &setting : settings)
+        assert_int_equal(found.*setting.field, plan.*setting.field);
+    Json odd = message_of(plan);
+    odd["depth"] = 6;
+    try {
+        (void)plan_of(decode(odd.dump()));
+        fail_msg("settings that conflict are taken");
+    } catch (const Failure &why) {
+        assert_string_equal(why.what(), "the depth must be a multiple of the batch");
+    }
+}
+
+static void what_is_no_message(void **) {
+    for (const char *bytes : {"", "plan", "{", "[]", "7", "null", "{}", "{\"word\":1}",
+                              "{\"word\":\"ok\"}x", "{\"word\":\"o\377k\"}"})
+        expect_refused(bytes, "what is no message");
+    expect_refused("{\"word\":\"shout\"}", "a word that this side does not know");
+    expect_refused("{\"word\":\"ok\",\"more\":1}", "members that this side does not know");
+    const std::string ok = "{\"word\":\"ok\"}";
+    assert_string_equal(refusal(ok + std::string(MESSAGE_SIZE - ok.size(), ' ')).c_str(), "");
+    expect_refused(ok + std::string(MESSAGE_SIZE - ok.size() + 1, ' '), "longer than 16384");
+    expect_refused(std::string(MESSAGE_SIZE, '['), "what is no message");
+}
+
+static void numbers_out_of_their_range(void **) {
+    for (const char *value : {"-1", "0", "4097", "1.5", "1e3", "\"1\"", "true", "null", "[1]",
+                              "18446744073709551616"}) {
+        std::string text = message_of({}).dump();
+        text.replace(text.find("\"depth\":1"), 9, std::string("\"depth\":") + value);
+        expect_refused(text,
+                       "\"depth\" of the message \"plan\" is missing or out of its range");
+    }
+    std::string text = message_of({}).dump();
+    expect_refused(text.replace(text.find("\"depth\""), 7, "\"death\""), "\"depth\"");
+}
+
+static void members_of_another_type(void **) {
+    const std::string many(2 * UINT8_MAX + 2, '0');
+    for (const char *target : {"\"\"", "\"0\"", "\"0g\"", "\"0A\"", "7", "[]", "{\"00\":1}"})
+        expect_refused(std::string("{\"word\":\"ready\",\"session\":1,\"target\":") + target +
+                           "}",
+                       "\"target\"");
+    expect_refused("{\"word\":\"ready\",\"session\":1,\"target\":\"" + many + "\"}",
+                   "\"target\"");
+    for (const char *done : {"[]", "7", "[-1]", "[1,\"2\"]", "[[1]]", "{\"a\":1}"})
+        expect_refused(std::string("{\"word\":\"stop\",\"done\":") + done + "}", "\"done\"");
+    expect_refused(
+        message("stop", {{"done", std::vector<uint64_t>(CONNECTIONS_MAX + 1)}}).dump(),
+        "\"done\"");
+    const std::vector<uint64_t> most(CONNECTIONS_MAX, UINT64_MAX);
+    assert_string_equal(refusal(message("stop", {{"done", most}}).dump()).c_str(), "");
+    for (const char *reason : {"7", "\"\\n\"", "\"\\u00e4\""})
+        expect_refused(std::string("{\"word\":\"refused\",\"reason\":") + reason + "}",
+                       "\"reason\"");
+}
+
+static void a_reason_is_cut_to_what_a_message_carries(void **) {
+    const std::string reason = "line\n\377" + std::string(1000, 'x');
+    const Json refused = decode(message("refused", {{"reason", printable(reason)}}).dump());
+    const auto &found = refused["reason"].get_ref<const std::string &>();
+    assert_int_equal(found.size(), 512);
+    assert_int_equal(found.compare(0, 7, "line??x"), 0);
+}
+
+int main() {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(percentiles),
+        cmocka_unit_test(small_values_are_exact),
+        cmocka_unit_test(edges_of_buckets),
+        cmocka_unit_test(merging),
+        cmocka_unit_test(nothing_in_it),
+        cmocka_unit_test(every_byte_counts),
+        cmocka_unit_test(operations_differ),
+        cmocka_unit_test(a_pattern_keeps_its_size),
+        cmocka_unit_test(a_message_comes_back),
+        cmocka_unit_test(a_plan_comes_back),
+        cmocka_unit_test(what_is_no_message),
+        cmocka_unit_test(numbers_out_of_their_range),
+        cmocka_unit_test(members_of_another_type),
+        cmocka_unit_test(a_reason_is_cut_to_what_a_message_carries),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// perf_sides.cc -- a server or a client of rpma-perf runs over the fakes of the unit tests, and
+// a script plays the other side, which may do anything. The script also sets the time.
+
+#include "lane.hh"
+#include "ledger.hh"
+#include "load.hh"
+#include "message.hh"
+#include "sides.hh"
+#include "waiting.hh"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+// cmocka's macro fail() has to be defined after these.
+extern "C" {
+#include "unit.h"
+}
+
+#define GREETING "rpma-perf 2 control 0 0"
+static constexpr uint64_t NEVER_S = 1000; // no test takes so long
+
+// The action of the other side when the tested side waits and is idle.
+struct Turn {
+    void (*act)(std::span<pollfd> fds, const std::string &text);
+    std::string text{};
+    std::string after{};     // the word of the latest message before it; "": any
+    bool takes_time = false; // time passes until that message; otherwise only threads are
+                             // waited for
+};
+
+static std::span<const Turn> turns;
+static std::atomic<uint64_t> now;
+static bool is_interrupted;
+static std::vector<Json> said; // all messages of the tested side
+static unsigned posts_seen;
+static int ep_fd;
+
+// ---- instead of waiting.cc -----------------------------------------------------------------
+
+uint64_t now_ns() {
+    return now;
+}
+
+uint64_t cpu_ns() {
+    return 0;
+}
+
+bool is_stopping() {
+    return is_interrupted || now > NEVER_S * UINT64_C(1000000000);
+}
+
+static void complete(std::span<pollfd> fds, uint64_t wr_id, ibv_wc_opcode opcode,
+                     size_t length = 0) {
+    ibv_wc wc{};
+    wc.wr_id = wr_id;
+    wc.opcode = opcode;
+    wc.byte_len = static_cast<uint32_t>(length);
+    fake_complete(fake_cq_on(fds[0].fd, 0), &wc);
+}
+
+// The other side's device takes messages, and answers the reads that test whether it is alive.
+static void look_at_posts(std::span<pollfd> fds) {
+    for (; posts_seen < fake_posted_count(); posts_seen++) {
+        const fake_post *post = fake_posted(posts_seen);
+        if (post->opcode == IBV_WR_RDMA_READ) {
+            complete(fds, post->wr_id, IBV_WC_RDMA_READ);
+        } else if (post->opcode == IBV_WR_SEND) {
+            said.push_back(
+                decode({reinterpret_cast<const char *>(post->sge.addr), post->sge.length}));
+            complete(fds, post->wr_id, IBV_WC_SEND);
+        }
+    }
+}
+
+static bool is_due(const Turn &turn) {
+    return turn.after.empty() || (!said.empty() && said.back()["word"] == turn.after);
+}
+
+int wait_for(std::span<pollfd> fds, int milliseconds) {
+    if (fds.size() > 1) // all descriptors of a session; its CQ is the first
+        look_at_posts(fds);
+    if (const int ready = poll(fds.data(), fds.size(), 0); ready > 0)
+        return ready;
+    if (!turns.empty() && is_due(turns[0])) {
+        const Turn &turn = turns[0];
+        turns = turns.subspan(1);
+        turn.act(fds, turn.text);
+    } else if (!turns.empty() && !turns[0].takes_time) {
+        return poll(fds.data(), fds.size(), -1);
+    } else {
+        now += static_cast<uint64_t>(milliseconds) * 1000000;
+    }
+    return poll(fds.data(), fds.size(), 0);
+}
+
+bool wait_readable(int fd, int milliseconds) {
+    pollfd poll{fd, POLLIN, 0};
+    return wait_for({&poll, 1}, milliseconds) > 0;
+}
+
+// ---- actions of the other side -------------------------------------------------------------
+
+static void request(std::span<pollfd> fds, const std::string &text) {
+    ep_fd = fds[0].fd;
+    fake_cm_event(ep_fd, RDMA_CM_EVENT_CONNECT_REQUEST, text.c_str(),
+                  static_cast<uint8_t>(text.size() + 1));
+}
+
+static uint64_t session_number(const Json &ready) {
+    return ready.value("session", UINT64_C(0));
+}
+
+static void request_data(std::span<pollfd>, const std::string &) {
+    const std::string greeting =
+        fmt::format("rpma-perf 2 data {} 0", session_number(said.back()));
+    fake_cm_event(ep_fd, RDMA_CM_EVENT_CONNECT_REQUEST, greeting.c_str(),
+                  static_cast<uint8_t>(greeting.size() + 1));
+}
+
+static void establish(std::span<pollfd> fds, const std::string &text) {
+    fake_cm_event(fds[0].fd, RDMA_CM_EVENT_ESTABLISHED, text.empty() ? nullptr : text.c_str(),
+                  static_cast<uint8_t>(text.empty() ? 0 : text.size() + 1));
+}
+
+// Puts the text into the receive for messages, which was posted first.
+static void say(std::span<pollfd> fds, const std::string &text) {
+    const fake_call *receive = fake_nth("ibv_post_recv", 1);
+    memcpy(reinterpret_cast<void *>(receive->recv.sge.addr), text.data(), text.size());
+    complete(fds, receive->recv.wr_id, IBV_WC_RECV, text.size());
+}
+
+static void pause_50_s(std::span<pollfd>, const std::string &) {
+    now += UINT64_C(50000000000);
+}
+
+static void leave(std::span<pollfd> fds, const std::string &) {
+    fake_cm_event(fds[1].fd, RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
+}
+
+static void interrupt(std::span<pollfd>, const std::string &) {
+    is_interrupted = true;
+}
+
+// ---- running one side ----------------------------------------------------------------------
+
+static int redirect(int fd, FILE *file) {
+    const int kept = dup(fd);
+    assert_true(kept >= 0 && dup2(fileno(file), fd) == fd);
+    return kept;
+}
+
+struct Outcome {
+    std::string text;    // its output
+    std::string failure; // what it threw; "": nothing
+    int status;
+};
+
+// Runs one side.
+template <class Side> static Outcome run(Side side, std::span<const Turn> script) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    turns = script;
+    now = 0;
+    is_interrupted = false;
+    said = {};
+    posts_seen = 0;
+    fflush(stdout);
+    const int out = redirect(STDOUT_FILENO, file), err = redirect(STDERR_FILENO, file);
+    Outcome outcome{std::string(4096, '\0'), "", EXIT_FAILURE};
+    try {
+        outcome.status = side();
+    } catch (const std::exception &why) {
+        outcome.failure = why.what();
+    }
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    close(out);
+    close(err);
+    rewind(file);
+    outcome.text.resize(fread(outcome.text.data(), 1, outcome.text.size(), file));
+    fclose(file);
+    return outcome;
+}
+
+static Options options_of_server() {
+    Options options;
+    options.is_server = true;
+    options.address = "192.168.0.1";
+    options.limit = 2 * SLOT_ALIGNMENT;
+    options.once = true;
+    return options;
+}
+
+static void expect_text(const std::string &text, const std::string &part) {
+    if (text.find(part) == std::string::npos)
+        fail_msg("no \"%s\" in:\n%s", part.c_str(), text.c_str());
+}
+
+static void expect_server(std::span<const Turn> script, int status, const std::string &line) {
+    const Outcome outcome = run([] { return run_server(options_of_server()); }, script);
+    expect_text(outcome.text + outcome.failure, line);
+    assert_int_equal(outcome.status, status);
+}
+
+// The words of the tested side, and the reasons of its refusals.
+static std::string words_said() {
+    std::string words;
+    for (const Json &message : said)
+        words += message["word"].get<std::string>() + " " + message.value("reason", "");
+    return words;
+}
+
+static Plan plan_of_test(std::string_view operation, uint64_t depth) {
+    Plan plan;
+    plan.operation = find_operation(operation);
+    plan.size = 8;
+    plan.depth = depth;
+    return plan;
+}
+
+static std::string plan_text(std::string_view operation, uint64_t depth) {
+    return message_of(plan_of_test(operation, depth)).dump();
+}
+
+static std::string text_of(std::string_view word) {
+    return message(word).dump();
+}
+
+#define ENTERS             \
+    {request, GREETING}, { \
+        establish          \
+    }
+
+// ---- the tests -----------------------------------------------------------------------------
+
+static void a_load_begins_once(void **) {
+    const Turn script[] = {
+        ENTERS,      {say, plan_text("ping-pong", 1)}, {request_data},
+        {establish}, {say, text_of("begin")},          {say, text_of("begin")},
+        {leave}};
+    expect_server(script, EXIT_SUCCESS, "refused: there is nothing to begin");
+    assert_string_equal(words_said().c_str(), "ready ok refused there is nothing to begin");
+}
+
+static void memory_has_a_limit(void **) {
+    const Turn script[] = {
+        ENTERS, {say, plan_text("write", 2)}, {say, plan_text("write", 3)}, {leave}};
+    expect_server(script, EXIT_SUCCESS, "refused: these settings need 12288 bytes");
+    assert_string_equal(words_said().c_str(),
+                        "ready refused these settings need 12288 bytes of memory, the server's "
+                        "--limit is 8192");
+}
+
+// What is no message, and what a client does not say, is refused; the server goes on.
+static void other_messages_are_refused(void **) {
+    const Turn script[] = {ENTERS,
+                           {say, "hello"},
+                           {say, text_of("ok")},
+                           {say, text_of("begin")},
+                           {say, message("stop", {{"done", {1}}}).dump()},
+                           {say, text_of("hello")},
+                           {leave}};
+    expect_server(script, EXIT_SUCCESS, "refused: the other side sent what is no message");
+    assert_string_equal(words_said().c_str(), "refused the other side sent what is no message"
+                                              "refused \"ok\" is no word of a client"
+                                              "refused there is nothing to begin"
+                                              "refused there is nothing to stop"
+                                              "welcome ");
+}
+
+static void nobody_guesses_a_session(void **) {
+    const Turn script[] = {
+        ENTERS, {say, plan_text("write", 1)}, {say, plan_text("write", 1)}, {leave}};
+    expect_server(script, EXIT_FAILURE, "closed the connection"); // in the middle of a load
+    const uint64_t first = session_number(said.front()), second = session_number(said.back());
+    assert_true(first != second);
+    assert_true(first >> 32 && second >> 32); // of 64 random bits
+}
+
+static void a_silent_client_is_given_up(void **) {
+    const Turn script[] = {ENTERS, {say, text_of("hello")}};
+    expect_server(script, EXIT_FAILURE, "the client has said nothing for 60 s");
+    assert_int_equal(now / 1000000000, 60);
+}
+
+static void a_client_that_speaks_is_kept(void **) {
+    const Turn script[] = {ENTERS,       {say, text_of("hello")},
+                           {pause_50_s}, {say, text_of("alive")},
+                           {pause_50_s}, {say, text_of("alive")}};
+    fake_device()->fast = true;
+    expect_server(script, EXIT_FAILURE, "the client has said nothing for 60 s");
+    assert_string_equal(words_said().c_str(), "welcome ok ok ");
+    assert_int_equal(now / 1000000000, 160);
+}
+
+// The server names the file that clients may overwrite before the first of them comes.
+static void a_file_is_said_to_be_the_clients(void **) {
+    const Turn script[] = {ENTERS, {leave}};
+    char path[] = "/tmp/rpma-perf-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0 && ftruncate(fd, SLOT_ALIGNMENT) == 0);
+    const Outcome outcome = run(
+        [&path] {
+            Options options = options_of_server();
+            options.memory = path;
+            return run_server(options);
+        },
+        script);
+    close(fd);
+    unlink(path);
+    assert_int_equal(outcome.status, EXIT_SUCCESS);
+    expect_text(outcome.text, ", memory file that any client may overwrite\n");
+}
+
+static std::string welcome() {
+    return message("welcome", {{"librpma", "1"},
+                               {"kernel", "1"},
+                               {"device", "d"},
+                               {"memory", "dram"},
+                               {"direct_write", false}})
+        .dump();
+}
+
+// Packed data: a region of 4096 bytes for every usage; nothing is served natively.
+static std::string ready() {
+    return message("ready", {{"session", 7},
+                             {"target", "f50101160200"
+                                        "0000010000000000"
+                                        "0010000000000000"
+                                        "4d000000ff00"
+                                        "00a0"}})
+        .dump();
+}
+
+// The client sends even while a load runs, which the server must not notice.
+static void a_client_speaks_all_the_time(void **) {
+    const Turn script[] = {{establish, GREETING},
+                           {say, welcome(), "hello"},
+                           {say, ready(), "plan"},
+                           {establish, GREETING},
+                           {say, text_of("ok"), "begin"},
+                           {say, text_of("ok"), "measure"},
+                           {say, text_of("ok"), "alive", true},
+                           {interrupt, "", "alive", true}};
+    const Outcome outcome = run(
+        [] {
+            Options options;
+            options.address = "192.168.0.1";
+            options.operations = {0};
+            options.sizes = {8};
+            options.plan = plan_of_test("write", 1);
+            options.limits = {.warmup = 0, .count = 1};
+            return run_client(options);
+        },
+        script);
+    assert_string_equal(outcome.failure.c_str(), "interrupted");
+    assert_true(now / 1000000000 >= 5 && now / 1000000000 < 7);
+}
+
+// More echoes than messages end the run: fewer than 0 messages would be outstanding.
+static void echo_too_many() {
+    const Plan plan = plan_of_test("ping-pong", 4);
+    rpma::peer peer(fake_context(0));
+    Crew crew(plan, peer, lane_queues(plan), Memory::allocate(lane_memory_size(plan)), {},
+              RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
+    crew.limits = {.warmup = 0, .count = 1};
+    const rpma::conn_cfg cfg = crew.next_cfg(lane_queues(plan));
+    Lane &lane = crew.lanes[0];
+    lane.link.conn = rpma::conn_req(peer, "192.168.0.1", "7204", cfg).connect();
+    fake_cm_event(lane.link.conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
+    (void)lane.link.conn.next_event();
+    prepare(lane);
+    crew.open_gate();
+    ibv_wc wc{};
+    wc.wr_id = reinterpret_cast<uintptr_t>(&lane);
+    wc.opcode = IBV_WC_RECV;
+    wc.byte_len = 8;
+    ibv_cq *cq = fake_cq_on(lane.worker->cq->get_fd(), 0);
+    fake_complete(cq, &wc);
+    fake_complete(cq, &wc);
+    fake_fail_from("ibv_poll_cq", 2, EIO); // otherwise the load would poll for ever
+    std::string failure;
+    try {
+        run_load(*lane.worker);
+    } catch (const Failure &why) {
+        failure = why.what();
+    }
+    assert_string_equal(failure.c_str(), "the server returned a message that it was not sent");
+    fake_faults_off();
+}
+
+static void an_echo_too_many_ends_the_run(void **) {
+    echo_too_many();
+}
+
+// ---- ledgers: the answers are those of "perf_ledger.py known" -------------------------------
+
+static const LedgerHead known_head = {
+    .run = UINT64_C(0xfedcba9876543210),
+    .plan = {.operation = 3, .size = 4500, .connections = 2, .ring = 8}};
+
+static void a_ledger_has_these_lines(void **) {
+    static const char wanted[] =
+        "rpma-perf ledger 1: run fedcba9876543210, flush-persistent, size 4500, ring 8, "
+        "connections 2 1fa6e3e1\n"
+        "0 3 7 cc253ac1\n1 2 6 878049d0\n0 13 17 0ad15d3e\n1 10 12 ce790deb\n";
+    char path[] = "/tmp/rpma-perf-XXXXXX", text[sizeof(wanted) + 1];
+    const int fd = mkstemp(path);
+    std::string failure;
+    assert_true(fd >= 0);
+    try {
+        const Ledger ledger(path, known_head); // what exists is not overwritten
+    } catch (const Failure &why) {
+        failure = why.what();
+    }
+    expect_text(failure, "cannot make the ledger");
+    close(fd);
+    unlink(path);
+    {
+        Ledger ledger(path, known_head);
+        for (const LedgerLine line : {LedgerLine{0, 3, 7}, {1, 2, 6}, {0, 13, 17}, {1, 10, 12}})
+            ledger.add(line);
+        ledger.sync();
+    }
+    FILE *file = fopen(path, "re");
+    assert_int_equal(fread(text, 1, sizeof(text), file), sizeof(wanted) - 1);
+    assert_memory_equal(text, wanted, sizeof(wanted) - 1);
+    fclose(file);
+    unlink(path);
+}
+
+static void a_record_has_these_bytes(void **) {
+    // In the byte order of the machine, as the record is.
+    static const uint64_t first[] = {UINT64_C(0xfedcba9876543210),
+                                     UINT64_C(0x1),
+                                     UINT64_C(0x9),
+                                     UINT64_C(0x12000),
+                                     UINT64_C(0x4a491fd8c463a50e),
+                                     UINT64_C(0xb3fa0fc454ac134)};
+    static const uint32_t last = 0xdf63a397U;
+    char record[4508] = {0};
+    known_head.fill(std::span(record).first(4500), 1, 9);
+    assert_memory_equal(record, first, sizeof(first));
+    assert_memory_equal(record + 4496, &last, sizeof(last));
+    assert_int_equal(record[4500], 0);
+}
+
+int main() {
+    const struct CMUnitTest tests[] = {
+        TEST(a_load_begins_once),
+        TEST(memory_has_a_limit),
+        TEST(other_messages_are_refused),
+        TEST(nobody_guesses_a_session),
+        TEST(a_silent_client_is_given_up),
+        TEST(a_client_that_speaks_is_kept),
+        TEST(a_file_is_said_to_be_the_clients),
+        TEST(a_client_speaks_all_the_time),
+        TEST(an_echo_too_many_ends_the_run),
+        TEST(a_ledger_has_these_lines),
+        TEST(a_record_has_these_bytes),
+    };
+    struct sigaction waking {}; // without SA_RESTART: it ends waits
+    waking.sa_handler = [](int) {};
+    sigaction(WAKE_SIGNAL, &waking, nullptr);
+    rpma::keep_log_lines();
+    if (const char *trouble = fake_hook_allocator()) {
+        fprintf(stderr, "%s\n", trouble);
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
