@@ -161,41 +161,26 @@ static const struct conflict {
     enum lent lent;
     struct shape shape;
 } conflicts[] = {
+// clang-format off
 #define SHARED_AND "cfg has a shared completion channel && cfg has "
 #define SHARED_LOGS "a shared completion channel and a completion queue of rpma_cq_new()"
 #define FOREIGN "a CQ of cfg was not"
-    {"channel && cfg has an SRQ",
-     SHARED_AND "an SRQ that owns a receive CQ",
-     "shared",
-     NULL,
-     OF_PROGRAM,
+    {"channel && cfg has an SRQ", SHARED_AND "an SRQ that owns a receive CQ", "shared", NULL, OF_PROGRAM,
      {.shared = true, .srq = true, .srq_rcq_size = 1}},
-    {"channel && cfg has a CQ",
-     SHARED_AND "a CQ of rpma_cq_new()",
-     SHARED_LOGS,
-     rpma_conn_cfg_set_cq,
-     OF_PROGRAM,
+    {"channel && cfg has a CQ", SHARED_AND "a CQ of rpma_cq_new()", SHARED_LOGS, rpma_conn_cfg_set_cq, OF_PROGRAM,
      {.shared = true}},
-    {"channel && cfg has a CQ",
-     SHARED_AND "a CQ of rpma_cq_new()",
-     SHARED_LOGS,
-     rpma_conn_cfg_set_rcq,
-     OF_PROGRAM,
+    {"channel && cfg has a CQ", SHARED_AND "a CQ of rpma_cq_new()", SHARED_LOGS, rpma_conn_cfg_set_rcq, OF_PROGRAM,
      {.shared = true, .rcq_size = 4}},
-    {"new() && cfg has an SRQ",
-     "cfg has a receive CQ of rpma_cq_new() && cfg has an SRQ that owns a receive CQ",
-     "a receive CQ of rpma_cq_new(), and its shared receive queue owns one",
-     rpma_conn_cfg_set_rcq,
-     OF_PROGRAM,
+    {"new() && cfg has an SRQ", "cfg has a receive CQ of rpma_cq_new() && cfg has an SRQ that owns a receive CQ",
+     "a receive CQ of rpma_cq_new(), and its shared receive queue owns one", rpma_conn_cfg_set_rcq, OF_PROGRAM,
      {.srq = true, .srq_rcq_size = 4}},
-    {FOREIGN, FOREIGN " made by rpma_cq_new()", "was not made by rpma_cq_new()",
-     rpma_conn_cfg_set_cq, OF_CONNECTION},
-    {FOREIGN, FOREIGN " made by rpma_cq_new()", "was not made by rpma_cq_new()",
-     rpma_conn_cfg_set_rcq, OF_SRQ},
-    {FOREIGN, "a CQ of cfg is on another device than the peer",
-     "it is on fake1, the peer on fake0", rpma_conn_cfg_set_cq, OF_OTHER_DEVICE},
-    {FOREIGN, "a CQ of cfg is on another device than the peer",
-     "it is on fake1, the peer on fake0", rpma_conn_cfg_set_rcq, OF_OTHER_DEVICE},
+    {FOREIGN, FOREIGN " made by rpma_cq_new()", "was not made by rpma_cq_new()", rpma_conn_cfg_set_cq, OF_CONNECTION},
+    {FOREIGN, FOREIGN " made by rpma_cq_new()", "was not made by rpma_cq_new()", rpma_conn_cfg_set_rcq, OF_SRQ},
+    {FOREIGN, "a CQ of cfg is on another device than the peer", "it is on fake1, the peer on fake0",
+     rpma_conn_cfg_set_cq, OF_OTHER_DEVICE},
+    {FOREIGN, "a CQ of cfg is on another device than the peer", "it is on fake1, the peer on fake0",
+     rpma_conn_cfg_set_rcq, OF_OTHER_DEVICE},
+    // clang-format on
 };
 
 static struct rpma_peer *other_peer;

@@ -249,6 +249,7 @@ TEST_THAT(line_names_what_failed) {
         const char *places[2]; // first and last failed operation, and what is known of them
         const char *logs;      // of ibv_wr_complete() if it has "first"
     } cases[] = {
+    // clang-format off
 #define WRITE_CALL "(opcode=IBV_WR_RDMA_WRITE, "
 #define FIRST_FLUSH "(first: opcode=IBV_WR_FLUSH, remote_addr=0x10010, length=8, wr_id=0x10"
         {"LWF", "ibv_post_send", 1, EINVAL, {"[0]", ": "}, WRITE_CALL},
@@ -258,20 +259,13 @@ TEST_THAT(line_names_what_failed) {
         {"FWL", "doorbell", 2, EIO, {"[2]", " (queued): "}, ", wr_id=0x102,"},
         {"LLF", "ibv_wr_complete", 1, EINVAL, {"[2]", " (may be queued): "}, FIRST_FLUSH "2)"},
         {"FWL", "doorbell", 1, EIO, {"[0] to ", "[1] (may be queued): "}, FIRST_FLUSH "0)"},
-        {"LWF",
-         "doorbell",
-         2,
-         EIO,
-         {"[1] to ", "[2] (may be queued): "},
+        {"LWF", "doorbell", 2, EIO, {"[1] to ", "[2] (may be queued): "},
          "(first: opcode=IBV_WR_RDMA_WRITE, remote_addr=0x10010, length=8, wr_id=0x101)"},
-        {"ALF",
-         "doorbell",
-         1,
-         EIO,
-         {"[0]", " (may be queued): "},
+        {"ALF", "doorbell", 1, EIO, {"[0]", " (may be queued): "},
          "(first: opcode=IBV_WR_ATOMIC_WRITE, remote_addr=0x10010, length=8, wr_id=0x100)"},
         {"LLF", "ibv_wr_complete", 1, ENOSPC, {"[2]", ": "}, FIRST_FLUSH "2)"},
         {"FWL", "ibv_wr_complete", 1, ENOMEM, {"[0] to ", "[1]: "}, FIRST_FLUSH "0)"},
+        // clang-format on
     };
     for (size_t i = 0; i < 2 * LENGTH(cases); i++) {
         const char *const array = i % 2 ? "work" : "batch";

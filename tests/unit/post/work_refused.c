@@ -48,6 +48,7 @@ static const struct wrong {
     const char *logs;
     unsigned otherwise; // kinds that refuse it for another reason
 } wrongs[] = {
+// clang-format off
 #define BECAUSE(condition) condition, condition
 #define TYPE_IS BECAUSE("type is no RPMA_WORK_*"), "; possible: RPMA_WORK_*"
     {ALL, {{TYPE, 0}}, TYPE_IS},
@@ -67,40 +68,22 @@ static const struct wrong {
     {ALL, {{FLAGS, 1 << 4 | 1}}, UNKNOWN_BIT, "flags are 0x11; possible: "},
     {ALL, {{FLAGS, UINT32_MAX}}, UNKNOWN_BIT, "flags are 0xffffffff; possible: "},
     {ALL, {{FLAGS, 1U << 31 | 3}}, UNKNOWN_BIT, "flags are 0x80000003; possible: "},
-    {ALL & ~CARRIERS,
-     {{FLAGS, 1 | RPMA_F_INLINE}},
-     BECAUSE(NO_INLINE),
+    {ALL & ~CARRIERS, {{FLAGS, 1 | RPMA_F_INLINE}}, BECAUSE(NO_INLINE),
      "flags are 0x9; possible: only RPMA_F_COMPLETION_*"},
-    {ALL & ~CARRIERS,
-     {{FLAGS, 3 | RPMA_F_INLINE}},
-     BECAUSE(NO_INLINE),
-     "flags are 0xb; possible: only"},
+    {ALL & ~CARRIERS, {{FLAGS, 3 | RPMA_F_INLINE}}, BECAUSE(NO_INLINE), "flags are 0xb; possible: only"},
 #define RESERVED_IS "reserved0 != 0 || reserved[0] != 0 || reserved[1] != 0"
     {ALL, {{RESERVED0, 1}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
     {ALL, {{RESERVED0, 1U << 31}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
     {ALL, {{RESERVED_0, 1}}, RESERVED_IS, "reserved[0] != 0", "work.reserved[0] is 0x"},
-    {ALL,
-     {{RESERVED_1, 1ULL << 63}},
-     RESERVED_IS,
-     "reserved[1] != 0",
-     "work.reserved[1] is 0x"},
+    {ALL, {{RESERVED_1, 1ULL << 63}}, RESERVED_IS, "reserved[1] != 0", "work.reserved[1] is 0x"},
 #define TOO_MANY "nsge > max_sge of the connection"
-    {LOCALS,
-     {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}},
-     TOO_MANY,
-     TOO_MANY,
+    {LOCALS, {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 3; possible: 2 at most; rpma_conn_cfg_set_max_sge() asks"},
-    {LOCALS,
-     {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}},
-     TOO_MANY,
-     TOO_MANY,
+    {LOCALS, {{NSGE, UINT32_MAX}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 4294967295; possible: 2 at most"},
     {LOCALS, {{NSGE, 1}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl is NULL, nsge is 1"},
     {LOCALS, {{NSGE, UINT32_MAX}}, BECAUSE("sgl == NULL && nsge != 0"), "sgl is NULL"},
-    {LOCALS,
-     {{SGL, (uintptr_t)good_list}},
-     BECAUSE("sgl != NULL && nsge == 0"),
-     "sgl != NULL && nsge == 0"},
+    {LOCALS, {{SGL, (uintptr_t)good_list}}, BECAUSE("sgl != NULL && nsge == 0"), "sgl != NULL && nsge == 0"},
 #define LOCAL_IS "local.mr == NULL && (local.offset != 0 || local.len != 0)"
 #define NO_REGION BECAUSE(LOCAL_IS), "local.mr is NULL, offset "
 #define NO_LOCAL                                                              \
@@ -112,60 +95,40 @@ static const struct wrong {
     {SENDS, {{LOCAL_MR, 0}}, NO_REGION, TRANSFERS},
     {SENDS, {{LOCAL_MR, 0}, {LOCAL_LEN, 0}}, NO_REGION, TRANSFERS},
     {SENDS, {{LOCAL_MR, 0}, {LOCAL_OFFSET, 0}}, NO_REGION, TRANSFERS},
-    {TRANSFERS,
-     {{LOCAL_MR, 0}, {LOCAL_LEN, 0}, {REMOTE, 0}, {REMOTE_OFFSET, 0}},
-     NO_REGION,
-     ALL & ~TRANSFERS},
+    {TRANSFERS, {{LOCAL_MR, 0}, {LOCAL_LEN, 0}, {REMOTE, 0}, {REMOTE_OFFSET, 0}}, NO_REGION, ALL & ~TRANSFERS},
     {TRANSFERS, {{LOCAL_MR, 0}}, NO_LOCAL, SENDS},
     {TRANSFERS, {{LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}}, NO_LOCAL},
     {TRANSFERS, {{REMOTE, 0}}, NO_REMOTE, "work.remote == NULL", ALL & ~LOCALS},
-    {TRANSFERS,
-     {{REMOTE, 0}, {NSGE, 1}, {SGL, (uintptr_t)good_list}},
-     NO_REMOTE,
-     "work.remote == NULL",
+    {TRANSFERS, {{REMOTE, 0}, {NSGE, 1}, {SGL, (uintptr_t)good_list}}, NO_REMOTE, "work.remote == NULL",
      ALL & ~LOCALS},
-    {TRANSFERS,
-     {{REMOTE, 0}, {LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}},
-     NO_REMOTE,
-     "work.remote is NULL, remote_offset ",
-     ALL & ~LOCALS},
+    {TRANSFERS, {{REMOTE, 0}, {LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}}, NO_REMOTE,
+     "work.remote is NULL, remote_offset ", ALL & ~LOCALS},
 #define PIECE_IS BECAUSE("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
     {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}}, PIECE_IS, "sgl[1]: mr is NULL"},
     {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}}, PIECE_IS, "sgl[1]: mr is NULL"},
     {LOCALS, {{LOCAL_LEN, 1ULL << 32}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
-    {LOCALS,
-     {{NSGE, 2}, {SGL, (uintptr_t)too_long}},
-     BECAUSE("sum of sgl[i].len > UINT32_MAX"),
-     "UINT32_MAX"},
-    {LOCALS,
-     {{NSGE, 2}, {SGL, (uintptr_t)longest}},
-     BECAUSE("sum of sgl[i].len > UINT32_MAX"),
-     "UINT32_MAX"},
+    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"), "UINT32_MAX"},
+    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)longest}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"), "UINT32_MAX"},
 #define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)"), "; possible: multiples of 8"
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 15}}, ALIGNMENT},
-    {KIND(ATOMIC_WRITE) | KIND(FLUSH),
-     {{REMOTE, 0}},
-     BECAUSE("remote == NULL (atomic write, flush)"),
-     "work.remote == NULL",
-     TRANSFERS},
+    {KIND(ATOMIC_WRITE) | KIND(FLUSH), {{REMOTE, 0}}, BECAUSE("remote == NULL (atomic write, flush)"),
+     "work.remote == NULL", TRANSFERS},
 #define FLUSH_TYPE_IS                                                                      \
     BECAUSE("flush_type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}"), \
         "; possible: RPMA_FLUSH_TYPE_*"
     {KIND(FLUSH), {{FLUSH_TYPE, 2}}, FLUSH_TYPE_IS},
     {KIND(FLUSH), {{FLUSH_TYPE, UINT32_MAX}}, FLUSH_TYPE_IS},
-    {KIND(FLUSH),
-     {{FLUSH_LEN, 1ULL << 32}},
-     BECAUSE("flush_len > UINT32_MAX"),
-     "flush_len is "},
+    {KIND(FLUSH), {{FLUSH_LEN, 1ULL << 32}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len is "},
     {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len is "},
 #define BEHIND                                                              \
     BECAUSE("remote_offset >= size of the remote region (emulated flush)"), \
         "the remote region has "
     {KIND(FLUSH), {{REMOTE_OFFSET, WORLD_REMOTE_SIZE}}, BEHIND},
     {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, BEHIND},
+    // clang-format on
 };
 
 static void make_lists(struct rpma_mr_local *mr) {
