@@ -6,7 +6,6 @@
 
 #include "world.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { // by value: older headers lack the names
@@ -111,33 +110,6 @@ TEST_THAT(misaligned_atomic_write_is_plain) {
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
 }
 
-TEST_THAT(atomic_write_failures_are_reported) {
-    new_conn(false, true);
-    fake_fail(BUILD_WRITES_ATOMICALLY ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);
-    EXPECT_ERROR(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context), RPMA_E_PROVIDER,
-                 "ibv_post_send() failed",
-                 BUILD_WRITES_ATOMICALLY ? "ibv_wr_complete()" : "ibv_post_send()", ENOMEM,
-                 .any_calls = true);
-}
-
-// ---- both ----------------------------------------------------------------------------------
-
-// The provider has queued the operation before it notifies the device.
-TEST_THAT(operation_is_queued_behind_a_failed_doorbell) {
-    new_conn(true, true);
-    fake_fail_from("doorbell", 1, EINVAL);
-    EXPECT_ERROR(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context), RPMA_E_PROVIDER,
-                 "ibv_post_send() failed",
-                 BUILD_WRITES_ATOMICALLY ? "ibv_wr_complete()" : "ibv_post_send()", EINVAL,
-                 .any_calls = true);
-    assert_int_equal(fake_posted_count(), 1);
-    EXPECT_ERROR(
-        rpma_flush(w.h.conn, w.h.remote, 16, 48, RPMA_FLUSH_TYPE_VISIBILITY, 1, context),
-        RPMA_E_PROVIDER, "ibv_post_send() failed",
-        BUILD_FLUSHES ? "ibv_wr_complete()" : "ibv_post_send()", EINVAL, .any_calls = true);
-    assert_int_equal(fake_posted_count(), 1);
-}
-
 // ---- flush ---------------------------------------------------------------------------------
 
 static int flush(enum rpma_flush_type type, size_t offset, size_t len, int flags) {
@@ -187,32 +159,41 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
                      .logs = "dst_offset");
 }
 
-TEST_THAT(flush_failures_are_reported) {
-    char range[96];
-    snprintf(range, sizeof(range),
-             "opcode=IBV_WR_FLUSH, remote_addr=0x%llx, length=48, wr_id=0x%llx",
-             WORLD_REMOTE_ADDR + 16LL, (unsigned long long)(uintptr_t)context);
-    new_conn(true, false);
-    fake_fail(BUILD_FLUSHES ? "ibv_wr_complete" : "ibv_post_send", 1, ENOMEM);
-    EXPECT_ERROR(
-        rpma_flush(w.h.conn, w.h.remote, 16, 48, RPMA_FLUSH_TYPE_VISIBILITY, 1, context),
-        RPMA_E_PROVIDER, "ibv_post_send() failed",
-        BUILD_FLUSHES ? "ibv_wr_complete()" : "ibv_post_send()", ENOMEM, .any_calls = true,
-        .logs = BUILD_FLUSHES ? range : NULL);
-}
+// ---- failures ------------------------------------------------------------------------------
 
-// rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(): ENOSPC, where rxe_post_send()
-// returns ENOMEM.
-TEST_THAT(full_queue_is_told_by_both_numbers) {
-    static const int errors[] = {ENOMEM, ENOSPC};
-    new_conn(true, false);
-    for (size_t i = 0; i < LENGTH(errors); i++) {
-        fake_fail(BUILD_FLUSHES ? "ibv_wr_complete" : "ibv_post_send", 1, errors[i]);
-        EXPECT_ERROR(
-            rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, 1, context),
+#define RANGE "opcode=IBV_WR_FLUSH, remote_addr=0x10010, length=48, wr_id=0x1234567890"
+#define FULL "the send queue is full, it holds "
+
+// ENOSPC: rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(), where rxe_post_send()
+// returns ENOMEM. The provider has queued the operation before it notifies the device.
+TEST_THAT(failures_are_reported) {
+    static const struct {
+        bool of_flush;
+        const char *fault; // NULL: the call that posts
+        int error;
+        unsigned queued;
+        const char *logs, *native_logs;
+    } cases[] = {
+        {false, NULL, ENOMEM, 0, FULL},       {true, NULL, ENOMEM, 0, FULL},
+        {true, NULL, ENOMEM, 0, FULL, RANGE}, {true, NULL, ENOSPC, 0, FULL},
+        {false, "doorbell", EINVAL, 1},       {true, "doorbell", EINVAL, 1},
+    };
+    new_conn(true, true);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const bool of_flush = cases[i].of_flush;
+        const bool native = of_flush ? BUILD_FLUSHES : BUILD_WRITES_ATOMICALLY;
+        fake_fail(cases[i].fault ? cases[i].fault
+                  : native       ? "ibv_wr_complete"
+                                 : "ibv_post_send",
+                  1, cases[i].error);
+        EXPECT_ERROR_OF(
+            of_flush ? "rpma_flush" : "rpma_atomic_write",
+            of_flush ? flush(RPMA_FLUSH_TYPE_VISIBILITY, 16, 48, 1)
+                     : rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context),
             RPMA_E_PROVIDER, "ibv_post_send() failed",
-            BUILD_FLUSHES ? "ibv_wr_complete()" : "ibv_post_send()", errors[i],
-            .any_calls = true, .logs = "the send queue is full, it holds ");
+            native ? "ibv_wr_complete()" : "ibv_post_send()", cases[i].error, .any_calls = true,
+            .logs = native && cases[i].native_logs ? cases[i].native_logs : cases[i].logs);
+        assert_int_equal(fake_posted_count(), cases[i].queued);
         fake_faults_off();
     }
 }
