@@ -138,33 +138,6 @@ TEST_THAT(new_describes_the_queue_pair) {
 
 // ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
 
-// The limit holds for any device, because rpma_post() keeps the elements on the stack.
-TEST_THAT(nothing_has_more_than_128_elements) {
-    static const char cause[] = "max_sge of cfg > 128", logs[] = "librpma has 128 at most";
-    fake_device()->max_sge = fake_device()->max_srq_sge = 200;
-    world_peer(&w);
-    world_cfg(&w, &(const struct shape){.max_sge = 129});
-    world_listen(&w);
-    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
-    MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
-    MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 129));
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                 RPMA_E_INVAL, cause, cause, .any_calls = true, .logs = logs);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req), RPMA_E_INVAL, cause, cause,
-                 .calls = "rdma_get_cm_event rdma_reject rdma_destroy_id rdma_ack_cm_event",
-                 .logs = logs);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq), RPMA_E_INVAL, cause, cause,
-                 .logs = logs);
-    MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, 128));
-    MUST(rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 128));
-    MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
-    assert_int_equal(fake_last("rdma_create_qp_ex")->qp.cap.max_send_sge, 128);
-}
-
 TEST_THAT(recv_posts_before_the_connection) {
     world_peer(&w);
     new_request(NULL);
