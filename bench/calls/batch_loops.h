@@ -45,5 +45,6 @@ const struct loop counted_only[] = {
         NAME(pieces, write, 8){"array_recv_16", receives},
     {"refused_write_1", refused},
     {"unlogged_write_1", refused_unlogged},
+    {"halves_wait_1", halves_of_wait},
     {0},
 };

@@ -142,8 +142,8 @@ int rpma_conn::wait(const char *function, rpma_cq **fired) {
         is_shared(call);
         return call.finish();
     }
-    ibv_cq *queue = next_cq_event(*transport_.shared.get());
-    if (queue == nullptr) [[unlikely]]
+    ibv_cq *queue;
+    if (!next_cq_event(*transport_.shared.get(), queue)) [[unlikely]]
         return no_cq_event(function, errno);
     rpma_cq *of_event = cq()->is(queue) ? cq() : rcq();
     if (of_event == nullptr || !of_event->is(queue)) [[unlikely]] {

@@ -52,7 +52,8 @@ struct rpma_cq : rpma::Allocated {
     int wait(const char *function) {
         if (shares_channel()) [[unlikely]]
             return refuse_wait(function);
-        if (rpma::next_cq_event(*own_channel_.get()) == nullptr) [[unlikely]]
+        ibv_cq *queue;
+        if (!rpma::next_cq_event(*own_channel_.get(), queue)) [[unlikely]]
             return rpma::no_cq_event(function, errno);
         return count_event_and_arm(function);
     }
@@ -60,14 +61,14 @@ struct rpma_cq : rpma::Allocated {
     // RPMA_E_PROVIDER.
     int count_event_and_arm(const char *function) {
         count_event();
-        const int error = rpma::arm(*queue_.get(), false);
-        return error == 0 ? 0 : rpma::not_armed(function, error);
+        return arm_queue(function, false);
     }
     // The halves of wait(). 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_SHARED_CHANNEL.
     int take_event(const char *function) {
         if (shares_channel()) [[unlikely]]
             return refuse_wait(function);
-        if (rpma::next_cq_event(*own_channel_.get()) == nullptr) [[unlikely]]
+        ibv_cq *queue;
+        if (!rpma::next_cq_event(*own_channel_.get(), queue)) [[unlikely]]
             return rpma::no_cq_event(function, errno);
         count_event();
         return 0;
@@ -75,8 +76,7 @@ struct rpma_cq : rpma::Allocated {
     int arm(const char *function, bool solicited_only) {
         if (shares_channel()) [[unlikely]]
             return refuse_wait(function);
-        const int error = rpma::arm(*queue_.get(), solicited_only);
-        return error == 0 ? 0 : rpma::not_armed(function, error);
+        return arm_queue(function, solicited_only);
     }
     // RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     void moderate(rpma::Call &call, uint16_t count, uint16_t period_us);
@@ -97,6 +97,12 @@ struct rpma_cq : rpma::Allocated {
     [[gnu::cold]] int refuse_wait(const char *function) const;
     rpma_cq(rpma::CompChannel &&own, rpma::Cq &&queue)
         : own_channel_(std::move(own)), queue_(std::move(queue)) {}
+    int arm_queue(const char *function, bool solicited_only) {
+        const int error = rpma::arm(*queue_.get(), solicited_only);
+        if (error != 0) [[unlikely]]
+            return rpma::not_armed(function, error);
+        return error; // the same as 0, and an instruction less
+    }
     void acknowledge_all();
     void count_event() {
         if (unacknowledged_.fetch_add(1) + 1 >= ACKNOWLEDGE_AT) [[unlikely]]

@@ -55,12 +55,11 @@ using CompChannel = Owner<CompChannelTraits>;
 // RPMA_E_PROVIDER.
 CompChannel create_comp_channel(Call &call, ibv_context &device);
 
-// Blocks unless the descriptor of the channel is O_NONBLOCK; yields the queue that has an
-// event. nullptr: errno says why, see no_cq_event().
-inline ibv_cq *next_cq_event(ibv_comp_channel &channel) {
-    ibv_cq *queue;
+// Blocks unless the descriptor of the channel is O_NONBLOCK; queue becomes the one that has an
+// event. False: errno says why, see no_cq_event().
+inline bool next_cq_event(ibv_comp_channel &channel, ibv_cq *&queue) {
     void *context;
-    return ibv_get_cq_event(&channel, &queue, &context) == 0 ? queue : nullptr;
+    return ibv_get_cq_event(&channel, &queue, &context) == 0;
 }
 // Reports that there is no event. RPMA_E_NO_COMPLETION (nothing to read, or a signal
 // came), RPMA_E_PROVIDER.

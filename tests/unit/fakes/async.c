@@ -43,8 +43,10 @@ void fake_async_reset(void) {
 // Linux 7.3, drivers/infiniband/core/uverbs_main.c, ib_uverbs_release_uevent(): events that
 // were not taken are dropped. rdma-core 56, libibverbs/cmd_cq.c, ibv_cmd_destroy_cq(),
 // libibverbs/cmd_qp.c, ibv_cmd_destroy_qp(), libibverbs/cmd_srq.c, ibv_cmd_destroy_srq(): waits
-// until those that were taken are acknowledged.
+// until those that were taken are acknowledged; without threads nobody would do that.
 void fake_async_forget(struct fake_object *object, const char *call) {
+    if (fake_is_quiet())
+        fake_wait_for_zero(&object->unacked_async);
     if (object->unacked_async)
         fake_misuse("%s: %u events of the device are not acknowledged, it would block for ever",
                     call, object->unacked_async);
@@ -132,6 +134,7 @@ void ibv_ack_async_event(struct ibv_async_event *event) {
         fake_misuse("ibv_ack_async_event: more than were taken");
     else if (found)
         found->unacked_async--;
+    fake_acknowledged();
 }
 
 const char *ibv_event_type_str(enum ibv_event_type event) {

@@ -18,6 +18,7 @@ struct fake_device fake_device_state;
 void (*fake_cm_reset)(void);
 
 static pthread_mutex_t lock_of_all = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 static _Atomic bool quiet;
 static struct fake_object *objects;             // alive
 static struct fake_object *dead, **end_of_dead; // the newest released ones, oldest first
@@ -52,6 +53,15 @@ int fake_lock(void) {
 void fake_unlock(const int *unused) {
     (void)unused;
     pthread_mutex_unlock(&lock_of_all);
+}
+
+void fake_wait_for_zero(const unsigned *count) {
+    while (*count > 0)
+        pthread_cond_wait(&acknowledged, &lock_of_all);
+}
+
+void fake_acknowledged(void) {
+    pthread_cond_broadcast(&acknowledged);
 }
 
 // Of the library of ThreadSanitizer, where there is one.

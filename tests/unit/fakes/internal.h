@@ -123,6 +123,9 @@ void fake_unlock(const int *unused);
 #define FAKE_LOCKED \
     __attribute__((cleanup(fake_unlock), unused)) const int fake_guard = fake_lock()
 bool fake_is_quiet(void);
+// Gives the lock up until another thread has brought the count to 0 and says so.
+void fake_wait_for_zero(const unsigned *count);
+void fake_acknowledged(void);
 
 // The same for the data path. In tests with threads ThreadSanitizer sees neither this lock,
 // which would order threads that a device does not, nor what the fakes do while they hide.

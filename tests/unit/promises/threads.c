@@ -413,6 +413,42 @@ static void receive_queue_is_shared(void **state) {
     end();
 }
 
+// ---- the events of one device
+// ----------------------------------------------------------------
+
+static atomic_int deleting; // threads that still do
+
+// A deletion waits until the event about its queue is acknowledged, which
+// rpma_peer_next_event() does before it returns.
+static void take_events_or_delete(int number) {
+    struct rpma_peer_event event;
+    if (number == 0) {
+        while (deleting > 0)
+            if (rpma_peer_next_event(w.h.peer, &event) == 0)
+                CHECK(event.type == RPMA_PEER_EVENT_CQ_ERROR && event.ibv_object != NULL);
+        return;
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        struct rpma_cq *cq = NULL;
+        struct ibv_cq *queue = NULL;
+        CHECK(rpma_cq_new(w.h.peer, NULL, &cq) == 0);
+        CHECK(rpma_cq_get_ibv_cq(cq, &queue) == 0);
+        for (int n = 0; n < 3; n++)
+            fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, queue, 0);
+        CHECK(rpma_cq_delete(&cq) == 0);
+    }
+    deleting--;
+}
+
+static void events_name_what_others_delete(void **state) {
+    (void)state;
+    begin(NULL);
+    world_nonblocking(fake_context(0)->async_fd);
+    deleting = THREADS - 1;
+    in_threads(take_events_or_delete);
+    end();
+}
+
 // ---- one log -------------------------------------------------------------------------------
 
 static atomic_uint heard[2];
@@ -511,6 +547,7 @@ int main(void) {
         TEST(events_of_a_queue_are_shared),
         TEST(events_of_a_channel_are_shared),
         TEST(receive_queue_is_shared),
+        TEST(events_name_what_others_delete),
         TEST(log_settings_change),
         TEST(log_functions_log),
     };
