@@ -963,9 +963,9 @@ int rpma_peer_get_event_fd(const struct rpma_peer *peer, int *fd);
 /*
  * Takes the next event of the device, acknowledges it and writes it to *event; blocks unless
  * the descriptor is O_NONBLOCK. Any peer on the device takes the events of all: each comes
- * once, with the handle of whichever peer. RPMA_E_INVAL, RPMA_E_NO_EVENT (nothing to read),
- * RPMA_E_PROVIDER (also: a signal came, errno is EINTR; the device is gone and no event is
- * left, errno is EIO).
+ * once, with the handle of whichever peer. None follows RPMA_PEER_EVENT_DEVICE_GONE.
+ * RPMA_E_INVAL, RPMA_E_NO_EVENT (nothing to read), RPMA_E_PROVIDER (also: a signal came, errno
+ * is EINTR).
  */
 int rpma_peer_next_event(struct rpma_peer *peer, struct rpma_peer_event *event);
 

@@ -63,9 +63,7 @@ void note_no_event(Call &call, int error) {
     else if (error == EINTR) // a loop that waits for a signal asks for this
         RPMA_ANSWER(call, RPMA_E_PROVIDER, error, "ibv_get_async_event()");
     else
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                           error == EIO ? "; the device is gone: delete what is on it" : "",
-                           "ibv_get_async_event()");
+        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_get_async_event()");
 }
 
 // The object is alive up to the acknowledgement, and so is its handle, unless that is being

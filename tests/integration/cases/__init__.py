@@ -25,6 +25,7 @@ from . import fork
 from . import crowd
 from . import line
 from . import overrun
+from . import events
 from . import removal
 from . import signals
 from . import addresses

@@ -16,9 +16,9 @@ TABLE = []
 PORT = "7204"
 # The builds differ only in how they flush and write atomically. The cases of these groups do not
 # depend on that and run on one build.
-EITHER_BUILD = {"addresses", "device", "establish", "faults", "fork", "info", "inline", "limits",
-                "line", "lists", "lost", "manual", "overrun", "perf", "queues", "scale", "signals",
-                "troubleshooting"}
+EITHER_BUILD = {"addresses", "device", "establish", "events", "faults", "fork", "info", "inline",
+                "limits", "line", "lists", "lost", "manual", "overrun", "perf", "queues", "scale",
+                "signals", "troubleshooting"}
 BOTH_BUILDS = ("native", "plain")
 
 

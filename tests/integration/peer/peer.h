@@ -81,6 +81,7 @@ extern const struct command packed_commands[];
 extern const struct command batch_commands[];
 extern const struct command batch_load_commands[];
 extern const struct command wait_commands[];
+extern const struct command event_commands[];
 extern const struct command load_commands[];
 extern const struct command churn_commands[];
 extern const struct command process_commands[];

@@ -54,19 +54,6 @@ static int do_raw_close(const struct args *args) {
     return 0;
 }
 
-/* The device's asynchronous events, which librpma does not read. */
-static int do_async_event(const struct args *args) {
-    struct ibv_async_event event;
-    int ret = wait_readable(world.device->async_fd, (int)arg_number_or(args, "timeout", 60000));
-    if (ret != 0)
-        return ret;
-    if (ibv_get_async_event(world.device, &event) != 0)
-        return raw_failed("ibv_get_async_event");
-    ibv_ack_async_event(&event);
-    reply("type=%d", event.event_type);
-    return 0;
-}
-
 /* The most elements per work request, and the number of completion vectors. */
 static int do_device_limits(const struct args *args) {
     struct ibv_device_attr attr;
@@ -104,7 +91,9 @@ static int do_raw_write(const struct args *args) {
 }
 
 const struct command raw_commands[] = {
-    {"raw-connect", do_raw_connect},     {"raw-close", do_raw_close},
-    {"raw-write", do_raw_write},         {"async-event", do_async_event},
-    {"device-limits", do_device_limits}, {NULL, NULL},
+    {"raw-connect", do_raw_connect},
+    {"raw-close", do_raw_close},
+    {"raw-write", do_raw_write},
+    {"device-limits", do_device_limits},
+    {NULL, NULL},
 };

@@ -139,6 +139,8 @@ static int the_descriptor(const struct args *args, int *fd) {
         return rpma_conn_get_event_fd(the_conn(args), fd);
     if (strcmp(what, "channel") == 0)
         return rpma_conn_get_compl_fd(the_conn(args), fd);
+    if (strcmp(what, "device") == 0)
+        return rpma_peer_get_event_fd(world.peer, fd);
     return rpma_cq_get_fd(the_queue(args), fd);
 }
 
