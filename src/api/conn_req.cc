@@ -66,7 +66,8 @@ int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *c
     RPMA_REFUSE_AS(__func__, req->is_over(), OVER);
     RPMA_REFUSE_AS(__func__, !req->is_ready(),
                    "the request is not resolved: wait until rpma_conn_req_resolve() returns 0");
-    RPMA_REFUSE_AS(__func__, req->is_set_up(), "the request is set up already");
+    RPMA_REFUSE_AS(__func__, req->is_set_up(),
+                   "the request is set up already; a request is set up once");
     Call call(__func__);
     req->set_up(call, or_default(cfg));
     return call.finish();

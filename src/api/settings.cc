@@ -106,8 +106,14 @@ int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr) {
     return 0;
 }
 
-RPMA_GETTER(rpma_conn_cfg_get_source_addr, rpma_conn_cfg, cfg, struct sockaddr_storage, addr,
-            cfg->source_addr())
+int rpma_conn_cfg_get_source_addr(const struct rpma_conn_cfg *cfg,
+                                  struct sockaddr_storage *addr) {
+    RPMA_REFUSE(cfg == NULL);
+    RPMA_REFUSE(addr == NULL);
+    if (!cfg->source_addr(*addr))
+        *addr = {};
+    return 0;
+}
 
 int rpma_peer_cfg_set_served_by(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer) {
     RPMA_REFUSE(pcfg == NULL);

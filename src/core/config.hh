@@ -41,12 +41,13 @@ struct rpma_ep_cfg : rpma::Allocated {
 };
 
 struct rpma_conn_cfg : rpma::Allocated {
-    // The address to connect from; family AF_UNSPEC: the system chooses.
-    sockaddr_storage source_addr() const {
+    // Copies the address to connect from. False: the system chooses, and nothing is copied.
+    bool source_addr(sockaddr_storage &to) const {
         if (!has_source)
-            return {};
+            return false;
         const rpma::Lock lock(source_lock);
-        return source;
+        to = source;
+        return source.ss_family != AF_UNSPEC; // another thread may have removed it
     }
 
     std::atomic<int> timeout_ms = RPMA_DEFAULT_TIMEOUT_MS;

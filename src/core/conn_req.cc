@@ -20,10 +20,6 @@ bool check(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
            (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
 }
 
-sockaddr *if_any(sockaddr *address) {
-    return address->sa_family != AF_UNSPEC ? address : nullptr;
-}
-
 // An ID that resolves an address, or has resolved it if there is no channel.
 CmId resolving(Call &call, rdma_event_channel *channel, uint8_t tos, sockaddr *source,
                sockaddr *destination, int timeout_ms) {
@@ -46,13 +42,15 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
                                                        const rpma_conn_cfg &cfg) {
     if (!check(call, peer, cfg))
         return nullptr;
-    sockaddr_storage from = cfg.source_addr();
-    Names names = resolve_name(call, addr, port, Side::REMOTE, from.ss_family);
+    sockaddr_storage from;
+    auto *source_addr = cfg.source_addr(from) ? reinterpret_cast<sockaddr *>(&from) : nullptr;
+    Names names = resolve_name(call, addr, port, Side::REMOTE,
+                               source_addr != nullptr ? source_addr->sa_family : AF_UNSPEC);
     if (!names)
         return nullptr;
     const int timeout_ms = cfg.timeout_ms;
     return try_each_route(
-        call, names, if_any(reinterpret_cast<sockaddr *>(&from)), addr, port,
+        call, names, source_addr, addr, port,
         [&](sockaddr *source, sockaddr *destination) -> std::unique_ptr<rpma_conn_req> {
             CmId id = resolving(call, nullptr, cfg.tos, source, destination, timeout_ms);
             if (!id || !id.resolve_route(call, timeout_ms))
@@ -65,7 +63,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::outgoing(Call &call, rpma_peer &pe
 std::unique_ptr<rpma_conn_req> rpma_conn_req::start(Call &call, rpma_peer &peer,
                                                     const char *addr, const char *port,
                                                     const rpma_conn_cfg &cfg) {
-    const sockaddr_storage from = cfg.source_addr();
+    sockaddr_storage from = {};
+    (void)cfg.source_addr(from);
     Names names = resolve_name(call, addr, port, Side::REMOTE, from.ss_family);
     if (!names)
         return nullptr;
@@ -114,8 +113,8 @@ bool rpma_conn_req::try_next_address(Call &call) {
         const addrinfo &address = *next_;
         next_ = address.ai_next;
         call.begin_attempt(next_ == nullptr);
-        CmId id = resolving(call, conn_->events(), tos_, if_any(source()), address.ai_addr,
-                            timeout_ms_);
+        CmId id =
+            resolving(call, conn_->events(), tos_, source(), address.ai_addr, timeout_ms_);
         if (!id)
             continue;
         // The ID of the address before goes with its events.
@@ -156,8 +155,7 @@ bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
         next_ = nullptr;
         return true;
     case RDMA_CM_EVENT_ADDR_ERROR:
-        id.addr_failed(call, error, if_any(source()), rdma_get_peer_addr(id.get()),
-                       timeout_ms_);
+        id.addr_failed(call, error, source(), rdma_get_peer_addr(id.get()), timeout_ms_);
         return false;
     case RDMA_CM_EVENT_ROUTE_ERROR:
         id.route_failed(call, error, timeout_ms_);

@@ -80,7 +80,11 @@ struct rpma_conn_req : rpma::Allocated {
     bool try_next_address(rpma::Call &call);
     bool go_on(rpma::Call &call, rpma::CmEvent &&event);
     bool check_device(rpma::Call &call) const;
-    sockaddr *source() { return reinterpret_cast<sockaddr *>(&source_); }
+    // The address to resolve from, or nullptr.
+    sockaddr *source() {
+        return source_.ss_family != AF_UNSPEC ? reinterpret_cast<sockaddr *>(&source_)
+                                              : nullptr;
+    }
     rdma_conn_param parameters(const rpma_conn_private_data *pdata) const;
 
     std::unique_ptr<rpma_conn> conn_; // until it is connected
@@ -92,7 +96,7 @@ struct rpma_conn_req : rpma::Allocated {
     bool has_steps_ = false; // made to be asked for what has happened
     Step step_ = Step::READY;
     int timeout_ms_ = 0;
-    sockaddr_storage source_ = {};
     rpma::Names names_;
     const addrinfo *next_ = nullptr; // of names_, to be tried if this one fails
+    sockaddr_storage source_;        // set by start()
 };

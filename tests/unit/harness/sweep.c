@@ -34,6 +34,7 @@ void sweep_begin(struct sweep *s, const struct world *w) {
 static void check_handles(struct sweep *s, const struct world *w, const char *function) {
     struct handles expected = s->before;
     if (strcmp(function, "rpma_conn_req_connect") == 0 ||
+        strcmp(function, "rpma_conn_req_reject") == 0 ||
         strcmp(function, "rpma_conn_req_delete") == 0)
         expected.req = NULL;
     if (strcmp(function, "rpma_conn_delete") == 0)

@@ -18,6 +18,91 @@ CALLED(request_with_tos) {
     return ask_for_connection();
 }
 
+static int start(void) {
+    return rpma_conn_req_start(w.h.peer, "there", "7205", NULL, &w.h.req);
+}
+CALL(start_there, start())
+CALLED(resolve_early) {
+    fake_device()->silent = true;
+    (void)start();
+    logged_forget();
+    return rpma_conn_req_resolve(w.h.req);
+}
+static int resolve_in_vain(const char *event, int error) {
+    fake_fail(event, 1, error);
+    (void)start();
+    logged_forget();
+    return rpma_conn_req_resolve(w.h.req);
+}
+CALL(resolve_silent_address, resolve_in_vain("address event", ETIMEDOUT))
+CALL(resolve_no_route, resolve_in_vain("route event", ENETUNREACH))
+CALLED(resolve_to_other_device) {
+    (void)rpma_peer_new(fake_context(1), &w.h.peer);
+    (void)start();
+    return rpma_conn_req_resolve(w.h.req);
+}
+CALLED(resolve_again) {
+    (void)resolve_silent_address();
+    logged_forget();
+    return rpma_conn_req_resolve(w.h.req);
+}
+CALLED(set_up_early) {
+    (void)resolve_early();
+    logged_forget();
+    return rpma_conn_req_setup(w.h.req, NULL);
+}
+CALLED(set_up_twice) {
+    (void)start();
+    (void)rpma_conn_req_resolve(w.h.req);
+    (void)rpma_conn_req_setup(w.h.req, NULL);
+    logged_forget();
+    return rpma_conn_req_setup(w.h.req, NULL);
+}
+CALLED(connect_early) {
+    (void)resolve_early();
+    logged_forget();
+    return rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn);
+}
+CALLED(descriptor_of_one_step) {
+    int fd;
+    return rpma_conn_req_get_event_fd(w.h.req, &fd);
+}
+CALL(reject_outgoing, rpma_conn_req_reject(&w.h.req, NULL))
+
+static int take(void) {
+    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    const int code = rpma_ep_next_incoming(w.h.ep, &w.h.req);
+    logged_forget();
+    return code;
+}
+CALLED(client_gives_up) {
+    (void)take();
+    fake_cm_event_status(world_req_fd(&w), RDMA_CM_EVENT_REJECTED, 4, NULL, 0);
+    return rpma_conn_req_resolve(w.h.req);
+}
+CALLED(reject_at_length) {
+    static char reason[149];
+    const struct rpma_conn_private_data why = {reason, sizeof(reason)};
+    (void)take();
+    return rpma_conn_req_reject(&w.h.req, &why);
+}
+
+static struct rpma_ep_cfg *ep_cfg(void) {
+    (void)rpma_ep_cfg_new(&w.h.ep_cfg);
+    return w.h.ep_cfg;
+}
+CALL(large_backlog, rpma_ep_cfg_set_backlog(ep_cfg(), UINT32_MAX))
+CALLED(listen_on_ipv6_only) {
+    fake_device()->addresses = 2;
+    fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
+    (void)rpma_ep_cfg_set_ipv6_only(ep_cfg(), true);
+    return rpma_ep_listen_with(w.h.peer, "there", "7205", w.h.ep_cfg, &w.h.ep);
+}
+CALLED(source_by_name) {
+    (void)rpma_conn_cfg_new(&w.h.cfg);
+    return rpma_conn_cfg_set_source_addr(w.h.cfg, "here");
+}
+
 static int new_cq(int (*set)(struct rpma_cq_cfg *, uint32_t), uint32_t value) {
     (void)rpma_cq_cfg_new(&w.h.cq_cfg);
     (void)set(w.h.cq_cfg, value);

@@ -191,6 +191,35 @@ static bool rejection(struct world *w, const void *argument) {
            STEP(w, rpma_conn_req_delete(&w->h.req));
 }
 
+static bool start_in_steps(struct world *w, const struct shape *shape) {
+    if (!shape->incoming)
+        return STEP(w, rpma_conn_req_start(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg,
+                                           &w->h.req)) &&
+               STEP(w, rpma_conn_req_resolve(w->h.req));
+    if (!STEP(w, rpma_ep_cfg_new(&w->h.ep_cfg)) ||
+        !STEP(w, rpma_ep_cfg_set_ipv6_only(w->h.ep_cfg, true)) ||
+        !STEP(w,
+              rpma_ep_listen_with(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.ep_cfg, &w->h.ep)))
+        return false;
+    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
+    return STEP(w, rpma_ep_next_incoming(w->h.ep, &w->h.req));
+}
+
+static bool connection_in_steps(struct world *w, const void *argument) {
+    const struct shape *shape = argument;
+    return world_peer(w) && world_cfg(w, shape) &&
+           STEP(w, rpma_conn_cfg_set_source_addr(w->h.cfg, "127.0.0.7")) &&
+           start_in_steps(w, shape) && STEP(w, rpma_conn_req_setup(w->h.req, w->h.cfg)) &&
+           receive_early(w, shape) && world_connect(w, shape) && leave(w);
+}
+
+static bool refusal_in_steps(struct world *w, const void *argument) {
+    const struct shape *shape = argument;
+    const struct rpma_conn_private_data why = {(void *)"why", 4};
+    return world_peer(w) && world_cfg(w, shape) && start_in_steps(w, shape) &&
+           STEP(w, rpma_conn_req_reject(&w->h.req, &why));
+}
+
 static bool events(struct world *w, const void *argument) {
     (void)argument;
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
@@ -240,6 +269,11 @@ static void with_two_addresses(void) {
     fake_device()->addresses = 2;
 }
 
+// Two of them are of the family of the source address.
+static void with_three_addresses(void) {
+    fake_device()->addresses = 3;
+}
+
 // ---- sweeps --------------------------------------------------------------------------------
 
 static const struct shape list = {.name = "lists", .max_sge = 3};
@@ -260,6 +294,13 @@ static const struct one {
     {"packed data, DRAM", 10, packed_data, NULL, with_native_flush_and_dram},
     {"configurations", 4, configurations},
     {"events", 29, events},
+    {"outgoing in steps", 44, connection_in_steps, &lives[0].shape},
+    {"outgoing in steps, three addresses", 44, connection_in_steps, &lives[0].shape,
+     with_three_addresses},
+    {"incoming in steps, rcq", 49, connection_in_steps, &lives[FIRST_INCOMING + 2].shape},
+    {"incoming in steps, two addresses", 44, connection_in_steps, &lives[FIRST_INCOMING].shape,
+     with_two_addresses},
+    {"refusal in steps", 27, refusal_in_steps, &lives[FIRST_INCOMING].shape},
     {"devices", 10, devices},
     {"devices, two addresses", 10, devices, NULL, with_two_addresses},
     {"outgoing on DAX memory", 63, connection, &lives[0].shape, on_dax},
