@@ -23,6 +23,7 @@ from . import establishing
 from . import threads
 from . import fork
 from . import crowd
+from . import connecting
 from . import line
 from . import overrun
 from . import events
