@@ -48,7 +48,8 @@ def read_budget(counts, kind=""):
 def batch(name):
     """Way, plain calls of one operation and length of a loop over batches, from its name."""
     way, *what, length = name.split("_")
-    calls = {"write": ["write"], "recv": ["recv"], "wait": ["wait"], "write flush": ["write", "flush"],
+    calls = {"write": ["write"], "recv": ["recv"], "wait": ["wait"], "atomic": ["write"],
+             "write flush": ["write", "flush"],
              "write native flush": ["write", "native_flush"]}
     return way, calls[" ".join(what)], int(length)
 

@@ -173,11 +173,14 @@ struct rpma_mr_remote; /* memory of the other side, known by its descriptor */
 #define RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT (1 << 5) /* rpma_flush(), persistence */
 #define RPMA_MR_USAGE_SEND (1 << 6)                  /* rpma_send() from it */
 #define RPMA_MR_USAGE_RECV (1 << 7)                  /* rpma_recv() into it */
+#define RPMA_MR_USAGE_ATOMIC (1 << 8)                /* remote atomics, beside another usage */
 
 /*
  * Registers size bytes at ptr for usage (RPMA_MR_USAGE_*). The memory stays the caller's and
- * must outlive the region. RPMA_E_INVAL (also: size 0, usage 0 or unknown bits), RPMA_E_NOMEM,
- * RPMA_E_PROVIDER.
+ * must outlive the region. A descriptor of the region does not say that it takes remote
+ * atomics, rpma_conn_private_data_pack() does. RPMA_E_INVAL (also: size 0, unknown bits of
+ * usage, or no usage but RPMA_MR_USAGE_ATOMIC), RPMA_E_NOMEM, RPMA_E_NOSUPP (the device has no
+ * remote atomics), RPMA_E_PROVIDER.
  */
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
                 struct rpma_mr_local **mr_ptr);
@@ -693,6 +696,11 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
  * functions of batches refuse it there. */
 #define RPMA_F_INLINE (1 << 3)
 
+/* For messages and writes with immediate data, with one of the completion flags: the completion
+ * of the receive on the other side counts as solicited. Other operations ignore the flag,
+ * except that rpma_post() and the functions of batches refuse it there. */
+#define RPMA_F_SOLICITED (1 << 2)
+
 /* Not used by any function; kept for sources that name it. */
 #define RPMA_W_WAIT_FOR_COMPLETION (1)
 
@@ -775,7 +783,9 @@ enum rpma_work_type {
     RPMA_WORK_ATOMIC_WRITE,   /* value to the 8 remote bytes, see rpma_atomic_write() */
     RPMA_WORK_FLUSH,          /* flush_len remote bytes, see rpma_flush() */
     RPMA_WORK_SEND,           /* local memory as a message */
-    RPMA_WORK_SEND_WITH_IMM   /* the same, with imm */
+    RPMA_WORK_SEND_WITH_IMM,  /* the same, with imm */
+    RPMA_WORK_FETCH_ADD,      /* adds value to a remote word, which comes to local memory */
+    RPMA_WORK_COMPARE_SWAP    /* puts value there if the word is compare, and the same */
 };
 
 /*
@@ -783,6 +793,13 @@ enum rpma_work_type {
  * op_context and the reserved members belong to all. Start from {0}. Local memory is the piece
  * local or, with nsge > 0, the nsge pieces at sgl as one; its lengths add up to at most
  * UINT32_MAX. A read or write without local memory has no remote memory, either.
+ *
+ * Remote atomics (RPMA_WORK_FETCH_ADD, RPMA_WORK_COMPARE_SWAP) work on the 8 bytes at a remote
+ * address that is a multiple of 8, in a region that states RPMA_MR_USAGE_ATOMIC. The word, in
+ * the byte order of that machine, takes the sum (modulo 2^64) or, if it equals
+ * compare, value. What it was before comes to 8 bytes of local memory, in host byte order. An
+ * atomic takes effect after all earlier operations of the connection. Nothing but other remote
+ * atomics is atomic with it everywhere: rpma_post(3).
  */
 struct rpma_work {
     enum rpma_work_type type;
@@ -794,11 +811,12 @@ struct rpma_work {
     uint32_t nsge;              /* at most max_sge of the connection's configuration */
     enum rpma_flush_type flush_type;
     size_t flush_len;       /* at most UINT32_MAX */
-    uint64_t value;         /* its 8 bytes go as they stand in memory */
+    uint64_t value;         /* of an atomic write: its 8 bytes go as they stand in memory */
     int flags;              /* RPMA_F_*; no other bits */
     uint32_t reserved0;     /* 0 */
     const void *op_context; /* comes back as wr_id of the completion */
-    uint64_t reserved[2];   /* 0 */
+    uint64_t compare;       /* of RPMA_WORK_COMPARE_SWAP */
+    uint64_t reserved1;     /* 0 */
 };
 
 /*

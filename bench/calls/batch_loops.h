@@ -43,6 +43,8 @@ const struct loop counted_only[] = {
     // clang-format on
     NAME(pieces, write, 1) NAME(pieces, write, 2) NAME(pieces, write, 4)
         NAME(pieces, write, 8){"array_recv_16", receives},
+    {"array_atomic_1", atomics_1},
+    {"array_atomic_4", atomics_4},
     {"refused_write_1", refused},
     {"unlogged_write_1", refused_unlogged},
     {"halves_wait_1", halves_of_wait},

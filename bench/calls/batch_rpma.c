@@ -44,6 +44,35 @@ describe_write_and_flush(struct rpma_work *work) {
     return 2;
 }
 
+// Memory that takes remote atomics, which no plain descriptor says.
+static struct rpma_mr_remote *atomics;
+
+static void offer_atomics(void) {
+    static uint64_t word;
+    struct rpma_mr_local *mr;
+    char packed[64];
+    struct rpma_conn_private_data offer = {packed, sizeof(packed)};
+    uint32_t regions = 1;
+    must(rpma_mr_reg(peer, &word, sizeof(word), RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_ATOMIC,
+                     &mr) == 0,
+         "rpma_mr_reg");
+    must(rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&mr, 1, NULL, NULL, 0,
+                                     &offer) == 0,
+         "rpma_conn_private_data_pack");
+    must(rpma_conn_private_data_unpack(&offer, &atomics, &regions, NULL, NULL, NULL) == 0,
+         "rpma_conn_private_data_unpack");
+}
+
+static inline __attribute__((always_inline)) unsigned describe_atomic(struct rpma_work *work) {
+    *work = (struct rpma_work){
+        .type = RPMA_WORK_FETCH_ADD,
+        .remote = atomics,
+        .local = {.mr = local, .len = sizeof(work->value)},
+        .flags = RPMA_F_COMPLETION_ALWAYS,
+    };
+    return 1;
+}
+
 typedef unsigned describe_function(struct rpma_work *work);
 
 // Adds length units of work to the batch.
@@ -147,6 +176,16 @@ static void halves_of_wait(unsigned long times) {
         must(rpma_cq_take_event(cq) == 0, "rpma_cq_take_event");
         must(rpma_cq_arm(cq, false) == 0, "rpma_cq_arm");
     }
+}
+
+static void atomics_1(unsigned long times) {
+    offer_atomics();
+    array(conn, 1, describe_atomic, times);
+}
+
+static void atomics_4(unsigned long times) {
+    offer_atomics();
+    array(conn, 4, describe_atomic, times);
 }
 
 static void refused(unsigned long times) {

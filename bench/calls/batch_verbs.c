@@ -39,6 +39,15 @@ static inline unsigned describe_write_and_flush(unsigned i) {
     return i + 2;
 }
 
+static inline unsigned describe_atomic(unsigned i) {
+    describe(i, IBV_WR_ATOMIC_FETCH_AND_ADD, sizeof(uint64_t),
+             IBV_SEND_SIGNALED | IBV_SEND_FENCE);
+    list[i].wr.atomic.remote_addr = remote_addr;
+    list[i].wr.atomic.compare_add = 0;
+    list[i].wr.atomic.rkey = rkey;
+    return i + 1;
+}
+
 static inline void build(unsigned length, unsigned (*add)(unsigned)) {
     unsigned used = 0;
     for (unsigned n = 0; n < length; n++)
@@ -106,6 +115,14 @@ static void halves_of_wait(unsigned long times) {
         ibv_ack_cq_events(ready, 1);
         must(ibv_req_notify_cq(ready, 0) == 0, "ibv_req_notify_cq");
     }
+}
+
+static void atomics_1(unsigned long times) {
+    built(1, describe_atomic, times);
+}
+
+static void atomics_4(unsigned long times) {
+    built(4, describe_atomic, times);
 }
 
 static void refused(unsigned long times) {

@@ -63,7 +63,7 @@ LOOP(conn_wait, ok, static rpma::cq_ref ready; return through_shared.wait(ready)
 // Takes what has completed, and looks at each completion.
 void poll_many_loop(unsigned long times) {
     own_all();
-    std::array<ibv_wc, LENGTH> room;
+    std::array<ibv_wc, LENGTH> room{}; // the provider leaves the memory alone
     std::span<ibv_wc> taken;
     for (unsigned long i = 0; i < times; i++) {
         must(completed.get_wc(room, taken) == rpma::status::ok, "rpma::cq_ref::get_wc");
@@ -74,7 +74,7 @@ void poll_many_loop(unsigned long times) {
 
 void poll_many_in_c(unsigned long times) {
     own_all();
-    std::array<ibv_wc, LENGTH> room;
+    std::array<ibv_wc, LENGTH> room{}; // the provider leaves the memory alone
     int got;
     for (unsigned long i = 0; i < times; i++) {
         must(rpma_cq_get_wc(completed, LENGTH, room.data(), &got) == 0, "rpma_cq_get_wc");

@@ -16,6 +16,7 @@ static int query_device_ex(struct ibv_context *context,
     provider_count("ibv_query_device");
     *attributes = (struct ibv_device_attr_ex){.orig_attr.max_qp_wr = 1 << 20,
                                               .orig_attr.max_sge = 16,
+                                              .orig_attr.atomic_cap = IBV_ATOMIC_HCA,
                                               .device_cap_flags_ex =
                                                   (uint64_t)IB_UVERBS_DEVICE_FLUSH_GLOBAL |
                                                   (uint64_t)IB_UVERBS_DEVICE_FLUSH_PERSISTENT |

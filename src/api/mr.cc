@@ -12,7 +12,8 @@ using namespace rpma;
 
 namespace {
 
-constexpr int EVERY_USAGE = 0xff;
+constexpr int DESCRIBED_USAGE = 0xff; // in the descriptor, which refuses to have none
+constexpr int EVERY_USAGE = DESCRIBED_USAGE | RPMA_MR_USAGE_ATOMIC;
 constexpr int FLUSH_USAGE =
     RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
 
@@ -24,8 +25,9 @@ int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
     RPMA_REFUSE(ptr == NULL);
     RPMA_REFUSE(mr_ptr == NULL);
     RPMA_REFUSE_VALUE(__func__, size == 0, size, "1 and more");
-    RPMA_REFUSE_AS(__func__, usage == 0 || (usage & ~EVERY_USAGE) != 0,
-                   "usage is 0x%x; possible: RPMA_MR_USAGE_*, one or more of them",
+    RPMA_REFUSE_AS(__func__, (usage & DESCRIBED_USAGE) == 0 || (usage & ~EVERY_USAGE) != 0,
+                   "usage is 0x%x; possible: RPMA_MR_USAGE_*, one or more of them, "
+                   "RPMA_MR_USAGE_ATOMIC beside another",
                    static_cast<unsigned>(usage));
     Call call(__func__);
     return call.deliver(peer->register_memory(call, ptr, size, usage), mr_ptr);
@@ -71,7 +73,8 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
         return call.finish();
     const Region region = get_region(static_cast<const unsigned char *>(desc));
     // A bare descriptor does not say what the device serves: all that the region is for.
-    return call.deliver(rpma_mr_remote::create(call, region, region.usage), mr_ptr);
+    const auto natively = static_cast<uint8_t>(region.usage & FLUSH_USAGE);
+    return call.deliver(rpma_mr_remote::create(call, region, natively), mr_ptr);
 }
 
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {

@@ -22,6 +22,7 @@ bool rpma_conn::set_up(Call &call, const rpma_peer &peer, const rpma_conn_cfg &c
 #endif
     max_sge = transport_.max_sge;
     max_read_sge = transport_.max_read_sge;
+    device = &peer.device();
     flush.begin(call, flush_mode, cfg.flush_mode == RPMA_FLUSH_MODE_NATIVE,
                 transport_.flushes_natively(), transport_.writes_natively());
     return true;

@@ -17,6 +17,7 @@
 #include "core/transport.hh"
 
 struct rpma_peer;
+struct rpma_capabilities;
 
 namespace rpma {
 
@@ -81,7 +82,6 @@ struct rpma_conn : rpma::Allocated {
     rpma_cq *cq() const { return &transport_.cq(); }
     rpma_cq *rcq() const { return transport_.rcq(); }
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
-    uint32_t max_qp_wr() const { return transport_.max_qp_wr; } // of the device
 
     // What an operation needs stands first, so that it is in one cache line.
     ibv_qp *qp = nullptr; // until it is set up
@@ -92,6 +92,7 @@ struct rpma_conn : rpma::Allocated {
     rpma::FlushWays flush;
     uint16_t max_sge;      // pieces of local memory of an operation
     uint16_t max_read_sge; // pieces that a read may have
+    const rpma_capabilities *device;
     std::atomic<bool> warned_of_misalignment = false;
 
   private:

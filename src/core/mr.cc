@@ -14,7 +14,7 @@ using namespace rpma;
 rpma_mr_local::rpma_mr_local(Mr &&registered, int usage_flags, uint8_t natively_flushed,
                              uint8_t served_by_device)
     : addr(reinterpret_cast<uintptr_t>(registered->addr)), lkey(registered->lkey),
-      usage(static_cast<uint8_t>(usage_flags)), natively(natively_flushed),
+      usage(static_cast<uint16_t>(usage_flags)), natively(natively_flushed),
       served(served_by_device), region(std::move(registered)) {}
 
 Region rpma_mr_local::describe() const {
@@ -59,7 +59,7 @@ rpma_mr_remote::rpma_mr_remote(const Region &region, uint8_t natively)
 
 std::unique_ptr<rpma_mr_remote> rpma_mr_remote::create(Call &call, const Region &region,
                                                        uint8_t natively) {
-    if (region.usage == 0) {
+    if ((region.usage & ~RPMA_MR_USAGE_ATOMIC) == 0) {
         RPMA_REJECT(call, "the descriptor has no usage: addr=0x%" PRIx64 ", size=%" PRIu64,
                     region.addr, region.size);
         return nullptr;

@@ -33,7 +33,7 @@ struct rpma_mr_local : rpma::Allocated {
     // Every operation needs the first two, which are copies from the region.
     uint64_t addr;
     uint32_t lkey;
-    uint8_t usage;    // RPMA_MR_USAGE_*
+    uint16_t usage;   // RPMA_MR_USAGE_*
     uint8_t natively; // flush types of usage that the device serves natively here
     uint8_t served;   // by the device: SERVES_*
     rpma::Mr region;
@@ -52,5 +52,5 @@ struct rpma_mr_remote : rpma::Allocated {
     uint32_t flush_ways; // that the region allows, see FlushWay
     uint64_t size;
     uint64_t whole_reads; // offsets below it have FLUSH_READ_SIZE bytes behind them
-    uint8_t usage;        // RPMA_MR_USAGE_*
+    uint16_t usage;       // RPMA_MR_USAGE_*
 };

@@ -22,6 +22,7 @@ namespace {
 rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     rpma_capabilities device;
     device.on_demand_paging = rpma_is_odp_capable(attributes);
+    device.atomics = attributes.orig_attr.atomic_cap != IBV_ATOMIC_NONE;
     device.max_cqe = static_cast<uint32_t>(attributes.orig_attr.max_cqe);
     device.max_qp_wr = static_cast<uint32_t>(attributes.orig_attr.max_qp_wr);
     device.max_srq_wr = static_cast<uint32_t>(attributes.orig_attr.max_srq_wr);
@@ -76,9 +77,10 @@ std::unique_ptr<rpma_peer> rpma_peer::create(Call &call, ibv_context &device) {
 
     const rpma_capabilities can = capabilities(attributes);
     RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
-             "native atomic write: %s, native flush: %s, on-demand paging: %s",
+             "native atomic write: %s, native flush: %s, on-demand paging: %s, remote atomics: "
+             "%s",
              can.atomic_write ? "yes" : "no", can.flush ? "yes" : "no",
-             can.on_demand_paging ? "yes" : "no");
+             can.on_demand_paging ? "yes" : "no", can.atomics ? "yes" : "no");
     return make<rpma_peer>(call, std::move(pd), can, operators_choice(call, can.flush));
 }
 
@@ -87,21 +89,19 @@ bool rpma_peer::try_release(Call &call) {
 }
 
 unsigned rpma_peer::access_flags(int usage) const {
-    unsigned access = 0;
+    constexpr int WRITTEN = RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_WRITE_SRC |
+                            RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_ATOMIC;
+    unsigned access = (usage & WRITTEN) != 0 ? IBV_ACCESS_LOCAL_WRITE : 0;
     if ((usage & RPMA_MR_USAGE_READ_SRC) != 0)
         access |= IBV_ACCESS_REMOTE_READ;
-    if ((usage & RPMA_MR_USAGE_READ_DST) != 0) {
-        access |= IBV_ACCESS_LOCAL_WRITE;
-        // iWARP answers a read with a write into the reader's memory.
-        if (pd_->context->device->transport_type == IBV_TRANSPORT_IWARP)
-            access |= IBV_ACCESS_REMOTE_WRITE;
-    }
-    if ((usage & RPMA_MR_USAGE_WRITE_SRC) != 0)
-        access |= IBV_ACCESS_LOCAL_WRITE;
+    // iWARP answers a read with a write into the reader's memory.
+    if ((usage & RPMA_MR_USAGE_READ_DST) != 0 &&
+        pd_->context->device->transport_type == IBV_TRANSPORT_IWARP)
+        access |= IBV_ACCESS_REMOTE_WRITE;
     if ((usage & RPMA_MR_USAGE_WRITE_DST) != 0)
-        access |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
-    if ((usage & RPMA_MR_USAGE_RECV) != 0)
-        access |= IBV_ACCESS_LOCAL_WRITE;
+        access |= IBV_ACCESS_REMOTE_WRITE;
+    if ((usage & RPMA_MR_USAGE_ATOMIC) != 0)
+        access |= IBV_ACCESS_REMOTE_ATOMIC;
 
     // The memory must be readable in any case: the other side may flush by reading.
     constexpr int FLUSH =
@@ -152,6 +152,13 @@ uint8_t flushed_natively([[maybe_unused]] unsigned access) {
 
 std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
                                                           std::size_t size, int usage) const {
+    if ((usage & RPMA_MR_USAGE_ATOMIC) != 0 && !device_.atomics) {
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "usage has RPMA_MR_USAGE_ATOMIC, and %s has no remote atomics "
+                  "(IBV_ATOMIC_NONE): register the memory without that",
+                  ibv_get_device_name(pd_->context->device));
+        return nullptr;
+    }
     unsigned access = access_flags(usage);
     for (;;) {
         ibv_mr *region = ibv_reg_mr(&pd(), ptr, size, access);
@@ -224,6 +231,9 @@ QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, ibv_qp_cap &capacitie
         attributes.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
                                      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                                      IBV_QP_EX_WITH_SEND_WITH_IMM;
+        if (device_.atomics)
+            attributes.send_ops_flags |=
+                IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
     }
     QueuePair qp = rpma::create_qp(call, id, attributes, device_.max_qp_wr);
     capacities = attributes.cap;

@@ -21,6 +21,7 @@ struct rpma_capabilities {
     bool on_demand_paging = false;
     bool atomic_write = false;
     bool flush = false;
+    bool atomics = false; // fetch-and-add, compare-and-swap
     uint32_t max_cqe = 0;
     uint32_t max_qp_wr = 0;
     uint32_t max_srq_wr = 0;
@@ -41,7 +42,7 @@ struct rpma_peer : rpma::Allocated {
     // Returns false on failure: RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call);
 
-    // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_mr_local> register_memory(rpma::Call &call, void *ptr,
                                                    std::size_t size, int usage) const;
 

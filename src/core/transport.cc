@@ -91,7 +91,6 @@ bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const rpma_con
         return false;
     max_sge = static_cast<uint16_t>(pieces);
     max_read_sge = static_cast<uint16_t>(std::min(pieces, device.max_read_sge));
-    max_qp_wr = device.max_qp_wr;
     const int ack_timeout_ms = cfg.ack_timeout_ms;
     if (ack_timeout_ms > 0 && !id.set_ack_timeout(call, ack_timeout_ms))
         return false;

@@ -61,7 +61,6 @@ struct Transport {
     ibv_qp_cap granted;    // to the queue pair, by the device
     uint16_t max_sge;      // pieces of local memory of an operation
     uint16_t max_read_sge; // pieces that a read may have
-    uint32_t max_qp_wr;    // operations that a send queue of the device can have
 
   private:
     bool try_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,

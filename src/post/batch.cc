@@ -27,12 +27,12 @@ rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Slots &&slots,
 std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint32_t max_ops) {
     // No send queue takes more. The memory of a wrong number would be granted, and end in the
     // kernel's search for a process to kill.
-    if (max_ops > conn.max_qp_wr()) {
+    if (max_ops > conn.device->max_qp_wr) {
         RPMA_FAIL(
             call, RPMA_E_INVAL, 0,
             "max_ops is %u, a send queue of the device has %u at most (max_qp_wr): use several "
             "batches",
-            max_ops, conn.max_qp_wr());
+            max_ops, conn.device->max_qp_wr);
         return nullptr;
     }
     const std::size_t slot_size = sizeof(Slot) + (conn.max_sge - 1U) * sizeof(ibv_sge);

@@ -59,6 +59,13 @@ bool has_pieces_of(const ibv_send_wr &wr) {
     case IBV_WR_RDMA_WRITE_WITH_IMM:
         ibv_wr_rdma_write_imm(qpx, rkey, remote_addr, wr.imm_data);
         break;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        ibv_wr_atomic_fetch_add(qpx, wr.wr.atomic.rkey, remote_addr, wr.wr.atomic.compare_add);
+        break;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        ibv_wr_atomic_cmp_swp(qpx, wr.wr.atomic.rkey, remote_addr, wr.wr.atomic.compare_add,
+                              wr.wr.atomic.swap);
+        break;
     case IBV_WR_SEND:
         ibv_wr_send(qpx);
         break;

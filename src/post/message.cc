@@ -18,10 +18,10 @@ namespace {
                                                size_t offset, size_t len, int flags,
                                                uint32_t imm, const void *op_context) {
     if (src == nullptr) [[unlikely]]
-        return send_empty(function, conn, opcode, carrying(flags), imm, op_context);
+        return send_empty(function, conn, opcode, announcing(flags), imm, op_context);
     Request request;
     request.sge = slice(*src, offset, len);
-    describe(request.wr, opcode, 1, carrying(flags), imm, op_context);
+    describe(request.wr, opcode, 1, announcing(flags), imm, op_context);
     request.wr.wr.rdma.remote_addr = 0; // init_send_wqe() of rxe copies it
     return send(function, conn, request);
 }

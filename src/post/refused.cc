@@ -93,6 +93,20 @@ bool is_again(const ibv_qp &qp, int result, uint64_t bytes, const Part *part) {
     return part != nullptr && is_full(result) && bytes <= granted(qp).max_inline_data;
 }
 
+// 0 for a message.
+uint32_t remote_key(const ibv_send_wr &wr) {
+    switch (wr.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+        return 0;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return wr.wr.atomic.rkey;
+    default:
+        return wr.wr.rdma.rkey;
+    }
+}
+
 // The first element of a request, or none.
 template <class Request> ibv_sge first_element(const Request &wr) {
     return wr.num_sge > 0 ? wr.sg_list[0] : ibv_sge{};
@@ -112,15 +126,14 @@ int refused_send(const char *function, const ibv_send_wr &wr, int result, const 
     if (!note(call, result, is_again(qp, result, bytes, part)))
         return call.finish();
     const ibv_sge sge = first_element(wr);
-    const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
     call.log(__FILE__, __LINE__, send_advice(result, qp, bytes).chars,
              "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
              ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
-             part_text(part).chars, opcode_text(wr.opcode).chars, wr.wr.rdma.remote_addr,
-             sge.addr, sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
+             part_text(part).chars, opcode_text(wr.opcode), wr.wr.rdma.remote_addr, sge.addr,
+             sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
     // Who has a key may use the memory: keys are for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
-             is_send ? 0 : wr.wr.rdma.rkey, sge.lkey);
+             remote_key(wr), sge.lkey);
     return call.finish();
 }
 
@@ -134,8 +147,7 @@ int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &
         call.log(__FILE__, __LINE__, send_advice(result, qp, bytes).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
                  ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
-                 part_text(part).chars, opcode_text(first.opcode).chars,
-                 first.wr.rdma.remote_addr,
+                 part_text(part).chars, opcode_text(first.opcode), first.wr.rdma.remote_addr,
                  part != nullptr ? length_of(first) : bytes_of(first), first.wr_id);
     return call.finish();
 }

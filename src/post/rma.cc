@@ -45,8 +45,9 @@ transfer_otherwise(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, 
                                                  size_t dst_offset, const rpma_mr_local *src,
                                                  size_t src_offset, size_t len, int flags,
                                                  uint32_t imm, const void *op_context) {
-    return transfer_otherwise(function, opcode, conn, dst, dst_offset, src, src_offset, len,
-                              flags, carrying(flags), imm, op_context);
+    return transfer_otherwise(
+        function, opcode, conn, dst, dst_offset, src, src_offset, len, flags,
+        opcode == IBV_WR_RDMA_WRITE ? carrying(flags) : announcing(flags), imm, op_context);
 }
 
 // With the arguments of the exported function, which need not move for this call.
@@ -96,7 +97,7 @@ RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote 
                                src_offset, len, flags, imm, op_context);
     Request request;
     request.sge = slice(*src, src_offset, len);
-    describe(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, carrying(flags), imm, op_context);
+    describe(request.wr, IBV_WR_RDMA_WRITE_WITH_IMM, 1, announcing(flags), imm, op_context);
     address(request.wr, *dst, dst_offset);
     return send(__func__, *conn, request);
 }

@@ -114,7 +114,7 @@ int fill_atomic_write(const Origin &origin, rpma_conn &conn, Slot &slot, const r
     return choose_way(origin, conn, slot, kinds);
 }
 
-// The elements of a read, a write or a message. 0, RPMA_E_INVAL.
+// The elements of an operation. 0, RPMA_E_INVAL.
 int fill_elements(const Origin &origin, const rpma_conn &conn, Slot &slot,
                   const rpma_work &work, Kinds &kinds, SpareElements *spare) {
     const Pieces pieces = choose_pieces(origin, work.local, work.sgl, work.nsge);
@@ -141,61 +141,115 @@ int fill_elements(const Origin &origin, const rpma_conn &conn, Slot &slot,
     return 0;
 }
 
+[[gnu::cold, gnu::noinline]] int refuse_atomic(const Origin &origin, const rpma_conn &conn) {
+    if (origin.is_behind)
+        return RPMA_E_NOSUPP;
+    Call call(origin.function);
+    if (!conn.device->atomics)
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "%s%s has no remote atomics (IBV_ATOMIC_NONE): have the other side do it",
+                  origin.prefix().chars, ibv_get_device_name(conn.qp->context->device));
+    else
+        RPMA_FAIL(call, RPMA_E_NOSUPP, 0,
+                  "%sthe other side does not state RPMA_MR_USAGE_ATOMIC of the remote region: "
+                  "register it there with that, and hand it over with "
+                  "rpma_conn_private_data_pack(), not as a descriptor",
+                  origin.prefix().chars);
+    return call.finish();
+}
+
+int fill_atomic(const Origin &origin, const rpma_conn &conn, Slot &slot,
+                const rpma_work &work) {
+    RPMA_REFUSE_OPERATION(origin, work.remote == NULL);
+    RPMA_REFUSE_OPERATION(origin, work.local.mr == NULL);
+    RPMA_REFUSE_OPERATION_AS(origin, work.local.len != ATOMIC_SIZE,
+                             "local.len is %zu; possible: 8, for what was in the remote word",
+                             work.local.len);
+    RPMA_REFUSE_OPERATION_AS(origin, work.nsge != 0 || work.sgl != nullptr,
+                             "a list is given, nsge is %" PRIu32
+                             "; possible: local alone, sgl NULL and nsge 0",
+                             work.nsge);
+    const uint64_t behind = (work.remote->addr + work.remote_offset) % ATOMIC_SIZE;
+    RPMA_REFUSE_OPERATION_AS(origin, behind != 0,
+                             "remote_offset is %zu, where the remote address is %" PRIu64
+                             " more than a multiple of 8; possible: 0 more",
+                             work.remote_offset, behind);
+    if (!serves_atomics(conn, *work.remote))
+        return refuse_atomic(origin, conn);
+    slot.wr.sg_list = slot.sges;
+    fill_usual_atomic(slot, work);
+    return 0;
+}
+
 struct Kind {
     ibv_wr_opcode opcode;
     bool has_imm;
     bool has_remote;
-    bool takes_inline;
+    int takes; // flags beside RPMA_F_COMPLETION_*
 };
+
+constexpr int MESSAGE_FLAGS = RPMA_F_INLINE | RPMA_F_SOLICITED;
 
 // By enum rpma_work_type; the first one is no kind.
 constexpr Kind kinds_of_work[] = {
     {},
-    {IBV_WR_RDMA_READ, false, true, false},
-    {IBV_WR_RDMA_WRITE, false, true, true},
-    {IBV_WR_RDMA_WRITE_WITH_IMM, true, true, true},
+    {IBV_WR_RDMA_READ, false, true, 0},
+    {IBV_WR_RDMA_WRITE, false, true, RPMA_F_INLINE},
+    {IBV_WR_RDMA_WRITE_WITH_IMM, true, true, MESSAGE_FLAGS},
     {},
     {},
-    {IBV_WR_SEND, false, false, true},
-    {IBV_WR_SEND_WITH_IMM, true, false, true},
+    {IBV_WR_SEND, false, false, MESSAGE_FLAGS},
+    {IBV_WR_SEND_WITH_IMM, true, false, MESSAGE_FLAGS},
+    {},
+    {},
 };
+
+const char *flags_text(int takes) {
+    return takes == 0               ? "only RPMA_F_COMPLETION_*"
+           : takes == RPMA_F_INLINE ? "RPMA_F_COMPLETION_* and RPMA_F_INLINE"
+                                    : "RPMA_F_COMPLETION_*, RPMA_F_INLINE and RPMA_F_SOLICITED";
+}
+
+// Whether a read or write has remote memory or none, as it has local memory or none. 0,
+// RPMA_E_INVAL.
+[[gnu::always_inline]] inline int check_remote(const Origin &origin, const rpma_work &work) {
+    const bool is_empty = work.nsge == 0 && work.local.mr == nullptr;
+    RPMA_REFUSE_OPERATION_AS(origin, is_empty && work.remote != NULL,
+                             "work.remote is given, and neither local.mr nor sgl");
+    RPMA_REFUSE_OPERATION_AS(origin, !is_empty && work.remote == NULL, "work.remote == NULL");
+    RPMA_REFUSE_OPERATION_AS(origin, work.remote == NULL && work.remote_offset != 0,
+                             "work.remote is NULL, remote_offset %zu; possible: 0",
+                             work.remote_offset);
+    return 0;
+}
 
 } // namespace
 
 int fill(const Origin &origin, rpma_conn &conn, Slot &slot, const rpma_work &work, Kinds &kinds,
          SpareElements *spare) {
     RPMA_REFUSE_OPERATION_AS(origin,
-                             work.type < RPMA_WORK_READ || work.type > RPMA_WORK_SEND_WITH_IMM,
+                             work.type < RPMA_WORK_READ || work.type > RPMA_WORK_COMPARE_SWAP,
                              "type is %d; possible: RPMA_WORK_*", static_cast<int>(work.type));
     RPMA_REFUSE_RESERVED(origin, work.reserved0);
-    RPMA_REFUSE_RESERVED(origin, work.reserved[0]);
-    RPMA_REFUSE_RESERVED(origin, work.reserved[1]);
+    RPMA_REFUSE_RESERVED(origin, work.reserved1);
     const Kind &kind = kinds_of_work[work.type];
-    if (!has_valid_flags(work.flags, kind.takes_inline ? RPMA_F_INLINE : 0))
+    if (!has_valid_flags(work.flags, kind.takes))
         return refuse_operation(origin, "flags are 0x%x; possible: %s",
-                                static_cast<unsigned>(work.flags),
-                                kind.takes_inline ? "RPMA_F_COMPLETION_* and RPMA_F_INLINE"
-                                                  : "only RPMA_F_COMPLETION_*");
+                                static_cast<unsigned>(work.flags), flags_text(kind.takes));
     slot.type = static_cast<uint8_t>(work.type);
     if (work.type == RPMA_WORK_FLUSH)
         return fill_flush(origin, conn, slot, work, kinds);
     if (work.type == RPMA_WORK_ATOMIC_WRITE)
         return fill_atomic_write(origin, conn, slot, work, kinds);
+    if (is_atomic(work))
+        return fill_atomic(origin, conn, slot, work);
 
-    if (kind.has_remote) {
-        const bool is_empty = work.nsge == 0 && work.local.mr == nullptr;
-        RPMA_REFUSE_OPERATION_AS(origin, is_empty && work.remote != NULL,
-                                 "work.remote is given, and neither local.mr nor sgl");
-        RPMA_REFUSE_OPERATION_AS(origin, !is_empty && work.remote == NULL,
-                                 "work.remote == NULL");
-        RPMA_REFUSE_OPERATION_AS(origin, work.remote == NULL && work.remote_offset != 0,
-                                 "work.remote is NULL, remote_offset %zu; possible: 0",
-                                 work.remote_offset);
-    }
-    const int code = fill_elements(origin, conn, slot, work, kinds, spare);
-    if (code != 0)
+    if (kind.has_remote)
+        if (const int code = check_remote(origin, work))
+            return code;
+    if (const int code = fill_elements(origin, conn, slot, work, kinds, spare))
         return code;
-    describe(slot.wr, kind.opcode, slot.wr.num_sge, carrying(work.flags),
+    describe(slot.wr, kind.opcode, slot.wr.num_sge, announcing(work.flags),
              kind.has_imm ? work.imm : 0, work.op_context);
     if (kind.has_remote && work.remote != nullptr)
         address(slot.wr, *work.remote, work.remote_offset);

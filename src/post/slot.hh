@@ -9,6 +9,7 @@
 #pragma once
 
 #include "core/conn.hh"
+#include "core/peer.hh"
 #include "post/pieces.hh"
 
 namespace rpma {
@@ -24,6 +25,14 @@ struct Slot {
     bool is_aligned;     // the address of an atomic write
     ibv_sge sges[1];     // in a batch, as many as an operation of the connection may have
 };
+
+// Bytes that a remote atomic works on.
+inline constexpr std::size_t ATOMIC_SIZE = 8;
+
+// Whether the device of this side has remote atomics, and the region states that it takes them.
+inline bool serves_atomics(const rpma_conn &conn, const rpma_mr_remote &region) {
+    return (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 && conn.device->atomics;
+}
 
 // What a list of slots has in it. It says so, too, when such an operation has been replaced.
 struct Kinds {
@@ -46,7 +55,7 @@ constexpr bool has_valid_flags(int flags, int allowed) {
 // A write of one piece, with nothing unusual about it.
 inline bool is_usual_write(const rpma_work &work) {
     return work.type == RPMA_WORK_WRITE && has_valid_flags(work.flags, RPMA_F_INLINE) &&
-           (work.reserved0 | work.nsge | work.reserved[0] | work.reserved[1] |
+           (work.reserved0 | work.nsge | work.reserved1 |
             reinterpret_cast<uintptr_t>(work.sgl)) == 0 &&
            work.local.mr != nullptr && work.local.len <= UINT32_MAX && work.remote != nullptr;
 }
@@ -58,6 +67,35 @@ inline bool is_usual_write(const rpma_work &work) {
     slot.type = RPMA_WORK_WRITE;
     describe(slot.wr, IBV_WR_RDMA_WRITE, 1, carrying(work.flags), 0, work.op_context);
     address(slot.wr, *work.remote, work.remote_offset);
+}
+
+// Remote atomics are the last two kinds.
+inline bool is_atomic(const rpma_work &work) {
+    return (static_cast<unsigned>(work.type) | 1) == RPMA_WORK_COMPARE_SWAP;
+}
+
+// A remote atomic with nothing wrong about it, which both sides serve.
+[[gnu::always_inline]] inline bool is_usual_atomic(const rpma_conn &conn,
+                                                   const rpma_work &work) {
+    return has_valid_flags(work.flags, 0) && work.local.mr != nullptr &&
+           work.remote != nullptr &&
+           (work.reserved0 | work.nsge | work.reserved1 |
+            reinterpret_cast<uintptr_t>(work.sgl) | (work.local.len ^ ATOMIC_SIZE) |
+            (work.remote->addr + work.remote_offset) % ATOMIC_SIZE) == 0 &&
+           serves_atomics(conn, *work.remote);
+}
+
+// Fills a slot with such an operation. It is fenced: it takes effect behind all reads and
+// flushes before it, as an atomic write does.
+[[gnu::always_inline]] inline void fill_usual_atomic(Slot &slot, const rpma_work &work) {
+    const bool is_swap = work.type == RPMA_WORK_COMPARE_SWAP;
+    slot.sges[0] = slice(*work.local.mr, work.local.offset, ATOMIC_SIZE);
+    slot.type = static_cast<uint8_t>(work.type);
+    describe(slot.wr, is_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD, 1,
+             signaled(work.flags) | IBV_SEND_FENCE, 0, work.op_context);
+    // init_send_wqe() of rxe copies the swap of an addition, too.
+    slot.wr.wr.atomic = {work.remote->addr + work.remote_offset,
+                         is_swap ? work.compare : work.value, work.value, work.remote->rkey};
 }
 
 // The same with any operation, valid or not. With spare, the elements of several pieces come

@@ -27,6 +27,13 @@ inline unsigned carrying(int flags) {
     return static_cast<unsigned>(flags) & (IBV_SEND_SIGNALED | IBV_SEND_INLINE);
 }
 
+// The same for messages and immediate data, which may also be solicited.
+inline unsigned announcing(int flags) {
+    static_assert(IBV_SEND_SOLICITED == RPMA_F_SOLICITED);
+    return static_cast<unsigned>(flags) &
+           (IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_SOLICITED);
+}
+
 inline ibv_sge slice(const rpma_mr_local &mr, std::size_t offset, std::size_t len) {
     return {mr.addr + offset, static_cast<uint32_t>(len), mr.lkey};
 }

@@ -31,12 +31,31 @@ constexpr uint32_t MOST_AT_ONCE = 16;
 
 // The same of one operation, whose post was not as usual.
 [[gnu::cold, gnu::noinline]] int settle_one(const rpma_conn &conn, Slot &slot, ibv_send_wr *bad,
-                                            int result, uint32_t &taken) {
+                                            int result, uint32_t *posted) {
     const Outcome outcome = plain_outcome(conn.qp, &slot.wr, bad, result);
-    if (outcome.is_good())
-        return 0;
-    taken = 0;
-    return settle("rpma_post", conn, outcome, &slot, &slot + 1, taken);
+    uint32_t taken = 0;
+    const int code =
+        outcome.is_good() ? 0 : settle("rpma_post", conn, outcome, &slot, &slot + 1, taken);
+    if (posted != nullptr)
+        *posted = outcome.is_good() ? 1 : taken;
+    return code;
+}
+
+// One operation that nothing is wrong with, which fill() puts into its slot.
+template <class Fill>
+[[gnu::always_inline]] inline int post_one(const rpma_conn &conn, const rpma_work &work,
+                                           uint32_t *posted, const Fill &fill) {
+    Slot slot;
+    slot.wr.sg_list = slot.sges;
+    slot.wr.next = nullptr;
+    fill(slot, work);
+    ibv_send_wr *bad = &slot.wr;
+    const int result = ibv_post_send(conn.qp, &slot.wr, &bad);
+    if (result != 0 || bad != &slot.wr) [[unlikely]]
+        return settle_one(conn, slot, bad, result, posted);
+    if (posted != nullptr)
+        *posted = 1;
+    return 0;
 }
 
 [[gnu::noinline]] int post_array(rpma_conn *conn, const rpma_work *work, uint32_t count,
@@ -87,21 +106,36 @@ constexpr uint32_t MOST_AT_ONCE = 16;
 
 } // namespace
 
-RPMA_POST int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
-                        uint32_t *posted) {
-    if (conn == nullptr || work == nullptr || count != 1 || !is_usual_write(*work))
+// One operation. These have the parameters of rpma_post(), which so neither moves nor saves a
+// register before it knows where to go; a function of this file alone would lose one of them.
+namespace rpma {
+
+using Post = int(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *posted);
+Post post_write, post_atomic;
+
+[[gnu::noinline]] RPMA_POST int post_write(rpma_conn *conn, const rpma_work *work, uint32_t,
+                                           uint32_t *posted) {
+    return post_one(*conn, *work, posted, fill_usual_write);
+}
+
+[[gnu::noinline]] RPMA_POST int post_atomic(rpma_conn *conn, const rpma_work *work,
+                                            uint32_t count, uint32_t *posted) {
+    if (!is_usual_atomic(*conn, *work)) [[unlikely]]
         return post_array(conn, work, count, posted);
-    Slot slot;
-    slot.wr.sg_list = slot.sges;
-    slot.wr.next = nullptr;
-    fill_usual_write(slot, *work);
-    ibv_send_wr *bad = &slot.wr;
-    const int result = ibv_post_send(conn->qp, &slot.wr, &bad);
-    uint32_t taken = 1;
-    int code = 0;
-    if (result != 0 || bad != &slot.wr) [[unlikely]]
-        code = settle_one(*conn, slot, bad, result, taken);
-    if (posted != nullptr)
-        *posted = taken;
-    return code;
+    return post_one(*conn, *work, posted, fill_usual_atomic);
+}
+
+} // namespace rpma
+
+int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
+              uint32_t *posted) {
+    if (count != 1)
+        return post_array(conn, work, count, posted);
+    if (conn == nullptr || work == nullptr) [[unlikely]]
+        return post_array(conn, work, count, posted);
+    if (is_usual_write(*work))
+        return post_write(conn, work, count, posted);
+    if (is_atomic(*work))
+        return post_atomic(conn, work, count, posted);
+    return post_array(conn, work, count, posted);
 }

@@ -28,7 +28,7 @@ Text access_text(unsigned access);
 // "IBV_SEND_SIGNALED|IBV_SEND_FENCE", "0" for none.
 Text send_flags_text(unsigned flags);
 // "IBV_WR_RDMA_READ": the opcode of a work request, enum ibv_wr_opcode.
-Text opcode_text(int opcode);
+const char *opcode_text(int opcode);
 // What the status of a connection event says in words: a reject reason, or an error number.
 Text status_text(const rdma_cm_event &event);
 

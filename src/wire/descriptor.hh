@@ -22,7 +22,7 @@ struct Region {
     uint64_t addr;
     uint64_t size; // bytes
     uint32_t rkey;
-    uint8_t usage; // RPMA_MR_USAGE_*
+    uint16_t usage; // RPMA_MR_USAGE_*, of which the descriptor has the low 8 bits
 };
 
 // What a peer configuration states of the device: 0 for nothing, otherwise SERVES with the bits

@@ -20,8 +20,15 @@ unsigned char *put_header(unsigned char *out, uint32_t regions, bool has_stateme
 
 unsigned char *put_packed_region(unsigned char *out, const Region &region, uint8_t natively) {
     out = put_region(out, region);
-    *out++ = natively;
+    *out++ = (region.usage & RPMA_MR_USAGE_ATOMIC) != 0 ? natively | TAKES_ATOMICS : natively;
     return out;
+}
+
+Region Unpacked::region(uint32_t index) const {
+    Region region = get_region(place(index));
+    if ((place(index)[MR_DESCRIPTOR_SIZE] & TAKES_ATOMICS) != 0)
+        region.usage |= RPMA_MR_USAGE_ATOMIC;
+    return region;
 }
 
 unsigned char *put_statement(unsigned char *out, bool direct_write_to_pmem, uint8_t served) {

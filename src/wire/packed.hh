@@ -11,7 +11,8 @@
 //   r        size of a region, at least 22; a reader skips what it does not know
 //   s        size of the statement, 0 or at least 2; a reader skips what it does not know
 //   b        length of the program's bytes
-//   n * r    regions: the descriptor, and the flush types that may be asked for natively
+//   n * r    regions: the descriptor, and a byte with the flush types that may be asked for
+//            natively, and TAKES_ATOMICS; 1.4 reads the flush types and nothing else
 //   s        statement: the descriptor of the peer configuration, and what the device serves
 //   b        the program's bytes
 // The network may add zeros behind them.
@@ -27,6 +28,7 @@ inline constexpr unsigned char PACKED = 0xf5;
 inline constexpr unsigned char PACKED_VERSION = 1;
 inline constexpr std::size_t PACKED_HEADER_SIZE = 6;
 inline constexpr std::size_t PACKED_REGION_SIZE = MR_DESCRIPTOR_SIZE + 1;
+inline constexpr uint8_t TAKES_ATOMICS = 0x01;
 inline constexpr std::size_t PACKED_STATEMENT_SIZE = PEER_CFG_DESCRIPTOR_SIZE + 1;
 
 // Each of these writes its part and returns the place behind it.
@@ -43,7 +45,7 @@ class Unpacked {
     bool read(Call &call, const void *data, std::size_t size);
 
     uint32_t regions() const { return regions_; }
-    Region region(uint32_t index) const { return get_region(place(index)); }
+    Region region(uint32_t index) const;
     uint8_t natively(uint32_t index) const { return place(index)[MR_DESCRIPTOR_SIZE]; }
     bool has_statement() const { return statement_size_ != 0; }
     bool direct_write_to_pmem() const { return statement()[0] != 0; }

@@ -10,11 +10,12 @@
 // batches [SEED] takes other random numbers.
 
 #include "operation.h"
+#include "packed.h"
 #include "random.h"
 
 enum { WORLDS = 60, STEPS = 400, ROOM = 12, MOST_SGES = 4 };
 
-static struct rpma_mr_remote *misaligned;
+static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
 
 // The operations in the batch; taken: how many of them posts took that did not finish the list.
 static struct fake_post list[ROOM];
@@ -31,6 +32,10 @@ static size_t random_size(void) {
     return now_and_then(8) ? edges[below(LENGTH(edges))] : below(100);
 }
 
+static bool is_remote_atomic(const struct rpma_work *o) {
+    return o->type == RPMA_WORK_FETCH_ADD || o->type == RPMA_WORK_COMPARE_SWAP;
+}
+
 static struct rpma_work random_work(void) {
     static struct rpma_sge sgls[ROOM][OPERATION_MOST_SGES];
     static unsigned next;
@@ -42,7 +47,8 @@ static struct rpma_work random_work(void) {
                      : (struct rpma_sge){now_and_then(30) ? NULL : w.h.mr, random_size(),
                                          now_and_then(9) ? random_size() : below(100)};
     struct rpma_work work = {
-        .type = (enum rpma_work_type)(now_and_then(20) ? below(12) : 1 + below(OPERATION_LAST)),
+        .type = (enum rpma_work_type)(now_and_then(20) ? below(12)
+                                                       : 1 + below(RPMA_WORK_COMPARE_SWAP)),
         .imm = (uint32_t)random_64(),
         .remote = is_empty           ? NULL
                   : now_and_then(20) ? NULL
@@ -63,8 +69,16 @@ static struct rpma_work random_work(void) {
                                    : 3,
         .reserved0 = now_and_then(50),
         .op_context = (void *)(uintptr_t)random_64(),
-        .reserved = {now_and_then(50), now_and_then(50)},
+        .compare = random_64(),
+        .reserved1 = now_and_then(50),
     };
+    if (is_remote_atomic(&work) && !now_and_then(4)) {
+        work.remote = now_and_then(9) ? w.h.remote : misaligned;
+        work.remote_offset = 4 + 8u * below(7);
+        work.local = (struct rpma_sge){w.h.mr, random_size(), 8};
+        work.sgl = NULL;
+        work.nsge = 0;
+    }
     // The post reads inline data at once, and only the post refuses more than a connection
     // takes.
     if ((work.flags & RPMA_F_INLINE) != 0 &&
@@ -96,13 +110,17 @@ static bool is_valid(const struct rpma_work *o) {
     const bool is_send = o->type == RPMA_WORK_SEND || o->type == RPMA_WORK_SEND_WITH_IMM;
     const bool takes_inline =
         is_send || o->type == RPMA_WORK_WRITE || o->type == RPMA_WORK_WRITE_WITH_IMM;
-    const int others = ~(RPMA_F_COMPLETION_ALWAYS | (takes_inline ? RPMA_F_INLINE : 0));
-    if (o->type < 1 || (int)o->type > OPERATION_LAST ||
+    const int others = ~(RPMA_F_COMPLETION_ALWAYS | (takes_inline ? RPMA_F_INLINE : 0) |
+                         (takes_inline && o->type != RPMA_WORK_WRITE ? RPMA_F_SOLICITED : 0));
+    if (o->type < 1 || o->type > RPMA_WORK_COMPARE_SWAP ||
         (o->flags & RPMA_F_COMPLETION_ON_ERROR) == 0 || (o->flags & others) != 0 ||
-        o->reserved0 != 0 || o->reserved[0] != 0 || o->reserved[1] != 0)
+        o->reserved0 != 0 || o->reserved1 != 0)
         return false;
     if (o->type == RPMA_WORK_ATOMIC_WRITE)
         return o->remote && o->remote_offset % 8 == 0;
+    if (is_remote_atomic(o))
+        return o->remote && o->local.mr && o->local.len == 8 && !o->sgl && o->nsge == 0 &&
+               (o->remote_offset + (o->remote == misaligned ? 4 : 0)) % 8 == 0;
     if (o->type == RPMA_WORK_FLUSH)
         return o->remote && o->remote_offset < WORLD_REMOTE_SIZE &&
                o->flush_type <= RPMA_FLUSH_TYPE_VISIBILITY && o->flush_len <= UINT32_MAX;
@@ -112,19 +130,26 @@ static bool is_valid(const struct rpma_work *o) {
     return has_valid_pieces(o);
 }
 
+static int code_of(const struct rpma_work *o) {
+    return !is_valid(o)                                     ? RPMA_E_INVAL
+           : is_remote_atomic(o) && o->remote != misaligned ? RPMA_E_NOSUPP
+                                                            : 0;
+}
+
 // Puts an operation in a used place, or adds it behind the others.
 static void add(void) {
     const struct rpma_work o = random_work();
-    const bool sets = length > 0 && now_and_then(3), valid = is_valid(&o);
+    const bool sets = length > 0 && now_and_then(3);
+    const int code = code_of(&o);
     const unsigned index = sets ? below(length) : length;
     const struct fake_post post =
-        valid ? operation_expected(&o, &w) : (const struct fake_post){0};
+        code == 0 ? operation_expected(&o, &w) : (const struct fake_post){0};
     uint32_t size = 0, room = 0;
     unit_begin();
     const int ret = sets ? rpma_batch_set(w.h.batch, index, &o) : rpma_batch_add(w.h.batch, &o);
     EXPECT_CALLS("");
-    if (!valid || index == ROOM) {
-        assert_int_equal(ret, RPMA_E_INVAL);
+    if (code != 0 || index == ROOM) {
+        assert_int_equal(ret, index == ROOM ? RPMA_E_INVAL : code);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), 1);
         refused++;
     } else {
@@ -194,8 +219,8 @@ static void post_array(void) {
     for (unsigned i = 0; i < count; i++)
         do
             work[i] = random_work();
-        while (!is_valid(&work[i]) && !now_and_then(20));
-    while (valid < count && is_valid(&work[valid])) {
+        while (code_of(&work[i]) != 0 && !now_and_then(20));
+    while (valid < count && code_of(&work[valid]) == 0) {
         expected[valid] = operation_expected(&work[valid], &w);
         valid++;
     }
@@ -203,7 +228,7 @@ static void post_array(void) {
     unit_begin();
     const int ret = rpma_post(w.h.conn, work, count, now_and_then(5) ? NULL : &posted);
     fake_faults_off();
-    assert_int_equal(ret, code != 0 ? code : valid < count ? RPMA_E_INVAL : 0);
+    assert_int_equal(ret, code != 0 ? code : valid < count ? code_of(&work[valid]) : 0);
     assert_true(posted == UINT32_MAX || posted == got);
     expect_posted(expected, got);
     (got == count ? &whole : &cut)[0]++;
@@ -216,13 +241,12 @@ static void reset(void) {
 }
 
 static void live(void) {
-    unsigned char desc[21];
     fake_reset();
     fake_device()->any_range = true;
     length = taken = 0;
     assert_true(world_conn(&w, &(const struct shape){.max_sge = MOST_SGES}));
-    world_descriptor(desc, WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &misaligned));
+    misaligned =
+        packed_remote(WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE, 0x31);
     MUST(rpma_batch_new(w.h.conn, ROOM, &w.h.batch));
     for (int i = 0; i < STEPS; i++) {
         const unsigned what = below(10);

@@ -136,7 +136,7 @@ constexpr Shape shapes[] = {{},
 
 // Returns false for a flush that was not allowed.
 bool make(const rpma_conn &conn, const rpma_work &work, Operation &operation) {
-    if (work.reserved0 || work.reserved[0] || work.reserved[1])
+    if (work.reserved0 || work.reserved1)
         world.found("an operation has reserved members that are not 0");
     if (work.flags != RPMA_F_COMPLETION_ON_ERROR && work.flags != RPMA_F_COMPLETION_ALWAYS)
         world.found("an operation has other flags than one of RPMA_F_COMPLETION_*");

@@ -94,6 +94,9 @@ static int call(struct rpma_conn *conn, const struct rpma_work *w) {
         return rpma_send(conn, local, offset, len, w->flags, w->op_context);
     case RPMA_WORK_SEND_WITH_IMM:
         return rpma_send_with_imm(conn, local, offset, len, w->flags, w->imm, w->op_context);
+    case RPMA_WORK_FETCH_ADD: /* these have none */
+    case RPMA_WORK_COMPARE_SWAP:
+        return rpma_post(conn, w, 1, NULL);
     }
     return RPMA_E_UNKNOWN;
 }

@@ -17,12 +17,14 @@ static void register_all(struct packed *c) {
                                   .size = 0x0123456789ab + i,
                                   .usage = (uint8_t)(0xff - 13 * i)};
         void *const ptr = (void *)(uintptr_t)r.addr;
-        MUST(rpma_mr_reg(w.h.peer, ptr, r.size, r.usage, &mrs[i]));
+        const int atomic = i % 2 ? RPMA_MR_USAGE_ATOMIC : 0;
+        MUST(rpma_mr_reg(w.h.peer, ptr, r.size, r.usage | atomic, &mrs[i]));
         r.rkey = fake_rkey(ptr);
         if (fake_device()->native_flush && BUILD_FLUSHES)
             r.natively =
                 r.usage & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                            (fake_device()->pmem ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0));
+        r.natively |= atomic ? PACKED_ATOMICS : 0;
         if (i < PACKED_MOST_REGIONS)
             c->region[i] = r;
     }

@@ -26,6 +26,7 @@ static void fill(struct ibv_device_attr_ex *attr) {
     attr->orig_attr.max_sge = device->max_sge;
     attr->orig_attr.max_sge_rd = device->max_sge_rd;
     attr->orig_attr.max_srq_sge = device->max_srq_sge;
+    attr->orig_attr.atomic_cap = device->atomic_cap;
     if (device->odp) {
         attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
         attr->odp_caps.per_transport_caps.rc_odp_caps =

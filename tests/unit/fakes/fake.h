@@ -64,6 +64,7 @@ struct fake_post { // a work request of ibv_post_send(), or what an ibv_wr_*() b
     size_t inlined_bytes;
     uint64_t flush_len;
     unsigned flush_type, flush_level;
+    uint64_t compare_add, swap; // of a remote atomic
 };
 
 #define FAKE_WR_ATOMIC_WRITE 1000
@@ -162,6 +163,8 @@ const struct fake_receive *fake_received(unsigned nth);
 // clears it. With it, every request that a queue pair accepts is executed over these bytes at
 // once; without it nothing is executed. Returns the bytes that are found after a power failure.
 const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey);
+// From now on the region of that key takes no remote atomics.
+void fake_target_without_atomics(uint32_t rkey);
 // The target executes this many more operations and none after them.
 void fake_target_stops(unsigned operations);
 // Computes what a power failure now would leave; the target itself goes on. Each word that is
@@ -227,6 +230,7 @@ struct fake_device {
     bool silent;      // nothing answers what is asked to resolve an address or a route
     bool takes_early; // sends before the connection: mlx5 does not look at the state
     enum ibv_transport_type transport;
+    enum ibv_atomic_cap atomic_cap; // of remote atomics
 };
 
 struct fake_device *fake_device(void);

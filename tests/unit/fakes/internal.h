@@ -182,6 +182,9 @@ void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags);
 struct fake_qp *fake_qp_of(struct ibv_qp *qp);
 // Appends to the inline data of a post, as far as there is room.
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
+bool fake_is_atomic(int opcode);
+// Whether the device writes to the local memory of such a request.
+bool fake_writes_elements(int opcode);
 void fake_faults_reset(void);
 bool fake_fault_asked(const char *name, int *error);
 // Records that the send queue accepted the request.

@@ -48,20 +48,34 @@ static void copy_send(struct fake_post *to, const struct fake_qp *qp,
         copy_inlined(to, wr->sg_list, wr->num_sge);
     } else {
         fake_copy_elements(&to->elements, "ibv_post_send", qp->qp.ex.qp_base.pd,
-                           wr->opcode == IBV_WR_RDMA_READ, wr->sg_list, wr->num_sge);
+                           fake_writes_elements((int)wr->opcode), wr->sg_list, wr->num_sge);
     }
     fake_touch(&wr->imm_data, sizeof(wr->imm_data));
     fake_touch(&wr->wr.rdma.remote_addr, sizeof(wr->wr.rdma.remote_addr));
     to->imm = wr->imm_data;
-    if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) {
+    if (fake_is_atomic(to->opcode)) {
+        to->remote_addr = wr->wr.atomic.remote_addr;
+        to->rkey = wr->wr.atomic.rkey;
+        to->compare_add = wr->wr.atomic.compare_add;
+        to->swap = wr->wr.atomic.swap;
+    } else if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) {
         to->remote_addr = wr->wr.rdma.remote_addr;
         to->rkey = wr->wr.rdma.rkey;
     }
     fake_touch(to, sizeof(*to));
 }
 
+bool fake_is_atomic(int opcode) {
+    return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
+bool fake_writes_elements(int opcode) {
+    return opcode == IBV_WR_RDMA_READ || fake_is_atomic(opcode);
+}
+
 // rdma-core 56, providers/rxe/rxe.c, validate_send_wr(): EINVAL for more elements, or more
-// inline data, than the queue was made for. For too much data mlx5 returns ENOMEM, as for a
+// inline data, than the queue was made for, and for a remote atomic of less than 8 bytes or of
+// an unaligned address. For too much data mlx5 returns ENOMEM, as for a
 // full queue (set_data_inl_seg() of providers/mlx5/qp.c). post_one_send(): ENOMEM when it is.
 static int refusal(const struct fake_call *call, const struct fake_qp *qp,
                    const struct fake_post *post, bool is_first) {
@@ -71,6 +85,9 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
     if (post->inlined_bytes > qp->cap.max_inline_data)
         return fake_device()->inline_error ? fake_device()->inline_error : EINVAL;
     if ((uint32_t)post->num_sge > qp->cap.max_send_sge)
+        return EINVAL;
+    if (fake_is_atomic(post->opcode) &&
+        (post->remote_addr % 8 != 0 || post->num_sge != 1 || post->sge.length < 8))
         return EINVAL;
     return qp->sends == qp->cap.max_send_wr ? ENOMEM : 0;
 }

@@ -69,6 +69,11 @@ BUILDER(rdma_write_imm, IBV_WR_RDMA_WRITE_WITH_IMM, (REMOTE, post->imm = imm),
         REMOTE_PARAMETERS, __be32 imm)
 BUILDER(send, IBV_WR_SEND, (void)post)
 BUILDER(send_imm, IBV_WR_SEND_WITH_IMM, post->imm = imm, __be32 imm)
+BUILDER(atomic_fetch_add, IBV_WR_ATOMIC_FETCH_AND_ADD,
+        (REMOTE, post->compare_add = post->swap = add), REMOTE_PARAMETERS, uint64_t add)
+BUILDER(atomic_cmp_swp, IBV_WR_ATOMIC_CMP_AND_SWP,
+        (REMOTE, post->compare_add = compare, post->swap = swap), REMOTE_PARAMETERS,
+        uint64_t compare, uint64_t swap)
 BUILDER(atomic_write, FAKE_WR_ATOMIC_WRITE, (REMOTE, fake_copy_inline_data(post, bytes, 8)),
         REMOTE_PARAMETERS, const void *bytes)
 BUILDER(flush, FAKE_WR_FLUSH,
@@ -93,7 +98,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
     struct fake_qp *qp = building(ex, "ibv_wr_set_sge_list");
     if (post)
         fake_copy_elements(&post->elements, "ibv_wr_set_sge_list", ex->qp_base.pd,
-                           post->opcode == IBV_WR_RDMA_READ, sges, (int)num_sge);
+                           fake_writes_elements(post->opcode), sges, (int)num_sge);
     if (num_sge > qp->cap.max_send_sge && !qp->build_error)
         qp->build_error = ENOSPC; // wr_set_sge_list() of rxe
 }
@@ -165,6 +170,10 @@ void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags) {
         ex->wr_send = wr_send;
     if (send_ops_flags & IBV_QP_EX_WITH_SEND_WITH_IMM)
         ex->wr_send_imm = wr_send_imm;
+    if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+        ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+    if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
+        ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
     if (send_ops_flags & (1 << 12))
         ex->wr_atomic_write = wr_atomic_write;
 #ifdef FAKE_HEADERS_KNOW_FLUSH

@@ -19,6 +19,7 @@ struct region {
     struct region *next;
     uint64_t addr, size;
     uint32_t rkey;
+    bool no_atomics; // registered without IBV_ACCESS_REMOTE_ATOMIC
     size_t words;
     uint64_t *now, *kept, *found; // words: newest, persistent, after a power failure
     size_t *settled;              // for each word: older stores than this one cannot come back
@@ -92,6 +93,11 @@ const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey) {
             stores[left++] = stores[i];
     store_count = left;
     return byte_of(region, region->found, addr);
+}
+
+void fake_target_without_atomics(uint32_t rkey) {
+    FAKE_LOCKED;
+    region_of(rkey)->no_atomics = true;
 }
 
 void fake_target_stops(unsigned operations) {
@@ -174,7 +180,7 @@ static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bo
 
 static bool is_carried(const struct fake_post *post) { // the request itself has the bytes
     return post->opcode == FAKE_WR_ATOMIC_WRITE ||
-           (post->opcode != IBV_WR_RDMA_READ && post->flags & IBV_SEND_INLINE);
+           (!fake_writes_elements(post->opcode) && post->flags & IBV_SEND_INLINE);
 }
 
 static uint64_t length_of(const struct fake_post *post) {
@@ -212,6 +218,24 @@ static bool read_bytes(uint32_t qp_num, const struct fake_post *post, struct reg
     return copy_elements(post, byte_of(region, region->now, post->remote_addr), true);
 }
 
+// rxe_resp.c, check_rkey(), looks for IB_ACCESS_REMOTE_ATOMIC of 8 bytes; rxe_mr.c,
+// rxe_mr_do_atomic_op(), refuses an unaligned address, adds or swaps in the byte order of the
+// processor, and yields what was there; rxe_comp.c, do_atomic(), writes that to the memory of
+// the request. What was there before does not become persistent by it.
+static bool do_atomic(uint32_t qp_num, const struct fake_post *post, struct region *region) {
+    if (region->no_atomics || post->remote_addr % WORD != 0)
+        return false;
+    uint64_t *const word = &region->now[word_of(region, post->remote_addr)];
+    uint64_t before = *word;
+    if (post->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+        *word += post->compare_add;
+    else if (before == post->compare_add)
+        *word = post->swap;
+    if (*word != before)
+        add_stores(qp_num, region, post->remote_addr, WORD);
+    return copy_elements(post, (unsigned char *)&before, true);
+}
+
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c: process_flush() writes back the range, or
 // the whole region, only for a persistent flush; check_rkey() checks the key and the range,
 // unless no byte is read or written. rxe_mr.c, rxe_mr_do_atomic_write(), refuses an unaligned
@@ -234,6 +258,9 @@ static bool execute(uint32_t qp_num, const struct fake_post *post) {
         return true;
     case IBV_WR_RDMA_READ:
         return read_bytes(qp_num, post, region);
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return do_atomic(qp_num, post, region);
     case FAKE_WR_ATOMIC_WRITE:
         if (post->remote_addr % WORD != 0)
             return false;

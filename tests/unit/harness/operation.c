@@ -82,6 +82,9 @@ int operation_plain(const struct rpma_work *o, struct rpma_conn *conn) {
                           o->op_context);
     case RPMA_WORK_SEND:
         return rpma_send(conn, local, from, len, o->flags, o->op_context);
+    case RPMA_WORK_FETCH_ADD: // these have no function of their own
+    case RPMA_WORK_COMPARE_SWAP:
+        return rpma_post(conn, o, 1, NULL);
     default:
         return rpma_send_with_imm(conn, local, from, len, o->flags, o->imm, o->op_context);
     }

@@ -49,3 +49,16 @@ struct rpma_conn_private_data packed_exactly(const unsigned char *bytes, size_t 
     memcpy(copy, bytes, size);
     return (struct rpma_conn_private_data){copy, (uint8_t)size};
 }
+
+struct rpma_mr_remote *packed_remote(uint64_t addr, uint64_t size, uint32_t rkey, uint8_t usage,
+                                     uint8_t natively) {
+    const struct packed c = {.regions = 1,
+                             .region = {{addr, size, rkey, usage, natively}},
+                             .direct_write = PACKED_NO_STATEMENT};
+    unsigned char bytes[PACKED_HEADER + PACKED_REGION];
+    const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
+    struct rpma_mr_remote *remote = NULL;
+    uint32_t nmrs = 1;
+    MUST(rpma_conn_private_data_unpack(&pdata, &remote, &nmrs, NULL, NULL, NULL));
+    return remote;
+}

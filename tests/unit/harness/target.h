@@ -10,6 +10,7 @@
 #define TARGET_H 1
 
 #include "operation.h"
+#include "packed.h"
 
 enum { WORD = 8, TARGET_SIZE = 4096 + 67, TARGET_REGIONS = 2 };
 

@@ -36,8 +36,8 @@ static const struct way {
 } ways[] = {
     {"flags == 0", .set = {{"flags", 0}}},
     {"size == 0", .set = {{"size", 0}}},
-    {"usage == 0", .set = {{"usage", 0}}},
-    {"(usage & ~0xff) != 0", .set = {{"usage", 0x100}}, {0x1ff, (uintptr_t)INT_MIN}},
+    {"(usage & 0xff) == 0", .set = {{"usage", 0}}, {RPMA_MR_USAGE_ATOMIC}},
+    {"(usage & ~0x1ff) != 0", .set = {{"usage", 0x200}}, {0x3ff, (uintptr_t)INT_MIN}},
     {"len > UINT32_MAX", .set = {{"len", (uintptr_t)UINT32_MAX + 1}}, {SIZE_MAX}},
     {"dst_offset % 8 != 0", .set = {{"dst_offset", 1}}, {4, 15}},
     {"timeout_ms < 0", .set = {{"timeout_ms", (uintptr_t)-1}}, {(uintptr_t)INT_MIN}},

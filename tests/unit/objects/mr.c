@@ -22,6 +22,7 @@ enum {
     LOCAL_WRITE = IBV_ACCESS_LOCAL_WRITE,
     REMOTE_WRITE = IBV_ACCESS_REMOTE_WRITE,
     REMOTE_READ = IBV_ACCESS_REMOTE_READ,
+    ATOMIC = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE,
 };
 
 TEST_THAT(usage_becomes_access) {
@@ -38,6 +39,9 @@ TEST_THAT(usage_becomes_access) {
         {RPMA_MR_USAGE_SEND, NONE, NONE},
         {RPMA_MR_USAGE_RECV, LOCAL_WRITE, LOCAL_WRITE},
         {RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_READ_SRC, REMOTE_READ, REMOTE_READ},
+        {RPMA_MR_USAGE_ATOMIC | RPMA_MR_USAGE_SEND, ATOMIC, ATOMIC},
+        {RPMA_MR_USAGE_ATOMIC | RPMA_MR_USAGE_READ_SRC, ATOMIC | REMOTE_READ,
+         ATOMIC | REMOTE_READ},
         {WORLD_EVERY_USAGE, LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ,
          LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ},
     };
@@ -69,11 +73,28 @@ TEST_THAT(usage_becomes_access) {
     }
 }
 
+// What a region states that the device does not serve would break the connection of who trusts
+// it.
+TEST_THAT(reg_refuses_atomics_that_the_device_has_not) {
+    static const char condition[] =
+        "usage has RPMA_MR_USAGE_ATOMIC && the device has no remote atomics";
+    fake_device()->atomic_cap = IBV_ATOMIC_NONE;
+    new_peer();
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64,
+                             RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_ATOMIC, &w.h.mr),
+                 RPMA_E_NOSUPP, condition, condition, .logs = "fake0 has no remote atomics");
+    register_with(WORLD_EVERY_USAGE);
+    world_drop(&w);
+}
+
 // The layout is the wire format of every release: it must never change.
 TEST_THAT(descriptor_has_the_layout_of_all_releases) {
     new_peer();
-    for (int usage = 1; usage <= WORLD_EVERY_USAGE; usage++) {
+    for (int usage = 1; usage <= (WORLD_EVERY_USAGE | RPMA_MR_USAGE_ATOMIC); usage++) {
         unsigned char desc[1 + 21 + 1], expected[21];
+        if (usage == RPMA_MR_USAGE_ATOMIC) // alone it would leave no usage in the descriptor
+            continue;
         register_with(usage);
         const struct fake_call *call = fake_last("ibv_reg_mr");
         memset(desc, 0x5a, sizeof(desc));

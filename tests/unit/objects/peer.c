@@ -9,19 +9,22 @@
 
 // One line tells what the device can do and the build knows.
 TEST_THAT(new_tells_what_the_device_has) {
-    for (int device = 0; device < 8; device++) {
+    for (int device = 0; device < 16; device++) {
         const bool odp = device & 1, flush = device & 2, atomic_write = device & 4;
         struct rpma_peer *peer = NULL;
-        char wanted[128];
+        char wanted[160];
         fake_reset();
         fake_device()->odp = odp;
         fake_device()->native_flush = flush;
         fake_device()->native_atomic_write = atomic_write;
+        fake_device()->atomic_cap = device & 8 ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
         MUST(rpma_peer_new(fake_context(0), &peer));
         snprintf(wanted, sizeof(wanted),
-                 "native atomic write: %s, native flush: %s, on-demand paging: %s",
+                 "native atomic write: %s, native flush: %s, on-demand paging: %s, remote "
+                 "atomics: %s",
                  atomic_write && BUILD_WRITES_ATOMICALLY ? "yes" : "no",
-                 flush && BUILD_FLUSHES ? "yes" : "no", odp ? "yes" : "no");
+                 flush && BUILD_FLUSHES ? "yes" : "no", odp ? "yes" : "no",
+                 device & 8 ? "yes" : "no");
         const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_INFO, 0);
         assert_non_null(line);
         assert_string_equal(line->message, wanted);

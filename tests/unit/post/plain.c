@@ -128,7 +128,7 @@ TEST_THAT(flags_decide_on_completion) {
         {RPMA_F_COMPLETION_ALWAYS, SIGNALED},
         {1 << 1, SIGNALED},
         {1 << 4, 0},
-        {~RPMA_F_INLINE, SIGNALED}, // inline.c has what that does
+        {~(RPMA_F_INLINE | RPMA_F_SOLICITED), SIGNALED}, // see inline.c, atomic.c
     };
     new_conn();
     for (const struct operation *o = operations; o < operations + LENGTH(operations); o++)

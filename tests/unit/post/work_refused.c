@@ -15,6 +15,7 @@ enum { SETS = 4, MOST_SGES = 2 };
 #define TRANSFERS (KIND(READ) | KIND(WRITE) | KIND(WRITE_WITH_IMM))
 #define LOCALS (TRANSFERS | SENDS)
 #define CARRIERS (SENDS | KIND(WRITE) | KIND(WRITE_WITH_IMM))
+#define SOLICITORS (SENDS | KIND(WRITE_WITH_IMM))
 #define ALL (LOCALS | KIND(ATOMIC_WRITE) | KIND(FLUSH))
 
 // A member of one of the structures, or of both.
@@ -22,8 +23,8 @@ enum member {
     TYPE = 1,
     FLAGS,
     RESERVED0, // of a receive: reserved
-    RESERVED_0,
-    RESERVED_1,
+    COMPARE,
+    RESERVED1,
     REMOTE,
     REMOTE_OFFSET,
     LOCAL_MR,
@@ -52,7 +53,7 @@ static const struct wrong {
 #define BECAUSE(condition) condition, condition
 #define TYPE_IS BECAUSE("type is no RPMA_WORK_*"), "; possible: RPMA_WORK_*"
     {ALL, {{TYPE, 0}}, TYPE_IS},
-    {ALL, {{TYPE, RPMA_WORK_SEND_WITH_IMM + 1}}, TYPE_IS},
+    {ALL, {{TYPE, RPMA_WORK_COMPARE_SWAP + 1}}, TYPE_IS},
     {ALL, {{TYPE, INT32_MAX}}, TYPE_IS},
     {ALL, {{TYPE, UINT32_MAX}}, TYPE_IS},
 #define FLAGS_ARE "flags without RPMA_F_COMPLETION_* || flags has an unknown bit"
@@ -61,21 +62,33 @@ static const struct wrong {
 #define NO_INLINE                                                                         \
     "flags has RPMA_F_INLINE && type not in {RPMA_WORK_WRITE, RPMA_WORK_WRITE_WITH_IMM, " \
     "RPMA_WORK_SEND, RPMA_WORK_SEND_WITH_IMM}"
+#define NO_SOLICITED                                                                        \
+    "flags has RPMA_F_SOLICITED && type not in {RPMA_WORK_WRITE_WITH_IMM, RPMA_WORK_SEND, " \
+    "RPMA_WORK_SEND_WITH_IMM}"
     {ALL, {{FLAGS, 0}}, WITHOUT_COMPLETION, "flags are 0x0; possible: "},
     {ALL, {{FLAGS, 2}}, WITHOUT_COMPLETION, "flags are 0x2; possible: "},
     {ALL, {{FLAGS, RPMA_F_INLINE}}, WITHOUT_COMPLETION, "flags are 0x8; possible: "},
-    {ALL, {{FLAGS, 1 << 2 | 1}}, UNKNOWN_BIT, "flags are 0x5; possible: "},
+    {ALL & ~SOLICITORS,
+     {{FLAGS, 1 | RPMA_F_SOLICITED}},
+     BECAUSE(NO_SOLICITED),
+     "flags are 0x5; "},
+    {ALL & ~SOLICITORS,
+     {{FLAGS, 3 | RPMA_F_SOLICITED}},
+     BECAUSE(NO_SOLICITED),
+     "flags are 0x7; "},
+    {ALL, {{FLAGS, RPMA_F_SOLICITED}}, WITHOUT_COMPLETION, "flags are 0x4; possible: "},
     {ALL, {{FLAGS, 1 << 4 | 1}}, UNKNOWN_BIT, "flags are 0x11; possible: "},
     {ALL, {{FLAGS, UINT32_MAX}}, UNKNOWN_BIT, "flags are 0xffffffff; possible: "},
     {ALL, {{FLAGS, 1U << 31 | 3}}, UNKNOWN_BIT, "flags are 0x80000003; possible: "},
     {ALL & ~CARRIERS, {{FLAGS, 1 | RPMA_F_INLINE}}, BECAUSE(NO_INLINE),
      "flags are 0x9; possible: only RPMA_F_COMPLETION_*"},
     {ALL & ~CARRIERS, {{FLAGS, 3 | RPMA_F_INLINE}}, BECAUSE(NO_INLINE), "flags are 0xb; possible: only"},
-#define RESERVED_IS "reserved0 != 0 || reserved[0] != 0 || reserved[1] != 0"
+#define RESERVED_IS "reserved0 != 0 || reserved1 != 0"
     {ALL, {{RESERVED0, 1}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
     {ALL, {{RESERVED0, 1U << 31}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
-    {ALL, {{RESERVED_0, 1}}, RESERVED_IS, "reserved[0] != 0", "work.reserved[0] is 0x"},
-    {ALL, {{RESERVED_1, 1ULL << 63}}, RESERVED_IS, "reserved[1] != 0", "work.reserved[1] is 0x"},
+    {ALL, {{RESERVED1, 1}}, RESERVED_IS, "reserved1 != 0", "work.reserved1 is 0x"},
+    {ALL, {{RESERVED1, 1ULL << 63}}, RESERVED_IS, "reserved1 != 0", "work.reserved1 is 0x"},
+    {0, {{COMPARE, UINT64_MAX}}, "compare is of a remote atomic alone", NULL, NULL},
 #define TOO_MANY "nsge > max_sge of the connection"
     {LOCALS, {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 3; possible: 2 at most; rpma_conn_cfg_set_max_sge() asks"},
@@ -114,8 +127,8 @@ static const struct wrong {
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 15}}, ALIGNMENT},
-    {KIND(ATOMIC_WRITE) | KIND(FLUSH), {{REMOTE, 0}}, BECAUSE("remote == NULL (atomic write, flush)"),
-     "work.remote == NULL", TRANSFERS},
+    {KIND(ATOMIC_WRITE) | KIND(FLUSH), {{REMOTE, 0}},
+     BECAUSE("remote == NULL (atomic write, flush, remote atomic)"), "work.remote == NULL", TRANSFERS},
 #define FLUSH_TYPE_IS                                                                      \
     BECAUSE("flush_type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}"), \
         "; possible: RPMA_FLUSH_TYPE_*"
@@ -154,8 +167,8 @@ static void spoil(struct rpma_work *o, const struct wrong *wrong) {
             SET(TYPE, type, enum rpma_work_type);
             SET(FLAGS, flags, int);
             SET(RESERVED0, reserved0, uint32_t);
-            SET(RESERVED_0, reserved[0], uint64_t);
-            SET(RESERVED_1, reserved[1], uint64_t);
+            SET(COMPARE, compare, uint64_t);
+            SET(RESERVED1, reserved1, uint64_t);
             SET(REMOTE, remote, const struct rpma_mr_remote *);
             SET(REMOTE_OFFSET, remote_offset, size_t);
             SET(LOCAL_MR, local.mr, const struct rpma_mr_local *);

@@ -237,7 +237,49 @@ CALL(post_long_flush, post_flush(0, LONG, RPMA_FLUSH_TYPE_VISIBILITY))
 CALL(post_flush_of_no_type, post_flush(0, 8, 2))
 CALL(post_reserved,
      post_wrong((struct rpma_work){
-         .type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS, .reserved = {0, 5}}))
+         .type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS, .reserved1 = 5}))
+static int post_atomic(bool states, size_t offset, size_t length) {
+    unsigned char form[] = {0xf5, 1, 1, 22, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0,
+                            64,   0, 0, 0,  0, 0, 0, 0, 1, 0, 0, 0, 1, states};
+    struct rpma_mr_remote *words = NULL;
+    uint32_t nmrs = 1;
+    (void)rpma_conn_private_data_unpack(
+        &(const struct rpma_conn_private_data){form, sizeof(form)}, &words, &nmrs, NULL, NULL,
+        NULL);
+    logged_forget();
+    const int ret = post_wrong((struct rpma_work){.type = RPMA_WORK_FETCH_ADD,
+                                                  .remote = words,
+                                                  .remote_offset = offset,
+                                                  .local = {w.h.mr, 0, length},
+                                                  .flags = RPMA_F_COMPLETION_ALWAYS});
+    (void)rpma_mr_remote_delete(&words);
+    return ret;
+}
+CALL(post_atomic_between_words, post_atomic(true, 12, 8))
+CALL(post_atomic_of_bytes, post_atomic(true, 8, 4))
+CALL(post_atomic_to_any_region, post_atomic(false, 8, 8))
+CALLED(post_atomic_list) {
+    return post_wrong((struct rpma_work){.type = RPMA_WORK_COMPARE_SWAP,
+                                         .remote = w.h.remote,
+                                         .local = {w.h.mr, 0, 8},
+                                         .nsge = 1,
+                                         .sgl = &(const struct rpma_sge){w.h.mr, 0, 8},
+                                         .flags = RPMA_F_COMPLETION_ALWAYS});
+}
+CALL(post_solicited_write,
+     post_wrong((struct rpma_work){.type = RPMA_WORK_WRITE,
+                                   .remote = w.h.remote,
+                                   .local = {w.h.mr, 0, 8},
+                                   .flags = RPMA_F_COMPLETION_ALWAYS | RPMA_F_SOLICITED}))
+CALLED(reg_without_atomics) {
+    struct rpma_peer *peer = NULL;
+    fake_device()->atomic_cap = IBV_ATOMIC_NONE;
+    (void)rpma_peer_new(fake_context(0), &peer);
+    const int ret =
+        rpma_mr_reg(peer, w.memory, 8, RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_ATOMIC, &w.h.mr);
+    (void)rpma_peer_delete(&peer);
+    return ret;
+}
 CALL(post_without_local,
      post_wrong((struct rpma_work){
          .type = RPMA_WORK_WRITE, .remote = w.h.remote, .flags = RPMA_F_COMPLETION_ALWAYS}))
@@ -264,7 +306,7 @@ CALL(flush_behind, flush_with(64, RPMA_FLUSH_TYPE_VISIBILITY))
 CALL(flush_of_no_type, flush_with(0, 2))
 CALL(long_advice, rpma_mr_advise(w.h.mr, 0, LONG, 0, 0))
 CALL(reg_nothing, rpma_mr_reg(w.h.peer, w.memory, 0, RPMA_MR_USAGE_READ_SRC, &w.h.mr))
-CALL(reg_for_unknown, rpma_mr_reg(w.h.peer, w.memory, 8, 0x1ff, &w.h.mr))
+CALL(reg_for_unknown, rpma_mr_reg(w.h.peer, w.memory, 8, 0x2ff, &w.h.mr))
 CALL(poll_none, rpma_cq_get_wc(world_cq(&w), 0, &w.h.wc, NULL))
 CALL(context_of_no_type,
      rpma_utils_get_ibv_context("here", (enum rpma_util_ibv_context_type)2, &w.h.context))

@@ -42,11 +42,10 @@ static const size_t lengths[] = {0, 1, 7, 8, 9, PAGE};
 static const struct {
     enum rpma_work_type type;
     bool has_list;
-} kinds[] = {{RPMA_WORK_WRITE, false},
-             {RPMA_WORK_WRITE, true},
-             {RPMA_WORK_WRITE_WITH_IMM, false},
-             {RPMA_WORK_WRITE_WITH_IMM, true},
-             {RPMA_WORK_ATOMIC_WRITE, false}};
+} kinds[] = {{RPMA_WORK_WRITE, false},          {RPMA_WORK_WRITE, true},
+             {RPMA_WORK_WRITE_WITH_IMM, false}, {RPMA_WORK_WRITE_WITH_IMM, true},
+             {RPMA_WORK_ATOMIC_WRITE, false},   {RPMA_WORK_FETCH_ADD, false},
+             {RPMA_WORK_COMPARE_SWAP, false}};
 
 struct write_case {
     enum rpma_work_type kind;
@@ -66,6 +65,10 @@ static long place(struct edge edge, const struct write_case *c) {
 
 static unsigned char data[PAGE]; // what the write carries
 
+static bool is_remote_atomic(enum rpma_work_type kind) {
+    return kind == RPMA_WORK_FETCH_ADD || kind == RPMA_WORK_COMPARE_SWAP;
+}
+
 // A write of elements in different places, the second one empty; data becomes their bytes.
 static struct rpma_work written(const struct write_case *c) {
     static struct rpma_sge sgl[4];
@@ -80,6 +83,9 @@ static struct rpma_work written(const struct write_case *c) {
     memcpy(&o.value, data, sizeof(o.value));
     o.type = c->kind;
     o.imm = 0x12345678;
+    // What was there is 0, to which the value is added, or with which it is compared.
+    if (is_remote_atomic(c->kind))
+        o.local = (struct rpma_sge){target_worlds[0].h.mr, PAGE - WORD, WORD};
     if (!c->has_list)
         return o;
     o.sgl = sgl;
@@ -159,6 +165,9 @@ static void try_flush(const struct flush_case *f, const struct write_case *c, bo
 static bool is_possible(const struct write_case *c) {
     if (c->kind == RPMA_WORK_ATOMIC_WRITE)
         return c->len == 8 && c->offset % 8 == 0 && !c->is_inline;
+    if (is_remote_atomic(c->kind))
+        return c->len == 8 && (target_regions[c->region].addr + c->offset) % 8 == 0 &&
+               !c->is_inline;
     return !c->is_inline || c->len < PAGE;
 }
 
