@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// device.cc -- each RDMA device: whether it can be used, and the findings of the other parts
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <unistd.h>
+
+#include "info.hh"
+
+namespace {
+
+using device_list = owned<ibv_device *, ibv_free_device_list>;
+
+json addresses(const std::vector<address> &all, const std::string &device) {
+    json found = json::array();
+    for (const address &each : all)
+        if (each.device == device)
+            found.push_back(
+                {{"address", each.text},
+                 {"netdev", each.netdev},
+                 {"netdev_mtu", number_in("/sys/class/net/" + each.netdev + "/mtu")}});
+    return found;
+}
+
+json driver(const std::string &device, const ibv_device_attr &limits) {
+    const std::string found = real_path("/sys/class/infiniband/" + device + "/device/driver");
+    return !found.empty()                   ? json(last_of(found))
+           : limits.vendor_id == VENDOR_RXE ? json("rdma_rxe")
+           : limits.vendor_id == VENDOR_SIW ? json("siw")
+                                            : json();
+}
+
+// An address in the device's GID table that no network device of this namespace has.
+std::string foreign_address(const json &device, const std::vector<address> &all) {
+    for (const json &port : device.at("ports"))
+        for (const json &gid : port.at("gids"))
+            if (const std::string address = text_at(gid, "address");
+                !address.empty() && !address.starts_with("fe80:") &&
+                !is_own_address(all, address))
+                return address;
+    return "";
+}
+
+json no_address(const json &device, const std::vector<address> &all) {
+    const std::string foreign = foreign_address(device, all);
+    if (access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0)
+        return no("librdmacm cannot say which addresses lead to the device",
+                  "see the answer about the connection manager");
+    if (!foreign.empty())
+        return no(fmt::format("its address {} belongs to no network device of this network "
+                              "namespace",
+                              foreign),
+                  "run the program in the namespace that has it: ip netns exec");
+    return no(
+        "no IP address leads to the device",
+        fmt::format("give its network device one: ip address add ADDRESS/LENGTH dev {}; or "
+                    "run the program in the network namespace of that: ip netns exec",
+                    netdev_of(text_at(device, "name"))));
+}
+
+json usable(const json &device, const std::vector<address> &all) {
+    const json &ports = device.at("ports");
+    const bool is_active = std::any_of(
+        ports.begin(), ports.end(), [](const json &port) { return is_yes(port.at("active")); });
+    if (!is_active && !ports.empty())
+        return ports.back().at("active");
+    return device.at("addresses").empty() ? no_address(device, all) : yes();
+}
+
+void add_opened(json &device, ibv_context *context, const search &search) {
+    ibv_device_attr_ex attributes = {};
+    rpma::peer peer;
+    try {
+        peer = rpma::peer(context);
+        if (const int error = ibv_query_device_ex(context, nullptr, &attributes); error != 0)
+            throw std::system_error(error, std::generic_category(), "ibv_query_device_ex");
+    } catch (const std::system_error &error) {
+        device["usable"] =
+            no(fmt::format("librpma makes no peer of the device: {}", error.what()),
+               "docs/troubleshooting.md of librpma explains the line");
+        return;
+    }
+    const ibv_device_attr &limits = attributes.orig_attr;
+    const std::string name = text_at(device, "name");
+    device["driver"] = driver(name, limits);
+    device["transport"] =
+        context->device->transport_type == IBV_TRANSPORT_IWARP ? "iWARP" : "InfiniBand";
+    add_traps(device);
+    device["firmware"] = limits.fw_ver;
+    device["ports"] = ports(context, limits);
+    device["addresses"] = addresses(search.addresses, name);
+    device["usable"] = usable(device, search.addresses);
+    device["operations"] = capabilities(context, peer, attributes);
+    device["limits"] = device_limits(context, limits);
+    if (search.tried != nullptr)
+        device["registration"] = registration(device, peer, *search.tried);
+}
+
+json closed(const std::string &node, int error) {
+    if (access(node.c_str(), R_OK | W_OK) == 0)
+        return no(fmt::format("the device does not open: {}", std::strerror(error)),
+                  "look for the driver's lines in the log of the kernel: dmesg");
+    return no(node + ": " + std::strerror(errno), LET_USER);
+}
+
+json describe(ibv_device *listed, const search &search) {
+    const std::string node = fmt::format("/dev/infiniband/{}", listed->dev_name);
+    json device = {{"name", ibv_get_device_name(listed)}, {"node", node}};
+    errno = 0;
+    const owned<ibv_context, ibv_close_device> context(ibv_open_device(listed));
+    if (context)
+        add_opened(device, context.get(), search);
+    else
+        device["usable"] = closed(node, errno);
+    return device;
+}
+
+} // namespace
+
+json devices(search &search) {
+    int count = 0;
+    const device_list list(ibv_get_device_list(&count));
+    std::vector<std::string> listed;
+    json found = json::array();
+    const auto is_wanted = [&](const std::string &name) {
+        return search.device.value_or(name) == name;
+    };
+    for (int i = 0; i < count; i++) {
+        listed.push_back(ibv_get_device_name(list.get()[i]));
+        if (is_wanted(listed.back()))
+            found.push_back(describe(list.get()[i], search));
+    }
+    // The kernel has devices that libibverbs does not list.
+    const std::vector<std::string> names = names_in("/sys/class/infiniband");
+    for (const std::string &name : names)
+        if (is_wanted(name) && std::find(listed.begin(), listed.end(), name) == listed.end())
+            found.push_back(
+                {{"name", name},
+                 {"node", nullptr},
+                 {"usable", no("the kernel has the device, libibverbs does not list "
+                               "it",
+                               "modprobe ib_uverbs, and install the providers "
+                               "(Debian: ibverbs-providers)")}});
+    search.found_any = count > 0 || !names.empty();
+    return found;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// main.cc -- rpma-info: what librpma can do on this machine, and the reasons for what it cannot
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <regex>
+#include <unistd.h>
+
+#include "info.hh"
+
+namespace {
+
+// Drops what the libraries write to the standard error, because the report explains it.
+class silence {
+  public:
+    silence() {
+        const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        kept_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (nowhere >= 0 && kept_ >= 0)
+            (void)dup2(nowhere, STDERR_FILENO);
+        (void)close(nowhere);
+    }
+    silence(const silence &) = delete;
+    ~silence() {
+        if (kept_ >= 0)
+            (void)dup2(kept_, STDERR_FILENO);
+        (void)close(kept_);
+    }
+
+  private:
+    int kept_;
+};
+
+// The user's question, and the device behind an address.
+json question(const options &options) {
+    json asked = {{"address", null_if_empty(options.address)},
+                  {"device", null_if_empty(options.device)},
+                  {"memory", null_if_empty(options.memory)}};
+    if (options.address.empty())
+        return asked;
+    try {
+        bool is_remote = false;
+        const std::string device = device_behind(options.address, &is_remote);
+        asked["found"] = yes();
+        asked["behind"] = device;
+        asked["remote"] = is_remote;
+    } catch (const rpma::error &error) {
+        asked["found"] = no(fmt::format("no device of this machine leads to {}: {}",
+                                        options.address, error.what()),
+                            "without ADDRESS, rpma-info lists the addresses that lead to "
+                            "devices");
+    }
+    return asked;
+}
+
+bool any_usable(const json &devices) {
+    return std::any_of(devices.begin(), devices.end(),
+                       [](const json &device) { return is_yes(device.at("usable")); });
+}
+
+bool any_registers(const json &devices) {
+    return std::any_of(devices.begin(), devices.end(), [](const json &device) {
+        return device.contains("registration") &&
+               is_yes(device.at("registration").at("usage_plain"));
+    });
+}
+
+json summary(const json &report, const options &options, bool has_devices) {
+    const json &asked = report.at("asked"), &devices = report.at("devices");
+    if (any_usable(devices))
+        return yes();
+    if (!has_devices)
+        return no_device(options.device);
+    if (asked.contains("found") && !is_yes(asked.at("found")))
+        return asked.at("found");
+    if (!devices.empty())
+        return no("no device can be used as it is", "see the answer of the device");
+    return no("there is no device " + options.device,
+              "without --device, rpma-info lists all devices");
+}
+
+status status_of(const json &report, const options &options) {
+    if (!is_yes(report.at("usable")))
+        return STATUS_NO_DEVICE;
+    if (!options.memory.empty() && !any_registers(report.at("devices")))
+        return STATUS_NOT_REGISTERED;
+    return STATUS_POSSIBLE;
+}
+
+json make_report(const options &options, const memory *tried) {
+    const silence while_asking;
+    rpma::keep_log_lines();
+    const char *flush = std::getenv("RPMA_FLUSH");
+    const std::vector<address> addresses = find_addresses();
+    json report = {{"rpma_info", 1},
+                   {"versions", versions()},
+                   {"limits", limits()},
+                   {"rpma_flush", flush == nullptr ? json() : json(flush)},
+                   {"connection_manager", connection_manager()},
+                   {"defaults", defaults()},
+                   {"asked", question(options)}};
+    const json &asked = report.at("asked");
+    search search = {std::nullopt, addresses, tried, false};
+    if (!options.address.empty())
+        search.device = text_at(asked, "behind"); // "" is no device's name
+    else if (!options.device.empty())
+        search.device = options.device;
+    report["devices"] = devices(search);
+    report["usable"] = summary(report, options, search.found_any);
+    if (tried != nullptr)
+        report["memory"] = tried->describe();
+    report["exit_status"] = status_of(report, options);
+    return report;
+}
+
+// Release 1.4 has the brackets of an empty list on two lines.
+std::string json_of(const json &report) {
+    const std::string text = report.dump(2, ' ', false, json::error_handler_t::replace);
+    return std::regex_replace(text, std::regex(R"(\n( *)(.*)\[\](?=,?\n))"), "\n$1$2[\n$1]") +
+           "\n";
+}
+
+status run(int argc, char **argv) {
+    const auto options = parse_options(argc, argv);
+    if (!options)
+        return STATUS_POSSIBLE;
+    std::optional<memory> tried;
+    if (!options->memory.empty())
+        tried.emplace(options->memory);
+    const json report = make_report(*options, tried ? &*tried : nullptr);
+    (void)std::fputs((options->json ? json_of(report) : text_of(report)).c_str(), stdout);
+    return report.at("exit_status").get<status>();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    status ended = STATUS_FAILED;
+    try {
+        ended = run(argc, argv);
+    } catch (const refusal &refused) {
+        ended = refused.ended;
+        (void)std::fprintf(stderr, "rpma-info: %s\n", refused.what());
+    } catch (const std::exception &error) {
+        (void)std::fprintf(stderr, "rpma-info: %s\n", error.what());
+    }
+    if (std::fflush(stdout) != 0) {
+        std::perror("rpma-info: the answers cannot be written");
+        ended = STATUS_FAILED;
+    }
+    return ended;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.cc -- the kind of memory that a path names
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "info.hh"
+
+#ifndef STATX_ATTR_DAX
+#define STATX_ATTR_DAX 0x00200000
+#endif
+
+namespace {
+
+// Registering pins memory without on-demand paging, so only a part of large memory is tried.
+constexpr size_t MAPPED_MAX = size_t{64} << 20;
+constexpr int ACCESS = PROT_READ | PROT_WRITE;
+
+std::string number_of(dev_t device) {
+    return fmt::format("{}:{}", major(device), minor(device));
+}
+
+bool is_devdax(const struct stat &status) {
+    return S_ISCHR(status.st_mode) &&
+           last_of(real_path("/sys/dev/char/" + number_of(status.st_rdev) + "/subsystem")) ==
+               "dax";
+}
+
+// Looks at the type before the file is opened, because opening some devices has side effects.
+// Returns why the file is no memory; "" if it may be.
+std::string type_error(const char *path, struct stat *status) {
+    if (stat(path, status) != 0)
+        return errno == ENOENT
+                   ? "there is no such file: make one, for example: fallocate -l 1M FILE"
+                   : std::strerror(errno);
+    if (S_ISDIR(status->st_mode))
+        return "this is a directory: name a file in it";
+    if (S_ISBLK(status->st_mode))
+        return "this is a block device: name a file on it, or a device DAX (/dev/dax*)";
+    if (!S_ISREG(status->st_mode) && !is_devdax(*status))
+        return "this is neither a file nor a device DAX (/dev/dax*)";
+    if (S_ISREG(status->st_mode) && status->st_size == 0)
+        return "the file is empty: give it a size, for example: fallocate -l 1M FILE";
+    return "";
+}
+
+memory_kind kind_of(int fd, const struct statfs &system, bool map_sync) {
+    struct statx file;
+    if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
+        return memory_kind::tmpfs;
+    if (system.f_type == HUGETLBFS_MAGIC)
+        return memory_kind::hugetlbfs;
+    if (map_sync || (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &file) == 0 &&
+                     (file.stx_attributes & STATX_ATTR_DAX) != 0))
+        return memory_kind::fsdax;
+    return memory_kind::file;
+}
+
+} // namespace
+
+memory::memory(const std::string &name) : path(name) {
+    const auto refuse = [&](const std::string &why) {
+        throw refusal(STATUS_NO_MEMORY, path + ": " + why);
+    };
+    struct stat status;
+    if (const std::string why = type_error(path.c_str(), &status); !why.empty())
+        refuse(why);
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        refuse(std::string("it does not open for reading and writing: ") +
+               std::strerror(errno));
+    if (S_ISREG(status.st_mode)) {
+        size = static_cast<size_t>(status.st_size);
+        map_file(fd, status.st_dev);
+    } else {
+        kind = memory_kind::devdax;
+        map_device(fd, status.st_rdev);
+    }
+    const int error = errno;
+    (void)close(fd);
+    if (size == 0 || alignment == 0)
+        refuse("the kernel does not say the size of this device DAX: is it enabled?");
+    if (base == MAP_FAILED)
+        refuse(std::string("it cannot be mapped: ") + std::strerror(error));
+}
+
+memory::~memory() {
+    (void)munmap(base, mapped);
+}
+
+void memory::map_file(int fd, dev_t device) {
+    struct statfs system = {};
+    (void)fstatfs(fd, &system);
+    alignment = static_cast<size_t>(system.f_type == HUGETLBFS_MAGIC ? system.f_bsize
+                                                                     : sysconf(_SC_PAGESIZE));
+    mapped = std::min(size, MAPPED_MAX);
+    base = mmap(nullptr, mapped, ACCESS, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+    map_sync = base != MAP_FAILED;
+    if (!map_sync)
+        base = mmap(nullptr, mapped, ACCESS, MAP_SHARED, fd, 0);
+    kind = kind_of(fd, system, map_sync);
+    if (kind == memory_kind::fsdax)
+        look_at_regions(real_path("/sys/dev/block/" + number_of(device)));
+}
+
+void memory::map_device(int fd, dev_t device) {
+    const std::string directory = real_path("/sys/dev/char/" + number_of(device));
+    size = number_in(directory + "/size");
+    alignment = number_in(directory + "/align");
+    if (size == 0 || alignment == 0)
+        return;
+    look_at_regions(directory);
+    mapped = std::min(size, MAPPED_MAX);
+    mapped = std::max(mapped - mapped % alignment, alignment);
+    base = mmap(nullptr, mapped, ACCESS, MAP_SHARED, fd, 0);
+}
+
+void memory::look_at_regions(std::string directory) {
+    nvdimm = directory.find("/ndbus") != std::string::npos;
+    for (size_t end;
+         (end = directory.rfind('/')) != std::string::npos && end > 0 && domain.empty();
+         directory.resize(end)) {
+        domain = read_line(directory + "/persistence_domain");
+        if (!domain.empty()) {
+            region = directory;
+            behind_cxl = read_line(directory + "/../provider") == "CXL";
+        }
+        if (read_line(directory + "/devtype") == "nd_volatile")
+            nvdimm = false;
+    }
+}
+
+json memory::persistence() const {
+    static const std::string other = "use a file on FS-DAX or a device DAX";
+    switch (kind) {
+    case memory_kind::file:
+        return no("what arrives lies in the page cache, and a power failure loses it",
+                  other + ", or have the target call msync(2)");
+    case memory_kind::tmpfs:
+    case memory_kind::hugetlbfs:
+        return no("the file is in DRAM, and a power failure loses it", other);
+    case memory_kind::fsdax:
+        if (!map_sync)
+            return no("MAP_SYNC is refused, so a power failure may lose which blocks the file "
+                      "has",
+                      "mount a device of persistent memory (/dev/pmem*) with -o dax");
+        return yes();
+    default:
+        if (!nvdimm)
+            return unknown(
+                "the device belongs to no region of an NVDIMM; its memory may be DRAM",
+                "ask who set up the machine; 'daxctl list' and 'cxl list' tell more");
+        return yes();
+    }
+}
+
+json memory::describe() const {
+    static constexpr const char *KINDS[] = {"file", "tmpfs", "hugetlbfs", "FS-DAX",
+                                            "device DAX"};
+    return {{"path", path},
+            {"kind", KINDS[static_cast<int>(kind)]},
+            {"size", size},
+            {"tried_size", mapped},
+            {"alignment", alignment},
+            {"map_sync", kind == memory_kind::devdax ? json() : json(map_sync)},
+            {"persistence_domain", null_if_empty(domain)},
+            {"persistent", persistence()},
+            {"cxl", cxl(*this)}};
+}

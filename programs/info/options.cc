@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// options.cc -- the command line
+
+#include <CLI/CLI.hpp>
+
+#include "info.hh"
+
+namespace {
+
+constexpr char USAGE[] =
+    "usage: rpma-info [--json] [ADDRESS | --device NAME] [--memory PATH]\n"
+    "\n"
+    "Shows what librpma can do here; each \"no\" says why, and what helps.\n"
+    "\n"
+    "  ADDRESS        only the device behind this address: one of this machine,\n"
+    "                 or one of another machine that a device reaches\n"
+    "  --device NAME  only this device; \"rdma link\" lists the names\n"
+    "  --memory PATH  also what PATH is, a file or a DAX device, and whether and how\n"
+    "                 it registers; its content stays as it is\n"
+    "  --json         the answers as a JSON document\n"
+    "  --version      print the version of this program and that of librpma\n"
+    "  --help         print this\n"
+    "\n"
+    "Exit status:\n"
+    "  0  what was asked for is possible    3  no device can be used\n"
+    "  1  the program failed                4  PATH cannot be mapped\n"
+    "  2  wrong arguments                   5  PATH registers with no device\n"
+    "\n"
+    "rpma-info(1) explains the answers.\n";
+
+[[noreturn]] void refuse(const std::string &why) {
+    throw refusal(STATUS_ARGUMENTS, why + "; rpma-info --help lists the arguments");
+}
+
+// The value of an option that is not given twice and not empty; "" if it is not given.
+std::string only(const char *what, const std::vector<std::string> &values) {
+    if (values.size() > 1)
+        refuse(fmt::format("{} was given twice", what));
+    if (!values.empty() && values[0].empty())
+        refuse(fmt::format("{} is empty", what));
+    return values.empty() ? "" : values[0];
+}
+
+void print_versions() {
+    std::printf("rpma-info %d.%d.%d, librpma %s\n", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
+                RPMA_VERSION_PATCH, library_version().c_str());
+}
+
+} // namespace
+
+std::optional<options> parse_options(int argc, char **argv) {
+    options options;
+    std::vector<std::string> addresses, devices, paths;
+    CLI::App app;
+    app.allow_extras();
+    app.set_help_flag("--help");
+    app.set_version_flag("--version", "");
+    app.add_option("ADDRESS", addresses);
+    app.add_option("--device", devices)->allow_extra_args(false);
+    app.add_option("--memory", paths)->allow_extra_args(false);
+    app.add_flag("--json", options.json)->disable_flag_override();
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp &) {
+        (void)std::fputs(USAGE, stdout);
+        return std::nullopt;
+    } catch (const CLI::CallForVersion &) {
+        print_versions();
+        return std::nullopt;
+    } catch (const CLI::ParseError &wrong) {
+        // Such as "--device: 1 required TEXT missing"; only a flag's line has no colon.
+        const std::string line = wrong.what();
+        const size_t colon = line.find(':');
+        refuse(colon == std::string::npos ? "--json takes no value"
+                                          : line.substr(0, colon) + " needs a value");
+    }
+    for (const std::string &word : app.remaining())
+        if (word != "--")
+            refuse("there is no option " + word);
+    if (addresses.size() > 1)
+        refuse(fmt::format("{} comes after the address {}: one address at a time", addresses[1],
+                           addresses[0]));
+    options.address = only("ADDRESS", addresses);
+    options.device = only("--device", devices);
+    options.memory = only("--memory", paths);
+    if (!options.address.empty() && !options.device.empty())
+        refuse("ADDRESS and --device are two ways to name one device: give one of them");
+    return options;
+}

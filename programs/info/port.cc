@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// port.cc -- the ports of a device: state, MTU, and the addresses in its GID table
+
+#include <arpa/inet.h>
+#include <cstring>
+
+#include "info.hh"
+
+namespace {
+
+constexpr size_t MAX_GIDS = 1024;
+
+unsigned bytes_of(ibv_mtu mtu) {
+    return mtu == 0 ? 0 : 128U << mtu;
+}
+
+const char *layer_of(uint8_t layer) {
+    return layer == IBV_LINK_LAYER_ETHERNET     ? "Ethernet"
+           : layer == IBV_LINK_LAYER_INFINIBAND ? "InfiniBand"
+                                                : "unspecified";
+}
+
+const char *gid_type_of(uint32_t type) {
+    return type == IBV_GID_TYPE_ROCE_V2   ? "RoCE v2"
+           : type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
+                                          : "IB";
+}
+
+std::string digits_of(int family, const void *bytes) {
+    char digits[INET6_ADDRSTRLEN];
+    return inet_ntop(family, bytes, digits, sizeof(digits));
+}
+
+json gid(const ibv_gid_entry &entry, const std::string &port_directory) {
+    in6_addr address;
+    std::memcpy(&address, entry.gid.raw, sizeof(address));
+    const std::string text = digits_of(AF_INET6, &address);
+    // A GID has an IPv4 address as an IPv4-mapped IPv6 address, ::ffff:ADDRESS.
+    const std::string of_ip =
+        IN6_IS_ADDR_V4MAPPED(&address) ? digits_of(AF_INET, entry.gid.raw + 12) : text;
+    const bool is_roce = entry.gid_type != IBV_GID_TYPE_IB;
+    return {{"index", entry.gid_index},
+            {"gid", text},
+            {"address", is_roce ? json(of_ip) : json()},
+            {"type", gid_type_of(entry.gid_type)},
+            {"netdev", null_if_empty(read_line(fmt::format("{}/gid_attrs/ndevs/{}",
+                                                           port_directory, entry.gid_index)))}};
+}
+
+json gids(ibv_context *context, uint32_t number) {
+    std::vector<ibv_gid_entry> entries(MAX_GIDS);
+    const ssize_t count = ibv_query_gid_table(context, entries.data(), MAX_GIDS, 0);
+    const std::string directory = fmt::format("/sys/class/infiniband/{}/ports/{}",
+                                              ibv_get_device_name(context->device), number);
+    json found = json::array();
+    for (ssize_t i = 0; i < count; i++)
+        if (const ibv_gid_entry &entry = entries[static_cast<size_t>(i)];
+            entry.port_num == number)
+            found.push_back(gid(entry, directory));
+    return found;
+}
+
+json active(const ibv_port_attr &port, const char *device) {
+    if (port.state == IBV_PORT_ACTIVE)
+        return yes();
+    const std::string why =
+        fmt::format("the port is not active: {}", ibv_port_state_str(port.state));
+    if (port.link_layer == IBV_LINK_LAYER_INFINIBAND)
+        return no(why, "look at the cable, and whether a subnet manager runs (opensm)");
+    return no(why,
+              fmt::format("bring its network device up (ip link set {} up), and look at the "
+                          "cable",
+                          netdev_of(device)));
+}
+
+} // namespace
+
+// rdma_rxe has the name in a file, adapters have it in a directory, siw beside the GID.
+std::string netdev_of(const std::string &device) {
+    const std::string directory = "/sys/class/infiniband/" + device;
+    std::string name = read_line(directory + "/parent");
+    if (const auto names = names_in(directory + "/device/net"); name.empty() && !names.empty())
+        name = names.back();
+    if (name.empty())
+        name = read_line(directory + "/ports/1/gid_attrs/ndevs/0");
+    return name.empty() ? "NETDEV" : name;
+}
+
+json ports(ibv_context *context, const ibv_device_attr &limits) {
+    json found = json::array();
+    for (unsigned number = 1; number <= limits.phys_port_cnt; number++) {
+        ibv_port_attr port;
+        if (ibv_query_port(context, static_cast<uint8_t>(number), &port) != 0)
+            continue;
+        found.push_back({{"number", number},
+                         {"state", ibv_port_state_str(port.state)},
+                         {"active", active(port, ibv_get_device_name(context->device))},
+                         {"link_layer", layer_of(port.link_layer)},
+                         {"active_mtu", bytes_of(port.active_mtu)},
+                         {"max_mtu", bytes_of(port.max_mtu)},
+                         {"gids", gids(context, number)}});
+    }
+    return found;
+}

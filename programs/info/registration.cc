@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// registration.cc -- tries whether and how a memory registers with a device
+
+#include <cerrno>
+#include <cstring>
+
+#include "info.hh"
+
+namespace {
+
+// From libibverbs/verbs.h of rdma-core; Debian 12's headers lack the name.
+constexpr unsigned ACCESS_FLUSH_PERSISTENT = 1U << 9;
+constexpr unsigned ACCESS =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+constexpr unsigned ON_DEMAND = ACCESS | IBV_ACCESS_ON_DEMAND;
+constexpr int PLAIN = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
+                      RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
+                      RPMA_MR_USAGE_RECV;
+
+// A memory, and whether the device pages on demand.
+struct trial {
+    rpma::peer &peer;
+    const memory &tried;
+    bool paging;
+
+    // Returns 0, or the error number of the provider.
+    int error_of(unsigned access) const {
+        errno = 0;
+        const owned<ibv_mr, ibv_dereg_mr> region(
+            ibv_reg_mr(peer.get_ibv_pd(), tried.base, tried.mapped, access));
+        return region ? 0 : errno != 0 ? errno : EIO;
+    }
+    std::string help_for(int error) const;
+    json attempt(int error) const;
+    json usage(int usage) const;
+    json honesty(const json &device, const json &found) const;
+};
+
+std::string trial::help_for(int error) const {
+    if (error == ENOMEM && !may_lock_all())
+        return "raise the limit of locked memory: ulimit -l, or LimitMEMLOCK= of systemd";
+    if (error == EOPNOTSUPP && tried.kind == memory_kind::fsdax && !paging)
+        return "use device DAX, or a device with on-demand paging";
+    if (error == EFAULT && tried.kind == memory_kind::file)
+        return "Linux 6.5 and later pin no page of the page cache for writing: use tmpfs, "
+               "FS-DAX or device DAX";
+    return "rpma_mr_reg(3) says what devices ask of memory";
+}
+
+json trial::attempt(int error) const {
+    if (error == 0)
+        return yes();
+    return no(fmt::format("the device refuses it: {} ({})", std::strerror(error), error),
+              help_for(error));
+}
+
+// Tries rpma_mr_reg() as a program calls it.
+json trial::usage(int usage) const {
+    try {
+        const rpma::mr_local region(peer, tried.base, tried.mapped, usage);
+        return yes();
+    } catch (const rpma::error &error) {
+        if (error.code() == rpma::status::provider)
+            return attempt(error.provider_error() != 0 ? error.provider_error() : EIO);
+        return no("rpma_mr_reg: " + error.code().message(), help_for(0));
+    }
+}
+
+// Whether a persistent flush to this memory really makes data persistent.
+json trial::honesty(const json &device, const json &found) const {
+    const bool saved =
+        found.at("native_persistent_flush") == true || tried.domain == "cpu_cache";
+    const std::string driver = text_at(device, "driver");
+    if (tried.kind == memory_kind::devdax ? !tried.nvdimm : !tried.map_sync)
+        return tried.persistence();
+    if (!is_yes(found.at("usage_persistent")))
+        return no("the memory does not register for it",
+                  "see the answer about the registration");
+    if (saved && !tried.behind_cxl)
+        return yes();
+    // soft-RoCE and soft-iWARP copy arriving data with the processor (rxe_mr.c, siw_qp_rx.c of
+    // the kernel), so that the data stays in caches which only a native flush writes back.
+    if (!saved && (driver == "rdma_rxe" || driver == "siw"))
+        return no("the driver writes through the caches of the processor, which an emulated "
+                  "flush leaves as they are",
+                  "a program on this machine that persists the data, or native flush: "
+                  "soft-RoCE of Linux 6.2 or later, and a librpma built for it");
+    if (tried.behind_cxl)
+        return power_unknown();
+    return unknown("an emulated flush is persistent only where writes of the device pass by "
+                   "the caches; no program can find that out",
+                   "switch DDIO off for the device, and state it with "
+                   "rpma_peer_cfg_set_direct_write_to_pmem(3)");
+}
+
+json remarks(const json &device, bool paged, bool grants_native) {
+    json found = json::array();
+    if (paged && text_at(device, "driver") == "rdma_rxe")
+        found.push_back("rdma_rxe pages this memory on demand, and misplaces transfers that do "
+                        "not begin at a multiple of 4,096: let all of them begin there, and "
+                        "give the network device an MTU of 4,200 or more");
+    if (grants_native)
+        found.push_back("the other side has to flush natively, too: state with "
+                        "rpma_peer_cfg_set_served_by(3) that this side does, and set no "
+                        "RPMA_FLUSH=emulated there");
+    return found;
+}
+
+} // namespace
+
+json registration(const json &device, rpma::peer &peer, const memory &tried) {
+    const json &operations = device.at("operations");
+    const trial trial = {peer, tried, is_yes(operations.at("on_demand_paging"))};
+    json found = {
+        {"usage_plain", trial.usage(PLAIN)},
+        {"usage_visibility", trial.usage(PLAIN | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY)},
+        {"usage_persistent", trial.usage(PLAIN | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT)}};
+    const int pinned = trial.error_of(ACCESS);
+    found["pinned"] = trial.attempt(pinned);
+    found["on_demand"] = trial.paging ? trial.attempt(trial.error_of(ON_DEMAND))
+                                      : no("the device has no on-demand paging",
+                                           "see the answer about on-demand paging");
+    // rpma_mr_reg() uses on-demand paging only for memory that the device cannot pin.
+    const bool paged = pinned == EOPNOTSUPP && is_yes(found["usage_plain"]);
+    const bool grants_native =
+        is_yes(operations.at("native_flush")) &&
+        trial.error_of((paged ? ON_DEMAND : ACCESS) | ACCESS_FLUSH_PERSISTENT) == 0;
+    found["native_persistent_flush"] = grants_native;
+    found["persistent_flush"] = trial.honesty(device, found);
+    found["remarks"] = remarks(device, paged, grants_native);
+    return found;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// text.cc -- the report as text, in lines that fit the terminal
+
+#include <algorithm>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "info.hh"
+
+namespace {
+
+constexpr size_t WIDTH = 80, NARROWEST = 40, LABEL = 20;
+
+// The columns of a line; output to a file or a pipe is for a terminal of 80 columns.
+size_t width() {
+    winsize window;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
+        return WIDTH;
+    return std::max<size_t>(NARROWEST, window.ws_col);
+}
+
+// The pattern with the members of an object in place of their names: "MTU {mtu}".
+std::string filled(std::string pattern, const json &object) {
+    for (const auto &[key, value] : object.items())
+        if (const size_t place = pattern.find(fmt::format("{{{}}}", key));
+            place != std::string::npos)
+            pattern.replace(place, key.size() + 2, text_at(object, key));
+    return pattern;
+}
+
+class lines {
+  public:
+    std::string text;
+
+    // A label and its words, with the following lines indented below the first word.
+    void row(const std::string &label, std::string words) {
+        const std::string head = fmt::format("  {:<{}}", label, LABEL);
+        size_t column = head.size();
+        bool begun = false;
+        text += head;
+        words += ' ';
+        for (size_t begin = 0, end; begin < words.size(); begin = end + 1) {
+            end = words.find(' ', begin);
+            if (begun && column + 1 + end - begin > limit_) {
+                text += fmt::format("\n{:{}}", "", head.size());
+                column = head.size();
+                begun = false;
+            }
+            column += begun + end - begin;
+            text += begun ? " " : "";
+            text += words.substr(begin, end - begin);
+            begun = true;
+        }
+        text += '\n';
+    }
+
+    void answer(const std::string &label, const json &answer, const char *yes, const char *no) {
+        if (is_yes(answer))
+            return row(label, yes);
+        row(label, std::string(answer.at("is").is_null() ? "unknown" : no) +
+                       filled(": {why}", answer));
+        row("", filled("-> {help}", answer));
+    }
+
+    // A row for each object of a list, of which only the first has the label.
+    void each(std::string label, const json &list, const std::string &pattern) {
+        for (const json &item : list) {
+            row(label, item.is_string() ? item.get<std::string>() : filled(pattern, item));
+            label.clear();
+        }
+    }
+
+    void machine(const json &report);
+    void device(const json &device, const json &defaults);
+    void memory(const json &memory);
+
+  private:
+    void port(const json &port);
+    void limits(const json &limits, const json &defaults);
+    void registration(const json &found);
+    void cxl(const json &cxl);
+
+    size_t limit_ = width();
+};
+
+std::string limit_text(const json &limit) {
+    return limit.is_null() ? "unlimited" : limit.dump();
+}
+
+void lines::machine(const json &report) {
+    const json &versions = report.at("versions"), &asked = report.at("asked");
+    const json &limits = report.at("limits"), &files = limits.at("descriptors");
+    text += "This machine\n";
+    row("librpma", text_at(versions, "librpma"));
+    row("rdma-core", filled(versions.at("rdma_core").is_null()
+                                ? "unknown: the name of {libibverbs} does not tell it"
+                                : "{rdma_core}",
+                            versions));
+    row("kernel", text_at(versions, "kernel"));
+    answer("connection manager", report.at("connection_manager"), "yes", "no");
+    answer("locked memory", limits.at("locked_memory").at("unlimited"), "unlimited", "limited");
+    row("descriptors", fmt::format("{}, at most {}; a connection takes two or three",
+                                   limit_text(files.at("soft")), limit_text(files.at("hard"))));
+    if (!report.at("rpma_flush").is_null())
+        row("environment", filled("RPMA_FLUSH={rpma_flush}", report));
+    if (asked.contains("behind"))
+        row("address", filled("{address} is behind {behind}", asked));
+    answer("devices", report.at("usable"), "yes", "none that can be used");
+}
+
+void lines::port(const json &port) {
+    row("port", filled("{number}: {state}, {link_layer}, MTU {active_mtu} of {max_mtu}", port));
+    std::string label = "GIDs";
+    for (const json &gid : port.at("gids")) {
+        row(label, filled(std::string("{index}: ") +
+                              (gid.at("address").is_null() ? "{gid}" : "{address}") +
+                              (gid.at("netdev").is_null() ? " {type}" : " on {netdev} {type}"),
+                          gid));
+        label.clear();
+    }
+}
+
+void lines::limits(const json &limits, const json &defaults) {
+    static constexpr struct {
+        const char *label, *limit, *of, *setting;
+    } ROWS[] = {
+        {"send queue", "sq_size", "connection", "sq_size"},
+        {"receive queue", "rq_size", "connection", "rq_size"},
+        {"completion queue", "cq_size", "connection", "cq_size"},
+        {"shared receives", "srq_size", "shared_receive_queue", "rq_size"},
+        {"elements", "max_sge", "connection", "max_sge"},
+        {"elements of a read", "max_read_sge", "connection", "max_sge"},
+        {"elements, shared", "max_srq_sge", "shared_receive_queue", "max_sge"},
+        {"inline bytes", "inline_size", "connection", "inline_size"},
+    };
+    for (const auto &each : ROWS)
+        row(each.label, fmt::format("{}; by default {}",
+                                    limits.at(each.limit).is_null()
+                                        ? "unknown, because no queue pair can be made"
+                                        : "at most " + text_at(limits, each.limit),
+                                    text_at(defaults.at(each.of), each.setting)));
+}
+
+void lines::registration(const json &found) {
+    answer("registers", found.at("usage_plain"), "yes", "no");
+    answer("flush, visibility", found.at("usage_visibility"), "registers", "no");
+    answer("flush, persistent", found.at("usage_persistent"), "registers", "no");
+    answer("pinned", found.at("pinned"), "yes", "no");
+    answer("paged on demand", found.at("on_demand"), "yes", "no");
+    answer("persistent, really", found.at("persistent_flush"), "yes", "no");
+    each("remarks", found.at("remarks"), "");
+}
+
+void lines::device(const json &device, const json &defaults) {
+    text += filled("\nDevice {name}\n", device);
+    answer("can be used", device.at("usable"), "yes", "no");
+    if (!device.contains("ports"))
+        return;
+    row("driver", filled(std::string(device.at("driver").is_null() ? "unknown" : "{driver}") +
+                             ", {transport}; " +
+                             (device.at("rpma_devices").is_null() ? "not" : "{rpma_devices}") +
+                             " in rpma_devices(7)",
+                         device));
+    each("traps", device.at("traps"), "");
+    each("addresses", device.at("addresses"), "{address} on {netdev} (MTU {netdev_mtu})");
+    for (const json &one : device.at("ports"))
+        port(one);
+    const json &operations = device.at("operations");
+    answer("flush", operations.at("native_flush"), "native", "emulated");
+    answer("atomic write", operations.at("native_atomic_write"), "native", "emulated");
+    answer("on-demand paging", operations.at("on_demand_paging"), "yes", "no");
+    limits(device.at("limits"), defaults);
+    if (device.contains("registration"))
+        registration(device.at("registration"));
+}
+
+void lines::cxl(const json &cxl) {
+    row("CXL region", filled("{region}, mode {mode}, {size} bytes", cxl));
+    for (const json &device : cxl.at("devices")) {
+        row("CXL device", filled("{memdev}, serial number {serial}, {persistent_size} bytes "
+                                 "persistent, {volatile_size} volatile",
+                                 device));
+        answer("GPF, device", device.at("flush_of_device"), "yes", "no");
+        answer("GPF, port", device.at("flush_of_port"), "yes", "no");
+        row("dirty shutdowns",
+            filled(device.at("dirty_shutdowns").is_null() ? "the kernel tells no count"
+                                                          : "{dirty_shutdowns}",
+                   device));
+        row("poison list", filled(device.at("poison_list") == true
+                                      ? "'cxl list -m {memdev} --media-errors' shows it"
+                                      : "the device has none",
+                                  device));
+    }
+    answer("direct write", cxl.at("direct_write"), "yes", "no");
+}
+
+void lines::memory(const json &memory) {
+    text += filled("\nMemory {path}\n", memory);
+    row("kind", text_at(memory, "kind"));
+    row("size", filled("{size} bytes, of which {tried_size} were tried", memory));
+    row("alignment", text_at(memory, "alignment"));
+    if (!memory.at("map_sync").is_null())
+        row("MAP_SYNC", memory.at("map_sync") == true ? "yes" : "no");
+    if (!memory.at("persistence_domain").is_null())
+        row("power failure", filled("spares what has reached: {persistence_domain}", memory));
+    answer("persistent", memory.at("persistent"), "yes", "no");
+    if (!memory.at("cxl").is_null())
+        cxl(memory.at("cxl"));
+}
+
+} // namespace
+
+std::string text_of(const json &report) {
+    lines all;
+    all.machine(report);
+    for (const json &device : report.at("devices"))
+        all.device(device, report.at("defaults"));
+    if (report.contains("memory"))
+        all.memory(report.at("memory"));
+    return all.text;
+}

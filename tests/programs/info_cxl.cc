@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// info_cxl.cc -- prints what rpma-info states about the memory of a device DAX, from its
+// directory in sysfs
+
+#include <cstdio>
+
+#include "info.hh"
+
+int main(int argc, char **argv) {
+    memory memory;
+    if (argc != 2)
+        return 2;
+    memory.kind = memory_kind::devdax;
+    memory.look_at_regions(argv[1]);
+    std::puts(json{{"cxl", cxl(memory)}}.dump().c_str());
+    return 0;
+}
