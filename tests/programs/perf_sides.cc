@@ -40,6 +40,12 @@ static bool is_interrupted;
 static std::vector<Json> said; // all messages of the tested side
 static unsigned posts_seen;
 static int ep_fd;
+// The load's operations complete in groups: when as many are outstanding as a group has, its
+// time passes. So each of them takes that time, whatever the threads do.
+static std::span<const uint64_t> group_times;
+static size_t group_size;
+static std::vector<const fake_post *> outstanding;
+static uint64_t cpu_used, cpu_step; // each question for the processor time adds a step
 
 // ---- instead of waiting.cc -----------------------------------------------------------------
 
@@ -48,7 +54,7 @@ uint64_t now_ns() {
 }
 
 uint64_t cpu_ns() {
-    return 0;
+    return cpu_used += cpu_step;
 }
 
 bool is_stopping() {
@@ -64,11 +70,31 @@ static void complete(std::span<pollfd> fds, uint64_t wr_id, ibv_wc_opcode opcode
     fake_complete(fake_cq_on(fds[0].fd, 0), &wc);
 }
 
+static void complete_group() {
+    now += group_times.front();
+    group_times = group_times.subspan(1);
+    for (const fake_post *post : outstanding) {
+        ibv_wc wc{};
+        wc.wr_id = post->wr_id;
+        wc.opcode = post->opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+        fake_complete(reinterpret_cast<Lane *>(post->wr_id)->worker->cq->get_ibv_cq(), &wc);
+    }
+    outstanding.clear();
+}
+
+// Of the load: an operation with data, unless nobody asks for its completion.
+static bool is_of_load(const fake_post &post) {
+    return post.opcode != IBV_WR_SEND && post.num_sge > 0;
+}
+
 // The other side's device takes messages, and answers the reads that test whether it is alive.
 static void look_at_posts(std::span<pollfd> fds) {
     for (; posts_seen < fake_posted_count(); posts_seen++) {
         const fake_post *post = fake_posted(posts_seen);
-        if (post->opcode == IBV_WR_RDMA_READ) {
+        if (is_of_load(*post)) {
+            if (post->flags & IBV_SEND_SIGNALED && !group_times.empty())
+                outstanding.push_back(post);
+        } else if (post->opcode == IBV_WR_RDMA_READ) {
             complete(fds, post->wr_id, IBV_WC_RDMA_READ);
         } else if (post->opcode == IBV_WR_SEND) {
             said.push_back(
@@ -76,6 +102,8 @@ static void look_at_posts(std::span<pollfd> fds) {
             complete(fds, post->wr_id, IBV_WC_SEND);
         }
     }
+    if (!outstanding.empty() && outstanding.size() == group_size)
+        complete_group();
 }
 
 static bool is_due(const Turn &turn) {
@@ -92,7 +120,10 @@ int wait_for(std::span<pollfd> fds, int milliseconds) {
         turns = turns.subspan(1);
         turn.act(fds, turn.text);
     } else if (!turns.empty() && !turns[0].takes_time) {
-        return poll(fds.data(), fds.size(), -1);
+        int ready; // a thread of the load makes it so, or posts first
+        while ((ready = poll(fds.data(), fds.size(), 1)) == 0)
+            look_at_posts(fds);
+        return ready;
     } else {
         now += static_cast<uint64_t>(milliseconds) * 1000000;
     }
@@ -364,6 +395,136 @@ static void a_client_speaks_all_the_time(void **) {
     assert_true(now / 1000000000 >= 5 && now / 1000000000 < 7);
 }
 
+// ---- known answers --------------------------------------------------------------------------
+
+// Runs one load of the client: its operations take these times, group by group. The processor
+// times are for all operations together.
+static std::string report_of(const Plan &plan, const Limits &limits, bool json,
+                             const std::vector<uint64_t> &times, uint64_t cpu,
+                             uint64_t server_cpu) {
+    const Turn script[] = {{establish, GREETING},
+                           {say, welcome(), "hello"},
+                           {say, ready(), "plan"},
+                           {establish, GREETING},
+                           {say, text_of("ok"), "begin"},
+                           {say, text_of("ok"), "measure"},
+                           {say, message("result", {{"cpu_ns", server_cpu}}).dump(), "stop"}};
+    std::vector<Turn> turns_of_run(std::begin(script), std::end(script));
+    for (uint64_t more = 1; more < plan.connections; more++)
+        turns_of_run.insert(turns_of_run.begin() + 4, {establish, GREETING});
+    group_times = times;
+    group_size = plan.depth * plan.connections;
+    cpu_step = cpu;
+    fake_device()->fast = true; // or the send queue would be full after a few operations
+    const Outcome outcome = run(
+        [&] {
+            Options options;
+            options.address = "192.168.0.1";
+            options.json = json;
+            options.operations = {plan.operation};
+            options.sizes = {plan.size};
+            options.plan = plan;
+            options.limits = limits;
+            return run_client(options);
+        },
+        turns_of_run);
+    assert_string_equal(outcome.failure.c_str(), "");
+    assert_int_equal(outcome.status, EXIT_SUCCESS);
+    assert_true(group_times.empty());
+    group_times = {};
+    cpu_step = 0;
+    return outcome.text;
+}
+
+static std::string last_line(const std::string &text) {
+    const size_t end = text.size() - 1;
+    return text.substr(text.rfind('\n', end - 1) + 1);
+}
+
+// The client states what each connection has done.
+static void expect_done(const std::vector<uint64_t> &wanted) {
+    for (const Json &message : said)
+        if (message["word"] == "stop")
+            assert_true(message["done"].get<std::vector<uint64_t>>() == wanted);
+}
+
+// Five writes of 8 bytes take 20 us, so 250,000 a second, or 1.907 MiB. The warm-up does not
+// count. A latency of 3,000 ns is counted in the bucket that ends with 3,007; p99 and above are
+// the slowest, which is exact.
+static std::string five_writes(bool json) {
+    return report_of(plan_of_test("write", 1), {2, 5, 0}, json,
+                     {7000, 9000, 1000, 2000, 3000, 4000, 10000}, 7500, 2500);
+}
+
+static void a_count_is_reported_in_a_line(void **) {
+    const std::string line = last_line(five_writes(false));
+    assert_string_equal(line.c_str(),
+                        "write                   8         5     3.01    10.00    10.00     "
+                        "10.00    250000     1.91    1.50    0.50\n");
+    expect_done({7});
+    assert_int_equal(now, 36000);
+}
+
+static void a_count_is_reported_as_json(void **) {
+    const Json report = Json::parse(five_writes(true));
+    assert_string_equal(report["results"].dump().c_str(),
+                        R"([{"operation":"write","size":8,"operations":5,"seconds":0.0,)"
+                        R"("latency_us":{"min":1.0,"mean":4.0,"median":3.007,"p90":10.0,)"
+                        R"("p99":10.0,"p99_9":10.0,"max":10.0},)"
+                        R"("operations_per_second":250000.0,"bandwidth_mib_per_second":1.907,)"
+                        R"("cpu_us_per_operation":{"client":1.5,"server":0.5},)"
+                        R"("verified":false,"persistence":"not stated"}])");
+    assert_string_equal(
+        report["settings"].dump().c_str(),
+        R"({"depth":1,"batch":1,"prepared":false,"elements":1,"inline":0,"connections":1,)"
+        R"("threads":1,"poll":false,"verify":false,"warmup":2,"count":5})");
+}
+
+// What is posted before the time is over counts, and it is over with the first operation that
+// is posted at that moment or later: of operations of 4 ms within 8 ms, the third.
+static void a_duration_is_kept(void **) {
+    const std::vector<uint64_t> times(3, 4000000);
+    const std::string line =
+        last_line(report_of(plan_of_test("write", 1), {0, 0, 8000000}, false, times, 30000, 0));
+    assert_string_equal(line.c_str(),
+                        "write                   8         3  4000.00  4000.00  4000.00   "
+                        "4000.00       250     0.00   10.00    0.00\n");
+}
+
+// Two connections have four operations outstanding each, posted in pairs: 16 operations in two
+// groups take 5 ms, 3,200 a second.
+static void all_connections_count(void **) {
+    Plan plan = plan_of_test("read", 4);
+    plan.batch = 2;
+    plan.connections = 2;
+    plan.size = 1024;
+    const std::string line =
+        last_line(report_of(plan, {0, 8, 0}, false, {2000000, 3000000}, 16000000, 800000));
+    assert_string_equal(line.c_str(),
+                        "read                 1024        16  2002.94  3000.00  3000.00   "
+                        "3000.00      3200     3.12 1000.00   50.00\n");
+    expect_done({8, 8});
+}
+
+// The processor time of the server is that from "measure" to "stop".
+static void a_server_states_its_processor_time(void **) {
+    const Turn script[] = {ENTERS,
+                           {say, plan_text("write", 1)},
+                           {request_data},
+                           {establish},
+                           {say, text_of("begin")},
+                           {say, text_of("measure")},
+                           {say, message("stop", {{"done", {7}}}).dump()},
+                           {say, message("stop", {{"done", {7}}}).dump()},
+                           {leave}};
+    cpu_step = 1234;
+    expect_server(script, EXIT_SUCCESS, "refused: there is nothing to stop");
+    cpu_step = 0;
+    assert_string_equal(words_said().c_str(),
+                        "ready ok ok result refused there is nothing to stop");
+    assert_int_equal(said[3]["cpu_ns"].get<uint64_t>(), 1234);
+}
+
 // More echoes than messages end the run: fewer than 0 messages would be outstanding.
 static void echo_too_many() {
     const Plan plan = plan_of_test("ping-pong", 4);
@@ -462,6 +623,11 @@ int main() {
         TEST(a_client_that_speaks_is_kept),
         TEST(a_file_is_said_to_be_the_clients),
         TEST(a_client_speaks_all_the_time),
+        TEST(a_count_is_reported_in_a_line),
+        TEST(a_count_is_reported_as_json),
+        TEST(a_duration_is_kept),
+        TEST(all_connections_count),
+        TEST(a_server_states_its_processor_time),
         TEST(an_echo_too_many_ends_the_run),
         TEST(a_ledger_has_these_lines),
         TEST(a_record_has_these_bytes),
