@@ -302,6 +302,14 @@ class peer : public detail::owner<detail::ref<rpma_peer>, rpma_peer_delete> {
     explicit peer(ibv_context *context) : owner(detail::get<rpma_peer_new>(context)) {}
 
     ibv_pd *get_ibv_pd() const { return detail::get<rpma_peer_get_ibv_pd>(get()); }
+    int get_event_fd() const { return detail::get<rpma_peer_get_event_fd>(get()); }
+    // Nothing: no event is available now, on a descriptor with O_NONBLOCK.
+    std::optional<rpma_peer_event> next_event() {
+        rpma_peer_event event;
+        if (!detail::call<rpma_peer_next_event, status::no_event>(get(), &event))
+            return std::nullopt;
+        return event;
+    }
 };
 
 // ---- peer configuration ------------------------------------------------------------------
@@ -396,7 +404,15 @@ class cq_ref : public detail::ref<rpma_cq> {
     int get_fd() const { return detail::get<rpma_cq_get_fd>(handle_); }
     ibv_cq *get_ibv_cq() const { return detail::get<rpma_cq_get_ibv_cq>(handle_); }
 
+    void set_moderation(uint32_t count, uint32_t period_us) {
+        detail::call<rpma_cq_set_moderation>(handle_, count, period_us);
+    }
+
     status wait() noexcept { return status(rpma_cq_wait(handle_)); }
+    status take_event() noexcept { return status(rpma_cq_take_event(handle_)); }
+    status arm(bool solicited_only) noexcept {
+        return status(rpma_cq_arm(handle_, solicited_only));
+    }
     // Takes one completion.
     status get_wc(ibv_wc &wc) noexcept {
         return status(rpma_cq_get_wc(handle_, 1, &wc, nullptr));
@@ -460,6 +476,7 @@ class srq : public detail::owner<detail::ref<rpma_srq>, rpma_srq_delete> {
 
     // Its get() is nullptr if the queue has none.
     cq_ref get_rcq() const { return cq_ref(detail::get<rpma_srq_get_rcq>(get())); }
+    void set_limit(uint32_t limit) { detail::call<rpma_srq_set_limit>(get(), limit); }
 
     status recv(rpma_mr_local *dst, std::size_t offset, std::size_t len,
                 const void *op_context = nullptr) noexcept {
@@ -529,7 +546,13 @@ class conn_cfg : public detail::config<conn_cfg, rpma_conn_cfg, rpma_conn_cfg_de
     bool get_compl_channel() const {
         return detail::get<rpma_conn_cfg_get_compl_channel>(get());
     }
-    // Both borrow the queue; nullptr: none.
+    conn_cfg &set_source_addr(const char *addr) {
+        return set<rpma_conn_cfg_set_source_addr>(addr);
+    }
+    sockaddr_storage get_source_addr() const {
+        return detail::get<rpma_conn_cfg_get_source_addr>(get());
+    }
+    // These borrow the queue; nullptr: none.
     conn_cfg &set_srq(rpma_srq *srq) { return set<rpma_conn_cfg_set_srq>(srq); }
     rpma_srq *get_srq() const { return detail::get<rpma_conn_cfg_get_srq>(get()); }
     conn_cfg &set_cq(rpma_cq *cq) { return set<rpma_conn_cfg_set_cq>(cq); }
@@ -633,6 +656,17 @@ class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_
     conn_req(rpma_peer *peer, const char *addr, const char *port,
              const rpma_conn_cfg *cfg = nullptr)
         : owner(detail::get<rpma_conn_req_new>(peer, addr, port, cfg)) {}
+    static conn_req start(rpma_peer *peer, const char *addr, const char *port,
+                          const rpma_conn_cfg *cfg = nullptr) {
+        return conn_req(detail::get<rpma_conn_req_start>(peer, addr, port, cfg));
+    }
+
+    int get_event_fd() const { return detail::get<rpma_conn_req_get_event_fd>(get()); }
+    // Whether the request is ready to be set up; false: not yet.
+    bool resolve() { return detail::call<rpma_conn_req_resolve, status::again>(get()); }
+    void setup(const rpma_conn_cfg *cfg = nullptr) {
+        detail::call<rpma_conn_req_setup>(get(), cfg);
+    }
 
     std::span<const std::byte> get_private_data() const {
         const auto data = detail::get<rpma_conn_req_get_private_data>(get());
@@ -658,6 +692,22 @@ class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_
                                             &made);
         return conn(made);
     }
+    // Consumes an incoming request even if it throws.
+    void reject(std::span<const std::byte> private_data = {}) && {
+        const rpma_conn_private_data data = detail::private_data(private_data);
+        detail::call<rpma_conn_req_reject>(&handle_, private_data.empty() ? nullptr : &data);
+    }
+};
+
+class ep_cfg : public detail::config<ep_cfg, rpma_ep_cfg, rpma_ep_cfg_delete> {
+  public:
+    using config::config;
+    ep_cfg() : config(detail::get<rpma_ep_cfg_new>()) {}
+
+    ep_cfg &set_backlog(uint32_t backlog) { return set<rpma_ep_cfg_set_backlog>(backlog); }
+    uint32_t get_backlog() const { return detail::get<rpma_ep_cfg_get_backlog>(get()); }
+    ep_cfg &set_ipv6_only(bool ipv6_only) { return set<rpma_ep_cfg_set_ipv6_only>(ipv6_only); }
+    bool get_ipv6_only() const { return detail::get<rpma_ep_cfg_get_ipv6_only>(get()); }
 };
 
 class ep : public detail::owner<detail::ref<rpma_ep>, rpma_ep_shutdown> {
@@ -665,9 +715,16 @@ class ep : public detail::owner<detail::ref<rpma_ep>, rpma_ep_shutdown> {
     using owner::owner;
     ep(rpma_peer *peer, const char *addr, const char *port)
         : owner(detail::get<rpma_ep_listen>(peer, addr, port)) {}
+    ep(rpma_peer *peer, const char *addr, const char *port, const rpma_ep_cfg *cfg)
+        : owner(detail::get<rpma_ep_listen_with>(peer, addr, port, cfg)) {}
 
     int get_fd() const { return detail::get<rpma_ep_get_fd>(get()); }
-    // Owns nothing if no request waits, on a descriptor with O_NONBLOCK.
+    // These own nothing if no request waits, on a descriptor with O_NONBLOCK.
+    conn_req next_incoming() {
+        rpma_conn_req *taken = nullptr;
+        detail::call<rpma_ep_next_incoming, status::no_event>(get(), &taken);
+        return conn_req(taken);
+    }
     conn_req next_conn_req(const rpma_conn_cfg *cfg = nullptr) {
         rpma_conn_req *taken = nullptr;
         detail::call<rpma_ep_next_conn_req, status::no_event>(get(), cfg, &taken);

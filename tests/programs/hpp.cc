@@ -46,9 +46,10 @@ template <class... Owners> constexpr bool owners_are_sound() {
     return (... && (is_move_only<Owners>() && converts_as_it_should<Owners>()));
 }
 
-static_assert(owners_are_sound<rpma::peer, rpma::peer_cfg, rpma::mr_local, rpma::mr_remote,
-                               rpma::srq, rpma::srq_cfg, rpma::cq, rpma::cq_cfg, rpma::conn_cfg,
-                               rpma::conn_req, rpma::ep, rpma::conn, rpma::batch>());
+static_assert(
+    owners_are_sound<rpma::peer, rpma::peer_cfg, rpma::mr_local, rpma::mr_remote, rpma::srq,
+                     rpma::srq_cfg, rpma::cq, rpma::cq_cfg, rpma::conn_cfg, rpma::conn_req,
+                     rpma::ep, rpma::ep_cfg, rpma::conn, rpma::batch>());
 static_assert(std::is_nothrow_copy_constructible_v<rpma::error>);
 static_assert(rpma::detail::name_of<rpma_mr_reg>() == "rpma_mr_reg");
 
@@ -89,6 +90,8 @@ template <class... Results> constexpr bool are_statuses() {
         ON_DATA_PATH(cq.get_wc(room[0]));
         ON_DATA_PATH(cq.get_wc(room, taken));
         ON_DATA_PATH(ref.wait());
+        ON_DATA_PATH(ref.take_event());
+        ON_DATA_PATH(ref.arm(true));
     };
 
 // ---- objects -----------------------------------------------------------------------------
@@ -116,7 +119,8 @@ struct objects {
     rpma::cq cq{peer, cq_cfg};
     rpma::srq_cfg srq_cfg;
     rpma::srq srq{peer, srq_cfg};
-    rpma::ep ep{peer, WORLD_ADDRESS, WORLD_PORT};
+    rpma::ep_cfg ep_cfg;
+    rpma::ep ep{peer, WORLD_ADDRESS, WORLD_PORT, ep_cfg};
     rpma::conn_cfg cfg;
     rpma::conn_req req{peer, WORLD_ADDRESS, WORLD_PORT, cfg};
     rpma::conn conn = rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT).connect();
@@ -175,6 +179,7 @@ static void every_owner_is_moved_and_hands_over(void **) {
     moves(all.cq);
     moves(all.srq_cfg);
     moves(all.srq);
+    moves(all.ep_cfg);
     moves(all.ep);
     moves(all.cfg);
     moves(all.req);
@@ -602,6 +607,47 @@ static void packed_data_is_unpacked(void **) {
     assert_int_equal(caught([&] { (void)rpma::unpack(bytes); }).code().value(), RPMA_E_INVAL);
 }
 
+// The steps of a connection, on both sides: nothing blocks, "not yet" is no error.
+static void a_connection_is_made_in_steps(void **) {
+    rpma::peer peer(fake_context(0));
+    rpma::conn_req req = rpma::conn_req::start(peer, WORLD_ADDRESS, WORLD_PORT);
+    const int fd = req.get_event_fd();
+    assert_int_equal(caught([&] { req.setup(); }).code().value(), RPMA_E_INVAL);
+    while (!req.resolve()) {
+    }
+    req.setup();
+    rpma::conn conn = std::move(req).connect();
+    assert_null(req.get());
+    assert_int_equal(conn.get_event_fd(), fd);
+    // A new endpoint, whose first request is rejected with a reason.
+    const std::array<std::byte, 2> why = {std::byte{7}, std::byte{8}};
+    rpma::ep ep(peer, WORLD_ADDRESS, WORLD_PORT);
+    nonblocking(ep.get_fd());
+    assert_null(ep.next_incoming().get());
+    fake_cm_event(ep.get_fd(), RDMA_CM_EVENT_CONNECT_REQUEST, why.data(), 1);
+    rpma::conn_req incoming = ep.next_incoming();
+    assert_true(incoming.resolve());
+    assert_int_equal(incoming.get_private_data()[0], 7);
+    std::move(incoming).reject(why);
+    assert_null(incoming.get());
+    const fake_call *rejected = fake_last("rdma_reject");
+    assert_int_equal(rejected->connect.param.private_data_len, why.size());
+    assert_memory_equal(rejected->connect.data, why.data(), why.size());
+}
+
+static void events_of_a_device_and_a_queue_are_taken(void **) {
+    objects all;
+    nonblocking(all.peer.get_event_fd());
+    assert_false(all.peer.next_event().has_value());
+    all.cq.set_moderation(4, 20);
+    all.srq.set_limit(3);
+    nonblocking(all.cq.get_fd());
+    assert_true(all.cq.take_event() == rpma::status::no_completion);
+    rpma::check(all.cq.arm(false));
+    assert_int_equal(fake_count("ibv_modify_cq"), 1);
+    assert_int_equal(fake_count("ibv_modify_srq"), 1);
+}
+
 // ---- values ------------------------------------------------------------------------------
 
 static void configurations_keep_what_is_set(void **) {
@@ -631,6 +677,13 @@ static void configurations_keep_what_is_set(void **) {
     assert_ptr_equal(cfg.get_rcq().get(), rcq.get());
     assert_int_equal(caught([&] { cfg.set_retry_count(8); }).code().value(), RPMA_E_INVAL);
 
+    cfg.set_source_addr("192.168.0.2");
+    assert_int_equal(cfg.get_source_addr().ss_family, AF_INET);
+
+    rpma::ep_cfg ep_cfg;
+    ep_cfg.set_backlog(9).set_ipv6_only(true);
+    assert_int_equal(ep_cfg.get_backlog(), 9);
+    assert_true(ep_cfg.get_ipv6_only());
     rpma::srq_cfg srq_cfg;
     srq_cfg.set_rq_size(1).set_rcq_size(2).set_max_sge(3);
     assert_int_equal(srq_cfg.get_rq_size(), 1);
@@ -703,6 +756,8 @@ int main() {
         TEST(connecting_consumes_the_request),
         TEST(both_sides_see_the_private_data),
         TEST(packed_data_is_unpacked),
+        TEST(a_connection_is_made_in_steps),
+        TEST(events_of_a_device_and_a_queue_are_taken),
         TEST(configurations_keep_what_is_set),
         TEST(objects_show_what_they_are),
     };
