@@ -18,6 +18,8 @@ struct Example {
     bool has_reader;
     bool serves_one; // a server ends after its client, and is started for the next one
     bool clients_have_files;
+    unsigned
+        hurries; // how often time passes before what is on the way arrives, or 0: any number
     Arguments (*server_arguments)(const Process &server);
     Arguments (*client_arguments)(const Process &client);
     void (*begin)();                                  // a schedule begins
@@ -44,7 +46,7 @@ unsigned damage_logs();
 
 extern const Example connection, read_to_volatile, read_to_persistent, write_to_persistent,
     flush_to_persistent, multiple_connections, atomic_write, ping_pong, gpspm, send_with_imm,
-    write_with_imm, receive_cq, shared_receives, replicated_log, pitfalls;
+    write_with_imm, receive_cq, shared_receives, replicated_log, block_mover, pitfalls;
 extern const Configuration configurations[];
 const Configuration *find_configuration(const std::string &name);
 

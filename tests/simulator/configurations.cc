@@ -73,8 +73,8 @@ GET(rpma_srq, rcq, rpma_cq *)
 NEW(rpma_cq_cfg)
 DELETE(rpma_cq_cfg)
 SET(rpma_cq_cfg, size, uint32_t)
-DELETE(rpma_cq)
 
+GET(rpma_peer, event_fd, int)
 GET(rpma_ep, fd, int)
 GET(rpma_conn, event_fd, int)
 GET(rpma_conn, cq, rpma_cq *)
@@ -85,13 +85,23 @@ int rpma_cq_get_fd(const rpma_cq *cq, int *fd) {
     return 0;
 }
 
+int rpma_conn_req_get_event_fd(const rpma_conn_req *req, int *fd) {
+    *fd = USE(req).conn->event_fd;
+    return 0;
+}
+
+int rpma_mr_remote_get_size(const rpma_mr_remote *mr, size_t *size) {
+    *size = USE(mr).region->size;
+    return 0;
+}
+
 int rpma_conn_get_compl_fd(const rpma_conn *conn, int *fd) {
     *fd = USE(conn).cq->channel->fd;
     return conn->cq->shares_channel ? 0 : RPMA_E_NOT_SHARED_CHNL;
 }
 
 int rpma_conn_get_qp_num(const rpma_conn *conn, uint32_t *qp_num) {
-    *qp_num = 2 * USE(conn).link->number + static_cast<uint32_t>(conn->side);
+    *qp_num = USE(conn).qp_num;
     return 0;
 }
 

@@ -57,7 +57,8 @@ bool World::may(Event::Kind kind, const Link &link, int side) const {
     bool connected = link.state == Link::UP || link.state == Link::ANSWERED;
     switch (kind) {
     case Event::REQUEST:
-        return link.state == Link::REQUESTED && link.machines[1]->on && !link.cut_off();
+        return (link.state == Link::REQUESTED || link.state == Link::RESOLVING) &&
+               link.can_resolve();
     case Event::NEWS:
         return link.reaches(side);
     case Event::EXECUTE:
@@ -145,7 +146,8 @@ const std::vector<Event> &World::options() {
     for (size_t i = 0; i < machines.size(); i++)
         if (machines[i]->cut_off)
             add(Event::JOIN, i, 1);
-    if (next_time() != NEVER)
+    unsigned hurries = configuration->example->hurries;
+    if (next_time() != NEVER && (!hurries || m_hurried < hurries))
         add(Event::TIME, 0, 1);
     if (!healed)
         add_faults(add);
@@ -174,6 +176,21 @@ template <typename Add> void World::add_faults(Add add) {
             add(Event::FORGET, i, 1);
 }
 
+// The port of a machine notices, unless it was somewhere else that the network was cut.
+void World::tell_peers(Machine &machine, rpma_peer_event_type type) {
+    if (type == RPMA_PEER_EVENT_PORT_DOWN)
+        machine.port_down = chance();
+    for (rpma_peer *peer : peers)
+        if (machine.port_down && peer->alive && peer->owner->machine == &machine)
+            peer->events.push_back(type);
+}
+
+void World::join(Machine &machine) {
+    machine.cut_off = false;
+    machine.back_at = NEVER;
+    tell_peers(machine, RPMA_PEER_EVENT_PORT_UP);
+}
+
 void World::pass_time() {
     int64_t next = next_time();
     if (next == NEVER && !faulted)
@@ -188,10 +205,8 @@ void World::pass_time() {
     for (size_t i = 0; i < processes.size(); i++) {
         if (processes[i]->back_at <= now)
             start(*processes[i]);
-        if (machines[i]->back_at <= now) {
-            machines[i]->cut_off = false;
-            machines[i]->back_at = NEVER;
-        }
+        if (machines[i]->back_at <= now)
+            join(*machines[i]);
     }
 }
 
@@ -239,9 +254,7 @@ void World::apply(const Event &event) {
     case Event::START:
         return start(process);
     case Event::JOIN:
-        machine.cut_off = false;
-        machine.back_at = NEVER;
-        return;
+        return join(machine);
     case Event::TIME:
         return pass_time();
     case Event::KILL:
@@ -259,6 +272,7 @@ void World::apply(const Event &event) {
     case Event::CUT:
         machine.cut_off = true;
         machine.back_at = now + SOON_MS[variant];
+        tell_peers(machine, RPMA_PEER_EVENT_PORT_DOWN);
         return;
     case Event::FORGET:
         if (process.state != Process::OFF)

@@ -8,6 +8,7 @@
 #include "library.hh"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 struct rpma_batch : Object {
@@ -47,23 +48,31 @@ rpma_cq *make_cq(size_t size, const rpma_conn *of = nullptr, Channel *shared = n
     return cq;
 }
 
-// Makes the queues of a connection.
-rpma_conn *make_conn(const rpma_conn_cfg &cfg, Link *link, int side) {
+rpma_conn *make_conn(Link *link, int side) {
     auto *conn = world.make_object<rpma_conn>();
-    Channel *shared = cfg.compl_channel ? make_channel() : nullptr;
     conn->link = link;
     conn->side = side;
+    return conn;
+}
+
+// Makes the queues of a connection.
+void set_up(rpma_conn *conn, const rpma_conn_cfg &cfg) {
+    Channel *shared = cfg.compl_channel ? make_channel() : nullptr;
     conn->sq_size = cfg.sq_size;
     conn->srq = cfg.srq ? &use(cfg.srq, "rpma_conn_cfg_set_srq") : nullptr;
     conn->cq =
         cfg.cq ? &use(cfg.cq, "rpma_conn_cfg_set_cq") : make_cq(cfg.cq_size, conn, shared);
-    conn->rcq = cfg.rcq                       ? &use(cfg.rcq, "rpma_conn_cfg_set_rcq")
-                : conn->srq && conn->srq->rcq ? conn->srq->rcq
-                : cfg.rcq_size                ? make_cq(cfg.rcq_size, conn, shared)
-                                              : nullptr;
+    if (cfg.rcq)
+        conn->rcq = &use(cfg.rcq, "rpma_conn_cfg_set_rcq");
+    else if (conn->srq && conn->srq->rcq)
+        conn->rcq = conn->srq->rcq;
+    else if (cfg.rcq_size)
+        conn->rcq = make_cq(cfg.rcq_size, conn, shared);
     if (conn->srq)
         conn->srq->users++;
-    return conn;
+    uint64_t &used = world.current->qp_nums;
+    conn->qp_num = static_cast<uint32_t>(std::countr_one(used));
+    used |= uint64_t{1} << conn->qp_num;
 }
 
 void offer(Link &link, int side, const rpma_conn_private_data *pdata) {
@@ -85,7 +94,8 @@ rpma_conn_private_data data_of(const std::string &data) {
 // The two sides agree on the connection, or one of them hopes that they will.
 rpma_conn *open_conn(rpma_conn_req &req, const rpma_conn_private_data *pdata) {
     rpma_conn *conn = req.conn;
-    conn->event_fd = world.open_descriptor(Descriptor::EVENTS, conn, world.current);
+    if (!conn->qp_num)
+        world.found("connects a request that was not set up");
     req.link->conns[conn->side] = conn;
     offer(*req.link, conn->side, pdata);
     return conn;
@@ -98,7 +108,18 @@ void forget_conn(rpma_conn &conn) {
     for (rpma_cq *cq : {conn.cq, conn.rcq})
         if (cq && cq->of == &conn)
             cq->alive = cq->channel->alive = false;
+    world.current->qp_nums &= ~(uint64_t{1} << conn.qp_num) | 1;
     conn.alive = false;
+}
+
+rpma_conn_req *make_request(Link *link, int side) {
+    auto *req = world.make_object<rpma_conn_req>();
+    req->link = link;
+    req->incoming = side == 1;
+    req->conn = make_conn(link, side);
+    req->conn->event_fd = world.open_descriptor(Descriptor::EVENTS, req->conn, world.current);
+    world.descriptor(req->conn->event_fd).nonblocking = true;
+    return req;
 }
 
 bool may_flush(const rpma_conn &conn, const rpma_mr_local &region, rpma_flush_type type) {
@@ -240,6 +261,8 @@ int rpma_utils_get_ibv_context(const char *addr, rpma_util_ibv_context_type type
 
 int rpma_peer_new(ibv_context *, rpma_peer **peer) {
     *peer = world.make_object<rpma_peer>();
+    (*peer)->event_fd = world.open_descriptor(Descriptor::DEVICE, *peer, world.current);
+    world.peers.push_back(*peer);
     return 0;
 }
 
@@ -247,6 +270,16 @@ int rpma_peer_delete(rpma_peer **peer) {
     if (*peer && USE(*peer).users)
         world.found("deletes a peer that still has regions");
     return forget(peer, __func__);
+}
+
+int rpma_peer_next_event(rpma_peer *peer, rpma_peer_event *event) {
+    if (!wait_for(USE(peer).event_fd))
+        return RPMA_E_NO_EVENT;
+    *event = {};
+    event->type = peer->events.front();
+    event->port = 1;
+    peer->events.pop_front();
+    return 0;
 }
 
 int rpma_mr_reg(rpma_peer *peer, void *ptr, size_t size, int usage, rpma_mr_local **mr) {
@@ -303,54 +336,99 @@ int rpma_ep_shutdown(rpma_ep **ep) {
     return 0;
 }
 
-int rpma_ep_next_conn_req(rpma_ep *ep, const rpma_conn_cfg *cfg, rpma_conn_req **req) {
+int rpma_ep_next_incoming(rpma_ep *ep, rpma_conn_req **req) {
     if (!wait_for(USE(ep).fd))
         return RPMA_E_NO_EVENT;
-    *req = world.make_object<rpma_conn_req>();
-    (*req)->link = ep->requests.front();
-    (*req)->incoming = true;
-    (*req)->cfg = cfg ? USE(cfg) : rpma_conn_cfg{};
-    (*req)->conn = make_conn((*req)->cfg, (*req)->link, 1);
+    *req = make_request(ep->requests.front(), 1);
     ep->requests.pop_front();
     return 0;
 }
 
-int rpma_conn_req_new(rpma_peer *peer, const char *addr, const char *port,
-                      const rpma_conn_cfg *cfg, rpma_conn_req **req) {
-    Machine *here = world.current->machine, *there = world.machine(addr);
-    rpma_conn_cfg defaults;
+int rpma_ep_next_conn_req(rpma_ep *ep, const rpma_conn_cfg *cfg, rpma_conn_req **req) {
+    int ret = rpma_ep_next_incoming(ep, req);
+    if (ret)
+        return ret;
+    set_up((*req)->conn, (*req)->cfg = cfg ? USE(cfg) : rpma_conn_cfg{});
+    world.descriptor((*req)->conn->event_fd).nonblocking = false;
+    return 0;
+}
+
+int rpma_conn_req_start(rpma_peer *peer, const char *addr, const char *port,
+                        const rpma_conn_cfg *cfg, rpma_conn_req **req) {
+    Machine *there = world.machine(addr);
     USE(peer);
+    if (cfg)
+        USE(cfg);
     world.point();
-    if (!there || !there->on || there->cut_off || here->cut_off) {
-        int64_t until = world.now + (cfg ? USE(cfg) : defaults).timeout;
-        while (world.now < until)
-            world.current->wait_until(nullptr, 0, until);
+    if (!there)
         return RPMA_E_PROVIDER;
-    }
     world.links.push_back(std::make_unique<Link>());
     Link *link = world.links.back().get();
     link->number = static_cast<Writer>(world.links.size());
-    link->state = Link::OVER; // until the program connects it
     link->port = port;
-    link->machines[0] = here;
+    link->machines[0] = world.current->machine;
     link->machines[1] = there;
-    *req = world.make_object<rpma_conn_req>();
-    (*req)->link = link;
-    (*req)->incoming = false;
-    (*req)->cfg = cfg ? USE(cfg) : defaults;
-    (*req)->conn = make_conn((*req)->cfg, link, 0);
+    *req = make_request(link, 0);
+    link->conns[0] = (*req)->conn;
+    world.open_links.push_back(static_cast<uint16_t>(link->number - 1));
+    return 0;
+}
+
+int rpma_conn_req_resolve(rpma_conn_req *req) {
+    world.point();
+    return USE(req).link->state == Link::RESOLVING ? RPMA_E_AGAIN : 0;
+}
+
+int rpma_conn_req_setup(rpma_conn_req *req, const rpma_conn_cfg *cfg) {
+    world.point();
+    if (USE(req).link->state == Link::RESOLVING || req->conn->qp_num)
+        world.found("sets a request up that is not resolved, or is set up");
+    set_up(req->conn, req->cfg = cfg ? USE(cfg) : rpma_conn_cfg{});
+    return 0;
+}
+
+// The way is found at once, or not within the timeout.
+int rpma_conn_req_new(rpma_peer *peer, const char *addr, const char *port,
+                      const rpma_conn_cfg *cfg, rpma_conn_req **req) {
+    int ret = rpma_conn_req_start(peer, addr, port, cfg, req);
+    if (ret)
+        return ret;
+    Link &link = *(*req)->link;
+    if (link.state == Link::RESOLVING && !link.can_resolve()) {
+        int64_t until = world.now + (cfg ? cfg->timeout : RPMA_DEFAULT_TIMEOUT_MS);
+        link.state = Link::OVER;
+        link.conns[0] = nullptr;
+        while (world.now < until)
+            world.current->wait_until(nullptr, 0, until);
+        forget_conn(*(*req)->conn);
+        (void)forget(req, __func__);
+        return RPMA_E_PROVIDER;
+    }
+    link.state = Link::OVER; // until the program connects it
+    world.descriptor((*req)->conn->event_fd).nonblocking = false;
+    set_up((*req)->conn, (*req)->cfg = cfg ? USE(cfg) : rpma_conn_cfg{});
     return 0;
 }
 
 int rpma_conn_req_delete(rpma_conn_req **req) {
     world.point();
-    if (*req && (*req)->incoming) {
-        (*req)->link->state = Link::OVER;
-        (*req)->link->news[0].push_back(RPMA_CONN_REJECTED);
-    }
-    if (*req)
+    if (*req) {
+        Link &link = *USE(*req).link;
+        if ((*req)->incoming)
+            link.news[0].push_back(RPMA_CONN_REJECTED);
+        else
+            link.conns[0] = nullptr;
+        link.state = Link::OVER;
         forget_conn(*(*req)->conn);
+    }
     return forget(req, __func__);
+}
+
+int rpma_conn_req_reject(rpma_conn_req **req, const rpma_conn_private_data *pdata) {
+    offer(*USE(*req).link, 1, pdata);
+    if (!(*req)->incoming)
+        world.found("rejects a request of its own");
+    return rpma_conn_req_delete(req);
 }
 
 int rpma_conn_req_recv_many(rpma_conn_req *req, const rpma_receive *receives, uint32_t count,
@@ -377,7 +455,6 @@ int rpma_conn_req_connect(rpma_conn_req **req_ptr, const rpma_conn_private_data 
     forget(req_ptr, __func__);
     if (!req.incoming) {
         link.state = Link::REQUESTED;
-        world.open_links.push_back(static_cast<uint16_t>(link.number - 1));
         *conn = open_conn(req, pdata);
         return 0;
     }
@@ -399,9 +476,10 @@ int rpma_conn_next_event(rpma_conn *conn, rpma_conn_event *event) {
         return RPMA_E_NO_EVENT;
     *event = conn->events.front();
     conn->events.pop_front();
+    if (*event == RPMA_CONN_ESTABLISHED || *event == RPMA_CONN_REJECTED)
+        conn->private_data = link.private_data[1 - conn->side];
     if (*event == RPMA_CONN_ESTABLISHED) {
         conn->up = true;
-        conn->private_data = link.private_data[1 - conn->side];
         if (conn->side == 0) {
             link.state = Link::UP;
             link.news[1].push_front(RPMA_CONN_ESTABLISHED);
@@ -586,14 +664,37 @@ int rpma_cq_new(rpma_peer *peer, const rpma_cq_cfg *cfg, rpma_cq **cq) {
     return 0;
 }
 
-int rpma_cq_wait(rpma_cq *cq) {
+int rpma_cq_delete(rpma_cq **cq) {
+    for (auto &link : world.links)
+        for (const rpma_conn *conn : link->conns)
+            if (*cq && conn && (conn->cq == *cq || conn->rcq == *cq))
+                world.found("deletes a queue that a connection still uses");
+    if (*cq)
+        USE(*cq).channel->alive = false;
+    return forget(cq, __func__);
+}
+
+int rpma_cq_take_event(rpma_cq *cq) {
     if (USE(cq).shares_channel)
         return RPMA_E_SHARED_CHANNEL;
     if (!wait_for(cq->channel->fd))
         return RPMA_E_NO_COMPLETION;
     cq->channel->events.pop_front();
-    cq->armed = true;
     return 0;
+}
+
+int rpma_cq_arm(rpma_cq *cq, bool solicited_only) {
+    if (solicited_only)
+        world.found("not simulated: solicited events");
+    world.point();
+    USE(cq).armed = true;
+    return 0;
+}
+
+int rpma_cq_wait(rpma_cq *cq) {
+    int ret = rpma_cq_take_event(cq);
+    cq->armed |= ret == 0;
+    return ret;
 }
 
 int rpma_conn_wait(rpma_conn *conn, int, rpma_cq **cq, bool *is_rcq) {

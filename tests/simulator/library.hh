@@ -8,10 +8,6 @@
 
 #include "world.hh"
 
-struct rpma_peer : Object {
-    int users = 0;
-};
-
 struct rpma_peer_cfg : Object {
     bool direct_write_to_pmem = false;
 };

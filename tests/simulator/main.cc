@@ -36,6 +36,8 @@ const Configuration configurations[] = {
     {"log-5", &replicated_log, 5, 2, 3, 1, false, nullptr},
     {"log-3-forgetful", &replicated_log, 3, 4, 1, 1, true, nullptr},
     {"log-5-forgetful", &replicated_log, 5, 4, 1, 1, true, nullptr},
+    {"mover", &block_mover, 1, 3, 0, 0, false, nullptr},
+    {"mover-2", &block_mover, 2, 2, 0, 0, false, nullptr},
     // Then ENTRY-wrong or ENTRY-right.
     {"pitfall-", &pitfalls, 1, 1, 0, 0, false, nullptr},
     {nullptr, nullptr, 0, 0, 0, 0, false, nullptr},

@@ -54,7 +54,20 @@ bool Link::reaches(int side) const {
            !cut_off();
 }
 
+bool rpma_conn::has_news() const {
+    return !events.empty() || (side == 0 && link->state == Link::RESOLVED);
+}
+
+bool Link::can_resolve() const {
+    return machines[0]->on && machines[1]->on && !cut_off();
+}
+
+// The way to the server is found, or a request arrives there.
 void Link::arrive() {
+    if (state == RESOLVING) {
+        state = RESOLVED;
+        return;
+    }
     rpma_ep *ep = world.endpoint(*this);
     state = ep ? WAITING : OVER;
     if (ep)
@@ -140,8 +153,7 @@ void Flow::take_receive(Operation &operation) {
     wc.wr_id = receive.wr_id;
     wc.opcode = operation.kind == Operation::SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
     wc.byte_len = static_cast<uint32_t>(operation.size);
-    wc.qp_num = writer();
-    wc.qp_num ^= 1; // the target's
+    wc.qp_num = conn->qp_num;
     if (operation.has_imm)
         wc.wc_flags = IBV_WC_WITH_IMM;
     wc.imm_data = htonl(operation.imm);
@@ -217,7 +229,7 @@ void Flow::deliver(const Operation &operation, size_t index, ibv_wc_status statu
     wc.wr_id = operation.wr_id;
     wc.status = status;
     wc.opcode = status == IBV_WC_SUCCESS ? opcodes[operation.kind] : ibv_wc_opcode{};
-    wc.qp_num = writer();
+    wc.qp_num = link->conns[side]->qp_num;
     link->conns[side]->cq->add(wc, this, index);
 }
 
@@ -239,7 +251,7 @@ void Flow::fail_outstanding() {
         ibv_wc wc{};
         wc.wr_id = receive.wr_id;
         wc.status = IBV_WC_WR_FLUSH_ERR;
-        wc.qp_num = writer();
+        wc.qp_num = conn.qp_num;
         (conn.rcq ? conn.rcq : conn.cq)->add(wc, nullptr, 0);
     }
     conn.receives.clear();
@@ -288,6 +300,6 @@ void Link::end(int side, bool with_news) {
     conns[side] = nullptr;
     if (with_news)
         news[1 - side].push_back(state == ANSWERED ? RPMA_CONN_REJECTED : RPMA_CONN_CLOSED);
-    if (side == 0 && state == REQUESTED)
+    if (side == 0 && state <= REQUESTED)
         state = OVER;
 }

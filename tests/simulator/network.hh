@@ -19,6 +19,12 @@ struct Object {
     virtual ~Object() = default;
 };
 
+struct rpma_peer : Object {
+    int users = 0;
+    std::deque<rpma_peer_event_type> events;
+    int event_fd;
+};
+
 struct rpma_mr_local : Object {
     rpma_peer *peer;
     char *ptr;
@@ -75,16 +81,19 @@ struct rpma_srq : Object {
 // While a program has only a request, the connection that it may become.
 struct rpma_conn : Object {
     struct Link *link;
-    int side;          // 0: it connected, 1: it accepted
-    rpma_cq *cq, *rcq; // rcq: NULL if receives complete in cq
+    int side;                              // 0: it connected, 1: it accepted
+    rpma_cq *cq = nullptr, *rcq = nullptr; // rcq: NULL if receives complete in cq
     std::deque<Receive> receives;
     rpma_srq *srq = nullptr;
     std::deque<rpma_conn_event> events; // delivered
-    int event_fd;
+    int event_fd = 0;
+    uint32_t qp_num = 0; // those of deleted connections are used again, 0: no queues yet
     size_t sq_size;
     bool up = false;                // RPMA_CONN_ESTABLISHED was taken
     bool may_be_persistent = false; // a peer configuration with direct write was applied
     std::string private_data;       // of the other side
+
+    bool has_news() const; // an event, or a request that is resolved
 };
 
 struct Operation {
@@ -132,9 +141,11 @@ struct Flow {
 };
 
 struct Link {
-    // REQUESTED: on the way to the server; WAITING: in the queue of its endpoint; ANSWERED: the
-    // client has not got the answer; UP: the client has it.
-    enum State { REQUESTED, WAITING, ANSWERED, UP, OVER } state = REQUESTED;
+    // RESOLVING: the way to the server is looked for; RESOLVED: it is known, or over, until the
+    // program connects; REQUESTED: on the way to the server; WAITING: in the queue of its
+    // endpoint; ANSWERED: the client has not got the answer; UP: the client has it.
+    enum State { RESOLVING, RESOLVED, REQUESTED, WAITING, ANSWERED, UP, OVER };
+    State state = RESOLVING;
     Writer number;
     std::string port;
     Machine *machines[2] = {};
@@ -145,6 +156,7 @@ struct Link {
     bool silent = false; // neither side is notified of that
     Flow flows[2] = {{this, 0}, {this, 1}};
 
+    bool can_resolve() const;     // whether the way to the server is found
     bool reaches(int side) const; // whether events reach the side
     bool cut_off() const { return machines[0]->cut_off || machines[1]->cut_off; }
 

@@ -115,6 +115,7 @@ void Process::start(const std::vector<std::string> &arguments) {
     makecontext(&m_first, entry, 0);
     m_fresh = true;
     starts++;
+    qp_nums = 1;
     state = READY;
     told_to_stop = false;
     back_at = NEVER;

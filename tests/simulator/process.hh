@@ -17,6 +17,7 @@
 struct Machine {
     std::string name; // also the address
     bool on, cut_off;
+    bool port_down;  // while it is cut off: its device noticed
     int64_t back_at; // when somebody plugs it in again, in ms
     Memory memory;
 };
@@ -47,6 +48,7 @@ class Process {
     unsigned lines_read = 0;    // lines read in all
     unsigned committed = 0;     // records that it reported as committed
     unsigned completions = 0;   // completions that it has taken
+    uint64_t qp_nums = 1;       // a bit for each that is in use
     std::string output, errors; // a line that is not complete; the text on stderr
 
     std::string first_error() const { return errors.substr(0, errors.find('\n')); }

@@ -58,10 +58,11 @@ void World::begin(Schedule &schedule) {
     m_objects.clear();
     descriptors.clear();
     endpoints.clear();
+    peers.clear();
     healed = faulted = false;
     m_checked = 0;
     m_running = nullptr;
-    m_cue = 0;
+    m_cue = m_hurried = 0;
     m_cued.clear();
     for (size_t i = 0; i < machines.size(); i++)
         if (i < configuration->servers || configuration->example->clients_have_files)
@@ -135,7 +136,8 @@ void World::heal() {
     trace("all faults end");
     Process &last = *processes.back();
     for (auto &machine : machines)
-        machine->cut_off = false;
+        if (machine->cut_off)
+            join(*machine);
     faulted = false;
     for (auto &process : processes) {
         process->frozen_until = 0;
@@ -206,6 +208,8 @@ void World::step() {
     bool usual = m_schedule->is_usual();
     if (usual || !m_schedule->choose(options(), event))
         event = usual_event();
+    else
+        m_hurried += event.kind == Event::TIME;
     apply(event);
     uint64_t changes = 0;
     for (auto &machine : machines)
@@ -260,7 +264,9 @@ bool World::is_readable(int fd) {
     case Descriptor::ENDPOINT:
         return !static_cast<rpma_ep *>(descriptor.object)->requests.empty();
     case Descriptor::EVENTS:
-        return !static_cast<rpma_conn *>(descriptor.object)->events.empty();
+        return static_cast<rpma_conn *>(descriptor.object)->has_news();
+    case Descriptor::DEVICE:
+        return !static_cast<rpma_peer *>(descriptor.object)->events.empty();
     case Descriptor::COMPLETIONS:
         return !static_cast<Channel *>(descriptor.object)->events.empty();
     case Descriptor::SIGNALS:

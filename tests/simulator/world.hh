@@ -13,7 +13,7 @@
 #include <memory>
 
 struct Descriptor {
-    enum Kind { ENDPOINT, EVENTS, COMPLETIONS, SIGNALS, FILE, EPOLL } kind;
+    enum Kind { ENDPOINT, EVENTS, COMPLETIONS, SIGNALS, FILE, EPOLL, DEVICE } kind;
     Object *object;
     Process *owner;
     bool nonblocking;
@@ -29,6 +29,7 @@ class World {
     std::vector<uint16_t> open_links; // links that a side still uses
     std::vector<Descriptor> descriptors;
     std::vector<rpma_ep *> endpoints;
+    std::vector<rpma_peer *> peers;
     Process reader;
     Process *current = nullptr;
     int64_t now;      // in ms
@@ -83,6 +84,8 @@ class World {
     const std::vector<Event> &options();
     template <typename Add> void add_faults(Add add);
     void start(Process &process);
+    void tell_peers(Machine &machine, rpma_peer_event_type type);
+    void join(Machine &machine);
     void pass_time();
     void fail_power(Process &server, unsigned variant);
     void apply(const Event &event);
@@ -94,6 +97,7 @@ class World {
     std::vector<std::unique_ptr<Object>> m_objects;
     std::vector<Event> m_options;
     uint64_t m_chance;
+    unsigned m_hurried; // times that time passed early
     uint64_t m_checked; // sum of the changes of all memories
     Process *m_running; // runs on unless another event is chosen
 };

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// client.c -- moves all blocks of a store here, from whichever of its servers are there
+
+#include "mover.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define SERVERS_MAX 4
+#define PASSES 3        // over the whole store
+#define PATIENCE_MS 500 // for a server that owes an answer, or a connection that is being made
+#define RETRY_MS 100    // after a connection was lost, or was not made
+#define GAP_MS 200      // without a block: worth a line
+#define TRIES_MAX 10    // for a block that comes wrong
+
+static const struct program program = {
+    .does = "Moves the blocks of a store here; its servers have the same blocks. NUMBER tells "
+            "the clients apart.",
+    .variant = "--endless",
+    .number = "NUMBER",
+    .many_servers = true,
+};
+
+struct server {
+    const char *addr, *port;
+    struct rpma_conn_req *req; // while the way to the server is looked for
+    struct rpma_conn *conn;    // afterwards
+    bool up;                   // the connection is made
+    uint32_t qp_num;           // of the connection
+    const char *failed;        // why it is to be given up, or NULL
+    unsigned asked;            // blocks
+    int64_t since;             // time of the last progress
+    struct source source;
+};
+
+// A block that is wanted, and the place in this side's memory where it goes.
+struct slot {
+    bool wanted;
+    unsigned block, tries;
+    struct server *server; // that was asked, or NULL
+    uint32_t ticket;
+    bool sent, answered; // the slot is free again when both are true
+};
+
+struct content { // of this side's memory
+    char blocks[DEPTH][BLOCK_SIZE];
+    struct request requests[DEPTH];
+    struct answer answers[DEPTH];
+};
+
+static struct arguments args;
+static struct side side;
+static struct content *content;
+static struct queues queues;
+static struct loop loop;
+static struct server servers[SERVERS_MAX];
+static struct slot slots[DEPTH];
+static uint32_t last_ticket;
+static uint64_t begun, moved; // blocks that are under way or here, and those that are here
+static uint32_t sum;          // of the blocks of this pass
+static int64_t moved_time;
+static bool port_down;
+
+static int64_t clock_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+// ---- blocks
+
+// The block is here and right. A consumer would take it; this one adds it to a sum.
+static void deliver(const struct slot *slot, uint32_t checksum) {
+    int64_t now = clock_ms();
+    if (moved > 0 && now - moved_time >= GAP_MS)
+        printf("client %u: goes on after %lld ms without a block\n", args.number,
+               (long long)(now - moved_time));
+    moved_time = now;
+    sum += checksum * (slot->block + 1);
+    if (++moved % STORE_BLOCKS == 0) {
+        printf("client %u: pass %llu: the sum is %08x\n", args.number,
+               (unsigned long long)(moved / STORE_BLOCKS), sum);
+        sum = 0;
+    }
+}
+
+// Releases the slot, or has its block asked for again.
+static void settle_slot(struct slot *slot, bool again) {
+    slot->server->asked--;
+    slot->server = NULL;
+    slot->wanted = again;
+    slot->sent = slot->answered = false;
+}
+
+// Until the checksum is found right nobody sees the block.
+static void take_answer(struct server *server, const struct answer *answer) {
+    uint32_t number = ntohl(answer->slot);
+    struct slot *slot = number < DEPTH ? &slots[number] : NULL;
+    if (!slot || slot->server != server || slot->ticket != ntohl(answer->ticket) ||
+        slot->block != ntohl(answer->block) || slot->answered) {
+        server->failed = "it answers what was not asked";
+        return;
+    }
+    slot->answered = true;
+    server->since = clock_ms();
+    uint32_t found = checksum(content->blocks[number], BLOCK_SIZE);
+    bool right = found == ntohl(answer->checksum);
+    if (right) {
+        slot->wanted = false;
+        deliver(slot, found);
+    } else {
+        printf("client %u: block %u of server %s is wrong\n", args.number, slot->block,
+               server->addr);
+        if (++slot->tries == TRIES_MAX)
+            fail("block %u is wrong", slot->block);
+    }
+    if (slot->sent)
+        settle_slot(slot, !right);
+}
+
+static struct server *choose_server(const struct slot *slot) {
+    unsigned count = (unsigned)args.server_count;
+    for (unsigned i = 0; i < count; i++) {
+        struct server *server = &servers[(slot->block + slot->tries + i) % count];
+        if (server->up && !server->failed)
+            return server;
+    }
+    return NULL;
+}
+
+static void ask(struct slot *slot, struct server *server) {
+    size_t number = (size_t)(slot - slots);
+    slot->server = server;
+    slot->ticket = ++last_ticket;
+    content->requests[number] =
+        (struct request){htonl(slot->ticket), htonl(slot->block), htonl((uint32_t)number)};
+    if (server->asked++ == 0)
+        server->since = clock_ms();
+    if (rpma_send(server->conn, side.mr, offsetof(struct content, requests[number]),
+                  sizeof(struct request), RPMA_F_COMPLETION_ALWAYS, slot))
+        server->failed = "nothing can be sent to it";
+}
+
+// A pass begins when the one before has ended.
+static void ask_for_blocks(void) {
+    for (struct slot *slot = slots; slot < slots + DEPTH; slot++) {
+        bool more = begun / STORE_BLOCKS == moved / STORE_BLOCKS &&
+                    (args.variant || begun < PASSES * STORE_BLOCKS);
+        if (!slot->wanted && !slot->server && more)
+            *slot = (struct slot){.wanted = true, .block = (unsigned)(begun++ % STORE_BLOCKS)};
+        struct server *server = slot->wanted && !slot->server ? choose_server(slot) : NULL;
+        if (server)
+            ask(slot, server);
+    }
+}
+
+// ---- servers
+
+static void handle_server(void *owner);
+
+static void start_connecting(struct server *server) {
+    int fd;
+    server->since = clock_ms();
+    if (rpma_conn_req_start(side.peer, server->addr, server->port, queues.cfg, &server->req)) {
+        server->req = NULL;
+        return;
+    }
+    // The descriptor goes over to the connection.
+    CALL(rpma_conn_req_get_event_fd(server->req, &fd));
+    server->source = (struct source){handle_server, server};
+    watch(&loop, fd, &server->source);
+}
+
+static void take_resolution(struct server *server) {
+    char bytes[PRIVATE_DATA_SIZE];
+    struct rpma_conn_private_data pdata = {.ptr = bytes, .len = sizeof(bytes)};
+    struct offer offer = {.peer = side.peer, .mr = side.mr, .number = args.number};
+    int ret = rpma_conn_req_resolve(server->req);
+    if (ret == RPMA_E_AGAIN)
+        return;
+    pack_offer(&offer, &pdata);
+    if (!ret && port_down)
+        ret = RPMA_E_AGAIN;
+    if (!ret)
+        ret = rpma_conn_req_setup(server->req, queues.cfg);
+    if (!ret)
+        ret = rpma_conn_req_connect(&server->req, &pdata, &server->conn);
+    if (ret)
+        server->failed = rpma_err_2str(ret);
+}
+
+static void take_conn_event(struct server *server) {
+    struct rpma_conn_private_data pdata;
+    enum rpma_conn_event event;
+    int ret = rpma_conn_next_event(server->conn, &event);
+    if (ret == RPMA_E_NO_EVENT)
+        return;
+    server->since = clock_ms();
+    if (ret) {
+        server->failed = rpma_err_2str(ret);
+    } else if (event == RPMA_CONN_ESTABLISHED) {
+        CALL(rpma_conn_get_qp_num(server->conn, &server->qp_num));
+        server->up = true;
+        printf("client %u: server %s is there\n", args.number, server->addr);
+    } else {
+        server->failed = rpma_utils_conn_event_2str(event);
+        if (event == RPMA_CONN_REJECTED && !rpma_conn_get_private_data(server->conn, &pdata) &&
+            pdata.len > 0 && *(const char *)pdata.ptr == REFUSED_FULL)
+            printf("client %u: server %s has too many clients\n", args.number, server->addr);
+    }
+}
+
+static void handle_server(void *owner) {
+    struct server *server = owner;
+    if (server->req && !server->failed)
+        take_resolution(server);
+    else if (server->conn)
+        take_conn_event(server);
+}
+
+// Once the connection is deleted nothing arrives from it any more: only then may the places of
+// its blocks be used again.
+static void lose_server(struct server *server) {
+    if (server->up)
+        printf("client %u: server %s is lost: %s\n", args.number, server->addr, server->failed);
+    if (server->req)
+        (void)rpma_conn_req_delete(&server->req);
+    (void)rpma_conn_delete(&server->conn);
+    for (struct slot *slot = slots; slot < slots + DEPTH; slot++)
+        if (slot->server == server)
+            settle_slot(slot, slot->wanted);
+    server->up = false;
+    server->failed = NULL;
+    server->since = clock_ms();
+}
+
+// A device may repeat a transfer for ever, so the client has a limit of its own.
+static void look_at_servers(void) {
+    int64_t now = clock_ms();
+    for (struct server *server = servers; server < servers + args.server_count && !port_down;
+         server++) {
+        bool busy = server->req || server->conn;
+        if (busy && (!server->up || server->asked > 0) && now > server->since + PATIENCE_MS)
+            server->failed = "it does not answer";
+        if (!busy && now >= server->since + RETRY_MS)
+            start_connecting(server);
+    }
+}
+
+static void handle_peer(void *unused) {
+    (void)unused;
+    if (!take_peer_event(side.peer, "client", &port_down))
+        return;
+    // What is being tried began without the network; a connection may have survived.
+    for (struct server *server = servers; server < servers + args.server_count; server++)
+        server->since = server->up ? clock_ms() : clock_ms() - PATIENCE_MS - 1;
+}
+
+// ---- completions
+
+static void post_receive(struct answer *answer) {
+    size_t offset = (size_t)((char *)answer - side.memory.ptr);
+    CALL(rpma_srq_recv(queues.srq, side.mr, offset, sizeof(*answer), answer));
+}
+
+// The queue is shared: the completion tells by qp_num whose it is. It is nobody's when its
+// connection was deleted.
+static void handle_completion(const struct ibv_wc *wc) {
+    void *context = (void *)(uintptr_t)wc->wr_id;
+    struct slot *slot = context;
+    struct answer *answer = context;
+    struct server *server = servers;
+    while (server < servers + SERVERS_MAX && !(server->up && server->qp_num == wc->qp_num))
+        server++;
+    bool known = server < servers + SERVERS_MAX, good = wc->status == IBV_WC_SUCCESS;
+    if (known && !good)
+        server->failed = ibv_wc_status_str(wc->status);
+    if (answer >= content->answers && answer < content->answers + DEPTH) {
+        if (known && good)
+            take_answer(server, answer);
+        post_receive(answer);
+    } else if (known && good) {
+        slot->sent = true;
+        if (slot->answered)
+            settle_slot(slot, slot->wanted);
+    }
+}
+
+static bool lose_failed_servers(void) {
+    bool lost = false;
+    for (struct server *server = servers; server < servers + args.server_count; server++)
+        if (server->failed) {
+            lose_server(server);
+            lost = true;
+        }
+    return lost;
+}
+
+// Takes what deleted connections left, too, before a new one may get the same qp_num.
+static void take_completions(void) {
+    struct ibv_wc wc;
+    do
+        while (!rpma_cq_get_wc(queues.cq, 1, &wc, NULL))
+            handle_completion(&wc);
+    while (!port_down && lose_failed_servers());
+}
+
+static void handle_cq(void *unused) {
+    (void)unused;
+    rearm(queues.cq);
+}
+
+static void open_client(struct source *peer_source) {
+    int fd;
+    side = open_client_side(&args, sizeof(struct content),
+                            RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_WRITE_DST);
+    content = (void *)side.memory.ptr;
+    open_queues(&queues, side.peer, 4 * DEPTH, DEPTH, DEPTH);
+    for (size_t i = 0; i < DEPTH; i++)
+        post_receive(&content->answers[i]);
+    for (int i = 0; i < args.server_count; i++)
+        servers[i] = (struct server){.addr = args.servers[2 * i],
+                                     .port = args.servers[2 * i + 1],
+                                     .since = clock_ms() - RETRY_MS};
+    open_loop(&loop);
+    queues.source = (struct source){handle_cq, NULL};
+    CALL(rpma_cq_get_fd(queues.cq, &fd));
+    watch(&loop, fd, &queues.source);
+    *peer_source = (struct source){handle_peer, NULL};
+    CALL(rpma_peer_get_event_fd(side.peer, &fd));
+    watch(&loop, fd, peer_source);
+}
+
+int main(int argc, char *argv[]) {
+    struct source peer_source;
+    args = read_arguments(argc, argv, &program);
+    if (args.server_count > SERVERS_MAX)
+        fail("at most %d servers, not %d", SERVERS_MAX, args.server_count);
+    open_client(&peer_source);
+
+    while (!loop.stopped && (args.variant || moved < PASSES * STORE_BLOCKS)) {
+        look_at_servers();
+        take_completions();
+        ask_for_blocks();
+        run_loop(&loop, RETRY_MS);
+        take_completions();
+    }
+    printf("client %u: moved %llu blocks, all right\n", args.number, (unsigned long long)moved);
+
+    for (struct server *server = servers; server < servers + args.server_count; server++) {
+        server->up = false;
+        lose_server(server);
+    }
+    close_queues(&queues);
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

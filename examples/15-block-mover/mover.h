@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copyright 2026, the librpma developers */
+
+/* mover.h -- what the client and the server of the block mover have in common */
+
+#ifndef MOVER_H
+#define MOVER_H 1
+
+#include "common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+
+#define STORE_BLOCKS 32 /* block N is what fill_block() makes of N */
+#define DEPTH 8         /* a client has at most so many requests under way */
+#define CLIENTS_MAX 8   /* at a server at the same time */
+
+/*
+ * The server writes the block to place SLOT of the memory that the client offers, and answers
+ * behind it on the same connection: when the answer is there, so is the block. All numbers are
+ * in network byte order. A message fits one packet, so that no connection ends in the middle of
+ * one and keeps a receive of the shared queue.
+ */
+struct request {
+    uint32_t ticket, block, slot;
+};
+
+struct answer {
+    uint32_t ticket, block, slot, checksum;
+};
+
+/* The byte with which a server refuses a client. */
+enum refusal { REFUSED_FULL = 1, REFUSED_OFFER };
+
+/* What epoll gives back: a descriptor is ready, this is to be done. */
+struct source {
+    void (*handle)(void *owner);
+    void *owner;
+};
+
+/* One loop waits for everything. */
+struct loop {
+    int epoll_fd;
+    bool stopped; /* by a signal */
+    struct source signals;
+};
+
+static inline void watch(const struct loop *loop, int fd, struct source *source) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) ||
+        epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+        fail("cannot watch a descriptor: %s", strerror(errno));
+}
+
+static inline void stop_loop(void *loop) {
+    ((struct loop *)loop)->stopped = true;
+}
+
+static inline void open_loop(struct loop *loop) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->signals = (struct source){stop_loop, loop};
+    watch(loop, signalfd(-1, &signals, SFD_CLOEXEC), &loop->signals);
+}
+
+/* Handles one event, for handling it may end what others of a batch would speak of. */
+static inline void run_loop(struct loop *loop, int timeout_ms) {
+    struct epoll_event event;
+    int ready = epoll_wait(loop->epoll_fd, &event, 1, timeout_ms);
+    if (ready < 0 && errno != EINTR)
+        fail("epoll_wait: %s", strerror(errno));
+    const struct source *source = ready == 1 ? event.data.ptr : NULL;
+    if (source)
+        source->handle(source->owner);
+}
+
+/* The queues that all connections of a side share: messages and operations complete in one. */
+struct queues {
+    struct rpma_cq *cq;
+    struct rpma_srq *srq;
+    struct rpma_conn_cfg *cfg; /* of a connection that uses them */
+    struct source source;
+};
+
+static inline void open_queues(struct queues *queues, struct rpma_peer *peer, uint32_t cq_size,
+                               uint32_t receives, uint32_t sq_size) {
+    struct rpma_cq_cfg *cq_cfg;
+    struct rpma_srq_cfg *srq_cfg;
+    CALL(rpma_cq_cfg_new(&cq_cfg));
+    CALL(rpma_cq_cfg_set_size(cq_cfg, cq_size));
+    CALL(rpma_cq_new(peer, cq_cfg, &queues->cq));
+    CALL(rpma_cq_cfg_delete(&cq_cfg));
+    CALL(rpma_srq_cfg_new(&srq_cfg));
+    CALL(rpma_srq_cfg_set_rq_size(srq_cfg, receives));
+    CALL(rpma_srq_cfg_set_rcq_size(srq_cfg, 0)); /* receives complete in the connections' CQ */
+    CALL(rpma_srq_new(peer, srq_cfg, &queues->srq));
+    CALL(rpma_srq_cfg_delete(&srq_cfg));
+    CALL(rpma_conn_cfg_new(&queues->cfg));
+    CALL(rpma_conn_cfg_set_cq(queues->cfg, queues->cq));
+    CALL(rpma_conn_cfg_set_srq(queues->cfg, queues->srq));
+    CALL(rpma_conn_cfg_set_sq_size(queues->cfg, sq_size));
+}
+
+static inline void close_queues(struct queues *queues) {
+    CALL(rpma_conn_cfg_delete(&queues->cfg));
+    CALL(rpma_srq_delete(&queues->srq));
+    CALL(rpma_cq_delete(&queues->cq));
+}
+
+/* The descriptor tells of the next completion again; completions are polled afterwards. */
+static inline void rearm(struct rpma_cq *cq) {
+    int ret = rpma_cq_take_event(cq);
+    if (ret != RPMA_E_NO_COMPLETION)
+        check_call(ret, "rpma_cq_take_event");
+    CALL(rpma_cq_arm(cq, false));
+}
+
+/*
+ * Takes one event of the device; returns true when the network may be there again. While the
+ * port is down nothing is connected and nothing deleted: the other side would not hear of it,
+ * and soft-RoCE connects nobody any more when a message about that could not leave.
+ */
+static inline bool take_peer_event(struct rpma_peer *peer, const char *who, bool *port_down) {
+    struct rpma_peer_event event;
+    int ret = rpma_peer_next_event(peer, &event);
+    if (ret == RPMA_E_NO_EVENT)
+        return false;
+    check_call(ret, "rpma_peer_next_event");
+    if (event.type == RPMA_PEER_EVENT_DEVICE_GONE || event.type == RPMA_PEER_EVENT_CQ_ERROR ||
+        event.type == RPMA_PEER_EVENT_SRQ_ERROR)
+        fail("the device or a queue is gone: event %d", event.ibv_event);
+    if (event.type == RPMA_PEER_EVENT_PORT_UP || event.type == RPMA_PEER_EVENT_PORT_DOWN) {
+        *port_down = event.type == RPMA_PEER_EVENT_PORT_DOWN;
+        printf("%s: port %u is %s\n", who, event.port, *port_down ? "down" : "up");
+    }
+    return event.type == RPMA_PEER_EVENT_PORT_UP || event.type == RPMA_PEER_EVENT_ADDR_CHANGED;
+}
+
+#endif

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.c -- writes blocks of its store into the memory of the clients that ask for them
+
+#include "mover.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+/*
+ * A client has DEPTH requests without an answer. The server has DEPTH answers under way to it
+ * and keeps further requests until one of them is sent: then there is a receive for every
+ * message that may come, and room in the send queue for every answer.
+ */
+#define MESSAGES (2 * DEPTH * CLIENTS_MAX)
+#define OPERATIONS (2 * DEPTH) // of a client: a block and an answer each
+
+static const struct program program = {
+    .does = "Keeps a store of blocks for clients, until it is stopped.",
+};
+
+struct client {
+    struct rpma_conn *conn;
+    struct rpma_mr_remote *target; // the client's memory
+    struct rpma_batch *batch;      // a block and an answer, changed in place
+    uint32_t qp_num;
+    unsigned number;    // the client says it; a newer connection replaces an older one
+    unsigned answering; // answers that are under way
+    const char *failed; // why it is to be given up, or NULL
+    struct source source;
+};
+
+// A receive, or the request that came in it, or the answer to that.
+struct message {
+    struct request request;
+    struct answer answer;
+};
+
+struct use {
+    struct client *client; // NULL: the receive is posted
+    bool held;             // the request waits
+};
+
+struct content { // of this side's memory
+    char store[STORE_BLOCKS][BLOCK_SIZE];
+    struct message messages[MESSAGES];
+};
+
+static struct side side;
+static struct content *content;
+static uint32_t checksums[STORE_BLOCKS]; // of the store, when it was made
+static struct use uses[MESSAGES];
+static struct client clients[CLIENTS_MAX];
+static struct queues queues;
+static struct loop loop;
+static struct rpma_ep *ep;
+static unsigned long long served;
+static bool port_down;
+
+// ---- requests
+
+static void release(size_t number) {
+    struct message *message = &content->messages[number];
+    uses[number] = (struct use){.client = NULL};
+    CALL(rpma_srq_recv(queues.srq, side.mr, offsetof(struct content, messages[number].request),
+                       sizeof(struct request), &message->request));
+}
+
+// The block and, behind it, the answer.
+static void make_work(struct rpma_work work[2], const struct client *client, size_t number,
+                      uint32_t block, uint32_t slot) {
+    work[0] = (struct rpma_work){
+        .type = RPMA_WORK_WRITE,
+        .remote = client->target,
+        .remote_offset = slot * BLOCK_SIZE,
+        .local = {side.mr, block * BLOCK_SIZE, BLOCK_SIZE},
+        .flags = RPMA_F_COMPLETION_ON_ERROR,
+    };
+    work[1] = (struct rpma_work){
+        .type = RPMA_WORK_SEND,
+        .local = {side.mr, offsetof(struct content, messages[number].answer),
+                  sizeof(struct answer)},
+        .flags = RPMA_F_COMPLETION_ALWAYS,
+        .op_context = &content->messages[number].answer,
+    };
+}
+
+static void answer(struct client *client, size_t number) {
+    struct message *message = &content->messages[number];
+    uint32_t block = ntohl(message->request.block), slot = ntohl(message->request.slot);
+    struct rpma_work work[2];
+    if (block >= STORE_BLOCKS || slot >= DEPTH) {
+        client->failed = "it asks for what there is not";
+        return;
+    }
+    message->answer = (struct answer){message->request.ticket, message->request.block,
+                                      message->request.slot, htonl(checksums[block])};
+    make_work(work, client, number, block, slot);
+    CALL(rpma_batch_set(client->batch, 0, &work[0]));
+    CALL(rpma_batch_set(client->batch, 1, &work[1]));
+    if (rpma_batch_post(client->batch, NULL))
+        client->failed = "nothing can be sent to it";
+    uses[number].held = false;
+    client->answering++;
+}
+
+static void answer_held_requests(struct client *client) {
+    for (size_t i = 0; i < MESSAGES && client->answering < DEPTH && !client->failed; i++)
+        if (uses[i].client == client && uses[i].held)
+            answer(client, i);
+}
+
+// ---- clients
+
+// A client that has gone leaves its messages; the device has left them when the connection is
+// deleted.
+static void lose_client(struct client *client) {
+    printf("server: client %u is gone: %s\n", client->number, client->failed);
+    CALL(rpma_batch_delete(&client->batch));
+    CALL(rpma_mr_remote_delete(&client->target));
+    (void)rpma_conn_delete(&client->conn);
+    for (size_t i = 0; i < MESSAGES; i++)
+        if (uses[i].client == client)
+            release(i);
+    *client = (struct client){.conn = NULL};
+}
+
+static bool lose_failed_clients(void) {
+    bool lost = false;
+    for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
+        if (client->failed) {
+            lose_client(client);
+            lost = true;
+        }
+    return lost;
+}
+
+// The queue is shared: the completion tells by qp_num whose it is. It is nobody's when its
+// connection was deleted.
+static void handle_completion(const struct ibv_wc *wc) {
+    const char *context = (const char *)(uintptr_t)wc->wr_id;
+    struct client *client = clients;
+    while (client < clients + CLIENTS_MAX && !(client->conn && client->qp_num == wc->qp_num))
+        client++;
+    bool known = client < clients + CLIENTS_MAX, good = wc->status == IBV_WC_SUCCESS;
+    if (known && !good)
+        client->failed = ibv_wc_status_str(wc->status);
+    if (!context) // a block that was not written
+        return;
+    size_t number = (size_t)(context - (char *)content->messages) / sizeof(struct message);
+    bool received = context == (char *)&content->messages[number].request;
+    if (received && known && good) {
+        uses[number] = (struct use){client, true};
+    } else if (received) {
+        release(number);
+    } else if (known && good) {
+        client->answering--;
+        served++;
+        release(number);
+    }
+    if (known)
+        answer_held_requests(client);
+}
+
+// Takes what deleted connections left, too, before a new one may get the same qp_num.
+static void take_completions(void) {
+    struct ibv_wc wc;
+    do
+        while (!rpma_cq_get_wc(queues.cq, 1, &wc, NULL))
+            handle_completion(&wc);
+    while (!port_down && lose_failed_clients());
+}
+
+static void handle_cq(void *unused) {
+    (void)unused;
+    rearm(queues.cq);
+}
+
+static void handle_client(void *owner) {
+    struct client *client = owner;
+    enum rpma_conn_event event;
+    int ret = rpma_conn_next_event(client->conn, &event);
+    if (ret != RPMA_E_NO_EVENT && (ret || event != RPMA_CONN_ESTABLISHED))
+        client->failed = ret ? rpma_err_2str(ret) : rpma_utils_conn_event_2str(event);
+}
+
+// ---- requests to connect
+
+// What a stranger sends is looked at before anything is spent on it.
+static bool read_offer(const struct rpma_conn_req *req, struct client *client) {
+    struct rpma_conn_private_data pdata;
+    const void *bytes;
+    uint32_t count = 1, size;
+    size_t room;
+    CALL(rpma_conn_req_get_private_data(req, &pdata));
+    if (rpma_conn_private_data_unpack(&pdata, &client->target, &count, NULL, &bytes, &size) ||
+        count == 0)
+        return false;
+    CALL(rpma_mr_remote_get_size(client->target, &room));
+    client->number = size == 1 ? *(const uint8_t *)bytes : 0;
+    return client->number > 0 && room >= DEPTH * BLOCK_SIZE;
+}
+
+// The place of the client's older connection, which ends, or a free one, or NULL.
+static struct client *place_for(unsigned number) {
+    struct client *place = NULL;
+    for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
+        if (client->conn && client->number == number)
+            client->failed = "it connects once more";
+    take_completions();
+    for (struct client *client = clients; client < clients + CLIENTS_MAX && !place; client++)
+        place = client->conn ? NULL : client;
+    return place;
+}
+
+static void refuse(struct rpma_conn_req *req, struct client *client, enum refusal refusal) {
+    char byte = (char)refusal;
+    const struct rpma_conn_private_data pdata = {.ptr = &byte, .len = 1};
+    (void)rpma_mr_remote_delete(&client->target);
+    (void)rpma_conn_req_reject(&req, &pdata);
+}
+
+static void open_client(struct client *client) {
+    struct rpma_work work[2];
+    int fd;
+    CALL(rpma_conn_get_qp_num(client->conn, &client->qp_num));
+    CALL(rpma_batch_new(client->conn, 2, &client->batch));
+    make_work(work, client, 0, 0, 0);
+    CALL(rpma_batch_add(client->batch, &work[0]));
+    CALL(rpma_batch_add(client->batch, &work[1]));
+    client->source = (struct source){handle_client, client};
+    CALL(rpma_conn_get_event_fd(client->conn, &fd));
+    watch(&loop, fd, &client->source);
+    printf("server: client %u is there\n", client->number);
+}
+
+static void handle_endpoint(void *unused) {
+    struct client found = {.conn = NULL};
+    struct rpma_conn_req *req;
+    (void)unused;
+    if (rpma_ep_next_incoming(ep, &req))
+        return;
+    if (!read_offer(req, &found)) {
+        refuse(req, &found, REFUSED_OFFER);
+        return;
+    }
+    struct client *client = place_for(found.number);
+    if (!client || rpma_conn_req_setup(req, queues.cfg)) {
+        refuse(req, &found, REFUSED_FULL);
+        return;
+    }
+    if (rpma_conn_req_connect(&req, NULL, &found.conn)) {
+        (void)rpma_mr_remote_delete(&found.target);
+        return;
+    }
+    *client = found;
+    open_client(client);
+}
+
+static void handle_peer(void *unused) {
+    (void)unused;
+    (void)take_peer_event(side.peer, "server", &port_down);
+}
+
+static void open_server(const struct arguments *args, struct source sources[2]) {
+    int fd;
+    side = open_server_side(args, sizeof(struct content),
+                            RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
+    content = (void *)side.memory.ptr;
+    for (unsigned i = 0; i < STORE_BLOCKS; i++) {
+        fill_block(content->store[i], BLOCK_SIZE, i);
+        checksums[i] = checksum(content->store[i], BLOCK_SIZE);
+    }
+    open_queues(&queues, side.peer, MESSAGES + OPERATIONS * CLIENTS_MAX, MESSAGES, OPERATIONS);
+    for (size_t i = 0; i < MESSAGES; i++)
+        release(i);
+    open_loop(&loop);
+    queues.source = (struct source){handle_cq, NULL};
+    CALL(rpma_cq_get_fd(queues.cq, &fd));
+    watch(&loop, fd, &queues.source);
+    sources[0] = (struct source){handle_peer, NULL};
+    CALL(rpma_peer_get_event_fd(side.peer, &fd));
+    watch(&loop, fd, &sources[0]);
+    ep = start_listening(side.peer, args);
+    sources[1] = (struct source){handle_endpoint, NULL};
+    CALL(rpma_ep_get_fd(ep, &fd));
+    watch(&loop, fd, &sources[1]);
+}
+
+int main(int argc, char *argv[]) {
+    struct arguments args = read_arguments(argc, argv, &program);
+    struct source sources[2];
+    open_server(&args, sources);
+    while (!loop.stopped) {
+        run_loop(&loop, -1);
+        take_completions();
+    }
+    for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
+        if (client->conn)
+            client->failed = "the server ends";
+    (void)lose_failed_clients();
+    printf("server: served %llu blocks\n", served);
+
+    CALL(rpma_ep_shutdown(&ep));
+    close_queues(&queues);
+    close_side(&side);
+    return EXIT_SUCCESS;
+}

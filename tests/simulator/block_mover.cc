@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// block_mover.cc -- what must hold in example 15: no client ever takes a wrong block, and
+// nothing but its own end keeps it from moving all of them
+
+#include "world.hh"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+constexpr unsigned STORE_BLOCKS = 32, PASSES = 3;
+
+// The sum that the client makes of all blocks, which are what fill_block() makes of numbers.
+uint32_t whole_sum() {
+    static const uint32_t sum = [] {
+        uint32_t made = 0;
+        for (unsigned block = 0; block < STORE_BLOCKS; block++) {
+            uint32_t checksum = 2166136261U;
+            for (unsigned line = 1; line <= 4096 / 32; line++) {
+                char text[33];
+                snprintf(text, sizeof(text), "librpma example %02u, line %06u\n", block, line);
+                for (unsigned i = 0; i < 32; i++)
+                    checksum = (checksum ^ static_cast<unsigned char>(text[i])) * 16777619U;
+            }
+            made += checksum * (block + 1);
+        }
+        return made;
+    }();
+    return sum;
+}
+
+Arguments server_arguments(const Process &server) {
+    return {server.machine->name, "7471"};
+}
+
+Arguments client_arguments(const Process &client) {
+    Arguments arguments;
+    for (unsigned i = 0; i < world.configuration->servers; i++)
+        arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
+    arguments.push_back(client.name.substr(strlen("client")));
+    return arguments;
+}
+
+void said(Process &process, const char *line) {
+    unsigned number, pass, sum;
+    if (sscanf(line, "client %u: pass %u: the sum is %x", &number, &pass, &sum) == 3) {
+        process.committed++;
+        if (sum != whole_sum() || pass != process.committed)
+            world.found("takes wrong blocks: %s", line);
+    } else if (strstr(line, "is wrong")) {
+        world.found("a block comes wrong: %s", line);
+    }
+}
+
+// Whatever happens to the others, a client goes on, and a server too.
+void ended(const Process &process) {
+    bool may_fail = process.errors.find("no RDMA device for the address") != std::string::npos;
+    if (process.status && !(may_fail && world.faulted))
+        world.found("ends with status %d: %s", process.status, process.first_error().c_str());
+    if (process.is_server && !process.told_to_stop)
+        world.found("ends, and nobody has stopped it");
+    if (process.is_server || process.status)
+        return;
+    if (process.committed != PASSES)
+        world.found("ends well after %u passes", process.committed);
+}
+
+} // namespace
+
+const Example block_mover = {.name = "15-block-mover",
+                             .hurries = 30, // its clients begin anew each time
+                             .server_arguments = server_arguments,
+                             .client_arguments = client_arguments,
+                             .said = said,
+                             .ended = ended};
