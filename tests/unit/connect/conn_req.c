@@ -247,6 +247,5 @@ TEST_THAT(bad_arguments_use_the_request_up) {
                          RPMA_E_INVAL, cases[i].cause, cases[i].cause, .logs = cases[i].logs,
                          .calls = s == 0 ? OUTGOING : INCOMING);
             assert_null(w.h.req);
-            world_drop(&w);
         }
 }

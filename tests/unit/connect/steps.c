@@ -65,7 +65,7 @@ TEST_THAT(steps_make_a_connection) {
     static const char said[] = "hello";
     const struct rpma_conn_private_data pdata = {(void *)said, sizeof(said)};
     for (int incoming = 0; incoming < 2; incoming++) {
-        fake_reset();
+        world_anew();
         world_peer(&w);
         MUST(rpma_conn_cfg_new(&w.h.cfg));
         MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 3));
@@ -96,7 +96,6 @@ TEST_THAT(steps_make_a_connection) {
         fake_cm_event(fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
         MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
         assert_int_equal(w.h.event, RPMA_CONN_ESTABLISHED);
-        world_drop(&w);
     }
 }
 
@@ -113,7 +112,7 @@ static const struct broken {
 
 TEST_THAT(next_address_is_tried) {
     for (size_t i = 0; i < LENGTH(broken); i++) {
-        fake_reset();
+        world_anew();
         fake_device()->addresses = 6;
         world_peer(&w);
         for (unsigned n = 1; n < 6; n++)
@@ -129,7 +128,6 @@ TEST_THAT(next_address_is_tried) {
         MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
         assert_true(fake_addr_is((const struct sockaddr *)&addr, 5));
         MUST(rpma_conn_req_setup(w.h.req, NULL));
-        world_drop(&w);
     }
 }
 
@@ -138,7 +136,7 @@ TEST_THAT(address_that_fails_at_once_is_skipped) {
     static const char *const fails[] = {"rdma_create_id", "rdma_set_option",
                                         "rdma_resolve_addr"};
     for (size_t i = 0; i < LENGTH(fails); i++) {
-        fake_reset();
+        world_anew();
         fake_device()->addresses = 5;
         world_peer(&w);
         MUST(rpma_conn_cfg_new(&w.h.cfg));
@@ -164,14 +162,13 @@ TEST_THAT(address_that_fails_at_once_is_skipped) {
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), 0);
         MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
         assert_true(fake_addr_is((const struct sockaddr *)&addr, 3));
-        world_drop(&w);
     }
 }
 
 TEST_THAT(last_failure_is_told) {
     for (int addresses = 1; addresses < 4; addresses++)
         for (size_t i = 0; i < LENGTH(broken); i++) {
-            fake_reset();
+            world_anew();
             fake_device()->addresses = addresses;
             world_peer(&w);
             fake_fail_from(broken[i].fails, 1, broken[i].error);
@@ -189,7 +186,6 @@ TEST_THAT(last_failure_is_told) {
                          "the request has failed");
             MUST(rpma_conn_req_delete(&w.h.req));
             EXPECT_CALLS("rdma_destroy_id rdma_destroy_event_channel");
-            world_drop(&w);
         }
 }
 
@@ -199,7 +195,7 @@ TEST_THAT(calls_that_fail_for_the_last_address) {
     for (size_t i = 0; i < LENGTH(fails); i++) {
         char cause[32];
         (void)snprintf(cause, sizeof(cause), "%s()", fails[i]);
-        fake_reset();
+        world_anew();
         fake_device()->addresses = 2;
         world_peer(&w);
         MUST(rpma_conn_cfg_new(&w.h.cfg));
@@ -210,7 +206,6 @@ TEST_THAT(calls_that_fail_for_the_last_address) {
         WATCH(w.h);
         EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER,
                      "or rdma_resolve_route() failed; every", cause, ENOSYS, .any_calls = true);
-        world_drop(&w);
     }
 }
 
@@ -256,7 +251,7 @@ TEST_THAT(source_address_is_used) {
     struct sockaddr_storage addr;
     for (int steps = 0; steps < 2; steps++)
         for (int family = 0; family < 2; family++) {
-            fake_reset();
+            world_anew();
             fake_device()->addresses = 4;
             world_peer(&w);
             MUST(rpma_conn_cfg_new(&w.h.cfg));
@@ -276,7 +271,6 @@ TEST_THAT(source_address_is_used) {
             MUST(rpma_conn_cfg_set_source_addr(w.h.cfg, NULL));
             start(w.h.cfg);
             assert_null(fake_last("rdma_resolve_addr")->resolve.source);
-            world_drop(&w);
         }
 }
 
@@ -397,7 +391,7 @@ TEST_THAT(ready_request_may_end) {
         {RDMA_CM_EVENT_REJECTED, true, false, "rdma_destroy_id rdma_destroy_event_channel"},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_reset();
+        world_anew();
         fake_device()->addresses = 2; // the second is not tried any more
         world_peer(&w);
         if (cases[i].incoming) {
@@ -417,7 +411,6 @@ TEST_THAT(ready_request_may_end) {
                      .logs = rdma_event_str(cases[i].event));
         MUST(rpma_conn_req_delete(&w.h.req));
         EXPECT_CALLS(cases[i].deleted);
-        world_drop(&w);
     }
 }
 
@@ -437,7 +430,7 @@ TEST_THAT(client_reads_the_reason) {
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct rpma_conn_private_data said = {&w, 1};
-        fake_reset();
+        world_anew();
         fake_device()->transport = cases[i].transport;
         world_peer(&w);
         start(NULL);
@@ -452,7 +445,6 @@ TEST_THAT(client_reads_the_reason) {
         assert_int_equal(said.ptr != NULL, cases[i].seen != 0);
         if (said.len)
             assert_memory_equal(said.ptr, cases[i].sent, cases[i].len);
-        world_drop(&w);
     }
 }
 

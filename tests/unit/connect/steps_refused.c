@@ -45,14 +45,13 @@ TEST_THAT(queues_are_made_once_and_for_what_is_resolved) {
                  "the request is not resolved");
     world_drop(&w);
     for (size_t i = 0; i < LENGTH(ready); i++) {
-        fake_reset();
+        world_anew();
         world_peer(&w);
         ready[i]();
         MUST(rpma_conn_req_setup(w.h.req, NULL));
         WATCH(w.h);
         EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_INVAL, "set up already",
                      "the request is set up already");
-        world_drop(&w);
     }
 }
 
@@ -68,7 +67,7 @@ TEST_THAT(nothing_goes_before_the_queues) {
     };
     const struct rpma_receive receive = {.local = {w.h.mr, 0, 8}};
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_reset();
+        world_anew();
         world_peer(&w);
         cases[i].make();
         WATCH(w.h);
@@ -82,7 +81,6 @@ TEST_THAT(nothing_goes_before_the_queues) {
         EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), RPMA_E_INVAL,
                      "is not set up", "the request is not set up", .calls = cases[i].deleted);
         assert_null(w.h.req);
-        world_drop(&w);
     }
 }
 
@@ -92,7 +90,7 @@ TEST_THAT(every_step_may_be_the_last) {
     for (size_t i = 0; i < LENGTH(steps); i++)
         for (int set_up = 0; set_up < 2; set_up++)
             for (int rejects = 0; rejects < 2; rejects++) {
-                fake_reset();
+                world_anew();
                 world_peer(&w);
                 steps[i]();
                 if (set_up && steps[i] != start)
@@ -101,7 +99,6 @@ TEST_THAT(every_step_may_be_the_last) {
                     MUST(rpma_conn_req_reject(&w.h.req, NULL));
                 else
                     MUST(rpma_conn_req_delete(&w.h.req));
-                world_drop(&w);
             }
 }
 
@@ -110,7 +107,7 @@ TEST_THAT(one_step_leaves_nothing_to_resolve) {
     static void (*const made[])(void) = {new_in_one_step, take_in_one_step};
     for (size_t i = 0; i < LENGTH(made); i++) {
         int fd = 7;
-        fake_reset();
+        world_anew();
         world_peer(&w);
         made[i]();
         MUST(rpma_conn_req_resolve(w.h.req));
@@ -128,7 +125,6 @@ TEST_THAT(one_step_leaves_nothing_to_resolve) {
                          "the request was made by rpma_conn_req_new()",
                          .logs = "a request of rpma_conn_req_new() has no events");
         }
-        world_drop(&w);
     }
 }
 
@@ -157,14 +153,13 @@ TEST_THAT(bad_reasons_use_the_request_up) {
          "rdma_destroy_id rdma_destroy_event_channel"},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_reset();
+        world_anew();
         world_peer(&w);
         cases[i].make();
         EXPECT_ERROR(rpma_conn_req_reject(&w.h.req, cases[i].pdata), RPMA_E_INVAL,
                      cases[i].cause, cases[i].cause, .logs = cases[i].logs,
                      .calls = cases[i].deleted);
         assert_null(w.h.req);
-        world_drop(&w);
     }
 }
 
@@ -249,7 +244,7 @@ TEST_THAT(configuration_may_be_tried_again) {
          "RPMA_FLUSH_MODE_NATIVE", 32},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_reset();
+        world_anew();
         fake_device()->max_sge = cases[i].max_sge;
         other = NULL;
         world_peer(&w);
@@ -287,7 +282,7 @@ TEST_THAT(half_made_queues_are_taken_back) {
         {.name = "lent", .lent_cq = 8, .lent_rcq = 8},
     };
     for (size_t i = 0; i < LENGTH(shapes); i++) {
-        fake_reset();
+        world_anew();
         world_peer(&w);
         world_cfg(&w, &shapes[i]);
         take_bare();
@@ -306,6 +301,5 @@ TEST_THAT(half_made_queues_are_taken_back) {
             assert_int_equal(fake_bytes_held(), bytes);
             assert_int_equal(unit_descriptors(), descriptors);
         }
-        world_drop(&w);
     }
 }

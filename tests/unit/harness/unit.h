@@ -43,9 +43,9 @@ void unit_add(const char *name, CMUnitTestFunction test);
 // do.
 int unit_main(int argc, char **argv);
 
-// Runs other tests; name is that of the executable and of its notes of exercised rows.
-int unit_run(const char *name, const struct CMUnitTest *tests, size_t count);
+// Runs tests of a list; name is that of the executable and of its notes of exercised rows.
 #define UNIT_RUN(name, tests) unit_run(name, tests, LENGTH(tests))
+int unit_run(const char *name, const struct CMUnitTest *tests, size_t count);
 #define TEST(function) cmocka_unit_test_setup_teardown(function, unit_setup, unit_teardown)
 int unit_setup(void **state);
 int unit_teardown(void **state);

@@ -41,6 +41,8 @@ void world_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint
 
 bool world_peer(struct world *w) {
     unsigned char desc[21];
+    if (!w->sweep)
+        world_drop(w);
     w->h = (struct handles){0};
     world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
                      WORLD_EVERY_USAGE);

@@ -91,7 +91,7 @@ struct shape {
 void world_begin(struct world *w);
 bool world_step(struct world *w, int ret, const char *text, const char *file, int line);
 
-// Forgets all handles, then makes peer, mr, remote and pcfg; world_conn() begins with it.
+// Deletes what there is, then makes peer, mr, remote and pcfg; world_conn() begins with it.
 bool world_peer(struct world *w);
 bool world_cfg(struct world *w, const struct shape *shape);
 bool world_listen(struct world *w);

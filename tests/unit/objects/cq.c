@@ -34,7 +34,6 @@ TEST_THAT(wait_arms_the_queue_again) {
         MUST(older ? rpma_conn_completion_wait(w.h.conn) : rpma_cq_wait(cq));
         assert_true(fake_armed(queue));
         assert_false(fake_last("ibv_req_notify_cq") == NULL);
-        world_drop(&w);
     }
 }
 
@@ -133,7 +132,6 @@ TEST_THAT(event_of_another_queue_is_acknowledged) {
                      "neither the CQ nor the RCQ", "ibv_get_cq_event()", .logs = "CQ",
                      .calls = "ibv_get_cq_event ibv_ack_cq_events");
         assert_int_equal(fake_unacked(foreign), 0);
-        world_drop(&w);
     }
 }
 

@@ -85,7 +85,6 @@ static void flush_needs_the_usage(bool native) {
                      RPMA_E_NOSUPP, "type is not in the usage", "not registered with");
         MUST(rpma_mr_remote_delete(&remote));
     }
-    world_drop(&w);
 }
 
 TEST_THAT(flush_needs_the_usage_of_the_region) {
@@ -110,7 +109,6 @@ static void persistent_flush_needs(bool native) {
     MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
     EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, context),
                  RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
-    world_drop(&w);
 }
 
 TEST_THAT(persistent_flush_needs_direct_write) {

@@ -68,7 +68,6 @@ TEST_THAT(flush_target_is_for_emulation) {
         MUST(rpma_peer_delete(&w.h.peer));
         EXPECT_CALLS(mode == RPMA_FLUSH_MODE_NATIVE ? "ibv_dealloc_pd"
                                                     : "ibv_dereg_mr ibv_dealloc_pd");
-        world_drop(&w);
     }
 }
 
@@ -94,7 +93,6 @@ TEST_THAT(atomic_write_is_fenced) {
         assert_int_equal(post->remote_addr, WORLD_REMOTE_ADDR + 8);
         assert_int_equal(post->rkey, WORLD_REMOTE_RKEY);
         assert_memory_equal(post->inlined, eight, 8);
-        world_drop(&w);
     }
 }
 
@@ -142,7 +140,6 @@ TEST_THAT(flush_hands_its_range_on) {
         }
         MUST(flush(types[i].type, 16, 48, RPMA_F_COMPLETION_ON_ERROR));
         assert_int_equal(posted(BUILD_FLUSHES)->flags, 0);
-        world_drop(&w);
     }
 }
 

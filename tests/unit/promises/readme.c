@@ -75,7 +75,5 @@ TEST_THAT(reports_what_the_calls_return) {
         new_conn();
         fake_fail(calls[i], 1, EIO);
         assert_int_equal(persist(), RPMA_E_PROVIDER);
-        fake_faults_off();
-        world_drop(&w);
     }
 }
