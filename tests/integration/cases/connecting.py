@@ -4,7 +4,6 @@
 
 import json
 import os
-import struct
 import subprocess
 import time
 
@@ -58,32 +57,8 @@ def resources(number):
 
 
 def flood(test, address, count):
-    """So many requests that never finish, and a way to end them."""
-    if lab.PROVIDER != "siw":
-        program = Program(test, 2, "flood", address, PORT, str(count))
-        return program
-    return RawRequests(test, address, count)
-
-
-class RawRequests:
-    """Requests of iWARP by TCP alone: RFC 5044, section 7.1.1, and RFC 6581 for its revision 1."""
-
-    REQUEST = b"MPA ID Req Frame" + struct.pack("!BBH", 0x40, 1, 0)
-    CODE = "import socket, sys\n" \
-        "address, port, count, request = sys.argv[1:]\n" \
-        "kept = []\n" \
-        "for _ in range(int(count)):\n" \
-        "    kept.append(socket.create_connection((address, int(port))))\n" \
-        "    kept[-1].sendall(bytes.fromhex(request))\n" \
-        "print('asked', flush=True)\n" \
-        "sys.stdin.readline()\n"
-
-    def __init__(self, test, address, count):
-        self.program = Program(test, 2, "-c", self.CODE, address, PORT, str(count),
-                               self.REQUEST.hex(), program="python3")
-
-    def __getattr__(self, name):
-        return getattr(self.program, name)
+    """So many requests that never finish, without queue pairs."""
+    return Program(test, 2, "flood", address, PORT, str(count))
 
 
 def wait_until(reached, what, seconds=60):
@@ -132,7 +107,7 @@ def resident(program):
 
 
 @case("scale", "{count} requests that never finish: no queue pair, and nothing stays",
-      [{"count": 10000}], limit=120)
+      [{"count": 10000}], limit=120, needs=(lab.BARE_REQUESTS,))
 def requests_without_end(test, count):
     lab.need_virtual("a network for a flood of requests")
     stages = held(test, count, "in steps")
@@ -209,7 +184,7 @@ def requests_received():
 
 
 @case("establish", "a backlog of {backlog} holds {backlog} of {count} requests; the others are "
-      "repeated", [{"backlog": 3, "count": 8}], needs=(lab.COUNTED_REQUESTS,))
+      "repeated", [{"backlog": 3, "count": 8}], needs=(lab.BARE_REQUESTS,))
 def backlog_is_kept(test, backlog, count):
     lab.need_virtual("a network without other requests")
     server = Program(test, 1, "hold", lab.address("host1"), PORT, str(backlog), str(count))
