@@ -5,16 +5,27 @@
 
 #include "lane.hh"
 #include "load.hh"
+#include "plot.hh"
 #include "recording.hh"
 #include "report.hh"
 #include "session.hh"
 #include "sides.hh"
 
 #include <algorithm>
+#include <fstream>
 
 namespace {
 
 constexpr int TICK_MS = 500;
+
+// What is known of a load while it runs.
+struct Progress {
+    const uint64_t began = now_ns();
+    uint64_t now = began, operations = 0;
+    uint64_t moved = began;    // when an operation last completed
+    uint64_t shown_at = began, // up to where an interval was reported
+        shown = 0;
+};
 
 class Client {
   public:
@@ -32,7 +43,9 @@ class Client {
     void connect_lane(uint64_t session_number);
     [[noreturn]] void explain();
     Result run_load();
-    void watch(bool (*is_reached)(const Crew &crew), bool ends_early);
+    void watch(bool (*is_reached)(const Crew &crew), bool is_measured);
+    void beat(uint64_t &spoke);
+    void show(Progress &progress, bool is_measured);
     void end_ledger(const char *failure);
     Result collect() const;
 
@@ -40,6 +53,8 @@ class Client {
     Session session;
     Side self, server;
     std::unique_ptr<Report> report;
+    std::ofstream picture; // is made before the first load, so that no load is in vain
+    std::vector<Result> plotted;
 };
 
 Client::Client(const Options &wanted)
@@ -117,12 +132,18 @@ std::vector<uint64_t> Client::allowed_operations() const {
 // ---- preparing a load ----------------------------------------------------------------------
 
 void Client::make_crew(const Plan &plan) {
-    const int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_SEND |
-                      RPMA_MR_USAGE_RECV;
+    int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_SEND |
+                RPMA_MR_USAGE_RECV;
+    if (plan.both)
+        usage |= RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC |
+                 RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     session.crew = std::make_unique<Crew>(
         plan, session.peer, lane_queues(plan),
-        Memory::allocate(plan.connections * lane_memory_size(plan)), std::span<char>(), usage);
+        Memory::allocate(target_before_lanes(plan) + plan.connections * lane_memory_size(plan)),
+        std::span<char>(), usage);
     session.crew->limits = options.limits;
+    if (plan.both) // on iWARP the server must not send first
+        session.crew->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
 }
 
 // The server may have sent the reason of a failure over the control connection.
@@ -157,17 +178,11 @@ void Client::connect_lane(uint64_t session_number) {
 }
 
 void Client::prepare_lanes(const Json &ready) {
-    const auto bytes = bytes_of(ready["target"]);
-    auto target =
-        attempt("cannot use the server's memory", [&] { return rpma::unpack(bytes); });
     Crew &crew = *session.crew;
-    if (target.regions.size() != 1 || !target.pcfg.get())
-        fail("the server states too little");
-    crew.remote = std::move(target.regions[0]);
+    crew.take_target(ready["target"]);
     for (Lane &lane : crew.lanes) {
         connect_lane(ready["session"]);
-        attempt("cannot apply the server's configuration",
-                [&] { lane.link.conn.apply_remote_peer_cfg(target.pcfg); });
+        crew.apply_target(lane);
         prepare(lane);
         if (is_stopping())
             fail("interrupted");
@@ -175,13 +190,6 @@ void Client::prepare_lanes(const Json &ready) {
 }
 
 // ---- running a load ------------------------------------------------------------------------
-
-uint64_t progress_of(const Crew &crew) {
-    uint64_t sum = 0;
-    for (const Worker &worker : crew.workers)
-        sum += worker.progress.load(std::memory_order_relaxed);
-    return sum;
-}
 
 bool all_wait(const Crew &crew) {
     return crew.waiting == crew.workers.size();
@@ -191,45 +199,79 @@ bool all_have_ended(const Crew &crew) {
     return crew.has_ended();
 }
 
+// The server gives up a client that says nothing.
+void Client::beat(uint64_t &spoke) {
+    if (now_ns() - spoke <= uint64_t{BEAT_MS} * 1000000)
+        return;
+    ask("alive", "ok");
+    spoke = now_ns();
+}
+
+// How long to wait for news: not beyond the end of an interval that is to be reported.
+static int tick_of(const Options &options, const Progress &progress) {
+    const uint64_t end = progress.shown_at + options.limits.interval_ns;
+    if (!options.shows_intervals)
+        return TICK_MS;
+    const uint64_t left = end > progress.now ? (end - progress.now + 999999) / 1000000 : 1;
+    return static_cast<int>(std::min<uint64_t>(left, TICK_MS));
+}
+
+void Client::show(Progress &progress, bool is_measured) {
+    const Plan &plan = session.crew->plan;
+    show_progress(plan, progress.operations,
+                  static_cast<double>(progress.now - progress.began) / 1e9);
+    if (!is_measured || !options.shows_intervals ||
+        progress.now - progress.shown_at < options.limits.interval_ns)
+        return;
+    report->add_interval(plan, progress.shown_at - progress.began,
+                         progress.now - progress.began, progress.operations - progress.shown);
+    progress.shown_at = progress.now;
+    progress.shown = progress.operations;
+}
+
 // Waits until the workers have reached the given state.
-void Client::watch(bool (*is_reached)(const Crew &crew), bool ends_early) {
+void Client::watch(bool (*is_reached)(const Crew &crew), bool is_measured) {
     const Crew &crew = *session.crew;
-    const uint64_t began = now_ns();
-    uint64_t moved = began, spoke = began, last = 0;
+    Progress progress;
+    progress.shown = progress.operations = crew.progress();
+    uint64_t spoke = progress.began;
     while (!is_reached(crew)) {
-        const News news = session.wait(TICK_MS);
+        const News news = session.wait(tick_of(options, progress));
         if (crew.recording)
             crew.recording->write();
-        const uint64_t now = now_ns(), progress = progress_of(crew);
+        const uint64_t operations = crew.progress();
+        progress.now = now_ns();
         crew.check();
         if (news == News::stop)
             fail("interrupted");
         if (news == News::message)
             fail("the server speaks without being asked");
-        if (ends_early && !is_reached(crew) &&
+        if (!is_measured && !is_reached(crew) &&
             std::ranges::any_of(crew.workers,
                                 [](const Worker &w) { return bool(w.has_ended); }))
             fail("a thread ended early");
-        if (progress != last)
-            moved = now;
-        last = progress;
-        if (now - spoke > uint64_t{BEAT_MS} * 1000000) {
-            ask("alive", "ok");
-            spoke = now;
-        }
-        if (now - moved > uint64_t{PATIENCE_MS} * 1000000)
+        if (progress.operations != operations)
+            progress.moved = progress.now;
+        progress.operations = operations;
+        beat(spoke);
+        if (progress.now - progress.moved > uint64_t{PATIENCE_MS} * 1000000)
             fail("no operation completed for {} s", PATIENCE_MS / 1000);
-        show_progress(crew.plan, progress, static_cast<double>(now - began) / 1e9);
+        show(progress, is_measured);
     }
     crew.check();
 }
 
 Result Client::collect() const {
     const Crew &crew = *session.crew;
-    Result result{crew.plan.operation, crew.plan.size};
+    Result result{.operation = crew.plan.operation,
+                  .size = crew.plan.size,
+                  .interval_ns = crew.limits.interval_ns};
     uint64_t first = UINT64_MAX, last = 0;
     for (const Worker &worker : crew.workers) {
         result.latency.merge(worker.histogram);
+        result.intervals.resize(std::max(result.intervals.size(), worker.intervals.size()));
+        for (size_t i = 0; i < worker.intervals.size(); i++)
+            result.intervals[i].merge(worker.intervals[i]);
         first = std::min(worker.began_at, first);
         last = std::max(worker.ended_at, last);
     }
@@ -243,11 +285,11 @@ Result Client::run_load() {
     Crew &crew = *session.crew;
     session.watches_lanes = true;
     crew.start(::run_load);
-    watch(all_wait, true);
+    watch(all_wait, false);
     ask("measure", "ok");
     const uint64_t cpu_before = cpu_ns();
     crew.open_gate();
-    watch(all_have_ended, false);
+    watch(all_have_ended, true);
     const uint64_t cpu = cpu_ns() - cpu_before;
     crew.stop();
     Result result = collect();
@@ -256,7 +298,10 @@ Result Client::run_load() {
     for (const Lane &lane : crew.lanes)
         done.push_back(lane.done);
     session.control->send(message("stop", {{"done", done}}));
-    result.server_cpu_ns = await("result")["cpu_ns"];
+    const Json answer = await("result");
+    result.server_cpu_ns = answer["cpu_ns"];
+    result.server_operations = answer["operations"];
+    result.server_ns = answer["ns"];
     return result;
 }
 
@@ -280,7 +325,7 @@ void Client::run_plan(const Plan &plan) {
     std::optional<Result> result;
     try {
         make_crew(plan);
-        session.control->send(message_of(plan));
+        session.control->send(message_of(plan, plan.both ? session.crew->target(false) : ""));
         prepare_lanes(await("ready"));
         ask("begin", "ok");
         if (!options.ledger.empty())
@@ -296,6 +341,8 @@ void Client::run_plan(const Plan &plan) {
         end_ledger(nullptr);
     if (result)
         report->add(*result);
+    if (result && !options.plot.empty())
+        plotted.push_back(*std::move(result));
     session.watches_lanes = false;
     session.crew.reset();
 }
@@ -303,11 +350,17 @@ void Client::run_plan(const Plan &plan) {
 void Client::run() {
     connect();
     const auto kept = allowed_operations();
+    if (!options.plot.empty())
+        picture.open(options.plot);
+    if (!picture)
+        fail("cannot write {}: {}", options.plot, strerror(errno));
     report = begin_report(options, self, server);
     for (const uint64_t operation : kept)
         for (const Plan &plan : options.plans(operation))
             run_plan(plan);
     session.control.reset();
+    if (picture.is_open() && !(picture << plot(plotted) << std::flush))
+        fail("cannot write {}", options.plot);
     report->end();
 }
 

@@ -5,6 +5,7 @@
 
 #include "crew.hh"
 
+#include "message.hh"
 #include "recording.hh"
 
 #include <algorithm>
@@ -129,10 +130,50 @@ void Crew::open_gate() {
     gate.notify_all();
 }
 
-void Worker::wait(rpma::cq_ref queue) const {
+// The memory's place, whether direct write to persistent memory is stated, and which operations
+// the device serves natively.
+std::string Crew::target(bool direct_write) const {
+    return attempt("no descriptor", [&] {
+        rpma::peer_cfg cfg;
+        cfg.set_direct_write_to_pmem(direct_write);
+        return digits_of(rpma::packed({mr}, cfg));
+    });
+}
+
+void Crew::take_target(const std::string &digits) {
+    const auto bytes = bytes_of(digits);
+    auto found =
+        attempt("cannot use the other side's memory", [&] { return rpma::unpack(bytes); });
+    if (found.regions.size() != 1 || !found.pcfg.get())
+        fail("the other side states too little");
+    remote = std::move(found.regions[0]);
+    remote_cfg = std::move(found.pcfg);
+}
+
+void Crew::apply_target(Lane &lane) const {
+    attempt("cannot apply the other side's configuration",
+            [&] { lane.link.conn.apply_remote_peer_cfg(*remote_cfg); });
+}
+
+uint64_t Crew::progress() const {
+    uint64_t sum = 0;
+    for (const Worker &worker : workers)
+        sum += worker.progress.load(std::memory_order_relaxed);
+    return sum;
+}
+
+void Worker::wait(rpma::cq_ref queue, uint64_t until) const {
     check_stop();
     if (crew->plan.poll)
         return;
+    if (until != UINT64_MAX) {
+        const uint64_t now = now_ns(), left = until > now ? until - now : 0;
+        const timespec time{static_cast<time_t>(left / 1000000000),
+                            static_cast<long>(left % 1000000000)};
+        pollfd poll{queue.get_fd(), POLLIN, 0};
+        if (ppoll(&poll, 1, &time, nullptr) <= 0)
+            return check_stop();
+    }
     // Without a completion, a signal interrupted the wait: the crew may be stopped.
     if (const auto status = queue.wait(); status != rpma::status::no_completion)
         must(status, "cannot wait for completions");

@@ -29,13 +29,14 @@ struct Lane {
     Worker *worker = nullptr;
     uint64_t index = 0;
     Link link;
-    // used by the client only:
+    // of the side that posts the load:
     size_t base = 0;         // where the lane's part of the memory begins
     size_t receive_base = 0; // where the buffers of its receives begin
     std::vector<rpma::batch> batches;
     std::array<rpma_sge, ELEMENTS_MAX> elements{};
     std::vector<uint64_t> started;   // when the operation of each place was posted
     uint64_t posted = 0, done = 0;   // operations
+    uint64_t due = 0;                // when the next operation is to be posted; 0: at once
     uint64_t limit = 0;              // the greatest value of posted; 0: no limit
     bool is_over = false;            // nothing more is posted in this phase
     uint64_t allowed = 0;            // messages for which the server has posted receives
@@ -44,7 +45,7 @@ struct Lane {
     std::atomic<uint64_t> completed; // for a ledger: done, for other threads
     std::atomic<uint64_t> recorded;  // of these, what the ledger says durably
     uint64_t added = 0;              // of these, what the ledger may say; under its lock
-    // used by the server only:
+    // of the side that answers messages:
     std::atomic<uint64_t> received; // messages
     uint64_t sent = 0;
     uint64_t consumed = 0; // receives posted again that the client does not know of yet
@@ -61,13 +62,14 @@ struct Worker {
     std::atomic<uint64_t> progress;
     std::atomic<bool> has_ended;
     Histogram histogram;
+    std::vector<Interval> intervals;
     uint64_t began_at = 0, ended_at = 0; // of the measurement
     std::stop_token token;
     std::jthread thread;
 
     template <class Use> void each_lane(Use use);
-    // Waits for completions unless the plan polls.
-    void wait(rpma::cq_ref queue) const;
+    // Waits for completions, at most until then, unless the plan polls.
+    void wait(rpma::cq_ref queue, uint64_t until = UINT64_MAX) const;
     // Takes completions of both CQs and calls handle(lane, wc, now) for each. Returns their
     // number.
     template <class Handle> int take(Handle handle);
@@ -104,14 +106,22 @@ struct Crew {
     void wait_at_gate(const Worker &worker);
     void open_gate();
 
+    // Where the other side may write: what target() says there, take_target() takes here.
+    std::string target(bool direct_write) const;
+    void take_target(const std::string &digits);
+    // The configuration of the other side holds for the connection, too.
+    void apply_target(Lane &lane) const;
+    uint64_t progress() const; // operations that completed, of all workers
+
     const Plan plan;
     const Operation &operation = plan.op();
-    Limits limits; // used by the client only
+    Limits limits; // of the side that posts the load
     const Memory owned;
     const std::span<char> memory;
     rpma::mr_local mr;
-    std::optional<rpma::mr_remote> remote; // used by the client only
-    std::unique_ptr<Recording> recording;  // none: there is no ledger
+    std::optional<rpma::mr_remote> remote; // of the side that posts the load
+    std::optional<rpma::peer_cfg> remote_cfg;
+    std::unique_ptr<Recording> recording; // none: there is no ledger
     std::vector<Worker> workers;
     std::vector<Lane> lanes;
     uint64_t connected = 0;        // number of established lanes, from the first

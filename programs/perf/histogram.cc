@@ -56,3 +56,15 @@ uint64_t Histogram::at(double part) const {
 double Histogram::mean() const {
     return count ? static_cast<double>(sum) / static_cast<double>(count) : 0;
 }
+
+void Interval::add(uint64_t value) {
+    count++;
+    sum += value;
+    max = std::max(max, value);
+}
+
+void Interval::merge(const Interval &other) {
+    count += other.count;
+    sum += other.sum;
+    max = std::max(max, other.max);
+}

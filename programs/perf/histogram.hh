@@ -35,4 +35,12 @@ struct Histogram {
     std::array<uint64_t, BUCKETS> buckets{};
 };
 
+// What completed in a part of the time.
+struct Interval {
+    uint64_t count = 0, sum = 0, max = 0; // of durations
+
+    void add(uint64_t value);
+    void merge(const Interval &other);
+};
+
 #endif

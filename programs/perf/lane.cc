@@ -26,6 +26,10 @@ size_t lane_memory_size(const Plan &plan) {
     return plan.depth * place_size(plan) + receives + plan.stride();
 }
 
+size_t target_before_lanes(const Plan &plan) {
+    return plan.both ? plan.target_size() : 0;
+}
+
 static uint32_t works_of_each(const Plan &plan) {
     return plan.op().flush == NO_FLUSH ? 1 : 2;
 }
@@ -47,10 +51,12 @@ static rpma_sge element_of(const Lane &lane, uint64_t place, uint64_t element) {
             element + 1 < plan.elements ? each : plan.size - each * element};
 }
 
+static size_t scratch_place(const Lane &lane) {
+    return lane.base + lane_memory_size(lane.crew->plan) - lane.crew->plan.stride();
+}
+
 static std::span<char> scratch_of(const Lane &lane) {
-    const Plan &plan = lane.crew->plan;
-    return lane.crew->memory.subspan(lane.base + lane_memory_size(plan) - plan.stride(),
-                                     plan.size);
+    return lane.crew->memory.subspan(scratch_place(lane), lane.crew->plan.size);
 }
 
 // Copies between the elements of a place and the scratch.
@@ -107,13 +113,6 @@ void post_receive(Lane &lane, uint64_t number) {
          "cannot post a receive");
 }
 
-// Where the operation with this number happens in the server's memory.
-static size_t remote_place(const Lane &lane, uint64_t number) {
-    const Plan &plan = lane.crew->plan;
-    const uint64_t places = plan.ring ? plan.ring : plan.depth;
-    return (lane.index * places + number % places) * plan.stride();
-}
-
 static rpma_work work_of(Lane &lane, uint64_t number, int completion) {
     const Plan &plan = lane.crew->plan;
     const Operation &operation = lane.crew->operation;
@@ -125,7 +124,11 @@ static rpma_work work_of(Lane &lane, uint64_t number, int completion) {
     work.flags = completion | (is_inline ? RPMA_F_INLINE : 0);
     work.op_context = &lane;
     work.remote = *lane.crew->remote;
-    work.remote_offset = remote_place(lane, number);
+    work.remote_offset = lane.crew->plan.place(lane.index, number);
+    if (work.type != operation.type) { // what reads bring is not what the writes write
+        work.local = {lane.crew->mr, scratch_place(lane), plan.size};
+        return work;
+    }
     if (plan.elements == 1) {
         work.local = element_of(lane, place, 0);
         if (operation.is_atomic())
@@ -145,7 +148,7 @@ static rpma_work flush_of(const Lane &lane, uint64_t number, int type, int compl
     work.flags = completion;
     work.op_context = &lane;
     work.remote = *lane.crew->remote;
-    work.remote_offset = remote_place(lane, number);
+    work.remote_offset = lane.crew->plan.place(lane.index, number);
     work.flush_type = static_cast<rpma_flush_type>(type);
     work.flush_len = lane.crew->plan.size;
     return work;
@@ -176,7 +179,7 @@ static void fill_batch(Lane &lane, uint64_t first, rpma::batch &batch) {
 void prepare(Lane &lane) {
     const Plan &plan = lane.crew->plan;
     const uint64_t batches = plan.batch > 1 ? plan.depth / plan.batch : 0;
-    lane.base = lane.index * lane_memory_size(plan);
+    lane.base = target_before_lanes(plan) + lane.index * lane_memory_size(plan);
     lane.receive_base = lane.base + plan.depth * place_size(plan);
     lane.allowed = plan.receives();
     lane.started.resize(plan.depth);
@@ -208,9 +211,12 @@ void post(Lane &lane) {
     const uint64_t first = lane.posted % plan.depth;
     for (uint64_t i = 0; (plan.verify || plan.ring) && i < plan.batch; i++)
         fill(lane, first + i, lane.posted + i);
-    const uint64_t now = now_ns();
+    // What was due earlier began then, so that a late answer delays no clock.
+    const uint64_t now = lane.due ? lane.due : now_ns();
     for (uint64_t i = 0; i < plan.batch; i++)
         lane.started[first + i] = now;
+    if (lane.due)
+        lane.due += plan.batch * plan.connections * 1000000000 / plan.rate;
     if (plan.batch > 1)
         post_batch(lane);
     else

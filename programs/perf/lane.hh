@@ -10,6 +10,8 @@
 
 Queues lane_queues(const Plan &plan);
 size_t lane_memory_size(const Plan &plan); // per connection
+// Bytes before the memory of the first lane, which the other side may use.
+size_t target_before_lanes(const Plan &plan);
 
 // Posts the receives and makes the batches of an established connection.
 void prepare(Lane &lane);

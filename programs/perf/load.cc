@@ -8,10 +8,25 @@
 #include "lane.hh"
 #include "recording.hh"
 
+#include <algorithm>
+
+// Adds to the interval in which the operation completed, and to the last one what comes later.
+static void note_interval(Worker &worker, uint64_t now, uint64_t latency) {
+    const uint64_t length = worker.crew->limits.interval_ns;
+    if (!length || !worker.began_at)
+        return;
+    const size_t place = std::min((now - worker.began_at) / length, INTERVALS_MAX - 1);
+    if (worker.intervals.size() <= place)
+        worker.intervals.resize(place + 1);
+    worker.intervals[place].add(latency);
+}
+
 static void complete(Lane &lane, uint64_t now) {
     if (lane.done == lane.posted)
         fail("the server returned a message that it was not sent");
-    lane.worker->histogram.add(now - lane.started[lane.done % lane.crew->plan.depth]);
+    const uint64_t latency = now - lane.started[lane.done % lane.crew->plan.depth];
+    lane.worker->histogram.add(latency);
+    note_interval(*lane.worker, now, latency);
     lane.done++;
     lane.completed.store(lane.done, std::memory_order_release);
     lane.worker->under_way--;
@@ -58,7 +73,7 @@ static bool has_room(const Lane &lane) {
 // Posts as many operations as the lane has room for.
 static void fill_lane(Lane &lane, uint64_t until) {
     const Crew &crew = *lane.crew;
-    while (!lane.is_over && has_room(lane)) {
+    while (!lane.is_over && has_room(lane) && (!lane.due || lane.due <= now_ns())) {
         if (crew.recording)
             crew.recording->permit(lane);
         post(lane);
@@ -70,25 +85,30 @@ static void fill_lane(Lane &lane, uint64_t until) {
 
 // Posts until the count or the time is reached, and takes the completions of all operations.
 static void run(Worker &worker, uint64_t count, uint64_t duration_ns) {
-    const uint64_t until = now_ns() + duration_ns;
+    const uint64_t now = now_ns(), until = now + duration_ns;
     worker.histogram = {};
-    worker.each_lane([count](Lane &lane) {
+    const uint64_t rate = worker.began_at ? worker.crew->plan.rate : 0; // none for the warm-up
+    worker.each_lane([=](Lane &lane) {
         lane.limit = count ? lane.posted + count : 0;
         lane.is_over = false;
+        lane.due = rate ? now + lane.index * 1000000000 / rate : 0;
     });
     for (;;) {
         worker.check_stop();
-        bool is_open = false; // a lane has more to post
+        bool is_open = false;      // a lane has more to post
+        uint64_t due = UINT64_MAX; // and the next of them with room then
         worker.each_lane([&](Lane &lane) {
             fill_lane(lane, until);
             is_open |= !lane.is_over;
+            if (lane.due && !lane.is_over && has_room(lane))
+                due = std::min(due, lane.due);
         });
         const int taken = worker.take(handle);
         if (!is_open && !worker.under_way)
             return;
         // With no operation outstanding, only completions of sends are left, in cq.
         if (!taken)
-            worker.wait(worker.rcq && worker.under_way ? *worker.rcq : *worker.cq);
+            worker.wait(worker.rcq && worker.under_way ? *worker.rcq : *worker.cq, due);
     }
 }
 

@@ -30,6 +30,7 @@ Schema schema_of_plan() {
     Schema schema;
     for (const Setting &setting : settings)
         schema.push_back({setting.name, Type::number, setting.min, setting.max});
+    schema.push_back({"target", Type::digits, 0, DIGITS_MAX}); // for --both
     return schema;
 }
 
@@ -52,7 +53,10 @@ const std::map<std::string_view, Schema> &schemas() {
         {"ready",
          {{"session", Type::number, 0, UINT64_MAX}, {"target", Type::digits, 2, DIGITS_MAX}}},
         {"ok", {}},
-        {"result", {{"cpu_ns", Type::number, 0, UINT64_MAX}}},
+        {"result",
+         {{"cpu_ns", Type::number, 0, UINT64_MAX},
+          {"operations", Type::number, 0, UINT64_MAX},
+          {"ns", Type::number, 0, UINT64_MAX}}},
         {"refused", {{"reason", Type::text, 0, REASON_MAX}}},
     };
     return all;
@@ -96,10 +100,11 @@ Json message(std::string_view word, const Json &members) {
     return whole;
 }
 
-Json message_of(const Plan &plan) {
+Json message_of(const Plan &plan, std::string_view target) {
     Json members;
     for (const Setting &setting : settings)
         members[setting.name] = plan.*setting.field;
+    members["target"] = target;
     return message("plan", members);
 }
 
@@ -144,8 +149,7 @@ std::string printable(std::string text) {
     return text.substr(0, REASON_MAX);
 }
 
-std::vector<std::byte> bytes_of(const Json &digits) {
-    const auto &text = digits.get_ref<const std::string &>();
+std::vector<std::byte> bytes_of(const std::string &text) {
     std::vector<std::byte> bytes;
     for (size_t i = 0; i < text.size(); i += 2)
         bytes.push_back(static_cast<std::byte>(std::stoul(text.substr(i, 2), nullptr, 16)));

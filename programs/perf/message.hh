@@ -21,7 +21,7 @@ constexpr unsigned PROTOCOL = 2; // version of the messages; the two sides must 
 
 // A message of a word, with its members: message("refused", {{"reason", "…"}}).
 Json message(std::string_view word, const Json &members = Json::object());
-Json message_of(const Plan &plan);
+Json message_of(const Plan &plan, std::string_view target = "");
 
 // The message in the received bytes. Throws a Failure unless it is what the schema of its word
 // demands: exactly these members, of these types, in their ranges.
@@ -29,7 +29,7 @@ Json decode(std::string_view bytes);
 
 // For a decoded message.
 Plan plan_of(const Json &plan);
-std::vector<std::byte> bytes_of(const Json &digits);
+std::vector<std::byte> bytes_of(const std::string &digits);
 std::string digits_of(std::span<const std::byte> bytes);
 // The text with what a message cannot carry replaced or cut off.
 std::string printable(std::string text);

@@ -20,24 +20,23 @@ constexpr char HELP[] =
   -p, --port PORT         of the server (7204)
   -m, --memory PATH       server: use, and overwrite, a file or a device DAX
       --direct-write      server: states direct write to PATH; see rpma-perf(1)
-      --limit BYTES       server: of DRAM, the most that a client gets (1 GiB)
+      --limit BYTES       server: of DRAM, the most that a client gets (1G)
   -o, --operation LIST    write, read, flush-visibility, flush-persistent, send,
                           atomic-write, ping-pong, ping-pong-rcq, all (write)
-  -b, --size LIST         bytes: 64,4096 or, doubling, 1:65536 (64)
-  -d, --depth N           operations under way on each connection (1)
-      --batch N           operations posted by one call (1)
+  -b, --size LIST         bytes: 64,4K or, doubling, 1:64K (64)
+  -d, --depth N, --batch N  under way on each connection, and posted by one call
       --prepared          make the batches once and post them again and again
   -e, --elements N        pieces of local memory of each operation (1)
   -i, --inline BYTES      operations up to this size carry their data (0)
   -c, --connections N     in all, for -t, --threads N (1) on both sides
-  -D, --duration SECONDS  for each operation and size (3)
-  -n, --count N           operations of each connection, instead of a duration
-  -w, --warmup N          operations of each connection before that (100)
-      --poll              look for completions all the time, never wait
+  -D, --duration SECONDS  of a measurement (3); --interval SECONDS: of reports
+  -n, --count N           of each connection, after -w, --warmup N (100)
+      --region BYTES      of each connection at the server; --random: anywhere
+      --reads PERCENT, --rate N  reads among writes; most operations per second
+      --both, --poll      both directions at once; never wait for completions
       --verify            check every byte at its destination
-      --ledger FILE       record flushed writes, to check them after a power cut
-      --ring N            with --ledger: places of each connection (65536)
-  -j, --json              print all settings and results as JSON
+      --ledger FILE, --ring N  record flushed writes in a ring, for power cuts
+  -j, --json, --plot FILE  print results as JSON; draw them as an SVG
   -h, --help, -V, --version  print this, or the versions
 )";
 
@@ -48,14 +47,55 @@ constexpr size_t SIZES_MAX = 64;
     exit(EXIT_USAGE);
 }
 
+// What users of perftest may have meant by an option that means something else here, by its
+// long name, and by options that there are not.
+constexpr struct {
+    std::string_view option, hint;
+} PERFTEST[] = {
+    {"size", "perftest's -b is --both here"},
+    {"depth", "perftest's -d: here ADDRESS chooses the device"},
+    {"connections", "perftest's -c: connections are always reliable; its -q is -c here"},
+    {"threads", "perftest's -t is -d, --depth here"},
+    {"elements", "perftest's -e: waiting for events is the default here"},
+    {"inline", "perftest's -i: here ADDRESS chooses the port"},
+    {"warmup", "perftest's -w is --rate here, in operations"},
+    {"server", "perftest's -s is -b, --size here"},
+    {"-a", "perftest's -a is --size 2:8388608 here"},
+    {"-F", "perftest's -F: nothing here looks at the CPU frequency"},
+    {"-I", "perftest's -I is -i, --inline here"},
+    {"-l", "perftest's -l is --batch here"},
+    {"-N", "perftest's -N: here there is no peak to leave out"},
+    {"-q", "perftest's -q is -c, --connections here"},
+    {"-Q", "perftest's -Q: here every operation completes"},
+    {"-r", "perftest's -r follows from -d, --depth here"},
+    {"-R", "perftest's -R: the connection manager is always used here"},
+    {"-S", "perftest's -S: the network's configuration chooses the level here"},
+    {"-u", "perftest's -u: the time limits of retries are fixed here"},
+    {"-x", "perftest's -x: here ADDRESS chooses the GID"},
+    {"-z", "perftest's -z: the connection manager is always used here"},
+};
+
+// " (the hint)", or "".
+std::string hint_for(std::string_view option) {
+    for (const auto &[name, hint] : PERFTEST)
+        if (name == option)
+            return fmt::format(" ({})", hint);
+    return "";
+}
+
+// A number may end with a unit, a power of 1024.
 uint64_t number(std::string_view option, std::string_view text, uint64_t min, uint64_t max) {
+    constexpr std::string_view UNITS = "KMGkmg";
     uint64_t value = 0;
     const char *end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || rest != end || value < min || value > max)
-        refuse(fmt::format("--{} takes a number from {} to {}, not \"{}\"", option, min, max,
-                           text));
-    return value;
+    auto [rest, error] = std::from_chars(text.data(), end, value);
+    const size_t unit = rest == end ? UNITS.npos : UNITS.find(*rest);
+    const unsigned shift = unit == UNITS.npos ? 0 : static_cast<unsigned>(unit % 3 + 1) * 10;
+    rest += shift ? 1 : 0;
+    if (error != std::errc() || rest != end || value > max >> shift || value << shift < min)
+        refuse(fmt::format("--{} takes a number from {} to {}, not \"{}\"{}", option, min, max,
+                           text, hint_for(option)));
+    return value << shift;
 }
 
 // Splits at commas. An empty part stays: it is refused like any bad value.
@@ -100,12 +140,12 @@ void add_sizes(Options &options, const std::string &list) {
         refuse(fmt::format("--size takes at most {} sizes", SIZES_MAX));
 }
 
-uint64_t nanoseconds(const std::string &text) {
+uint64_t nanoseconds(std::string_view option, const std::string &text) {
     char *end = nullptr;
     const double seconds = strtod(text.c_str(), &end);
     if (text[0] < '0' || text[0] > '9' || *end ||
         !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
-        refuse(fmt::format("--duration takes seconds from 0.001 to {}, not \"{}\"",
+        refuse(fmt::format("--{} takes seconds from 0.001 to {}, not \"{}\"", option,
                            DURATION_MAX_S, text));
     return static_cast<uint64_t>(seconds * 1e9);
 }
@@ -172,8 +212,7 @@ void Reader::add_setting(const char *names) {
 void Reader::add_all() {
     add_flag(SERVER, "-s,--server", options.is_server);
     add(BOTH, "-p,--port", [this](const Text &text) {
-        (void)number("port", text, 1, 65535);
-        options.port = text;
+        options.port = std::to_string(number("port", text, 1, 65535));
     });
     add(SERVER, "-m,--memory", [this](const Text &text) { options.memory = text; });
     add_flag(SERVER, "--direct-write", options.direct_write);
@@ -183,10 +222,17 @@ void Reader::add_all() {
     add(CLIENT, "-b,--size", [this](const Text &text) { add_sizes(options, text); });
     for (const char *names :
          {"-d,--depth", "--batch", "--prepared", "-e,--elements", "-i,--inline",
-          "-c,--connections", "-t,--threads", "--poll", "--verify", "--ring"})
+          "-c,--connections", "-t,--threads", "--poll", "--verify", "--ring", "--region",
+          "--random", "--reads", "--both", "--rate"})
         add_setting(names);
-    add(CLIENT, "-D,--duration",
-        [this](const Text &text) { options.limits.duration_ns = nanoseconds(text); });
+    add(CLIENT, "-D,--duration", [this](const Text &text) {
+        options.limits.duration_ns = nanoseconds("duration", text);
+    });
+    add(CLIENT, "--interval", [this](const Text &text) {
+        options.limits.interval_ns = nanoseconds("interval", text);
+        options.shows_intervals = true;
+    });
+    add(CLIENT, "--plot", [this](const Text &text) { options.plot = text; });
     add_number(CLIENT, "-n,--count", options.limits.count, 1, UINT64_C(1) << 40);
     add_number(CLIENT, "-w,--warmup", options.limits.warmup, 0, UINT64_C(1) << 40);
     add(CLIENT, "--ledger", [this](const Text &text) { options.ledger = text; });
@@ -200,7 +246,9 @@ void Reader::parse(int argc, char *argv[]) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ExtrasError &) {
-        refuse(fmt::format("unrecognized option '{}'; see --help", app.remaining().at(0)));
+        const Text extra = app.remaining().at(0);
+        refuse(fmt::format("unrecognized option '{}'{}; see --help", extra,
+                           hint_for(extra.substr(0, 2))));
     } catch (const CLI::ParseError &error) {
         refuse(error.what());
     }
@@ -247,8 +295,9 @@ void Reader::check_check() const {
 
 // A ledger is of one load, which goes on until the power of the server is cut.
 void Reader::complete_for_ledger() {
-    if (options.json)
-        refuse("--json is for measurements, not for --ledger");
+    for (const char *name : {"--json", "--plot", "--interval"})
+        if (is_given(name))
+            refuse(fmt::format("{} is for measurements, not for --ledger", name));
     if (options.operations.empty())
         add_operations(options, "flush-persistent");
     if (options.sizes.empty())
@@ -281,6 +330,11 @@ void Reader::complete() {
         options.plan.connections = options.plan.threads;
     if (is_given("--duration") && is_given("--count"))
         refuse("--duration and --count exclude each other");
+    if (!options.plot.empty() && !options.limits.interval_ns) // as many as a picture can show
+        options.limits.interval_ns =
+            options.limits.count
+                ? 10000000
+                : std::max(options.limits.duration_ns / 200, UINT64_C(1000000));
     for (const uint64_t operation : options.operations)
         for (const Plan &plan : options.plans(operation))
             if (const auto conflict = plan.conflict(); !conflict.empty())
@@ -294,7 +348,8 @@ void Reader::read(int argc, char *argv[]) {
     check_side();
     if (addresses.size() != 1)
         refuse(addresses.empty() ? "ADDRESS of the server is missing; see --help"
-                                 : "only one ADDRESS can be given; see --help");
+                                 : fmt::format("only one ADDRESS can be given{}; see --help",
+                                               options.is_server ? hint_for("server") : ""));
     options.address = addresses[0];
     complete();
 }

@@ -13,12 +13,14 @@
 
 constexpr int EXIT_USAGE = 2;
 constexpr uint64_t DURATION_MAX_S = 86400;
+constexpr uint64_t INTERVALS_MAX = 100000;
 
 // The amount of work of a connection; count 0: until the duration is over.
 struct Limits {
     uint64_t warmup = 100;
     uint64_t count = 0;
     uint64_t duration_ns = 3000000000;
+    uint64_t interval_ns = 0; // reports at such intervals; 0: none
 };
 
 struct Options {
@@ -29,6 +31,8 @@ struct Options {
     uint64_t limit = UINT64_C(1) << 30; // for the memory of a client's load, without a path
     bool once = false;
     bool json = false;
+    bool shows_intervals = false;
+    std::string plot;   // path; "": none
     std::string ledger; // path; "": none
     std::vector<uint64_t> operations;
     bool takes_all = false; // "all": the client skips operations that the server does not allow

@@ -5,6 +5,8 @@
 
 #include "pattern.hh"
 
+#include "plan.hh"
+
 #include <algorithm>
 #include <cstring>
 

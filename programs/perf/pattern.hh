@@ -19,11 +19,4 @@ size_t pattern_check(std::span<const char> memory, uint64_t connection, uint64_t
 // The position of the first byte that differs, or the size; both have the same size.
 size_t first_difference(std::span<const char> memory, const void *wanted);
 
-// The finalizer of splitmix64: each bit of the input changes half of the output.
-constexpr uint64_t mix(uint64_t value) {
-    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return value ^ (value >> 31);
-}
-
 #endif

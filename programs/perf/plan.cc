@@ -29,12 +29,21 @@ std::string_view Plan::conflict() const {
          "a ledger is of changing data that is checked later: no --prepared, no --verify"},
         {ring && ring < 4 * depth,
          "the ring must have at least four times as many places as the depth"},
+        {region && (op().is_message || ring), "--region is of reads and writes"},
+        {region && region < size, "the region is smaller than one operation"},
+        {random && !region, "to place operations at random takes a --region"},
+        {reads && (op().type != RPMA_WORK_WRITE || op().flush != NO_FLUSH),
+         "reads are mixed into writes alone"},
+        {(region || reads) && (verify || prepared),
+         "with --region and --reads nothing is verified or prepared"},
+        {both && (op().is_message || op().is_persistent() || verify || ring),
+         "--both is of writes, reads and flushes for visibility that are not verified"},
         {elements > size, "an operation needs a byte for each element"},
         {depth % batch != 0, "the depth must be a multiple of the batch"},
         {prepared && batch == 1, "to prepare takes a batch of 2 operations or more"},
         {threads > connections, "each thread needs a connection of its own"},
         {target_size() > UINT64_C(1) << 40,
-         "depth or ring, size and connections need more than a tebibyte of memory"},
+         "depth, ring or region, size and connections need more than a tebibyte of memory"},
     };
     for (const auto &conflict : conflicts)
         if (conflict.is_there)
@@ -49,13 +58,22 @@ uint64_t Plan::receives() const {
 
 uint64_t Plan::target_places() const {
     if (!op().is_message)
-        return ring ? ring : depth;
+        return ring ? ring : region ? region / stride() + (region < stride()) : depth;
     // An echo is sent from the buffer of its message, which no receive may overwrite meanwhile.
     return op().is_echoed ? 2 * depth : receives();
 }
 
 uint64_t Plan::target_size() const {
     return connections * target_places() * stride();
+}
+
+uint64_t Plan::place(uint64_t connection, uint64_t number) const {
+    const uint64_t next = random ? mix(mix(connection) + number) : number;
+    return (connection * target_places() + next % target_places()) * stride();
+}
+
+rpma_work_type Plan::type(uint64_t number) const {
+    return reads && mix(number) % 100 < reads ? RPMA_WORK_READ : op().type;
 }
 
 uint64_t Plan::signal_every() const {

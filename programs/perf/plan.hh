@@ -44,6 +44,13 @@ constexpr uint64_t ATOMIC_SIZE = 8;
 // Where transfers begin: rdma_rxe misplaces others in memory with on-demand paging.
 constexpr uint64_t SLOT_ALIGNMENT = 4096;
 
+// The finalizer of splitmix64: each bit of the input changes half of the output.
+constexpr uint64_t mix(uint64_t value) {
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
 constexpr uint64_t aligned(uint64_t size) {
     return (size + SLOT_ALIGNMENT - 1) / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
 }
@@ -60,7 +67,13 @@ struct Plan {
     uint64_t threads = 1;
     uint64_t poll = 0;
     uint64_t verify = 0;
-    uint64_t ring = 0; // with a ledger: places of a connection in the server's memory
+    uint64_t ring = 0;   // with a ledger: places of a connection in the server's memory
+    uint64_t region = 0; // bytes of a connection in the server's memory; 0: a place for each
+                         // operation under way
+    uint64_t random = 0; // which place of them is next, rather than one after the other
+    uint64_t reads = 0;  // percent of the operations that are reads instead
+    uint64_t both = 0;   // the server posts the same load to the client's memory, too
+    uint64_t rate = 0;   // operations per second of all connections at most; 0: no limit
 
     const Operation &op() const { return operations[operation]; }
     // Describes the conflict between settings; "" without one.
@@ -70,9 +83,11 @@ struct Plan {
     uint64_t stride() const { return aligned(size); } // bytes from one place to the next
     uint64_t receives() const;                        // per connection, on the server
     uint64_t target_places() const;                   // per connection, in the server's memory
-    uint64_t target_size() const;                     // bytes for all connections
-    uint64_t signal_every() const;                    // one of this many sends is signaled
-    uint64_t sends() const;                           // the most outstanding sends
+    uint64_t place(uint64_t connection, uint64_t number) const; // offset of an operation there
+    rpma_work_type type(uint64_t number) const;                 // of an operation
+    uint64_t target_size() const;                               // bytes for all connections
+    uint64_t signal_every() const; // one of this many sends is signaled
+    uint64_t sends() const;        // the most outstanding sends
 };
 
 // A setting of the plan: its name in messages, in JSON and as an option, and its range.
@@ -95,6 +110,11 @@ inline constexpr Setting settings[] = {
     {"poll", &Plan::poll, 0, 1},
     {"verify", &Plan::verify, 0, 1},
     {"ring", &Plan::ring, 0, RING_MAX},
+    {"region", &Plan::region, 0, UINT64_C(1) << 40},
+    {"random", &Plan::random, 0, 1},
+    {"reads", &Plan::reads, 0, 100},
+    {"both", &Plan::both, 0, 1},
+    {"rate", &Plan::rate, 0, 1000000000},
 };
 
 #endif

@@ -24,11 +24,25 @@ Side describe_side(const std::string &device, const std::string &memory) {
 }
 
 double Result::rate() const {
-    return seconds > 0 ? static_cast<double>(operations) / seconds : 0;
+    return (seconds > 0 ? static_cast<double>(operations) / seconds : 0) + server_rate();
+}
+
+double Result::server_rate() const {
+    return server_ns
+               ? static_cast<double>(server_operations) * 1e9 / static_cast<double>(server_ns)
+               : 0;
 }
 
 double Result::mib_per_second() const {
     return rate() * static_cast<double>(size) / (1 << 20);
+}
+
+double Result::gbit_per_second() const {
+    return rate() * static_cast<double>(size) * 8 / 1e9;
+}
+
+static double seconds_of(uint64_t ns) {
+    return static_cast<double>(ns) / 1e9;
 }
 
 static double us_of(uint64_t ns) {
@@ -40,17 +54,35 @@ double Result::us(double part) const {
 }
 
 double Result::cpu_us(uint64_t cpu_ns) const {
-    return operations ? us_of(cpu_ns) / static_cast<double>(operations) : 0;
+    const uint64_t all = operations + server_operations;
+    return all ? us_of(cpu_ns) / static_cast<double>(all) : 0;
+}
+
+// The settings that are not named unless they are there.
+static std::string more_of(const Plan &plan) {
+    std::string more;
+    if (plan.region)
+        more += fmt::format(", region {}{}", plan.region, plan.random ? " at random" : "");
+    if (plan.reads)
+        more += fmt::format(", reads {} %", plan.reads);
+    if (plan.both)
+        more += ", both directions";
+    if (plan.rate)
+        more += fmt::format(", rate {}", plan.rate);
+    return more;
 }
 
 // ---- table ---------------------------------------------------------------------------------
 
 namespace {
 
-constexpr char HEADS[] = "{:<16} {:>8} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7}\n";
+constexpr char HEADS[] =
+    "{:<16} {:>8} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7} {:>7}\n";
 constexpr char ROW[] =
     "{:<16} {:>8} {:>9} {:>8.2f} {:>8.2f} {:>8.2f} {:>9.2f} {:>9.0f} {:>8.2f} "
-    "{:>7.2f} {:>7.2f}{}{}\n";
+    "{:>7.3f} {:>7.2f} {:>7.2f}{}{}\n";
+
+constexpr char PART[] = "{:<16} {:>8} {:>9} {:36} {:>9.0f} {:>8.2f} {:>7.3f}\n";
 
 class Table : public Report {
   public:
@@ -62,14 +94,23 @@ class Table : public Report {
                    server.device, server.kernel, server.memory,
                    server.direct_write ? ", direct write stated" : "");
         fmt::print("depth {}, batch {}{}, elements {}, inline {}, connections {}, threads {}, "
-                   "{}\n\n",
+                   "{}{}\n\n",
                    plan.depth, plan.batch, plan.prepared ? " prepared" : "", plan.elements,
                    plan.inline_size, plan.connections, plan.threads,
-                   plan.poll ? "polling" : "waiting for events");
-        fmt::print(HEADS, "", "", "", "median", "p99", "p99.9", "max", "", "", "CPU/op",
+                   plan.poll ? "polling" : "waiting for events", more_of(plan));
+        fmt::print(HEADS, "", "", "", "median", "p99", "p99.9", "max", "", "", "", "CPU/op",
                    "server");
         fmt::print(HEADS, "operation", "bytes", "operations", "us", "us", "us", "us", "op/s",
-                   "MiB/s", "us", "us");
+                   "MiB/s", "Gbit/s", "us", "us");
+        fflush(stdout);
+    }
+
+    void add_interval(const Plan &plan, uint64_t from, uint64_t to, uint64_t count) override {
+        const Result part{
+            .size = plan.size, .operations = count, .seconds = seconds_of(to - from)};
+        clear_progress();
+        fmt::print(PART, fmt::format("  to {:.2f} s", seconds_of(to)), part.size, count, "",
+                   part.rate(), part.mib_per_second(), part.gbit_per_second());
         fflush(stdout);
     }
 
@@ -77,8 +118,9 @@ class Table : public Report {
         clear_progress();
         fmt::print(ROW, result.op().name, result.size, result.operations, result.us(0.5),
                    result.us(0.99), result.us(0.999), us_of(result.latency.max), result.rate(),
-                   result.mib_per_second(), result.cpu_us(result.client_cpu_ns),
-                   result.cpu_us(result.server_cpu_ns), result.is_verified ? "  verified" : "",
+                   result.mib_per_second(), result.gbit_per_second(),
+                   result.cpu_us(result.client_cpu_ns), result.cpu_us(result.server_cpu_ns),
+                   result.is_verified ? "  verified" : "",
                    result.is_persistent() ? "  persistent as stated" : "");
         fflush(stdout);
     }
@@ -123,7 +165,7 @@ Json settings_of(const Options &options) {
     if (options.limits.count)
         object["count"] = options.limits.count;
     else
-        object["duration_s"] = figure(static_cast<double>(options.limits.duration_ns) / 1e9);
+        object["duration_s"] = figure(seconds_of(options.limits.duration_ns));
     return object;
 }
 
@@ -138,10 +180,27 @@ Json latency_of(const Result &result) {
             {"max", figure(us_of(latency.max))}};
 }
 
+Json intervals_of(const Result &result) {
+    Json list = Json::array();
+    uint64_t from = 0;
+    for (const Interval &interval : result.intervals) {
+        const double begin = seconds_of(from), end = seconds_of(from += result.interval_ns);
+        const double last = std::min(end, std::max(result.seconds, begin + 1e-9));
+        const auto count = static_cast<double>(interval.count);
+        list.push_back({{"end_s", figure(last)},
+                        {"operations", interval.count},
+                        {"operations_per_second", figure(count / (last - begin))},
+                        {"mean_us", figure(count > 0 ? us_of(interval.sum) / count : 0)},
+                        {"max_us", figure(us_of(interval.max))}});
+    }
+    return list;
+}
+
 class JsonReport : public Report {
   public:
     JsonReport(const Options &options, const Side &client, const Side &server)
-        : report{{"rpma_perf", fmt::format("{}.{}.{}", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
+        : shows_intervals(options.shows_intervals),
+          report{{"rpma_perf", fmt::format("{}.{}.{}", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
                                            RPMA_VERSION_PATCH)},
                  {"protocol", PROTOCOL},
                  {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time(nullptr)))},
@@ -162,12 +221,18 @@ class JsonReport : public Report {
             {"latency_us", latency_of(result)},
             {"operations_per_second", figure(result.rate())},
             {"bandwidth_mib_per_second", figure(result.mib_per_second())},
+            {"bandwidth_gbit_per_second", figure(result.gbit_per_second())},
             {"cpu_us_per_operation",
              {{"client", figure(result.cpu_us(result.client_cpu_ns))},
               {"server", figure(result.cpu_us(result.server_cpu_ns))}}},
             {"verified", result.is_verified},
             {"persistence", result.is_persistent() ? "stated" : "not stated"},
         });
+        if (shows_intervals)
+            report["results"].back()["intervals"] = intervals_of(result);
+        if (result.server_ns)
+            report["results"].back()["server_operations_per_second"] =
+                figure(result.server_rate());
     }
 
     void end() override {
@@ -176,6 +241,7 @@ class JsonReport : public Report {
     }
 
   private:
+    const bool shows_intervals;
     Json report;
 };
 

@@ -25,11 +25,16 @@ struct Result {
     double seconds = 0;
     uint64_t client_cpu_ns = 0, server_cpu_ns = 0;
     bool is_verified = false;
+    uint64_t server_operations = 0, server_ns = 0; // of the server's load, with --both
     Histogram latency{};
+    uint64_t interval_ns = 0;
+    std::vector<Interval> intervals{};
 
     const Operation &op() const { return ::operations[operation]; }
-    double rate() const; // operations per second
+    double rate() const; // operations per second, of both directions
+    double server_rate() const;
     double mib_per_second() const;
+    double gbit_per_second() const;
     double us(double part) const;         // the latency that this part of all did not exceed
     double cpu_us(uint64_t cpu_ns) const; // processor time per operation
     // Whether the data is persistent: the server's statement, because nothing can measure it.
@@ -40,6 +45,9 @@ class Report {
   public:
     virtual ~Report() = default;
     virtual void add(const Result &result) = 0;
+    // While a load runs: operations of the part of its time between these.
+    virtual void add_interval(const Plan &, uint64_t /*from*/, uint64_t /*to*/,
+                              uint64_t /*operations*/) {}
     virtual void end() {}
 };
 // The table has a line for each result; JSON is one object, printed at the end.

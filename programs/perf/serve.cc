@@ -5,6 +5,7 @@
 
 #include "serve.hh"
 
+#include "lane.hh"
 #include "pattern.hh"
 
 #include <algorithm>
@@ -13,9 +14,7 @@ static constexpr size_t CREDIT_SIZE = 8;
 static constexpr uint64_t CREDITS_UNDER_WAY = 8;
 
 static size_t place_of(const Lane &lane, uint64_t number) {
-    const Plan &plan = lane.crew->plan;
-    const uint64_t places = plan.target_places();
-    return (lane.index * places + number % places) * plan.stride();
+    return lane.crew->plan.place(lane.index, number);
 }
 
 static std::span<char> data_of(const Lane &lane, uint64_t number) {
@@ -23,6 +22,8 @@ static std::span<char> data_of(const Lane &lane, uint64_t number) {
 }
 
 Queues serve_queues(const Plan &plan) {
+    if (plan.both)
+        return lane_queues(plan);
     if (!plan.op().is_message)
         return {1, 1};
     return {plan.op().is_echoed ? plan.sends() : CREDITS_UNDER_WAY, plan.receives()};
@@ -35,7 +36,7 @@ void serve_post_receives(Crew &crew, rpma::conn_req &request) {
              "cannot post a receive");
 }
 
-static void post_receive(Lane &lane, uint64_t number) {
+static void repost_receive(Lane &lane, uint64_t number) {
     must(
         lane.link.conn.recv(lane.crew->mr, place_of(lane, number), lane.crew->plan.size, &lane),
         "cannot post a receive");
@@ -55,7 +56,7 @@ static void echo(Lane &lane, uint64_t number) {
                                                   : RPMA_F_COMPLETION_ALWAYS;
     if (plan.size <= plan.inline_size)
         flags |= RPMA_F_INLINE;
-    post_receive(lane, number + plan.depth);
+    repost_receive(lane, number + plan.depth);
     must(lane.link.conn.send(lane.crew->mr, place_of(lane, number), plan.size, flags, &lane),
          "cannot send an echo");
 }
@@ -81,7 +82,7 @@ static void handle(Lane &lane, const ibv_wc &wc, uint64_t) {
     lane.received.store(number + 1, std::memory_order_relaxed);
     if (lane.crew->operation.is_echoed)
         return echo(lane, number);
-    post_receive(lane, number);
+    repost_receive(lane, number);
     give_credit(lane);
 }
 

@@ -3,6 +3,8 @@
 
 // server.cc -- serves the plans of one client after the other
 
+#include "lane.hh"
+#include "load.hh"
 #include "random.hh"
 #include "report.hh"
 #include "serve.hh"
@@ -31,12 +33,12 @@ class Server {
     void on_hello();
     void on_plan(const Json &message);
     void make_crew(const Plan &plan);
-    std::string target() const;
+    void on_measure();
     void on_begin();
     void on_stop(const std::vector<uint64_t> &counts);
 
     // From a plan to its result, the loss of the client is a failure.
-    enum class State { idle, prepared, running };
+    enum class State { idle, prepared, running, measuring };
 
     const Options &options;
     Memory memory; // empty: DRAM, allocated for each plan
@@ -44,7 +46,7 @@ class Server {
     Side self;
     State state = State::idle;
     uint64_t session_number = 0;
-    uint64_t cpu_before = 0;
+    uint64_t cpu_before = 0, measured_from = 0;
     uint64_t heard = 0; // when the client itself, not only its device, last sent or connected
 };
 
@@ -84,6 +86,10 @@ void Server::accept_lane(rpma::conn_req &&request) {
     Crew &crew = *session.crew;
     serve_post_receives(crew, request);
     crew.lanes[crew.connected].link.open(std::move(request), "data", 0, 0);
+    if (crew.plan.both) {
+        crew.apply_target(crew.lanes[crew.connected]);
+        prepare(crew.lanes[crew.connected]);
+    }
     crew.connected++;
     heard = now_ns();
 }
@@ -94,8 +100,11 @@ void Server::on_request() {
     const bool is_expected = crew && crew->connected < crew->plan.connections;
     rpma::conn_cfg cfg =
         is_expected ? session.crew->next_cfg(serve_queues(crew->plan)) : link_cfg();
-    if (is_expected && crew->operation.is_echoed && crew->plan.inline_size > ATOMIC_SIZE)
-        cfg.set_inline_size(static_cast<uint32_t>(crew->plan.inline_size));
+    if (is_expected && (crew->operation.is_echoed || crew->plan.both)) {
+        cfg.set_max_sge(static_cast<uint32_t>(crew->plan.elements));
+        if (crew->plan.inline_size > ATOMIC_SIZE)
+            cfg.set_inline_size(static_cast<uint32_t>(crew->plan.inline_size));
+    }
     rpma::conn_req request = next_request(cfg);
     if (!request.get())
         return;
@@ -193,20 +202,13 @@ void Server::on_hello() {
                                               {"direct_write", options.direct_write}}));
 }
 
-// The descriptor of the load's memory: its place, whether direct write to persistent memory is
-// stated, and which operations the device serves natively.
-std::string Server::target() const {
-    return attempt("no descriptor", [this] {
-        rpma::peer_cfg cfg;
-        cfg.set_direct_write_to_pmem(options.direct_write);
-        return digits_of(rpma::packed({session.crew->mr}, cfg));
-    });
-}
-
 void Server::make_crew(const Plan &plan) {
-    const uint64_t size = plan.target_size();
+    const uint64_t size =
+        plan.target_size() + (plan.both ? plan.connections * lane_memory_size(plan) : 0);
     int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                 RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    if (plan.both)
+        usage |= RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST;
     if (plan.op().is_persistent()) // the client has checked that direct write is stated
         usage |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     if (memory.size() && memory.size() < size)
@@ -227,10 +229,13 @@ void Server::on_plan(const Json &message_of_plan) {
     state = State::prepared;
     try {
         make_crew(plan_of(message_of_plan));
+        if (session.crew->plan.both)
+            session.crew->take_target(message_of_plan["target"]);
         // Random, because this number proves that a connection of the load is this client's.
         session_number = random_number();
         session.control->send(
-            message("ready", {{"session", session_number}, {"target", target()}}));
+            message("ready", {{"session", session_number},
+                              {"target", session.crew->target(options.direct_write)}}));
     } catch (...) {
         session.crew.reset();
         throw;
@@ -247,18 +252,37 @@ void Server::on_begin() {
     session.control->send(message("ok"));
 }
 
-void Server::on_stop(const std::vector<uint64_t> &counts) {
-    const uint64_t cpu = cpu_ns() - cpu_before;
+// With --both, the server's load begins once the client has sent something on each connection.
+void Server::on_measure() {
     if (state != State::running)
+        fail("there is nothing to measure");
+    Crew &crew = *session.crew;
+    cpu_before = cpu_ns();
+    measured_from = now_ns();
+    state = State::measuring;
+    if (crew.plan.both) {
+        crew.limits = {.warmup = 0, .duration_ns = DURATION_MAX_S * 1000000000};
+        crew.open_gate();
+        crew.start(run_load);
+    }
+    session.control->send(message("ok"));
+}
+
+void Server::on_stop(const std::vector<uint64_t> &counts) {
+    const uint64_t cpu = cpu_ns() - cpu_before, took = now_ns() - measured_from;
+    if (state != State::measuring)
         fail("there is nothing to stop");
     Crew &crew = *session.crew;
+    const uint64_t operations = crew.progress();
     if (counts.size() != crew.lanes.size())
         fail("the client does not say how much it did");
     if (crew.plan.verify)
         serve_check(crew, counts);
     crew.stop();
     crew.check();
-    session.control->send(message("result", {{"cpu_ns", cpu}}));
+    session.control->send(message(
+        "result",
+        {{"cpu_ns", cpu}, {"operations", operations}, {"ns", crew.plan.both ? took : 0}}));
     state = State::idle;
 }
 
@@ -273,8 +297,8 @@ void Server::answer(const Json &request) {
     if (word == "stop")
         return on_stop(request["done"]);
     if (word == "measure")
-        cpu_before = cpu_ns();
-    else if (word != "alive") // which the client sends because a silent one is given up
+        return on_measure();
+    if (word != "alive") // which the client sends because a silent one is given up
         fail("\"{}\" is no word of a client", word);
     session.control->send(message("ok"));
 }

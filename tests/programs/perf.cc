@@ -185,6 +185,7 @@ static void a_plan_comes_back(void **) {
     const Plan found = plan_of(decode(message_of(plan).dump()));
     for (const Setting &setting : settings)
         assert_int_equal(found.*setting.field, plan.*setting.field);
+    assert_true(decode(message_of(plan, "00ff").dump())["target"] == "00ff");
     Json odd = message_of(plan);
     odd["depth"] = 6;
     try {

@@ -1,33 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf_report.cc -- prints results that stand here as rpma-perf would: perf_report table|json
+// perf_report.cc -- prints results that stand here as rpma-perf would:
+// perf_report table|json|plot
 
 #include "report.hh"
 
+#include "plot.hh"
+
+#include <cstdio>
 #include <cstring>
 
+static Result with(Result result, std::initializer_list<uint64_t> latencies_ns) {
+    for (const uint64_t latency : latencies_ns)
+        result.latency.add(latency);
+    return result;
+}
+
 // By numbers of operations[]: flush-persistent, read and send.
-static const struct {
-    Result result;
-    std::vector<uint64_t> latencies; // in ns
-} results[] = {
-    {{.operation = 3,
-      .size = 64,
-      .operations = 3,
-      .seconds = 0.0015,
-      .client_cpu_ns = 3000,
-      .server_cpu_ns = 1500,
-      .is_verified = true},
-     {400, 3000, 500}},
-    {{.operation = 1, .size = 1 << 20}, {}},
-    {{.operation = 5,
-      .size = 4096,
-      .operations = 1000000,
-      .seconds = 2.5,
-      .client_cpu_ns = 12500000000},
-     {1000004, 600000}},
-};
+static std::vector<Result> make_results() {
+    std::vector<Result> results;
+    results.push_back(with({.operation = 3,
+                            .size = 64,
+                            .operations = 3,
+                            .seconds = 0.0015,
+                            .client_cpu_ns = 3000,
+                            .server_cpu_ns = 1500,
+                            .is_verified = true},
+                           {400, 3000, 500}));
+    results.push_back({.operation = 1,
+                       .size = 1 << 20,
+                       .operations = 1,
+                       .seconds = 0.5,
+                       .client_cpu_ns = 4000,
+                       .server_operations = 3,
+                       .server_ns = 250000000});
+    results.push_back(with({.operation = 5,
+                            .size = 4096,
+                            .operations = 1000000,
+                            .seconds = 2.5,
+                            .client_cpu_ns = 12500000000,
+                            .interval_ns = 1000000000},
+                           {1000004, 600000}));
+    results.back().intervals = {{400000, 240000000000, 900000}, {}, {1, 5000, 5000}};
+    return results;
+}
 
 int main(int argc, char *argv[]) {
     const Side client = {"1.3.0", "6.1", "mlx5_0", "dram", false};
@@ -43,14 +60,20 @@ int main(int argc, char *argv[]) {
                     .inline_size = 64,
                     .connections = 3,
                     .threads = 5,
-                    .verify = 1};
+                    .verify = 1,
+                    .region = 1 << 20,
+                    .random = 1,
+                    .reads = 30,
+                    .both = 1,
+                    .rate = 1000};
     options.limits.duration_ns = 2500000000;
+    options.shows_intervals = options.json;
+    const std::vector<Result> results = make_results();
     const auto report = begin_report(options, client, server);
-    for (const auto &[plain, latencies] : results) {
-        Result result = plain;
-        for (const uint64_t latency : latencies)
-            result.latency.add(latency);
+    for (const Result &result : results)
         report->add(result);
-    }
+    report->add_interval(options.plan, 500000000, 1500000000, 3000);
     report->end();
+    if (argc > 1 && !std::strcmp(argv[1], "plot"))
+        fputs(plot(results).c_str(), stdout);
 }

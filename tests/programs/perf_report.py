@@ -15,17 +15,20 @@ import json
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 TABLE = """\
 client: librpma 1.3.0, mlx5_0, Linux 6.1
 server: librpma 1.4.0, rxe1, Linux 7.3, memory devdax, direct write stated
-depth 16, batch 4 prepared, elements 2, inline 64, connections 3, threads 5, waiting for events
+depth 16, batch 4 prepared, elements 2, inline 64, connections 3, threads 5, waiting for events, \
+region 1048576 at random, reads 30 %, both directions, rate 1000
 
-                                      median      p99    p99.9       max                     CPU/op  server
-operation           bytes operations       us       us       us        us      op/s    MiB/s      us      us
-flush-persistent       64         3     0.50     3.00     3.00      3.00      2000     0.12    1.00    0.50  verified  persistent as stated
-read              1048576         0     0.00     0.00     0.00      0.00         0     0.00    0.00    0.00
-send                 4096   1000000   600.06  1000.00  1000.00   1000.00    400000  1562.50   12.50    0.00
+                                      median      p99    p99.9       max                             CPU/op  server
+operation           bytes operations       us       us       us        us      op/s    MiB/s  Gbit/s      us      us
+flush-persistent       64         3     0.50     3.00     3.00      3.00      2000     0.12   0.001    1.00    0.50  verified  persistent as stated
+read              1048576         1     0.00     0.00     0.00      0.00        14    14.00   0.117    1.00    0.00
+send                 4096   1000000   600.06  1000.00  1000.00   1000.00    400000  1562.50  13.107   12.50    0.00
+  to 1.50 s            64      3000                                           3000     0.18   0.002
 """
 
 
@@ -33,13 +36,19 @@ def latency(*figures):
     return dict(zip(("min", "mean", "median", "p90", "p99", "p99_9", "max"), figures))
 
 
-def result(operation, size, operations, seconds, latency_us, rate, bandwidth, client, server, verified,
-           persistence):
-    return {"operation": operation, "size": size, "operations": operations, "seconds": seconds,
+def interval(end, operations, rate, mean, greatest):
+    return {"end_s": end, "operations": operations, "operations_per_second": rate, "mean_us": mean,
+            "max_us": greatest}
+
+
+def result(operation, size, operations, seconds, latency_us, rate, bandwidth, gbits, client, server, verified,
+           persistence, intervals=(), server_rate=None):
+    whole = {"operation": operation, "size": size, "operations": operations, "seconds": seconds,
             "latency_us": latency_us, "operations_per_second": rate,
-            "bandwidth_mib_per_second": bandwidth,
+            "bandwidth_mib_per_second": bandwidth, "bandwidth_gbit_per_second": gbits,
             "cpu_us_per_operation": {"client": client, "server": server}, "verified": verified,
-            "persistence": persistence}
+            "persistence": persistence, "intervals": list(intervals)}
+    return {**whole, "server_operations_per_second": server_rate} if server_rate else whole
 
 
 REPORT = {
@@ -48,16 +57,20 @@ REPORT = {
     "server": {"librpma": "1.4.0", "kernel": "7.3", "device": "rxe1", "memory": "devdax"},
     "direct_write_stated": True,
     "settings": {"depth": 16, "batch": 4, "prepared": True, "elements": 2, "inline": 64, "connections": 3,
-                 "threads": 5, "poll": False, "verify": True, "warmup": 100, "duration_s": "2.500"},
+                 "threads": 5, "poll": False, "verify": True, "region": 1048576, "random": True, "reads": 30,
+                 "both": True, "rate": 1000, "warmup": 100, "duration_s": "2.500"},
     "results": [
         result("flush-persistent", 64, 3, "0.002",
                latency("0.400", "1.300", "0.500", "3.000", "3.000", "3.000", "3.000"),
-               "2000.000", "0.122", "1.000", "0.500", True, "stated"),
-        result("read", 1 << 20, 0, "0.000", latency(*["0.000"] * 7), "0.000", "0.000", "0.000", "0.000",
-               False, "not stated"),
+               "2000.000", "0.122", "0.001", "1.000", "0.500", True, "stated"),
+        result("read", 1 << 20, 1, "0.500", latency(*["0.000"] * 7), "14.000", "14.000", "0.117", "1.000", "0.000",
+               False, "not stated", [], "12.000"),
         result("send", 4096, 1000000, "2.500",
                latency("600.000", "800.002", "600.063", *["1000.004"] * 4),
-               "400000.000", "1562.500", "12.500", "0.000", False, "not stated"),
+               "400000.000", "1562.500", "13.107", "12.500", "0.000", False, "not stated",
+               [interval("1.000", 400000, "400000.000", "600.000", "900.000"),
+                interval("2.000", 0, "0.000", "0.000", "0.000"),
+                interval("2.500", 1, "2.000", "5.000", "5.000")]),
     ],
 }
 
@@ -66,15 +79,34 @@ def compare(what, wanted, found):
     return list(difflib.unified_diff(wanted.splitlines(), found.splitlines(), "by hand", what, lineterm=""))
 
 
+def picture(text):
+    """What is wrong with the picture: its titles, its curves with a gap, and its bars."""
+    root = xml.etree.ElementTree.fromstring(text[text.index("<svg"):])
+    names = [element.tag.split("}")[1] for element in root]
+    texts = [element.text for element in root if element.tag.endswith("text")]
+    curves = [element.get("d") for element in root if element.tag.endswith("path")]
+    wrong = [f"no title {title}" for title in (
+        "flush-persistent, 64 bytes: 3 operations, 2000 per second, 0.12 MiB/s",
+        "send, 4096 bytes: 1000000 operations, 400000 per second, 1562.50 MiB/s") if title not in texts]
+    if [curve.count("M") for curve in curves] != [0, 0, 0, 0, 2, 2]:
+        wrong.append(f"curves: {curves}")
+    if names.count("rect") != 1 + 3 + 0 + 2:  # the page, and the latencies of each result
+        wrong.append(f"{names.count('rect')} rectangles")
+    if not all(0 <= float(element.get(key, "0")) <= 960 for element in root for key in ("x", "x1", "x2")):
+        wrong.append("something lies outside")
+    return wrong
+
+
 def main():
     program = sys.argv[1]
     said = {kind: subprocess.run([program, kind], capture_output=True, text=True, check=True).stdout
-            for kind in ("table", "json")}
+            for kind in ("table", "json", "plot")}
     # The texts of the figures count, and the order of the keys.
     report = json.loads(re.sub(r'"date": *"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"', '"date": "DATE"', said["json"]),
                         parse_float=str)
     differences = compare("table", TABLE, said["table"]) + \
         compare("json", json.dumps(REPORT, indent=1), json.dumps(report, indent=1))
+    differences += picture(said["plot"])
     print("\n".join(differences))
     sys.exit(1 if differences else 0)
 

@@ -295,6 +295,7 @@ static void other_messages_are_refused(void **) {
                            {say, "hello"},
                            {say, text_of("ok")},
                            {say, text_of("begin")},
+                           {say, text_of("measure")},
                            {say, message("stop", {{"done", {1}}}).dump()},
                            {say, text_of("hello")},
                            {leave}};
@@ -302,6 +303,7 @@ static void other_messages_are_refused(void **) {
     assert_string_equal(words_said().c_str(), "refused the other side sent what is no message"
                                               "refused \"ok\" is no word of a client"
                                               "refused there is nothing to begin"
+                                              "refused there is nothing to measure"
                                               "refused there is nothing to stop"
                                               "welcome ");
 }

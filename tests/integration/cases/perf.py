@@ -130,7 +130,8 @@ def schema(test):
                                "--json").end())
     expect(report["settings"], {"depth": 2, "batch": 1, "prepared": False, "elements": 1,
                                 "inline": 0, "connections": 1, "threads": 1, "poll": False,
-                                "verify": False, "warmup": 7, "duration_s": 0.2}, "settings")
+                                "verify": False, "region": 0, "random": False, "reads": 0,
+                                "both": False, "rate": 0, "warmup": 7, "duration_s": 0.2}, "settings")
     expect([row["size"] for row in report["results"]], [64, 128, 256], "sizes")
     for side in ("client", "server"):
         expect(report[side]["kernel"], os.uname().release, f"kernel of the {side}")
@@ -151,6 +152,63 @@ def plausible(row):
     expect(row["latency_us"]["mean"] * row["operations"] <= 2.02e6 * row["seconds"], True,
            f"mean of {row}")
     expect(row["cpu_us_per_operation"]["client"] > 0, True, "work of the client's processors")
+
+
+def mix(value):
+    for shift, factor in ((30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb)):
+        value = (value ^ value >> shift) * factor % 2**64
+    return value ^ value >> 31
+
+
+@case("perf", "reads among writes at random places, at a rate, with intervals and a picture")
+def mixture(test):
+    """The places that hold zeros afterwards are those of the writes, and of no read."""
+    path, size, places, warmup = new_file(test, "/dev/shm"), 4096, 256, 20
+    with open(path, "r+b") as file:
+        file.write(b"\xff" * (2 * places * size))
+    room_for_early_messages(test)
+    server = serve(test, "--memory", path)
+    picture = os.path.join(test.directory(), "run.svg")
+    report = validated(measure(test, "-b", "4K", "--region", "1M", "--random", "--reads", "60",
+                               "--rate", "40", "-d", "4", "-w", str(warmup), "-D", "3",
+                               "--interval", "0.5", "--plot", picture, "--json").end())
+    row, = report["results"]
+    expect(100 <= row["operations"] <= 121, True, f"{row['operations']} operations in 3 s at 40")
+    expect(sum(part["operations"] for part in row["intervals"]), row["operations"], "intervals")
+    with open(path, "rb") as file:
+        written = {place for place in range(2 * places) if file.read(size) == bytes(size)}
+    expect(written, {mix(mix(0) + number) % places for number in range(warmup + row["operations"])
+                     if mix(number) % 100 >= 60}, "places that were written")
+    with open(picture, encoding="utf-8") as file:
+        expect("write, 4096 bytes" in file.read(), True, "title of the picture")
+    stop(test, server)
+
+
+@case("perf", "both directions at once: {operation}",
+      [{"operation": name} for name in ("write", "read", "flush-visibility", "atomic-write")])
+def both(test, operation):
+    room_for_early_messages(test)
+    server = serve(test)
+    report = validated(measure(test, "-o", operation, "-b", "1000", "--both", "-c", "3", "-t", "2",
+                               "-d", "4", "--batch", "2", "-D", "1", "-w", "0", "--json").end())
+    row, = report["results"]
+    own = row["operations"] / row["seconds"]
+    expect(row["server_operations_per_second"] > 0, True, "the server's operations")
+    expect(abs(own + row["server_operations_per_second"] - row["operations_per_second"]) < own / 100,
+           True, f"sum of both directions in {row}")
+    stop(test, server)
+
+
+@case("perf", "reports at intervals, for people")
+def intervals(test):
+    room_for_early_messages(test)
+    server = serve(test)
+    lines = measure(test, "-D", "1.2", "--interval", "0.3").end().splitlines()
+    parts = [line.split() for line in lines if line.startswith("  to ")]
+    expect(len(parts) in (3, 4), True, f"{len(parts)} intervals")
+    expect(sum(int(part[4]) for part in parts) <= int(lines[-1].split()[2]), True, "operations")
+    expect(lines[-1].split()[0], "write", "the last line")
+    stop(test, server)
 
 
 @case("perf", "a table for people: a line for each operation")

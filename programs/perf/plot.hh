@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// plot.hh -- a picture of results: the latency over time, and how it is distributed
+
+#ifndef RPMA_PERF_PLOT_HH
+#define RPMA_PERF_PLOT_HH 1
+
+#include "report.hh"
+
+#include <span>
+
+// An SVG with two diagrams for each result.
+std::string plot(std::span<const Result> results);
+
+#endif
