@@ -22,12 +22,9 @@ std::string parent_of(const std::string &path) {
     return path.substr(0, path.rfind('/'));
 }
 
-// The directory of a device of the CXL bus; "" when there is none. The bus is in the same sysfs
-// as the region.
-std::string on_bus(const memory &memory, const std::string &name) {
-    const size_t length = memory.region.find("/devices/platform/");
-    return real_path(memory.region.substr(0, length == std::string::npos ? 0 : length) +
-                     "/bus/cxl/devices/" + name);
+// The directory of a device of the CXL bus; "" when there is none.
+std::string on_bus(const std::string &name) {
+    return real_path("/sys/bus/cxl/devices/" + name);
 }
 
 bool has_gpf(const std::string &config, unsigned which) {
@@ -48,7 +45,7 @@ bool has_gpf(const std::string &config, unsigned which) {
 }
 
 json gpf(const std::string &directory, unsigned which) {
-    std::ifstream file(directory + "/config", std::ios::binary);
+    std::ifstream file(kernel_files() + directory + "/config", std::ios::binary);
     const std::string config(std::istreambuf_iterator<char>(file), {});
     if (config.size() <= FIRST_EXTENDED)
         return unknown("only root reads all of the PCI configuration", "run rpma-info as root");
@@ -62,20 +59,19 @@ json gpf(const std::string &directory, unsigned which) {
 std::optional<json> memdev(const memory &memory, const std::string &dimm) {
     const std::string cxl = memory.region + "/../" + dimm + "/cxl";
     const std::string provider = read_line(cxl + "/provider");
-    const std::string nvdimm = provider.empty() ? "" : on_bus(memory, provider);
+    const std::string nvdimm = provider.empty() ? "" : on_bus(provider);
     if (nvdimm.empty())
         return std::nullopt;
     const std::string directory = parent_of(nvdimm), port = parent_of(directory);
     const std::string dirty = cxl + "/dirty_shutdown";
-    return json{
-        {"serial", read_line(directory + "/serial")},
-        {"persistent_size", number_in(directory + "/pmem/size")},
-        {"volatile_size", number_in(directory + "/ram/size")},
-        {"dirty_shutdowns", read_line(dirty).empty() ? json() : json(number_in(dirty))},
-        {"poison_list", access((directory + "/trigger_poison_list").c_str(), F_OK) == 0},
-        {"memdev", last_of(directory)},
-        {"flush_of_device", gpf(port, GPF_OF_DEVICE)},
-        {"flush_of_port", gpf(parent_of(port), GPF_OF_PORT)}};
+    return json{{"serial", read_line(directory + "/serial")},
+                {"persistent_size", number_in(directory + "/pmem/size")},
+                {"volatile_size", number_in(directory + "/ram/size")},
+                {"dirty_shutdowns", read_line(dirty).empty() ? json() : json(number_in(dirty))},
+                {"poison_list", access_error(directory + "/trigger_poison_list", F_OK) == 0},
+                {"memdev", last_of(directory)},
+                {"flush_of_device", gpf(port, GPF_OF_DEVICE)},
+                {"flush_of_port", gpf(parent_of(port), GPF_OF_PORT)}};
 }
 
 } // namespace
@@ -84,7 +80,7 @@ json cxl(const memory &memory) {
     if (!memory.behind_cxl)
         return nullptr;
     // cxl_pmem_region_probe() gives the region of the NVDIMM bus the number of the CXL region.
-    const std::string name = last_of(memory.region), region = on_bus(memory, name);
+    const std::string name = last_of(memory.region), region = on_bus(name);
     json devices = json::array();
     const uint64_t mappings = number_in(memory.region + "/mappings");
     for (uint64_t i = 0; i < mappings; i++) {

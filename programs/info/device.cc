@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <endian.h>
 #include <unistd.h>
 
 #include "info.hh"
@@ -33,6 +34,20 @@ json driver(const std::string &device, const ibv_device_attr &limits) {
                                             : json();
 }
 
+json guid(uint64_t number) {
+    if (number == 0)
+        return nullptr;
+    return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", number >> 48, number >> 32 & 0xffff,
+                       number >> 16 & 0xffff, number & 0xffff);
+}
+
+// The kernel has no file for devices in software, and -1 where the machine does not tell.
+json numa_node(const std::string &device) {
+    const std::string path = "/sys/class/infiniband/" + device + "/device/numa_node";
+    const std::string line = read_line(path);
+    return line.empty() || line[0] == '-' ? json() : json(number_in(path));
+}
+
 // An address in the device's GID table that no network device of this namespace has.
 std::string foreign_address(const json &device, const std::vector<address> &all) {
     for (const json &port : device.at("ports"))
@@ -46,7 +61,7 @@ std::string foreign_address(const json &device, const std::vector<address> &all)
 
 json no_address(const json &device, const std::vector<address> &all) {
     const std::string foreign = foreign_address(device, all);
-    if (access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0)
+    if (access_error("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0)
         return no("librdmacm cannot say which addresses lead to the device",
                   "see the answer about the connection manager");
     if (!foreign.empty())
@@ -90,6 +105,8 @@ void add_opened(json &device, ibv_context *context, const search &search) {
         context->device->transport_type == IBV_TRANSPORT_IWARP ? "iWARP" : "InfiniBand";
     add_traps(device);
     device["firmware"] = limits.fw_ver;
+    device["node_guid"] = guid(be64toh(limits.node_guid));
+    device["numa_node"] = numa_node(name);
     device["ports"] = ports(context, limits);
     device["addresses"] = addresses(search.addresses, name);
     device["usable"] = usable(device, search.addresses);
@@ -100,10 +117,11 @@ void add_opened(json &device, ibv_context *context, const search &search) {
 }
 
 json closed(const std::string &node, int error) {
-    if (access(node.c_str(), R_OK | W_OK) == 0)
+    const int refused = access_error(node, R_OK | W_OK);
+    if (refused == 0)
         return no(fmt::format("the device does not open: {}", std::strerror(error)),
                   "look for the driver's lines in the log of the kernel: dmesg");
-    return no(node + ": " + std::strerror(errno), LET_USER);
+    return no(node + ": " + std::strerror(refused), LET_USER);
 }
 
 json describe(ibv_device *listed, const search &search) {

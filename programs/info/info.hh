@@ -25,24 +25,30 @@ std::optional<options> parse_options(int argc, char **argv);
 // system.cc
 std::string library_version(); // of the one that is loaded
 json versions();
+// The default settings of connections and shared receive queues.
+json defaults();
 json limits();
 bool may_lock_all();
 json connection_manager();
 // Why there is no device at all, and how to get one.
 json no_device(const std::string &asked);
 
+// root.cc: the directory below which the files of the kernel are: "". The tests link another
+// one, so that nothing makes the installed program report of another machine.
+std::string kernel_files();
+
 // sysfs.cc: what the kernel tells in files
-// The first line of a file; "" when it cannot be read.
+// Nothing, or "", when the file cannot be read.
+std::vector<std::string> lines_of(const std::string &path);
 std::string read_line(const std::string &path);
 uint64_t number_in(const std::string &path);
 // The path without links; "" when there is none.
 std::string real_path(const std::string &path);
 // The part of a path behind the last '/'.
 std::string last_of(const std::string &path);
+// Why the file is not open to this user: an error number, or 0.
+int access_error(const std::string &path, int mode);
 std::vector<std::string> names_in(const std::string &directory);
-
-// defaults.cc: the default settings of connections and shared receive queues
-json defaults();
 
 // address.cc: the addresses of this machine, and the device that librpma finds behind each
 struct address {

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <cstring>
+#include <regex>
 
 #include "info.hh"
 
@@ -49,17 +50,27 @@ json gid(const ibv_gid_entry &entry, const std::string &port_directory) {
                                                            port_directory, entry.gid_index)))}};
 }
 
-json gids(ibv_context *context, uint32_t number) {
+json gids(ibv_context *context, uint32_t number, const std::string &directory) {
     std::vector<ibv_gid_entry> entries(MAX_GIDS);
     const ssize_t count = ibv_query_gid_table(context, entries.data(), MAX_GIDS, 0);
-    const std::string directory = fmt::format("/sys/class/infiniband/{}/ports/{}",
-                                              ibv_get_device_name(context->device), number);
     json found = json::array();
     for (ssize_t i = 0; i < count; i++)
         if (const ibv_gid_entry &entry = entries[static_cast<size_t>(i)];
             entry.port_num == number)
             found.push_back(gid(entry, directory));
     return found;
+}
+
+// Adds the speed as the kernel tells it: "100 Gb/sec (4X EDR)". Where the driver gives none,
+// the kernel tells that of SDR (drivers/infiniband/core/sysfs.c, rate_show()).
+void add_link(json &port, const std::string &directory, bool known) {
+    static const std::regex form(R"(([\d.]+) Gb/sec \((\d+)X (\w+)\))");
+    const std::string line = known ? read_line(directory + "/rate") : "";
+    std::smatch parts;
+    known = std::regex_match(line, parts, form);
+    port["rate_gbit"] = known ? json::parse(parts[1].str()) : json();
+    port["width"] = known ? json(std::stoul(parts[2])) : json();
+    port["speed"] = known ? json(parts[3].str()) : json();
 }
 
 json active(const ibv_port_attr &port, const char *device) {
@@ -94,13 +105,20 @@ json ports(ibv_context *context, const ibv_device_attr &limits) {
         ibv_port_attr port;
         if (ibv_query_port(context, static_cast<uint8_t>(number), &port) != 0)
             continue;
-        found.push_back({{"number", number},
-                         {"state", ibv_port_state_str(port.state)},
-                         {"active", active(port, ibv_get_device_name(context->device))},
-                         {"link_layer", layer_of(port.link_layer)},
-                         {"active_mtu", bytes_of(port.active_mtu)},
-                         {"max_mtu", bytes_of(port.max_mtu)},
-                         {"gids", gids(context, number)}});
+        const char *device = ibv_get_device_name(context->device);
+        const std::string directory =
+            fmt::format("/sys/class/infiniband/{}/ports/{}", device, number);
+        const bool has_lid = port.link_layer == IBV_LINK_LAYER_INFINIBAND && port.lid != 0;
+        json entry = {{"number", number},
+                      {"state", ibv_port_state_str(port.state)},
+                      {"active", active(port, device)},
+                      {"link_layer", layer_of(port.link_layer)},
+                      {"active_mtu", bytes_of(port.active_mtu)},
+                      {"max_mtu", bytes_of(port.max_mtu)},
+                      {"lid", has_lid ? json(port.lid) : json()}};
+        add_link(entry, directory, port.state == IBV_PORT_ACTIVE && port.active_speed != 0);
+        entry["gids"] = gids(context, number, directory);
+        found.push_back(entry);
     }
     return found;
 }

@@ -3,15 +3,29 @@
 
 // sysfs.cc -- what the kernel tells in files
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <unistd.h>
 
 #include "info.hh"
 
+std::vector<std::string> lines_of(const std::string &path) {
+    std::ifstream file(kernel_files() + path);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);)
+        lines.push_back(line);
+    return lines;
+}
+
 std::string read_line(const std::string &path) {
     std::string line;
-    std::getline(std::ifstream(path), line);
+    std::getline(std::ifstream(kernel_files() + path), line);
     return line;
+}
+
+int access_error(const std::string &path, int mode) {
+    return access((kernel_files() + path).c_str(), mode) == 0 ? 0 : errno;
 }
 
 uint64_t number_in(const std::string &path) {
@@ -20,7 +34,9 @@ uint64_t number_in(const std::string &path) {
 
 std::string real_path(const std::string &path) {
     std::error_code failed;
-    return std::filesystem::canonical(path, failed).string();
+    const std::string found =
+        std::filesystem::canonical(kernel_files() + path, failed).string();
+    return failed ? "" : found.substr(kernel_files().size());
 }
 
 std::string last_of(const std::string &path) {
@@ -30,7 +46,8 @@ std::string last_of(const std::string &path) {
 std::vector<std::string> names_in(const std::string &directory) {
     std::vector<std::string> names;
     std::error_code failed;
-    for (const auto &entry : std::filesystem::directory_iterator(directory, failed))
+    for (const auto &entry :
+         std::filesystem::directory_iterator(kernel_files() + directory, failed))
         names.push_back(entry.path().filename().string());
     return names;
 }

@@ -3,11 +3,10 @@
 
 // system.cc -- versions, the limits of this process, and what the kernel lacks for RDMA
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
-#include <fstream>
+#include <filesystem>
 #include <regex>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -28,7 +27,9 @@ std::string kernel_release() {
 std::string libibverbs() {
     Dl_info info = {};
     void *function = dlsym(RTLD_DEFAULT, "ibv_open_device");
-    return function != nullptr && dladdr(function, &info) != 0 ? real_path(info.dli_fname) : "";
+    return function != nullptr && dladdr(function, &info) != 0
+               ? std::filesystem::canonical(info.dli_fname).string()
+               : "";
 }
 
 // rdma-core has no call for its version, but the name of the library's file ends with it:
@@ -50,10 +51,9 @@ json limit_of(__rlimit_resource_t resource) {
 
 // Whether the running kernel has a module, loaded or not.
 bool has_module(const std::string &name) {
-    if (access(("/sys/module/" + name).c_str(), F_OK) == 0)
+    if (access_error("/sys/module/" + name, F_OK) == 0)
         return true;
-    std::ifstream list("/lib/modules/" + kernel_release() + "/modules.dep");
-    for (std::string line; std::getline(list, line);)
+    for (const auto &line : lines_of("/lib/modules/" + kernel_release() + "/modules.dep"))
         if (line.substr(0, line.find(':')).find("/" + name + ".ko") != std::string::npos)
             return true;
     return false;
@@ -77,8 +77,7 @@ json versions() {
 // ib_umem_get() of the kernel applies the limit unless the process has CAP_IPC_LOCK.
 bool may_lock_all() {
     static const std::string key = "CapEff:";
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);)
+    for (const std::string &line : lines_of("/proc/self/status"))
         if (line.starts_with(key))
             return (std::stoull(line.substr(key.size()), nullptr, 16) >> CAP_IPC_LOCK_BIT &
                     1) != 0;
@@ -98,14 +97,35 @@ json limits() {
     return {{"locked_memory", locked}, {"descriptors", limit_of(RLIMIT_NOFILE)}};
 }
 
+json defaults() {
+    const rpma::conn_cfg connection;
+    const rpma::srq_cfg queue;
+    return {{"connection",
+             {{"cq_size", connection.get_cq_size()},
+              {"rcq_size", connection.get_rcq_size()},
+              {"sq_size", connection.get_sq_size()},
+              {"rq_size", connection.get_rq_size()},
+              {"max_sge", connection.get_max_sge()},
+              {"inline_size", connection.get_inline_size()},
+              {"retry_count", connection.get_retry_count()},
+              {"rnr_retry_count", connection.get_rnr_retry_count()},
+              {"timeout_ms", connection.get_timeout()},
+              {"ack_timeout_ms", connection.get_ack_timeout()}}},
+            {"shared_receive_queue",
+             {{"rq_size", queue.get_rq_size()},
+              {"rcq_size", queue.get_rcq_size()},
+              {"max_sge", queue.get_max_sge()}}}};
+}
+
 json connection_manager() {
     static const std::string node = "/dev/infiniband/rdma_cm";
-    if (access(node.c_str(), R_OK | W_OK) == 0)
+    const int error = access_error(node, R_OK | W_OK);
+    if (error == 0)
         return yes();
-    if (errno == ENOENT)
+    if (error == ENOENT)
         return no("there is no " + node + ", without which nothing connects",
                   "load the module: modprobe rdma_ucm");
-    return no(node + ": " + std::strerror(errno), LET_USER);
+    return no(node + ": " + std::strerror(error), LET_USER);
 }
 
 json no_device(const std::string &asked) {
@@ -114,8 +134,8 @@ json no_device(const std::string &asked) {
         "in /lib/modules";
     std::string help = "on a machine with the kernel of its distribution: modprobe rdma_rxe; "
                        "rdma link add rxe0 type rxe netdev NETDEV";
-    if (access("/sys/class/infiniband", F_OK) == 0 &&
-        access("/sys/class/infiniband_verbs/abi_version", F_OK) != 0) {
+    if (access_error("/sys/class/infiniband", F_OK) == 0 &&
+        access_error("/sys/class/infiniband_verbs/abi_version", F_OK) != 0) {
         why = "the module of the kernel for RDMA in programs is not loaded";
         help = "modprobe ib_uverbs";
     } else if (has_module("rdma_rxe")) {

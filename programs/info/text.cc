@@ -112,6 +112,13 @@ void lines::machine(const json &report) {
 
 void lines::port(const json &port) {
     row("port", filled("{number}: {state}, {link_layer}, MTU {active_mtu} of {max_mtu}", port));
+    row("link", filled(port.at("speed").is_null() ? "speed unknown"
+                                                  : "{rate_gbit} Gbit/s, {width}X {speed}",
+                       port));
+    if (port.at("link_layer") == "InfiniBand")
+        row("LID", filled(port.at("lid").is_null() ? "unknown: no subnet manager has set one"
+                                                   : "{lid}",
+                          port));
     std::string label = "GIDs";
     for (const json &gid : port.at("gids")) {
         row(label, filled(std::string("{index}: ") +
@@ -164,6 +171,10 @@ void lines::device(const json &device, const json &defaults) {
                              " in rpma_devices(7)",
                          device));
     each("traps", device.at("traps"), "");
+    row("node GUID",
+        filled(device.at("node_guid").is_null() ? "unknown" : "{node_guid}", device));
+    row("NUMA node",
+        filled(device.at("numa_node").is_null() ? "unknown" : "{numa_node}", device));
     each("addresses", device.at("addresses"), "{address} on {netdev} (MTU {netdev_mtu})");
     for (const json &one : device.at("ports"))
         port(one);

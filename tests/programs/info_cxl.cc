@@ -2,11 +2,16 @@
 // Copyright 2026, the librpma developers
 
 // info_cxl.cc -- prints what rpma-info states about the memory of a device DAX, from its
-// directory in sysfs
+// directory in sysfs, which is below $MACHINE
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "info.hh"
+
+std::string kernel_files() {
+    return std::getenv("MACHINE");
+}
 
 int main(int argc, char **argv) {
     memory memory;

@@ -77,7 +77,8 @@ def answer(**changes):
                 place.write_bytes(value)
             elif value is not None:
                 place.write_text(value + "\n", encoding="ascii")
-        done = run(PROGRAM, directory + os.path.dirname(region) + "/dax0.0/dax0.0")
+        done = run(PROGRAM, os.path.dirname(region) + "/dax0.0/dax0.0",
+                   env={**os.environ, "MACHINE": directory})
     expect((done.returncode, done.stderr), (0, ""), "end")
     return json.loads(done.stdout)["cxl"]
 

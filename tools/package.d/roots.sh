@@ -7,7 +7,7 @@
 
 # The packages of a machine that builds programs with the old librpma, and those that the checks use.
 old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf cmake make man-db ibverbs-providers libibverbs-dev
-    librdmacm-dev libjson-c5'
+    librdmacm-dev'
 build_machine='build-essential lintian faketime autopkgtest'
 # For another architecture; the rest comes in fill_cross_root.
 cross_machine='build-essential lintian crossbuild-essential-arm64 qemu-user'

@@ -103,11 +103,24 @@ def devices(test):
         expect({ipaddress.IPv6Address(gid["gid"]) for gid in port["gids"]}, gids(device["name"]), "GIDs")
         expect([device["transport"], device["firmware"]], [wanted["transport"], wanted["fw_ver"]],
                "device")
+        expect([device["node_guid"], port["lid"] or 0],
+               [wanted["node_guid"] if wanted["node_guid"].strip("0:") else None, int(wanted["port_lid"])], "GUID, LID")
+        check_link(port, wanted, device["name"])
     if lab.IS_VIRTUAL:
         expect({device["driver"] for device in found["devices"]},
                {{"rxe": "rdma_rxe"}.get(lab.PROVIDER, lab.PROVIDER)}, "drivers")
         expect({device["rpma_devices"] for device in found["devices"]}, {lab.PROVIDER}, "their names")
     check_text(test, found)
+
+
+def check_link(port, wanted, name):
+    """Width and speed are those of ibv_devinfo: "4X (2)", "25.0 Gbps (32)"; the kernel rounds their product."""
+    if not re.fullmatch(r"[\d.]+", wanted["active_speed"]) or port["state"] != "active":
+        expect([port["rate_gbit"], port["width"], port["speed"]], [None] * 3, "link of unknown speed")
+        return
+    expect(f"{port['width']}X", wanted["active_width"], "width")
+    rate = port["width"] * float(wanted["active_speed"])
+    expect(abs(port["rate_gbit"] - rate) <= rate / 10, True, f"{port['rate_gbit']} Gbit/s of {name}")
 
 
 @case("info", "the addresses of a device are those of its network device in this namespace")

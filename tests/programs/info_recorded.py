@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""What rpma-info concludes on recorded machines: info_recorded.py PROGRAM TABLE plain|native
+
+The program is rpma-info over info_machine.cc. TABLE has each line of its text and of its JSON below
+the machines that print it; with "record" in place of the last argument, from a plain build, the
+answers of the program become the table, which is then to be read: users of these devices read it.
+A machine "plain:…" is for builds of librpma without native operations; those with them run in the lab.
+"""
+
+import difflib
+import os
+import pathlib
+import re
+import resource
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+
+import harness
+from harness import expect, run, test
+
+PROGRAM, TABLE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+ROCE1, ROCE2, IB = 1, 2, 0  # rdma-core, libibverbs/verbs.h, enum ibv_gid_type
+ETHERNET, INFINIBAND = 2, 1  # IBV_LINK_LAYER_*
+IP6 = "fe80::5054:ff:fe00:1"
+
+# Limits that only the firmware knows are round numbers; all others are from Linux 7.3, where
+# include/ and drivers/infiniband/ are left out. max_sge is the lesser of those for sends and receives
+# (core/uverbs_cmd.c, copy_query_dev_fields()); max_inline_data is the most of a queue pair.
+FIRMWARE = {"max_qp": 131072, "max_cq": 65536, "max_mr": 1048576, "max_cqe": 65535, "max_qp_wr": 16384,
+            "max_srq_wr": 16384, "max_sge": 16, "max_sge_rd": 16, "max_srq_sge": 16,
+            "max_mr_size": 2**64 - 1, "num_comp_vectors": 8}
+ROCE = {"transport": "InfiniBand", "link_layer": ETHERNET, "state": 4, "active_mtu": 3, "max_mtu": 5,
+        "active_speed": 32, "node_guid": 0x5054_00ff_fe00_0001, "fw_ver": "1.2.3",
+        "gid": [f"{ROCE1} {IP6}", f"{ROCE2} {IP6}", f"{ROCE1} ::ffff:192.0.2.1", f"{ROCE2} ::ffff:192.0.2.1"],
+        "address": ["eth0 192.0.2.1 leads", f"eth0 {IP6} leads"], "remote": ["eth0 192.0.2.2 leads"],
+        **FIRMWARE}
+IWARP = {**ROCE, "transport": "iWARP", "gid": [f"{IB} 5054:1::"]}
+DEVICES = {
+    # An adapter on InfiniBand. hw/mlx5/main.c, mlx5_ib_query_device(): max_sge, max_srq_sge, max_mr_size;
+    # linux/mlx5/device.h: MLX5_MAX_SGE_RD; hw/mlx5/odp.c, internal_fill_odp_caps()
+    "mlx5": {**ROCE, "kernel": "mlx5_core", "vendor_id": 0x2c9, "link_layer": INFINIBAND, "lid": 17,
+             "active_mtu": 5, "gid": [f"{IB} fe80::5054:ff:fe00:1"], "max_sge": 30, "max_sge_rd": 30,
+             "max_srq_sge": 31, "odp": 1, "max_inline_data": 1024, "rate": "100 Gb/sec (4X EDR)"},
+    # hw/irdma/verbs.c, irdma_query_device(); hw/irdma/defs.h: IRDMA_MAX_QP_WRS(8), IRDMA_MAX_SRQ_WRS;
+    # hw/irdma/user.h: IRDMA_MAX_MR_SIZE, IRDMA_MAX_WQ_FRAGMENT_COUNT, IRDMA_MAX_SGE_RD, IRDMA_MAX_INLINE_DATA_SIZE
+    "irdma": {**ROCE, "kernel": "ice", "vendor_id": 0x8086, "max_qp_wr": 4063, "max_srq_wr": 32767,
+              "max_sge": 13, "max_sge_rd": 13, "max_srq_sge": 13, "max_mr_size": 0x200000000000,
+              "max_inline_data": 101, "rate": "100 Gb/sec (4X EDR)"},
+    # hw/bnxt_re/ib_verbs.c, bnxt_re_query_device(); hw/bnxt_re/bnxt_re.h: BNXT_RE_MAX_MR_SIZE;
+    # hw/bnxt_re/qplib_fp.h: BNXT_QPLIB_SWQE_MAX_INLINE_LENGTH
+    "bnxt_re": {**ROCE, "kernel": "bnxt_en", "vendor_id": 0x14e4, "max_mr_size": 2**39,
+                "max_inline_data": 96, "rate": "25 Gb/sec (1X EDR)"},
+    # hw/cxgb4/provider.c, c4iw_query_device(); hw/cxgb4/t4.h: T4_MAX_RECV_SGE, T4_MAX_SEND_INLINE
+    "cxgb4": {**IWARP, "kernel": "cxgb4", "vendor_id": 0x1425, "max_sge": 4, "max_srq_sge": 4,
+              "max_sge_rd": 1, "max_inline_data": 280, "rate": "100 Gb/sec (4X EDR)"},
+    # hw/mana/main.c, mana_ib_query_device(): nothing sets an SRQ's limits; hw/mana/qp.c,
+    # mana_ib_create_rc_qp(), does not look at max_inline_data. A virtual machine tells no NUMA node.
+    "mana": {**ROCE, "kernel": "mana", "vendor_id": 0x1414, "max_srq_wr": 0, "max_srq_sge": 0,
+             "max_inline_data": 65536, "numa_node": -1, "rate": "200 Gb/sec (4X HDR)"},
+    # sw/rxe/rxe_param.h of Linux 6.1, which has neither flush nor atomic write nor on-demand paging
+    "rxe": {**ROCE, "kernel": None, "vendor_id": 0xffffff, "fw_ver": "", "max_qp": 2**20 - 16, "max_cq": 2**20,
+            "max_mr": 2**19 - 1, "max_cqe": 2**15 - 1, "max_qp_wr": 2**20, "max_srq_wr": 2**20,
+            "max_sge": 32, "max_sge_rd": 32, "max_srq_sge": 27, "max_inline_data": 512, "num_comp_vectors": 2,
+            "rate": "2.5 Gb/sec (1X SDR)", "active_speed": 1},
+    # sw/siw/siw.h; uapi/rdma/siw-abi.h: SIW_MAX_SGE, SIW_MAX_INLINE; sw/siw/siw_verbs.c, siw_query_port(),
+    # has no link layer, and no speed where the network device gives none
+    "siw": {**IWARP, "kernel": None, "vendor_id": 0x626d74, "fw_ver": "", "max_qp": 102400, "max_cq": 102400,
+            "max_mr": 1024000, "max_cqe": 3276800, "max_qp_wr": 32768, "max_srq_wr": 327680, "max_sge": 6,
+            "max_sge_rd": 1, "max_srq_sge": 6, "max_inline_data": 80, "active_speed": 0,
+            "rate": "2.5 Gb/sec (1X SDR)"},
+}
+# uapi/rdma/ib_user_verbs.h: IB_UVERBS_DEVICE_FLUSH_GLOBAL, _FLUSH_PERSISTENT, _ATOMIC_WRITE;
+# sw/rxe/rxe_param.h, RXE_DEVICE_CAP_FLAGS; sw/rxe/rxe.c, rxe_init_device_param(): on-demand paging
+NEW_RXE = {**DEVICES["rxe"], "device_cap_flags_ex": 7 << 38, "odp": 1}
+
+REGION = "/sys/devices/LNXSYSTM:00/ACPI0012:00/ndbus0/region0"
+
+
+def fsdax(domain, map_sync=1):
+    """ext4 with -o dax on a namespace of an NVDIMM; 0x200000 is STATX_ATTR_DAX."""
+    place = REGION + "/pfn0.1/block/pmem0"
+    return {"memory": "fsdax", "f_type": 0xef53, "stx_attributes": 0x200000, "map_sync": map_sync,
+            "/sys/dev/block/259:0": "-> " + place, place + "/size": 8, REGION + "/devtype": "nd_pmem",
+            REGION + "/persistence_domain": domain, os.path.dirname(REGION) + "/provider": "ACPI.NFIT"}
+
+
+def devdax(place, **files):
+    return {"memory": "devdax", "/sys/dev/char/251:0": "-> " + place, place + "/size": 2097152,
+            place + "/align": 4096, place + "/subsystem": "-> /sys/bus/dax",
+            **{REGION + "/" + name: value for name, value in files.items()}}
+
+
+def cxl():
+    """The region of the lab's machine, which cxl.sysfs has recorded."""
+    found = {}
+    for line in (TABLE.parent / "cxl.sysfs").read_text(encoding="ascii").splitlines():
+        path, kind, value = (line.split(" ", 2) + [""])[:3]
+        if path.startswith("/sys") and kind in ("=", "->"):
+            found[path] = value if kind == "=" else "-> " + value
+    region = next(path for path in found if path.endswith("/region0/persistence_domain"))
+    return {**devdax(os.path.dirname(region) + "/dax0.0/dax0.0"), **found}
+
+
+MEMORIES = {
+    "page cache": {"memory": "file", "f_type": 0xef53},
+    "tmpfs": {"memory": "tmpfs", "f_type": 0x01021994},
+    "huge pages": {"memory": "hugetlbfs", "f_type": 0x958458f6},
+    "fsdax": fsdax("memory_controller"),
+    "fsdax, eADR": fsdax("cpu_cache"),
+    "fsdax without MAP_SYNC": fsdax("memory_controller", map_sync=0),
+    "devdax": devdax(REGION + "/dax0.0/dax0.0", devtype="nd_pmem", persistence_domain="memory_controller"),
+    "devdax of DRAM": devdax("/sys/devices/platform/hmem.0/dax0.0"),
+    "devdax, legacy": devdax(REGION + "/dax0.0/dax0.0", devtype="nd_volatile"),
+    "cxl": cxl(),
+}
+MACHINES = {
+    **{name: (settings, None, {}) for name, settings in DEVICES.items()},
+    "mlx5, page cache": (DEVICES["mlx5"], "page cache", {}),
+    "mlx5, fsdax": (DEVICES["mlx5"], "fsdax", {}),
+    "mlx5, fsdax, eADR": (DEVICES["mlx5"], "fsdax, eADR", {}),
+    "mlx5, cxl": (DEVICES["mlx5"], "cxl", {}),
+    "irdma, fsdax": (DEVICES["irdma"], "fsdax", {}),
+    "irdma, fsdax without MAP_SYNC": (DEVICES["irdma"], "fsdax without MAP_SYNC", {}),
+    "bnxt_re, tmpfs": (DEVICES["bnxt_re"], "tmpfs", {}),
+    "bnxt_re, devdax": (DEVICES["bnxt_re"], "devdax", {}),
+    "cxgb4, devdax of DRAM": (DEVICES["cxgb4"], "devdax of DRAM", {}),
+    "mana, devdax, legacy": (DEVICES["mana"], "devdax, legacy", {}),
+    "mana, huge pages": (DEVICES["mana"], "huge pages", {}),
+    "siw, devdax": (DEVICES["siw"], "devdax", {}),
+    "siw, cxl": (DEVICES["siw"], "cxl", {}),
+    "plain:rxe, fsdax": (NEW_RXE, "fsdax", {}),
+    "plain:rxe, devdax": (NEW_RXE, "devdax", {}),
+    "mlx5, port down": (DEVICES["mlx5"], None, {"state": 1, "lid": 0}),
+    "irdma, port down": (DEVICES["irdma"], None, {"state": 1}),
+    "irdma, no address": (DEVICES["irdma"], None, {"address": ["eth0 192.0.2.1"]}),
+    "irdma, other namespace": (DEVICES["irdma"], None, {"address": ["lo 127.0.0.1"]}),
+    "irdma, rdma_cm is missing": (DEVICES["irdma"], None, {"address": [], "/dev/infiniband/rdma_cm": None}),
+    "irdma, closed": (DEVICES["irdma"], None, {"open_error": 16}),
+    "irdma, not listed": (DEVICES["irdma"], None, {"listed": "no"}),
+    "irdma, no queue pair": (DEVICES["irdma"], None, {"no_rc": 1}),
+    "irdma, little memory": (DEVICES["irdma"], None, {"/proc/self/status": "CapEff:\t0"}),
+    "irdma, by address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.2"]}),
+    "irdma, another device": (DEVICES["irdma"], None, {"arguments": ["--device", "mlx5_0"]}),
+    "new driver": ({**DEVICES["irdma"], "kernel": "brand_new", "node_guid": 0}, None, {}),
+}
+
+
+def files_of(settings):
+    device = "/sys/class/infiniband/" + settings["name"]
+    files = {device + "/ports/1/rate": settings["rate"], "/sys/class/infiniband_verbs/abi_version": 6,
+             "/sys/class/net/eth0/mtu": 1500, "/dev/infiniband/rdma_cm": "", "/dev/infiniband/uverbs0": "",
+             "/proc/self/status": "CapEff:\t000001ffffffffff",
+             **{f"{device}/ports/1/gid_attrs/ndevs/{i}": "eth0" for i in range(len(settings["gid"]))
+                if settings["link_layer"] == ETHERNET and settings["transport"] != "iWARP"}}
+    if settings["kernel"] is None:
+        files[device + "/parent"] = "eth0"
+    else:
+        adapter = "/sys/devices/pci0000:3a/0000:3b:00.0"
+        files.update({device + "/device": "-> " + adapter, adapter + "/net/eth0/mtu": 1500,
+                      adapter + "/driver": "-> /sys/bus/pci/drivers/" + settings["kernel"],
+                      adapter + "/numa_node": settings.get("numa_node", 1)})
+    return {**files, **{key: value for key, value in settings.items() if key.startswith("/")}}
+
+
+def make(root, settings):
+    for path, value in files_of(settings).items():
+        place = pathlib.Path(root + path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if str(value).startswith("-> "):
+            target = pathlib.Path(root + value[3:])
+            target.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(target)
+        elif value is not None:
+            place.write_text(f"{value}\n", encoding="ascii")
+    lines = []
+    for key, value in settings.items():
+        for each in value if isinstance(value, list) else [value]:
+            lines.append(f"{key} {each}\n")
+    pathlib.Path(root, "machine").write_text("".join(lines), encoding="ascii")
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, 8 << 20))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
+
+
+def answers(name):
+    """The lines of text and JSON on a machine, without what depends on this one."""
+    device, memory, changes = MACHINES[name]
+    settings = {"name": re.match(r"\w*", name.split(":")[-1])[0] + "_0", **device, **MEMORIES.get(memory, {}), **changes}
+    lines = []
+    with tempfile.TemporaryDirectory() as root:
+        arguments = settings.pop("arguments", [])
+        if memory:
+            path = pathlib.Path(root, "memory")
+            path.write_bytes(bytes(2 << 20))
+            arguments = ["--memory", str(path)]
+        make(root, settings)
+        environment = {key: value for key, value in os.environ.items() if key != "RPMA_FLUSH"}
+        for json in ([], ["--json"]):
+            done = run(PROGRAM, *json, *arguments, preexec_fn=limit, env={**environment, "MACHINE": root})
+            expect(done.stderr, "", f"{name}: standard error")
+            text = re.sub(r'("(librpma|rdma_core|libibverbs)": )(".*"|null)', r'\1"…"', done.stdout)
+            text = re.sub(r"^( +(librpma|rdma-core) +).*\n( {22}.*\n)*", r"\1…\n", text, flags=re.M)
+            lines += text.replace(root, "/machine").splitlines() + [f"status {done.returncode}"]
+    return lines
+
+
+def machines():
+    return [name for name in MACHINES if not name.startswith("plain:") or BUILD == "plain"]
+
+
+def rows():
+    """(set of machines, line) of each line of the table."""
+    names = set()
+    for row in TABLE.read_text(encoding="utf-8").splitlines():
+        if row.startswith("@"):
+            chosen = set(row.removeprefix("@all").removeprefix("@").removeprefix(" but ").split("; "))
+            names = set(MACHINES) - chosen if row.startswith("@all") else chosen
+        elif not row.startswith("#"):
+            yield names, row
+
+
+def record():
+    table = []
+    for name in MACHINES:
+        lines, merged = answers(name), []
+        matcher = difflib.SequenceMatcher(None, [line for _, line in table], lines, autojunk=False)
+        for tag, a, b, c, d in matcher.get_opcodes():
+            merged += [(names | ({name} if tag == "equal" else set()), line) for names, line in table[a:b]]
+            merged += [({name}, line) for line in lines[c:d]] if tag != "equal" else []
+        table = merged
+    with TABLE.open("w", encoding="utf-8") as file:
+        file.write(HEAD)
+        last = None
+        for names, line in table:
+            if names != last:
+                without = set(MACHINES) - names
+                chosen, begin = (without, "@all but ") if len(without) < len(names) else (names, "@")
+                listed = "; ".join(name for name in MACHINES if name in chosen)
+                file.write(f"{begin}{listed}\n" if without else "@all\n")
+            file.write(line + "\n")
+            last = names
+
+
+HEAD = """# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+# What rpma-info prints on the machines of info_recorded.py, text before JSON; made by its "record".
+# "@" begins the names of the machines that print the lines below.
+"""
+
+
+def check(name):
+    differ = difflib.unified_diff([line for names, line in rows() if name in names], answers(name),
+                                  "the table", name, lineterm="", n=1)
+    expect("\n".join(differ), "", "what differs")
+
+
+if BUILD == "record":
+    record()
+else:
+    expect({name for names, _ in rows() for name in names} - set(MACHINES), set(), "unknown machines in the table")
+    for machine in machines():
+        test(machine)(lambda machine=machine: check(machine))
+    sys.exit(harness.main())
