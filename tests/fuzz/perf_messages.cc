@@ -221,7 +221,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 // perf_messages CORPUS [SEED]: the files of the corpus, each as its name says, then changed
 // ones
 int main(int argc, char *argv[]) {
-    constexpr unsigned CHANGED = 50000;
+    constexpr unsigned CHANGED = 20000;
     std::mt19937_64 random(argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 1);
     std::vector<std::string> seeds;
     std::map<std::string, unsigned> taken;

@@ -11,6 +11,7 @@
 #include "sides.hh"
 #include "waiting.hh"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -38,6 +39,7 @@ static std::span<const Turn> turns;
 static std::atomic<uint64_t> now;
 static bool is_interrupted;
 static std::vector<Json> said; // all messages of the tested side
+static size_t answered;        // of these, how many there were at the last turn that waited
 static unsigned posts_seen;
 static int ep_fd;
 // The load's operations complete in groups: when as many are outstanding as a group has, its
@@ -107,7 +109,7 @@ static void look_at_posts(std::span<pollfd> fds) {
 }
 
 static bool is_due(const Turn &turn) {
-    return turn.after.empty() || (!said.empty() && said.back()["word"] == turn.after);
+    return turn.after.empty() || (said.size() > answered && said.back()["word"] == turn.after);
 }
 
 int wait_for(std::span<pollfd> fds, int milliseconds) {
@@ -118,6 +120,8 @@ int wait_for(std::span<pollfd> fds, int milliseconds) {
     if (!turns.empty() && is_due(turns[0])) {
         const Turn &turn = turns[0];
         turns = turns.subspan(1);
+        if (!turn.after.empty())
+            answered = said.size();
         turn.act(fds, turn.text);
     } else if (!turns.empty() && !turns[0].takes_time) {
         int ready; // a thread of the load makes it so, or posts first
@@ -200,6 +204,7 @@ template <class Side> static Outcome run(Side side, std::span<const Turn> script
     now = 0;
     is_interrupted = false;
     said = {};
+    answered = 0;
     posts_seen = 0;
     fflush(stdout);
     const int out = redirect(STDOUT_FILENO, file), err = redirect(STDERR_FILENO, file);
@@ -394,7 +399,8 @@ static void a_client_speaks_all_the_time(void **) {
         },
         script);
     assert_string_equal(outcome.failure.c_str(), "interrupted");
-    assert_true(now / 1000000000 >= 5 && now / 1000000000 < 7);
+    // It speaks after 5 s, and again 5 s later.
+    assert_true(now / 1000000000 >= 10 && now / 1000000000 < 13);
 }
 
 // ---- known answers --------------------------------------------------------------------------
@@ -527,6 +533,72 @@ static void a_server_states_its_processor_time(void **) {
     assert_int_equal(said[3]["cpu_ns"].get<uint64_t>(), 1234);
 }
 
+// Where the operations go, in the order of their posting, as numbers of places.
+static std::vector<uint64_t> places_posted(uint64_t stride) {
+    std::vector<uint64_t> places;
+    for (unsigned i = 0; i < fake_posted_count(); i++)
+        if (const fake_post *post = fake_posted(i); is_of_load(*post))
+            places.push_back((post->remote_addr - 0x10000) / stride);
+    return places;
+}
+
+static void batches_go_through_the_places(void **) {
+    Plan plan = plan_of_test("write", 4);
+    plan.batch = 2;
+    (void)report_of(plan, {0, 8, 0}, false, {1000, 1000}, 0, 0);
+    const std::vector<uint64_t> wanted = {0, 1, 2, 3, 0, 1, 2, 3};
+    assert_true(places_posted(SLOT_ALIGNMENT) == wanted);
+}
+
+// A server that answers, but completes nothing, is given up.
+static void a_stalled_load_is_given_up(void **) {
+    const Turn script[] = {{establish, GREETING},
+                           {say, welcome(), "hello"},
+                           {say, ready(), "plan"},
+                           {establish, GREETING},
+                           {say, text_of("ok"), "begin"},
+                           {say, text_of("ok"), "measure"},
+                           {pause_50_s, "", "alive", true},
+                           {say, text_of("ok")},
+                           {say, text_of("ok"), "alive", true}};
+    fake_device()->fast = true;
+    const Outcome outcome = run(
+        [] {
+            Options options;
+            options.address = "192.168.0.1";
+            options.operations = {0};
+            options.sizes = {8};
+            options.plan = plan_of_test("write", 1);
+            options.limits = {.warmup = 0, .count = 1};
+            return run_client(options);
+        },
+        script);
+    assert_string_equal(outcome.failure.c_str(), "no operation completed for 60 s");
+    assert_int_equal(now / 1000000000, 60);
+    assert_string_equal(words_said().c_str(), "hello plan begin measure alive alive ");
+}
+
+// The queues of a worker hold what its connections may have outstanding: 2 of 3 connections,
+// 256 sends and 4 receives each.
+static void queues_have_room(void **) {
+    const struct {
+        const char *operation;
+        std::vector<int> sizes;
+    } cases[] = {{"ping-pong", {520, 520}}, {"ping-pong-rcq", {512, 8, 512, 8}}};
+    for (const auto &[operation, sizes] : cases) {
+        fake_forget();
+        Plan plan = plan_of_test(operation, 4);
+        plan.connections = 3;
+        plan.threads = 2;
+        rpma::peer peer(fake_context(0));
+        const Crew crew(plan, peer, lane_queues(plan),
+                        Memory::allocate(3 * lane_memory_size(plan)), {}, RPMA_MR_USAGE_SEND);
+        assert_int_equal(fake_count("ibv_create_cq"), sizes.size());
+        for (unsigned i = 0; i < sizes.size(); i++)
+            assert_int_equal(fake_nth("ibv_create_cq", i + 1)->create_cq.cqe, sizes[i]);
+    }
+}
+
 // More echoes than messages end the run: fewer than 0 messages would be outstanding.
 static void echo_too_many() {
     const Plan plan = plan_of_test("ping-pong", 4);
@@ -630,6 +702,9 @@ int main() {
         TEST(a_duration_is_kept),
         TEST(all_connections_count),
         TEST(a_server_states_its_processor_time),
+        TEST(batches_go_through_the_places),
+        TEST(a_stalled_load_is_given_up),
+        TEST(queues_have_room),
         TEST(an_echo_too_many_ends_the_run),
         TEST(a_ledger_has_these_lines),
         TEST(a_record_has_these_bytes),
