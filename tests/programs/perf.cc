@@ -142,6 +142,81 @@ static void a_pattern_keeps_its_size(void **) {
     }
 }
 
+// ---- plan ----------------------------------------------------------------------------------
+
+// What both sides derive: places of 4096 bytes; one signal for each batch of messages that are
+// echoed, or for 64 of them; twice the depth, but 32 at least, of receives without echoes.
+static void plans_have_these_needs(void **) {
+    const struct {
+        const char *operation;
+        uint64_t size, depth, batch, connections, ring;
+        uint64_t stride, receives, places, memory, signal_every, sends;
+    } cases[] = {
+        {"write", 1, 1, 1, 1, 0, 4096, 32, 1, 4096, 1, 4},
+        {"write", 4096, 4, 2, 3, 0, 4096, 32, 4, 49152, 1, 16},
+        {"write", 4097, 4, 1, 2, 16, 8192, 32, 16, 262144, 1, 16},
+        {"send", 64, 16, 1, 1, 0, 4096, 32, 32, 131072, 1, 64},
+        {"send", 64, 17, 1, 1, 0, 4096, 34, 34, 139264, 1, 68},
+        {"ping-pong", 64, 16, 1, 2, 0, 4096, 16, 32, 262144, 64, 256},
+        {"ping-pong", 64, 100, 1, 1, 0, 4096, 100, 200, 819200, 100, 400},
+        {"ping-pong", 64, 16, 2, 1, 0, 4096, 16, 32, 131072, 2, 64},
+    };
+    for (const auto &c : cases) {
+        const Plan plan{.operation = find_operation(c.operation),
+                        .size = c.size,
+                        .depth = c.depth,
+                        .batch = c.batch,
+                        .connections = c.connections,
+                        .ring = c.ring};
+        assert_int_equal(plan.stride(), c.stride);
+        assert_int_equal(plan.receives(), c.receives);
+        assert_int_equal(plan.target_places(), c.places);
+        assert_int_equal(plan.target_size(), c.memory);
+        assert_int_equal(plan.signal_every(), c.signal_every);
+        assert_int_equal(plan.sends(), c.sends);
+    }
+}
+
+// Each conflict, and beside it the plan that just has none.
+static void plans_conflict_at_these_bounds(void **) {
+    const uint64_t atomic = find_operation("atomic-write"), read = find_operation("read");
+    const struct {
+        Plan wrong, right;
+        const char *text;
+    } cases[] = {
+        {{.operation = atomic, .size = 9}, {.operation = atomic, .size = 8}, "has 8 bytes"},
+        {{.operation = atomic, .size = 8, .elements = 2},
+         {.operation = atomic, .size = 8, .elements = 1},
+         "has one element"},
+        {{.operation = atomic, .size = 8, .depth = 2, .batch = 2, .prepared = 1, .verify = 1},
+         {.operation = atomic, .size = 8, .depth = 2, .batch = 2, .prepared = 1},
+         "nothing to verify"},
+        {{.operation = read, .ring = 4}, {.operation = 0, .ring = 4}, "a ledger is of writes"},
+        {{.verify = 1, .ring = 4}, {.verify = 1}, "no --prepared, no --verify"},
+        {{.depth = 2, .batch = 2, .prepared = 1, .ring = 8},
+         {.depth = 2, .batch = 2, .ring = 8},
+         "no --prepared, no --verify"},
+        {{.depth = 2, .ring = 7}, {.depth = 2, .ring = 8}, "four times as many places"},
+        {{.size = 3, .elements = 4}, {.size = 4, .elements = 4}, "a byte for each element"},
+        {{.depth = 5, .batch = 2}, {.depth = 4, .batch = 2}, "a multiple of the batch"},
+        {{.prepared = 1}, {.depth = 2, .batch = 2, .prepared = 1}, "takes a batch of 2"},
+        {{.connections = 2, .threads = 3},
+         {.connections = 2, .threads = 2},
+         "each thread needs"},
+        {{.size = (1 << 30) - 4095, .depth = 1025},
+         {.size = 1 << 30, .depth = 1024},
+         "a tebibyte"},
+    };
+    for (const auto &[wrong, right, text] : cases) {
+        if (wrong.conflict().find(text) == std::string_view::npos)
+            fail_msg("\"%s\" instead of \"%s\"", std::string(wrong.conflict()).c_str(), text);
+        assert_string_equal(std::string(right.conflict()).c_str(), "");
+    }
+    for (uint64_t i = 0; i < OPERATION_COUNT; i++)
+        assert_int_equal(find_operation(operations[i].name), i);
+    assert_int_equal(find_operation("shout"), OPERATION_COUNT);
+}
+
 // ---- messages ------------------------------------------------------------------------------
 
 // Why the bytes are refused; "" if they are not.
@@ -258,6 +333,8 @@ int main() {
         cmocka_unit_test(every_byte_counts),
         cmocka_unit_test(operations_differ),
         cmocka_unit_test(a_pattern_keeps_its_size),
+        cmocka_unit_test(plans_have_these_needs),
+        cmocka_unit_test(plans_conflict_at_these_bounds),
         cmocka_unit_test(a_message_comes_back),
         cmocka_unit_test(a_plan_comes_back),
         cmocka_unit_test(what_is_no_message),
