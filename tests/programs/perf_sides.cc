@@ -8,6 +8,8 @@
 #include "ledger.hh"
 #include "load.hh"
 #include "message.hh"
+#include "pattern.hh"
+#include "serve.hh"
 #include "sides.hh"
 #include "waiting.hh"
 
@@ -599,6 +601,82 @@ static void queues_have_room(void **) {
     }
 }
 
+static std::string failure_of_check(Crew &crew, const std::vector<uint64_t> &counts) {
+    try {
+        serve_check(crew, counts);
+    } catch (const Failure &why) {
+        return why.what();
+    }
+    return "";
+}
+
+// Two connections with three places each have done four operations and two: a place has the
+// data of its last operation, and one without an operation is still empty.
+static void a_server_checks_each_place(void **) {
+    Plan plan = plan_of_test("write", 3);
+    plan.connections = 2;
+    plan.verify = 1;
+    rpma::peer peer(fake_context(0));
+    std::vector<char> memory(plan.target_size(), 'x');
+    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_WRITE_DST);
+    const std::vector<uint64_t> counts = {4, 2};
+    serve_fill(crew);
+    const auto place = [&](uint64_t lane, uint64_t number) {
+        return std::span(memory).subspan((lane * 3 + number % 3) * SLOT_ALIGNMENT, plan.size);
+    };
+    for (uint64_t lane = 0; lane < 2; lane++)
+        for (uint64_t number = 0; number < counts[lane]; number++)
+            pattern_fill(place(lane, number), lane, number);
+    assert_string_equal(failure_of_check(crew, counts).c_str(), "");
+    for (uint64_t lane = 0; lane < 2; lane++)
+        for (uint64_t number = 0; number < 3; number++) {
+            char &byte = place(lane, number)[7];
+            byte = static_cast<char>(byte + 1);
+            expect_text(failure_of_check(crew, counts),
+                        "verification failed: connection " + std::to_string(lane));
+            byte = static_cast<char>(byte - 1);
+        }
+    expect_text(failure_of_check(crew, {4, 3}),
+                "verification failed: connection 1, operation 2");
+    expect_text(failure_of_check(crew, {7, 2}),
+                "verification failed: connection 0, operation 6");
+}
+
+// What reads return is there before they are posted.
+static void a_server_fills_what_reads_return(void **) {
+    Plan plan = plan_of_test("read", 2);
+    plan.connections = 2;
+    rpma::peer peer(fake_context(0));
+    std::vector<char> memory(plan.target_size(), 'x');
+    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_READ_SRC);
+    serve_fill(crew);
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(pattern_check(std::span(memory).subspan(i * SLOT_ALIGNMENT, plan.size),
+                                       i / 2, i % 2),
+                         plan.size);
+    assert_int_equal(memory[plan.size], 0);
+}
+
+// A message that the client has sent may still be on its way, but not for ever.
+static void a_server_waits_for_messages(void **) {
+    const Plan plan = plan_of_test("send", 1);
+    rpma::peer peer(fake_context(0));
+    std::vector<char> memory(plan.target_size());
+    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_RECV);
+    turns = {};
+    now = 0;
+    is_interrupted = false;
+    crew.lanes[0].received = 5;
+    assert_string_equal(failure_of_check(crew, {5}).c_str(), "");
+    assert_int_equal(now, 0);
+    assert_string_equal(failure_of_check(crew, {4}).c_str(),
+                        "verification failed: connection 0: 5 of 4 messages arrived");
+    assert_int_equal(now, 0);
+    assert_string_equal(failure_of_check(crew, {6}).c_str(),
+                        "verification failed: connection 0: 5 of 6 messages arrived");
+    assert_int_equal(now / 1000000, PATIENCE_MS);
+}
+
 // More echoes than messages end the run: fewer than 0 messages would be outstanding.
 static void echo_too_many() {
     const Plan plan = plan_of_test("ping-pong", 4);
@@ -705,6 +783,9 @@ int main() {
         TEST(batches_go_through_the_places),
         TEST(a_stalled_load_is_given_up),
         TEST(queues_have_room),
+        TEST(a_server_checks_each_place),
+        TEST(a_server_fills_what_reads_return),
+        TEST(a_server_waits_for_messages),
         TEST(an_echo_too_many_ends_the_run),
         TEST(a_ledger_has_these_lines),
         TEST(a_record_has_these_bytes),
