@@ -601,6 +601,34 @@ static void queues_have_room(void **) {
     }
 }
 
+// Receives are there before the connection is, and only a server that echoes needs inline data.
+static void a_server_prepares_its_connections(void **) {
+    const struct {
+        const char *operation;
+        uint32_t inline_size;
+        unsigned receives; // with two for messages of the control connection
+    } cases[] = {{"ping-pong", 64, 2 + 2}, {"send", 8, 32 + 2}, {"write", 8, 2}};
+    for (const auto &[operation, inline_size, receives] : cases) {
+        assert_int_equal(unit_setup(nullptr), 0);
+        rpma::keep_log_lines();
+        Plan plan = plan_of_test(operation, 2);
+        plan.inline_size = 64;
+        const std::string text = message_of(plan).dump();
+        const Turn script[] = {ENTERS, {say, text}, {request_data}, {establish}, {leave}};
+        (void)run(
+            [] {
+                Options options = options_of_server();
+                options.limit = 64 * SLOT_ALIGNMENT;
+                return run_server(options);
+            },
+            script);
+        assert_string_equal(words_said().c_str(), "ready ");
+        assert_int_equal(fake_count("rdma_accept"), 2);
+        assert_int_equal(fake_last("rdma_create_qp_ex")->qp.cap.max_inline_data, inline_size);
+        assert_int_equal(fake_received_count(), receives);
+    }
+}
+
 static std::string failure_of_check(Crew &crew, const std::vector<uint64_t> &counts) {
     try {
         serve_check(crew, counts);
@@ -783,6 +811,7 @@ int main() {
         TEST(batches_go_through_the_places),
         TEST(a_stalled_load_is_given_up),
         TEST(queues_have_room),
+        TEST(a_server_prepares_its_connections),
         TEST(a_server_checks_each_place),
         TEST(a_server_fills_what_reads_return),
         TEST(a_server_waits_for_messages),
