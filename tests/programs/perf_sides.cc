@@ -601,6 +601,34 @@ static void queues_have_room(void **) {
     }
 }
 
+// What the operator states reaches the client, and its configuration of the connection.
+static void a_server_states_direct_write(void **) {
+    for (const bool stated : {false, true}) {
+        assert_int_equal(unit_setup(nullptr), 0);
+        rpma::keep_log_lines();
+        const Turn script[] = {ENTERS,
+                               {say, text_of("hello")},
+                               {say, plan_text(stated ? "flush-persistent" : "write", 1)},
+                               {leave}};
+        (void)run(
+            [stated] {
+                Options options = options_of_server();
+                options.direct_write = stated;
+                return run_server(options);
+            },
+            script);
+        assert_string_equal(words_said().c_str(), "welcome ready ");
+        assert_true(said[0]["direct_write"] == stated);
+        const rpma::received target = rpma::unpack(bytes_of(said[1]["target"]));
+        assert_int_equal(target.regions.size(), 1);
+        assert_int_equal(target.regions[0].get_size(), SLOT_ALIGNMENT);
+        assert_int_equal(target.regions[0].get_flush_type(),
+                         RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+                             (stated ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0));
+        assert_true(target.pcfg.get_direct_write_to_pmem() == stated);
+    }
+}
+
 // Receives are there before the connection is, and only a server that echoes needs inline data.
 static void a_server_prepares_its_connections(void **) {
     const struct {
@@ -811,6 +839,7 @@ int main() {
         TEST(batches_go_through_the_places),
         TEST(a_stalled_load_is_given_up),
         TEST(queues_have_room),
+        TEST(a_server_states_direct_write),
         TEST(a_server_prepares_its_connections),
         TEST(a_server_checks_each_place),
         TEST(a_server_fills_what_reads_return),
