@@ -342,7 +342,9 @@ static void a_client_that_speaks_is_kept(void **) {
 
 // The server names the file that clients may overwrite before the first of them comes.
 static void a_file_is_said_to_be_the_clients(void **) {
-    const Turn script[] = {ENTERS, {leave}};
+    // The first plan needs all of the file, the second one more than that.
+    const Turn script[] = {
+        ENTERS, {say, plan_text("write", 1)}, {say, plan_text("write", 2)}, {leave}};
     char path[] = "/tmp/rpma-perf-XXXXXX";
     const int fd = mkstemp(path);
     assert_true(fd >= 0 && ftruncate(fd, SLOT_ALIGNMENT) == 0);
@@ -357,6 +359,9 @@ static void a_file_is_said_to_be_the_clients(void **) {
     unlink(path);
     assert_int_equal(outcome.status, EXIT_SUCCESS);
     expect_text(outcome.text, ", memory file that any client may overwrite\n");
+    assert_string_equal(words_said().c_str(), ("ready refused " + std::string(path) +
+                                               " has 4096 bytes, these settings need 8192")
+                                                  .c_str());
 }
 
 static std::string welcome() {
