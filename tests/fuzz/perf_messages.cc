@@ -46,9 +46,13 @@ bool is_text(const Json &value, size_t least, size_t most) {
            std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-bool is_packed(const Json &value) {
-    return is_text(value, 2, 510) && value.get<std::string>().size() % 2 == 0 &&
+bool is_packed_or_empty(const Json &value) {
+    return is_text(value, 0, 510) && value.get<std::string>().size() % 2 == 0 &&
            value.get<std::string>().find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+bool is_packed(const Json &value) {
+    return is_packed_or_empty(value) && !value.get<std::string>().empty();
 }
 
 bool are_counts(const Json &value) {
@@ -76,7 +80,10 @@ const std::map<std::string, std::map<std::string, Check>> allowed = {
     {"ok", {}},
     {"stop", {{"done", are_counts}}},
     {"refused", {{"reason", text<0, 512>}}},
-    {"result", {{"cpu_ns", number<0, UINT64_MAX>}}},
+    {"result",
+     {{"cpu_ns", number<0, UINT64_MAX>},
+      {"operations", number<0, UINT64_MAX>},
+      {"ns", number<0, UINT64_MAX>}}},
     {"ready", {{"session", number<0, UINT64_MAX>}, {"target", is_packed}}},
     {"welcome",
      {{"librpma", text<1, 256>},
@@ -96,7 +103,13 @@ const std::map<std::string, std::map<std::string, Check>> allowed = {
       {"threads", number<1, 64>},
       {"poll", number<0, 1>},
       {"verify", number<0, 1>},
-      {"ring", number<0, 1 << 24>}}},
+      {"ring", number<0, 1 << 24>},
+      {"region", number<0, UINT64_C(1) << 40>},
+      {"random", number<0, 1>},
+      {"reads", number<0, 100>},
+      {"both", number<0, 1>},
+      {"rate", number<0, 1000000000>},
+      {"target", is_packed_or_empty}}},
 };
 
 bool is_allowed(const Json &message) {
@@ -124,7 +137,8 @@ void check_plan(const Json &message) {
         return; // settings that conflict
     }
     // The order of the members does not matter.
-    EXPECT(nlohmann::json(message_of(plan)) == nlohmann::json(message));
+    EXPECT(nlohmann::json(message_of(plan, message["target"].get<std::string>())) ==
+           nlohmann::json(message));
     for (const Setting &setting : settings)
         EXPECT(message[setting.name] == plan.*setting.field);
     EXPECT(plan.depth % plan.batch == 0 && plan.threads <= plan.connections);

@@ -51,10 +51,10 @@ def build(tree, directory, file, options):
         if file not in sources.split(","):
             target.symlink_to(pathlib.Path(options.modules) / target.name)
             continue
-        subprocess.run([options.compiler[0], "-std=c99", "-O2", "-fPIC", "-shared", "-w",
+        # The compiler may have a prefix, such as ccache: nothing can stand between it and its options.
+        subprocess.run([*options.compiler, "-std=c99", "-O2", "-fPIC", "-shared", "-w",
                         "-I", options.include, "-I", tree / "common", "-o", target,
-                        *[tree / source for source in sources.split(",")],
-                        *options.compiler[1:]], check=True)
+                        *[tree / source for source in sources.split(",")]], check=True)
 
 
 def look_for(mistake, options):

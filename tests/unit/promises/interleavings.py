@@ -29,7 +29,7 @@ def outcome(mistake, source, sources, test, compiler):
         parts = [pathlib.Path(part).resolve().relative_to(source / 'src') for part in sources]
         unit = ''.join(f'#include "{part}"\n' for part in parts)
         subprocess.run([*compiler, '-O0', '-w', '-fPIC', '-shared', '-I', HERE.parent / 'stepped',
-                        '-I', tree, '-I', source / 'include', '-x', 'c++', '-',
+                        '-include', 'atomic', '-I', tree, '-I', source / 'include', '-x', 'c++', '-',
                         '-Wl,-soname,librpma.so.0', '-o', f'{temporary}/librpma.so.0'],
                        input=unit, text=True, check=True)
         environment = os.environ | {'LD_LIBRARY_PATH': temporary}
