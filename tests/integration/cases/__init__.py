@@ -5,6 +5,7 @@
 from . import smoke
 from . import data
 from . import lacking
+from . import atomics
 from . import queues
 from . import lists
 from . import inline

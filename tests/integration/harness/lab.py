@@ -44,12 +44,13 @@ LASTING_RECEIVES = "receives that outlive the other side's end of the connection
 REPEATED_NATIVE = "native flush or atomic write that may be repeated"
 FULL_QUEUE = "send queue that fills up although its operations can leave"
 BARE_REQUESTS = "requests that need no queue pair"
+REMOTE_ATOMICS = "remote atomics"
 LACKS = {
     "rxe": {REPEATED_NATIVE},
     "siw": {IMMEDIATE_DATA, EMPTY_RECEIVE, WAITING_MESSAGES, NATIVE_OPERATIONS, ANSWERS,
             CONNECT_IN_BACKGROUND, MANY_CONNECTIONS, REMOVAL_IN_USE, LATE_COMPLETIONS,
             EARLY_MESSAGES, SERVER_FIRST, SMALL_READS, LIMITED_RETRIES, ORDERED_COMPLETIONS,
-            LASTING_RECEIVES, FULL_QUEUE, BARE_REQUESTS},
+            LASTING_RECEIVES, FULL_QUEUE, BARE_REQUESTS, REMOTE_ATOMICS},
 }
 
 

@@ -22,6 +22,8 @@ static const struct {
     {"send", RPMA_WORK_SEND},
     {"send-until-full", RPMA_WORK_SEND},
     {"send-imm", RPMA_WORK_SEND_WITH_IMM},
+    {"add", RPMA_WORK_FETCH_ADD},
+    {"swap", RPMA_WORK_COMPARE_SWAP},
 };
 
 /* Operations that "post" will post, with their pieces. */
@@ -66,6 +68,7 @@ static struct rpma_work read_work(const struct args *args, struct rpma_sge *piec
     if (work.type == RPMA_WORK_FLUSH && arg_number(args, "persistent") != 0)
         work.flush_type = RPMA_FLUSH_TYPE_PERSISTENT;
     arg_bytes(args, "bytes", &work.value, sizeof(work.value));
+    arg_bytes(args, "compare", &work.compare, sizeof(work.compare));
     return work;
 }
 
@@ -217,6 +220,8 @@ const struct command data_commands[] = {
     {"flush", do_operation},
     {"send", do_operation},
     {"send-imm", do_operation},
+    {"add", do_operation},
+    {"swap", do_operation},
     {"post", do_post},
     {"recv", do_receive},
     {"req-recv", do_receive},

@@ -14,10 +14,10 @@
 struct world world = {.epoll_fd = -1};
 
 static const struct command *const tables[] = {
-    setup_commands,  memory_commands, connect_commands,    data_commands,
-    packed_commands, batch_commands,  batch_load_commands, wait_commands,
-    load_commands,   churn_commands,  process_commands,    crowd_commands,
-    serve_commands,  line_commands,   raw_commands,        event_commands,
+    setup_commands,   memory_commands,     connect_commands, data_commands, packed_commands,
+    batch_commands,   batch_load_commands, wait_commands,    load_commands, churn_commands,
+    process_commands, crowd_commands,      serve_commands,   line_commands, raw_commands,
+    event_commands,   atomic_commands,
 };
 
 static const struct command *find_command(const char *verb) {

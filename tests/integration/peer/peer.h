@@ -77,6 +77,7 @@ extern const struct command setup_commands[];
 extern const struct command memory_commands[];
 extern const struct command connect_commands[];
 extern const struct command data_commands[];
+extern const struct command atomic_commands[];
 extern const struct command packed_commands[];
 extern const struct command batch_commands[];
 extern const struct command batch_load_commands[];

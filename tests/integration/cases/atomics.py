@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Remote atomics: results, counting and locking by many clients, and what a side states of them."""
+
+from harness import lab
+from harness.case import case, connect, listen
+from harness.side import ALL_USAGES, ATOMIC, LOCAL_USAGES, READ_SRC, expect
+
+from .data import WAYS, perform
+from .lacking import goes_on, says
+
+CLIENTS, TIMES = 6, 300
+SIZE = 65536
+STATED = 6 + 21  # where the packed data of one region state it
+NEEDS = (lab.REMOTE_ATOMICS,)
+
+
+def word(side, off=0):
+    return int.from_bytes(bytes.fromhex(side("bytes", mr=0, off=off, len=8)["bytes"]), "little")
+
+
+def operand(number):
+    return (number % (1 << 64)).to_bytes(8, "little").hex()
+
+
+def server_of(test, usage=ALL_USAGES | ATOMIC):
+    """A server that listens, and what it states of its region, which is all zeros."""
+    server = test.side(1, "server")
+    server("peer")
+    server("memory", mr=0, size=SIZE)
+    server("reg", mr=0, usage=usage)
+    listen(server)
+    return server, server("pack")["packed"]
+
+
+def client_of(test, server, stated, number=0):
+    client = test.side(2, f"client{number}")
+    client("peer")
+    client("memory", mr=0, size=SIZE)
+    client("reg", mr=0, usage=LOCAL_USAGES)
+    connect(server, client, number)
+    client("unpack", conn=number, packed=stated)
+    return client
+
+
+def forged(stated):
+    data = bytearray.fromhex(stated)
+    data[STATED] |= 1
+    return data.hex()
+
+
+@case("atomics", "{way}: both kinds change the word and bring what was there",
+      [{"way": row["way"]} for row in WAYS], needs=NEEDS)
+def results(test, way):
+    server, stated = server_of(test)
+    client = client_of(test, server, stated)
+    for verb, value, compare, before, after in (
+            ("add", 5, 0, 0, 5), ("add", -6, 0, 5, -1), ("add", 3, 0, -1, 2),
+            ("swap", 9, 1, 2, 2), ("swap", -9, 2, 2, -9), ("swap", 0, -9, -9, 0)):
+        perform(client, way, verb, mr=0, off=64, len=8, rmr=0, roff=16, bytes=operand(value),
+                compare=operand(compare), ctx=7)
+        opcode = "FETCH_ADD" if verb == "add" else "COMP_SWAP"
+        expect(client.completion(opcode=opcode).ctx, 7, "op_context")
+        expect(word(client, 64), before % (1 << 64), f"result of {verb}")
+        expect(word(server, 16), after % (1 << 64), f"the word after {verb}")
+    expect((word(server, 8), word(server, 24)), (0, 0), "the words beside it")
+    goes_on(server, client)
+
+
+@case("atomics", "behind a write and a flush of the same array", needs=NEEDS)
+def in_an_array(test):
+    server, stated = server_of(test)
+    client = client_of(test, server, stated)
+    client("set", mr=0, len=8, byte=1)
+    client("write", way="hold", mr=0, rmr=0, roff=16, len=8, flags=1)
+    client("flush", way="hold", rmr=0, roff=16, len=8, persistent=0, flags=1)
+    client("add", way="hold", mr=0, off=64, len=8, rmr=0, roff=16, bytes=operand(1), ctx=3)
+    client("swap", way="hold", mr=0, off=72, len=8, rmr=0, roff=16, bytes=operand(4),
+           compare=operand(0x0101010101010102), ctx=4)
+    expect(client("post")["posted"], "4", "operations posted")
+    expect(client.completion(opcode="FETCH_ADD").ctx, 3, "op_context")
+    expect(client.completion(opcode="COMP_SWAP").ctx, 4, "op_context")
+    expect((word(client, 64), word(client, 72)), (0x0101010101010101, 0x0101010101010102),
+           "results")
+    expect(word(server, 16), 4, "the word")
+    goes_on(server, client)
+
+
+@case("atomics", f"clients count: {CLIENTS} at once lose no addition", needs=NEEDS, limit=300)
+def count(test):
+    server, stated = server_of(test)
+    clients = [client_of(test, server, stated, number) for number in range(CLIENTS)]
+    for number, client in enumerate(clients):
+        client.begin("count", conn=number, rmr=0, roff=8, times=TIMES)
+    for client in clients:
+        client.end(timeout=240)
+    expect(word(server, 8), CLIENTS * TIMES, "the sum")
+
+
+@case("atomics", f"clients lock: a number that {CLIENTS} read and write is right", needs=NEEDS,
+      limit=300)
+def guard(test):
+    server, stated = server_of(test)
+    clients = [client_of(test, server, stated, number) for number in range(CLIENTS)]
+    for number, client in enumerate(clients):
+        client.begin("guard", conn=number, rmr=0, roff=8, times=TIMES // 10, owner=number + 1)
+    for client in clients:
+        client.end(timeout=240)
+    expect((word(server, 8), word(server, 16)), (0, CLIENTS * (TIMES // 10)),
+           "the lock and the number")
+
+
+@case("atomics", "a region without the right: refused here, or there if the other side lies",
+      needs=NEEDS, shows=("post: atomic not stated",))
+def not_stated(test):
+    server, stated = server_of(test, ALL_USAGES)
+    client = client_of(test, server, stated)
+    client.refuses("RPMA_E_NOSUPP", "add", mr=0, len=8, rmr=0, bytes=operand(1))
+    client("remote-delete", rmr=0)
+    client("unpack", packed=forged(stated))
+    client("add", mr=0, len=8, rmr=0, bytes=operand(1))
+    client.completion("REM_ACCESS_ERR")
+    expect(word(server), 0, "the word")
+
+
+@case("lacking", "remote atomics: rpma_mr_reg and rpma_post refuse them with a line",
+      lacks=lab.REMOTE_ATOMICS, shows=("mr: no atomics",))
+def lacking(test):
+    server, stated = server_of(test, ALL_USAGES)
+    server("memory", mr=1, size=SIZE)
+    server.refuses("RPMA_E_NOSUPP", "reg", mr=1, usage=READ_SRC | ATOMIC)
+    client = client_of(test, server, forged(stated))
+    client.refuses("RPMA_E_NOSUPP", "add", mr=0, len=8, rmr=0, bytes=operand(1))
+    says(test, "rpma_mr_reg", "has no remote atomics")
+    says(test, "rpma_post", "has no remote atomics")
+    goes_on(server, client)
