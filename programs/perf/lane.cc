@@ -117,10 +117,10 @@ static rpma_work work_of(Lane &lane, uint64_t number, int completion) {
     const Plan &plan = lane.crew->plan;
     const Operation &operation = lane.crew->operation;
     const uint64_t place = number % plan.depth;
-    const bool is_inline =
-        plan.size <= plan.inline_size && !operation.is_read() && !operation.is_atomic();
     rpma_work work{};
-    work.type = operation.type;
+    work.type = plan.type(number);
+    const bool is_inline =
+        plan.size <= plan.inline_size && work.type != RPMA_WORK_READ && !operation.is_atomic();
     work.flags = completion | (is_inline ? RPMA_F_INLINE : 0);
     work.op_context = &lane;
     work.remote = *lane.crew->remote;

@@ -465,9 +465,9 @@ static void expect_done(const std::vector<uint64_t> &wanted) {
             assert_true(message["done"].get<std::vector<uint64_t>>() == wanted);
 }
 
-// Five writes of 8 bytes take 20 us, so 250,000 a second, or 1.907 MiB. The warm-up does not
-// count. A latency of 3,000 ns is counted in the bucket that ends with 3,007; p99 and above are
-// the slowest, which is exact.
+// Five writes of 8 bytes take 20 us, so 250,000 a second, or 1.907 MiB and 0.016 Gbit. The
+// warm-up does not count. A latency of 3,000 ns is counted in the bucket that ends with 3,007;
+// p99 and above are the slowest, which is exact.
 static std::string five_writes(bool json) {
     return report_of(plan_of_test("write", 1), {2, 5, 0}, json,
                      {7000, 9000, 1000, 2000, 3000, 4000, 10000}, 7500, 2500);
@@ -477,7 +477,7 @@ static void a_count_is_reported_in_a_line(void **) {
     const std::string line = last_line(five_writes(false));
     assert_string_equal(line.c_str(),
                         "write                   8         5     3.01    10.00    10.00     "
-                        "10.00    250000     1.91    1.50    0.50\n");
+                        "10.00    250000     1.91   0.016    1.50    0.50\n");
     expect_done({7});
     assert_int_equal(now, 36000);
 }
@@ -489,12 +489,14 @@ static void a_count_is_reported_as_json(void **) {
                         R"("latency_us":{"min":1.0,"mean":4.0,"median":3.007,"p90":10.0,)"
                         R"("p99":10.0,"p99_9":10.0,"max":10.0},)"
                         R"("operations_per_second":250000.0,"bandwidth_mib_per_second":1.907,)"
+                        R"("bandwidth_gbit_per_second":0.016,)"
                         R"("cpu_us_per_operation":{"client":1.5,"server":0.5},)"
                         R"("verified":false,"persistence":"not stated"}])");
     assert_string_equal(
         report["settings"].dump().c_str(),
         R"({"depth":1,"batch":1,"prepared":false,"elements":1,"inline":0,"connections":1,)"
-        R"("threads":1,"poll":false,"verify":false,"warmup":2,"count":5})");
+        R"("threads":1,"poll":false,"verify":false,"region":0,"random":false,"reads":0,)"
+        R"("both":false,"rate":0,"warmup":2,"count":5})");
 }
 
 // What is posted before the time is over counts, and it is over with the first operation that
@@ -505,7 +507,7 @@ static void a_duration_is_kept(void **) {
         last_line(report_of(plan_of_test("write", 1), {0, 0, 8000000}, false, times, 30000, 0));
     assert_string_equal(line.c_str(),
                         "write                   8         3  4000.00  4000.00  4000.00   "
-                        "4000.00       250     0.00   10.00    0.00\n");
+                        "4000.00       250     0.00   0.000   10.00    0.00\n");
 }
 
 // Two connections have four operations outstanding each, posted in pairs: 16 operations in two
@@ -519,7 +521,7 @@ static void all_connections_count(void **) {
         last_line(report_of(plan, {0, 8, 0}, false, {2000000, 3000000}, 16000000, 800000));
     assert_string_equal(line.c_str(),
                         "read                 1024        16  2002.94  3000.00  3000.00   "
-                        "3000.00      3200     3.12 1000.00   50.00\n");
+                        "3000.00      3200     3.12   0.026 1000.00   50.00\n");
     expect_done({8, 8});
 }
 
@@ -561,14 +563,10 @@ static void batches_go_through_the_places(void **) {
 
 // A server that answers, but completes nothing, is given up.
 static void a_stalled_load_is_given_up(void **) {
-    const Turn script[] = {{establish, GREETING},
-                           {say, welcome(), "hello"},
-                           {say, ready(), "plan"},
-                           {establish, GREETING},
-                           {say, text_of("ok"), "begin"},
-                           {say, text_of("ok"), "measure"},
-                           {pause_50_s, "", "alive", true},
-                           {say, text_of("ok")}};
+    const Turn script[] = {{establish, GREETING},           {say, welcome(), "hello"},
+                           {say, ready(), "plan"},          {establish, GREETING},
+                           {say, text_of("ok"), "begin"},   {say, text_of("ok"), "measure"},
+                           {pause_50_s, "", "alive", true}, {say, text_of("ok")}};
     fake_device()->fast = true;
     const Outcome outcome = run(
         [] {
