@@ -83,9 +83,12 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private
     const bool wrong = found && (!found->incoming || found->answered);
     if (wrong)
         fake_misuse("rdma_reject: not an unanswered incoming request");
-    if (found && !wrong && !too_long(private_data_len, FAKE_REJECT_DATA))
-        found->answered = true; // even if the call fails, the library cannot answer again
-    // Linux 7.3, drivers/infiniband/core/cm.c, cm_send_rej_locked(): checks the length first.
+    // Linux 7.3, drivers/infiniband/core/cm.c, cm_send_rej_locked(): checks the length first,
+    // and says EINVAL. After any other failure the library cannot answer again.
+    const bool is_refused = too_long(private_data_len, FAKE_REJECT_DATA) ||
+                            (call->failed && call->error == EINVAL && private_data_len > 0);
+    if (found && !wrong && !is_refused)
+        found->answered = true;
     if (!call->failed && (wrong || too_long(private_data_len, FAKE_REJECT_DATA)))
         return refuse(EINVAL);
     return fake_answer(call);

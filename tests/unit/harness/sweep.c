@@ -50,7 +50,8 @@ static void check_handles(struct sweep *s, const struct world *w, const char *fu
 
 static void check_log(struct sweep *s, const char *function, int ret) {
     const bool interrupted =
-        s->error == EINTR && strcmp(fake_first_fault(), "rdma_get_cm_event") == 0;
+        s->error == EINTR && (strcmp(fake_first_fault(), "rdma_get_cm_event") == 0 ||
+                              strcmp(fake_first_fault(), "ibv_get_async_event") == 0);
     const bool answer = ret == RPMA_E_NO_EVENT || ret == RPMA_E_NO_COMPLETION ||
                         ret == RPMA_E_AGAIN || interrupted;
     const enum rpma_log_level level = answer                  ? RPMA_LOG_LEVEL_DEBUG

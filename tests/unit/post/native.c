@@ -51,7 +51,9 @@ TEST_THAT(queue_pair_asks_for_what_the_device_has) {
             assert_int_equal(qp->send_ops_flags,
                              expected | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
                                  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-                                 IBV_QP_EX_WITH_SEND_WITH_IMM);
+                                 IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+                                 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP);
         MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
         world_drop(&w);
         assert_string_equal(fake_misuses(), "");
