@@ -224,7 +224,7 @@ TEST_THAT(peers_of_a_device_take_each_others_events) {
     fake_async_event(fake_context(0), IBV_EVENT_QP_FATAL, world_qp(&w), 0);
     assert_ptr_equal(event_of(second).conn, w.h.conn);
     world_nonblocking(fd);
-    struct rpma_peer_event event;
+    struct rpma_peer_event event = {.port = 7};
     WATCH(event);
     EXPECT_ERROR(rpma_peer_next_event(w.h.peer, &event), RPMA_E_NO_EVENT, "nothing to read",
                  "ibv_get_async_event()", EAGAIN, "ibv_get_async_event");

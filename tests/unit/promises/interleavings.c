@@ -10,6 +10,7 @@
 
 #include "operation.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <ucontext.h>
@@ -38,7 +39,8 @@ static ucontext_t scheduler;
 // Memcheck takes a jump of 2 MB for another stack.
 static unsigned char stacks[THREADS][4 << 20];
 
-// An address stays shared for all later orders; by and is_written are of this one.
+// An address stays shared for all later orders; by and is_written are of this one. What lies in the
+// connection is known by its distance: memcheck gives no new connection the memory of the last one.
 static struct place {
     const void *address;
     unsigned by;
@@ -46,7 +48,9 @@ static struct place {
 } places[MAX_PLACES];
 static bool found_more;
 
-static struct { unsigned chosen, of; } choices[MAX_CHOICES];
+static struct choice {
+    unsigned chosen, of;
+} choices[MAX_CHOICES];
 static unsigned choice_count, depth;
 
 static void hand_over(void) {
@@ -58,6 +62,9 @@ static void hand_over(void) {
 void stepped_access(const void *address, bool writes) {
     if (!running)
         return;
+    const size_t in_conn = (uintptr_t)address - (uintptr_t)w.h.conn;
+    if (in_conn < malloc_usable_size(w.h.conn))
+        address = (void *)(in_conn + 1);
     struct place *place = places;
     while (place->address && place->address != address)
         place++;
@@ -108,8 +115,8 @@ static unsigned choose(unsigned of) {
         return 0;
     assert_true(depth < MAX_CHOICES);
     if (depth == choice_count)
-        choices[choice_count++].chosen = 0;
-    choices[depth].of = of;
+        choices[choice_count++] = (struct choice){.of = of};
+    assert_int_equal(choices[depth].of, of); // else an order does not repeat itself
     return choices[depth++].chosen;
 }
 
@@ -175,7 +182,7 @@ static void in_every_order(const struct scenario *s) {
             s->end();
             check_outcome(s);
             orders++;
-        } while (next_order());
+        } while (!found_more && next_order());
     } while (found_more);
     print_message("%-40s %5u orders\n", s->name, orders);
     assert_true(orders > 1); // else the threads share nothing
