@@ -161,8 +161,6 @@ bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
         id.route_failed(call, error, timeout_ms_);
         return false;
     default:
-        if (seen.event == RDMA_CM_EVENT_REJECTED)
-            id.set_answered();
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: nothing can come of the request%s",
                   rdma_event_str(seen.event), status_text(seen).chars);
         return false;
@@ -170,12 +168,11 @@ bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
 }
 
 void rpma_conn_req::resolve(Call &call) {
-    if (!has_steps_)
+    // Linux drops all events of an incoming request until it is accepted.
+    if (!has_steps_ || is_incoming_)
         return;
     while (CmEvent event = next_event(call, *conn_->events(), is_ready() ? 0 : RPMA_E_AGAIN)) {
-        // What a stranger does is no failure of this side, nor is it one while addresses are
-        // left.
-        call.begin_attempt(next_ == nullptr && !is_incoming_);
+        call.begin_attempt(next_ == nullptr); // no failure while addresses are left
         const bool goes_on = go_on(call, std::move(event)) || try_next_address(call);
         call.end_attempts();
         if (!goes_on)

@@ -87,8 +87,6 @@ class CmId {
     // Refuses what is pending, with private data for the other side. An ID stays pending if the
     // data were too long.
     void reject(Call &call, const void *data, uint8_t len);
-    // The other side does not wait for an answer any more.
-    void set_answered() { pending_ = false; }
     void disconnect(Call &call);
 
     // Rejects what is pending, destroys the ID and forgets it, also when the provider refuses.

@@ -376,10 +376,7 @@ int rpma_conn_req_start(rpma_peer *peer, const char *addr, const char *port,
 
 int rpma_conn_req_resolve(rpma_conn_req *req) {
     world.point();
-    // That a client has given its request up is learnt now or later.
-    if (USE(req).incoming && !req->link->conns[0] && world.chance())
-        return RPMA_E_PROVIDER;
-    return req->link->state == Link::RESOLVING ? RPMA_E_AGAIN : 0;
+    return USE(req).link->state == Link::RESOLVING ? RPMA_E_AGAIN : 0;
 }
 
 int rpma_conn_req_setup(rpma_conn_req *req, const rpma_conn_cfg *cfg) {

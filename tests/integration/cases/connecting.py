@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from harness import lab
-from harness.case import PORT, case
+from harness.case import PORT, case, listen
 from harness.side import expect
 
 PROGRAM = os.path.join(lab.BUILD_DIR, "tests", "integration", "connecting")
@@ -176,9 +176,9 @@ def refused_with_a_reason(test):
     server.ends()
 
 
-def requests_received():
-    """How many requests have come in over the device of host 1."""
-    path = "/sys/class/infiniband/rxe1/ports/1/cm_rx_msgs/req"
+def received(kind):
+    """How many requests, or refusals, have come in over the device of host 1."""
+    path = f"/sys/class/infiniband/rxe1/ports/1/cm_rx_msgs/{kind}"
     with open(path, encoding="ascii") as file:
         return int(file.read())
 
@@ -189,10 +189,10 @@ def backlog_is_kept(test, backlog, count):
     lab.need_virtual("a network without other requests")
     server = Program(test, 1, "hold", lab.address("host1"), PORT, str(backlog), str(count))
     server.reads("listening")
-    before = requests_received()
+    before = received("req")
     requests = flood(test, lab.address("host1"), count)
     requests.reads("asked")
-    wait_until(lambda: requests_received() >= before + count, f"{count} requests came in")
+    wait_until(lambda: received("req") >= before + count, f"{count} requests came in")
     server.goes_on()
     server.reads("at-once")
     expect(int(server.reads("taken")["taken"]), backlog, "requests that waited")
@@ -203,3 +203,20 @@ def backlog_is_kept(test, backlog, count):
     server.goes_on()
     server.reads("deleted")
     server.ends()
+
+
+@case("establish", "a client gives up while the server decides: the accept fails",
+      needs=(lab.BARE_REQUESTS,))
+def client_gives_up(test):
+    lab.need_virtual("a network without other requests")
+    server, client = test.peers()
+    listen(server)
+    before = received("rej")
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-incoming")
+    client("conn-delete")
+    wait_until(lambda: received("rej") > before, "the server's device has heard it")
+    server("req-resolve")
+    server("req-setup")
+    server.refuses("RPMA_E_PROVIDER", "connect")

@@ -172,6 +172,40 @@ def other_device(test):
     server.wait_for_end()
 
 
+@case("troubleshooting", "a request in steps leads over another device than the peer's",
+      shows=("steps: another device",))
+def steps_to_other_device(test):
+    lab.need_virtual("a second device")
+    client = test.start(2, "client", checked=False)
+    client.address = second_device(test, 2)
+    test.prepare(client)("peer")
+    client("req-start", addr=lab.address(lab.host(1)), port=PORT)
+    client.refuses("RPMA_E_PROVIDER", "req-resolve")
+    client("req-delete")
+    client("release")
+    client.begin("quit")
+    client.wait_for_end()
+
+
+@case("troubleshooting", "connecting before the queues are made", shows=("steps: connect early",))
+def connect_early(test):
+    server, client = test.peers()
+    listen(server)
+    client("req-start", addr=server.address, port=PORT)
+    client.refuses("RPMA_E_INVAL", "connect")
+
+
+@case("troubleshooting", "a refusal with too much private data", shows=("reject: data",))
+def refused_at_length(test):
+    server, client = test.peers()
+    listen(server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+    server("next-incoming")
+    server.refuses("RPMA_E_PROVIDER", "req-reject", pdata="77" * 149)
+    client.event("REJECTED")
+
+
 @case("troubleshooting", "the provider's part of libibverbs is missing",
       shows=("provider missing", "local: no ID"))
 def no_provider(test):

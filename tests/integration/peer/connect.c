@@ -77,6 +77,40 @@ static int do_req_new(const struct args *args) {
                              the_cfg(args), the_req(args));
 }
 
+/* Takes a request without queues. */
+static int do_next_incoming(const struct args *args) {
+    int fd = -1;
+    int ret = rpma_ep_get_fd(world.ep, &fd);
+    if (ret == 0)
+        ret = wait_readable(fd, 60000);
+    return ret != 0 ? ret : rpma_ep_next_incoming(world.ep, the_req(args));
+}
+
+static int do_req_start(const struct args *args) {
+    return rpma_conn_req_start(world.peer, arg_text(args, "addr"), arg_text(args, "port"),
+                               the_cfg(args), the_req(args));
+}
+
+/* Until the request is ready or has failed. */
+static int do_req_resolve(const struct args *args) {
+    int fd = -1;
+    int ret = rpma_conn_req_get_event_fd(the_request(args), &fd);
+    while (ret == 0 && (ret = rpma_conn_req_resolve(the_request(args))) == RPMA_E_AGAIN)
+        ret = wait_readable(fd, 60000);
+    return ret;
+}
+
+static int do_req_setup(const struct args *args) {
+    return rpma_conn_req_setup(the_request(args), the_cfg(args));
+}
+
+static int do_req_reject(const struct args *args) {
+    unsigned char data[255];
+    size_t len = arg_bytes(args, "pdata", data, sizeof(data));
+    struct rpma_conn_private_data pdata = {data, (uint8_t)len};
+    return rpma_conn_req_reject(the_req(args), &pdata);
+}
+
 /* The address of the other side of a request. */
 static int do_peer_addr(const struct args *args) {
     struct sockaddr_storage addr;
@@ -193,7 +227,12 @@ const struct command connect_commands[] = {
     {"listen", do_listen},
     {"ep-shutdown", do_ep_shutdown},
     {"next-req", do_next_req},
+    {"next-incoming", do_next_incoming},
     {"req-new", do_req_new},
+    {"req-start", do_req_start},
+    {"req-resolve", do_req_resolve},
+    {"req-setup", do_req_setup},
+    {"req-reject", do_req_reject},
     {"peer-addr", do_peer_addr},
     {"req-delete", do_req_delete},
     {"connect", do_connect},

@@ -124,11 +124,13 @@ static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type typ
 
 static void add_event(struct fake_event_channel *channel, struct fake_id *id,
                       enum rdma_cm_event_type type, int status, const void *data, uint8_t len) {
-    // The states of Linux 7.3, cma.c. A request that the other side gives up needs no answer
-    // any more (cm.c, cm_rej_handler(), cm_reset_to_idle()).
+    // Linux 7.3, drivers/infiniband/core/ucma.c, ucma_event_handler(): not before
+    // rdma_accept().
+    if (id->incoming && !id->answered && type != RDMA_CM_EVENT_CONNECT_REQUEST)
+        fake_misuse("fake_cm_event: an incoming request has no events until it is accepted");
+    // The states of cma.c.
     id->resolved |= type == RDMA_CM_EVENT_ADDR_RESOLVED;
     id->routed |= type == RDMA_CM_EVENT_ROUTE_RESOLVED;
-    id->answered |= id->incoming && type == RDMA_CM_EVENT_REJECTED;
     struct fake_cm_event *made = fake_create(FAKE_CM_EVENT, sizeof(*made), 0);
     struct fake_cm_event_seen *seen = fake_give_page(&made->object, sizeof(*seen));
     made->object.internal = true; // not yet the library's

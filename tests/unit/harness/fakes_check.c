@@ -275,6 +275,8 @@ static void connections(void **state) {
         (fake_cm_event(0, RDMA_CM_EVENT_REJECTED, NULL, 0), 0));
     ROW(0, "fake_cm_event: 200 bytes of private data do not fit",
         (fake_cm_event(s.events->fd, RDMA_CM_EVENT_ESTABLISHED, memory, 200), 0));
+    ROW(0, "fake_cm_event: an incoming request has no events until it is accepted",
+        (request(), fake_cm_event(s.others->fd, RDMA_CM_EVENT_REJECTED, NULL, 0), 0));
     ROW(-1, "", create_on(s.idle, s.pd, foreign_cq()));
     ROW(-1, "", create_on(s.idle, ibv_alloc_pd(fake_context(1)), s.cq));
     ROW(EINVAL, "", // until it is connected, a queue pair takes receives alone

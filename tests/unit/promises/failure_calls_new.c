@@ -75,11 +75,6 @@ static int take(void) {
     logged_forget();
     return code;
 }
-CALLED(client_gives_up) {
-    (void)take();
-    fake_cm_event_status(world_req_fd(&w), RDMA_CM_EVENT_REJECTED, 4, NULL, 0);
-    return rpma_conn_req_resolve(w.h.req);
-}
 CALLED(reject_at_length) {
     static char reason[149];
     const struct rpma_conn_private_data why = {reason, sizeof(reason)};
