@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
-#include <regex>
+#include <sstream>
 #include <unistd.h>
 
 #include "info.hh"
@@ -119,9 +119,12 @@ json make_report(const options &options, const memory *tried) {
 
 // Release 1.4 has the brackets of an empty list on two lines.
 std::string json_of(const json &report) {
-    const std::string text = report.dump(2, ' ', false, json::error_handler_t::replace);
-    return std::regex_replace(text, std::regex(R"(\n( *)(.*)\[\](?=,?\n))"), "\n$1$2[\n$1]") +
-           "\n";
+    std::istringstream lines(report.dump(2, ' ', false, json::error_handler_t::replace));
+    std::string text;
+    for (std::string line; std::getline(lines, line); text += line + '\n')
+        if (line.ends_with("[]") || line.ends_with("[],"))
+            line.insert(line.rfind(']'), '\n' + std::string(line.find_first_not_of(' '), ' '));
+    return text;
 }
 
 status run(int argc, char **argv) {

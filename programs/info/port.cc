@@ -4,8 +4,8 @@
 // port.cc -- the ports of a device: state, MTU, and the addresses in its GID table
 
 #include <arpa/inet.h>
+#include <cstdio>
 #include <cstring>
-#include <regex>
 
 #include "info.hh"
 
@@ -64,13 +64,14 @@ json gids(ibv_context *context, uint32_t number, const std::string &directory) {
 // Adds the speed as the kernel tells it: "100 Gb/sec (4X EDR)". Where the driver gives none,
 // the kernel tells that of SDR (drivers/infiniband/core/sysfs.c, rate_show()).
 void add_link(json &port, const std::string &directory, bool known) {
-    static const std::regex form(R"(([\d.]+) Gb/sec \((\d+)X (\w+)\))");
     const std::string line = known ? read_line(directory + "/rate") : "";
-    std::smatch parts;
-    known = std::regex_match(line, parts, form);
-    port["rate_gbit"] = known ? json::parse(parts[1].str()) : json();
-    port["width"] = known ? json(std::stoul(parts[2])) : json();
-    port["speed"] = known ? json(parts[3].str()) : json();
+    char rate[8], speed[8];
+    unsigned width;
+    known =
+        std::sscanf(line.c_str(), "%7[0-9.] Gb/sec (%uX %7[A-Z0-9])", rate, &width, speed) == 3;
+    port["rate_gbit"] = known ? json::parse(rate) : json();
+    port["width"] = known ? json(width) : json();
+    port["speed"] = known ? json(speed) : json();
 }
 
 json active(const ibv_port_attr &port, const char *device) {

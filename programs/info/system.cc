@@ -4,10 +4,10 @@
 // system.cc -- versions, the limits of this process, and what the kernel lacks for RDMA
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
-#include <regex>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -35,9 +35,10 @@ std::string libibverbs() {
 // rdma-core has no call for its version, but the name of the library's file ends with it:
 // libibverbs.so.1.14.44.0 belongs to rdma-core 44.0 (CMakeLists.txt: rdma_library()).
 std::string rdma_core(const std::string &file) {
-    static const std::regex name(R"(libibverbs\.so\.\d+\.\d+\.(.+)$)");
-    std::smatch parts;
-    return std::regex_search(file, parts, name) ? parts[1].str() : "";
+    const std::string name = last_of(file);
+    int begin = 0;
+    (void)std::sscanf(name.c_str(), "libibverbs.so.%*u.%*u.%n", &begin);
+    return begin == 0 ? "" : name.substr(static_cast<size_t>(begin));
 }
 
 json limit_of(__rlimit_resource_t resource) {

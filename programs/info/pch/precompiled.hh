@@ -5,5 +5,5 @@
 // do
 
 #include <fmt/format.h>
+#include <librpma.hpp>
 #include <nlohmann/json.hpp>
-#include <regex>

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// info_parts.cc -- prints what rpma-info states about a driver on a transport, or about the
+// memory of a device DAX, from its directory in sysfs, which is below $MACHINE; usage:
+// info_parts DRIVER TRANSPORT | DIRECTORY
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "info.hh"
+
+std::string kernel_files() {
+    return std::getenv("MACHINE");
+}
+
+int main(int argc, char **argv) {
+    json stated;
+    if (argc == 3) {
+        stated = {{"driver", argv[1]}, {"transport", argv[2]}};
+        add_traps(stated);
+    } else {
+        memory memory;
+        memory.kind = memory_kind::devdax;
+        memory.look_at_regions(argv[1]);
+        stated = {{"cxl", cxl(memory)}};
+    }
+    std::puts(stated.dump().c_str());
+    return 0;
+}
