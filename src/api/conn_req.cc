@@ -18,30 +18,27 @@ namespace {
 
 constexpr char OVER[] = "the request has failed: delete it";
 
+int ask(const char *function, decltype(rpma_conn_req::start) &begin, rpma_peer *peer,
+        const char *addr, const char *port, const rpma_conn_cfg *cfg, rpma_conn_req **req_ptr) {
+    RPMA_REFUSE_IN(function, peer == NULL);
+    RPMA_REFUSE_IN(function, addr == NULL);
+    RPMA_REFUSE_IN(function, port == NULL);
+    RPMA_REFUSE_IN(function, req_ptr == NULL);
+    Call call(function);
+    RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "requesting a connection to %s:%s", addr, port);
+    return call.deliver(begin(call, *peer, addr, port, or_default(cfg)), req_ptr);
+}
+
 } // namespace
 
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
-    RPMA_REFUSE(peer == NULL);
-    RPMA_REFUSE(addr == NULL);
-    RPMA_REFUSE(port == NULL);
-    RPMA_REFUSE(req_ptr == NULL);
-    Call call(__func__);
-    RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "requesting a connection to %s:%s", addr, port);
-    return call.deliver(rpma_conn_req::outgoing(call, *peer, addr, port, or_default(cfg)),
-                        req_ptr);
+    return ask(__func__, rpma_conn_req::outgoing, peer, addr, port, cfg, req_ptr);
 }
 
 int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
-    RPMA_REFUSE(peer == NULL);
-    RPMA_REFUSE(addr == NULL);
-    RPMA_REFUSE(port == NULL);
-    RPMA_REFUSE(req_ptr == NULL);
-    Call call(__func__);
-    RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, __func__, "requesting a connection to %s:%s", addr, port);
-    return call.deliver(rpma_conn_req::start(call, *peer, addr, port, or_default(cfg)),
-                        req_ptr);
+    return ask(__func__, rpma_conn_req::start, peer, addr, port, cfg, req_ptr);
 }
 
 int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
