@@ -221,6 +221,31 @@ def solicited(test, then):
     works_with_new_client(test, server)
 
 
+@case("events", "a CQ that is armed for solicited completions wakes up for a solicited message")
+def solicited_message(test):
+    always, solicited_too = 3, 3 | 1 << 2  # RPMA_F_COMPLETION_ALWAYS, RPMA_F_SOLICITED
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    connect(server, client)
+    server("nonblock", fd="cq")
+    server("epoll-add", fd="cq", tag=1)
+    for flags, armed_for, wakes in ((always, None, True), (always, 1, False),
+                                    (solicited_too, 1, True), (always, 0, True)):
+        if armed_for is not None:
+            server("cq-arm", solicited=armed_for)
+        server("recv", mr=0, len=8)
+        client("send", mr=0, len=8, flags=flags, way="post")
+        client.completion(opcode="SEND")
+        server.completion(opcode="RECV", busy=1)
+        if wakes:
+            server("epoll-wait")
+            server("cq-take-event")
+        else:
+            server.refuses("RPMA_E_NO_COMPLETION", "cq-take-event")
+    disconnect(client, server)
+
+
 @case("events", "moderation: neither soft-RoCE nor soft-iWARP can hold back notifications")
 def moderation(test):
     server, client = test.peers()
