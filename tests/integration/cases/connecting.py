@@ -205,7 +205,7 @@ def backlog_is_kept(test, backlog, count):
     server.ends()
 
 
-@case("establish", "a client gives up while the server decides: the accept fails",
+@case("establish", "a client gives up while the server decides: the queue pair cannot be made",
       needs=(lab.BARE_REQUESTS,))
 def client_gives_up(test):
     lab.need_virtual("a network without other requests")
@@ -218,5 +218,5 @@ def client_gives_up(test):
     client("conn-delete")
     wait_until(lambda: received("rej") > before, "the server's device has heard it")
     server("req-resolve")
-    server("req-setup")
-    server.refuses("RPMA_E_PROVIDER", "connect")
+    server.refuses("RPMA_E_PROVIDER", "req-setup")
+    server("req-delete")
