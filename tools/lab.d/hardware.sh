@@ -21,6 +21,8 @@ run_on_hardware() {
     for ((number = 1; number <= opt_hosts; number++)); do
         LAB_HOSTS+="${LAB_HOSTS:+ }host$number"
         export "LAB_ADDR_host$number=$address"
+        [[ -z ${LAB_FSDAX-} ]] || export "LAB_FSDAX_host$number=$LAB_FSDAX"
+        [[ -z ${LAB_DEVDAX-} ]] || export "LAB_DEVDAX_host$number=$LAB_DEVDAX"
     done
     export PATH=$lab_dir/guest/bin:$PATH
     export LIBRPMA_BUILD_DIR

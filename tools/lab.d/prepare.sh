@@ -14,6 +14,8 @@ declare -A kernel_suites=([backports]=trixie-backports [stable]=trixie)
 kernel_pattern='^linux-image-[0-9][0-9.]*\+deb13-amd64$'
 predecessor_suites=(bookworm trixie)
 pmem_size=256M labels_size=1M
+# QEMU has registers for 16 CXL host bridges ("Insufficient space for pxb cxl host register space").
+most_pairs=8
 # In MB. With less memory, the kernel kills a compiler or the virtual machine; the root and its
 # packages need the disk space while the root is made.
 memory_needed=512 disk_needed=1500
@@ -299,12 +301,17 @@ fill_qemu() {
     touch -- "$1" # which has the time of a package's directory, so that it seems unused for long
 }
 
-# Makes blank NVDIMMs and lets the guest format them; every run without --pmem and --devdax begins
-# with a copy-on-write view of them.
+# Makes blank memory and lets the guest format it; every run without --pmem and --devdax begins with a copy-on-write view
+# of it. A CXL device takes only labels that were written with its own serial number, so that each host's is formatted.
 fill_pmem() {
-    truncate -s "$pmem_size" "$1/fsdax"
-    truncate -s "$pmem_size" "$1/devdax"
-    [[ $opt_dimms == nvdimm ]] || truncate -s "$labels_size" "$1"/{fsdax,devdax}.labels
+    local number file
+    [[ $opt_dimms == nvdimm ]] || pairs=$most_pairs
+    for ((number = 1; number <= pairs; number++)); do
+        for file in "$(of_host "$number" "$1/fsdax")" "$(of_host "$number" "$1/devdax")"; do
+            truncate -s "$pmem_size" "$file"
+            [[ $opt_dimms == nvdimm ]] || truncate -s "$labels_size" "$file.labels"
+        done
+    done
     opt_hosts=1 opt_terminal=no opt_shares=() opt_env=() opt_timeout=120
     run_in_vm "$1/fsdax" "$1/devdax" new true
 }

@@ -52,6 +52,7 @@ write_job() {
     } >"$job/guest.env"
     {
         printf 'lab_hosts=%q\nlab_keep=%q\nlab_provider=%q\n' "$opt_hosts" "$keep" "$opt_provider"
+        printf 'lab_pairs=%q\n' "$pairs"
         printf 'lab_terminal=%q\nexport LAB_MEMORY=%q\n' "$opt_terminal" "$opt_dimms"
         printf 'lab_shares=(%s)\n' "$(quote "${opt_shares[@]}")"
         printf 'lab_command=(%s)\n' "$(quote "$@")"
@@ -118,8 +119,12 @@ vm_arguments() {
     done
     # Last, because QEMU plugs a device that names no bus into the newest one.
     add_"$opt_dimms"_machine
-    add_"$opt_dimms" 0 "$fsdax" "$([[ $keep == *fsdax* || $keep == new ]] && printf on || printf off)"
-    add_"$opt_dimms" 1 "$devdax" "$([[ $keep == *devdax* || $keep == new ]] && printf on || printf off)"
+    for ((number = 1; number <= pairs; number++)); do
+        add_"$opt_dimms" "$((2 * number - 2))" "$(of_host "$number" "$fsdax")" \
+            "$([[ $keep == *fsdax* || $keep == new ]] && printf on || printf off)"
+        add_"$opt_dimms" "$((2 * number - 1))" "$(of_host "$number" "$devdax")" \
+            "$([[ $keep == *devdax* || $keep == new ]] && printf on || printf off)"
+    done
 }
 
 add_nvdimm_machine() {
@@ -134,17 +139,20 @@ add_nvdimm() {
 # Linux makes no region of CXL memory where it sees a hypervisor, because it cannot empty all caches there
 # (arch/x86/mm/pat/set_memory.c: cpu_cache_has_invalidate_memregion). A device has a host bridge and a window of its own.
 add_cxl_machine() {
-    local tree=$qemu/usr
+    local tree=$qemu/usr number windows=''
+    for ((number = 0; number < 2 * pairs; number++)); do
+        windows+=,cxl-fmw.$number.targets.0=bridge$number,cxl-fmw.$number.size=256M
+    done
     program=("$tree/lib64/ld-linux-x86-64.so.2" --library-path "$tree/lib/x86_64-linux-gnu"
         "$tree/bin/qemu-system-x86_64" -L "$tree/share/qemu" -L "$tree/share/seabios")
     arguments+=(-cpu 'max,hypervisor=off' -m "$opt_memory"
-        -machine "q35,cxl=on$(printf ',cxl-fmw.%d.targets.0=bridge%d,cxl-fmw.%d.size=256M' 0 0 0 1 1 1)")
+        -machine "q35,cxl=on$windows")
 }
 
 add_cxl() {
     add_file "pmem$1" "$2" "$3"
     add_file "labels$1" "$2.labels" "$3"
-    arguments+=(-device "pxb-cxl,id=bridge$1,bus=pcie.0,bus_nr=$((16 * ($1 + 1)))"
+    arguments+=(-device "pxb-cxl,id=bridge$1,bus=pcie.0,bus_nr=$((8 * ($1 + 1)))"
         -device "cxl-rp,id=port$1,bus=bridge$1,chassis=0,slot=$1"
         -device "cxl-type3,bus=port$1,persistent-memdev=pmem$1,lsa=labels$1,sn=$(($1 + 1))")
 }

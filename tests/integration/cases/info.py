@@ -267,6 +267,29 @@ def check_cxl(kind, told):
     expect([told["mode"], told["size"]], [shown["type"], shown["size"]], "cxl list -R")
 
 
+@case("info", "FS-DAX and device DAX of each host: behind CXL one device, port and bridge each, otherwise shared")
+def memory_of_hosts(test):
+    found = set()
+    for number in range(1, len(lab.HOSTS) + 1):
+        for kind, name in (("FSDAX", "/rpma-info"), ("DEVDAX", "")):
+            path = lab.need(lab.memory_of(kind, number), f"{kind} of {lab.host(number)}") + name
+            if name and not os.path.exists(path):
+                test.undo.callback(os.remove, path)
+                with open(path, "wb") as file:
+                    file.truncate(SIZE)
+            found.add(root_port(ask(test, "--memory", path, number=number)["memory"]["cxl"]))
+    expect(len(found), 2 * len(lab.HOSTS) if lab.BEHIND_CXL else 1, f"places in {found}")
+
+
+def root_port(cxl):
+    """The host bridge and the root port of the only device of a region; None without CXL."""
+    if not cxl:
+        return None
+    device, = cxl["devices"]
+    *_, bridge, port, _, _ = os.path.realpath(f"/sys/bus/cxl/devices/{device['memdev']}").split("/")
+    return bridge, port
+
+
 def check_flush(test, kind, told, on_device):
     """
     docs/lab.md: a persistent flush works on DAX where it registers and flush is native, not on

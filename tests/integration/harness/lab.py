@@ -67,6 +67,11 @@ def address(name):
     return os.environ["LAB_ADDR_" + name]
 
 
+def memory_of(kind, number):
+    """The FS-DAX directory or the device DAX (FSDAX, DEVDAX) of a host; behind CXL each has its own."""
+    return os.environ.get(f"LAB_{kind}_{host(number)}", "")
+
+
 def build_directory(name):
     """The path of the other build, native or plain, beside this one."""
     return re.sub("(native|plain)$", name, BUILD_DIR)

@@ -1,33 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# pmem.sh -- the first NVDIMM holds an FS-DAX file system, the second is a device DAX; memory behind CXL likewise
-# shellcheck shell=bash disable=SC2154 # the job says lab_hosts and lab_keep
+# pmem.sh -- pairs of persistent memory: the first device of each holds an FS-DAX file system, the second is a device DAX
+# shellcheck shell=bash disable=SC2154 # the job says lab_hosts, lab_keep and lab_pairs
 
-# The lab's preparation, whose NVDIMMs are blank, makes the namespaces and the file system. Other
-# runs find them in the memory file, so a file of an earlier run is used as that run left it.
+# The lab's preparation, whose memory is blank, makes the namespaces and the file systems. Other runs
+# find them in the memory files, so a file of an earlier run is used as that run left it.
 bring_up_pmem() {
-    if [[ $LAB_MEMORY == cxl ]]; then
-        make_region 0 && make_region 1 || return
-    fi
-    if [[ $lab_keep == new ]]; then
-        format_pmem || return
-    fi
-    wait_for 1 '/dev/pmem*' && wait_for 1 '/dev/dax*' || return
-    mount -t ext4 -o dax=always /dev/pmem* /mnt/fsdax || return
-    LAB_FSDAX=/mnt/fsdax
-    LAB_DEVDAX=$(echo /dev/dax*)
-    export LAB_FSDAX LAB_DEVDAX
+    local regions host pair directories=(/mnt/fsdax{,2,3,4,5,6,7,8})
+    make_regions || return
+    # The kernel numbers the regions in any order; their addresses follow the order of QEMU's arguments.
+    mapfile -t regions < <(cd /sys/bus/nd/devices && grep . region*/resource | sort -t : -k 2 |
+        sed 's/region\([0-9]*\).*/\1/')
+    for ((pair = 0; pair < lab_pairs; pair++)); do
+        if [[ $lab_keep == new ]]; then
+            format "${regions[2 * pair]}" "${regions[2 * pair + 1]}" || return
+        fi
+        mount_fsdax "/dev/pmem${regions[2 * pair]}" "${directories[pair]}" || return
+    done
+    # Where the hosts are more than the pairs, the last pair is that of the rest.
+    for ((host = lab_hosts; host > 0; host--)); do
+        pair=$((host < lab_pairs ? host : lab_pairs))
+        LAB_FSDAX=${directories[pair - 1]} LAB_DEVDAX=/dev/dax${regions[2 * pair - 1]}.0
+        wait_for 1 "$LAB_DEVDAX" || return
+        export LAB_FSDAX LAB_DEVDAX "LAB_FSDAX_host$host=$LAB_FSDAX" "LAB_DEVDAX_host$host=$LAB_DEVDAX"
+    done
 }
 
-# make_region NUMBER: makes the window of a CXL device a region, as firmware does on hardware. QEMU numbers the devices
-# from 1, Linux in any order.
-make_region() {
-    local serial=0x$(($1 + 1)) file
-    wait_for 2 '/sys/bus/cxl/devices/endpoint*/decoder*.0/' && wait_for 2 '/sys/bus/nd/devices/nmem*' || return
-    file=$(grep -lx "$serial" /sys/bus/cxl/devices/mem*/serial) || return
-    file=${file%/serial}
-    cxl create-region -t pmem -m "${file##*/}" -d "decoder0.$1"
+# Makes the window of each CXL device a region, as firmware does on hardware. QEMU numbers the devices from 1, Linux in
+# any order.
+make_regions() {
+    local number count=$((2 * lab_pairs)) file
+    if [[ $LAB_MEMORY == cxl ]]; then
+        wait_for "$count" '/sys/bus/cxl/devices/endpoint*/decoder*.0/' && wait_for "$count" '/sys/bus/nd/devices/nmem*' ||
+            return
+        for ((number = 0; number < count; number++)); do
+            file=$(grep -lx "$(printf '%#x' $((number + 1)))" /sys/bus/cxl/devices/mem*/serial) || return
+            file=${file%/serial}
+            cxl create-region -t pmem -m "${file##*/}" -d "decoder0.$number" || return
+        done
+    fi
+    wait_for "$count" '/sys/bus/nd/devices/namespace*.0'
 }
 
 # wait_for NUMBER PATTERN: waits until that many files match
@@ -42,20 +55,22 @@ wait_for() {
     return 1
 }
 
-# The kernel numbers the regions in any order; their addresses follow the order of QEMU's
-# arguments.
-format_pmem() {
-    local regions choice=(--force --reconfig='namespace%s.0')
+# format FSDAX-REGION DEVDAX-REGION
+format() {
+    local choice=(--force --reconfig='namespace%s.0')
     [[ $LAB_MEMORY != cxl ]] || choice=(--region='region%s')
-    wait_for 2 '/sys/bus/nd/devices/namespace[0-9].0' || return
-    mapfile -t regions < <(cd /sys/bus/nd/devices && grep . region*/resource | sort -t : -k 2 |
-        sed 's/region\([0-9]*\).*/\1/')
-    ndctl create-namespace "${choice[@]/\%s/"${regions[0]}"}" --mode=fsdax --map=mem &&
-        ndctl create-namespace "${choice[@]/\%s/"${regions[1]}"}" --mode=devdax --map=mem --align=4K &&
-        mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 -m 0 /dev/pmem*
+    ndctl create-namespace "${choice[@]/\%s/"$1"}" --mode=fsdax --map=mem &&
+        ndctl create-namespace "${choice[@]/\%s/"$2"}" --mode=devdax --map=mem --align=4K &&
+        wait_for 1 "/dev/pmem$1" &&
+        mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 -m 0 "/dev/pmem$1"
 }
 
-# Unmounts a file system that is kept, so that only a power cut leaves a journal to replay.
+# mount_fsdax DEVICE DIRECTORY
+mount_fsdax() {
+    wait_for 1 "$1" && mkdir -p "$2" && mount -t ext4 -o dax=always "$1" "$2"
+}
+
+# Unmounts file systems that are kept, so that only a power cut leaves a journal to replay.
 take_down_pmem() {
-    [[ $lab_keep != *fsdax* && $lab_keep != new ]] || umount /mnt/fsdax
+    [[ $lab_keep != *fsdax* && $lab_keep != new ]] || umount /mnt/fsdax*
 }
