@@ -21,69 +21,74 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-class Memory:
-    """The device that holds all logs."""
+class Log:
+    """A server's log, the one of this number on a device."""
 
-    def __init__(self, device):
+    def __init__(self, device, number):
         descriptor = os.open(device, os.O_RDWR)
-        self.bytes = mmap.mmap(descriptor, len(SERVERS) * LOG_SIZE)
+        self.bytes = memoryview(mmap.mmap(descriptor, number * LOG_SIZE))[-LOG_SIZE:]
         os.close(descriptor)
 
-    def tail(self, number):
-        return struct.unpack_from("<I", self.bytes, (number - 1) * LOG_SIZE)[0]
+    @property
+    def tail(self):
+        return struct.unpack_from("<I", self.bytes)[0]
 
-    def set_tail(self, number, tail):
+    @tail.setter
+    def tail(self, tail):
         seal = crc32c(struct.pack("<QQ", 0, tail))
-        struct.pack_into("<II", self.bytes, (number - 1) * LOG_SIZE, tail, seal)
+        struct.pack_into("<II", self.bytes, 0, tail, seal)
 
-    def records(self, number):
+    def records(self):
         """Begin and end of each record."""
-        begin, place = (number - 1) * LOG_SIZE, LOG_BEGIN
-        while place < self.tail(number):
-            size = struct.unpack_from("<I", self.bytes, begin + place + 4)[0]
+        place = LOG_BEGIN
+        while place < self.tail:
+            size = struct.unpack_from("<I", self.bytes, place + 4)[0]
             end = (place + RECORD.size + size + 7) // 8 * 8
-            yield begin + place, begin + end
+            yield place, end
             place = end
 
 
-def flip(memory, place, bits):
-    memory.bytes[place] ^= bits
+def flip(log, place, bits):
+    log.bytes[place] ^= bits
 
 
-def exchange_records(memory):
-    (first, middle), (_, end) = list(memory.records(3))[30:32]
-    memory.bytes[first:end] = memory.bytes[middle:end] + memory.bytes[first:middle]
+def exchange_records(logs):
+    log = logs[3]
+    (first, middle), (_, end) = list(log.records())[30:32]
+    log.bytes[first:end] = bytes(log.bytes[middle:end]) + bytes(log.bytes[first:middle])
 
 
-def drop_last_record(memory):
+def drop_last_record(logs):
     for number in (1, 3):
-        begin, _ = list(memory.records(number))[-1]
-        memory.set_tail(number, begin % LOG_SIZE)
+        logs[number].tail, _ = list(logs[number].records())[-1]
 
 
-def remove_record(memory):
+def remove_record(logs):
     """As if it had never been: the records behind it move up, with numbers and checksums that fit."""
-    for number in (1, 2):
-        (removed, _), *others = list(memory.records(number))[25:]
-        place = removed
+    for log in (logs[1], logs[2]):
+        (place, _), *others = list(log.records())[25:]
         for begin, end in others:
-            record = bytearray(memory.bytes[begin:end])
+            record = bytearray(log.bytes[begin:end])
             _, size, old, epoch = RECORD.unpack_from(record)
             RECORD.pack_into(record, 0, 0, size, old - 1, epoch)
             struct.pack_into("<I", record, 0, crc32c(record[4:RECORD.size + size]))
-            memory.bytes[place:place + len(record)] = bytes(record)
+            log.bytes[place:place + len(record)] = bytes(record)
             place += len(record)
-        memory.set_tail(number, place % LOG_SIZE)
+        log.tail = place
+
+
+def move_tail(logs):
+    logs[1].tail += 64
 
 
 # What is spoilt -> how, and what the reader says.
 SPOILT = {
-    "a byte of a record": (lambda memory: flip(memory, list(memory.records(2))[20][1] - 8, 1),
+    "a byte of a record": (lambda logs: flip(logs[2], list(logs[2].records())[20][1] - 8, 1),
                            "log 2 of .* is damaged"),
-    "a tail": (lambda memory: flip(memory, LOG_SIZE, 8), "log 2 of .*: the tail .* is damaged"),
-    "a header": (lambda memory: flip(memory, 2 * LOG_SIZE + 24, 1), "log 3 of .*: the header .* is damaged"),
+    "a tail": (lambda logs: flip(logs[2], 0, 8), "log 2 of .*: the tail .* is damaged"),
+    "a header": (lambda logs: flip(logs[3], 24, 1), "log 3 of .*: the header .* is damaged"),
     "the order of two records": (exchange_records, "log 3 of .* is damaged"),
     "the last record of two logs": (drop_last_record, "only 1 of 3"),
     "a record of two logs": (remove_record, "record 25 was committed, but only 1 of 3"),
-    "a tail that is too far": (lambda memory: memory.set_tail(1, memory.tail(1) + 64), "log 1 of .* is damaged"),
+    "a tail that is too far": (move_tail, "log 1 of .* is damaged"),
 }

@@ -16,10 +16,9 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
-from memory import SERVERS, SPOILT, Memory  # noqa: E402
+from memory import SERVERS, SPOILT, Log  # noqa: E402
 
 PROGRAMS = os.path.join(os.environ["LIBRPMA_BUILD_DIR"], "examples", "14-replicated-log-")
-DEVICE = os.environ["LAB_DEVDAX"]
 CLIENT = "host4"
 PORT = "7471"
 LIMIT = 120  # seconds without a record; as long as there are some, a busy machine may take its time
@@ -37,6 +36,11 @@ def tell(line):
 
 def address(number):
     return os.environ[f"LAB_ADDR_host{number}"]
+
+
+def device(number):
+    """Behind CXL each host has its own; otherwise the logs are one after the other on the same."""
+    return os.environ[f"LAB_DEVDAX_host{number}"]
 
 
 def tells_of(number, words, line):
@@ -109,7 +113,7 @@ class Cluster:
     def start_server(self, number, *options):
         server = subprocess.Popen(
             ["on", f"host{number}", PROGRAMS + "server", "--direct-write", *options,
-             address(number), PORT, str(number), DEVICE], stdout=subprocess.PIPE, text=True)
+             address(number), PORT, str(number), device(number)], stdout=subprocess.PIPE, text=True)
         while "listening" not in (line := server.stdout.readline()):
             if not line:
                 raise Failed(f"server {number} does not start")
@@ -156,7 +160,7 @@ class Cluster:
 
     def verify(self, said=None):
         """What the reader finds wrong, or nothing."""
-        logs = [word for number in SERVERS for word in (DEVICE, str(number))]
+        logs = [word for number in SERVERS for word in (device(number), str(number))]
         done = subprocess.run([PROGRAMS + "reader", *logs], capture_output=True, text=True,
                               input="\n".join(list(self.said) if said is None else said) + "\n")
         return "" if done.returncode == 0 else done.stderr.strip() or f"{done.returncode}"
@@ -303,12 +307,13 @@ def go_on(cluster):
     cluster.end()
     judge("the log went on", cluster.verify(), cluster)
     said = [line for line in cluster.said if line.startswith("committed")]
-    memory = Memory(DEVICE)
-    kept = bytes(memory.bytes)
+    logs = {number: Log(device(number), number) for number in SERVERS}
+    kept = {number: bytes(log.bytes) for number, log in logs.items()}
     for what, (spoil, wanted) in SPOILT.items():
-        spoil(memory)
+        spoil(logs)
         notice(cluster, what, said, wanted)
-        memory.bytes[:] = kept
+        for number, log in logs.items():
+            log.bytes[:] = kept[number]
     number, crc = said[-1].split()[1:]
     said[-1] = f"committed {number} {int(crc, 16) ^ 1:08x}"
     notice(cluster, "another record than was reported", said, "only 0 of 3")
