@@ -8,6 +8,7 @@ The emulated memory has no cache that a power cut would empty, so data that arri
 a client loses without a flush is what has not arrived yet. Therefore the network holds all packets
 back until the client waits for a completion: one that waits for its flush finds its data after
 the power cut, one that never waits does not. The control is the same program without the flush.
+Each build has its server and its memory on another host.
 """
 
 import os
@@ -26,26 +27,29 @@ BLOCKS = 16
 SIZE = BLOCKS * BLOCK
 BEFORE = 0xa7
 FLUSHED, CONTROL = 0, 1  # the regions, each a file of its own
-CABLE = "port1"  # what the bridge sends to the server
+CABLES = ("port1", "port2")  # what the bridge sends to the hosts
 
 
 class Pair:
-    """A client and a server of one build, with a connection for each region."""
+    """A client and a server of one build, this one on host NUMBER, with a connection for each region."""
 
-    def __init__(self, build):
-        self.build, self.test = build, Test(build)
+    def __init__(self, number, build):
+        self.number, self.build, self.test = number, build, Test(build)
 
     def file(self, region):
-        return os.path.join(lab.FSDAX, self.build + ("-flushed", "-control")[region])
+        return os.path.join(lab.memory_of("FSDAX", self.number), self.build + ("-flushed", "-control")[region])
 
     def tell(self, text):
         print(f"{self.build}: {text}", flush=True)
 
     def start(self, port):
         directory = lab.build_directory(self.build)
-        self.server, self.client = self.test.peers(
-            program=os.path.join(directory, "tests", "integration", "peer"),
+        self.server, self.client = (self.test.start(
+            number, program=os.path.join(directory, "tests", "integration", "peer"),
             environment={"LD_LIBRARY_PATH": os.path.join(directory, "src")})
+            for number in (self.number, 3 - self.number))
+        for side in (self.server, self.client):
+            self.test.prepare(side)("peer")
         listen(self.server, port)
         for side in (self.server, self.client):
             side("cfg", sq=BLOCKS + 1)
@@ -70,7 +74,8 @@ class Pair:
         self.client.begin("wc", conn=FLUSHED)
         let_packets_go()
         self.client.end()
-        lab.run("tc", "qdisc", "del", "dev", CABLE, "root")
+        for cable in CABLES:
+            lab.run("tc", "qdisc", "del", "dev", cable, "root")
         self.tell("all blocks are flushed")
 
     def post(self):
@@ -95,11 +100,13 @@ class Pair:
 
 
 def hold_packets():
-    lab.run("tc", "qdisc", "add", "dev", CABLE, "root", "plug", "limit", str(1 << 30))
+    for cable in CABLES:
+        lab.run("tc", "qdisc", "add", "dev", cable, "root", "plug", "limit", str(1 << 30))
 
 
 def let_packets_go():
-    lab.run("tc", "qdisc", "change", "dev", CABLE, "root", "plug", "release_indefinite")
+    for cable in CABLES:
+        lab.run("tc", "qdisc", "change", "dev", cable, "root", "plug", "release_indefinite")
 
 
 def write(pairs):
@@ -123,7 +130,7 @@ def main():
     if not lab.IS_VIRTUAL:
         print("there is no power to cut: this is no virtual machine")
         return 77
-    pairs = [Pair(build) for build in builds]
+    pairs = [Pair(number, build) for number, build in enumerate(builds, 1)]
     try:
         {"write": write, "check": check}[step](pairs)
     except Failed as failure:

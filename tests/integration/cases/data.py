@@ -153,13 +153,13 @@ def atomic_writes(test, way):
     disconnect(client, server)
 
 
-def place(kind):
+def place(kind, host=1):
     """The file that memory of this kind maps."""
     if kind == "FS-DAX":
         lab.need_feature(lab.ON_DEMAND_PAGING)
-        return lab.need(lab.FSDAX, "FS-DAX file system") + "/data"
+        return lab.need(lab.memory_of("FSDAX", host), "FS-DAX file system") + "/data"
     if kind == "device DAX":
-        return lab.need(lab.DEVDAX, "device DAX")
+        return lab.need(lab.memory_of("DEVDAX", host), "device DAX")
     return None
 
 
@@ -178,11 +178,18 @@ def persistence(test, kind, way, sizes):
     flushes(test, kind, way, persistent=1)
 
 
-def flushes(test, kind, way, persistent):
+@case("flush", "{way}: persistence on {kind}, from {source} of the other host, {sizes} bytes",
+      [{"kind": kind, "source": source, **WAYS[0]}
+       for kind, source in (KINDS[1:], KINDS[:0:-1])])
+def persistence_of_persistent(test, kind, source, way, sizes):
+    flushes(test, kind, way, persistent=1, source=source)
+
+
+def flushes(test, kind, way, persistent, source="DRAM"):
     """Writes and flushes one after the other: only the flush completes."""
     server, client = test.peers()
     size = 4 << 20
-    share_region(server, client, size, file=place(kind))
+    share_region(server, client, size, file=place(kind), source=place(source, host=2))
     listen(server)
     connect(server, client)
     client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])

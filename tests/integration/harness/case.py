@@ -232,10 +232,10 @@ def connected(test, size=65536, usage=ALL_USAGES, **values):
     return server, client
 
 
-def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=None):
-    where = {"file": file} if file else {}
-    server("memory", mr=number, size=size, **where)
-    client("memory", mr=number, size=size)
+def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=None, source=None):
+    """The server's memory is file, the client's is source; without them it is DRAM."""
+    for side, path in ((server, file), (client, source)):
+        side("memory", mr=number, size=size, **({"file": path} if path else {}))
     client("reg", mr=number, usage=LOCAL_USAGES)
     descriptor = server("reg", mr=number, usage=usage)["desc"]
     client("remote", rmr=number, desc=descriptor)
