@@ -33,6 +33,8 @@ class Client {
     void run();
 
   private:
+    News wait(int milliseconds);
+    void go_on(Lane &lane);
     Json await(std::string_view word);
     Json ask(std::string_view word, std::string_view answer);
     void connect();
@@ -40,7 +42,6 @@ class Client {
     void run_plan(const Plan &plan);
     void make_crew(const Plan &plan);
     void prepare_lanes(const Json &ready);
-    void connect_lane(uint64_t session_number);
     [[noreturn]] void explain();
     Result run_load();
     void watch(bool (*is_reached)(const Crew &crew), bool is_measured);
@@ -50,7 +51,9 @@ class Client {
     Result collect() const;
 
     const Options &options;
+    Device device;
     Session session;
+    uint64_t session_number = 0; // of the load, at the server
     Side self, server;
     std::unique_ptr<Report> report;
     std::ofstream picture; // is made before the first load, so that no load is in vain
@@ -58,16 +61,46 @@ class Client {
 };
 
 Client::Client(const Options &wanted)
-    : options(wanted), session(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE) {}
+    : options(wanted), device(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE),
+      session(device.peer) {}
 
 // ---- asking the server ---------------------------------------------------------------------
+
+void Client::go_on(Lane &lane) {
+    Crew &crew = *session.crew;
+    switch (lane.link.go_on()) {
+    case Link::Step::none:
+        return;
+    case Link::Step::ready: {
+        const rpma::conn_cfg cfg = crew.cfg_of(lane, lane_queues(crew.plan), true);
+        attempt("cannot make a connection with these settings",
+                [&] { lane.link.request.setup(cfg); });
+        return lane.link.connect(greeting_text("data", session_number, lane.index));
+    }
+    case Link::Step::established:
+        crew.apply_target(lane);
+        prepare(lane);
+        crew.connected++;
+        return;
+    case Link::Step::ended:
+        lane.link.end();
+    }
+}
+
+// Waits for the first news, and takes care of those of a connection.
+News Client::wait(int milliseconds) {
+    const News news = session.wait(milliseconds);
+    if (news == News::lane)
+        go_on(session.crew->lanes[session.lane]);
+    return news;
+}
 
 // Waits for an answer of that word; a refusal of the server is a failure.
 Json Client::await(std::string_view word) {
     const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
     News news = News::worker;
-    while (news == News::worker && now_ns() < until)
-        news = session.wait(PATIENCE_MS);
+    while ((news == News::worker || news == News::lane) && now_ns() < until)
+        news = wait(PATIENCE_MS);
     if (news == News::stop)
         fail("interrupted");
     if (news != News::message)
@@ -79,7 +112,7 @@ Json Client::await(std::string_view word) {
 }
 
 Json Client::ask(std::string_view word, std::string_view answer) {
-    session.control->send(message(word));
+    session.control.send(message(word));
     return await(answer);
 }
 
@@ -95,18 +128,20 @@ void check_greeting(const Greeting &greeting, const Options &options) {
 }
 
 void Client::connect() {
-    const rpma::conn_cfg cfg = link_cfg();
-    session.control.emplace(
-        session.peer,
-        attempt(fmt::format("cannot connect to {} port {}", options.address, options.port),
-                [&] {
-                    return rpma::conn_req(session.peer, options.address.c_str(),
-                                          options.port.c_str(), cfg);
-                }));
-    check_greeting(greeting_of(session.control->link.conn.get_private_data()), options);
+    const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
+    Link &link = session.control.link;
+    link.start(device.peer, options.address, options.port);
+    session.enter();
+    while (!link.is_established) {
+        if (session.wait(TICK_MS) == News::stop)
+            fail("interrupted while connecting");
+        if (now_ns() >= until)
+            fail("the other side does not answer");
+    }
+    check_greeting(greeting_of(link.conn.get_private_data()), options);
     // The client sends first, because on iWARP the server must not.
     const Json hello = ask("hello", "welcome");
-    self = describe_side(session.device, "dram");
+    self = describe_side(device.name, "dram");
     server = {hello["librpma"], hello["kernel"], hello["device"], hello["memory"],
               hello["direct_write"]};
 }
@@ -137,10 +172,10 @@ void Client::make_crew(const Plan &plan) {
     if (plan.both)
         usage |= RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC |
                  RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
-    session.crew = std::make_unique<Crew>(
-        plan, session.peer, lane_queues(plan),
+    session.begin(std::make_unique<Crew>(
+        plan, device.peer, lane_queues(plan),
         Memory::allocate(target_before_lanes(plan) + plan.connections * lane_memory_size(plan)),
-        std::span<char>(), usage);
+        std::span<char>(), usage));
     session.crew->limits = options.limits;
     if (plan.both) // on iWARP the server must not send first
         session.crew->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
@@ -150,42 +185,45 @@ void Client::make_crew(const Plan &plan) {
 void Client::explain() {
     Json answer;
     try {
-        if (session.wait(TICK_MS) == News::message)
+        News news = News::lane;
+        while (news == News::lane)
+            if ((news = session.wait(TICK_MS)) == News::lane)
+                try {
+                    go_on(session.crew->lanes[session.lane]);
+                } catch (const Failure &) { // the first failure counts
+                }
+        if (news == News::message)
             answer = decode(session.in);
-    } catch (const Failure &) { // the first failure counts
+    } catch (const Failure &) {
     }
     if (answer.contains("reason"))
         fail("the server refuses: {}", answer["reason"].get<std::string>());
     throw;
 }
 
-void Client::connect_lane(uint64_t session_number) {
-    Crew &crew = *session.crew;
-    Lane &lane = crew.lanes[crew.connected];
-    rpma::conn_cfg cfg = crew.next_cfg(lane_queues(crew.plan));
-    cfg.set_max_sge(static_cast<uint32_t>(crew.plan.elements));
-    if (crew.plan.inline_size > ATOMIC_SIZE) // every connection has room for ATOMIC_SIZE
-        cfg.set_inline_size(static_cast<uint32_t>(crew.plan.inline_size));
-    rpma::conn_req request = attempt("cannot make a connection with these settings", [&] {
-        return rpma::conn_req(session.peer, options.address.c_str(), options.port.c_str(), cfg);
-    });
-    try {
-        lane.link.open(std::move(request), "data", session_number, crew.connected);
-    } catch (const Failure &) {
-        explain();
-    }
-    crew.connected++;
-}
-
+// All connections come up at the same time.
 void Client::prepare_lanes(const Json &ready) {
+    const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
     Crew &crew = *session.crew;
     crew.take_target(ready["target"]);
-    for (Lane &lane : crew.lanes) {
-        connect_lane(ready["session"]);
-        crew.apply_target(lane);
-        prepare(lane);
-        if (is_stopping())
-            fail("interrupted");
+    session_number = ready["session"];
+    try {
+        for (Lane &lane : crew.lanes) {
+            lane.link.start(device.peer, options.address, options.port);
+            session.watch(lane);
+        }
+        while (crew.connected < crew.lanes.size()) {
+            const News news = wait(TICK_MS);
+            if (news == News::stop)
+                fail("interrupted while connecting");
+            if (news == News::message)
+                fail("the server refuses: {}",
+                     decode(session.in).value("reason", "no reason given"));
+            if (now_ns() >= until)
+                fail("the other side does not answer");
+        }
+    } catch (const Failure &) {
+        explain();
     }
 }
 
@@ -236,7 +274,7 @@ void Client::watch(bool (*is_reached)(const Crew &crew), bool is_measured) {
     progress.shown = progress.operations = crew.progress();
     uint64_t spoke = progress.began;
     while (!is_reached(crew)) {
-        const News news = session.wait(tick_of(options, progress));
+        const News news = wait(tick_of(options, progress));
         if (crew.recording)
             crew.recording->write();
         const uint64_t operations = crew.progress();
@@ -283,7 +321,6 @@ Result Client::collect() const {
 
 Result Client::run_load() {
     Crew &crew = *session.crew;
-    session.watches_lanes = true;
     crew.start(::run_load);
     watch(all_wait, false);
     ask("measure", "ok");
@@ -297,7 +334,7 @@ Result Client::run_load() {
     std::vector<uint64_t> done;
     for (const Lane &lane : crew.lanes)
         done.push_back(lane.done);
-    session.control->send(message("stop", {{"done", done}}));
+    session.control.send(message("stop", {{"done", done}}));
     const Json answer = await("result");
     result.server_cpu_ns = answer["cpu_ns"];
     result.server_operations = answer["operations"];
@@ -325,7 +362,7 @@ void Client::run_plan(const Plan &plan) {
     std::optional<Result> result;
     try {
         make_crew(plan);
-        session.control->send(message_of(plan, plan.both ? session.crew->target(false) : ""));
+        session.control.send(message_of(plan, plan.both ? session.crew->target(false) : ""));
         prepare_lanes(await("ready"));
         ask("begin", "ok");
         if (!options.ledger.empty())
@@ -343,7 +380,6 @@ void Client::run_plan(const Plan &plan) {
         report->add(*result);
     if (result && !options.plot.empty())
         plotted.push_back(*std::move(result));
-    session.watches_lanes = false;
     session.crew.reset();
 }
 
@@ -358,7 +394,6 @@ void Client::run() {
     for (const uint64_t operation : kept)
         for (const Plan &plan : options.plans(operation))
             run_plan(plan);
-    session.control.reset();
     if (picture.is_open() && !(picture << plot(plotted) << std::flush))
         fail("cannot write {}", options.plot);
     report->end();

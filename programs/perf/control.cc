@@ -11,15 +11,28 @@
 static constexpr size_t RECEIVE_AT = 0, SEND_AT = MESSAGE_SIZE;
 static const char receive_context{}, send_context{}, beat_context{};
 
-Control::Control(rpma::peer &peer, rpma::conn_req &&request)
+Control::Control(rpma::peer &peer)
     : memory(Memory::allocate(2 * MESSAGE_SIZE)),
-      mr(peer, memory.data(), memory.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV) {
-    must(request.recv(mr, RECEIVE_AT, MESSAGE_SIZE, &receive_context), "cannot post a receive");
-    link.open(std::move(request), "control", 0, 0);
+      mr(peer, memory.data(), memory.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV) {}
+
+void Control::connect() {
+    const rpma::conn_cfg cfg = link_cfg();
+    attempt("cannot connect", [&] { link.request.setup(cfg); });
+    must(link.request.recv(mr, RECEIVE_AT, MESSAGE_SIZE, &receive_context),
+         "cannot post a receive");
+    link.connect(greeting_text("control", 0, 0));
     cq = link.conn.get_cq();
     cq_fd_ = cq.get_fd();
     make_nonblocking(cq_fd_);
     heard = now_ns();
+}
+
+void Control::go_on() {
+    const auto step = link.go_on();
+    if (step == Link::Step::ready)
+        connect();
+    if (step == Link::Step::ended)
+        link.end();
 }
 
 void Control::send(const Json &message) {
@@ -49,8 +62,8 @@ void Control::end(ibv_wc_status status) {
 
 std::optional<std::string> Control::take() {
     ibv_wc wc;
-    rpma::status status;
-    while ((status = cq.get_wc(wc)) == rpma::status::ok) {
+    rpma::status status = rpma::status::no_completion;
+    while (cq_fd_ >= 0 && (status = cq.get_wc(wc)) == rpma::status::ok) {
         if (wc.status != IBV_WC_SUCCESS)
             end(wc.status);
         heard = now_ns();
@@ -63,14 +76,16 @@ std::optional<std::string> Control::take() {
     return {};
 }
 
+// Armed before the queue is polled, so that no completion goes unnoticed between the two.
 void Control::take_cq_event() {
-    if (const auto status = cq.wait(); status != rpma::status::no_completion)
+    if (const auto status = cq.take_event(); status != rpma::status::no_completion)
         must(status, "cannot wait for messages");
+    must(cq.arm(false), "cannot wait for messages");
 }
 
 void Control::beat() {
     const uint64_t silent_ms = (now_ns() - heard) / 1000000;
-    if (silent_ms < BEAT_MS)
+    if (!link.is_established || silent_ms < BEAT_MS)
         return;
     if (is_beating && silent_ms >= PATIENCE_MS)
         fail("the other side is gone (no answer)");

@@ -17,9 +17,10 @@ constexpr int BEAT_MS = 5000;
 // All of it throws a Failure when the other side is lost.
 class Control {
   public:
-    // Posts a receive and establishes the connection of a request.
-    Control(rpma::peer &peer, rpma::conn_req &&request);
+    explicit Control(rpma::peer &peer);
 
+    // Goes on once the descriptor of the link is readable; the link was started or taken.
+    void go_on();
     void send(const Json &message);
     // The bytes of a message if one has arrived; never waits.
     std::optional<std::string> take();
@@ -29,12 +30,12 @@ class Control {
     // sign of life.
     void beat();
 
-    int cq_fd() const { return cq_fd_; }
+    int cq_fd() const { return cq_fd_; } // -1: not connected yet
 
     Link link;
 
   private:
-    void post_receive();
+    void connect();
     std::string take_bytes(size_t count);
     [[noreturn]] void end(ibv_wc_status status);
 

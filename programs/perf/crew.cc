@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -52,13 +53,17 @@ Crew::~Crew() {
     close(wake_fd);
 }
 
-rpma::conn_cfg Crew::next_cfg(Queues queues) {
+rpma::conn_cfg Crew::cfg_of(const Lane &lane, Queues queues, bool has_lists) {
     rpma::conn_cfg cfg = link_cfg();
-    Worker &worker = *lanes[connected].worker;
+    Worker &worker = *lane.worker;
     cfg.set_sq_size(static_cast<uint32_t>(queues.sends));
     cfg.set_rq_size(static_cast<uint32_t>(queues.receives)).set_cq(*worker.cq);
     if (worker.rcq)
         cfg.set_rcq(*worker.rcq);
+    if (has_lists)
+        cfg.set_max_sge(static_cast<uint32_t>(plan.elements));
+    if (has_lists && plan.inline_size > ATOMIC_SIZE) // for which every connection has room
+        cfg.set_inline_size(static_cast<uint32_t>(plan.inline_size));
     return cfg;
 }
 

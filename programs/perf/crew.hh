@@ -90,8 +90,8 @@ struct Crew {
     ~Crew();
     Crew(Crew &&) = delete;
 
-    // The configuration of the next connection, with the CQs of its worker.
-    rpma::conn_cfg next_cfg(Queues queues);
+    // The configuration of a connection, with the CQs of its worker.
+    rpma::conn_cfg cfg_of(const Lane &lane, Queues queues, bool has_lists);
 
     void start(void (*run)(Worker &worker));
     // Interrupts all waits and joins all threads.
@@ -124,7 +124,7 @@ struct Crew {
     std::unique_ptr<Recording> recording; // none: there is no ledger
     std::vector<Worker> workers;
     std::vector<Lane> lanes;
-    uint64_t connected = 0;        // number of established lanes, from the first
+    uint64_t connected = 0;        // number of established lanes
     const int wake_fd;             // readable when a worker has ended or waits at the gate
     std::atomic<uint64_t> waiting; // workers at the gate
 

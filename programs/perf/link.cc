@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// link.cc -- a connection: how it is established, and how its end is noticed
+// link.cc -- a connection: how it is made without waiting, and how its end is noticed
 
 #include "link.hh"
 
 #include "failure.hh"
 #include "message.hh"
-#include "waiting.hh"
 
 #include <fcntl.h>
 
@@ -30,35 +29,37 @@ void make_nonblocking(int fd) {
         fail("fcntl: {}", strerror(errno));
 }
 
-// The first event of a connection, or RPMA_CONN_UNDEFINED if none comes in time.
-static rpma_conn_event first_event(Link &link) {
-    const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
-    while (!is_stopping()) {
-        rpma_conn_event event = RPMA_CONN_UNDEFINED;
-        const int ret = rpma_conn_next_event(link.conn, &event);
-        if (ret == 0)
-            return event;
-        if (ret != RPMA_E_NO_EVENT && ret != RPMA_E_UNKNOWN)
-            return RPMA_CONN_LOST;
-        const uint64_t now = now_ns();
-        if (now >= until)
-            break;
-        wait_readable(link.fd, static_cast<int>((until - now) / 1000000) + 1);
-    }
-    return RPMA_CONN_UNDEFINED;
+std::string greeting_text(const char *kind, uint64_t session, uint64_t number) {
+    return fmt::format("rpma-perf {} {} {} {}", PROTOCOL, kind, session, number);
 }
 
-static void await_established(Link &link) {
-    switch (first_event(link)) {
-    case RPMA_CONN_ESTABLISHED:
-        return;
+void Link::start(rpma::peer &peer, const std::string &address, const std::string &port) {
+    const rpma::conn_cfg cfg = link_cfg();
+    request = attempt(fmt::format("cannot connect to {} port {}", address, port), [&] {
+        return rpma::conn_req::start(peer, address.c_str(), port.c_str(), cfg);
+    });
+    fd = request.get_event_fd();
+}
+
+void Link::take(rpma::conn_req &&incoming) {
+    request = std::move(incoming);
+    fd = request.get_event_fd();
+}
+
+void Link::connect(const std::string &greeting) {
+    conn = attempt("cannot connect", [&] {
+        return std::move(request).connect(
+            std::as_bytes(std::span(greeting.c_str(), greeting.size() + 1)));
+    });
+}
+
+[[noreturn]] static void explain(const Link &link, rpma_conn_event event) {
+    switch (event) {
     case RPMA_CONN_REJECTED:
-        fail("the connection is refused: nobody listens there, or a server that is busy with "
-             "another client");
-    case RPMA_CONN_UNDEFINED:
-        if (is_stopping())
-            fail("interrupted while connecting");
-        [[fallthrough]];
+        if (greeting_of(link.conn.get_private_data()).kind == "full")
+            fail("the connection is refused: the server has as many clients as it serves");
+        fail("the connection is refused: nobody listens there, or a server that expects "
+             "something else");
     case RPMA_CONN_UNREACHABLE:
         fail("the other side does not answer");
     default:
@@ -66,24 +67,31 @@ static void await_established(Link &link) {
     }
 }
 
-void Link::open(rpma::conn_req &&request, const char *kind, uint64_t session, uint64_t number) {
-    const std::string text =
-        fmt::format("rpma-perf {} {} {} {}", PROTOCOL, kind, session, number);
-    conn = attempt("cannot connect", [&] {
-        return std::move(request).connect(
-            std::as_bytes(std::span(text.c_str(), text.size() + 1)));
-    });
-    fd = conn.get_event_fd();
-    make_nonblocking(fd);
-    await_established(*this);
+Link::Step Link::go_on() {
+    if (request.get())
+        return attempt("cannot connect", [this] { return request.resolve(); }) ? Step::ready
+                                                                               : Step::none;
+    while (!has_ended) {
+        rpma_conn_event event = RPMA_CONN_UNDEFINED;
+        const int ret = rpma_conn_next_event(conn, &event);
+        if (ret == RPMA_E_NO_EVENT)
+            return Step::none;
+        if (ret == RPMA_E_UNKNOWN) // an event that has no meaning here
+            continue;
+        if (ret == 0 && event == RPMA_CONN_ESTABLISHED) {
+            is_established = true;
+            return Step::established;
+        }
+        has_ended = true;
+        if (!is_established)
+            explain(*this, ret ? RPMA_CONN_LOST : event);
+    }
+    return Step::ended;
 }
 
-bool Link::is_up() {
-    rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    int ret = 0;
-    while (!has_ended && (ret = rpma_conn_next_event(conn, &event)) != RPMA_E_NO_EVENT)
-        has_ended = ret != RPMA_E_UNKNOWN && (ret || event != RPMA_CONN_ESTABLISHED);
-    return !has_ended;
+void Link::end() {
+    (void)rpma_conn_disconnect(conn); // flushes the outstanding work requests
+    fail("the other side closed the connection");
 }
 
 Greeting greeting_of(std::span<const std::byte> data) {

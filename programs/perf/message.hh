@@ -16,8 +16,8 @@
 
 using Json = nlohmann::ordered_json; // keys keep their order
 
-constexpr size_t MESSAGE_SIZE = 16384;
-constexpr unsigned PROTOCOL = 2; // version of the messages; the two sides must have the same
+constexpr size_t MESSAGE_SIZE = 32768;
+constexpr unsigned PROTOCOL = 3; // version of the messages; the two sides must have the same
 
 // A message of a word, with its members: message("refused", {{"reason", "…"}}).
 Json message(std::string_view word, const Json &members = Json::object());

@@ -16,11 +16,11 @@ namespace {
 
 constexpr char HELP[] =
     R"(usage: rpma-perf [--server] [OPTION]... ADDRESS    (ADDRESS is the server's)
-  -s, --server            serve one client after the other; -1, --once: only one
+  -s, --server            serve all clients that come; -1, --once: only one
   -p, --port PORT         of the server (7204)
   -m, --memory PATH       server: use, and overwrite, a file or a device DAX
       --direct-write      server: states direct write to PATH; see rpma-perf(1)
-      --limit BYTES       server: of DRAM, the most that a client gets (1G)
+      --limit BYTES       server: of DRAM, the most that clients get (1G)
   -o, --operation LIST    write, read, flush-visibility, flush-persistent, send,
                           atomic-write, ping-pong, ping-pong-rcq, all (write)
   -b, --size LIST         bytes: 64,4K or, doubling, 1:64K (64)

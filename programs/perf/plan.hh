@@ -38,7 +38,7 @@ constexpr uint64_t OPERATION_COUNT = std::size(operations);
 // The operation's place in the table, or OPERATION_COUNT.
 uint64_t find_operation(std::string_view name);
 
-constexpr uint64_t CONNECTIONS_MAX = 512, ELEMENTS_MAX = 32;
+constexpr uint64_t CONNECTIONS_MAX = 1024, ELEMENTS_MAX = 32;
 constexpr uint64_t RING_MAX = UINT64_C(1) << 24, OPERATION_SIZE_MAX = UINT64_C(1) << 30;
 constexpr uint64_t ATOMIC_SIZE = 8;
 // Where transfers begin: rdma_rxe misplaces others in memory with on-demand paging.

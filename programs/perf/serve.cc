@@ -29,10 +29,10 @@ Queues serve_queues(const Plan &plan) {
     return {plan.op().is_echoed ? plan.sends() : CREDITS_UNDER_WAY, plan.receives()};
 }
 
-void serve_post_receives(Crew &crew, rpma::conn_req &request) {
-    const Lane &lane = crew.lanes[crew.connected];
+void serve_post_receives(Lane &lane) {
+    Crew &crew = *lane.crew;
     for (uint64_t i = 0; crew.operation.is_message && i < crew.plan.receives(); i++)
-        must(request.recv(crew.mr, place_of(lane, i), crew.plan.size, &lane),
+        must(lane.link.request.recv(crew.mr, place_of(lane, i), crew.plan.size, &lane),
              "cannot post a receive");
 }
 
@@ -101,16 +101,10 @@ void serve_fill(Crew &crew) {
             pattern_fill(data_of(lane, place), lane.index, place);
 }
 
-// Waits, because the workers may not have handled all messages that have arrived.
-static void await_messages(const Lane &lane, uint64_t count) {
-    const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
-    while (lane.received < count && now_ns() < until && !lane.crew->has_failed() &&
-           !is_stopping())
-        wait_readable(-1, 1);
-    lane.crew->check();
-    if (lane.received != count)
-        fail("verification failed: connection {}: {} of {} messages arrived", lane.index,
-             lane.received.load(), count);
+bool serve_has_all(const Crew &crew, const std::vector<uint64_t> &counts) {
+    return !crew.operation.is_message || std::ranges::all_of(crew.lanes, [&](const Lane &lane) {
+        return lane.received >= counts[lane.index];
+    });
 }
 
 // Each place must have the data of the last operation on it.
@@ -126,8 +120,9 @@ static void check_places(const Lane &lane, uint64_t count) {
 
 void serve_check(Crew &crew, const std::vector<uint64_t> &counts) {
     for (const Lane &lane : crew.lanes)
-        if (crew.operation.is_message)
-            await_messages(lane, counts[lane.index]);
-        else if (!crew.operation.is_read())
+        if (crew.operation.is_message && lane.received != counts[lane.index])
+            fail("verification failed: connection {}: {} of {} messages arrived", lane.index,
+                 lane.received.load(), counts[lane.index]);
+        else if (!crew.operation.is_message && !crew.operation.is_read())
             check_places(lane, counts[lane.index]);
 }

@@ -10,14 +10,16 @@
 
 Queues serve_queues(const Plan &plan);
 
-// Posts receives to the request of the next connection.
-void serve_post_receives(Crew &crew, rpma::conn_req &request);
+// Posts the receives of a connection to its request.
+void serve_post_receives(Lane &lane);
 
 // The thread of a worker; only loads of messages need it.
 void run_serve(Worker &worker);
 
 // Before a verified load: writes the data that reads must return, or zeros.
 void serve_fill(Crew &crew);
+// Whether as many messages as the client says have arrived.
+bool serve_has_all(const Crew &crew, const std::vector<uint64_t> &counts);
 // After a verified load of counts[] operations per connection: the data must be right.
 void serve_check(Crew &crew, const std::vector<uint64_t> &counts);
 

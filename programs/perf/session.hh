@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.hh -- a client and its server: the wait for messages, events and workers
+// session.hh -- a client and its server: the wait for messages, connections and workers
 
 #ifndef RPMA_PERF_SESSION_HH
 #define RPMA_PERF_SESSION_HH 1
@@ -9,28 +9,40 @@
 #include "control.hh"
 #include "crew.hh"
 
-enum class News { none, message, request, worker, stop };
+enum class News { none, up, message, lane, worker, stop }; // up: the control connection is
 
-struct Session {
+struct Device {
     // Opens the device of an address of this machine, or that leads to a remote address.
-    Session(const std::string &address, rpma_util_ibv_context_type type);
-
-    // Waits for the first news, or until the time is over. Throws a Failure when the other side
-    // is lost.
-    News wait(int milliseconds);
+    Device(const std::string &address, rpma_util_ibv_context_type type);
 
     ibv_context *context;
     rpma::peer peer;
-    std::string device;
-    std::optional<rpma::ep> ep; // on the server only
-    std::optional<Control> control;
+    std::string name;
+};
+
+struct Session {
+    // The numbers of its descriptors; a lane's is beyond the last one.
+    enum : uint64_t { CQ, EVENTS, WAKE, LANES };
+
+    explicit Session(rpma::peer &peer) : control(peer) {}
+
+    // Waits for the first of these, at most for that time. Throws a Failure when the other side
+    // is lost.
+    News look(int milliseconds);
+    // The same, and shows the other side that this one lives.
+    News wait(int milliseconds);
+    void enter(); // once the link of the control connection was started or taken
+    void watch(const Lane &lane) const;
+    void begin(std::unique_ptr<Crew> made);
+
+    Epoll epoll;
+    Control control;
     std::string in;             // the last message received
+    uint64_t lane = 0;          // of which there are news
     std::unique_ptr<Crew> crew; // of the load in preparation or in progress
-    bool watches_lanes = false; // the end of a connection of the load ends the session
 
   private:
-    std::vector<pollfd> list() const;
-    News look(const std::vector<pollfd> &fds);
+    bool go_on();
 };
 
 #endif

@@ -5,8 +5,11 @@
 
 #include "waiting.hh"
 
+#include "failure.hh"
+
 #include <algorithm>
 #include <ctime>
+#include <unistd.h>
 
 static volatile sig_atomic_t stopping;
 static sigset_t while_waiting;
@@ -36,14 +39,28 @@ bool is_stopping() {
     return stopping != 0;
 }
 
-int wait_for(std::span<pollfd> fds, int milliseconds) {
-    const timespec time{milliseconds / 1000, milliseconds % 1000 * 1000000L};
-    return std::max(ppoll(fds.data(), fds.size(), &time, &while_waiting), 0);
+Epoll::Epoll() : fd(epoll_create1(EPOLL_CLOEXEC)) {
+    if (fd < 0)
+        fail("epoll_create1: {}", strerror(errno));
 }
 
-bool wait_readable(int fd, int milliseconds) {
-    pollfd poll{fd, POLLIN, 0};
-    return wait_for({&poll, 1}, milliseconds) > 0;
+Epoll::~Epoll() {
+    close(fd);
+}
+
+void Epoll::add(int readable, uint64_t number) const {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = number;
+    if (epoll_ctl(fd, EPOLL_CTL_ADD, readable, &event) != 0)
+        fail("epoll_ctl: {}", strerror(errno));
+}
+
+std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
+                                int milliseconds) {
+    const int found = epoll_pwait(epoll.fd, room.data(), static_cast<int>(room.size()),
+                                  milliseconds, &while_waiting);
+    return room.first(static_cast<size_t>(std::max(found, 0)));
 }
 
 static uint64_t clock_ns(clockid_t clock) {

@@ -8,8 +8,8 @@
 
 #include <csignal>
 #include <cstdint>
-#include <poll.h>
 #include <span>
+#include <sys/epoll.h>
 
 constexpr int PATIENCE_MS = 60000;   // after so long a silence the other side counts as lost
 constexpr int WAKE_SIGNAL = SIGUSR1; // interrupts a worker's wait for completions
@@ -18,9 +18,19 @@ constexpr int WAKE_SIGNAL = SIGUSR1; // interrupts a worker's wait for completio
 void signals_init();
 bool is_stopping();
 
-// As poll(); also returns 0 after a signal.
-int wait_for(std::span<pollfd> fds, int milliseconds);
-bool wait_readable(int fd, int milliseconds);
+// Descriptors to wait for, each with a number. One that is closed is out of it.
+struct Epoll {
+    Epoll();
+    ~Epoll();
+    Epoll(Epoll &&) = delete;
+    void add(int readable, uint64_t number) const;
+
+    const int fd;
+};
+
+// As epoll_wait(): those that are readable; none after a signal, too.
+std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
+                                int milliseconds);
 
 uint64_t now_ns();
 // The processor time of all threads of this process, in user and kernel mode.

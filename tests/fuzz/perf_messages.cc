@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace {
 
-constexpr size_t LONGEST = 16384;
+constexpr size_t LONGEST = 32768;
 
 #define EXPECT(condition) expect(condition, #condition)
 void expect(bool holds, const char *condition) {
@@ -56,7 +56,7 @@ bool is_packed(const Json &value) {
 }
 
 bool are_counts(const Json &value) {
-    return value.is_array() && value.size() >= 1 && value.size() <= 512 &&
+    return value.is_array() && value.size() >= 1 && value.size() <= 1024 &&
            std::ranges::all_of(value,
                                [](const Json &one) { return is_number(one, 0, UINT64_MAX); });
 }
@@ -99,7 +99,7 @@ const std::map<std::string, std::map<std::string, Check>> allowed = {
       {"prepared", number<0, 1>},
       {"elements", number<1, 32>},
       {"inline", number<0, 4096>},
-      {"connections", number<1, 512>},
+      {"connections", number<1, 1024>},
       {"threads", number<1, 64>},
       {"poll", number<0, 1>},
       {"verify", number<0, 1>},

@@ -279,7 +279,7 @@ static void what_is_no_message(void **) {
     expect_refused("{\"word\":\"ok\",\"more\":1}", "members that this side does not know");
     const std::string ok = "{\"word\":\"ok\"}";
     assert_string_equal(refusal(ok + std::string(MESSAGE_SIZE - ok.size(), ' ')).c_str(), "");
-    expect_refused(ok + std::string(MESSAGE_SIZE - ok.size() + 1, ' '), "longer than 16384");
+    expect_refused(ok + std::string(MESSAGE_SIZE - ok.size() + 1, ' '), "longer than 32768");
     expect_refused(std::string(MESSAGE_SIZE, '['), "what is no message");
 }
 

@@ -208,7 +208,7 @@ def damaged_head():
     for old, new in ((f"size {SIZE}", "size 127"), (f"size {SIZE}", "size 1073741825"),
                      (f"ring {RING}", "ring 3"), (f"ring {RING}", "ring 16777217"),
                      (f"connections {CONNECTIONS}", "connections 0"),
-                     (f"connections {CONNECTIONS}", "connections 513"),
+                     (f"connections {CONNECTIONS}", "connections 1025"),
                      ("flush-persistent", "read"), ("flush-persistent", "fetch")):
         expect_refused(ledger(head=HEAD.replace(old, new)), image(), "line 1 of the ledger")
     expect_refused(text[:40], image(), "line 1 of the ledger")

@@ -52,7 +52,7 @@ def result(operation, size, operations, seconds, latency_us, rate, bandwidth, gb
 
 
 REPORT = {
-    "rpma_perf": sys.argv[2], "protocol": 2, "date": "DATE", "address": "192.0.2.1", "port": "7471",
+    "rpma_perf": sys.argv[2], "protocol": 3, "date": "DATE", "address": "192.0.2.1", "port": "7471",
     "client": {"librpma": "1.3.0", "kernel": "6.1", "device": "mlx5_0", "memory": "dram"},
     "server": {"librpma": "1.4.0", "kernel": "7.3", "device": "rxe1", "memory": "devdax"},
     "direct_write_stated": True,

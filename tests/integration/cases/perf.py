@@ -234,6 +234,27 @@ def builds(test, other):
     stop(test, server)
 
 
+@case("perf", "1,000 connections of one client, and 40 clients at once", limit=600)
+def many(test):
+    """The server has one thread for all of them, because reads need no other."""
+    room_for_early_messages(test)
+    server = serve(test)
+    clients = [measure(test, "-o", "read", "-D", "600") for _ in range(40)]
+    for client in clients:
+        client.wait_for_threads(2)
+    report = validated(measure(test, "-o", "write,read", "-c", "1000", "-b", "8", "-n", "20", "-w",
+                               "0", "--verify", "--json").end())
+    expect([(row["operations"], row["verified"]) for row in report["results"]], [(20000, True)] * 2,
+           "operations of 1,000 connections")
+    expect(server.threads(), 1, "threads of the server")
+    for client in clients:
+        client.signal(signal.SIGINT)
+        client.end(1, "interrupted")
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    nothing_stays(test)
+
+
 @case("perf", "memcheck: both sides, each operation, and a peer that is killed", limit=600)
 def valgrind(test):
     room_for_early_messages(test)

@@ -116,17 +116,17 @@ def newer_client(test):
     client = test.side(2)
     client("peer")
     client("req-new", addr=address(), port="7204")
-    client("connect", pdata=b"rpma-perf 3 control 0 0\0".hex())
+    client("connect", pdata=b"rpma-perf 4 control 0 0\0".hex())
     client.event("ESTABLISHED")
     greeting = bytes.fromhex(client("pdata")["pdata"]).rstrip(b"\0")
-    expect(greeting, b"rpma-perf 2 control 0 0", "what the server sends with the connection")
+    expect(greeting, b"rpma-perf 3 control 0 0", "what the server sends with the connection")
     client("disconnect")
-    server.end(1, "a client speaks version 3 of the protocol, this server version 2")
+    server.end(1, "a client speaks version 4 of the protocol, this server version 3")
 
 
 @case("perf", "a server of {what} is refused", [
-    {"what": "another version", "greeting": b"rpma-perf 3 control 0 0\0",
-     "line": "the server speaks version 3 of the protocol, this client version 2"},
+    {"what": "another version", "greeting": b"rpma-perf 4 control 0 0\0",
+     "line": "the server speaks version 4 of the protocol, this client version 3"},
     {"what": "another kind", "greeting": b"hello", "line": "is no rpma-perf"}])
 def other_server(test, what, greeting, line):
     server = test.side(1)
@@ -153,16 +153,55 @@ def stranger(test):
     server.process.wait(PATIENCE)
 
 
-@case("perf", "a second client is refused while the first is served")
+@case("perf", "with --once a second client is refused while the first is served")
 def busy(test):
     room_for_early_messages(test)
-    server = serve(test)
+    server = serve(test, "--once")
     first = measure(test, "-D", "120")
     first.wait_for_threads(2)
-    measure(test, "-n", "1").end(1, "")
+    measure(test, "-n", "1").end(1, "the server has as many clients as it serves")
     first.signal(signal.SIGINT)
     first.end(1, "interrupted")
-    stop_after_failure(test, server, "closed|gone")
+    server.end(1, "closed")
+    nothing_stays(test)
+
+
+@case("perf", "clients that stand still hold up no other: {stopped} of them", [{"stopped": 8}])
+def stalled_clients(test, stopped):
+    """They stop in the middle of their loads; others come, measure, verify and go."""
+    room_for_early_messages(test)
+    server = serve(test)
+    clients = [measure(test, "-o", operation, "-D", "120", "--verify")
+               for operation in ("write", "ping-pong", "read", "send") * (stopped // 4)]
+    for client in clients:
+        client.wait_for_threads(2)
+        client.signal(signal.SIGSTOP)
+    for operation in ("write", "ping-pong"):
+        measure(test, "-o", operation, "-n", "100", "--verify").end()
+    for client in clients:
+        client.signal(signal.SIGKILL)
+    server.wait_until(lambda: server.complained().count("\n") == stopped, "lines about them")
+    measure(test, "-n", "20", "--verify").end()
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    nothing_stays(test)
+
+
+@case("perf", "the clients of a server share its memory, {kind}", [{"kind": "DRAM"}, {"kind": "file"}])
+def shared_memory(test, kind):
+    room_for_early_messages(test)
+    memory = ("--memory", new_file(test, "/dev/shm")) if kind == "file" else ("--limit", "1M")
+    server = serve(test, *memory)
+    first = measure(test, "-b", "600K", "-D", "120")
+    first.wait_for_threads(2)
+    line = "another client uses" if kind == "file" else "and other clients use 602112"
+    measure(test, "-b", "600K", "-n", "1").end(1, line)
+    first.signal(signal.SIGKILL)
+    server.wait_until(lambda: server.complained().count("\n") == 2, "lines about both")
+    measure(test, "-b", "600K", "-n", "20", "--verify").end()
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    nothing_stays(test)
 
 
 @case("perf", "settings that need more memory than the server has are refused")
