@@ -12,7 +12,7 @@
 #define SERVERS_MAX 4
 #define PASSES 3        // over the whole store
 #define PATIENCE_MS 500 // for a server that owes an answer, or a connection that is being made
-#define RETRY_MS 100    // after a connection was lost, or was not made
+#define LATE_MAX 4      // how often the patience for answers is doubled
 #define GAP_MS 200      // without a block: worth a line
 #define TRIES_MAX 10    // for a block that comes wrong
 
@@ -32,6 +32,7 @@ struct server {
     uint32_t qp_num;           // of the connection
     const char *failed;        // why it is to be given up, or NULL
     unsigned asked;            // blocks
+    unsigned late;             // times in a row that it was given up before it answered
     int64_t since;             // time of the last progress
     struct source source;
 };
@@ -62,7 +63,9 @@ static uint32_t last_ticket;
 static uint64_t begun, moved; // blocks that are under way or here, and those that are here
 static uint32_t sum;          // of the blocks of this pass
 static int64_t moved_time;
-static bool port_down;
+static int64_t up_time; // of the port; 0 when a block has come since then
+static struct source peer_source;
+static bool device_gone;
 
 static int64_t clock_ms(void) {
     struct timespec now;
@@ -78,7 +81,11 @@ static void deliver(const struct slot *slot, uint32_t checksum) {
     if (moved > 0 && now - moved_time >= GAP_MS)
         printf("client %u: goes on after %lld ms without a block\n", args.number,
                (long long)(now - moved_time));
+    if (up_time)
+        printf("client %u: has a block %lld ms after the port came up\n", args.number,
+               (long long)(now - up_time));
     moved_time = now;
+    up_time = 0;
     sum += checksum * (slot->block + 1);
     if (++moved % STORE_BLOCKS == 0) {
         printf("client %u: pass %llu: the sum is %08x\n", args.number,
@@ -106,6 +113,7 @@ static void take_answer(struct server *server, const struct answer *answer) {
     }
     slot->answered = true;
     server->since = clock_ms();
+    server->late = 0;
     uint32_t found = checksum(content->blocks[number], BLOCK_SIZE);
     bool right = found == ntohl(answer->checksum);
     if (right) {
@@ -182,14 +190,17 @@ static void take_resolution(struct server *server) {
     if (ret == RPMA_E_AGAIN)
         return;
     pack_offer(&offer, &pdata);
-    if (!ret && port_down)
+    if (!ret && !port_is_up(side.peer))
         ret = RPMA_E_AGAIN;
     if (!ret)
         ret = rpma_conn_req_setup(server->req, queues.cfg);
     if (!ret)
         ret = rpma_conn_req_connect(&server->req, &pdata, &server->conn);
-    if (ret)
-        server->failed = rpma_err_2str(ret);
+    if (!ret)
+        return;
+    (void)rpma_conn_req_delete(
+        &server->req); // nothing has left yet, so the port does not matter
+    server->since = clock_ms();
 }
 
 static void take_conn_event(struct server *server) {
@@ -198,13 +209,15 @@ static void take_conn_event(struct server *server) {
     int ret = rpma_conn_next_event(server->conn, &event);
     if (ret == RPMA_E_NO_EVENT)
         return;
+    int64_t took = clock_ms() - server->since;
     server->since = clock_ms();
     if (ret) {
         server->failed = rpma_err_2str(ret);
     } else if (event == RPMA_CONN_ESTABLISHED) {
         CALL(rpma_conn_get_qp_num(server->conn, &server->qp_num));
         server->up = true;
-        printf("client %u: server %s is there\n", args.number, server->addr);
+        printf("client %u: server %s is there, connected in %lld ms\n", args.number,
+               server->addr, (long long)took);
     } else {
         server->failed = rpma_utils_conn_event_2str(event);
         if (event == RPMA_CONN_REJECTED && !rpma_conn_get_private_data(server->conn, &pdata) &&
@@ -215,7 +228,7 @@ static void take_conn_event(struct server *server) {
 
 static void handle_server(void *owner) {
     struct server *server = owner;
-    if (server->req && !server->failed)
+    if (server->req)
         take_resolution(server);
     else if (server->conn)
         take_conn_event(server);
@@ -237,33 +250,31 @@ static void lose_server(struct server *server) {
     server->since = clock_ms();
 }
 
-// A device may repeat a transfer for ever, so the client has a limit of its own.
-static void look_at_servers(void) {
-    int64_t now = clock_ms();
-    for (struct server *server = servers; server < servers + args.server_count && !port_down;
-         server++) {
-        bool busy = server->req || server->conn;
-        if (busy && (!server->up || server->asked > 0) && now > server->since + PATIENCE_MS)
-            server->failed = "it does not answer";
-        if (!busy && now >= server->since + RETRY_MS)
-            start_connecting(server);
-    }
+static bool owes(const struct server *server) {
+    return server->req || (server->conn && (!server->up || server->asked > 0));
 }
 
-static void handle_peer(void *unused) {
-    (void)unused;
-    if (!take_peer_event(side.peer, "client", &port_down))
-        return;
-    // What is being tried began without the network; a connection may have survived.
-    for (struct server *server = servers; server < servers + args.server_count; server++)
-        server->since = server->up ? clock_ms() : clock_ms() - PATIENCE_MS - 1;
+// A device may repeat a transfer for ever, so the client has a limit of its own. Connections
+// that are up and give no answer in time may be too many for a busy machine, so the next gets
+// more time.
+static void look_at_servers(void) {
+    int64_t now = clock_ms();
+    for (struct server *server = servers; server < servers + args.server_count; server++) {
+        if (owes(server) && !server->failed &&
+            now > server->since + (PATIENCE_MS << (server->up ? server->late : 0))) {
+            server->failed = "it does not answer";
+            server->late += server->up && server->late < LATE_MAX;
+        }
+        if (!server->req && !server->conn && now >= server->since + RETRY_MS)
+            start_connecting(server);
+    }
 }
 
 // ---- completions
 
 static void post_receive(struct answer *answer) {
     size_t offset = (size_t)((char *)answer - side.memory.ptr);
-    CALL(rpma_srq_recv(queues.srq, side.mr, offset, sizeof(*answer), answer));
+    device_gone |= rpma_srq_recv(queues.srq, side.mr, offset, sizeof(*answer), answer) != 0;
 }
 
 // The queue is shared: the completion tells by qp_num whose it is. It is nobody's when its
@@ -292,7 +303,7 @@ static void handle_completion(const struct ibv_wc *wc) {
 static bool lose_failed_servers(void) {
     bool lost = false;
     for (struct server *server = servers; server < servers + args.server_count; server++)
-        if (server->failed) {
+        if (server->failed && port_is_up(side.peer)) {
             lose_server(server);
             lost = true;
         }
@@ -305,56 +316,100 @@ static void take_completions(void) {
     do
         while (!rpma_cq_get_wc(queues.cq, 1, &wc, NULL))
             handle_completion(&wc);
-    while (!port_down && lose_failed_servers());
+    while (lose_failed_servers());
 }
 
 static void handle_cq(void *unused) {
     (void)unused;
-    rearm(queues.cq);
+    device_gone |= !rearm(queues.cq);
 }
 
-static void open_client(struct source *peer_source) {
-    int fd;
-    side = open_client_side(&args, sizeof(struct content),
-                            RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_WRITE_DST);
+static void handle_peer(void *unused) {
+    (void)unused;
+    int type = take_peer_event(side.peer, "client");
+    device_gone |= type == RPMA_PEER_EVENT_DEVICE_GONE;
+    if (type == RPMA_PEER_EVENT_PORT_UP)
+        up_time = clock_ms();
+    if (type != RPMA_PEER_EVENT_PORT_UP && type != RPMA_PEER_EVENT_ADDR_CHANGED)
+        return;
+    // What is owed was asked for without the network: to wait for it would take longer than to
+    // begin anew.
+    for (struct server *server = servers; server < servers + args.server_count; server++)
+        if (type == RPMA_PEER_EVENT_PORT_UP && owes(server))
+            server->failed = "the port was down";
+    take_completions();
+    for (struct server *server = servers; server < servers + args.server_count; server++)
+        if (!server->req && !server->conn)
+            start_connecting(server);
+}
+
+// ---- the device
+
+// The device is the one that leads to a server.
+static bool open_client(void) {
+    int usage = RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_WRITE_DST, fd;
+    struct server *server = servers, *end = servers + args.server_count;
+    while (server < end && !open_device(&side, server->addr, RPMA_UTIL_IBV_CONTEXT_REMOTE,
+                                        sizeof(struct content), usage))
+        server++;
+    if (server == end)
+        return false;
+    device_gone = false;
     content = (void *)side.memory.ptr;
     open_queues(&queues, side.peer, 4 * DEPTH, DEPTH, DEPTH);
     for (size_t i = 0; i < DEPTH; i++)
         post_receive(&content->answers[i]);
-    for (int i = 0; i < args.server_count; i++)
-        servers[i] = (struct server){.addr = args.servers[2 * i],
-                                     .port = args.servers[2 * i + 1],
-                                     .since = clock_ms() - RETRY_MS};
-    open_loop(&loop);
     queues.source = (struct source){handle_cq, NULL};
     CALL(rpma_cq_get_fd(queues.cq, &fd));
     watch(&loop, fd, &queues.source);
-    *peer_source = (struct source){handle_peer, NULL};
+    peer_source = (struct source){handle_peer, NULL};
     CALL(rpma_peer_get_event_fd(side.peer, &fd));
-    watch(&loop, fd, peer_source);
+    watch(&loop, fd, &peer_source);
+    return true;
 }
 
-int main(int argc, char *argv[]) {
-    struct source peer_source;
-    args = read_arguments(argc, argv, &program);
-    if (args.server_count > SERVERS_MAX)
-        fail("at most %d servers, not %d", SERVERS_MAX, args.server_count);
-    open_client(&peer_source);
+static void close_client(void) {
+    int fd;
+    for (struct server *server = servers; server < servers + args.server_count; server++) {
+        server->up &= device_gone;
+        server->failed = "the device is gone";
+        lose_server(server);
+    }
+    CALL(rpma_peer_get_event_fd(side.peer, &fd));
+    unwatch(&loop, fd);
+    close_queues(&queues);
+    close_side(&side);
+}
 
-    while (!loop.stopped && (args.variant || moved < PASSES * STORE_BLOCKS)) {
+static bool finished(void) {
+    return loop.stopped || (!args.variant && moved == PASSES * STORE_BLOCKS);
+}
+
+static void move_blocks(void) {
+    while (!finished() && !device_gone) {
         look_at_servers();
         take_completions();
         ask_for_blocks();
         run_loop(&loop, RETRY_MS);
         take_completions();
     }
-    printf("client %u: moved %llu blocks, all right\n", args.number, (unsigned long long)moved);
+}
 
-    for (struct server *server = servers; server < servers + args.server_count; server++) {
-        server->up = false;
-        lose_server(server);
-    }
-    close_queues(&queues);
-    close_side(&side);
+int main(int argc, char *argv[]) {
+    args = read_arguments(argc, argv, &program);
+    if (args.server_count > SERVERS_MAX)
+        fail("at most %d servers, not %d", SERVERS_MAX, args.server_count);
+    for (int i = 0; i < args.server_count; i++)
+        servers[i] =
+            (struct server){.addr = args.servers[2 * i], .port = args.servers[2 * i + 1]};
+    open_loop(&loop);
+    while (!finished())
+        if (open_client()) {
+            move_blocks();
+            close_client();
+        } else {
+            run_loop(&loop, RETRY_MS);
+        }
+    printf("client %u: moved %llu blocks, all right\n", args.number, (unsigned long long)moved);
     return EXIT_SUCCESS;
 }

@@ -18,6 +18,7 @@
 #define STORE_BLOCKS 32 /* block N is what fill_block() makes of N */
 #define DEPTH 8         /* a client has at most so many requests under way */
 #define CLIENTS_MAX 8   /* at a server at the same time */
+#define RETRY_MS 100 /* after a connection was lost, or was not made, or there is no device */
 
 /*
  * The server writes the block to place SLOT of the memory that the client offers, and answers
@@ -54,6 +55,11 @@ static inline void watch(const struct loop *loop, int fd, struct source *source)
     if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) ||
         epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event))
         fail("cannot watch a descriptor: %s", strerror(errno));
+}
+
+/* The descriptor of a device stays open when nothing uses the device any more. */
+static inline void unwatch(const struct loop *loop, int fd) {
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
 static inline void stop_loop(void *loop) {
@@ -115,33 +121,51 @@ static inline void close_queues(struct queues *queues) {
     CALL(rpma_cq_delete(&queues->cq));
 }
 
-/* The descriptor tells of the next completion again; completions are polled afterwards. */
-static inline void rearm(struct rpma_cq *cq) {
+/* The descriptor tells of the next completion again, and completions are polled afterwards.
+ * Returns false when the device has gone. */
+static inline bool rearm(struct rpma_cq *cq) {
     int ret = rpma_cq_take_event(cq);
-    if (ret != RPMA_E_NO_COMPLETION)
-        check_call(ret, "rpma_cq_take_event");
-    CALL(rpma_cq_arm(cq, false));
+    return (!ret || ret == RPMA_E_NO_COMPLETION) && !rpma_cq_arm(cq, false);
 }
 
 /*
- * Takes one event of the device; returns true when the network may be there again. While the
- * port is down nothing is connected and nothing deleted: the other side would not hear of it,
- * and soft-RoCE connects nobody any more when a message about that could not leave.
+ * Whether messages can leave. It is asked right before something is deleted or connected,
+ * because the event of a port comes later: the other side would not hear of it, and soft-RoCE
+ * connects nobody any more when a message about that could not leave.
  */
-static inline bool take_peer_event(struct rpma_peer *peer, const char *who, bool *port_down) {
+static inline bool port_is_up(const struct rpma_peer *peer) {
+    struct ibv_port_attr attr;
+    struct ibv_pd *pd;
+    CALL(rpma_peer_get_ibv_pd(peer, &pd));
+    return !ibv_query_port(pd->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
+}
+
+/* Takes one event of the device; returns its type, or 0. */
+static inline int take_peer_event(struct rpma_peer *peer, const char *who) {
     struct rpma_peer_event event;
     int ret = rpma_peer_next_event(peer, &event);
     if (ret == RPMA_E_NO_EVENT)
-        return false;
+        return 0;
     check_call(ret, "rpma_peer_next_event");
-    if (event.type == RPMA_PEER_EVENT_DEVICE_GONE || event.type == RPMA_PEER_EVENT_CQ_ERROR ||
-        event.type == RPMA_PEER_EVENT_SRQ_ERROR)
-        fail("the device or a queue is gone: event %d", event.ibv_event);
-    if (event.type == RPMA_PEER_EVENT_PORT_UP || event.type == RPMA_PEER_EVENT_PORT_DOWN) {
-        *port_down = event.type == RPMA_PEER_EVENT_PORT_DOWN;
-        printf("%s: port %u is %s\n", who, event.port, *port_down ? "down" : "up");
-    }
-    return event.type == RPMA_PEER_EVENT_PORT_UP || event.type == RPMA_PEER_EVENT_ADDR_CHANGED;
+    if (event.type == RPMA_PEER_EVENT_CQ_ERROR || event.type == RPMA_PEER_EVENT_SRQ_ERROR)
+        fail("a queue has failed: event %d", event.ibv_event);
+    if (event.type == RPMA_PEER_EVENT_PORT_UP || event.type == RPMA_PEER_EVENT_PORT_DOWN)
+        printf("%s: port %u is %s\n", who, event.port,
+               event.type == RPMA_PEER_EVENT_PORT_UP ? "up" : "down");
+    if (event.type == RPMA_PEER_EVENT_DEVICE_GONE)
+        printf("%s: the device is gone\n", who);
+    return event.type;
+}
+
+/* Opens the side on the device that an address has or that leads there, if there is one now. */
+static inline bool open_device(struct side *side, const char *addr,
+                               enum rpma_util_ibv_context_type type, size_t size, int usage) {
+    struct ibv_context *device;
+    struct rpma_peer *peer;
+    if (rpma_utils_get_ibv_context(addr, type, &device) || rpma_peer_new(device, &peer))
+        return false;
+    *side = open_side(peer, NULL, size, usage);
+    return true;
 }
 
 #endif

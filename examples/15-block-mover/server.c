@@ -56,15 +56,17 @@ static struct queues queues;
 static struct loop loop;
 static struct rpma_ep *ep;
 static unsigned long long served;
-static bool port_down;
+static struct source peer_source, ep_source;
+static bool device_gone;
 
 // ---- requests
 
 static void release(size_t number) {
     struct message *message = &content->messages[number];
     uses[number] = (struct use){.client = NULL};
-    CALL(rpma_srq_recv(queues.srq, side.mr, offsetof(struct content, messages[number].request),
-                       sizeof(struct request), &message->request));
+    size_t offset = offsetof(struct content, messages[number].request);
+    device_gone |= rpma_srq_recv(queues.srq, side.mr, offset, sizeof(struct request),
+                                 &message->request) != 0;
 }
 
 // The block and, behind it, the answer.
@@ -129,7 +131,7 @@ static void lose_client(struct client *client) {
 static bool lose_failed_clients(void) {
     bool lost = false;
     for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
-        if (client->failed) {
+        if (client->failed && port_is_up(side.peer)) {
             lose_client(client);
             lost = true;
         }
@@ -169,12 +171,12 @@ static void take_completions(void) {
     do
         while (!rpma_cq_get_wc(queues.cq, 1, &wc, NULL))
             handle_completion(&wc);
-    while (!port_down && lose_failed_clients());
+    while (lose_failed_clients());
 }
 
 static void handle_cq(void *unused) {
     (void)unused;
-    rearm(queues.cq);
+    device_gone |= !rearm(queues.cq);
 }
 
 static void handle_client(void *owner) {
@@ -265,13 +267,17 @@ static void handle_endpoint(void *unused) {
 
 static void handle_peer(void *unused) {
     (void)unused;
-    (void)take_peer_event(side.peer, "server", &port_down);
+    device_gone |= take_peer_event(side.peer, "server") == RPMA_PEER_EVENT_DEVICE_GONE;
 }
 
-static void open_server(const struct arguments *args, struct source sources[2]) {
-    int fd;
-    side = open_server_side(args, sizeof(struct content),
-                            RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
+// ---- the device
+
+static bool open_server(const struct arguments *args) {
+    int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, fd;
+    if (!open_device(&side, args->addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, sizeof(struct content),
+                     usage))
+        return false;
+    device_gone = false;
     content = (void *)side.memory.ptr;
     for (unsigned i = 0; i < STORE_BLOCKS; i++) {
         fill_block(content->store[i], BLOCK_SIZE, i);
@@ -280,35 +286,47 @@ static void open_server(const struct arguments *args, struct source sources[2]) 
     open_queues(&queues, side.peer, MESSAGES + OPERATIONS * CLIENTS_MAX, MESSAGES, OPERATIONS);
     for (size_t i = 0; i < MESSAGES; i++)
         release(i);
-    open_loop(&loop);
     queues.source = (struct source){handle_cq, NULL};
     CALL(rpma_cq_get_fd(queues.cq, &fd));
     watch(&loop, fd, &queues.source);
-    sources[0] = (struct source){handle_peer, NULL};
+    peer_source = (struct source){handle_peer, NULL};
     CALL(rpma_peer_get_event_fd(side.peer, &fd));
-    watch(&loop, fd, &sources[0]);
+    watch(&loop, fd, &peer_source);
     ep = start_listening(side.peer, args);
-    sources[1] = (struct source){handle_endpoint, NULL};
+    ep_source = (struct source){handle_endpoint, NULL};
     CALL(rpma_ep_get_fd(ep, &fd));
-    watch(&loop, fd, &sources[1]);
+    watch(&loop, fd, &ep_source);
+    return true;
+}
+
+static void close_server(void) {
+    int fd;
+    for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
+        if (client->conn) {
+            client->failed = device_gone ? "the device is gone" : "the server ends";
+            lose_client(client);
+        }
+    CALL(rpma_ep_shutdown(&ep));
+    CALL(rpma_peer_get_event_fd(side.peer, &fd));
+    unwatch(&loop, fd);
+    close_queues(&queues);
+    close_side(&side);
 }
 
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
-    struct source sources[2];
-    open_server(&args, sources);
+    open_loop(&loop);
     while (!loop.stopped) {
-        run_loop(&loop, -1);
-        take_completions();
+        if (!open_server(&args)) {
+            run_loop(&loop, RETRY_MS);
+            continue;
+        }
+        while (!loop.stopped && !device_gone) {
+            run_loop(&loop, -1);
+            take_completions();
+        }
+        close_server();
     }
-    for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
-        if (client->conn)
-            client->failed = "the server ends";
-    (void)lose_failed_clients();
     printf("server: served %llu blocks\n", served);
-
-    CALL(rpma_ep_shutdown(&ep));
-    close_queues(&queues);
-    close_side(&side);
     return EXIT_SUCCESS;
 }

@@ -101,6 +101,7 @@ struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type ty
 /* The device is the one of the address (server) or the one that leads there (client). */
 struct side open_server_side(const struct arguments *args, size_t size, int usage);
 struct side open_client_side(const struct arguments *args, size_t size, int usage);
+struct side open_side(struct rpma_peer *peer, const char *file, size_t size, int usage);
 void close_side(struct side *side);
 
 /*

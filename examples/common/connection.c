@@ -16,7 +16,7 @@ struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type ty
 }
 
 // Plain memory is not persistent, so its registration does not allow persistent flushes.
-static struct side open_side(struct rpma_peer *peer, const char *file, size_t size, int usage) {
+struct side open_side(struct rpma_peer *peer, const char *file, size_t size, int usage) {
     struct side side = {.peer = peer, .memory = open_memory(file, size)};
     if (!side.memory.is_pmem)
         usage &= ~RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;

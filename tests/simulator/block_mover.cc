@@ -6,6 +6,7 @@
 
 #include "world.hh"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -68,11 +69,31 @@ void ended(const Process &process) {
         world.found("ends well after %u passes", process.committed);
 }
 
+// A port that is up again is used at once: when the client waits next, it has a connection to
+// each server, or has begun to make one since then.
+void waits(const Process &process) {
+    bool more = std::ranges::any_of(world.peers, [&process](const rpma_peer *peer) {
+        return peer->alive && peer->owner == &process && (peer->gone || !peer->events.empty());
+    });
+    if (process.is_server || !process.links_at_up || process.machine->port_down || more)
+        return;
+    unsigned begun = 0;
+    for (uint16_t i : world.open_links) {
+        const Link &link = *world.links[i];
+        const rpma_conn *conn = link.conns[0];
+        begun += conn && conn->owner == &process && (conn->up || i >= process.links_at_up);
+    }
+    if (begun < world.configuration->servers)
+        world.found("waits after its port came up, with %u connections", begun);
+}
+
 } // namespace
 
 const Example block_mover = {.name = "15-block-mover",
+                             .opens_again = true,
                              .hurries = 30, // its clients begin anew each time
                              .server_arguments = server_arguments,
                              .client_arguments = client_arguments,
                              .said = said,
-                             .ended = ended};
+                             .ended = ended,
+                             .waits = waits};

@@ -18,6 +18,7 @@ struct Example {
     bool has_reader;
     bool serves_one; // a server ends after its client, and is started for the next one
     bool clients_have_files;
+    bool opens_again; // its programs survive that their device is removed
     unsigned
         hurries; // how often time passes before what is on the way arrives, or 0: any number
     Arguments (*server_arguments)(const Process &server);
@@ -27,6 +28,7 @@ struct Example {
     void (*completed)(Process &client);               // the client took a completion
     void (*ended)(const Process &process);            // a process ended by itself
     void (*check)(); // checks the invariants, after each step that changed memory
+    void (*waits)(const Process &process);     // a process has nothing to do any more
     bool (*may_forget)(const Process &server); // whether the server's memory may be lost now
 };
 

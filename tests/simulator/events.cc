@@ -167,7 +167,7 @@ template <typename Add> void World::add_faults(Add add) {
     add(Event::POWER_ALL, 0, 3);
     for (size_t i = 0; i < machines.size(); i++)
         if (!machines[i]->cut_off && processes[i]->state != Process::OFF)
-            add(Event::CUT, i, 2);
+            add(Event::CUT, i, configuration->example->opens_again ? 4 : 2);
     for (size_t i = 0; i < processes.size(); i++)
         if (processes[i]->state != Process::OFF && processes[i]->frozen_until <= now)
             add(Event::FREEZE, i, 2);
@@ -181,14 +181,38 @@ void World::tell_peers(Machine &machine, rpma_peer_event_type type) {
     if (type == RPMA_PEER_EVENT_PORT_DOWN)
         machine.port_down = chance();
     for (rpma_peer *peer : peers)
-        if (machine.port_down && peer->alive && peer->owner->machine == &machine)
+        if (machine.port_down && peer->alive && !peer->gone && peer->owner->machine == &machine)
             peer->events.push_back(type);
 }
 
+// Linux removes a device although programs use it. Its connections are over; another device
+// with the same address comes later.
+void World::remove_device(Machine &machine) {
+    machine.no_device = true;
+    for (rpma_peer *peer : peers)
+        if (peer->alive && peer->owner->machine == &machine) {
+            peer->gone = true;
+            peer->events.push_back(RPMA_PEER_EVENT_DEVICE_GONE);
+        }
+    for (rpma_ep *ep : endpoints)
+        if (ep->alive && ep->owner->machine == &machine)
+            ep->port.clear(); // nothing finds it any more
+    for (uint16_t i : open_links) {
+        Link &link = *links[i];
+        if (link.machines[0] != &machine && link.machines[1] != &machine)
+            continue;
+        if (may(Event::BREAK, link, 0))
+            link.break_up(Link::PARTLY_EXECUTED, true);
+        else if (link.state <= Link::REQUESTED)
+            link.state = Link::OVER;
+    }
+}
+
 void World::join(Machine &machine) {
-    machine.cut_off = false;
+    machine.cut_off = machine.no_device = false;
     machine.back_at = NEVER;
     tell_peers(machine, RPMA_PEER_EVENT_PORT_UP);
+    machine.port_down = false;
 }
 
 void World::pass_time() {
@@ -271,8 +295,11 @@ void World::apply(const Event &event) {
         return;
     case Event::CUT:
         machine.cut_off = true;
-        machine.back_at = now + SOON_MS[variant];
-        tell_peers(machine, RPMA_PEER_EVENT_PORT_DOWN);
+        machine.back_at = now + SOON_MS[variant % 2];
+        if (variant < 2)
+            tell_peers(machine, RPMA_PEER_EVENT_PORT_DOWN);
+        else
+            remove_device(machine);
         return;
     case Event::FORGET:
         if (process.state != Process::OFF)

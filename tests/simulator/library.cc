@@ -239,6 +239,23 @@ rpma_receive receive_of(rpma_mr_local *dst, size_t offset, size_t len, const voi
     return receive;
 }
 
+ibv_context device;
+
+// Messages about connections share a queue pair, which soft-RoCE loses when one cannot leave.
+void connect_anybody() {
+    if (world.current->spoke_in_vain)
+        world.found("connects after a message to a port that was down, where soft-RoCE "
+                    "connects nobody any more");
+}
+
+// A message about a connection leaves. The port may go down before it has left; a program that
+// has not asked, or did not wait for the port, is to blame.
+void speak() {
+    world.current->spoke_in_vain |=
+        world.current->machine->port_down && !world.current->port_was_up;
+    world.current->port_was_up = false;
+}
+
 } // namespace
 
 #pragma GCC visibility push(default)
@@ -251,16 +268,20 @@ int rpma_utils_get_ibv_context(const char *addr, rpma_util_ibv_context_type type
     Machine *machine = world.machine(addr);
     world.point();
     bool remote = type == RPMA_UTIL_IBV_CONTEXT_REMOTE;
-    if (!machine || !machine->on ||
+    if (!machine || !machine->on || world.current->machine->no_device ||
         (remote && (machine->cut_off || world.current->machine->cut_off)))
         return RPMA_E_PROVIDER;
-    static ibv_context device;
     *context = &device;
     return 0;
 }
 
-int rpma_peer_new(ibv_context *, rpma_peer **peer) {
+int rpma_peer_new(ibv_context *context, rpma_peer **peer) {
     *peer = world.make_object<rpma_peer>();
+    (*peer)->pd.context = context;
+    (*peer)->gone = world.current->machine->no_device;
+    if ((*peer)->gone)
+        (*peer)->events.push_back(RPMA_PEER_EVENT_DEVICE_GONE);
+    world.current->spoke_in_vain = false;
     (*peer)->event_fd = world.open_descriptor(Descriptor::DEVICE, *peer, world.current);
     world.peers.push_back(*peer);
     return 0;
@@ -272,12 +293,29 @@ int rpma_peer_delete(rpma_peer **peer) {
     return forget(peer, __func__);
 }
 
+int rpma_peer_get_ibv_pd(const rpma_peer *peer, ibv_pd **pd) {
+    *pd = &const_cast<rpma_peer *>(&USE(peer))->pd;
+    return 0;
+}
+
+#undef ibv_query_port
+int ibv_query_port(ibv_context *, uint8_t, _compat_ibv_port_attr *attr) {
+    world.point();
+    const Machine &machine = *world.current->machine;
+    world.current->port_was_up = !machine.port_down && !machine.no_device;
+    reinterpret_cast<ibv_port_attr *>(attr)->state =
+        world.current->port_was_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    return machine.no_device ? EIO : 0;
+}
+
 int rpma_peer_next_event(rpma_peer *peer, rpma_peer_event *event) {
     if (!wait_for(USE(peer).event_fd))
         return RPMA_E_NO_EVENT;
     *event = {};
     event->type = peer->events.front();
     event->port = 1;
+    if (event->type == RPMA_PEER_EVENT_PORT_UP)
+        world.current->links_at_up = world.links.size();
     peer->events.pop_front();
     return 0;
 }
@@ -339,6 +377,7 @@ int rpma_ep_shutdown(rpma_ep **ep) {
 int rpma_ep_next_incoming(rpma_ep *ep, rpma_conn_req **req) {
     if (!wait_for(USE(ep).fd))
         return RPMA_E_NO_EVENT;
+    connect_anybody();
     *req = make_request(ep->requests.front(), 1);
     ep->requests.pop_front();
     return 0;
@@ -360,8 +399,9 @@ int rpma_conn_req_start(rpma_peer *peer, const char *addr, const char *port,
     if (cfg)
         USE(cfg);
     world.point();
-    if (!there)
+    if (!there || peer->gone)
         return RPMA_E_PROVIDER;
+    connect_anybody();
     world.links.push_back(std::make_unique<Link>());
     Link *link = world.links.back().get();
     link->number = static_cast<Writer>(world.links.size());
@@ -454,6 +494,7 @@ int rpma_conn_req_connect(rpma_conn_req **req_ptr, const rpma_conn_private_data 
     world.point();
     forget(req_ptr, __func__);
     if (!req.incoming) {
+        speak();
         link.state = Link::REQUESTED;
         *conn = open_conn(req, pdata);
         return 0;
@@ -499,6 +540,7 @@ int rpma_conn_disconnect(rpma_conn *conn) {
 int rpma_conn_delete(rpma_conn **conn) {
     if (*conn) {
         USE(*conn);
+        speak();
         world.point();
         (*conn)->link->end((*conn)->side, true);
         forget_conn(**conn);

@@ -23,6 +23,8 @@ struct rpma_peer : Object {
     int users = 0;
     std::deque<rpma_peer_event_type> events;
     int event_fd;
+    ibv_pd pd{};
+    bool gone = false; // its device was removed
 };
 
 struct rpma_mr_local : Object {

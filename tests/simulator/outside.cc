@@ -171,10 +171,13 @@ WRAPPED int __wrap_epoll_create1(int) {
 
 WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event) {
     world.descriptor(fd);
-    if (operation != EPOLL_CTL_ADD || event->events != EPOLLIN)
+    auto &watched = static_cast<Epoll *>(world.descriptor(epoll).object)->watched;
+    if (operation == EPOLL_CTL_DEL)
+        std::erase_if(watched, [fd](const auto &watch) { return watch.first == fd; });
+    else if (operation == EPOLL_CTL_ADD && event->events == EPOLLIN)
+        watched.emplace_back(fd, epoll_data_t{event->data});
+    else
         world.found("not simulated: epoll_ctl() with this operation");
-    const epoll_data_t data = event->data;
-    static_cast<Epoll *>(world.descriptor(epoll).object)->watched.emplace_back(fd, data);
     return 0;
 }
 
@@ -184,6 +187,9 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
         const Object *object = world.descriptor(watch.first).object;
         return object && !object->alive;
     });
+    if (world.configuration->example->waits)
+        world.configuration->example->waits(*world.current);
+    world.current->links_at_up = 0;
     epoll->fds.clear();
     for (const auto &watch : epoll->watched)
         epoll->fds.push_back({watch.first, POLLIN, 0});

@@ -116,6 +116,8 @@ void Process::start(const std::vector<std::string> &arguments) {
     m_fresh = true;
     starts++;
     qp_nums = 1;
+    port_was_up = spoke_in_vain = false;
+    links_at_up = 0;
     state = READY;
     told_to_stop = false;
     back_at = NEVER;
@@ -161,6 +163,7 @@ void Process::wait_until(const pollfd *fds_, size_t count, int64_t deadline_) {
     fd_count = count;
     deadline = deadline_;
     state = WAITING;
+    port_was_up = false;
     leave();
 }
 

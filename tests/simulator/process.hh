@@ -18,6 +18,7 @@ struct Machine {
     std::string name; // also the address
     bool on, cut_off;
     bool port_down;  // while it is cut off: its device noticed
+    bool no_device;  // while it is cut off: its device was removed
     int64_t back_at; // when somebody plugs it in again, in ms
     Memory memory;
 };
@@ -38,17 +39,20 @@ class Process {
     Machine *machine;
     bool is_server;
     State state = OFF;
-    unsigned starts = 0;        // starts in this schedule
-    bool was_ready = false;     // a server: it has listened
-    int status = 0;             // if OFF: exit status, or KILLED
-    int64_t frozen_until = 0;   // the process stands still until then
-    int64_t back_at = NEVER;    // a server: when it is started again
-    bool told_to_stop = false;  // SIGTERM
-    unsigned lines_left = 0;    // of its standard input
-    unsigned lines_read = 0;    // lines read in all
-    unsigned committed = 0;     // records that it reported as committed
-    unsigned completions = 0;   // completions that it has taken
-    uint64_t qp_nums = 1;       // a bit for each that is in use
+    unsigned starts = 0;       // starts in this schedule
+    bool was_ready = false;    // a server: it has listened
+    int status = 0;            // if OFF: exit status, or KILLED
+    int64_t frozen_until = 0;  // the process stands still until then
+    int64_t back_at = NEVER;   // a server: when it is started again
+    bool told_to_stop = false; // SIGTERM
+    unsigned lines_left = 0;   // of its standard input
+    unsigned lines_read = 0;   // lines read in all
+    unsigned committed = 0;    // records that it reported as committed
+    unsigned completions = 0;  // completions that it has taken
+    uint64_t qp_nums = 1;      // a bit for each that is in use
+    bool port_was_up = false;  // it has asked since it last waited
+    size_t links_at_up = 0; // links that there were when it took a port's event, while it runs
+    bool spoke_in_vain = false; // about a connection, to a port that it could know to be down
     std::string output, errors; // a line that is not complete; the text on stderr
 
     std::string first_error() const { return errors.substr(0, errors.find('\n')); }

@@ -71,7 +71,7 @@ void World::begin(Schedule &schedule) {
         configuration->example->begin();
     for (auto &machine : machines) {
         machine->on = true;
-        machine->cut_off = false;
+        machine->cut_off = machine->port_down = machine->no_device = false;
         machine->back_at = NEVER;
     }
     for (auto &process : processes) {

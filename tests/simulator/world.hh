@@ -85,6 +85,7 @@ class World {
     template <typename Add> void add_faults(Add add);
     void start(Process &process);
     void tell_peers(Machine &machine, rpma_peer_event_type type);
+    void remove_device(Machine &machine);
     void join(Machine &machine);
     void pass_time();
     void fail_power(Process &server, unsigned variant);
