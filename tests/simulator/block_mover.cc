@@ -90,7 +90,7 @@ void waits(const Process &process) {
 } // namespace
 
 const Example block_mover = {.name = "15-block-mover",
-                             .opens_again = true,
+                             .heeds_device = true,
                              .hurries = 30, // its clients begin anew each time
                              .server_arguments = server_arguments,
                              .client_arguments = client_arguments,

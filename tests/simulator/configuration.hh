@@ -18,7 +18,7 @@ struct Example {
     bool has_reader;
     bool serves_one; // a server ends after its client, and is started for the next one
     bool clients_have_files;
-    bool opens_again; // its programs survive that their device is removed
+    bool heeds_device; // its programs heed the events of ports, and that a device is removed
     unsigned
         hurries; // how often time passes before what is on the way arrives, or 0: any number
     Arguments (*server_arguments)(const Process &server);

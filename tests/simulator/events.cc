@@ -167,7 +167,7 @@ template <typename Add> void World::add_faults(Add add) {
     add(Event::POWER_ALL, 0, 3);
     for (size_t i = 0; i < machines.size(); i++)
         if (!machines[i]->cut_off && processes[i]->state != Process::OFF)
-            add(Event::CUT, i, configuration->example->opens_again ? 4 : 2);
+            add(Event::CUT, i, configuration->example->heeds_device ? 4 : 2);
     for (size_t i = 0; i < processes.size(); i++)
         if (processes[i]->state != Process::OFF && processes[i]->frozen_until <= now)
             add(Event::FREEZE, i, 2);
