@@ -16,15 +16,27 @@
 
 namespace {
 
-constexpr int TICK_MS = 500;
+constexpr int TICK_MS = 500, RETRY_MS = 100,
+              ATTEMPT_MS = 3000; // the connection manager repeats what is lost more slowly
 
 // What is known of a load while it runs.
 struct Progress {
-    const uint64_t began = now_ns();
+    uint64_t began = now_ns();
     uint64_t now = began, operations = 0;
     uint64_t moved = began;    // when an operation last completed
     uint64_t shown_at = began, // up to where an interval was reported
         shown = 0;
+};
+
+// What the measurement of a plan has brought so far.
+struct Measured {
+    Result result{};
+    uint64_t since = 0;    // when it began; 0: it has not
+    uint64_t last = 0;     // when the last operation completed
+    uint64_t broke_at = 0; // since when nothing completes; 0: the connections are up
+    bool is_complete = false;
+    uint64_t cpu_before = 0;
+    std::optional<Progress> progress{};
 };
 
 class Client {
@@ -37,61 +49,55 @@ class Client {
     void go_on(Lane &lane);
     Json await(std::string_view word);
     Json ask(std::string_view word, std::string_view answer);
-    void connect();
+    void connect(int patience_ms);
+    std::string obstacle(const Operation &operation) const;
     std::vector<uint64_t> allowed_operations() const;
     void run_plan(const Plan &plan);
     void make_crew(const Plan &plan);
     void prepare_lanes(const Json &ready);
     [[noreturn]] void explain();
-    Result run_load();
-    void watch(bool (*is_reached)(const Crew &crew), bool is_measured);
+    void do_load(const Plan &plan);
+    void run_load();
+    void watch(bool (*is_reached)(const Crew &crew), Progress &progress, bool is_measured);
     void beat(uint64_t &spoke);
     void show(Progress &progress, bool is_measured);
     void end_ledger(const char *failure);
-    Result collect() const;
+    void collect();
+    void end_gap(uint64_t at);
+    bool reconnect(const std::string &failure);
 
     const Options &options;
     Device device;
-    Session session;
-    uint64_t session_number = 0; // of the load, at the server
+    std::optional<Session> session; // a new one after each break
     Side self, server;
+    Measured measured;
     std::unique_ptr<Report> report;
     std::ofstream picture; // is made before the first load, so that no load is in vain
     std::vector<Result> plotted;
 };
 
 Client::Client(const Options &wanted)
-    : options(wanted), device(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE),
-      session(device.peer) {}
+    : options(wanted), device(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE) {}
 
 // ---- asking the server ---------------------------------------------------------------------
 
 void Client::go_on(Lane &lane) {
-    Crew &crew = *session.crew;
-    switch (lane.link.go_on()) {
-    case Link::Step::none:
-        return;
-    case Link::Step::ready: {
-        const rpma::conn_cfg cfg = crew.cfg_of(lane, lane_queues(crew.plan), true);
-        attempt("cannot make a connection with these settings",
-                [&] { lane.link.request.setup(cfg); });
-        return lane.link.connect(greeting_text("data", session_number, lane.index));
-    }
-    case Link::Step::established:
-        crew.apply_target(lane);
-        prepare(lane);
-        crew.connected++;
-        return;
-    case Link::Step::ended:
+    Crew &crew = *session->crew;
+    const auto step = ::go_on(lane);
+    if (step == Link::Step::ended)
         lane.link.end();
-    }
+    if (step != Link::Step::established)
+        return;
+    crew.apply_target(lane);
+    prepare(lane);
+    crew.connected++;
 }
 
 // Waits for the first news, and takes care of those of a connection.
 News Client::wait(int milliseconds) {
-    const News news = session.wait(milliseconds);
+    const News news = session->wait(milliseconds);
     if (news == News::lane)
-        go_on(session.crew->lanes[session.lane]);
+        go_on(session->crew->lanes[session->lane]);
     return news;
 }
 
@@ -105,14 +111,14 @@ Json Client::await(std::string_view word) {
         fail("interrupted");
     if (news != News::message)
         fail("the server does not answer");
-    Json answer = decode(session.in);
+    Json answer = decode(session->in);
     if (answer["word"] == word)
         return answer;
     fail("the server refuses: {}", answer.value("reason", "no reason given"));
 }
 
 Json Client::ask(std::string_view word, std::string_view answer) {
-    session.control.send(message(word));
+    session->control.send(message(word));
     return await(answer);
 }
 
@@ -127,13 +133,14 @@ void check_greeting(const Greeting &greeting, const Options &options) {
              greeting.protocol, PROTOCOL);
 }
 
-void Client::connect() {
-    const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
-    Link &link = session.control.link;
+void Client::connect(int patience_ms) {
+    const uint64_t until = now_ns() + static_cast<uint64_t>(patience_ms) * 1000000;
+    session.emplace(device.peer);
+    Link &link = session->control.link;
     link.start(device.peer, options.address, options.port);
-    session.enter();
+    session->enter();
     while (!link.is_established) {
-        if (session.wait(TICK_MS) == News::stop)
+        if (session->wait(TICK_MS) == News::stop)
             fail("interrupted while connecting");
         if (now_ns() >= until)
             fail("the other side does not answer");
@@ -142,21 +149,32 @@ void Client::connect() {
     // The client sends first, because on iWARP the server must not.
     const Json hello = ask("hello", "welcome");
     self = describe_side(device.name, "dram");
-    server = {hello["librpma"], hello["kernel"], hello["device"], hello["memory"],
-              hello["direct_write"]};
+    server = {hello["librpma"], hello["kernel"],       hello["device"],
+              hello["memory"],  hello["direct_write"], hello["atomics"]};
 }
 
-// A persistent flush is measured only if the server's operator states direct write to PMem.
+// Why the two sides cannot measure the operation; "": they can. A persistent flush is measured
+// only if the server's operator states direct write to PMem.
+std::string Client::obstacle(const Operation &operation) const {
+    if (operation.is_persistent() && !server.direct_write)
+        return "the server states no direct write to persistent memory: start it with --memory "
+               "and --direct-write where that is true (rpma-perf(1) says where)";
+    const bool is_here = !device.has_atomics();
+    if (operation.is_fetching() && (is_here || !server.has_atomics))
+        return fmt::format("the device {} of the {} has no remote atomics",
+                           is_here ? self.device : server.device,
+                           is_here ? "client" : "server");
+    return "";
+}
+
 std::vector<uint64_t> Client::allowed_operations() const {
     std::vector<uint64_t> kept;
     for (const uint64_t operation : options.operations) {
-        if (server.direct_write || !operations[operation].is_persistent()) {
+        const std::string why = obstacle(operations[operation]);
+        if (why.empty()) {
             kept.push_back(operation);
             continue;
         }
-        constexpr char why[] = "the server states no direct write to persistent memory: start "
-                               "it with --memory and "
-                               "--direct-write where that is true (rpma-perf(1) says where)";
         if (!options.takes_all)
             fail("{}: {}", operations[operation].name, why);
         complain(fmt::format("{} is left out: {}", operations[operation].name, why));
@@ -171,14 +189,21 @@ void Client::make_crew(const Plan &plan) {
                 RPMA_MR_USAGE_RECV;
     if (plan.both)
         usage |= RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC |
-                 RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
-    session.begin(std::make_unique<Crew>(
+                 RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+                 (plan.op().is_fetching() ? RPMA_MR_USAGE_ATOMIC : 0);
+    session->begin(std::make_unique<Crew>(
         plan, device.peer, lane_queues(plan),
-        Memory::allocate(target_before_lanes(plan) + plan.connections * lane_memory_size(plan)),
+        Memory::allocate(
+            std::max(target_before_lanes(plan) + plan.connections * lane_memory_size(plan),
+                     SLOT_ALIGNMENT)), // a load of connections needs none
         std::span<char>(), usage));
-    session.crew->limits = options.limits;
+    session->crew->address = options.address;
+    session->crew->port = options.port;
+    session->crew->limits = options.limits;
+    if (measured.since)
+        session->crew->limits.warmup = 0;
     if (plan.both) // on iWARP the server must not send first
-        session.crew->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
+        session->crew->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
 }
 
 // The server may have sent the reason of a failure over the control connection.
@@ -187,13 +212,13 @@ void Client::explain() {
     try {
         News news = News::lane;
         while (news == News::lane)
-            if ((news = session.wait(TICK_MS)) == News::lane)
+            if ((news = session->wait(TICK_MS)) == News::lane)
                 try {
-                    go_on(session.crew->lanes[session.lane]);
+                    go_on(session->crew->lanes[session->lane]);
                 } catch (const Failure &) { // the first failure counts
                 }
         if (news == News::message)
-            answer = decode(session.in);
+            answer = decode(session->in);
     } catch (const Failure &) {
     }
     if (answer.contains("reason"))
@@ -203,23 +228,27 @@ void Client::explain() {
 
 // All connections come up at the same time.
 void Client::prepare_lanes(const Json &ready) {
-    const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
-    Crew &crew = *session.crew;
+    uint64_t moved = now_ns(); // when a connection last came up
+    Crew &crew = *session->crew;
     crew.take_target(ready["target"]);
-    session_number = ready["session"];
+    crew.session = ready["session"];
+    if (crew.operation.is_connect()) // the workers make them
+        return;
     try {
         for (Lane &lane : crew.lanes) {
-            lane.link.start(device.peer, options.address, options.port);
-            session.watch(lane);
+            start(lane);
+            session->watch(lane);
         }
         while (crew.connected < crew.lanes.size()) {
+            const uint64_t before = crew.connected;
             const News news = wait(TICK_MS);
+            moved = crew.connected == before ? moved : now_ns();
             if (news == News::stop)
                 fail("interrupted while connecting");
             if (news == News::message)
                 fail("the server refuses: {}",
-                     decode(session.in).value("reason", "no reason given"));
-            if (now_ns() >= until)
+                     decode(session->in).value("reason", "no reason given"));
+            if (now_ns() - moved >= uint64_t{PATIENCE_MS} * 1000000)
                 fail("the other side does not answer");
         }
     } catch (const Failure &) {
@@ -255,7 +284,7 @@ static int tick_of(const Options &options, const Progress &progress) {
 }
 
 void Client::show(Progress &progress, bool is_measured) {
-    const Plan &plan = session.crew->plan;
+    const Plan &plan = session->crew->plan;
     show_progress(plan, progress.operations,
                   static_cast<double>(progress.now - progress.began) / 1e9);
     if (!is_measured || !options.shows_intervals ||
@@ -268,16 +297,15 @@ void Client::show(Progress &progress, bool is_measured) {
 }
 
 // Waits until the workers have reached the given state.
-void Client::watch(bool (*is_reached)(const Crew &crew), bool is_measured) {
-    const Crew &crew = *session.crew;
-    Progress progress;
-    progress.shown = progress.operations = crew.progress();
-    uint64_t spoke = progress.began;
+void Client::watch(bool (*is_reached)(const Crew &crew), Progress &progress, bool is_measured) {
+    const Crew &crew = *session->crew;
+    const uint64_t before = progress.operations - crew.progress(); // of earlier crews
+    uint64_t spoke = progress.moved = progress.now = now_ns();
     while (!is_reached(crew)) {
         const News news = wait(tick_of(options, progress));
         if (crew.recording)
             crew.recording->write();
-        const uint64_t operations = crew.progress();
+        const uint64_t operations = before + crew.progress();
         progress.now = now_ns();
         crew.check();
         if (news == News::stop)
@@ -299,52 +327,109 @@ void Client::watch(bool (*is_reached)(const Crew &crew), bool is_measured) {
     crew.check();
 }
 
-Result Client::collect() const {
-    const Crew &crew = *session.crew;
-    Result result{.operation = crew.plan.operation,
-                  .size = crew.plan.size,
-                  .interval_ns = crew.limits.interval_ns};
-    uint64_t first = UINT64_MAX, last = 0;
+// Adds what the workers of the crew, which has stopped, have measured.
+void Client::collect() {
+    const Crew &crew = *session->crew;
+    Result &result = measured.result;
+    uint64_t first = UINT64_MAX, last = 0, ended = 0;
     for (const Worker &worker : crew.workers) {
+        if (!worker.first_at)
+            continue;
         result.latency.merge(worker.histogram);
         result.intervals.resize(std::max(result.intervals.size(), worker.intervals.size()));
         for (size_t i = 0; i < worker.intervals.size(); i++)
             result.intervals[i].merge(worker.intervals[i]);
-        first = std::min(worker.began_at, first);
-        last = std::max(worker.ended_at, last);
+        first = std::min(worker.first_at, first);
+        last = std::max(worker.last_at, last);
+        ended = std::max(worker.ended_at, ended);
     }
+    result.served = result.latency.count - result.operations; // since the last break
     result.operations = result.latency.count;
-    result.seconds = static_cast<double>(last - first) / 1e9;
-    result.is_verified = crew.plan.verify;
-    return result;
+    result.seconds = static_cast<double>(ended - measured.since) / 1e9;
+    if (last && measured.broke_at)
+        end_gap(first);
+    measured.last = std::max(measured.last, last);
 }
 
-Result Client::run_load() {
-    Crew &crew = *session.crew;
+void Client::end_gap(uint64_t at) {
+    measured.result.gaps.push_back(
+        {measured.broke_at - measured.since, at - std::min(measured.broke_at, at)});
+    measured.broke_at = 0;
+}
+
+void Client::run_load() {
+    Crew &crew = *session->crew;
+    Progress progress;
     crew.start(::run_load);
-    watch(all_wait, false);
+    watch(all_wait, progress, false);
     ask("measure", "ok");
     const uint64_t cpu_before = cpu_ns();
+    if (!measured.since) {
+        measured.since = measured.last = now_ns();
+        measured.cpu_before = cpu_before;
+        measured.progress.emplace();
+    }
+    crew.began_at = measured.since;
     crew.open_gate();
-    watch(all_have_ended, true);
-    const uint64_t cpu = cpu_ns() - cpu_before;
+    watch(all_have_ended, *measured.progress, true);
+    measured.result.client_cpu_ns = cpu_ns() - measured.cpu_before;
     crew.stop();
-    Result result = collect();
-    result.client_cpu_ns = cpu;
+    collect();
+    measured.is_complete = true;
     std::vector<uint64_t> done;
     for (const Lane &lane : crew.lanes)
         done.push_back(lane.done);
-    session.control.send(message("stop", {{"done", done}}));
+    session->control.send(message("stop", {{"done", done}}));
     const Json answer = await("result");
-    result.server_cpu_ns = answer["cpu_ns"];
-    result.server_operations = answer["operations"];
-    result.server_ns = answer["ns"];
-    return result;
+    measured.result.server_cpu_ns = answer["cpu_ns"];
+    measured.result.server_operations = answer["operations"];
+    measured.result.server_ns = answer["ns"];
+}
+
+// Connects again after a break, in the handler of its failure. Returns false if the time of the
+// measurement is over.
+bool Client::reconnect(const std::string &failure) {
+    const uint64_t end = measured.since + options.limits.duration_ns;
+    if (!options.reconnect || !measured.since || is_stopping())
+        throw;
+    if (session->crew && !measured.is_complete) {
+        session->crew->stop();
+        collect();
+    }
+    bool is_new = !measured.broke_at;
+    if (is_new)
+        measured.broke_at = measured.last;
+    for (std::string why = failure;; is_new = false) {
+        session.reset();
+        if (measured.is_complete)
+            return false;
+        if (!is_new) {
+            const Epoll nothing;
+            std::array<epoll_event, 1> room;
+            (void)wait_for(nothing, room, RETRY_MS);
+        }
+        if (now_ns() >= end) {
+            measured.result.seconds = static_cast<double>(end - measured.since) / 1e9;
+            measured.result.client_cpu_ns = cpu_ns() - measured.cpu_before;
+            end_gap(end);
+            return false;
+        }
+        if (is_stopping())
+            fail("interrupted");
+        if (now_ns() - measured.broke_at > uint64_t{PATIENCE_MS} * 1000000)
+            fail("no operation completed for {} s: {}", PATIENCE_MS / 1000, why);
+        try {
+            connect(ATTEMPT_MS);
+            return true;
+        } catch (const Failure &again) {
+            why = again.what();
+        }
+    }
 }
 
 // Completes the ledger. Its load is meant to end with the loss of the server.
 void Client::end_ledger(const char *failure) {
-    Crew &crew = *session.crew;
+    Crew &crew = *session->crew;
     crew.stop();
     const bool is_lost = failure && !is_stopping() && !crew.recording->has_failed;
     const uint64_t records = crew.recording->end();
@@ -358,33 +443,45 @@ void Client::end_ledger(const char *failure) {
         throw;
 }
 
+// From the plan to the result.
+void Client::do_load(const Plan &plan) {
+    make_crew(plan);
+    session->control.send(message_of(plan, plan.both ? session->crew->target(false) : ""));
+    prepare_lanes(await("ready"));
+    ask("begin", "ok");
+    if (!options.ledger.empty())
+        session->crew->recording = std::make_unique<Recording>(*session->crew, options.ledger);
+    run_load();
+}
+
 void Client::run_plan(const Plan &plan) {
-    std::optional<Result> result;
-    try {
-        make_crew(plan);
-        session.control.send(message_of(plan, plan.both ? session.crew->target(false) : ""));
-        prepare_lanes(await("ready"));
-        ask("begin", "ok");
-        if (!options.ledger.empty())
-            session.crew->recording =
-                std::make_unique<Recording>(*session.crew, options.ledger);
-        result = run_load();
-    } catch (const std::exception &failure) {
-        if (!session.crew || !session.crew->recording)
-            throw;
-        end_ledger(failure.what());
-    }
-    if (result && session.crew->recording)
+    if (!session) // the one before ended in a gap
+        connect(PATIENCE_MS);
+    measured = {};
+    measured.result.operation = plan.operation;
+    measured.result.size = plan.size;
+    measured.result.interval_ns = options.limits.interval_ns;
+    measured.result.is_verified = plan.verify;
+    for (bool is_due = true; is_due;)
+        try {
+            do_load(plan);
+            is_due = false;
+        } catch (const std::exception &failure) {
+            if (session->crew && session->crew->recording)
+                return end_ledger(failure.what());
+            is_due = reconnect(failure.what());
+        }
+    if (session && session->crew->recording)
         end_ledger(nullptr);
-    if (result)
-        report->add(*result);
-    if (result && !options.plot.empty())
-        plotted.push_back(*std::move(result));
-    session.crew.reset();
+    report->add(measured.result);
+    if (!options.plot.empty())
+        plotted.push_back(std::move(measured.result));
+    if (session)
+        session->crew.reset();
 }
 
 void Client::run() {
-    connect();
+    connect(PATIENCE_MS);
     const auto kept = allowed_operations();
     if (!options.plot.empty())
         picture.open(options.plot);

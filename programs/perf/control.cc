@@ -63,7 +63,8 @@ void Control::end(ibv_wc_status status) {
 std::optional<std::string> Control::take() {
     ibv_wc wc;
     rpma::status status = rpma::status::no_completion;
-    while (cq_fd_ >= 0 && (status = cq.get_wc(wc)) == rpma::status::ok) {
+    // A message may come before the event of the connection, and cannot be answered then.
+    while (link.is_established && (status = cq.get_wc(wc)) == rpma::status::ok) {
         if (wc.status != IBV_WC_SUCCESS)
             end(wc.status);
         heard = now_ns();

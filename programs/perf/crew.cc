@@ -21,9 +21,9 @@ static rpma::cq make_queue(rpma::peer &peer, uint64_t size) {
     });
 }
 
-Crew::Crew(const Plan &wanted, rpma::peer &peer, Queues queues, Memory mine,
-           std::span<char> lent, int usage)
-    : plan(wanted), owned(std::move(mine)),
+Crew::Crew(const Plan &wanted, rpma::peer &of, Queues queues, Memory mine, std::span<char> lent,
+           int usage)
+    : plan(wanted), peer(of), owned(std::move(mine)),
       memory(owned.size() ? std::span(owned.data(), owned.size()) : lent),
       mr(attempt(fmt::format("cannot register {} bytes of memory", memory.size()),
                  [&] { return rpma::mr_local(peer, memory.data(), memory.size(), usage); })),

@@ -36,6 +36,7 @@ struct Lane {
     std::array<rpma_sge, ELEMENTS_MAX> elements{};
     std::vector<uint64_t> started;   // when the operation of each place was posted
     uint64_t posted = 0, done = 0;   // operations
+    uint64_t took = 0;               // the time until the connection was up
     uint64_t due = 0;                // when the next operation is to be posted; 0: at once
     uint64_t limit = 0;              // the greatest value of posted; 0: no limit
     bool is_over = false;            // nothing more is posted in this phase
@@ -64,6 +65,7 @@ struct Worker {
     Histogram histogram;
     std::vector<Interval> intervals;
     uint64_t began_at = 0, ended_at = 0; // of the measurement
+    uint64_t first_at = 0, last_at = 0;  // when its first and last operation completed; 0: none
     std::stop_token token;
     std::jthread thread;
 
@@ -115,7 +117,12 @@ struct Crew {
 
     const Plan plan;
     const Operation &operation = plan.op();
-    Limits limits; // of the side that posts the load
+    rpma::peer &peer;
+    // of the side that connects:
+    std::string address, port;
+    uint64_t session = 0;  // the number of the load at the server
+    uint64_t began_at = 0; // of the measurement; 0: when a worker begins with it
+    Limits limits;         // of the side that posts the load
     const Memory owned;
     const std::span<char> memory;
     rpma::mr_local mr;

@@ -47,10 +47,13 @@ Guest::Guest(House &of, rpma::conn_req &&request, const Greeting &greeting)
 
 void Guest::take_lane(rpma::conn_req &&request, const Greeting &greeting) {
     Crew *crew = session.crew.get();
-    if (state != State::prepared || greeting.number >= crew->lanes.size() ||
-        crew->lanes[greeting.number].link.fd >= 0)
+    if (!crew || greeting.number >= crew->lanes.size())
         return; // a request that nobody takes is rejected
     Lane &lane = crew->lanes[greeting.number];
+    if (crew->operation.is_connect())
+        lane.link = Link(); // the client may know the end of the last one already
+    else if (state != State::prepared || lane.link.fd >= 0)
+        return;
     try {
         lane.link.take(std::move(request));
         session.watch(lane);
@@ -80,9 +83,11 @@ void Guest::on_lane(Lane &lane) {
         }
         crew.connected++;
         heard = now_ns();
-        return;
+        return begin();
     case Link::Step::ended: // after a load the client takes its connections down
-        if (state != State::idle)
+        if (crew.operation.is_connect())
+            lane.link = Link();
+        else if (state != State::idle)
             lane.link.end();
     }
 }
@@ -134,18 +139,22 @@ void Guest::on_hello() {
                                              {"kernel", house.self.kernel},
                                              {"device", house.self.device},
                                              {"memory", house.self.memory},
-                                             {"direct_write", house.options.direct_write}}));
+                                             {"direct_write", house.options.direct_write},
+                                             {"atomics", house.device.has_atomics()}}));
 }
 
 void Guest::make_crew(const Plan &plan) {
-    const uint64_t size =
-        plan.target_size() + (plan.both ? plan.connections * lane_memory_size(plan) : 0);
+    // The region of a load that moves nothing is never used, and none is empty.
+    const uint64_t size = std::max(plan.target_size(), SLOT_ALIGNMENT) +
+                          (plan.both ? plan.connections * lane_memory_size(plan) : 0);
     int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                 RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     if (plan.both)
         usage |= RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST;
     if (plan.op().is_persistent()) // the client has checked that direct write is stated
         usage |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+    if (plan.op().is_fetching())
+        usage |= RPMA_MR_USAGE_ATOMIC;
     const uint64_t used = house.used();
     if (house.memory.size() && house.memory.size() < size)
         fail("{} has {} bytes, these settings need {}", house.options.memory,
@@ -160,13 +169,14 @@ void Guest::make_crew(const Plan &plan) {
         plan, house.device.peer, serve_queues(plan),
         house.memory.size() ? Memory() : Memory::allocate(size),
         house.memory.size() ? house.memory.first(size) : std::span<char>(), usage));
-    if (plan.verify)
+    if (plan.verify || plan.op().is_fetching())
         serve_fill(*session.crew);
 }
 
 void Guest::on_plan(const Json &message_of_plan) {
     session.crew.reset();
     state = State::prepared;
+    is_asked_to_begin = false;
     try {
         make_crew(plan_of(message_of_plan));
         if (session.crew->plan.both)
@@ -182,12 +192,22 @@ void Guest::on_plan(const Json &message_of_plan) {
     }
 }
 
+// The client may know that its connections are up before the server does.
 void Guest::on_begin() {
-    Crew *crew = session.crew.get();
-    if (state != State::prepared || crew->connected < crew->plan.connections)
+    if (state != State::prepared || is_asked_to_begin)
         fail("there is nothing to begin");
-    if (crew->operation.is_message)
-        crew->start(run_serve);
+    is_asked_to_begin = true;
+    begin();
+}
+
+void Guest::begin() {
+    Crew &crew = *session.crew;
+    if (!is_asked_to_begin ||
+        (crew.connected < crew.plan.connections && !crew.operation.is_connect()))
+        return;
+    if (crew.operation.is_message)
+        crew.start(run_serve);
+    is_asked_to_begin = false;
     state = State::running;
     session.control.send(message("ok"));
 }

@@ -56,6 +56,7 @@ struct Guest {
     void make_crew(const Plan &plan);
     void on_measure();
     void on_begin();
+    void begin();
     void on_stop(const std::vector<uint64_t> &done);
     void end_load();
 
@@ -63,6 +64,7 @@ struct Guest {
     enum class State { idle, prepared, running, measuring, stopping };
 
     State state = State::idle;
+    bool is_asked_to_begin = false;
     uint64_t cpu_before = 0, measured_from = 0;
     std::vector<uint64_t> counts; // what the client says it has done
     uint64_t asked = 0;           // when it said so

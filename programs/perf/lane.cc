@@ -72,8 +72,8 @@ static void gather(const Lane &lane, uint64_t place, bool to_elements) {
 
 static void fill(const Lane &lane, uint64_t place, uint64_t number) {
     const auto piece = scratch_of(lane);
-    if (lane.crew->operation.is_read()) // so that data of an earlier read does not pass
-        std::memset(piece.data(), 0, piece.size());
+    if (lane.crew->operation.fetches()) // so that data of an earlier one does not pass
+        std::memset(piece.data(), 0xff, piece.size());
     else if (lane.crew->recording)
         lane.crew->recording->head.fill(piece, lane.index, number);
     else
@@ -88,9 +88,18 @@ static void check_data(std::span<const char> data, const Lane &lane, uint64_t nu
              lane.index, lane.done, wrong, data.size());
 }
 
-void check_read(Lane &lane) {
-    const uint64_t place = lane.done % lane.crew->plan.depth;
+// Each of both atomics counts the operations on its place, and brings what it was before.
+void check_fetched(Lane &lane) {
+    const uint64_t depth = lane.crew->plan.depth, place = lane.done % depth;
     gather(lane, place, false);
+    if (lane.crew->operation.is_fetching()) {
+        uint64_t found;
+        std::memcpy(&found, scratch_of(lane).data(), sizeof(found));
+        if (found != lane.done / depth)
+            fail("verification failed: connection {}, operation {}: it found {}, not {}",
+                 lane.index, lane.done, found, lane.done / depth);
+        return;
+    }
     check_data(scratch_of(lane), lane, place);
 }
 
@@ -131,7 +140,10 @@ static rpma_work work_of(Lane &lane, uint64_t number, int completion) {
     }
     if (plan.elements == 1) {
         work.local = element_of(lane, place, 0);
-        if (operation.is_atomic())
+        work.compare = operation.type == RPMA_WORK_COMPARE_SWAP ? number / plan.depth : 0;
+        if (operation.is_fetching()) // both add 1
+            work.value = work.compare + 1;
+        else if (operation.is_atomic())
             std::memcpy(&work.value, &lane.crew->memory[work.local.offset], sizeof(work.value));
         return work;
     }
@@ -174,6 +186,22 @@ static void post(Lane &lane, uint64_t number, rpma::batch *batch) {
 static void fill_batch(Lane &lane, uint64_t first, rpma::batch &batch) {
     for (uint64_t i = 0; i < lane.crew->plan.batch; i++)
         post(lane, first + i, &batch);
+}
+
+void start(Lane &lane) {
+    lane.link.start(lane.crew->peer, lane.crew->address, lane.crew->port);
+}
+
+Link::Step go_on(Lane &lane) {
+    Crew &crew = *lane.crew;
+    const auto step = lane.link.go_on();
+    if (step != Link::Step::ready)
+        return step;
+    const rpma::conn_cfg cfg = crew.cfg_of(lane, lane_queues(crew.plan), true);
+    attempt("cannot make a connection with these settings",
+            [&] { lane.link.request.setup(cfg); });
+    lane.link.connect(greeting_text("data", crew.session, lane.index));
+    return Link::Step::none;
 }
 
 void prepare(Lane &lane) {

@@ -13,6 +13,10 @@ size_t lane_memory_size(const Plan &plan); // per connection
 // Bytes before the memory of the first lane, which the other side may use.
 size_t target_before_lanes(const Plan &plan);
 
+// Begins to connect.
+void start(Lane &lane);
+// Goes on with it as far as it goes without waiting.
+Link::Step go_on(Lane &lane);
 // Posts the receives and makes the batches of an established connection.
 void prepare(Lane &lane);
 
@@ -22,8 +26,8 @@ void post(Lane &lane);
 void post_flush(Lane &lane);
 void post_receive(Lane &lane, uint64_t number);
 
-// The oldest read, or the oldest reply, must have brought the right data.
-void check_read(Lane &lane);
+// The oldest operation that fetches, or the oldest reply, must have brought the right data.
+void check_fetched(Lane &lane);
 void check_reply(Lane &lane);
 
 #endif

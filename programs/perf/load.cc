@@ -21,16 +21,22 @@ static void note_interval(Worker &worker, uint64_t now, uint64_t latency) {
     worker.intervals[place].add(latency);
 }
 
-static void complete(Lane &lane, uint64_t now) {
-    if (lane.done == lane.posted)
-        fail("the server returned a message that it was not sent");
-    const uint64_t latency = now - lane.started[lane.done % lane.crew->plan.depth];
-    lane.worker->histogram.add(latency);
-    note_interval(*lane.worker, now, latency);
+static void complete(Lane &lane, uint64_t now, uint64_t latency) {
+    Worker &worker = *lane.worker;
+    worker.histogram.add(latency);
+    note_interval(worker, now, latency);
+    worker.first_at = worker.first_at ? worker.first_at : now;
+    worker.last_at = now;
     lane.done++;
     lane.completed.store(lane.done, std::memory_order_release);
     lane.worker->under_way--;
     lane.worker->progress.fetch_add(1, std::memory_order_relaxed);
+}
+
+static void complete(Lane &lane, uint64_t now) {
+    if (lane.done == lane.posted)
+        fail("the server returned a message that it was not sent");
+    complete(lane, now, now - lane.started[lane.done % lane.crew->plan.depth]);
 }
 
 // Handles a message of the server: the echo of the oldest message, or a credit for more sends.
@@ -54,8 +60,8 @@ static void handle(Lane &lane, const ibv_wc &wc, uint64_t now) {
         lane.unretired -= crew.plan.signal_every();
         return;
     }
-    if (crew.operation.is_read() && crew.plan.verify)
-        check_read(lane);
+    if (crew.operation.fetches() && crew.plan.verify)
+        check_fetched(lane);
     complete(lane, now);
 }
 
@@ -83,16 +89,59 @@ static void fill_lane(Lane &lane, uint64_t until) {
     }
 }
 
+// ---- connections ---------------------------------------------------------------------------
+
+static void begin_connection(Lane &lane, const Epoll &epoll, uint64_t until) {
+    const uint64_t now = now_ns();
+    if (lane.limit ? lane.posted >= lane.limit : now >= until)
+        return;
+    lane.link = Link();
+    lane.started.assign(1, now);
+    start(lane);
+    epoll.add(lane.link.fd, lane.index);
+    lane.posted++;
+    lane.worker->under_way++;
+}
+
+// Takes down each connection that is up, and makes the next one when it is down.
+static void run_connections(Worker &worker, uint64_t until) {
+    const Epoll epoll;
+    std::array<epoll_event, 32> room;
+    worker.each_lane([&](Lane &lane) { begin_connection(lane, epoll, until); });
+    while (worker.under_way) {
+        worker.check_stop();
+        const int found = epoll_wait(epoll.fd, room.data(), static_cast<int>(room.size()),
+                                     worker.crew->plan.poll ? 0 : -1);
+        for (int i = 0; i < found; i++) {
+            Lane &lane = worker.crew->lanes[room[static_cast<size_t>(i)].data.u64];
+            const auto step = go_on(lane);
+            const uint64_t now = now_ns();
+            if (step == Link::Step::established) {
+                lane.took = now - lane.started[0];
+                attempt("cannot disconnect", [&] { lane.link.conn.disconnect(); });
+            } else if (step == Link::Step::ended) {
+                complete(lane, now, lane.took);
+                begin_connection(lane, epoll, until);
+            }
+        }
+    }
+}
+
+// ---- phases --------------------------------------------------------------------------------
+
 // Posts until the count or the time is reached, and takes the completions of all operations.
-static void run(Worker &worker, uint64_t count, uint64_t duration_ns) {
-    const uint64_t now = now_ns(), until = now + duration_ns;
+static void run(Worker &worker, uint64_t count, uint64_t until) {
+    const uint64_t now = now_ns();
     worker.histogram = {};
+    worker.first_at = worker.last_at = 0;
     const uint64_t rate = worker.began_at ? worker.crew->plan.rate : 0; // none for the warm-up
     worker.each_lane([=](Lane &lane) {
         lane.limit = count ? lane.posted + count : 0;
         lane.is_over = false;
         lane.due = rate ? now + lane.index * 1000000000 / rate : 0;
     });
+    if (worker.crew->operation.is_connect())
+        return run_connections(worker, until);
     for (;;) {
         worker.check_stop();
         bool is_open = false;      // a lane has more to post
@@ -128,9 +177,9 @@ void run_load(Worker &worker) {
     if (crew.limits.warmup)
         run(worker, crew.limits.warmup, 0);
     crew.wait_at_gate(worker);
-    worker.began_at = now_ns();
-    run(worker, crew.limits.count, crew.limits.duration_ns);
+    worker.began_at = crew.began_at ? crew.began_at : now_ns();
+    run(worker, crew.limits.count, worker.began_at + crew.limits.duration_ns);
     worker.ended_at = now_ns();
-    if (crew.plan.verify && !crew.operation.is_message && !crew.operation.is_read())
+    if (crew.plan.verify && !crew.operation.is_message && !crew.operation.fetches())
         flush_lanes(worker);
 }

@@ -22,7 +22,8 @@ constexpr char HELP[] =
       --direct-write      server: states direct write to PATH; see rpma-perf(1)
       --limit BYTES       server: of DRAM, the most that clients get (1G)
   -o, --operation LIST    write, read, flush-visibility, flush-persistent, send,
-                          atomic-write, ping-pong, ping-pong-rcq, all (write)
+                          atomic-write, ping-pong, ping-pong-rcq, fetch-add,
+                          compare-swap, connect, all (write)
   -b, --size LIST         bytes: 64,4K or, doubling, 1:64K (64)
   -d, --depth N, --batch N  under way on each connection, and posted by one call
       --prepared          make the batches once and post them again and again
@@ -34,7 +35,7 @@ constexpr char HELP[] =
       --region BYTES      of each connection at the server; --random: anywhere
       --reads PERCENT, --rate N  reads among writes; most operations per second
       --both, --poll      both directions at once; never wait for completions
-      --verify            check every byte at its destination
+      --verify            check every byte; --reconnect: go on after a break
       --ledger FILE, --ring N  record flushed writes in a ring, for power cuts
   -j, --json, --plot FILE  print results as JSON; draw them as an SVG
   -h, --help, -V, --version  print this, or the versions
@@ -118,7 +119,8 @@ void add_operations(Options &options, const std::string &list) {
                                name));
         options.takes_all |= is_all;
         for (uint64_t i = found; i < (is_all ? OPERATION_COUNT : found + 1); i++)
-            options.operations.push_back(i);
+            if (!is_all || !operations[i].is_connect()) // it has no use for the settings
+                options.operations.push_back(i);
     }
     if (options.operations.size() > OPERATION_COUNT)
         refuse("--operation names more operations than there are");
@@ -232,6 +234,7 @@ void Reader::add_all() {
         options.limits.interval_ns = nanoseconds("interval", text);
         options.shows_intervals = true;
     });
+    add_flag(CLIENT, "--reconnect", options.reconnect);
     add(CLIENT, "--plot", [this](const Text &text) { options.plot = text; });
     add_number(CLIENT, "-n,--count", options.limits.count, 1, UINT64_C(1) << 40);
     add_number(CLIENT, "-w,--warmup", options.limits.warmup, 0, UINT64_C(1) << 40);
@@ -330,6 +333,10 @@ void Reader::complete() {
         options.plan.connections = options.plan.threads;
     if (is_given("--duration") && is_given("--count"))
         refuse("--duration and --count exclude each other");
+    if (options.reconnect && (is_given("--count") || !options.ledger.empty() ||
+                              options.plan.verify || options.plan.both))
+        refuse("--reconnect measures for a --duration, without --count, --ledger, --verify or "
+               "--both");
     if (!options.plot.empty() && !options.limits.interval_ns) // as many as a picture can show
         options.limits.interval_ns =
             options.limits.count
@@ -357,13 +364,14 @@ void Reader::read(int argc, char *argv[]) {
 } // namespace
 
 std::vector<Plan> Options::plans(uint64_t operation) const {
+    const Operation &op = ::operations[operation];
     std::vector<Plan> all;
     for (const uint64_t size : sizes) {
         all.push_back(plan);
         all.back().operation = operation;
-        all.back().size = ::operations[operation].is_atomic() ? ATOMIC_SIZE : size;
+        all.back().size = op.is_connect() ? 0 : op.is_atomic() ? ATOMIC_SIZE : size;
     }
-    if (::operations[operation].is_atomic())
+    if (op.is_atomic() || op.is_connect())
         all.resize(1);
     return all;
 }

@@ -32,8 +32,9 @@ struct Options {
     bool once = false;
     bool json = false;
     bool shows_intervals = false;
-    std::string plot;   // path; "": none
-    std::string ledger; // path; "": none
+    bool reconnect = false; // after a break, instead of failing
+    std::string plot;       // path; "": none
+    std::string ledger;     // path; "": none
     std::vector<uint64_t> operations;
     bool takes_all = false; // "all": the client skips operations that the server does not allow
     std::vector<uint64_t> sizes;

@@ -19,17 +19,18 @@ std::string_view Plan::conflict() const {
         bool is_there;
         std::string_view text;
     } conflicts[] = {
-        {op().is_atomic() && size != ATOMIC_SIZE, "an atomic write has 8 bytes"},
-        {op().is_atomic() && elements > 1, "an atomic write has one element"},
+        {op().is_atomic() && size != ATOMIC_SIZE, "an atomic operation has 8 bytes"},
+        {op().is_atomic() && elements > 1, "an atomic operation has one element"},
         {op().is_atomic() && prepared && verify,
-         "a prepared batch repeats the data of its atomic writes, which leaves nothing to "
+         "a prepared batch repeats the data of its atomic operations, which leaves nothing to "
          "verify"},
         {ring && op().type != RPMA_WORK_WRITE, "a ledger is of writes, alone or with a flush"},
         {ring && (prepared || verify),
          "a ledger is of changing data that is checked later: no --prepared, no --verify"},
         {ring && ring < 4 * depth,
          "the ring must have at least four times as many places as the depth"},
-        {region && (op().is_message || ring), "--region is of reads and writes"},
+        {region && (op().is_message || ring || op().is_fetching()),
+         "--region is of reads and writes"},
         {region && region < size, "the region is smaller than one operation"},
         {random && !region, "to place operations at random takes a --region"},
         {reads && (op().type != RPMA_WORK_WRITE || op().flush != NO_FLUSH),
@@ -38,7 +39,10 @@ std::string_view Plan::conflict() const {
          "with --region and --reads nothing is verified or prepared"},
         {both && (op().is_message || op().is_persistent() || verify || ring),
          "--both is of writes, reads and flushes for visibility that are not verified"},
-        {elements > size, "an operation needs a byte for each element"},
+        {op().is_connect() && (size || depth > 1 || elements > 1 || inline_size || verify ||
+                               ring || region || reads || both || rate),
+         "connections are made one at a time on each of --connections, and carry nothing"},
+        {elements > size && !op().is_connect(), "an operation needs a byte for each element"},
         {depth % batch != 0, "the depth must be a multiple of the batch"},
         {prepared && batch == 1, "to prepare takes a batch of 2 operations or more"},
         {threads > connections, "each thread needs a connection of its own"},

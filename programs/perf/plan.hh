@@ -19,8 +19,13 @@ struct Operation {
     int flush = NO_FLUSH; // type of the flush after each operation
     bool is_message = false, is_echoed = false, has_receive_cq = false;
 
-    bool is_atomic() const { return type == RPMA_WORK_ATOMIC_WRITE; }
+    bool is_fetching() const {
+        return type == RPMA_WORK_FETCH_ADD || type == RPMA_WORK_COMPARE_SWAP;
+    }
+    bool is_atomic() const { return type == RPMA_WORK_ATOMIC_WRITE || is_fetching(); }
+    bool is_connect() const { return type == rpma_work_type{}; }
     bool is_read() const { return type == RPMA_WORK_READ; }
+    bool fetches() const { return is_read() || is_fetching(); } // into the client's memory
     bool is_persistent() const { return flush == RPMA_FLUSH_TYPE_PERSISTENT; }
 };
 
@@ -33,6 +38,9 @@ inline constexpr Operation operations[] = {
     {"send", RPMA_WORK_SEND, NO_FLUSH, true},
     {"ping-pong", RPMA_WORK_SEND, NO_FLUSH, true, true},
     {"ping-pong-rcq", RPMA_WORK_SEND, NO_FLUSH, true, true, true},
+    {"fetch-add", RPMA_WORK_FETCH_ADD},
+    {"compare-swap", RPMA_WORK_COMPARE_SWAP},
+    {"connect", rpma_work_type{}}, // makes a connection and takes it down
 };
 constexpr uint64_t OPERATION_COUNT = std::size(operations);
 // The operation's place in the table, or OPERATION_COUNT.
@@ -76,6 +84,10 @@ struct Plan {
     uint64_t rate = 0;   // operations per second of all connections at most; 0: no limit
 
     const Operation &op() const { return operations[operation]; }
+    // How many of so many operations of a connection were on this place.
+    uint64_t times(uint64_t place, uint64_t count) const {
+        return count > place ? (count - place - 1) / depth + 1 : 0;
+    }
     // Describes the conflict between settings; "" without one.
     std::string_view conflict() const;
 
@@ -99,7 +111,7 @@ struct Setting {
 
 inline constexpr Setting settings[] = {
     {"operation", &Plan::operation, 0, OPERATION_COUNT - 1},
-    {"size", &Plan::size, 1, OPERATION_SIZE_MAX},
+    {"size", &Plan::size, 0, OPERATION_SIZE_MAX},
     {"depth", &Plan::depth, 1, 4096},
     {"batch", &Plan::batch, 1, 4096},
     {"prepared", &Plan::prepared, 0, 1},

@@ -8,6 +8,7 @@
 #include "failure.hh"
 #include "message.hh"
 
+#include <algorithm>
 #include <ctime>
 #include <fmt/chrono.h>
 #include <sys/utsname.h>
@@ -53,9 +54,33 @@ double Result::us(double part) const {
     return us_of(latency.at(part));
 }
 
-double Result::cpu_us(uint64_t cpu_ns) const {
-    const uint64_t all = operations + server_operations;
+static double cpu_us(uint64_t cpu_ns, uint64_t all) {
     return all ? us_of(cpu_ns) / static_cast<double>(all) : 0;
+}
+
+double Result::client_cpu_us() const {
+    return cpu_us(client_cpu_ns, operations + server_operations);
+}
+
+double Result::server_cpu_us() const {
+    return cpu_us(server_cpu_ns, served + server_operations);
+}
+
+uint64_t Result::without_service_ns() const {
+    uint64_t sum = 0;
+    for (const Gap &gap : gaps)
+        sum += gap.length_ns;
+    return sum;
+}
+
+static std::string gaps_of(const Result &result) {
+    uint64_t longest = 0;
+    for (const Gap &gap : result.gaps)
+        longest = std::max(longest, gap.length_ns);
+    return result.gaps.empty()
+               ? ""
+               : fmt::format("  gaps {}, longest {:.3f} s, in all {:.3f} s", result.gaps.size(),
+                             seconds_of(longest), seconds_of(result.without_service_ns()));
 }
 
 // The settings that are not named unless they are there.
@@ -80,7 +105,7 @@ constexpr char HEADS[] =
     "{:<16} {:>8} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7} {:>7}\n";
 constexpr char ROW[] =
     "{:<16} {:>8} {:>9} {:>8.2f} {:>8.2f} {:>8.2f} {:>9.2f} {:>9.0f} {:>8.2f} "
-    "{:>7.3f} {:>7.2f} {:>7.2f}{}{}\n";
+    "{:>7.3f} {:>7.2f} {:>7.2f}{}{}{}\n";
 
 constexpr char PART[] = "{:<16} {:>8} {:>9} {:36} {:>9.0f} {:>8.2f} {:>7.3f}\n";
 
@@ -118,10 +143,9 @@ class Table : public Report {
         clear_progress();
         fmt::print(ROW, result.op().name, result.size, result.operations, result.us(0.5),
                    result.us(0.99), result.us(0.999), us_of(result.latency.max), result.rate(),
-                   result.mib_per_second(), result.gbit_per_second(),
-                   result.cpu_us(result.client_cpu_ns), result.cpu_us(result.server_cpu_ns),
-                   result.is_verified ? "  verified" : "",
-                   result.is_persistent() ? "  persistent as stated" : "");
+                   result.mib_per_second(), result.gbit_per_second(), result.client_cpu_us(),
+                   result.server_cpu_us(), result.is_verified ? "  verified" : "",
+                   result.is_persistent() ? "  persistent as stated" : "", gaps_of(result));
         fflush(stdout);
     }
 };
@@ -161,6 +185,7 @@ Json settings_of(const Options &options) {
             continue; // each result has the first two; with a ring there is no JSON
         object[setting.name] = setting.max == 1 ? Json(value != 0) : Json(value);
     }
+    object["reconnect"] = options.reconnect;
     object["warmup"] = options.limits.warmup;
     if (options.limits.count)
         object["count"] = options.limits.count;
@@ -196,10 +221,18 @@ Json intervals_of(const Result &result) {
     return list;
 }
 
+Json json_of(const std::vector<Gap> &gaps) {
+    Json list = Json::array();
+    for (const Gap &gap : gaps)
+        list.push_back({{"begin_s", figure(seconds_of(gap.begin_ns))},
+                        {"seconds", figure(seconds_of(gap.length_ns))}});
+    return list;
+}
+
 class JsonReport : public Report {
   public:
     JsonReport(const Options &options, const Side &client, const Side &server)
-        : shows_intervals(options.shows_intervals),
+        : shows_intervals(options.shows_intervals), shows_gaps(options.reconnect),
           report{{"rpma_perf", fmt::format("{}.{}.{}", RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR,
                                            RPMA_VERSION_PATCH)},
                  {"protocol", PROTOCOL},
@@ -223,11 +256,16 @@ class JsonReport : public Report {
             {"bandwidth_mib_per_second", figure(result.mib_per_second())},
             {"bandwidth_gbit_per_second", figure(result.gbit_per_second())},
             {"cpu_us_per_operation",
-             {{"client", figure(result.cpu_us(result.client_cpu_ns))},
-              {"server", figure(result.cpu_us(result.server_cpu_ns))}}},
+             {{"client", figure(result.client_cpu_us())},
+              {"server", figure(result.server_cpu_us())}}},
             {"verified", result.is_verified},
             {"persistence", result.is_persistent() ? "stated" : "not stated"},
         });
+        if (shows_gaps) {
+            report["results"].back()["gaps"] = json_of(result.gaps);
+            report["results"].back()["without_service_s"] =
+                figure(seconds_of(result.without_service_ns()));
+        }
         if (shows_intervals)
             report["results"].back()["intervals"] = intervals_of(result);
         if (result.server_ns)
@@ -241,7 +279,7 @@ class JsonReport : public Report {
     }
 
   private:
-    const bool shows_intervals;
+    const bool shows_intervals, shows_gaps;
     Json report;
 };
 

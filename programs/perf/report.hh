@@ -16,14 +16,21 @@ struct Side {
     std::string librpma, kernel, device;
     std::string memory;        // kind: "dram", "file", "fsdax" or "devdax"
     bool direct_write = false; // to the memory, as the server's operator states
+    bool has_atomics = false;  // the device
 };
 Side describe_side(const std::string &device, const std::string &memory);
+
+struct Gap { // without service, from the beginning of the measurement
+    uint64_t begin_ns = 0, length_ns = 0;
+};
 
 struct Result {
     uint64_t operation = 0, size = 0;
     uint64_t operations = 0; // completed operations of all connections
     double seconds = 0;
     uint64_t client_cpu_ns = 0, server_cpu_ns = 0;
+    std::vector<Gap> gaps{}; // of service, with --reconnect
+    uint64_t served = 0;     // of the operations, those that the server's time is of
     bool is_verified = false;
     uint64_t server_operations = 0, server_ns = 0; // of the server's load, with --both
     Histogram latency{};
@@ -35,8 +42,10 @@ struct Result {
     double server_rate() const;
     double mib_per_second() const;
     double gbit_per_second() const;
-    double us(double part) const;         // the latency that this part of all did not exceed
-    double cpu_us(uint64_t cpu_ns) const; // processor time per operation
+    double us(double part) const; // the latency that this part of all did not exceed
+    double client_cpu_us() const; // processor time per operation
+    double server_cpu_us() const;
+    uint64_t without_service_ns() const;
     // Whether the data is persistent: the server's statement, because nothing can measure it.
     bool is_persistent() const { return op().is_persistent(); }
 };

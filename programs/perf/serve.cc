@@ -107,15 +107,28 @@ bool serve_has_all(const Crew &crew, const std::vector<uint64_t> &counts) {
     });
 }
 
+// Atomics have counted themselves.
+static void check_word(const Lane &lane, uint64_t place, uint64_t times) {
+    uint64_t found;
+    std::memcpy(&found, data_of(lane, place).data(), sizeof(found));
+    if (found != times)
+        fail("verification failed: connection {}, place {}: it is {} after {} operations",
+             lane.index, place, found, times);
+}
+
 // Each place must have the data of the last operation on it.
 static void check_places(const Lane &lane, uint64_t count) {
-    const uint64_t depth = lane.crew->plan.depth;
-    for (uint64_t place = 0; place < depth; place++)
-        if (count > place)
-            check_data(lane, place, place + (count - place - 1) / depth * depth);
+    const Plan &plan = lane.crew->plan;
+    for (uint64_t place = 0; place < plan.depth; place++) {
+        const uint64_t times = plan.times(place, count);
+        if (plan.op().is_fetching())
+            check_word(lane, place, times);
+        else if (times)
+            check_data(lane, place, place + (times - 1) * plan.depth);
         else if (std::ranges::any_of(data_of(lane, place), [](char byte) { return byte != 0; }))
             fail("verification failed: connection {} wrote where it had nothing to write",
                  lane.index);
+    }
 }
 
 void serve_check(Crew &crew, const std::vector<uint64_t> &counts) {

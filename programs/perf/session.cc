@@ -20,6 +20,12 @@ Device::Device(const std::string &address, rpma_util_ibv_context_type type)
       peer(attempt("cannot use the RDMA device", [this] { return rpma::peer(context); })),
       name(context->device->name) {}
 
+bool Device::has_atomics() const {
+    ibv_device_attr attributes{};
+    return ibv_query_device(context, &attributes) == 0 &&
+           attributes.atomic_cap != IBV_ATOMIC_NONE;
+}
+
 void Session::enter() {
     epoll.add(control.link.fd, EVENTS);
     (void)go_on();

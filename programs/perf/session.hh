@@ -15,6 +15,8 @@ struct Device {
     // Opens the device of an address of this machine, or that leads to a remote address.
     Device(const std::string &address, rpma_util_ibv_context_type type);
 
+    bool has_atomics() const;
+
     ibv_context *context;
     rpma::peer peer;
     std::string name;

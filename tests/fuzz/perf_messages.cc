@@ -90,10 +90,11 @@ const std::map<std::string, std::map<std::string, Check>> allowed = {
       {"kernel", text<1, 256>},
       {"device", text<1, 256>},
       {"memory", text<1, 256>},
-      {"direct_write", flag}}},
+      {"direct_write", flag},
+      {"atomics", flag}}},
     {"plan",
-     {{"operation", number<0, 7>},
-      {"size", number<1, 1 << 30>},
+     {{"operation", number<0, 10>},
+      {"size", number<0, 1 << 30>},
       {"depth", number<1, 4096>},
       {"batch", number<1, 4096>},
       {"prepared", number<0, 1>},
@@ -142,7 +143,8 @@ void check_plan(const Json &message) {
     for (const Setting &setting : settings)
         EXPECT(message[setting.name] == plan.*setting.field);
     EXPECT(plan.depth % plan.batch == 0 && plan.threads <= plan.connections);
-    EXPECT(plan.elements <= plan.size && (!plan.ring || plan.ring >= 4 * plan.depth));
+    EXPECT((plan.elements <= plan.size || plan.op().is_connect()) &&
+           (!plan.ring || plan.ring >= 4 * plan.depth));
     EXPECT(plan.target_size() >= plan.connections * plan.size);
     EXPECT(plan.target_size() <= UINT64_C(1) << 40);
     EXPECT(plan.sends() >= plan.depth && plan.sends() <= 4 * 4096);

@@ -26,6 +26,7 @@ static std::vector<Result> make_results() {
                             .seconds = 0.0015,
                             .client_cpu_ns = 3000,
                             .server_cpu_ns = 1500,
+                            .served = 3,
                             .is_verified = true},
                            {400, 3000, 500}));
     results.push_back({.operation = 1,
@@ -40,6 +41,7 @@ static std::vector<Result> make_results() {
                             .operations = 1000000,
                             .seconds = 2.5,
                             .client_cpu_ns = 12500000000,
+                            .gaps = {{1000000000, 400000000}, {2250000000, 100400000}},
                             .interval_ns = 1000000000},
                            {1000004, 600000}));
     results.back().intervals = {{400000, 240000000000, 900000}, {}, {1, 5000, 5000}};
@@ -68,6 +70,7 @@ int main(int argc, char *argv[]) {
                     .rate = 1000};
     options.limits.duration_ns = 2500000000;
     options.shows_intervals = options.json;
+    options.reconnect = true;
     const std::vector<Result> results = make_results();
     const auto report = begin_report(options, client, server);
     for (const Result &result : results)

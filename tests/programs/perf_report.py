@@ -27,7 +27,7 @@ region 1048576 at random, reads 30 %, both directions, rate 1000
 operation           bytes operations       us       us       us        us      op/s    MiB/s  Gbit/s      us      us
 flush-persistent       64         3     0.50     3.00     3.00      3.00      2000     0.12   0.001    1.00    0.50  verified  persistent as stated
 read              1048576         1     0.00     0.00     0.00      0.00        14    14.00   0.117    1.00    0.00
-send                 4096   1000000   600.06  1000.00  1000.00   1000.00    400000  1562.50  13.107   12.50    0.00
+send                 4096   1000000   600.06  1000.00  1000.00   1000.00    400000  1562.50  13.107   12.50    0.00  gaps 2, longest 0.400 s, in all 0.500 s
   to 1.50 s            64      3000                                           3000     0.18   0.002
 """
 
@@ -42,12 +42,13 @@ def interval(end, operations, rate, mean, greatest):
 
 
 def result(operation, size, operations, seconds, latency_us, rate, bandwidth, gbits, client, server, verified,
-           persistence, intervals=(), server_rate=None):
+           persistence, intervals=(), server_rate=None, gaps=(), without="0.000"):
     whole = {"operation": operation, "size": size, "operations": operations, "seconds": seconds,
             "latency_us": latency_us, "operations_per_second": rate,
             "bandwidth_mib_per_second": bandwidth, "bandwidth_gbit_per_second": gbits,
             "cpu_us_per_operation": {"client": client, "server": server}, "verified": verified,
-            "persistence": persistence, "intervals": list(intervals)}
+            "persistence": persistence, "gaps": [{"begin_s": begin, "seconds": length} for begin, length in gaps],
+            "without_service_s": without, "intervals": list(intervals)}
     return {**whole, "server_operations_per_second": server_rate} if server_rate else whole
 
 
@@ -58,7 +59,7 @@ REPORT = {
     "direct_write_stated": True,
     "settings": {"depth": 16, "batch": 4, "prepared": True, "elements": 2, "inline": 64, "connections": 3,
                  "threads": 5, "poll": False, "verify": True, "region": 1048576, "random": True, "reads": 30,
-                 "both": True, "rate": 1000, "warmup": 100, "duration_s": "2.500"},
+                 "both": True, "rate": 1000, "reconnect": True, "warmup": 100, "duration_s": "2.500"},
     "results": [
         result("flush-persistent", 64, 3, "0.002",
                latency("0.400", "1.300", "0.500", "3.000", "3.000", "3.000", "3.000"),
@@ -70,7 +71,8 @@ REPORT = {
                "400000.000", "1562.500", "13.107", "12.500", "0.000", False, "not stated",
                [interval("1.000", 400000, "400000.000", "600.000", "900.000"),
                 interval("2.000", 0, "0.000", "0.000", "0.000"),
-                interval("2.500", 1, "2.000", "5.000", "5.000")]),
+                interval("2.500", 1, "2.000", "5.000", "5.000")],
+               gaps=[("1.000", "0.400"), ("2.250", "0.100")], without="0.500"),
     ],
 }
 

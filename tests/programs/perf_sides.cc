@@ -89,6 +89,7 @@ Epoll::Epoll() : fd(epoll_create1(EPOLL_CLOEXEC)) {
 }
 
 Epoll::~Epoll() {
+    std::ranges::find(sights, fd, &Sight::epoll)->epoll = -1; // others may get its number
     close(fd);
 }
 
@@ -97,8 +98,7 @@ void Epoll::add(int readable, uint64_t number) const {
     event.events = EPOLLIN;
     event.data.u64 = number;
     assert_return_code(epoll_ctl(fd, EPOLL_CTL_ADD, readable, &event), errno);
-    const auto sight =
-        std::ranges::find_if(sights, [this](const Sight &one) { return one.epoll == fd; });
+    const auto sight = std::ranges::find(sights, fd, &Sight::epoll);
     sight->added.emplace_back(number, readable);
     if (sight - sights.begin() >= is_server &&
         (number == Session::EVENTS || number >= Session::LANES))
@@ -106,7 +106,10 @@ void Epoll::add(int readable, uint64_t number) const {
 }
 
 static Sight &session() {
-    return sights[current + is_server];
+    if (is_server)
+        return sights[current + 1];
+    return *std::find_if(sights.rbegin(), sights.rend(), // a client has a new one after a break
+                         [](const Sight &one) { return one.fd_of(Session::EVENTS) >= 0; });
 }
 
 static void complete(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0) {
@@ -203,8 +206,9 @@ static void request_data(const std::string &) {
 static void establish(const std::string &text) {
     const int fd = links.front();
     links.pop_front();
-    if (fd == sights.back().fd_of(Session::EVENTS))
-        sights.back().receive = fake_last("ibv_post_recv")->recv;
+    Sight &newest = is_server ? sights.back() : session();
+    if (fd == newest.fd_of(Session::EVENTS))
+        newest.receive = fake_last("ibv_post_recv")->recv;
     fake_cm_event(fd, RDMA_CM_EVENT_ESTABLISHED, text.empty() ? nullptr : text.c_str(),
                   static_cast<uint8_t>(text.empty() ? 0 : text.size() + 1));
 }
@@ -493,7 +497,8 @@ static std::string welcome() {
                                {"kernel", "1"},
                                {"device", "d"},
                                {"memory", "dram"},
-                               {"direct_write", false}})
+                               {"direct_write", false},
+                               {"atomics", true}})
         .dump();
 }
 
@@ -620,7 +625,7 @@ static void a_count_is_reported_as_json(void **) {
         report["settings"].dump().c_str(),
         R"({"depth":1,"batch":1,"prepared":false,"elements":1,"inline":0,"connections":1,)"
         R"("threads":1,"poll":false,"verify":false,"region":0,"random":false,"reads":0,)"
-        R"("both":false,"rate":0,"warmup":2,"count":5})");
+        R"("both":false,"rate":0,"reconnect":false,"warmup":2,"count":5})");
 }
 
 // What is posted before the time is over counts, and it is over with the first operation that
@@ -647,6 +652,68 @@ static void all_connections_count(void **) {
                         "read                 1024        16  2002.94  3000.00  3000.00   "
                         "3000.00      3200     3.12   0.026 1000.00   50.00\n");
     expect_done({8, 8});
+}
+
+static std::vector<uint64_t> second_group;
+
+// When the first groups have completed, the connection breaks, and nothing happens for 5 ms.
+static void break_off(const std::string &) {
+    while (!group_times.empty())
+        look_at_posts();
+    while (posts_seen == fake_posted_count()) // the next operation, which never completes
+        continue;
+    posts_seen = fake_posted_count();
+    now += 5000000;
+    group_times = second_group;
+    leave("");
+}
+
+// Operations of 1 ms go on over a break. The gap begins with the second one, and ends with the
+// first of the new connection: 5 ms, and 2 ms that this operation takes.
+static void a_gap_is_reported(void **) {
+    const Turn script[] = {
+        {pause_50_s}, // 0 is no time
+        {establish, GREETING},
+        {say, welcome(), "hello"},
+        {say, ready(), "plan"},
+        {establish, GREETING},
+        {say, text_of("ok"), "begin"},
+        {say, text_of("ok"), "measure"},
+        {break_off},
+        {establish, GREETING},
+        {say, welcome(), "hello"},
+        {say, ready(), "plan"},
+        {establish, GREETING},
+        {say, text_of("ok"), "begin"},
+        {say, text_of("ok"), "measure"},
+        {say, message("result", {{"cpu_ns", 3000}, {"operations", 0}, {"ns", 0}}).dump(),
+         "stop"}};
+    const std::vector<uint64_t> first_group = {1000000, 1000000};
+    second_group = {2000000, 2000000, 2000000};
+    group_times = first_group;
+    group_size = 1;
+    fake_device()->fast = true;
+    const Outcome outcome = run(
+        [] {
+            Options options;
+            options.address = "192.168.0.1";
+            options.json = options.reconnect = true;
+            options.operations = {0};
+            options.sizes = {8};
+            options.plan = plan_of_test("write", 1);
+            options.limits = {.warmup = 0, .duration_ns = 10000000};
+            return run_client(options);
+        },
+        script);
+    assert_string_equal(outcome.failure.c_str(), "");
+    const Json result = Json::parse(outcome.text)["results"][0];
+    assert_string_equal(result["gaps"].dump().c_str(),
+                        R"([{"begin_s":0.002,"seconds":0.007}])");
+    assert_string_equal(result["without_service_s"].dump().c_str(), "0.007");
+    assert_int_equal(result["operations"].get<uint64_t>(), 5);
+    assert_string_equal(result["seconds"].dump().c_str(), "0.013");
+    assert_string_equal(result["cpu_us_per_operation"].dump().c_str(),
+                        R"({"client":0.0,"server":1.0})");
 }
 
 // The processor time of the server is that from "measure" to "stop".
@@ -826,6 +893,22 @@ static void a_server_checks_each_place(void **) {
                 "verification failed: connection 0, operation 6");
 }
 
+// An atomic counts itself: four and two on two places each are 2, 2, 1 and 1.
+static void a_server_checks_each_word(void **) {
+    Plan plan = plan_of_test("fetch-add", 2);
+    plan.connections = 2;
+    rpma::peer peer(fake_context(0));
+    std::vector<char> memory(plan.target_size(), 'x');
+    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_WRITE_DST);
+    serve_fill(crew);
+    for (size_t place = 0; place < 4; place++)
+        memory[place * SLOT_ALIGNMENT] = place < 2 ? 2 : 1;
+    assert_string_equal(failure_of_check(crew, {4, 2}).c_str(), "");
+    assert_string_equal(
+        failure_of_check(crew, {4, 3}).c_str(),
+        "verification failed: connection 1, place 0: it is 1 after 2 operations");
+}
+
 // What reads return is there before they are posted.
 static void a_server_fills_what_reads_return(void **) {
     Plan plan = plan_of_test("read", 2);
@@ -961,6 +1044,7 @@ int main() {
         TEST(a_count_is_reported_as_json),
         TEST(a_duration_is_kept),
         TEST(all_connections_count),
+        TEST(a_gap_is_reported),
         TEST(a_server_states_its_processor_time),
         TEST(batches_go_through_the_places),
         TEST(a_stalled_load_is_given_up),
@@ -968,6 +1052,7 @@ int main() {
         TEST(a_server_states_direct_write),
         TEST(a_server_prepares_its_connections),
         TEST(a_server_checks_each_place),
+        TEST(a_server_checks_each_word),
         TEST(a_server_fills_what_reads_return),
         TEST(a_server_waits_for_messages),
         TEST(an_echo_too_many_ends_the_run),

@@ -17,7 +17,7 @@ import sys
 ROWS, COLUMNS = 24, 80
 USAGE = 2
 OPERATIONS = ["write", "read", "flush-visibility", "flush-persistent", "atomic-write", "send",
-              "ping-pong", "ping-pong-rcq"]
+              "ping-pong", "ping-pong-rcq", "fetch-add", "compare-swap", "connect"]
 # Arguments that are refused, and a part of the error message.
 REFUSED = [
     ([], "ADDRESS"),
@@ -30,7 +30,7 @@ REFUSED = [
     (["--operation", "fetch", "host"], "fetch"),
     (["--operation", "", "host"], '""'),
     (["--operation", "write,", "host"], '""'),
-    (["--operation", "all,write", "host"], "more operations than there are"),
+    (["--operation", "all,write,read", "host"], "more operations than there are"),
     (["--size", "64,", "host"], "--size"),
     (["--size", "0", "host"], "--size"),
     (["--size", "-1", "host"], "--size"),
@@ -64,6 +64,13 @@ REFUSED = [
     (["--warmup", "x", "host"], "--warmup"),
     (["--port", "65536", "host"], "--port"),
     (["--port", "http", "host"], "--port"),
+    (["--operation", "connect", "--depth", "2", "host"], "one at a time"),
+    (["--operation", "fetch-add", "--elements", "2", "host"], "one element"),
+    (["--operation", "compare-swap", "--region", "1M", "host"], "of reads and writes"),
+    (["--reconnect", "--count", "9", "host"], "--reconnect measures for a --duration"),
+    (["--reconnect", "--verify", "host"], "--reconnect measures for a --duration"),
+    (["--reconnect", "--both", "host"], "--reconnect measures for a --duration"),
+    (["--reconnect", "--ledger", "file", "host"], "--reconnect measures for a --duration"),
     (["--size", "1073741824", "--depth", "4096", "host"], "tebibyte"),
     (["--operation", "atomic-write", "--batch", "2", "--prepared", "--verify", "host"],
      "nothing to verify"),
@@ -124,7 +131,8 @@ REFUSED = [
        ["--prepared"], ["--elements", "2"], ["--inline", "8"], ["--connections", "2"],
        ["--threads", "2"], ["--duration", "1"], ["--count", "1"], ["--warmup", "1"], ["--poll"],
        ["--verify"], ["--ledger", "file"], ["--ring", "64"], ["--region", "1M"], ["--random"],
-       ["--reads", "1"], ["--both"], ["--rate", "1"], ["--interval", "1"], ["--plot", "file"], ["--json"])),
+       ["--reads", "1"], ["--both"], ["--rate", "1"], ["--interval", "1"], ["--plot", "file"], ["--reconnect"],
+       ["--json"])),
 ]
 
 

@@ -18,8 +18,10 @@ from .threads import MEMCHECK
 
 SCHEMA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))), "programs", "perf", "rpma-perf.schema.json")
+ATOMICS = () if lab.lacks(lab.REMOTE_ATOMICS) else ("fetch-add", "compare-swap")
 OPERATIONS = ("write", "read", "flush-visibility", "atomic-write", "send", "ping-pong",
-              "ping-pong-rcq")
+              "ping-pong-rcq", *ATOMICS)
+EIGHT_BYTES = ("atomic-write", *ATOMICS)
 
 
 def results_of(client):
@@ -53,7 +55,7 @@ def verified(test, shape, options):
     client = measure(test, "-o", ",".join(OPERATIONS), "-b", ",".join(map(str, sizes)), "-n", "64",
                      "-w", "16", "--verify", "--json", *options)
     wanted = {(operation, size) for operation in OPERATIONS
-              for size in ([8] if operation == "atomic-write" else sizes)}
+              for size in ([8] if operation in EIGHT_BYTES else sizes)}
     found = results_of(client)
     expect({(row["operation"], row["size"]) for row in found}, wanted, "operations and sizes")
     connections = 3 if "-c" in options else 1
@@ -67,7 +69,7 @@ def verified_lists(test):
     room_for_early_messages(test)
     server = serve(test)
     # A device may be able to read into one element only.
-    names = [name for name in OPERATIONS if name != "atomic-write" and
+    names = [name for name in OPERATIONS if name not in EIGHT_BYTES and
              not (name == "read" and lab.PROVIDER == "siw")]
     client = measure(test, "-o", ",".join(names), "-b", "5,1001", "-d", "8", "--batch", "4",
                      "--prepared", "-e", "5", "-n", "64", "--verify", "--json")
@@ -107,7 +109,12 @@ def not_stated(test, kind):
     line = "flush-persistent: the server states no direct write to persistent memory"
     expect(measure(test, "-o", "write,flush-persistent", "-n", "20").end(1, line), "", "results")
     left_out = line.replace(":", " is left out:")
-    report = validated(measure(test, "-o", "all", "-n", "20", "--json").end(0, left_out))
+    client = measure(test, "-o", "all", "-n", "20", "--json")
+    expect(client.process.wait(PATIENCE), 0, "exit status of the client")
+    lines = client.complained().splitlines()
+    expect(len(lines), 1 if ATOMICS else 3, f"lines {lines}")
+    expect(left_out in lines[0], True, f"{left_out!r} in {lines[0]!r}")
+    report = validated(client.said())
     expect(report["direct_write_stated"], False, "statement")
     expect({(row["operation"], row["persistence"]) for row in report["results"]},
            {(operation, "not stated") for operation in OPERATIONS}, "what was measured")
@@ -131,7 +138,7 @@ def schema(test):
     expect(report["settings"], {"depth": 2, "batch": 1, "prepared": False, "elements": 1,
                                 "inline": 0, "connections": 1, "threads": 1, "poll": False,
                                 "verify": False, "region": 0, "random": False, "reads": 0,
-                                "both": False, "rate": 0, "warmup": 7, "duration_s": 0.2}, "settings")
+                                "both": False, "rate": 0, "reconnect": False, "warmup": 7, "duration_s": 0.2}, "settings")
     expect([row["size"] for row in report["results"]], [64, 128, 256], "sizes")
     for side in ("client", "server"):
         expect(report[side]["kernel"], os.uname().release, f"kernel of the {side}")
@@ -185,7 +192,7 @@ def mixture(test):
 
 
 @case("perf", "both directions at once: {operation}",
-      [{"operation": name} for name in ("write", "read", "flush-visibility", "atomic-write")])
+      [{"operation": name} for name in ("write", "read", "flush-visibility", *EIGHT_BYTES)])
 def both(test, operation):
     room_for_early_messages(test)
     server = serve(test)
@@ -196,6 +203,23 @@ def both(test, operation):
     expect(row["server_operations_per_second"] > 0, True, "the server's operations")
     expect(abs(own + row["server_operations_per_second"] - row["operations_per_second"]) < own / 100,
            True, f"sum of both directions in {row}")
+    stop(test, server)
+
+
+@case("perf", "connections are made and taken down, on {connections} at once",
+      [{"connections": 1}, {"connections": 16}])
+def connections_made(test, connections):
+    room_for_early_messages(test)
+    server = serve(test)
+    report = validated(measure(test, "-o", "connect", "-c", str(connections), "-n", "20", "-w", "2",
+                               "--json").end())
+    row, = report["results"]
+    expect((row["size"], row["operations"]), (0, 20 * connections), "size and operations")
+    # A connection is taken down, too, before the next one is made in its place.
+    expect(row["latency_us"]["mean"] * row["operations_per_second"] < 1e6 * connections, True,
+           f"time of {row}")
+    test.transcript.append(f"{connections} at once: {row['operations_per_second']} per second, "
+                           f"{row['latency_us']}\n")
     stop(test, server)
 
 
@@ -239,7 +263,7 @@ def many(test):
     """The server has one thread for all of them, because reads need no other."""
     room_for_early_messages(test)
     server = serve(test)
-    clients = [measure(test, "-o", "read", "-D", "600") for _ in range(40)]
+    clients = [measure(test, "-o", "read", "-D", "600", "--rate", "1") for _ in range(40)]
     for client in clients:
         client.wait_for_threads(2)
     report = validated(measure(test, "-o", "write,read", "-c", "1000", "-b", "8", "-n", "20", "-w",

@@ -4,6 +4,7 @@
 
 import os
 import signal
+import time
 
 from harness import lab
 from harness.case import PORT, case, listen
@@ -11,6 +12,8 @@ from harness.network import cables, disturbed, room_for_early_messages
 from harness.program import (PATIENCE, Process, address, measure, new_file, nothing_stays, serve,
                              stop_after_failure)
 from harness.side import expect
+
+from .perf import validated
 
 
 @case("perf", "wrong data at the server is found, and fails the run")
@@ -91,6 +94,58 @@ def cable_cut(test, operation):
     with disturbed(cables(test), "loss", "100%"):
         client.end(1, "")
         server.end(1, "")
+
+
+@case("perf", "the server is killed and comes back: one gap, with {operation}", limit=200,
+      table=[{"operation": operation} for operation in ("write", "ping-pong", "connect")])
+def server_comes_back(test, operation):
+    room_for_early_messages(test)
+    server = serve(test)
+    client = measure(test, "-o", operation, "--reconnect", "-D", "15", "--json")
+    client.wait_for_threads(2)
+    time.sleep(1)  # of the measurement, behind the warm-up
+    server.signal(signal.SIGKILL)
+    server.process.wait(PATIENCE)
+    client.wait_for_threads(1)
+    server = serve(test)
+    one_gap(test, client)
+    stop(test, server)
+
+
+def one_gap(test, client):
+    row, = validated(client.end())["results"]
+    test.transcript.append(f"{row['gaps']} in {row['seconds']} s, {row['operations']} operations\n")
+    expect(len(row["gaps"]), 1, f"gaps in {row}")
+    gap, = row["gaps"]
+    expect(gap["seconds"], row["without_service_s"], "the only gap")
+    expect(0 < gap["begin_s"] < gap["begin_s"] + gap["seconds"] < row["seconds"], True,
+           f"service before and after the gap in {row}")
+
+
+@case("perf", "nothing gets through for a while: the client goes on, and reports the gap",
+      needs=(lab.LIMITED_RETRIES,), limit=200)
+def cable_back(test):
+    server = serve(test)
+    client = measure(test, "--reconnect", "-D", "30", "--json")
+    client.wait_for_threads(2)
+    time.sleep(1)
+    with disturbed(cables(test), "loss", "100%"):
+        client.wait_for_threads(1)
+    one_gap(test, client)
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    nothing_stays(test)
+
+
+@case("perf", "atomics are refused where a device has none: one line", lacks=lab.REMOTE_ATOMICS)
+def no_atomics(test):
+    room_for_early_messages(test)
+    server = serve(test)
+    for operation in ("fetch-add", "compare-swap"):
+        measure(test, "-o", operation, "-n", "9").end(1, "has no remote atomics")
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    nothing_stays(test)
 
 
 @case("perf", "SIGINT ends the client, SIGTERM the server in the middle of a load")
