@@ -39,7 +39,6 @@ std::string digits_of(const ifaddrs &from) {
 
 std::string device_behind(const std::string &address, bool *is_remote) {
     try {
-        *is_remote = false;
         return device_of(address, RPMA_UTIL_IBV_CONTEXT_LOCAL);
     } catch (const rpma::error &) {
         *is_remote = true;

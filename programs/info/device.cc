@@ -127,7 +127,6 @@ json closed(const std::string &node, int error) {
 json describe(ibv_device *listed, const search &search) {
     const std::string node = fmt::format("/dev/infiniband/{}", listed->dev_name);
     json device = {{"name", ibv_get_device_name(listed)}, {"node", node}};
-    errno = 0;
     const owned<ibv_context, ibv_close_device> context(ibv_open_device(listed));
     if (context)
         add_opened(device, context.get(), search);

@@ -57,7 +57,8 @@ struct address {
     std::string device; // "" when there is none
 };
 std::vector<address> find_addresses();
-// Finds the device for an address of this machine or of another. Throws rpma::error.
+// Finds the device for an address of this machine or of another, and sets *is_remote for the
+// latter. Throws rpma::error.
 std::string device_behind(const std::string &address, bool *is_remote);
 // Whether the address of a GID is one of this process's network namespace.
 bool is_own_address(const std::vector<address> &all, const std::string &text);

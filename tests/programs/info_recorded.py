@@ -140,6 +140,8 @@ MACHINES = {
     "irdma, other namespace": (DEVICES["irdma"], None, {"address": ["lo 127.0.0.1"]}),
     "irdma, rdma_cm is missing": (DEVICES["irdma"], None, {"address": [], "/dev/infiniband/rdma_cm": None}),
     "irdma, closed": (DEVICES["irdma"], None, {"open_error": 16}),
+    "irdma, rdma_cm is closed": (DEVICES["irdma"], None, {"address": [], "closed": "/dev/infiniband/rdma_cm"}),
+    "irdma, no permission": (DEVICES["irdma"], None, {"open_error": 13, "closed": "/dev/infiniband/uverbs0"}),
     "irdma, not listed": (DEVICES["irdma"], None, {"listed": "no"}),
     "irdma, no queue pair": (DEVICES["irdma"], None, {"no_rc": 1}),
     "irdma, little memory": (DEVICES["irdma"], None, {"/proc/self/status": "CapEff:\t0"}),
