@@ -72,7 +72,7 @@ def version():
 
 @test("wrong arguments: status 2 and one line")
 def wrong_arguments():
-    for arguments in (["--unknown"], ["-x"], ["-xy"], ["--json=1"], ["--device"], ["--memory"],
+    for arguments in (["--unknown"], ["-h"], ["-x"], ["-xy"], ["--json=1"], ["--device"], ["--memory"],
                       ["--device="], ["--memory", ""], [""], ["a", "b"], ["a", "--device", "b"],
                       ["--device", "a", "--device", "b"], ["--memory", "a", "--memory", "b"],
                       ["--dev", "a", "--", "b"], ["--", "a", "--json"]):

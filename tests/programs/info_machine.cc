@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -169,6 +170,7 @@ template <class Object> Object *made(int error) {
 extern "C" {
 
 ibv_device **ibv_get_device_list(int *number_of) {
+    (void)std::fputs("libibverbs: Warning: this is for nobody\n", stderr);
     static ibv_device *list[2];
     list[0] = the_device();
     *number_of = text("listed") == "no" ? 0 : 1;
@@ -329,6 +331,11 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
     }
     if ((flags & MAP_SYNC) != 0)
         flags = MAP_SHARED;
+    // drivers/dax/device.c of Linux, check_vma()
+    if (fd >= 0 && number("align") != 0 && size % number("align") != 0) {
+        errno = EINVAL;
+        return MAP_FAILED;
+    }
     return reinterpret_cast<void *>(
         syscall(SYS_mmap, address, size, protection, flags, fd, at));
 }

@@ -88,9 +88,9 @@ def fsdax(domain, map_sync=1):
             REGION + "/persistence_domain": domain, os.path.dirname(REGION) + "/provider": "ACPI.NFIT"}
 
 
-def devdax(place, **files):
-    return {"memory": "devdax", "/sys/dev/char/251:0": "-> " + place, place + "/size": 2097152,
-            place + "/align": 4096, place + "/subsystem": "-> /sys/bus/dax",
+def devdax(place, size=2 << 20, align=4096, **files):
+    return {"memory": "devdax", "align": align, "/sys/dev/char/251:0": "-> " + place, place + "/size": size,
+            place + "/align": align, place + "/subsystem": "-> /sys/bus/dax",
             **{REGION + "/" + name: value for name, value in files.items()}}
 
 
@@ -113,7 +113,7 @@ MEMORIES = {
     "fsdax, eADR": fsdax("cpu_cache"),
     "fsdax without MAP_SYNC": fsdax("memory_controller", map_sync=0),
     "devdax": devdax(REGION + "/dax0.0/dax0.0", devtype="nd_pmem", persistence_domain="memory_controller"),
-    "devdax of DRAM": devdax("/sys/devices/platform/hmem.0/dax0.0"),
+    "devdax of DRAM": devdax("/sys/devices/platform/hmem.0/dax0.0", size=5 << 20, align=2 << 20),
     "devdax, legacy": devdax(REGION + "/dax0.0/dax0.0", devtype="nd_volatile"),
     "cxl": cxl(),
 }
@@ -146,6 +146,8 @@ MACHINES = {
     "irdma, no queue pair": (DEVICES["irdma"], None, {"no_rc": 1}),
     "irdma, little memory": (DEVICES["irdma"], None, {"/proc/self/status": "CapEff:\t0"}),
     "irdma, by address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.2"]}),
+    "irdma, by own address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.1"]}),
+    "irdma, strange address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.9"]}),
     "irdma, another device": (DEVICES["irdma"], None, {"arguments": ["--device", "mlx5_0"]}),
     # core/sysfs.c, rate_show(): where a driver gives no speed, the file has that of SDR.
     "new driver": ({**DEVICES["irdma"], "kernel": "brand_new", "node_guid": 0, "active_speed": 0,
@@ -188,6 +190,7 @@ def make(root, settings):
 
 
 def limit():
+    os.close(0)  # the number of the next file that is opened
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (8 << 20, 8 << 20))
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
 
