@@ -243,11 +243,6 @@ static void handle_endpoint(void *unused) {
     (void)unused;
     if (rpma_ep_next_incoming(ep, &req))
         return;
-    // A client that has given this request up may be connected by a newer one.
-    if (rpma_conn_req_resolve(req)) {
-        (void)rpma_conn_req_delete(&req);
-        return;
-    }
     if (!read_offer(req, &found)) {
         refuse(req, &found, REFUSED_OFFER);
         return;
