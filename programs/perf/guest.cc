@@ -87,8 +87,6 @@ void Guest::on_lane(Lane &lane) {
     case Link::Step::ended: // after a load the client takes its connections down
         if (crew.operation.is_connect())
             lane.link = Link();
-        else if (state != State::idle)
-            lane.link.end();
     }
 }
 
@@ -109,6 +107,9 @@ void Guest::go_on() {
         }
         if (news == News::message)
             heard = now_ns();
+        if (news == News::lane && session.crew && state != State::idle &&
+            session.crew->lanes[session.lane].link.has_ended)
+            session.crew->lanes[session.lane].link.end(); // the client is lost
     }
 }
 

@@ -95,7 +95,6 @@ static void begin_connection(Lane &lane, const Epoll &epoll, uint64_t until) {
     const uint64_t now = now_ns();
     if (lane.limit ? lane.posted >= lane.limit : now >= until)
         return;
-    lane.link = Link();
     lane.started.assign(1, now);
     start(lane);
     epoll.add(lane.link.fd, lane.index);
@@ -121,6 +120,7 @@ static void run_connections(Worker &worker, uint64_t until) {
                 attempt("cannot disconnect", [&] { lane.link.conn.disconnect(); });
             } else if (step == Link::Step::ended) {
                 complete(lane, now, lane.took);
+                lane.link = Link(); // whose descriptor may get more events
                 begin_connection(lane, epoll, until);
             }
         }

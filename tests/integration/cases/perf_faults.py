@@ -10,7 +10,7 @@ from harness import lab
 from harness.case import PORT, case, listen
 from harness.network import cables, disturbed, room_for_early_messages
 from harness.program import (PATIENCE, Process, address, measure, new_file, nothing_stays, serve,
-                             stop_after_failure)
+                             stop, stop_after_failure)
 from harness.side import expect
 
 from .perf import validated
@@ -101,7 +101,7 @@ def cable_cut(test, operation):
 def server_comes_back(test, operation):
     room_for_early_messages(test)
     server = serve(test)
-    client = measure(test, "-o", operation, "--reconnect", "-D", "15", "--json")
+    client = measure(test, "-o", operation, "--reconnect", "-D", "15", "-w", "1", "--json")
     client.wait_for_threads(2)
     time.sleep(1)  # of the measurement, behind the warm-up
     server.signal(signal.SIGKILL)
@@ -126,7 +126,7 @@ def one_gap(test, client):
       needs=(lab.LIMITED_RETRIES,), limit=200)
 def cable_back(test):
     server = serve(test)
-    client = measure(test, "--reconnect", "-D", "30", "--json")
+    client = measure(test, "--reconnect", "-D", "30", "-w", "1", "--json")
     client.wait_for_threads(2)
     time.sleep(1)
     with disturbed(cables(test), "loss", "100%"):
@@ -249,7 +249,7 @@ def shared_memory(test, kind):
     server = serve(test, *memory)
     first = measure(test, "-b", "600K", "-D", "120")
     first.wait_for_threads(2)
-    line = "another client uses" if kind == "file" else "and other clients use 602112"
+    line = "another client uses" if kind == "file" else "and other clients use 614400"
     measure(test, "-b", "600K", "-n", "1").end(1, line)
     first.signal(signal.SIGKILL)
     server.wait_until(lambda: server.complained().count("\n") == 2, "lines about both")
