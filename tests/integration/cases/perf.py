@@ -258,7 +258,8 @@ def builds(test, other):
     stop(test, server)
 
 
-@case("perf", "1,000 connections of one client, and 40 clients at once", limit=600)
+@case("perf", "1,000 connections of one client, and 40 clients at once", limit=600,
+      needs=(lab.MANY_CONNECTIONS,))
 def many(test):
     """The server has one thread for all of them, because reads need no other."""
     room_for_early_messages(test)
