@@ -142,6 +142,11 @@ ibv_context *the_context() {
 // Why the kernel or the device refuses the registration; 0 if they do not.
 int access_error(unsigned access) {
     constexpr unsigned FLUSH_GLOBAL = 1U << 8, FLUSH_PERSISTENT = 1U << 9;
+    // rpma-info tries the memory for every use.
+    constexpr unsigned ALL =
+        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    if ((access & ALL) != ALL)
+        return EPERM;
     const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
     const std::string kind = text("memory");
     if ((on_demand && number("odp") == 0) ||

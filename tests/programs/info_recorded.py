@@ -38,6 +38,7 @@ ROCE = {"transport": "InfiniBand", "link_layer": ETHERNET, "state": 4, "active_m
         "gid": [f"{ROCE1} {IP6}", f"{ROCE2} {IP6}", f"{ROCE1} ::ffff:192.0.2.1", f"{ROCE2} ::ffff:192.0.2.1"],
         "address": ["eth0 192.0.2.1 leads", f"eth0 {IP6} leads"], "remote": ["eth0 192.0.2.2 leads"],
         **FIRMWARE}
+# core/cache.c, config_non_roce_gid_cache(): the GID of iWARP has its network device as well.
 IWARP = {**ROCE, "transport": "iWARP", "gid": [f"{IB} 5054:1::"]}
 DEVICES = {
     # An adapter on InfiniBand. hw/mlx5/main.c, mlx5_ib_query_device(): max_sge, max_srq_sge, max_mr_size;
@@ -65,7 +66,7 @@ DEVICES = {
     "rxe": {**ROCE, "kernel": None, "vendor_id": 0xffffff, "fw_ver": "", "max_qp": 2**20 - 16, "max_cq": 2**20,
             "max_mr": 2**19 - 1, "max_cqe": 2**15 - 1, "max_qp_wr": 2**20, "max_srq_wr": 2**20,
             "max_sge": 32, "max_sge_rd": 32, "max_srq_sge": 27, "max_inline_data": 512, "num_comp_vectors": 2,
-            "rate": "2.5 Gb/sec (1X SDR)", "active_speed": 1},
+            "rate": "2.5 Gb/sec (1X SDR)", "active_speed": 1, "/sys/class/infiniband/rxe_0/parent": "eth0"},
     # sw/siw/siw.h; uapi/rdma/siw-abi.h: SIW_MAX_SGE, SIW_MAX_INLINE; sw/siw/siw_verbs.c, siw_query_port():
     # the speed is that of the network device, in the lab 10 Gbit/s
     "siw": {**IWARP, "kernel": None, "vendor_id": 0x626d74, "fw_ver": "", "max_qp": 102400, "max_cq": 102400,
@@ -137,6 +138,7 @@ MACHINES = {
     "mlx5, port down": (DEVICES["mlx5"], None, {"state": 1, "lid": 0}),
     "irdma, port down": (DEVICES["irdma"], None, {"state": 1}),
     "irdma, no address": (DEVICES["irdma"], None, {"address": ["eth0 192.0.2.1"]}),
+    "siw, no address": (DEVICES["siw"], None, {"address": ["eth0 192.0.2.1"]}),
     "irdma, other namespace": (DEVICES["irdma"], None, {"address": ["lo 127.0.0.1"]}),
     "irdma, rdma_cm is missing": (DEVICES["irdma"], None, {"address": [], "/dev/infiniband/rdma_cm": None}),
     "irdma, closed": (DEVICES["irdma"], None, {"open_error": 16}),
@@ -161,10 +163,8 @@ def files_of(settings):
              "/sys/class/net/eth0/mtu": 1500, "/dev/infiniband/rdma_cm": "", "/dev/infiniband/uverbs0": "",
              "/proc/self/status": "CapEff:\t000001ffffffffff",
              **{f"{device}/ports/1/gid_attrs/ndevs/{i}": "eth0" for i in range(len(settings["gid"]))
-                if settings["link_layer"] == ETHERNET and settings["transport"] != "iWARP"}}
-    if settings["kernel"] is None:
-        files[device + "/parent"] = "eth0"
-    else:
+                if settings["link_layer"] == ETHERNET}}
+    if settings["kernel"] is not None:
         adapter = "/sys/devices/pci0000:3a/0000:3b:00.0"
         files.update({device + "/device": "-> " + adapter, adapter + "/net/eth0/mtu": 1500,
                       adapter + "/driver": "-> /sys/bus/pci/drivers/" + settings["kernel"],
