@@ -66,7 +66,8 @@ DEVICES = {
     "rxe": {**ROCE, "kernel": None, "vendor_id": 0xffffff, "fw_ver": "", "max_qp": 2**20 - 16, "max_cq": 2**20,
             "max_mr": 2**19 - 1, "max_cqe": 2**15 - 1, "max_qp_wr": 2**20, "max_srq_wr": 2**20,
             "max_sge": 32, "max_sge_rd": 32, "max_srq_sge": 27, "max_inline_data": 512, "num_comp_vectors": 2,
-            "rate": "2.5 Gb/sec (1X SDR)", "active_speed": 1, "/sys/class/infiniband/rxe_0/parent": "eth0"},
+            "rate": "2.5 Gb/sec (1X SDR)", "active_speed": 1,
+            "/sys/class/infiniband/rxe_0/parent": "eth0"},
     # sw/siw/siw.h; uapi/rdma/siw-abi.h: SIW_MAX_SGE, SIW_MAX_INLINE; sw/siw/siw_verbs.c, siw_query_port():
     # the speed is that of the network device, in the lab 10 Gbit/s
     "siw": {**IWARP, "kernel": None, "vendor_id": 0x626d74, "fw_ver": "", "max_qp": 102400, "max_cq": 102400,
