@@ -526,11 +526,11 @@ int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd);
 
 /*
  * Takes what has happened to the request, goes on with the next step or address by itself, and
- * never blocks. 0: the request is ready to be set up. An incoming one always is: that its client
- * has given up shows when it is set up or connected. RPMA_E_INVAL (also: the request has
- * failed), RPMA_E_AGAIN (not yet: wait for the descriptor), RPMA_E_PROVIDER (no address is left,
- * errno is that of the last, or the device of a ready request is gone; the request can only be
- * deleted).
+ * never blocks. 0: the request is ready to be set up. An incoming one always is: that its
+ * client has given up shows when it is set up or connected. RPMA_E_INVAL (also: the request has
+ * failed), RPMA_E_AGAIN (not yet: wait for the descriptor), RPMA_E_PROVIDER (no address is
+ * left, errno is that of the last, or the device of a ready request is gone; the request can
+ * only be deleted).
  */
 int rpma_conn_req_resolve(struct rpma_conn_req *req);
 

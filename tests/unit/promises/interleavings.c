@@ -39,8 +39,9 @@ static ucontext_t scheduler;
 // Memcheck takes a jump of 2 MB for another stack.
 static unsigned char stacks[THREADS][4 << 20];
 
-// An address stays shared for all later orders; by and is_written are of this one. What lies in the
-// connection is known by its distance: memcheck gives no new connection the memory of the last one.
+// An address stays shared for all later orders; by and is_written are of this one. What lies in
+// the connection is known by its distance: memcheck gives no new connection the memory of the
+// last one.
 static struct place {
     const void *address;
     unsigned by;
@@ -48,9 +49,7 @@ static struct place {
 } places[MAX_PLACES];
 static bool found_more;
 
-static struct choice {
-    unsigned chosen, of;
-} choices[MAX_CHOICES];
+static struct choice { unsigned chosen, of; } choices[MAX_CHOICES];
 static unsigned choice_count, depth;
 
 static void hand_over(void) {
