@@ -181,6 +181,9 @@ WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_even
     return 0;
 }
 
+// More wake-ups than any program has work for while no time passes.
+constexpr unsigned WAKE_UPS_MAX = 2000;
+
 WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
     auto *epoll = static_cast<Epoll *>(world.descriptor(fd).object);
     std::erase_if(epoll->watched, [](const auto &watch) { // it was closed with its object
@@ -190,6 +193,11 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
     if (world.configuration->example->waits)
         world.configuration->example->waits(*world.current);
     world.current->links_at_up = 0;
+    if (world.current->waited_at != world.now)
+        world.current->wake_ups = 0;
+    world.current->waited_at = world.now;
+    if (++world.current->wake_ups > WAKE_UPS_MAX)
+        world.found("wakes up again and again for something that it does not take");
     epoll->fds.clear();
     for (const auto &watch : epoll->watched)
         epoll->fds.push_back({watch.first, POLLIN, 0});

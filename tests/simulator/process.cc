@@ -117,6 +117,7 @@ void Process::start(const std::vector<std::string> &arguments) {
     starts++;
     qp_nums = 1;
     port_was_up = spoke_in_vain = false;
+    waited_at = NEVER;
     links_at_up = 0;
     state = READY;
     told_to_stop = false;

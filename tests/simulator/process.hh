@@ -51,6 +51,8 @@ class Process {
     unsigned completions = 0;  // completions that it has taken
     uint64_t qp_nums = 1;      // a bit for each that is in use
     bool port_was_up = false;  // it has asked since it last waited
+    int64_t waited_at = NEVER; // when it last began to wait for an epoll descriptor
+    unsigned wake_ups = 0;     // how often at that time
     size_t links_at_up = 0; // links that there were when it took a port's event, while it runs
     bool spoke_in_vain = false; // about a connection, to a port that it could know to be down
     std::string output, errors; // a line that is not complete; the text on stderr
