@@ -18,8 +18,9 @@ namespace {
 
 constexpr char OVER[] = "the request has failed: delete it";
 
-int ask(const char *function, decltype(rpma_conn_req::start) &begin, rpma_peer *peer,
-        const char *addr, const char *port, const rpma_conn_cfg *cfg, rpma_conn_req **req_ptr) {
+template <auto begin>
+int ask(const char *function, rpma_peer *peer, const char *addr, const char *port,
+        const rpma_conn_cfg *cfg, rpma_conn_req **req_ptr) {
     RPMA_REFUSE_IN(function, peer == NULL);
     RPMA_REFUSE_IN(function, addr == NULL);
     RPMA_REFUSE_IN(function, port == NULL);
@@ -33,12 +34,12 @@ int ask(const char *function, decltype(rpma_conn_req::start) &begin, rpma_peer *
 
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
-    return ask(__func__, rpma_conn_req::outgoing, peer, addr, port, cfg, req_ptr);
+    return ask<rpma_conn_req::outgoing>(__func__, peer, addr, port, cfg, req_ptr);
 }
 
 int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr) {
-    return ask(__func__, rpma_conn_req::start, peer, addr, port, cfg, req_ptr);
+    return ask<rpma_conn_req::start>(__func__, peer, addr, port, cfg, req_ptr);
 }
 
 int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {

@@ -111,10 +111,10 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
         errno = call.error;
         return -1;
     }
-    if (fake_queue_wait(queue) != 0) // without the lock: it may block
-        return -1;
-    FAKE_LOCKED;
     struct waiting *taken = fake_queue_take(queue);
+    if (!taken)
+        return -1;
+    FAKE_RELEASED = 0;
     *event = taken->event;
     if (taken->object)
         taken->object->unacked_async++;

@@ -19,10 +19,10 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     fake_unlock(NULL);
     if (call.failed || !found)
         return fake_answer(&call);
-    if (fake_queue_wait(&found->queue) != 0) // without the lock: it may block
-        return -1;
-    FAKE_LOCKED;
     struct fake_cm_event *taken = fake_queue_take(&found->queue);
+    if (!taken)
+        return -1;
+    FAKE_RELEASED = 0;
     taken->object.internal = false; // from now on the library owes an acknowledgement
     taken->counted_on->unacked++;
     struct rdma_cm_event *seen = &taken->seen->event;

@@ -120,8 +120,8 @@ uint64_t fake_flush_caps(void);       // that the device reports
 // One lock for the state of all fakes, released at the end of the scope.
 int fake_lock(void);
 void fake_unlock(const int *unused);
-#define FAKE_LOCKED \
-    __attribute__((cleanup(fake_unlock), unused)) const int fake_guard = fake_lock()
+#define FAKE_RELEASED __attribute__((cleanup(fake_unlock), unused)) const int fake_guard
+#define FAKE_LOCKED FAKE_RELEASED = fake_lock()
 bool fake_is_quiet(void);
 // Gives the lock up until another thread has brought the count to 0 and says so.
 void fake_wait_for_zero(const unsigned *count);
@@ -164,10 +164,11 @@ int fake_busy(struct fake_object *object, const char *call, bool ours);
 int fake_queue_open(struct fake_queue *queue);
 void fake_queue_close(struct fake_queue *queue);
 void fake_queue_push(struct fake_queue *queue, void *what);
-void *fake_queue_take(struct fake_queue *queue); // the descriptor has been read already
+// Waits without the lock, unless the descriptor has O_NONBLOCK, and returns the first event
+// with the lock held: FAKE_RELEASED. NULL and no lock if the wait fails (errno).
+void *fake_queue_take(struct fake_queue *queue);
 void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
                         void *with);
-int fake_queue_wait(const struct fake_queue *queue); // blocks unless it has O_NONBLOCK
 
 // Opens the descriptor of the events of a device.
 int fake_async_open(int number);

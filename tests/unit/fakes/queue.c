@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 int fake_queue_open(struct fake_queue *queue) {
@@ -21,9 +22,21 @@ int fake_queue_open(struct fake_queue *queue) {
     return queue->fd < 0 ? -1 : 0;
 }
 
+static void *take(struct fake_queue *queue) {
+    struct fake_node *node = queue->first;
+    if (!node)
+        return NULL;
+    void *what = node->what;
+    queue->first = node->next;
+    if (!queue->first)
+        queue->end = &queue->first;
+    free(node);
+    return what;
+}
+
 void fake_queue_close(struct fake_queue *queue) {
     while (queue->first)
-        fake_queue_take(queue);
+        take(queue);
     if (queue->fd >= 0)
         close(queue->fd);
     queue->fd = -1;
@@ -50,7 +63,7 @@ static int read_one(const struct fake_queue *queue) {
     return read(queue->fd, &value, sizeof(value)) == sizeof(value) ? 0 : -1;
 }
 
-int fake_queue_wait(const struct fake_queue *queue) {
+static int wait_for_one(const struct fake_queue *queue) {
     struct pollfd ready = {.fd = queue->fd, .events = POLLIN};
     sigset_t mask;
     if (let_in) {
@@ -64,16 +77,16 @@ int fake_queue_wait(const struct fake_queue *queue) {
     return read_one(queue);
 }
 
+// The event that this thread has waited for may have been removed meanwhile.
 void *fake_queue_take(struct fake_queue *queue) {
-    struct fake_node *node = queue->first;
-    if (!node)
-        return NULL;
-    void *what = node->what;
-    queue->first = node->next;
-    if (!queue->first)
-        queue->end = &queue->first;
-    free(node);
-    return what;
+    while (wait_for_one(queue) == 0) {
+        fake_lock();
+        void *what = take(queue);
+        if (what)
+            return what;
+        fake_unlock(NULL);
+    }
+    return NULL;
 }
 
 void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
@@ -87,7 +100,10 @@ void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void
         if (!node->next)
             queue->end = at;
         free(node);
-        read_one(queue); // never blocks: the node stood for one count
+        // A thread that is about to take the event has its count already.
+        uint64_t value;
+        const struct iovec count = {&value, sizeof(value)};
+        (void)!preadv2(queue->fd, &count, 1, -1, RWF_NOWAIT);
         return what;
     }
     return NULL;
