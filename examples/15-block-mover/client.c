@@ -329,7 +329,7 @@ static void handle_cq(void *unused) {
 
 static void handle_peer(void *unused) {
     (void)unused;
-    int type = take_peer_event(side.peer, "client");
+    unsigned type = take_peer_event(side.peer, "client");
     device_gone |= type == RPMA_PEER_EVENT_DEVICE_GONE;
     if (type == RPMA_PEER_EVENT_PORT_UP)
         up_time = clock_ms();

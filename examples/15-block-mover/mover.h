@@ -141,7 +141,7 @@ static inline bool port_is_up(const struct rpma_peer *peer) {
 }
 
 /* Takes one event of the device; returns its type, or 0. */
-static inline int take_peer_event(struct rpma_peer *peer, const char *who) {
+static inline unsigned take_peer_event(struct rpma_peer *peer, const char *who) {
     struct rpma_peer_event event;
     int ret = rpma_peer_next_event(peer, &event);
     if (ret == RPMA_E_NO_EVENT)
