@@ -64,7 +64,19 @@ void Guest::take_lane(rpma::conn_req &&request, const Greeting &greeting) {
     heard = now_ns();
 }
 
+// The client of the operation "connect" may take a connection down before this side knows that
+// it is up, and measures itself what that means.
 void Guest::on_lane(Lane &lane) {
+    try {
+        go_on(lane);
+    } catch (const std::exception &) {
+        if (!lane.crew->operation.is_connect())
+            throw;
+        lane.link = Link();
+    }
+}
+
+void Guest::go_on(Lane &lane) {
     Crew &crew = *lane.crew;
     switch (lane.link.go_on()) {
     case Link::Step::none:

@@ -49,6 +49,7 @@ struct Guest {
 
   private:
     void on_lane(Lane &lane);
+    void go_on(Lane &lane);
     void answer(const Json &message);
     void refuse(const std::string &why);
     void on_hello();
