@@ -352,7 +352,7 @@ static void handle_peer(void *unused) {
 static bool open_client(void) {
     int usage = RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_WRITE_DST, fd;
     struct server *server = servers, *end = servers + args.server_count;
-    while (server < end && !open_device(&side, server->addr, RPMA_UTIL_IBV_CONTEXT_REMOTE,
+    while (server < end && !open_device(&side, server->addr, RPMA_UTIL_IBV_CONTEXT_REMOTE, NULL,
                                         sizeof(struct content), usage))
         server++;
     if (server == end)

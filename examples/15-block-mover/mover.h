@@ -157,14 +157,16 @@ static inline unsigned take_peer_event(struct rpma_peer *peer, const char *who) 
     return event.type;
 }
 
-/* Opens the side on the device that an address has or that leads there, if there is one now. */
+/* Opens the side on the device that an address has or that leads there, if there is one now.
+ * Its memory is the file, or plain memory when that is NULL. */
 static inline bool open_device(struct side *side, const char *addr,
-                               enum rpma_util_ibv_context_type type, size_t size, int usage) {
+                               enum rpma_util_ibv_context_type type, const char *file,
+                               size_t size, int usage) {
     struct ibv_context *device;
     struct rpma_peer *peer;
     if (rpma_utils_get_ibv_context(addr, type, &device) || rpma_peer_new(device, &peer))
         return false;
-    *side = open_side(peer, NULL, size, usage);
+    *side = open_side(peer, file, size, usage);
     return true;
 }
 

@@ -18,6 +18,7 @@
 
 static const struct program program = {
     .does = "Keeps a store of blocks for clients, until it is stopped.",
+    .takes_file = true,
 };
 
 struct client {
@@ -269,8 +270,8 @@ static void handle_peer(void *unused) {
 
 static bool open_server(const struct arguments *args) {
     int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, fd;
-    if (!open_device(&side, args->addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, sizeof(struct content),
-                     usage))
+    if (!open_device(&side, args->addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, args->file,
+                     sizeof(struct content), usage))
         return false;
     device_gone = false;
     content = (void *)side.memory.ptr;
