@@ -73,8 +73,7 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
         return call.finish();
     const Region region = get_region(static_cast<const unsigned char *>(desc));
     // A bare descriptor does not say what the device serves: all that the region is for.
-    const auto natively = static_cast<uint8_t>(region.usage & FLUSH_USAGE);
-    return call.deliver(rpma_mr_remote::create(call, region, natively), mr_ptr);
+    return call.deliver(rpma_mr_remote::create(call, region, UINT8_MAX), mr_ptr);
 }
 
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr) {

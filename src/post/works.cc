@@ -68,7 +68,7 @@ template <class Fill>
     const uint32_t at_once = std::min(MOST_AT_ONCE, most_at_once(*conn));
     uint32_t taken = 0;
     int code = 0;
-    while (taken < count) {
+    while (taken != count) {
         SpareElements spare = {elements, MOST_PIECES};
         Kinds kinds;
         const rpma_work *next = work + taken;
