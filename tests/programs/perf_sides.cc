@@ -319,6 +319,16 @@ static Plan plan_of_test(std::string_view operation, uint64_t depth) {
     return plan;
 }
 
+// Of one write of 8 bytes at a time.
+static Options options_of_client() {
+    Options options;
+    options.address = "192.168.0.1";
+    options.operations = {0};
+    options.sizes = {8};
+    options.plan = plan_of_test("write", 1);
+    return options;
+}
+
 static std::string plan_text(std::string_view operation, uint64_t depth) {
     return message_of(plan_of_test(operation, depth)).dump();
 }
@@ -525,11 +535,7 @@ static void a_client_speaks_all_the_time(void **) {
                            {interrupt, "", "alive", true}};
     const Outcome outcome = run(
         [] {
-            Options options;
-            options.address = "192.168.0.1";
-            options.operations = {0};
-            options.sizes = {8};
-            options.plan = plan_of_test("write", 1);
+            Options options = options_of_client();
             options.limits = {.warmup = 0, .count = 1};
             return run_client(options);
         },
@@ -695,12 +701,8 @@ static void a_gap_is_reported(void **) {
     fake_device()->fast = true;
     const Outcome outcome = run(
         [] {
-            Options options;
-            options.address = "192.168.0.1";
+            Options options = options_of_client();
             options.json = options.reconnect = true;
-            options.operations = {0};
-            options.sizes = {8};
-            options.plan = plan_of_test("write", 1);
             options.limits = {.warmup = 0, .duration_ns = 10000000};
             return run_client(options);
         },
@@ -761,11 +763,7 @@ static void a_stalled_load_is_given_up(void **) {
     fake_device()->fast = true;
     const Outcome outcome = run(
         [] {
-            Options options;
-            options.address = "192.168.0.1";
-            options.operations = {0};
-            options.sizes = {8};
-            options.plan = plan_of_test("write", 1);
+            Options options = options_of_client();
             options.limits = {.warmup = 0, .count = 1};
             return run_client(options);
         },
