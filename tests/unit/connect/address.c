@@ -162,22 +162,6 @@ TEST_THAT(request_knows_the_address_of_the_other_side) {
     }
 }
 
-// IPv6 addresses are full of colons: brackets keep the port apart.
-TEST_THAT(addresses_are_written_with_their_ports) {
-    static const char *const written[] = {"(addr=127.0.0.1:0)", "(addr=[::2]:0)"};
-    for (int last = 0; last < (int)LENGTH(written); last++) {
-        struct ibv_context *context = NULL;
-        fake_reset();
-        fake_device()->addresses = last + 1;
-        fake_fail_from("rdma_bind_addr", 1, EADDRNOTAVAIL);
-        EXPECT_ERROR(rpma_utils_get_ibv_context("host", RPMA_UTIL_IBV_CONTEXT_LOCAL, &context),
-                     RPMA_E_PROVIDER, "every address was tried", "rdma_bind_addr()",
-                     EADDRNOTAVAIL, .any_calls = true);
-        const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
-        assert_non_null(strstr(line->message, written[last]));
-    }
-}
-
 TEST_THAT(address_without_device_is_an_error) {
     static const char *const listed[] = {
         "RDMA devices of this machine: fake0 fake1; 'rdma link' shows their network devices",

@@ -23,20 +23,6 @@ static void new_conn(const struct shape *shape) {
     receive_queue = world_qp(&w)->recv_cq;
 }
 
-// ---- rpma_cq_wait() and its older name -----------------------------------------------------
-
-TEST_THAT(wait_arms_the_queue_again) {
-    for (int older = 0; older < 2; older++) {
-        new_conn(&own);
-        assert_true(fake_armed(queue));
-        fake_complete(queue, &done);
-        assert_false(fake_armed(queue));
-        MUST(older ? rpma_conn_completion_wait(w.h.conn) : rpma_cq_wait(cq));
-        assert_true(fake_armed(queue));
-        assert_false(fake_last("ibv_req_notify_cq") == NULL);
-    }
-}
-
 // ---- rpma_cq_take_event(), rpma_cq_arm() ---------------------------------------------------
 
 TEST_THAT(halves_of_the_wait_do_one_thing_each) {

@@ -226,6 +226,13 @@ TEST_THAT(conflicts_are_refused) {
                      .calls =
                          "rdma_get_cm_event rdma_reject rdma_destroy_id rdma_ack_cm_event");
         assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
+        fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+        MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_setup(w.h.req, w.h.cfg), RPMA_E_INVAL, conflict->condition,
+                     conflict->cause, .logs = conflict->logs);
+        MUST(rpma_conn_req_setup(w.h.req, NULL)); // in another way it can be set up
+        MUST(rpma_conn_req_delete(&w.h.req));
         if (w.h.lent_cq)
             MUST(rpma_cq_delete(&w.h.lent_cq)); // no connection uses it
         MUST(rpma_conn_delete(&other_conn));

@@ -43,14 +43,6 @@ TEST_THAT(new_follows_the_configuration) {
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, INT32_MAX);
 }
 
-TEST_THAT(delete_is_refused_under_a_connection) {
-    const struct shape shape = {.srq = true};
-    world_conn(&w, &shape);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
-                 "ibv_destroy_srq()", EBUSY, "ibv_destroy_srq");
-}
-
 static void expect_received_into(struct rpma_srq **srq) {
     WATCH(w.h);
     EXPECT_ERROR(rpma_srq_delete(srq), RPMA_E_PROVIDER, "the queue stays",
