@@ -138,18 +138,32 @@ TEST_THAT(private_data_of_the_request_stays) {
     expect_data("from here to there\0", 20);
 }
 
-TEST_THAT(establishment_counts_more_than_its_data) {
-    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    new_unestablished(&outgoing);
-    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
-    fake_fail("malloc", 1, ENOMEM);
-    MUST(rpma_conn_next_event(w.h.conn, &event));
-    assert_int_equal(event, RPMA_CONN_ESTABLISHED);
-    assert_int_equal(fake_faults_fired(), 1);
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
-    assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function,
-                        "rpma_conn_next_event");
-    expect_data(NULL, 0);
+TEST_THAT(event_counts_more_than_its_data) {
+    static const struct {
+        enum rdma_cm_event_type type;
+        enum rpma_conn_event event;
+        unsigned warnings; // a rejection is one itself
+        const char *logs;
+    } cases[] = {
+        {RDMA_CM_EVENT_ESTABLISHED, RPMA_CONN_ESTABLISHED, 1, "without the 196 bytes"},
+        {RDMA_CM_EVENT_REJECTED, RPMA_CONN_REJECTED, 2,
+         "the connection is rejected without the 148 bytes"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+        world_anew();
+        new_unestablished(&outgoing);
+        fake_cm_event(world_event_fd(&w), cases[i].type, "hello", 5);
+        fake_fail("malloc", 1, ENOMEM);
+        MUST(rpma_conn_next_event(w.h.conn, &event));
+        assert_int_equal(event, cases[i].event);
+        assert_int_equal(fake_faults_fired(), 1);
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), cases[i].warnings);
+        assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function,
+                            "rpma_conn_next_event");
+        assert_non_null(strstr(logged_text(), cases[i].logs));
+        expect_data(NULL, 0);
+    }
 }
 
 // ---- the end -------------------------------------------------------------------------------

@@ -437,18 +437,3 @@ TEST_THAT(client_reads_the_reason) {
             assert_memory_equal(said.ptr, cases[i].sent, cases[i].len);
     }
 }
-
-TEST_THAT(rejection_counts_more_than_its_reason) {
-    world_peer(&w);
-    start(NULL);
-    MUST(rpma_conn_req_resolve(w.h.req));
-    MUST(rpma_conn_req_setup(w.h.req, NULL));
-    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_REJECTED, "busy", 4);
-    fake_fail("malloc", 1, ENOMEM);
-    unit_begin();
-    assert_int_equal(rpma_conn_next_event(w.h.conn, &w.h.event), 0);
-    assert_int_equal(w.h.event, RPMA_CONN_REJECTED);
-    assert_non_null(strstr(logged_text(), "the connection is rejected without the 148 bytes"));
-    fake_faults_off();
-}
