@@ -8,11 +8,6 @@
 #define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
 #define QUEUES "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq "
 
-#define DROP_QUEUES "ibv_destroy_cq ibv_destroy_comp_channel "
-#define OUTGOING "rdma_destroy_qp " DROP_QUEUES "rdma_destroy_id"
-#define INCOMING \
-    "rdma_destroy_qp " DROP_QUEUES "rdma_reject rdma_destroy_id rdma_destroy_event_channel"
-
 static void new_request(const struct rpma_conn_cfg *cfg) {
     MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
 }
@@ -211,41 +206,4 @@ TEST_THAT(private_data_is_suspected_where_it_can_be) {
         const char *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message;
         assert_int_equal(strstr(line, "carry 56 bytes") != NULL, cases[i].suspected);
     }
-}
-
-// ---- bad arguments -------------------------------------------------------------------------
-
-TEST_THAT(nothing_is_consumed_without_a_request) {
-    memset(&w.h, 0, sizeof(w.h));
-    WATCH(w.h.conn);
-    EXPECT_ERROR(rpma_conn_req_connect(NULL, NULL, &w.h.conn), RPMA_E_INVAL, "req_ptr == NULL",
-                 "req_ptr == NULL");
-    WATCH(w.h.conn);
-    EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), RPMA_E_INVAL,
-                 "*req_ptr == NULL", "*req_ptr == NULL");
-}
-
-TEST_THAT(bad_arguments_use_the_request_up) {
-    static const char *const in_pdata =
-        "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)";
-    const struct rpma_conn_private_data no_bytes = {&w, 0}, no_pointer = {NULL, 1};
-    const struct {
-        const struct rpma_conn_private_data *pdata;
-        struct rpma_conn **conn_ptr;
-        const char *cause, *logs;
-    } cases[] = {
-        {NULL, NULL, "conn_ptr == NULL", "conn_ptr == NULL"},
-        {&no_bytes, &w.h.conn, in_pdata, "pdata->len is 0"},
-        {&no_pointer, &w.h.conn, in_pdata, "pdata->ptr == NULL"},
-    };
-    const struct shape *const shapes[] = {&outgoing, &incoming};
-    for (size_t s = 0; s < LENGTH(shapes); s++)
-        for (size_t i = 0; i < LENGTH(cases); i++) {
-            new_request_of(shapes[s]);
-            WATCH(w.h.conn);
-            EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, cases[i].pdata, cases[i].conn_ptr),
-                         RPMA_E_INVAL, cases[i].cause, cases[i].cause, .logs = cases[i].logs,
-                         .calls = s == 0 ? OUTGOING : INCOMING);
-            assert_null(w.h.req);
-        }
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// steps_refused.c -- steps of a connection that are taken in the wrong order, or with a
-// configuration that does not fit
+// steps_refused.c -- steps of a connection that are taken in the wrong order, with bad
+// arguments, or with a configuration that does not fit
 
 #include "world.h"
 
 #define BARE "rdma_reject rdma_destroy_id rdma_destroy_event_channel"
+#define STARTED "rdma_destroy_id rdma_destroy_event_channel"
+#define DROP_QP "rdma_destroy_qp ibv_destroy_cq ibv_destroy_comp_channel "
+#define OUTGOING DROP_QP "rdma_destroy_id"
+#define INCOMING DROP_QP BARE
 
 static void start(void) {
     MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
@@ -61,8 +65,8 @@ TEST_THAT(nothing_goes_before_the_queues) {
         void (*make)(void);
         const char *deleted;
     } cases[] = {
-        {start, "rdma_destroy_id rdma_destroy_event_channel"},
-        {start_and_resolve, "rdma_destroy_id rdma_destroy_event_channel"},
+        {start, STARTED},
+        {start_and_resolve, STARTED},
         {take_bare, BARE},
     };
     const struct rpma_receive receive = {.local = {w.h.mr, 0, 8}};
@@ -128,37 +132,54 @@ TEST_THAT(one_step_leaves_nothing_to_resolve) {
     }
 }
 
-// ---- rejecting -----------------------------------------------------------------------------
+// ---- connecting and rejecting --------------------------------------------------------------
 
-TEST_THAT(nothing_is_rejected_without_a_request) {
+TEST_THAT(nothing_is_consumed_without_a_request) {
     memset(&w.h, 0, sizeof(w.h));
-    EXPECT_ERROR(rpma_conn_req_reject(NULL, NULL), RPMA_E_INVAL, "req_ptr == NULL",
-                 "req_ptr == NULL");
-    EXPECT_ERROR(rpma_conn_req_reject(&w.h.req, NULL), RPMA_E_INVAL, "*req_ptr == NULL",
-                 "*req_ptr == NULL");
+    for (int gives_none = 0; gives_none < 2; gives_none++) {
+        struct rpma_conn_req **const req = gives_none ? &w.h.req : NULL;
+        const char *const cause = gives_none ? "*req_ptr == NULL" : "req_ptr == NULL";
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_connect(req, NULL, &w.h.conn), RPMA_E_INVAL, cause, cause);
+        EXPECT_ERROR(rpma_conn_req_reject(req, NULL), RPMA_E_INVAL, cause, cause);
+    }
 }
 
-TEST_THAT(bad_reasons_use_the_request_up) {
-    static const char *const in_pdata =
-        "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)";
+TEST_THAT(bad_arguments_use_the_request_up) {
+    static const char in_pdata[] = "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)",
+                      no_place[] = "conn_ptr == NULL",
+                      is_outgoing[] = "the request is an outgoing one";
     const struct rpma_conn_private_data no_bytes = {&w, 0}, no_pointer = {NULL, 1};
     const struct {
         void (*make)(void);
+        bool rejects; // otherwise it connects, without a place for the connection if pdata is
+                      // NULL
         const struct rpma_conn_private_data *pdata;
         const char *cause, *logs, *deleted;
     } cases[] = {
-        {take_bare, &no_bytes, in_pdata, "pdata->len is 0", BARE},
-        {take_bare, &no_pointer, in_pdata, "pdata->ptr == NULL", BARE},
-        {start, NULL, "the request is an outgoing one", "the request is an outgoing one",
-         "rdma_destroy_id rdma_destroy_event_channel"},
+        {new_in_one_step, false, NULL, no_place, no_place, OUTGOING},
+        {new_in_one_step, false, &no_bytes, in_pdata, "pdata->len is 0", OUTGOING},
+        {new_in_one_step, false, &no_pointer, in_pdata, "pdata->ptr == NULL", OUTGOING},
+        {take_in_one_step, false, NULL, no_place, no_place, INCOMING},
+        {take_in_one_step, false, &no_bytes, in_pdata, "pdata->len is 0", INCOMING},
+        {take_in_one_step, false, &no_pointer, in_pdata, "pdata->ptr == NULL", INCOMING},
+        {take_bare, true, &no_bytes, in_pdata, "pdata->len is 0", BARE},
+        {take_bare, true, &no_pointer, in_pdata, "pdata->ptr == NULL", BARE},
+        {start, true, NULL, is_outgoing, is_outgoing, STARTED},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
+        const struct rpma_conn_private_data *const pdata = cases[i].pdata;
         world_anew();
         world_peer(&w);
         cases[i].make();
-        EXPECT_ERROR(rpma_conn_req_reject(&w.h.req, cases[i].pdata), RPMA_E_INVAL,
-                     cases[i].cause, cases[i].cause, .logs = cases[i].logs,
-                     .calls = cases[i].deleted);
+        WATCH(w.h.conn);
+        if (cases[i].rejects)
+            EXPECT_ERROR(rpma_conn_req_reject(&w.h.req, pdata), RPMA_E_INVAL, cases[i].cause,
+                         cases[i].cause, .logs = cases[i].logs, .calls = cases[i].deleted);
+        else
+            EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, pdata, pdata ? &w.h.conn : NULL),
+                         RPMA_E_INVAL, cases[i].cause, cases[i].cause, .logs = cases[i].logs,
+                         .calls = cases[i].deleted);
         assert_null(w.h.req);
     }
 }

@@ -102,7 +102,7 @@ static const struct way {
     {"the batch is full", "the batch is full: max_ops is 1", NULL, false, true},
 };
 
-// A bad argument makes them delete the request: conn_req.c and steps.c test it.
+// A bad argument makes them delete the request: steps_refused.c tests it.
 static const char *const left_out[] = {"rpma_conn_req_connect", "rpma_conn_req_reject"};
 
 static struct bad {
