@@ -339,26 +339,6 @@ TEST_THAT(strangers_cost_nothing) {
     assert_int_equal(fake_bytes_held(), bytes);
 }
 
-TEST_THAT(other_events_are_no_requests) {
-    world_peer(&w);
-    world_listen(&w);
-    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_DEVICE_REMOVAL, NULL, 0);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_ep_next_incoming(w.h.ep, &w.h.req), RPMA_E_INVAL,
-                 "the event is not RDMA_CM_EVENT_CONNECT_REQUEST",
-                 "the event is not RDMA_CM_EVENT_CONNECT_REQUEST",
-                 .logs = "RDMA_CM_EVENT_DEVICE_REMOVAL is no request", .calls = TAKEN);
-}
-
-TEST_THAT(bare_request_outlives_the_endpoint) {
-    world_peer(&w);
-    world_listen(&w);
-    take_bare(NULL, 0);
-    MUST(rpma_ep_shutdown(&w.h.ep));
-    MUST(rpma_conn_req_setup(w.h.req, NULL));
-    world_connect(&w, &(const struct shape){.incoming = true});
-}
-
 // A request that was rejected with too much data is rejected without any.
 TEST_THAT(reason_that_is_too_long_is_left_out) {
     static char reason[149];
