@@ -98,18 +98,6 @@ TEST_THAT(atomic_write_is_fenced) {
     }
 }
 
-TEST_THAT(misaligned_atomic_write_is_plain) {
-    unsigned char desc[21];
-    new_conn(true, true);
-    MUST(rpma_mr_remote_delete(&w.h.remote));
-    world_descriptor(desc, WORLD_REMOTE_ADDR + 1, 64, 1, WORLD_EVERY_USAGE);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
-    MUST(rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, 1, context));
-    EXPECT_CALLS("ibv_post_send");
-    assert_int_equal(posted(false)->flags, IBV_SEND_FENCE | IBV_SEND_INLINE);
-    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
-}
-
 // ---- flush ---------------------------------------------------------------------------------
 
 static int flush(enum rpma_flush_type type, size_t offset, size_t len, int flags) {

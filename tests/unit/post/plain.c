@@ -200,9 +200,12 @@ TEST_THAT(atomic_write_copies_its_bytes) {
     expect_slice(&posted()->sge, 16, 8);
 }
 
-// The offset is aligned, the region is not: the write is posted all the same, with one warning.
-TEST_THAT(atomic_write_warns_of_a_misaligned_region) {
+// The offset is aligned, the region is not: the write is posted all the same, with one warning,
+// and never as a native one.
+static void expect_warning(bool native) {
     unsigned char desc[21];
+    world_anew();
+    fake_device()->native_flush = fake_device()->native_atomic_write = native;
     new_conn();
     MUST(rpma_mr_remote_delete(&w.h.remote));
     world_descriptor(desc, WORLD_REMOTE_ADDR + 4, 64, WORLD_REMOTE_RKEY, WORLD_EVERY_USAGE);
@@ -220,6 +223,11 @@ TEST_THAT(atomic_write_warns_of_a_misaligned_region) {
                                    RPMA_F_COMPLETION_ALWAYS, context),
                  RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", ENOMEM,
                  "ibv_post_send");
+}
+
+TEST_THAT(atomic_write_warns_of_a_misaligned_region) {
+    expect_warning(false);
+    expect_warning(true);
 }
 
 // ---- receives ------------------------------------------------------------------------------
