@@ -93,28 +93,6 @@ TEST_THAT(plain_functions_ignore_the_flag_elsewhere) {
     assert_int_equal(fake_posted(0)->flags & IBV_SEND_INLINE, 0);
 }
 
-TEST_THAT(nothing_may_go_inline) {
-    new_conn(20);
-    MUST(rpma_batch_new(w.h.conn, 2 * LENGTH(carriers), &w.h.batch));
-    for (size_t i = 0; i < LENGTH(carriers); i++) {
-        struct rpma_work o = operation(carriers[i], 0);
-        MUST(post(&o, !carriers[i].has_list));
-        MUST(rpma_batch_add(w.h.batch, &o));
-        o.remote = NULL;
-        o.remote_offset = 0;
-        o.local = (struct rpma_sge){NULL, 0, 0};
-        o.sgl = NULL;
-        o.nsge = 0;
-        MUST(post(&o, true));
-        MUST(post(&o, false));
-        MUST(rpma_batch_add(w.h.batch, &o));
-    }
-    fake_forget();
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    for (unsigned i = 0; i < 2 * LENGTH(carriers); i++)
-        assert_int_equal(fake_posted(i)->inlined_bytes, 0);
-}
-
 static void expect_failure(const struct rpma_work *o, bool by_plain, int error,
                            const char *logs) {
     EXPECT_ERROR_OF(by_plain ? operation_plain_name(o->type) : "rpma_post", post(o, by_plain),

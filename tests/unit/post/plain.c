@@ -4,7 +4,7 @@
 // plain.c -- the functions that post one operation or one receive: what they hand to the
 // device, and what they say when it refuses
 
-#include "world.h"
+#include "operation.h"
 
 #include <arpa/inet.h>
 
@@ -25,77 +25,59 @@ static const struct fake_post *posted(void) {
 
 // ---- the operations as one table -----------------------------------------------------------
 
-static int read_(size_t len, int flags) {
-    return rpma_read(w.h.conn, w.h.mr, 16, w.h.remote, 8, len, flags, context);
-}
-static int write_(size_t len, int flags) {
-    return rpma_write(w.h.conn, w.h.remote, 8, w.h.mr, 16, len, flags, context);
-}
-static int write_with_imm(size_t len, int flags) {
-    return rpma_write_with_imm(w.h.conn, w.h.remote, 8, w.h.mr, 16, len, flags, 0x12345678,
-                               context);
-}
-static int read_nothing(size_t len, int flags) {
-    return rpma_read(w.h.conn, NULL, 0, NULL, 0, len, flags, context);
-}
-static int write_nothing(size_t len, int flags) {
-    return rpma_write(w.h.conn, NULL, 0, NULL, 0, len, flags, context);
-}
-static int write_nothing_with_imm(size_t len, int flags) {
-    return rpma_write_with_imm(w.h.conn, NULL, 0, NULL, 0, len, flags, 0x12345678, context);
-}
-static int send_(size_t len, int flags) {
-    return rpma_send(w.h.conn, w.h.mr, 16, len, flags, context);
-}
-static int send_with_imm(size_t len, int flags) {
-    return rpma_send_with_imm(w.h.conn, w.h.mr, 16, len, flags, 0x12345678, context);
-}
-static int send_nothing(size_t len, int flags) {
-    return rpma_send(w.h.conn, NULL, 0, len, flags, context);
-}
-static int send_nothing_with_imm(size_t len, int flags) {
-    return rpma_send_with_imm(w.h.conn, NULL, 0, len, flags, 0x12345678, context);
-}
-static int atomic_write(size_t len, int flags) {
-    (void)len;
-    return rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, flags, context);
-}
-static int old_atomic_write(size_t len, int flags) {
-    (void)len;
-    return rpma_write_atomic(w.h.conn, w.h.remote, 8, w.h.mr, 16, flags, context);
-}
-static int flush_visibility(size_t len, int flags) {
-    return rpma_flush(w.h.conn, w.h.remote, 8, len, RPMA_FLUSH_TYPE_VISIBILITY, flags, context);
-}
-static int flush_persistent(size_t len, int flags) {
-    return rpma_flush(w.h.conn, w.h.remote, 8, len, RPMA_FLUSH_TYPE_PERSISTENT, flags, context);
-}
-
 enum { LOCAL = 1, REMOTE = 2, IMM = 4, BOTH = LOCAL | REMOTE };
 
 static const struct operation {
-    int (*run)(size_t len, int flags);
+    enum rpma_work_type kind;
     const char *name;
     int opcode;
     unsigned flags; // always set
     unsigned has;   // of these a request has the ranges and the immediate data
+    enum rpma_flush_type flush_type;
+    bool is_old; // rpma_write_atomic(), which no kind stands for
 } operations[] = {
-    {read_, "rpma_read", IBV_WR_RDMA_READ, 0, BOTH},
-    {write_, "rpma_write", IBV_WR_RDMA_WRITE, 0, BOTH},
-    {write_with_imm, "rpma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM, 0, BOTH | IMM},
-    {send_, "rpma_send", IBV_WR_SEND, 0, LOCAL},
-    {send_with_imm, "rpma_send_with_imm", IBV_WR_SEND_WITH_IMM, 0, LOCAL | IMM},
-    {read_nothing, "rpma_read", IBV_WR_RDMA_READ, 0, 0},
-    {write_nothing, "rpma_write", IBV_WR_RDMA_WRITE, 0, 0},
-    {write_nothing_with_imm, "rpma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM, 0, IMM},
-    {send_nothing, "rpma_send", IBV_WR_SEND, 0, 0},
-    {send_nothing_with_imm, "rpma_send_with_imm", IBV_WR_SEND_WITH_IMM, 0, IMM},
-    {atomic_write, "rpma_atomic_write", IBV_WR_RDMA_WRITE, IBV_SEND_INLINE | IBV_SEND_FENCE,
-     REMOTE},
-    {old_atomic_write, "rpma_write_atomic", IBV_WR_RDMA_WRITE, IBV_SEND_FENCE, REMOTE},
-    {flush_visibility, "rpma_flush", IBV_WR_RDMA_READ, 0, REMOTE},
-    {flush_persistent, "rpma_flush", IBV_WR_RDMA_READ, 0, REMOTE},
+    {RPMA_WORK_READ, "rpma_read", IBV_WR_RDMA_READ, 0, BOTH},
+    {RPMA_WORK_WRITE, "rpma_write", IBV_WR_RDMA_WRITE, 0, BOTH},
+    {RPMA_WORK_WRITE_WITH_IMM, "rpma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM, 0,
+     BOTH | IMM},
+    {RPMA_WORK_SEND, "rpma_send", IBV_WR_SEND, 0, LOCAL},
+    {RPMA_WORK_SEND_WITH_IMM, "rpma_send_with_imm", IBV_WR_SEND_WITH_IMM, 0, LOCAL | IMM},
+    {RPMA_WORK_READ, "rpma_read", IBV_WR_RDMA_READ, 0, 0},
+    {RPMA_WORK_WRITE, "rpma_write", IBV_WR_RDMA_WRITE, 0, 0},
+    {RPMA_WORK_WRITE_WITH_IMM, "rpma_write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM, 0, IMM},
+    {RPMA_WORK_SEND, "rpma_send", IBV_WR_SEND, 0, 0},
+    {RPMA_WORK_SEND_WITH_IMM, "rpma_send_with_imm", IBV_WR_SEND_WITH_IMM, 0, IMM},
+    {RPMA_WORK_ATOMIC_WRITE, "rpma_atomic_write", IBV_WR_RDMA_WRITE,
+     IBV_SEND_INLINE | IBV_SEND_FENCE, REMOTE},
+    {RPMA_WORK_ATOMIC_WRITE, "rpma_write_atomic", IBV_WR_RDMA_WRITE, IBV_SEND_FENCE, REMOTE,
+     .is_old = true},
+    {RPMA_WORK_FLUSH, "rpma_flush", IBV_WR_RDMA_READ, 0, REMOTE, RPMA_FLUSH_TYPE_VISIBILITY},
+    {RPMA_WORK_FLUSH, "rpma_flush", IBV_WR_RDMA_READ, 0, REMOTE, RPMA_FLUSH_TYPE_PERSISTENT},
 };
+
+static int atomic_write(void) {
+    return rpma_atomic_write(w.h.conn, w.h.remote, 8, eight, RPMA_F_COMPLETION_ALWAYS, context);
+}
+
+static int old_atomic_write(int flags) {
+    return rpma_write_atomic(w.h.conn, w.h.remote, 8, w.h.mr, 16, flags, context);
+}
+
+// With the local region at offset 16 and the remote one at offset 8, or without them.
+static int run(const struct operation *o, size_t len, int flags) {
+    const bool local = o->has & LOCAL, remote = o->has & REMOTE;
+    struct rpma_work work = {.type = o->kind,
+                             .imm = 0x12345678,
+                             .remote = remote ? w.h.remote : NULL,
+                             .remote_offset = remote ? 8 : 0,
+                             .local = {local ? w.h.mr : NULL, local ? 16 : 0, len},
+                             .flush_type = o->flush_type,
+                             .flush_len = len,
+                             .flags = flags,
+                             .op_context = context};
+    memcpy(&work.value, eight, sizeof(work.value));
+    return o->is_old ? old_atomic_write(flags) : operation_plain(&work, w.h.conn);
+}
 
 static void expect_slice(const struct ibv_sge *sge, uint64_t offset, size_t len) {
     assert_int_equal(sge->addr, (uintptr_t)w.memory + offset);
@@ -133,7 +115,7 @@ TEST_THAT(flags_decide_on_completion) {
     new_conn();
     for (const struct operation *o = operations; o < operations + LENGTH(operations); o++)
         for (size_t i = 0; i < LENGTH(cases); i++) {
-            MUST(o->run(0, cases[i].flags));
+            MUST(run(o, 0, cases[i].flags));
             expect_posted(o, cases[i].signaled);
         }
 }
@@ -145,7 +127,7 @@ TEST_THAT(ranges_are_handed_on) {
     fake_device()->any_range = true;
     for (const struct operation *o = operations; o < operations + LENGTH(operations); o++)
         for (size_t i = 0; o->has & LOCAL && i < LENGTH(lengths); i++) {
-            MUST(o->run(lengths[i], RPMA_F_COMPLETION_ALWAYS));
+            MUST(run(o, lengths[i], RPMA_F_COMPLETION_ALWAYS));
             const struct fake_post *post = expect_posted(o, SIGNALED);
             assert_int_equal(post->num_sge, 1);
             expect_slice(&post->sge, 16, lengths[i]);
@@ -166,7 +148,7 @@ TEST_THAT(provider_failures_are_reported) {
     for (const struct operation *o = operations; o < operations + LENGTH(operations); o++)
         for (size_t i = 0; i < LENGTH(cases); i++) {
             fake_fail("ibv_post_send", 1, cases[i].returned);
-            EXPECT_ERROR_OF(o->name, o->run(0, RPMA_F_COMPLETION_ALWAYS), RPMA_E_PROVIDER,
+            EXPECT_ERROR_OF(o->name, run(o, 0, RPMA_F_COMPLETION_ALWAYS), RPMA_E_PROVIDER,
                             "ibv_post_send() failed", "ibv_post_send()", cases[i].error,
                             "ibv_post_send", .logs = cases[i].logs);
             // WORLD_REMOTE_RKEY
@@ -188,7 +170,7 @@ TEST_THAT(offsets_are_not_checked) {
 
 TEST_THAT(atomic_write_copies_its_bytes) {
     new_conn();
-    MUST(atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
+    MUST(atomic_write());
     assert_memory_equal(posted()->inlined, eight, 8);
     assert_int_equal(posted()->sge.lkey, 0); // bytes of the program, which no region has
     assert_int_equal(posted()->num_sge, 1);
@@ -196,7 +178,7 @@ TEST_THAT(atomic_write_copies_its_bytes) {
     assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR + 8);
     assert_int_equal(posted()->rkey, WORLD_REMOTE_RKEY);
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
-    MUST(old_atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
+    MUST(old_atomic_write(RPMA_F_COMPLETION_ALWAYS));
     expect_slice(&posted()->sge, 16, 8);
 }
 
@@ -210,13 +192,13 @@ static void expect_warning(bool native) {
     MUST(rpma_mr_remote_delete(&w.h.remote));
     world_descriptor(desc, WORLD_REMOTE_ADDR + 4, 64, WORLD_REMOTE_RKEY, WORLD_EVERY_USAGE);
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
-    MUST(atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
+    MUST(atomic_write());
     assert_int_equal(posted()->opcode, IBV_WR_RDMA_WRITE);
     assert_int_equal(posted()->flags, IBV_SEND_INLINE | IBV_SEND_FENCE | SIGNALED);
     assert_int_equal(posted()->remote_addr, WORLD_REMOTE_ADDR + 12);
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function, "rpma_atomic_write");
-    MUST(atomic_write(0, RPMA_F_COMPLETION_ALWAYS));
+    MUST(atomic_write());
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
     fake_fail("ibv_post_send", 1, ENOMEM);
     EXPECT_ERROR(rpma_atomic_write(w.h.conn, w.h.remote, 8, (char[8]){0},

@@ -109,12 +109,14 @@ TEST_THAT(empty_operations_touch_nothing) {
     begin(false);
     for
         OPERATION_EACH_KIND(kind)
-    if (has_local(kind)) {
+    for (int is_inline = 0; has_local(kind) && is_inline <= carries(kind); is_inline++) {
         struct rpma_work o = operation_of(&w, kind);
         o.remote = NULL;
         o.remote_offset = 0;
         o.local = (struct rpma_sge){NULL, 0, 0};
+        o.flags |= is_inline ? RPMA_F_INLINE : 0;
         expect_posted(&o);
+        assert_int_equal(operation_got(OPERATION_SET).inlined_bytes, 0);
     }
     end();
 }
@@ -141,12 +143,15 @@ TEST_THAT(pieces_may_all_be_empty) {
     sgl[1] = (struct rpma_sge){w.h.mr, SIZE_MAX, 0};
     for
         OPERATION_EACH_KIND(kind)
-    for (uint32_t number = 1; has_local(kind) && number <= 2; number++) {
-        struct rpma_work o = operation_of_pieces(&w, kind, number);
-        o.sgl = sgl;
-        expect_posted(&o);
-        assert_int_equal(operation_got(OPERATION_SET).num_sge, 0);
-    }
+    for (uint32_t number = 1; has_local(kind) && number <= 2; number++)
+        for (int is_inline = 0; is_inline <= carries(kind); is_inline++) {
+            struct rpma_work o = operation_of_pieces(&w, kind, number);
+            o.sgl = sgl;
+            o.flags |= is_inline ? RPMA_F_INLINE : 0;
+            expect_posted(&o);
+            assert_int_equal(operation_got(OPERATION_SET).num_sge, 0);
+            assert_int_equal(operation_got(OPERATION_SET).inlined_bytes, 0);
+        }
     end();
 }
 
