@@ -105,7 +105,7 @@ TEST_THAT(extended_queue_pairs_have_what_the_device_has) {
     }
 }
 
-// ---- what is refused -----------------------------------------------------------------------
+// ---- what is refused; work_refused.c has the members ----------------------------------------
 
 static void expect_refused(const struct rpma_work *o, int code, const char *condition,
                            const char *cause, const char *logs) {
@@ -119,70 +119,6 @@ static void expect_refused(const struct rpma_work *o, int code, const char *cond
                           __FILE__, __LINE__);
         assert_int_equal(fake_posted_count(), way == OPERATION_ARRAY);
     }
-}
-
-static struct rpma_sge one_piece[1];
-
-static const struct {
-    const char *condition, *cause, *logs;
-    size_t offset, len, more_offset;
-    bool no_remote, no_local, lists, inlines, solicits, reserves;
-} wrongs[] = {
-#define RESULT "local.mr == NULL || local.len != 8 (remote atomic)"
-    {RESULT, "local.mr == NULL", "work.local.mr == NULL", 20, 8, .no_local = true},
-    {RESULT, "local.len != 8 (remote atomic)", "local.len is 0; possible: 8", 20, 0},
-    {RESULT, "local.len != 8 (remote atomic)", "local.len is 7; possible: 8", 20, 7},
-    {RESULT, "local.len != 8 (remote atomic)", "local.len is 9; possible: 8", 20, 9},
-    {RESULT, "local.len != 8 (remote atomic)", "local.len is 4294967304;", 20,
-     8 + (1ULL << 32)},
-#define PLACE "(address of the remote region + remote_offset) % 8 != 0 (remote atomic)"
-    {PLACE, PLACE, "remote_offset is 16, where the remote address is 4 more than", 16, 8},
-    {PLACE, PLACE, "remote_offset is 21, where the remote address is 1 more than", 21, 8},
-    {PLACE, PLACE, "remote_offset is 27, where the remote address is 7 more than", 27, 8},
-#define LIST "sgl != NULL || nsge != 0 (remote atomic)"
-    {LIST, "nsge != 0 (remote atomic)", "a list is given, nsge is 1; possible: local", 20, 8,
-     .lists = true},
-    {"remote == NULL (atomic write, flush, remote atomic)",
-     "remote == NULL (atomic write, flush, remote atomic)", "work.remote == NULL", 20, 8,
-     .no_remote = true},
-#define INLINE                                                                            \
-    "flags has RPMA_F_INLINE && type not in {RPMA_WORK_WRITE, RPMA_WORK_WRITE_WITH_IMM, " \
-    "RPMA_WORK_SEND, RPMA_WORK_SEND_WITH_IMM}"
-    {INLINE, INLINE, "flags are 0xb; possible: only RPMA_F_COMPLETION_*", 20, 8,
-     .inlines = true},
-#define SOLICITED                                                                           \
-    "flags has RPMA_F_SOLICITED && type not in {RPMA_WORK_WRITE_WITH_IMM, RPMA_WORK_SEND, " \
-    "RPMA_WORK_SEND_WITH_IMM}"
-    {SOLICITED, SOLICITED, "flags are 0x7; possible: only RPMA_F_COMPLETION_*", 20, 8,
-     .solicits = true},
-    {"reserved0 != 0 || reserved1 != 0", "reserved1 != 0", "work.reserved1 is 0x1", 20, 8,
-     .reserves = true},
-};
-
-TEST_THAT(wrong_members_are_refused) {
-    begin();
-    one_piece[0] = (struct rpma_sge){w.h.mr, 0, 8};
-    for (size_t i = 0; i < LENGTH(wrongs) * LENGTH(kinds); i++) {
-        const size_t n = i / LENGTH(kinds);
-        struct rpma_work o = atomic(kinds[i % LENGTH(kinds)], RPMA_F_COMPLETION_ALWAYS);
-        o.remote_offset = wrongs[n].offset;
-        o.local.len = wrongs[n].len;
-        o.remote = wrongs[n].no_remote ? NULL : words;
-        o.local.mr = wrongs[n].no_local ? NULL : w.h.mr;
-        o.flags |= wrongs[n].inlines ? RPMA_F_INLINE : 0;
-        o.flags |= wrongs[n].solicits ? RPMA_F_SOLICITED : 0;
-        o.reserved1 = wrongs[n].reserves;
-        if (wrongs[n].lists) {
-            o.nsge = 1;
-            o.sgl = one_piece;
-        }
-        expect_refused(&o, RPMA_E_INVAL, wrongs[n].condition, wrongs[n].cause, wrongs[n].logs);
-        if (wrongs[n].lists) {
-            o.nsge = 0;
-            expect_refused(&o, RPMA_E_INVAL, LIST, "sgl != NULL", "nsge is 0; possible: local");
-        }
-    }
-    end();
 }
 
 // A descriptor has no place for the statement, and packed data of 1.4 does not make it.
