@@ -121,25 +121,18 @@ TEST_THAT(too_much_is_refused) {
     static const char says[] = "33 bytes are to go inline, the connection takes 32 at most: "
                                "make it more with rpma_conn_cfg_set_inline_size()";
     static const int errors[] = {EINVAL, ENOMEM};
-    new_conn(20);
-    for (size_t e = 0; e < LENGTH(errors); e++)
-        for (size_t i = 0; i < LENGTH(carriers); i++)
-            for (int by_plain = 0; by_plain <= !carriers[i].has_list; by_plain++) {
-                const struct rpma_work most = operation(carriers[i], 32);
-                const struct rpma_work o = operation(carriers[i], 33);
-                fake_device()->inline_error = errors[e];
-                MUST(post(&most, by_plain));
-                expect_failure(&o, by_plain, errors[e], says);
-            }
-}
-
-TEST_THAT(too_much_in_a_batch_is_refused) {
-    static const int errors[] = {EINVAL, ENOMEM};
     for (size_t e = 0; e < LENGTH(errors); e++) {
         uint32_t posted = 7;
         world_anew();
         new_conn(20);
         fake_device()->inline_error = errors[e];
+        for (size_t i = 0; i < LENGTH(carriers); i++)
+            for (int by_plain = 0; by_plain <= !carriers[i].has_list; by_plain++) {
+                const struct rpma_work most = operation(carriers[i], 32);
+                const struct rpma_work o = operation(carriers[i], 33);
+                MUST(post(&most, by_plain));
+                expect_failure(&o, by_plain, errors[e], says);
+            }
         MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
         for (unsigned i = 0; i < 3; i++) {
             const struct rpma_work o = operation(carriers[0], i == 1 ? 33 : 8);
@@ -147,29 +140,13 @@ TEST_THAT(too_much_in_a_batch_is_refused) {
         }
         EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
                      "ibv_post_send() failed", "ibv_post_send()", errors[e], .any_calls = true,
-                     .logs = "33 bytes are to go inline, the connection takes 32 at most",
-                     .before = "batch[1]: ");
+                     .logs = says, .before = "batch[1]: ");
         assert_int_equal(posted, 1);
         assert_int_equal(fake_posted_count(), 1);
     }
 }
 
 #ifdef TEST_NATIVE_FLUSH
-TEST_THAT(nothing_may_go_inline_beside_a_native_flush) {
-    fake_device()->native_flush = true;
-    new_conn(20);
-    MUST(rpma_batch_new(w.h.conn, 2, &w.h.batch));
-    const struct rpma_work empty = {.type = RPMA_WORK_SEND, .flags = FLAGS};
-    const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
-    MUST(rpma_batch_add(w.h.batch, &empty));
-    MUST(rpma_batch_add(w.h.batch, &flush));
-    fake_forget();
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    assert_int_equal(fake_posted_count(), 2);
-    assert_int_equal(fake_posted(0)->num_sge, 0);
-    assert_int_equal(fake_posted(0)->inlined_bytes, 0);
-}
-
 // With a native flush in the list, none of it is taken, and the error is not reported as a full
 // queue, though it has the same number.
 TEST_THAT(too_much_beside_a_native_flush_is_refused) {
