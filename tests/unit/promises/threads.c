@@ -200,30 +200,6 @@ static void connections_race_for_the_flush_target(void **state) {
     }
 }
 
-static struct rpma_conn *conn_of_all;
-
-static void flush_first(int number) {
-    (void)number;
-    CHECK(rpma_flush(conn_of_all, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY,
-                     RPMA_F_COMPLETION_ALWAYS, NULL) == 0);
-}
-
-// Only the first flush logs the notice about a mode that the other side did not state.
-static void first_flush_is_told_once(void **state) {
-    (void)state;
-    begin(NULL);
-    conn_of_all = connected();
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_NOTICE);
-    for (int i = 0; i < ROUNDS; i++) {
-        CHECK(rpma_conn_apply_remote_peer_cfg(conn_of_all, w.h.pcfg) == 0);
-        messages = 0;
-        in_threads(flush_first);
-        assert_int_equal(messages, 1);
-    }
-    MUST(rpma_conn_delete(&conn_of_all));
-    end();
-}
-
 static void use_own_connection(int number) {
     const struct ibv_wc sent = {.wr_id = (uint64_t)number, .status = IBV_WC_SUCCESS};
     struct rpma_conn *conn = connected();
@@ -333,15 +309,7 @@ static void connection_is_shared(void **state) {
 
 // ---- one completion channel ----------------------------------------------------------------
 
-static struct ibv_cq *queues[2];
-
-static void expect_all_acknowledged(void) {
-    fake_quiet(false);
-    const unsigned open = fake_unacked(queues[0]) + (queues[1] ? fake_unacked(queues[1]) : 0);
-    assert_true(open < 2 * 64);           // the deletion acknowledges the rest
-    MUST(rpma_conn_delete(&shared_conn)); // a lost event would be a misuse here
-    assert_string_equal(fake_misuses(), "");
-}
+static struct ibv_cq *queues[2]; // the same one twice, or those that share a channel
 
 static void wait_on_queue(int number) {
     for (int i = 0; i < EVENTS; i++) {
@@ -350,18 +318,6 @@ static void wait_on_queue(int number) {
         if (number % 2)
             CHECK(rpma_conn_get_cq(shared_conn, &(struct rpma_cq *){NULL}) == 0);
     }
-}
-
-static void events_of_a_queue_are_shared(void **state) {
-    (void)state;
-    begin(NULL);
-    shared_conn = connected();
-    MUST(rpma_conn_get_cq(shared_conn, &shared_cq));
-    queues[0] = fake_cq_on(world_cq_fd(shared_cq), 0);
-    queues[1] = NULL;
-    in_threads(wait_on_queue);
-    expect_all_acknowledged();
-    end();
 }
 
 static void wait_on_channel(int number) {
@@ -374,17 +330,31 @@ static void wait_on_channel(int number) {
     }
 }
 
+static void events_are_shared(void (*wait)(int number), const struct shape *shape) {
+    int fd = -1;
+    begin(shape);
+    shared_conn = connected();
+    MUST(rpma_conn_get_cq(shared_conn, &shared_cq));
+    MUST(shape ? rpma_conn_get_compl_fd(shared_conn, &fd) : rpma_cq_get_fd(shared_cq, &fd));
+    for (unsigned i = 0; i < 2; i++)
+        queues[i] = fake_cq_on(fd, shape ? i : 0);
+    in_threads(wait);
+    fake_quiet(false);
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(fake_unacked(queues[i]) < 64); // the deletion acknowledges the rest
+    MUST(rpma_conn_delete(&shared_conn));          // a lost event would be a misuse here
+    assert_string_equal(fake_misuses(), "");
+    end();
+}
+
+static void events_of_a_queue_are_shared(void **state) {
+    (void)state;
+    events_are_shared(wait_on_queue, NULL);
+}
+
 static void events_of_a_channel_are_shared(void **state) {
     (void)state;
-    int fd = -1;
-    begin(&(const struct shape){.shared = true, .rcq_size = 10});
-    shared_conn = connected();
-    MUST(rpma_conn_get_compl_fd(shared_conn, &fd));
-    for (unsigned i = 0; i < 2; i++)
-        queues[i] = fake_cq_on(fd, i);
-    in_threads(wait_on_channel);
-    expect_all_acknowledged();
-    end();
+    events_are_shared(wait_on_channel, &(const struct shape){.shared = true, .rcq_size = 10});
 }
 
 // ---- one shared receive queue --------------------------------------------------------------
@@ -496,22 +466,6 @@ static void log_settings_change(void **state) {
     end();
 }
 
-static void log_only(int number) {
-    (void)number;
-    for (int i = 0; i < ROUNDS; i++)
-        CHECK(rpma_mr_get_size(NULL, NULL) == RPMA_E_INVAL);
-}
-
-static void log_functions_log(void **state) {
-    (void)state;
-    begin(NULL);
-    heard[1] = 0;
-    MUST(rpma_log_set_function(hear_and_log));
-    in_threads(log_only);
-    assert_int_equal(heard[1], THREADS * ROUNDS * 3); // the message, and two from within
-    end();
-}
-
 // ---- each thread with objects of its own ---------------------------------------------------
 
 struct job {
@@ -540,7 +494,6 @@ int main(void) {
         JOB("peers_on_one_device", use_device, NULL),
         JOB("configurations_are_shared", use_configurations, &no_rcq),
         TEST(connections_race_for_the_flush_target),
-        TEST(first_flush_is_told_once),
         JOB("connection_per_thread", use_own_connection, NULL),
         JOB("endpoint_per_thread", accept_and_reject, NULL),
         TEST(connection_is_shared),
@@ -549,7 +502,6 @@ int main(void) {
         TEST(receive_queue_is_shared),
         TEST(events_name_what_others_delete),
         TEST(log_settings_change),
-        TEST(log_functions_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
