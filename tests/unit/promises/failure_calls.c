@@ -75,27 +75,17 @@ CALL(receive_shared, has_srq("ibv_post_srq_recv", ENOMEM)
                          : -1)
 CALL(delete_srq, has_srq("ibv_destroy_srq", EBUSY) ? rpma_srq_delete(&w.h.srq) : -1)
 
-CALLED(large_srq) {
-    (void)rpma_srq_cfg_new(&w.h.srq_cfg);
-    (void)rpma_srq_cfg_set_rq_size(w.h.srq_cfg, 5000000);
-    return new_srq();
-}
+SHARED_QUEUE(large_srq, rq_size, 5000000)
 
 CALL(request, ask_for_connection())
 
 int ask_for_connection(void) {
     return rpma_conn_req_new(w.h.peer, "there", "7205", w.h.cfg, &w.h.req);
 }
-
-int request_with(int (*set)(struct rpma_conn_cfg *, uint32_t), uint32_t value) {
-    (void)rpma_conn_cfg_new(&w.h.cfg);
-    (void)set(w.h.cfg, value);
-    return ask_for_connection();
-}
-CALL(large_cq, request_with(rpma_conn_cfg_set_cq_size, 5000000))
-CALL(large_sq, request_with(rpma_conn_cfg_set_sq_size, 5000000))
-CALL(large_rq, request_with(rpma_conn_cfg_set_rq_size, 5000000))
-CALL(large_rcq, request_with(rpma_conn_cfg_set_rcq_size, 5000000))
+REQUEST(large_cq, cq_size, 5000000)
+REQUEST(large_sq, sq_size, 5000000)
+REQUEST(large_rq, rq_size, 5000000)
+REQUEST(large_rcq, rcq_size, 5000000)
 
 CALLED(own_rcq_and_shared_channel) {
     (void)rpma_srq_new(w.h.peer, NULL, &w.h.srq); // makes its own receive CQ by default

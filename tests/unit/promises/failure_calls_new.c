@@ -7,16 +7,15 @@
 
 #define LONG ((size_t)UINT32_MAX + 1)
 
-CALLED(request_with_timeout) {
-    (void)rpma_conn_cfg_new(&w.h.cfg);
-    (void)rpma_conn_cfg_set_ack_timeout(w.h.cfg, 200);
-    return ask_for_connection();
-}
-CALLED(request_with_tos) {
-    (void)rpma_conn_cfg_new(&w.h.cfg);
-    (void)rpma_conn_cfg_set_tos(w.h.cfg, 0x68);
-    return ask_for_connection();
-}
+REQUEST(request_with_timeout, ack_timeout, 200)
+REQUEST(request_with_tos, tos, 0x68)
+REQUEST(many_elements, max_sge, 33)
+BEFORE(with_many_elements, fake_device()->max_sge = 200)
+REQUEST(too_many_elements, max_sge, 129)
+REQUEST(native_request, flush_mode, RPMA_FLUSH_MODE_NATIVE)
+REQUEST(much_inline, inline_size, 100000)
+SHARED_QUEUE(large_shared_rcq, rcq_size, 5000000)
+SHARED_QUEUE(many_shared_elements, max_sge, 28)
 
 static int start(void) {
     return rpma_conn_req_start(w.h.peer, "there", "7205", NULL, &w.h.req);
@@ -145,29 +144,6 @@ CALLED(delete_cq_of_connection) {
     return rpma_cq_delete(&cq);
 }
 
-CALL(many_elements, request_with(rpma_conn_cfg_set_max_sge, 33))
-
-BEFORE(with_many_elements, fake_device()->max_sge = 200)
-CALL(too_many_elements, request_with(rpma_conn_cfg_set_max_sge, 129))
-
-CALLED(native_request) {
-    (void)rpma_conn_cfg_new(&w.h.cfg);
-    (void)rpma_conn_cfg_set_flush_mode(w.h.cfg, RPMA_FLUSH_MODE_NATIVE);
-    return ask_for_connection();
-}
-
-CALLED(large_shared_rcq) {
-    (void)rpma_srq_cfg_new(&w.h.srq_cfg);
-    (void)rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, 5000000);
-    return rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq);
-}
-
-CALLED(many_shared_elements) {
-    (void)rpma_srq_cfg_new(&w.h.srq_cfg);
-    (void)rpma_srq_cfg_set_max_sge(w.h.srq_cfg, 28);
-    return rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq);
-}
-
 static int set_limit(uint32_t limit) {
     (void)rpma_srq_new(w.h.peer, NULL, &w.h.srq);
     logged_forget();
@@ -187,8 +163,6 @@ CALL(arm, rpma_cq_arm(world_cq(&w), true))
 CALL(take_event, rpma_cq_take_event(world_cq(&w)))
 
 CALL(device_event, rpma_peer_next_event(w.h.peer, &(struct rpma_peer_event){0}))
-
-CALL(much_inline, request_with(rpma_conn_cfg_set_inline_size, 100000))
 
 CALLED(write_much_inline) {
     return rpma_write(w.h.conn, w.h.remote, 0, w.h.mr, 16, 24,

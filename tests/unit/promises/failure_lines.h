@@ -30,6 +30,18 @@ void failing_add(const char *name, int (*call)(void));
 
 // Requests a connection with h.cfg, which is NULL or has the one setting.
 int ask_for_connection(void);
-int request_with(int (*set)(struct rpma_conn_cfg *, uint32_t), uint32_t value);
+#define REQUEST(name, setting, value)                      \
+    CALLED(name) {                                         \
+        (void)rpma_conn_cfg_new(&w.h.cfg);                 \
+        (void)rpma_conn_cfg_set_##setting(w.h.cfg, value); \
+        return ask_for_connection();                       \
+    }
+// Makes a shared receive queue with the one setting.
+#define SHARED_QUEUE(name, setting, value)                    \
+    CALLED(name) {                                            \
+        (void)rpma_srq_cfg_new(&w.h.srq_cfg);                 \
+        (void)rpma_srq_cfg_set_##setting(w.h.srq_cfg, value); \
+        return rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq); \
+    }
 
 #endif // FAILURE_LINES_H
