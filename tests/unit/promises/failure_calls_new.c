@@ -175,38 +175,34 @@ static int post_wrong(struct rpma_work wrong) {
     const struct rpma_work work[] = {send, send, wrong};
     return rpma_post(w.h.conn, work, LENGTH(work), NULL);
 }
-static int send_pieces(const struct rpma_sge *sgl, uint32_t nsge) {
-    return post_wrong((struct rpma_work){
-        .type = RPMA_WORK_SEND, .sgl = sgl, .nsge = nsge, .flags = RPMA_F_COMPLETION_ALWAYS});
-}
-CALL(long_list, send_pieces((const struct rpma_sge[2]){{w.h.mr, 16, 8}, {w.h.mr, 32, 16}}, 2))
-CALL(element_without_region, send_pieces(&(const struct rpma_sge){NULL, 0, 8}, 1))
-CALL(long_element, send_pieces(&(const struct rpma_sge){w.h.mr, 0, SIZE_MAX}, 1))
-CALL(post_of_no_kind, post_wrong((struct rpma_work){.flags = RPMA_F_COMPLETION_ALWAYS}))
+#define POST_WRONG(name, ...) \
+    CALL(name, post_wrong((struct rpma_work){.flags = RPMA_F_COMPLETION_ALWAYS, __VA_ARGS__}))
+POST_WRONG(long_list, .type = RPMA_WORK_SEND, .nsge = 2,
+           .sgl = (const struct rpma_sge[2]){{w.h.mr, 16, 8}, {w.h.mr, 32, 16}})
+POST_WRONG(element_without_region, .type = RPMA_WORK_SEND, .nsge = 1,
+           .sgl = &(const struct rpma_sge){NULL, 0, 8})
+POST_WRONG(long_element, .type = RPMA_WORK_SEND, .nsge = 1,
+           .sgl = &(const struct rpma_sge){w.h.mr, 0, SIZE_MAX})
+POST_WRONG(post_of_no_kind, .remote = NULL)
+POST_WRONG(post_odd_atomic, .type = RPMA_WORK_ATOMIC_WRITE, .remote = w.h.remote,
+           .remote_offset = 12)
+POST_WRONG(post_flush_behind, .type = RPMA_WORK_FLUSH, .remote = w.h.remote,
+           .remote_offset = 64, .flush_len = 8, .flush_type = RPMA_FLUSH_TYPE_VISIBILITY)
+POST_WRONG(post_long_flush, .type = RPMA_WORK_FLUSH, .remote = w.h.remote, .flush_len = LONG,
+           .flush_type = RPMA_FLUSH_TYPE_VISIBILITY)
+POST_WRONG(post_flush_of_no_type, .type = RPMA_WORK_FLUSH, .remote = w.h.remote, .flush_len = 8,
+           .flush_type = (enum rpma_flush_type)2)
+POST_WRONG(post_reserved, .type = RPMA_WORK_SEND, .reserved1 = 5)
+POST_WRONG(post_atomic_list, .type = RPMA_WORK_COMPARE_SWAP, .remote = w.h.remote,
+           .local = {w.h.mr, 0, 8}, .nsge = 1, .sgl = &(const struct rpma_sge){w.h.mr, 0, 8})
+POST_WRONG(post_without_local, .type = RPMA_WORK_WRITE, .remote = w.h.remote)
+POST_WRONG(post_to_nothing, .type = RPMA_WORK_WRITE, .remote_offset = 8)
 CALL(post_with_wrong_flags,
      post_wrong((struct rpma_work){.type = RPMA_WORK_FLUSH,
                                    .remote = w.h.remote,
                                    .flush_len = 8,
                                    .flags = RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE}))
 
-CALL(post_odd_atomic, post_wrong((struct rpma_work){.type = RPMA_WORK_ATOMIC_WRITE,
-                                                    .remote = w.h.remote,
-                                                    .remote_offset = 12,
-                                                    .flags = RPMA_F_COMPLETION_ALWAYS}))
-static int post_flush(size_t offset, size_t length, int type) {
-    return post_wrong((struct rpma_work){.type = RPMA_WORK_FLUSH,
-                                         .remote = w.h.remote,
-                                         .remote_offset = offset,
-                                         .flush_len = length,
-                                         .flush_type = (enum rpma_flush_type)type,
-                                         .flags = RPMA_F_COMPLETION_ALWAYS});
-}
-CALL(post_flush_behind, post_flush(64, 8, RPMA_FLUSH_TYPE_VISIBILITY))
-CALL(post_long_flush, post_flush(0, LONG, RPMA_FLUSH_TYPE_VISIBILITY))
-CALL(post_flush_of_no_type, post_flush(0, 8, 2))
-CALL(post_reserved,
-     post_wrong((struct rpma_work){
-         .type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS, .reserved1 = 5}))
 static int post_atomic(bool states, size_t offset, size_t length) {
     unsigned char form[] = {0xf5, 1, 1, 22, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0,
                             64,   0, 0, 0,  0, 0, 0, 0, 1, 0, 0, 0, 1, states};
@@ -227,14 +223,6 @@ static int post_atomic(bool states, size_t offset, size_t length) {
 CALL(post_atomic_between_words, post_atomic(true, 12, 8))
 CALL(post_atomic_of_bytes, post_atomic(true, 8, 4))
 CALL(post_atomic_to_any_region, post_atomic(false, 8, 8))
-CALLED(post_atomic_list) {
-    return post_wrong((struct rpma_work){.type = RPMA_WORK_COMPARE_SWAP,
-                                         .remote = w.h.remote,
-                                         .local = {w.h.mr, 0, 8},
-                                         .nsge = 1,
-                                         .sgl = &(const struct rpma_sge){w.h.mr, 0, 8},
-                                         .flags = RPMA_F_COMPLETION_ALWAYS});
-}
 CALL(post_solicited_write,
      post_wrong((struct rpma_work){.type = RPMA_WORK_WRITE,
                                    .remote = w.h.remote,
@@ -249,12 +237,6 @@ CALLED(reg_without_atomics) {
     (void)rpma_peer_delete(&peer);
     return ret;
 }
-CALL(post_without_local,
-     post_wrong((struct rpma_work){
-         .type = RPMA_WORK_WRITE, .remote = w.h.remote, .flags = RPMA_F_COMPLETION_ALWAYS}))
-CALL(post_to_nothing,
-     post_wrong((struct rpma_work){
-         .type = RPMA_WORK_WRITE, .remote_offset = 8, .flags = RPMA_F_COMPLETION_ALWAYS}))
 
 // Arguments of single functions.
 static int write_with(struct rpma_mr_remote *dst, const struct rpma_mr_local *src,

@@ -6,7 +6,7 @@
 # docs/troubleshooting.md explains, and no less than the original's own binaries log
 #
 #   failure_lines.py EXECUTABLE failure_lines.tsv docs/troubleshooting.md
-#   failure_lines.py EXECUTABLE failure_lines.tsv original decisions_check.py [DIRECTORY]
+#   failure_lines.py EXECUTABLE failure_lines.tsv original [DIRECTORY]
 #
 # failure_lines.tsv has a row for each failure:
 #
@@ -22,7 +22,6 @@
 # With decisions_check.py, which finds the original's binaries, every value, name and error text of
 # the original's line has to be in this library's. It exits with 77 without a binary.
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -31,6 +30,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.dont_write_bytecode = True
 
+import decisions_check  # noqa: E402
 import troubleshooting_page  # noqa: E402
 
 LEVELS = ['fatal', 'error', 'warning', 'notice', 'info', 'debug']
@@ -251,11 +251,8 @@ def main():
             print(f'    WRONG: {sys.argv[3]}: {fault}')
             wrong += 1
     else:
-        spec = importlib.util.spec_from_file_location('decisions_check', sys.argv[4])
-        decisions_check = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(decisions_check)
         wrong = sum(check(executable, table, version, library) for version, library in
-                    decisions_check.originals(*(sys.argv[5:] or ['/opt'])))
+                    decisions_check.originals(*(sys.argv[4:] or ['/opt'])))
     if wrong:
         end(1, f'{wrong} findings: mend the lines, or correct {sys.argv[2]} and the page')
     print(f'{len(table)} failures')
