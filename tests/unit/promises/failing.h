@@ -102,25 +102,21 @@ static const struct subject {
                   {"ibv_destroy_cq", EBUSY, .gone = true},
                   {"ibv_destroy_comp_channel", EBUSY, .gone = true}}},
 
+// clang-format off
+#define LISTEN_FAILURES                                                                     \
+    {{"rdma_create_event_channel", EMFILE},                                                 \
+     {"getaddrinfo", EADDRINUSE, DROP_CHANNEL, .last = "rdma_create_event_channel"},        \
+     {"rdma_create_id", ENODEV, DROP_CHANNEL},                                              \
+     {"rdma_bind_addr", EADDRINUSE, "rdma_destroy_id " DROP_CHANNEL},                       \
+     {"rdma_listen", EADDRINUSE, "rdma_destroy_id " DROP_CHANNEL},                          \
+     {"malloc", 0, "rdma_destroy_id " DROP_CHANNEL, .last = "rdma_listen"}}
+    // clang-format on
     {"rpma_peer_new", "rpma_ep_listen", CHANNEL "rdma_create_id rdma_bind_addr rdma_listen ",
-     .failures = {{"rdma_create_event_channel", EMFILE},
-                  {"getaddrinfo", EADDRINUSE, DROP_CHANNEL,
-                   .last = "rdma_create_event_channel"},
-                  {"rdma_create_id", ENODEV, DROP_CHANNEL},
-                  {"rdma_bind_addr", EADDRINUSE, "rdma_destroy_id " DROP_CHANNEL},
-                  {"rdma_listen", EADDRINUSE, "rdma_destroy_id " DROP_CHANNEL},
-                  {"malloc", 0, "rdma_destroy_id " DROP_CHANNEL, .last = "rdma_listen"}}},
+     .failures = LISTEN_FAILURES},
     {LISTENING, "rpma_ep_shutdown", "rdma_destroy_id " DROP_CHANNEL,
      .failures = {{"rdma_destroy_id", EBUSY}}},
     {PEER "rpma_ep_cfg_set_ipv6_only", "rpma_ep_listen_with",
-     CHANNEL "rdma_create_id rdma_bind_addr rdma_listen ",
-     .failures = {{"rdma_create_event_channel", EMFILE},
-                  {"getaddrinfo", EADDRINUSE, DROP_CHANNEL,
-                   .last = "rdma_create_event_channel"},
-                  {"rdma_create_id", ENODEV, DROP_CHANNEL},
-                  {"rdma_bind_addr", EADDRINUSE, "rdma_destroy_id " DROP_CHANNEL},
-                  {"rdma_listen", EADDRINUSE, "rdma_destroy_id " DROP_CHANNEL},
-                  {"malloc", 0, "rdma_destroy_id " DROP_CHANNEL, .last = "rdma_listen"}}},
+     CHANNEL "rdma_create_id rdma_bind_addr rdma_listen ", .failures = LISTEN_FAILURES},
     // No memory for the connection, for the request, for its data.
     {LISTENING, "rpma_ep_next_incoming",
      "rdma_get_cm_event rdma_ack_cm_event " CHANNEL "rdma_migrate_id ",

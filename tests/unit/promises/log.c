@@ -17,6 +17,7 @@ static enum rpma_log_level threshold_at_start, aux_at_start;
 
 // One message of each level that the library has, from calls that need few objects.
 static void log_something_at(enum rpma_log_level level) {
+    static char name[3000];
     unsigned char desc[21];
     memset(&w.h, 0, sizeof(w.h));
     world_descriptor(desc, 1, 2, 3, 1);
@@ -27,6 +28,13 @@ static void log_something_at(enum rpma_log_level level) {
     case RPMA_LOG_LEVEL_DEBUG:
         (void)rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote);
         (void)rpma_mr_remote_delete(&w.h.remote);
+        break;
+    case RPMA_LOG_LEVEL_NOTICE: // longer than there is room for
+        memset(name, 'x', sizeof(name) - 1);
+        (void)rpma_peer_new(fake_context(0), &w.h.peer);
+        (void)rpma_conn_req_new(w.h.peer, name, "1", NULL, &w.h.req);
+        (void)rpma_conn_req_delete(&w.h.req);
+        (void)rpma_peer_delete(&w.h.peer);
         break;
     case RPMA_LOG_LEVEL_INFO:
         (void)rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &w.h.pcfg);
@@ -59,8 +67,8 @@ TEST_THAT(thresholds_are_independent) {
 }
 
 TEST_THAT(threshold_decides_what_is_logged) {
-    static const enum rpma_log_level levels[] = {RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_INFO,
-                                                 RPMA_LOG_LEVEL_DEBUG};
+    static const enum rpma_log_level levels[] = {RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_NOTICE,
+                                                 RPMA_LOG_LEVEL_INFO, RPMA_LOG_LEVEL_DEBUG};
     for (int threshold = RPMA_LOG_DISABLED; threshold <= RPMA_LOG_LEVEL_DEBUG; threshold++)
         for (size_t i = 0; i < LENGTH(levels); i++) {
             (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, (enum rpma_log_level)threshold);
@@ -116,14 +124,14 @@ TEST_THAT(log_function_may_change_errno) {
 
 // ---- the default function ------------------------------------------------------------------
 
-// The text that fd 2 gets while the function runs.
-static const char *stderr_of(void (*function)(void)) {
+// The text that fd 2 gets from a message of that level.
+static const char *stderr_of(enum rpma_log_level level) {
     static char text[4096];
     FILE *file = tmpfile();
     fflush(stderr);
     const int kept = dup(2);
     dup2(fileno(file), 2);
-    function();
+    log_something_at(level);
     fflush(stderr);
     dup2(kept, 2);
     close(kept);
@@ -140,39 +148,20 @@ static void use_default(enum rpma_log_level threshold, enum rpma_log_level aux) 
     fake_syslog_forget();
 }
 
-static void an_error(void) {
-    log_something_at(RPMA_LOG_LEVEL_ERROR);
-}
-static void an_info(void) {
-    log_something_at(RPMA_LOG_LEVEL_INFO);
-}
-static void a_debug_message(void) {
-    log_something_at(RPMA_LOG_LEVEL_DEBUG);
-}
-static void a_long_message(void) {
-    static char name[3000];
-    memset(&w.h, 0, sizeof(w.h));
-    memset(name, 'x', sizeof(name) - 1);
-    (void)rpma_peer_new(fake_context(0), &w.h.peer);
-    (void)rpma_conn_req_new(w.h.peer, name, "1", NULL, &w.h.req); // NOTICE with the name
-    (void)rpma_conn_req_delete(&w.h.req);
-    (void)rpma_peer_delete(&w.h.peer);
-}
-
 TEST_THAT(default_writes_to_syslog) {
     static const struct {
-        void (*log)(void);
+        enum rpma_log_level level;
         int severity;
         const char *tag;
     } cases[] = {
-        {an_error, LOG_ERR, "*ERROR* mr.cc: "},
-        {an_info, LOG_INFO, "*INFO*  config.cc: "},
-        {a_debug_message, LOG_DEBUG, "*DEBUG* mr.cc: "},
+        {RPMA_LOG_LEVEL_ERROR, LOG_ERR, "*ERROR* mr.cc: "},
+        {RPMA_LOG_LEVEL_INFO, LOG_INFO, "*INFO*  config.cc: "},
+        {RPMA_LOG_LEVEL_DEBUG, LOG_DEBUG, "*DEBUG* mr.cc: "},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         int priority;
         use_default(RPMA_LOG_LEVEL_DEBUG, RPMA_LOG_DISABLED);
-        assert_string_equal(stderr_of(cases[i].log), "");
+        assert_string_equal(stderr_of(cases[i].level), "");
         const char *text = fake_syslog(&priority);
         assert_int_equal(priority, LOG_LOCAL7 | cases[i].severity);
         assert_ptr_equal(strstr(text, cases[i].tag), text);
@@ -189,13 +178,13 @@ TEST_THAT(default_copies_to_stderr_as_aux_says) {
              (long)syscall(SYS_gettid));
     assert_int_equal(regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB), 0);
     use_default(RPMA_LOG_LEVEL_DEBUG, RPMA_LOG_LEVEL_ERROR);
-    const char *text = stderr_of(an_error);
+    const char *text = stderr_of(RPMA_LOG_LEVEL_ERROR);
     if (regexec(&expression, text, 0, NULL, 0) != 0)
         fail_msg("on stderr: \"%s\", expected: \"%s\"", text, pattern);
     regfree(&expression);
-    assert_string_equal(stderr_of(an_info), "");
+    assert_string_equal(stderr_of(RPMA_LOG_LEVEL_INFO), "");
     use_default(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_DEBUG); // AUX cannot show what is filtered
-    assert_string_equal(stderr_of(an_info), "");
+    assert_string_equal(stderr_of(RPMA_LOG_LEVEL_INFO), "");
     int priority;
     fake_syslog(&priority);
     assert_int_equal(priority, -1);
@@ -221,7 +210,7 @@ struct tm *localtime_r(const time_t *now, struct tm *parts) {
 TEST_THAT(default_shows_microseconds) {
     use_default(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_ERROR);
     clock_nanoseconds = 999999999;
-    const char *text = stderr_of(an_error);
+    const char *text = stderr_of(RPMA_LOG_LEVEL_ERROR);
     clock_nanoseconds = -1;
     assert_non_null(strstr(text, ".999999 ["));
     use_default(RPMA_LOG_LEVEL_WARNING, RPMA_LOG_DISABLED);
@@ -233,7 +222,7 @@ TEST_THAT(default_does_without_the_time) {
     use_default(RPMA_LOG_LEVEL_ERROR, RPMA_LOG_LEVEL_ERROR);
     for (int i = 0; i < 2; i++) {
         clock_fails = i == 0, calendar_fails = i == 1;
-        const char *text = stderr_of(an_error);
+        const char *text = stderr_of(RPMA_LOG_LEVEL_ERROR);
         clock_fails = calendar_fails = false;
         assert_memory_equal(text, begin, strlen(begin));
     }
@@ -243,7 +232,7 @@ TEST_THAT(default_does_without_the_time) {
 TEST_THAT(default_cuts_long_messages) {
     int priority;
     use_default(RPMA_LOG_LEVEL_NOTICE, RPMA_LOG_LEVEL_NOTICE);
-    const char *copy = stderr_of(a_long_message);
+    const char *copy = stderr_of(RPMA_LOG_LEVEL_NOTICE);
     assert_in_range(strlen(copy), 1023, 1400);
     assert_in_range(strlen(fake_syslog(&priority)), 1023, 1400);
     assert_int_equal(priority, LOG_LOCAL7 | LOG_NOTICE);
