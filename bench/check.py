@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Checks the library against its budgets, bench/budget*.tsv and bench/connection.tsv; the figures
-of docs/ against their values, docs/performance*.json; and the curves that bench/plot draws of runs
-of rpma-perf.
+"""Checks the library against its budgets, bench/*.tsv; the figures of docs/ against their values,
+docs/performance*.json; and the curves that bench/plot draws of runs of rpma-perf.
 
 Counts instructions, calls and bytes, so that it may run on a busy machine. Exits with 0, with 1
 (prints one line per fault) or with 77 (skipped: prints the reason).
@@ -57,7 +56,7 @@ def check_calls(build):
     """Instructions per call within the budget, and the share above verbs within the goal."""
     ours = all_builds(build, "calls-rpma")
     verbs = measure.Subject("verbs", build, "calls-verbs", build / "src").instructions()
-    rows = measure.read_budget(ours["budget"])
+    rows = measure.read_budget(measure.is_native(ours["budget"]))
     if {row["call"] for row in rows} != set(ours["budget"]):
         yield f"the budget has other calls than calls-rpma: {' '.join(ours['budget'])}"
         return
@@ -110,7 +109,7 @@ def check_batches(build):
     ours = all_builds(build, "batches-rpma")
     verbs = measure.Subject("verbs", build, "batches-verbs", build / "src").instructions()
     plain = measure.Subject("librpma", build, "calls-rpma", build / "src").instructions()
-    rows = {row["list"]: row for row in measure.read_budget(plain, "batch-")}
+    rows = {row["list"]: row for row in measure.read_budget(measure.is_native(plain), "batch-")}
     if set(rows) != set(ours["budget"]):
         yield f"the budget has other lists than batches-rpma: {' '.join(ours['budget'])}"
         return
@@ -234,14 +233,14 @@ def check_tables(_):
     """The tables of instructions show the budgets, row by row."""
     _, *tables = (DOCS / "performance.md").read_text().split("\n| call | verbs | librpma | ")
     columns = ["verbs", *measure.LIBRARIES, "predecessor"]
-    for table, name in zip(tables, ["budget.tsv", "budget-native.tsv"], strict=True):
-        budget = [[row[column] for column in columns] for row in measure.read_table(HERE / name)]
+    for table, native in zip(tables, [False, True], strict=True):
+        budget = [[row[column] for column in columns] for row in measure.read_budget(native)]
         lines = itertools.takewhile(bool, table.splitlines()[2:])
         shown = [line.replace(",", "").split(" | ") for line in lines]
         for line, wanted in itertools.zip_longest(shown, budget):
             if not line or line[1:1 + len(columns)] != wanted:
-                yield f"performance.md: {line} should show {wanted} of {name}"
-        print(f"{len(shown)} lines show {name}")
+                yield f"performance.md: {line} should show {wanted} of budget.tsv"
+        print(f"{len(shown)} lines show budget.tsv{', native' if native else ''}")
 
 
 CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,

@@ -39,10 +39,20 @@ def read_table(path):
     return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
 
 
-def read_budget(counts, kind=""):
-    """The budget of the build that has these calls; with kind "batch-", that for batches."""
-    native = "-native" if "native_flush" in counts else ""
-    return read_table(HERE / f"{kind}budget{native}.tsv")
+def read_budget(native, kind=""):
+    """The budget of builds with native operations or without; with kind "batch-", that for lists."""
+    rows = read_table(HERE / f"{kind}budget.tsv")
+    for row in rows:
+        for column in [column for column in row if column.startswith("native ")]:
+            value = row.pop(column)
+            if native:
+                row[column.removeprefix("native ")] = value
+    return [row for row in rows if row["budget"] != "-"]
+
+
+def is_native(counts):
+    """Whether calls-rpma, which counted these calls, was built with native operations."""
+    return "native_flush" in counts
 
 
 def batch(name):

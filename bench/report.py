@@ -58,7 +58,7 @@ def print_table(title, head, rows):
 
 
 def instruction_rows(counts):
-    for row in measure.read_budget(counts[OURS]):
+    for row in measure.read_budget(measure.is_native(counts[OURS])):
         call, goal = row["call"], row["goal"]
         cells = [str(counts[name].get(call, "-"))
                  for name in ("verbs", OURS, *measure.LIBRARIES, THEIRS) if name in counts]
