@@ -73,6 +73,11 @@ static inline void built(unsigned length, unsigned (*add)(unsigned), unsigned lo
     }
 }
 
+// An array of librpma corresponds to a list that is built by hand.
+static inline void array(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
+    built(length, add, times);
+}
+
 static inline void set(unsigned length, unsigned (*add)(unsigned), unsigned long times) {
     build(length, add);
     for (unsigned long i = 0; i < times; i++)
@@ -85,8 +90,7 @@ static inline void pieces(unsigned length, unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         describe_write(0);
         for (unsigned n = 1; n < length; n++)
-            sges[n] =
-                (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES, local->lkey};
+            sges[n] = buffer();
         list[0].num_sge = (int)length;
         list[0].next = NULL;
         post();
@@ -97,23 +101,12 @@ static void receives(unsigned long times) {
     for (unsigned long i = 0; i < times; i++) {
         struct ibv_recv_wr wrs[MOST_RECEIVES], *bad;
         for (unsigned n = 0; n < MOST_RECEIVES; n++) {
-            sges[n] =
-                (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES, local->lkey};
+            sges[n] = buffer();
             wrs[n] = (struct ibv_recv_wr){.next = n + 1 < MOST_RECEIVES ? &wrs[n + 1] : NULL,
                                           .sg_list = &sges[n],
                                           .num_sge = 1};
         }
         must(ibv_post_recv(qp, wrs, &bad) == 0, "ibv_post_recv");
-    }
-}
-
-static void halves_of_wait(unsigned long times) {
-    for (unsigned long i = 0; i < times; i++) {
-        struct ibv_cq *ready;
-        void *context;
-        must(ibv_get_cq_event(channel, &ready, &context) == 0, "ibv_get_cq_event");
-        ibv_ack_cq_events(ready, 1);
-        must(ibv_req_notify_cq(ready, 0) == 0, "ibv_req_notify_cq");
     }
 }
 
@@ -161,19 +154,14 @@ static inline void post_natively(unsigned length, unsigned long times) {
     static void way##_##what##_##length(unsigned long times) { \
         way(length, add, times);                               \
     }
-// An array of librpma corresponds to a list that is built by hand.
-#define BUILT(way, what, length, add)                          \
-    static void way##_##what##_##length(unsigned long times) { \
-        built(length, add, times);                             \
-    }
 #define LOOPS(length)                                             \
     LOOP(prepared, write, length, describe_write)                 \
     LOOP(built, write, length, describe_write)                    \
-    BUILT(array, write, length, describe_write)                   \
+    LOOP(array, write, length, describe_write)                    \
     LOOP(set, write, length, describe_write)                      \
     LOOP(prepared, write_flush, length, describe_write_and_flush) \
     LOOP(built, write_flush, length, describe_write_and_flush)    \
-    BUILT(array, write_flush, length, describe_write_and_flush)
+    LOOP(array, write_flush, length, describe_write_and_flush)
 #define NATIVE_LOOPS(length)                                                \
     static void array_write_native_flush_##length(unsigned long times) {    \
         post_natively(length, times);                                       \

@@ -8,6 +8,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "loops.h"
+
 extern struct ibv_qp *qp;
 extern struct ibv_qp *full_qp; // refuses each post
 #ifdef PROVIDER_NATIVE
@@ -18,5 +20,11 @@ extern struct ibv_comp_channel *channel; // of cq
 extern struct ibv_mr *local;
 extern uint64_t remote_addr;
 extern uint32_t rkey;
+
+static inline struct ibv_sge buffer(void) {
+    return (struct ibv_sge){(uint64_t)(uintptr_t)local->addr, TRANSFER_BYTES, local->lkey};
+}
+
+void halves_of_wait(unsigned long times); // takes an event of cq and asks for the next one
 
 #endif /* VERBS_SIDE_H */
