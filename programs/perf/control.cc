@@ -13,7 +13,8 @@ static const char receive_context{}, send_context{}, beat_context{};
 
 Control::Control(rpma::peer &peer)
     : memory(Memory::allocate(2 * MESSAGE_SIZE)),
-      mr(peer, memory.data(), memory.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV) {}
+      mr(peer, memory.data(), memory.size(), RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV),
+      nowhere(mr.get_descriptor()) {}
 
 void Control::connect() {
     const rpma::conn_cfg cfg = link_cfg();
@@ -91,7 +92,9 @@ void Control::beat() {
     if (is_beating && silent_ms >= PATIENCE_MS)
         fail("the other side is gone (no answer)");
     if (!is_beating)
-        must(link.conn.read(nullptr, 0, nullptr, 0, 0, RPMA_F_COMPLETION_ALWAYS, &beat_context),
+        // soft-iWARP's read always has one element. A work request without one would leave
+        // there that of an older message, and the other side would end the connection.
+        must(link.conn.read(mr, 0, nowhere, 0, 0, RPMA_F_COMPLETION_ALWAYS, &beat_context),
              "cannot ask for a sign of life");
     is_beating = true;
 }

@@ -41,6 +41,7 @@ class Control {
 
     Memory memory; // room for a message to receive and one to send
     rpma::mr_local mr;
+    rpma::mr_remote nowhere; // of which 0 bytes are read, so that its key does not matter
     rpma::cq_ref cq;
     int cq_fd_ = -1;
     uint64_t heard = 0; // when the last message or sign of life arrived
