@@ -128,8 +128,7 @@ void check_greeting(const Greeting &greeting, const Options &options) {
         fail("{} port {} is no rpma-perf", options.address, options.port);
     if (greeting.protocol != PROTOCOL)
         fail("the server speaks version {} of the protocol, this client version {}: use the "
-             "same "
-             "rpma-perf on both sides",
+             "same rpma-perf on both sides",
              greeting.protocol, PROTOCOL);
 }
 

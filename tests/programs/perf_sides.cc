@@ -651,7 +651,7 @@ static void a_duration_is_kept(void **) {
 static void all_connections_count(void **) {
     Plan plan = plan_of_test("read", 4);
     plan.batch = 2;
-    plan.connections = 2;
+    plan.connections = plan.threads = 2;
     plan.size = 1024;
     const std::string line =
         last_line(report_of(plan, {0, 8, 0}, false, {2000000, 3000000}, 16000000, 800000));
@@ -755,6 +755,22 @@ static void batches_go_through_the_places(void **) {
     assert_true(places_posted(SLOT_ALIGNMENT) == wanted);
 }
 
+// Only an rpma-perf of the same protocol is asked for anything.
+static void a_stranger_is_not_asked(void **) {
+    const struct {
+        const char *greeting, *failure;
+    } cases[] = {{"hello", "192.168.0.1 port 7204 is no rpma-perf"},
+                 {"rpma-perf 2 control 0 0",
+                  "the server speaks version 2 of the protocol, this client version 3: use the "
+                  "same rpma-perf on both sides"}};
+    for (const auto &[greeting, failure] : cases) {
+        const Turn script[] = {{establish, greeting}};
+        const Outcome outcome = run([] { return run_client(options_of_client()); }, script);
+        assert_string_equal(outcome.failure.c_str(), failure);
+        assert_true(said.empty());
+    }
+}
+
 // A server that answers, but completes nothing, is given up.
 static void a_stalled_load_is_given_up(void **) {
     const Turn script[] = {{establish, GREETING},           {say, welcome(), "hello"},
@@ -775,12 +791,16 @@ static void a_stalled_load_is_given_up(void **) {
 }
 
 // The queues of a worker hold what its connections may have outstanding: 2 of 3 connections,
-// 256 sends and 4 receives each.
+// 256 sends and 4 receives each, or 4 operations of one or two work requests, one that ends
+// them, and a receive.
 static void queues_have_room(void **) {
     const struct {
         const char *operation;
         std::vector<int> sizes;
-    } cases[] = {{"ping-pong", {520, 520}}, {"ping-pong-rcq", {512, 8, 512, 8}}};
+    } cases[] = {{"ping-pong", {520, 520}},
+                 {"ping-pong-rcq", {512, 8, 512, 8}},
+                 {"write", {12, 12}},
+                 {"flush-visibility", {20, 20}}};
     for (const auto &[operation, sizes] : cases) {
         fake_forget();
         Plan plan = plan_of_test(operation, 4);
@@ -1046,6 +1066,7 @@ int main() {
         TEST(a_gap_is_reported),
         TEST(a_server_states_its_processor_time),
         TEST(batches_go_through_the_places),
+        TEST(a_stranger_is_not_asked),
         TEST(a_stalled_load_is_given_up),
         TEST(queues_have_room),
         TEST(a_server_states_direct_write),
