@@ -109,10 +109,10 @@ void ask_cm(void) {
 }
 
 // Asks a client and a listener of one process. Over the fakes fake_arrival() delivers messages.
-static void ask_request(struct rdma_event_channel *events) {
+static void ask_request(struct rdma_event_channel *events, const void *data, uint8_t sent) {
     struct rdma_cm_event *event = NULL;
     if (fake_arrival)
-        fake_arrival(events, RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
+        fake_arrival(events, RDMA_CM_EVENT_CONNECT_REQUEST, data, sent);
     must(rdma_get_cm_event(events, &event) == 0, "rdma_get_cm_event()");
     is("request: event", event->event);
     is("request: status", event->status);
@@ -123,8 +123,20 @@ static void ask_request(struct rdma_event_channel *events) {
     says("request: acknowledge", rdma_ack_cm_event(event));
 }
 
+// Only the first request that the device takes is sent: sent, if it is not 0 yet, is its
+// length.
+static void connect_with(const char *question, struct rdma_cm_id *id,
+                         struct rdma_conn_param *param, uint8_t length, uint8_t *sent) {
+    param->private_data_len = length;
+    const int ret = rdma_connect(id, param);
+    says(question, ret);
+    if (ret == 0 && *sent == 0)
+        *sent = length;
+}
+
 void ask_connection(void) {
     unsigned char data[255] = "hello";
+    uint8_t sent = 0;
     struct rdma_event_channel *passive = rdma_create_event_channel();
     struct rdma_event_channel *active = rdma_create_event_channel();
     struct rdma_cm_id *listener = bound_id();
@@ -140,15 +152,12 @@ void ask_connection(void) {
     must(rdma_create_qp_ex(client, &attr) == 0, "rdma_create_qp_ex()");
     must(rdma_migrate_id(client, active) == 0, "rdma_migrate_id()");
     struct rdma_conn_param param = {.private_data = data,
-                                    .private_data_len = 57,
                                     .responder_resources = RDMA_MAX_RESP_RES,
                                     .initiator_depth = RDMA_MAX_INIT_DEPTH,
                                     .retry_count = 7};
-    says("connect: 57 bytes", rdma_connect(client, &param));
-    param.private_data_len = 255;
-    says("connect: 255 bytes", rdma_connect(client, &param));
-    param.private_data_len = 5;
-    says("connect: 5 bytes", rdma_connect(client, &param));
-    ask_request(passive);
+    connect_with("connect: 57 bytes", client, &param, 57, &sent);
+    connect_with("connect: 255 bytes", client, &param, 255, &sent);
+    connect_with("connect: 5 bytes", client, &param, 5, &sent);
+    ask_request(passive, data, sent);
     // The process ends here, and the kernel releases the rest.
 }

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Compares answers with the recorded ones of rdma_rxe: compare.py ANSWERS [--differences FILE]
--- COMMAND runs COMMAND, which prints a question, a tab and an answer per line. Answers that
-differ fail, unless FILE lists the question with the other answer and a reason; a listed
-difference that is gone fails as well.
+Compares answers with recorded ones: compare.py ANSWERS [--device FILE] [--differences FILE]
+-- COMMAND runs COMMAND, which prints a question, a tab and an answer per line. --device names
+the answers of another device, where they are not those in ANSWERS. Answers that differ fail,
+unless --differences lists the question with the other answer and a reason; a listed difference
+that is gone fails as well.
 """
 
 import argparse
@@ -33,11 +34,19 @@ def read(path, columns):
         return table(file.read().splitlines(), columns, path)
 
 
+def of_device(recorded, others, path):
+    """The recorded answers with those of another device in their places."""
+    for question, answer in others.items():
+        if recorded.get(question, answer) == answer:
+            sys.exit(f"{path}: \"{question}\": the other device was not asked, or answers the same")
+    return recorded | others
+
+
 def complaints(recorded, got, differences):
     for question in differences.keys() - recorded.keys():
         yield f"\"{question}\" is listed as a difference, but it is no recorded question"
     for question in got.keys() - recorded.keys():
-        yield f"\"{question}\" has no recorded answer: record it on rdma_rxe (README.md)"
+        yield f"\"{question}\" has no recorded answer: record it (README.md)"
     for question, (wanted,) in recorded.items():
         if question not in got:
             yield f"\"{question}\" was not asked"
@@ -45,7 +54,7 @@ def complaints(recorded, got, differences):
         answer = got[question][0]
         listed = differences.get(question)
         if listed is None and answer != wanted:
-            yield f"\"{question}\": {answer}, but rdma_rxe says {wanted}"
+            yield f"\"{question}\": {answer}, but {wanted} is recorded"
         elif listed is not None and answer == wanted:
             yield f"\"{question}\": no difference any more; take it off the list"
         elif listed is not None and answer != listed[0]:
@@ -55,10 +64,13 @@ def complaints(recorded, got, differences):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("answers")
+    parser.add_argument("--device")
     parser.add_argument("--differences")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
     recorded = read(arguments.answers, 2)
+    if arguments.device:
+        recorded = of_device(recorded, read(arguments.device, 2), arguments.device)
     differences = read(arguments.differences, 3) if arguments.differences else {}
     done = subprocess.run(arguments.command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:

@@ -54,6 +54,10 @@ void is(const char *question, long long value) {
     print(question, answer);
 }
 
+void is_not_asked(const char *question) {
+    print(question, "not asked");
+}
+
 void must(bool good, const char *what) {
     if (good)
         return;
@@ -84,14 +88,16 @@ static const struct subject {
 };
 
 int main(int argc, char *argv[]) {
-    if (argc != 2) {
-        fprintf(stderr, "usage: truth ADDRESS (of an RDMA device of this machine)\n");
+    const bool as_siw = prepare_fakes && argc == 3 && strcmp(argv[2], "siw") == 0;
+    if (argc != 2 + as_siw) {
+        fprintf(stderr, "usage: truth ADDRESS (of an RDMA device of this machine)\n"
+                        "       truth-fakes ADDRESS [siw]\n");
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     own_address = address_of(argv[1]);
     if (prepare_fakes)
-        prepare_fakes();
+        prepare_fakes(as_siw);
     for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++)
         subjects[i].ask();
     return 0;

@@ -16,12 +16,13 @@ void says(const char *question, int ret);
 void returns(const char *question, int ret);
 void makes(const char *question, const void *object);
 void is(const char *question, long long value);
+void is_not_asked(const char *question);
 // A step that is no question; the program ends if it fails.
 void must(bool good, const char *what);
 struct sockaddr_in address_of(const char *text);
 
-// Only with the fakes: makes the device like rdma_rxe, and lets a message "arrive".
-void prepare_fakes(void) __attribute__((weak));
+// Only with the fakes: makes the device like rdma_rxe or like siw, and lets a message "arrive".
+void prepare_fakes(bool as_siw) __attribute__((weak));
 void fake_arrival(struct rdma_event_channel *channel, enum rdma_cm_event_type type,
                   const void *data, uint8_t len) __attribute__((weak));
 

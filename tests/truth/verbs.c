@@ -233,8 +233,16 @@ void ask_order(void) {
     attr.srq = srq;
     must(rdma_create_qp_ex(s.id, &attr) == 0, "rdma_create_qp_ex()");
     struct ibv_recv_wr receive = {.wr_id = 1}, *bad = NULL;
-    returns("order: post to the queue pair of an SRQ", ibv_post_recv(s.id->qp, &receive, &bad));
-    is("order: refused request named", bad == &receive);
+    // Such a queue pair of siw has no receive queue, and siw_post_recv() reads it all the same
+    // (rdma-core 56, providers/siw/siw.c): the process dies of SIGSEGV. The kernel is well.
+    if (s.context->device->transport_type == IBV_TRANSPORT_IWARP) {
+        is_not_asked("order: post to the queue pair of an SRQ");
+        is_not_asked("order: refused request named");
+    } else {
+        returns("order: post to the queue pair of an SRQ",
+                ibv_post_recv(s.id->qp, &receive, &bad));
+        is("order: refused request named", bad == &receive);
+    }
     returns("order: post to the SRQ", ibv_post_srq_recv(srq, &receive, &bad));
     returns("order: SRQ in use", ibv_destroy_srq(srq));
     returns("order: CQ in use", ibv_destroy_cq(s.cq));
