@@ -114,43 +114,29 @@ static void make_peer(struct object *o) {
     MAKE(o, struct rpma_peer, rpma_peer_new, fake_context(0));
 }
 
-static void make_mr(struct object *o) {
-    struct object *peer = any(PEER);
-    if (!peer)
-        return;
-    MAKE(o, struct rpma_mr_local, rpma_mr_reg, peer->handle, memory, sizeof(memory),
-         WORLD_EVERY_USAGE);
-    if (o->handle)
-        use(o, peer);
-}
+// A function that makes an object which uses one of another kind.
+#define MAKER(name, kind, type, maker, ...)              \
+    static void name(struct object *o) {                 \
+        struct object *used = any(kind);                 \
+        if (!used)                                       \
+            return;                                      \
+        MAKE(o, type, maker, used->handle, __VA_ARGS__); \
+        if (o->handle)                                   \
+            use(o, used);                                \
+    }
 
-static void make_cq(struct object *o) {
-    struct object *peer = any(PEER);
-    if (!peer)
-        return;
-    MAKE(o, struct rpma_cq, rpma_cq_new, peer->handle, NULL);
-    if (o->handle)
-        use(o, peer);
-}
-
-static void make_srq(struct object *o) {
-    struct object *peer = any(PEER);
-    if (!peer)
-        return;
-    MAKE(o, struct rpma_srq, rpma_srq_new, peer->handle, NULL);
-    if (o->handle)
-        use(o, peer);
-}
+MAKER(make_mr, PEER, struct rpma_mr_local, rpma_mr_reg, memory, sizeof(memory),
+      WORLD_EVERY_USAGE)
+MAKER(make_cq, PEER, struct rpma_cq, rpma_cq_new, NULL)
+MAKER(make_srq, PEER, struct rpma_srq, rpma_srq_new, NULL)
+MAKER(listen_at, PEER, struct rpma_ep, rpma_ep_listen, WORLD_ADDRESS, WORLD_PORT)
+MAKER(make_batch, CONN, struct rpma_batch, rpma_batch_new, ROOM)
 
 static void make_ep(struct object *o) {
-    struct object *peer = any(PEER);
-    if (!peer)
-        return;
-    MAKE(o, struct rpma_ep, rpma_ep_listen, peer->handle, WORLD_ADDRESS, WORLD_PORT);
     int fd;
+    listen_at(o);
     if (!o->handle)
         return;
-    use(o, peer);
     MUST(rpma_ep_get_fd(o->handle, &fd));
     world_nonblocking(fd);
 }
@@ -241,59 +227,38 @@ static void make_conn(struct object *o) {
     forget(req);
 }
 
-static void make_batch(struct object *o) {
-    struct object *conn = any(CONN);
-    if (!conn)
-        return;
-    MAKE(o, struct rpma_batch, rpma_batch_new, conn->handle, ROOM);
-    if (o->handle)
-        use(o, conn);
-}
-
 static void (*const makers[KINDS])(struct object *) = {
     make_peer, make_mr, make_cq, make_srq, make_ep, make_req, make_conn, make_batch,
 };
 
 // Deletes an object that nothing uses. What the provider refuses stays, except for requests and
 // connections; of a shared or lent queue the first step alone decides.
-#define DROP(type, deleter)                                               \
-    do {                                                                  \
+#define DROP(kind, type, deleter)                                         \
+    case kind: {                                                          \
         type *handle = o->handle;                                         \
         const bool is_gone = CALL(deleter(&handle));                      \
         assert_true(handle == NULL || (handle == o->handle && !is_gone)); \
         assert_true(handle == NULL || stays);                             \
         if (!handle)                                                      \
             forget(o);                                                    \
-    } while (0)
+        break;                                                            \
+    }
 
 static void drop(enum kind kind, struct object *o) {
     const bool stays = kind != REQ && kind != CONN;
     if (o->users > 0)
         return;
     switch (kind) {
-    case PEER:
-        DROP(struct rpma_peer, rpma_peer_delete);
-        return;
-    case MR:
-        DROP(struct rpma_mr_local, rpma_mr_dereg);
-        return;
-    case CQ:
-        DROP(struct rpma_cq, rpma_cq_delete);
-        return;
-    case SRQ:
-        DROP(struct rpma_srq, rpma_srq_delete);
-        return;
-    case EP:
-        DROP(struct rpma_ep, rpma_ep_shutdown);
-        return;
-    case REQ:
-        DROP(struct rpma_conn_req, rpma_conn_req_delete);
-        return;
-    case CONN:
-        DROP(struct rpma_conn, rpma_conn_delete);
-        return;
+        DROP(PEER, struct rpma_peer, rpma_peer_delete)
+        DROP(MR, struct rpma_mr_local, rpma_mr_dereg)
+        DROP(CQ, struct rpma_cq, rpma_cq_delete)
+        DROP(SRQ, struct rpma_srq, rpma_srq_delete)
+        DROP(EP, struct rpma_ep, rpma_ep_shutdown)
+        DROP(REQ, struct rpma_conn_req, rpma_conn_req_delete)
+        DROP(CONN, struct rpma_conn, rpma_conn_delete)
+        DROP(BATCH, struct rpma_batch, rpma_batch_delete)
     default:
-        DROP(struct rpma_batch, rpma_batch_delete);
+        fail();
     }
 }
 

@@ -17,6 +17,11 @@ uint16_t variant_of(Event::Kind kind, uint16_t side) {
     return kind == Event::EXECUTE ? static_cast<uint16_t>(3 * side) : side;
 }
 
+bool is_of_link(const Event &event) {
+    return event.kind == Event::BREAK ||
+           (event.kind >= Event::REQUEST && event.kind <= Event::FAIL);
+}
+
 } // namespace
 
 bool World::is_ready(const Process &process) {
@@ -250,9 +255,7 @@ void World::apply(const Event &event) {
     faulted |= event.kind >= Event::FIRST_FAULT;
     if (tracing && event.kind != Event::RUN)
         trace("- %s", text_of(event).c_str());
-    bool of_link = event.kind == Event::BREAK ||
-                   (event.kind >= Event::REQUEST && event.kind <= Event::FAIL);
-    if (of_link) {
+    if (is_of_link(event)) {
         Link &link = *links[event.object];
         switch (event.kind) {
         case Event::REQUEST:
@@ -333,9 +336,7 @@ std::string World::text_of(const Event &event) const {
         "%s gets a blank memory",
     };
     std::string object;
-    bool of_link = event.kind == Event::BREAK ||
-                   (event.kind >= Event::REQUEST && event.kind <= Event::FAIL);
-    if (of_link) {
+    if (is_of_link(event)) {
         const Link &link = *links[event.object];
         object = link.machines[0]->name + " -> " + link.machines[1]->name + " #" +
                  std::to_string(link.number);

@@ -62,9 +62,7 @@ void set_up(rpma_conn *conn, const rpma_conn_cfg &cfg) {
     conn->srq = cfg.srq ? &use(cfg.srq, "rpma_conn_cfg_set_srq") : nullptr;
     conn->cq =
         cfg.cq ? &use(cfg.cq, "rpma_conn_cfg_set_cq") : make_cq(cfg.cq_size, conn, shared);
-    if (cfg.rcq)
-        conn->rcq = &use(cfg.rcq, "rpma_conn_cfg_set_rcq");
-    else if (conn->srq && conn->srq->rcq)
+    if (conn->srq && conn->srq->rcq)
         conn->rcq = conn->srq->rcq;
     else if (cfg.rcq_size)
         conn->rcq = make_cq(cfg.rcq_size, conn, shared);
@@ -686,16 +684,11 @@ int rpma_srq_delete(rpma_srq **srq) {
     return forget(srq, __func__);
 }
 
-int rpma_srq_recv_many(rpma_srq *srq, const rpma_receive *receives, uint32_t count,
-                       uint32_t *posted) {
-    world.point();
-    return receive(USE(srq).receives, srq->size, receives, count, posted);
-}
-
 int rpma_srq_recv(rpma_srq *srq, rpma_mr_local *dst, size_t offset, size_t len,
                   const void *op_context) {
-    const rpma_receive receive = receive_of(dst, offset, len, op_context);
-    return of_older_release(rpma_srq_recv_many(srq, &receive, 1, nullptr));
+    const rpma_receive one = receive_of(dst, offset, len, op_context);
+    world.point();
+    return of_older_release(receive(USE(srq).receives, srq->size, &one, 1, nullptr));
 }
 
 // ---- completions

@@ -21,7 +21,7 @@ struct rpma_conn_cfg : Object {
     uint32_t cq_size = 20, sq_size = 10, rcq_size = 0, rq_size = 10;
     bool compl_channel = false;
     rpma_srq *srq = nullptr;
-    rpma_cq *cq = nullptr, *rcq = nullptr;
+    rpma_cq *cq = nullptr;
 };
 
 struct rpma_srq_cfg : Object {
