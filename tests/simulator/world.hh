@@ -71,6 +71,7 @@ class World {
     void begin(Schedule &schedule);
     void heal();
     void judge();
+    void check_leftovers(const Process &process);
     void step();
     bool clients_are_done();
 
