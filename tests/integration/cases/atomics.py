@@ -50,7 +50,7 @@ def forged(stated):
 
 
 @case("atomics", "{way}: both kinds change the word and bring what was there",
-      [{"way": row["way"]} for row in WAYS], needs=NEEDS)
+      [{"way": way} for way in WAYS], needs=NEEDS)
 def results(test, way):
     server, stated = server_of(test)
     client = client_of(test, server, stated)

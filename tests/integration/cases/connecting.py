@@ -12,7 +12,7 @@ from harness.case import PORT, case, listen
 from harness.side import expect
 
 PROGRAM = os.path.join(lab.BUILD_DIR, "tests", "integration", "connecting")
-# A thousand connections, and ten thousand requests, need more than the default limit.
+# A thousand connections need more than the default limit.
 ROOMY = ("prlimit", "--nofile=65536")
 # The first of the addresses that no host of the lab's network has.
 NOBODY = ".".join(lab.address("host1").split(".")[:3]) if lab.HOSTS else ""
@@ -107,7 +107,7 @@ def resident(program):
 
 
 @case("scale", "{count} requests that never finish: no queue pair, and nothing stays",
-      [{"count": 10000}], limit=120, needs=(lab.BARE_REQUESTS,))
+      [{"count": 1000}], limit=120, needs=(lab.BARE_REQUESTS,))
 def requests_without_end(test, count):
     lab.need_virtual("a network for a flood of requests")
     stages = held(test, count, "in steps")

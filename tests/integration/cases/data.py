@@ -29,7 +29,7 @@ def arrived(target, length, seed):
 
 
 # Three ways to post: the operation's own function, rpma_post(), rpma_batch_add().
-WAYS = [{"way": way, "sizes": NAMED_SIZES} for way in ("call", "post", "batch")]
+WAYS = ("call", "post", "batch")
 
 
 def perform(side, way, verb, **values):
@@ -43,79 +43,44 @@ def perform(side, way, verb, **values):
     side("batch-delete")
 
 
-@case("data", "{way}: read of {sizes} bytes", WAYS)
-def read(test, way, sizes):
-    server, client = connected(test, ROOM)
-    for seed, length in enumerate(SIZES):
-        prepare(server, client, length, seed)
-        perform(client, way, "read", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, ctx=length)
-        expect(client.completion(opcode="READ").ctx, length, "op_context")
-        arrived(client, length, seed)
-    perform(client, way, "read")  # an empty read, without regions
-    client.completion(opcode="READ")
-    disconnect(client, server)
+IMM = 0x80000001  # a part of it that is a sign elsewhere
 
 
-@case("data", "{way}: write of {sizes} bytes", WAYS)
-def write(test, way, sizes):
-    server, client = connected(test, ROOM)
-    for seed, length in enumerate(SIZES):
-        prepare(client, server, length, seed)
-        perform(client, way, "write", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, ctx=length)
-        expect(client.completion(opcode="WRITE").ctx, length, "op_context")
-        arrived(server, length, seed)
-    perform(client, way, "write")
-    client.completion(opcode="WRITE")
-    disconnect(client, server)
-
-
-@case("data", "{way}: write with immediate data of {sizes} bytes", WAYS,
-      needs=(lab.IMMEDIATE_DATA,))
-def write_with_imm(test, way, sizes):
-    server, client = connected(test, ROOM)
-    for seed, length in enumerate(SIZES):
-        prepare(client, server, length, seed)
-        server("recv", ctx=seed)
-        perform(client, way, "write-imm", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length,
-                imm=seed + 1)
-        client.completion(opcode="WRITE")
-        found = server.completion(opcode="RECV_WITH_IMM")
-        expect((found.ctx, found.imm, found.len), (seed, seed + 1, length), "receive")
-        arrived(server, length, seed)
-    server("recv", ctx=99)
-    perform(client, way, "write-imm", imm=0xffffffff)
-    client.completion(opcode="WRITE")
-    expect(server.completion(opcode="RECV_WITH_IMM").imm, 0xffffffff, "immediate data")
-    disconnect(client, server)
-
-
-@case("data", "{way}: {verb} of {sizes} bytes",
-      [{"verb": verb, **row} for verb in ("send", "send-imm") for row in WAYS])
-def messages(test, way, verb, sizes):
-    if verb == "send-imm":
+@case("data", "{verb} of {sizes} bytes, and without memory: by its own function, rpma_post() and a batch",
+      [{"verb": verb, "sizes": NAMED_SIZES} for verb in ("read", "write", "write-imm", "send", "send-imm")],
+      builds=("native",))
+def transfer(test, verb, sizes):
+    if verb.endswith("imm"):
         lab.need_feature(lab.IMMEDIATE_DATA)
     server, client = connected(test, ROOM)
-    imm = 0x80000001 if verb == "send-imm" else 0
-    for seed, length in enumerate(SIZES):
-        prepare(client, server, length, seed)
-        server("recv", mr=0, off=GUARD, len=length, ctx=seed)
-        perform(client, way, verb, mr=0, off=GUARD, len=length, imm=imm)
-        client.completion(opcode="SEND")
-        found = server.completion(opcode="RECV")
-        expect((found.ctx, found.imm, found.len), (seed, imm, length), "receive")
-        arrived(server, length, seed)
-    if lab.lacks(lab.EMPTY_RECEIVE):
-        disconnect(client, server)
-        return
-    server("recv", ctx=98)  # an empty message, without a region
-    perform(client, way, verb, imm=imm)
-    client.completion(opcode="SEND")
-    found = server.completion(opcode="RECV")
-    expect((found.ctx, found.imm, found.len), (98, imm, 0), "empty receive")
+    rounds = [(way, length) for way in WAYS for length in SIZES]
+    for seed, (way, length) in enumerate(rounds):
+        source, target = (server, client) if verb == "read" else (client, server)
+        prepare(source, target, length, seed)
+        remote = {} if verb.startswith("send") else {"rmr": 0, "roff": GUARD}
+        one_transfer(server, client, way, verb, length, seed, mr=0, off=GUARD, len=length, **remote)
+        arrived(target, length, seed)
+    if not (verb.startswith("send") and lab.lacks(lab.EMPTY_RECEIVE)):
+        for way in WAYS:  # without regions
+            one_transfer(server, client, way, verb, 0, 98)
     disconnect(client, server)
 
 
-@case("data", "a message longer than the receive fails on both sides",
+def one_transfer(server, client, way, verb, length, ctx, **memory):
+    """One operation, its completion, and that of the receive if it takes one."""
+    imm = IMM + ctx if verb.endswith("imm") else 0
+    into = {key: memory[key] for key in ("mr", "off", "len") if key in memory and verb.startswith("send")}
+    if verb.startswith("send") or imm:
+        server("recv", ctx=ctx, **into)
+    perform(client, way, verb, ctx=ctx, **memory, **({"imm": imm} if imm else {}))
+    found = client.completion(opcode=verb.partition("-")[0].upper())
+    expect(found.ctx, ctx, "op_context")
+    if verb.startswith("send") or imm:
+        found = server.completion(opcode="RECV_WITH_IMM" if verb == "write-imm" else "RECV")
+        expect((found.ctx, found.imm, found.len), (ctx, imm, length), "receive")
+
+
+@case("data", "a message longer than the receive fails on both sides", builds=("native",),
       shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
 def too_long(test):
     """The standard names either failure otherwise than soft-RoCE does."""
@@ -133,7 +98,7 @@ def too_long(test):
 
 
 @case("data", "{way}: atomic writes, several in a row, one at a place that is not aligned",
-      [{"way": row["way"]} for row in WAYS])
+      [{"way": way} for way in WAYS])
 def atomic_writes(test, way):
     server, client = connected(test, ROOM)
     native = "ATOMIC_WRITE" if test.is_native else "WRITE"
@@ -166,26 +131,11 @@ def place(kind, host=1):
 KINDS = ("DRAM", "FS-DAX", "device DAX")
 
 
-@case("flush", "{way}: visibility on {kind}, {sizes} bytes",
-      [{"kind": kind, **row} for kind in KINDS for row in WAYS])
-def visibility(test, kind, way, sizes):
-    flushes(test, kind, way, persistent=0)
-
-
-@case("flush", "{way}: persistence on {kind}, {sizes} bytes",
-      [{"kind": kind, **row} for kind in KINDS[1:] for row in WAYS])
-def persistence(test, kind, way, sizes):
-    flushes(test, kind, way, persistent=1)
-
-
-@case("flush", "{way}: persistence on {kind}, from {source} of the other host, {sizes} bytes",
-      [{"kind": kind, "source": source, **WAYS[0]}
-       for kind, source in (KINDS[1:], KINDS[:0:-1])])
-def persistence_of_persistent(test, kind, source, way, sizes):
-    flushes(test, kind, way, persistent=1, source=source)
-
-
-def flushes(test, kind, way, persistent, source="DRAM"):
+@case("flush", "{aim} on {kind}, from {source} of the other host, {sizes} bytes: by each way to post",
+      [{"aim": aim, "kind": kind, "source": source, "sizes": NAMED_SIZES} for aim, kind, source in
+       (*(("visibility", kind, "DRAM") for kind in KINDS), ("persistence", "FS-DAX", "DRAM"),
+        ("persistence", "FS-DAX", "device DAX"), ("persistence", "device DAX", "FS-DAX"))])
+def flushes(test, aim, kind, source, sizes):
     """Writes and flushes one after the other: only the flush completes."""
     server, client = test.peers()
     size = 4 << 20
@@ -194,10 +144,10 @@ def flushes(test, kind, way, persistent, source="DRAM"):
     connect(server, client)
     client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
     opcode = "FLUSH" if test.is_native else "READ"
-    for seed, length in enumerate(SIZES):
+    for seed, (way, length) in enumerate((way, length) for way in WAYS for length in SIZES):
         prepare(client, server, length, seed)
         client("write", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, flags=1)
-        perform(client, way, "flush", rmr=0, roff=GUARD, len=length, persistent=persistent,
+        perform(client, way, "flush", rmr=0, roff=GUARD, len=length, persistent=int(aim == "persistence"),
                 ctx=length)
         expect(client.completion(opcode=opcode).ctx, length, "op_context")
         arrived(server, length, seed)
@@ -242,9 +192,9 @@ def emulated_by_choice(test):
 
 
 @case("flush", "refused on {kind}: {reason}",
-      [{"kind": kind, "reason": reason, "shows": (failure,)} for kind in KINDS
-       for reason, failure in (("no direct write to PMem", "flush: no direct write"),
-                               ("not registered for it", "flush: persistent usage"))])
+      [{"kind": kind, "reason": reason, "shows": (failure,)} for kind, reason, failure in
+       (("FS-DAX", "no direct write to PMem", "flush: no direct write"),
+        ("device DAX", "not registered for it", "flush: persistent usage"))])
 def refused(test, kind, reason):
     server, client = test.peers()
     usage = ALL_USAGES if reason.startswith("no direct") else 15
@@ -260,7 +210,7 @@ def refused(test, kind, reason):
     disconnect(client, server)
 
 
-@case("data", "advice: RPMA_E_NOSUPP, for soft-RoCE takes none even with on-demand paging")
+@case("data", "advice: RPMA_E_NOSUPP, for soft-RoCE takes none even with on-demand paging", builds=("native",))
 def advice(test):
     lab.need_virtual("a device known to take no advice")
     server = test.side(1, "server")

@@ -165,7 +165,7 @@ def descriptor(test):
 
 
 @case("events", "{count} messages and the loop of rpma_cq_arm(3), {how}: no wake-up is lost",
-      [{"count": 2000, "how": "epoll"}, {"count": 2000, "how": "poll-then-sleep"}], limit=120)
+      [{"count": 300, "how": "epoll"}, {"count": 300, "how": "poll-then-sleep"}], limit=120)
 def loop(test, count, how):
     """The sender waits for each burst, so that the receiver falls asleep again and again."""
     server, client = test.peers()

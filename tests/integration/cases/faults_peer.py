@@ -292,7 +292,7 @@ def endpoint_shut_down(test):
     disconnect(client, server, 9)
 
 
-@case("faults", "{count} clients that are refused leave nothing behind", [{"count": 1000}],
+@case("faults", "{count} clients that are refused leave nothing behind", [{"count": 200}],
       limit=240)
 def refused_clients(test, count):
     """Objects are counted while the server lives and still listens."""

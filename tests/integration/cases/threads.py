@@ -45,7 +45,7 @@ def mixed_load(test, seconds, threads=THREADS, wrapper=()):
 
 
 @case("threads", "{threads} threads, a connection each, mixed operations for {seconds} s",
-      [{"threads": THREADS, "seconds": 15}], limit=180)
+      [{"threads": THREADS, "seconds": 4}], limit=180)
 def load(test, threads, seconds):
     mixed_load(test, seconds, threads)
 
@@ -85,17 +85,7 @@ HELGRIND = valgrind("helgrind")
 
 @case("valgrind", "memcheck: mixed operations", limit=300, builds=("native",))
 def memcheck_load(test):
-    mixed_load(test, 3, 2, MEMCHECK)
-
-
-@case("valgrind", "memcheck: connections made and deleted", limit=300, builds=("native",))
-def memcheck_churn(test):
-    churn(test, 2, 3, MEMCHECK)
-
-
-@case("valgrind", "helgrind: mixed operations", limit=300, builds=("native",))
-def helgrind_load(test):
-    mixed_load(test, 3, 2, HELGRIND)
+    mixed_load(test, 1, 2, MEMCHECK)
 
 
 @case("valgrind", "helgrind: connections made and deleted", limit=300, builds=("native",))
