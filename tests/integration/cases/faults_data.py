@@ -111,22 +111,6 @@ def garbage(test):
     again(server, client, 9)
 
 
-@case("faults", "receiver not ready: the message waits, and comes when there is a receive",
-      needs=(lab.WAITING_MESSAGES,))
-def not_ready(test):
-    server, client = connected(test)
-    client("fill", len=64, seed=1)
-    client("send", mr=0, len=64)
-    client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
-    server("recv", mr=0, len=64)
-    server.completion(opcode="RECV")
-    client.completion(opcode="SEND")
-    server("check", len=64, seed=1)
-    client("send", mr=0, len=64)
-    client("disconnect")  # outstanding operations complete now
-    client.completion("WR_FLUSH_ERR")
-
-
 @case("faults", "link down for 1 s under writes: they end, what completed is there",
       limit=120)
 def short_outage(test):

@@ -11,12 +11,11 @@ import re
 
 from harness import lab
 from harness.case import case, connect, disconnect, listen, share_region
-from harness.side import ALL_USAGES, FLUSH_PERSISTENT, FLUSH_VISIBILITY, expect
+from harness.side import ALL_USAGES, expect
 
 OTHER = {"native": "plain", "plain": "native"}
 # Releases that flush natively on a device with native flush.
 NATIVE = ("native", "1.3.0")
-WITHOUT_READ = FLUSH_VISIBILITY | FLUSH_PERSISTENT | 8
 SEEN = {}  # (target, way of the initiator): whether it worked
 
 

@@ -3,8 +3,8 @@
 """Operations of several pieces: every operation, from one piece to more than the device has."""
 
 from harness import lab
-from harness.case import (PORT, case, connect, connected, disconnect, listen, share_region)
-from harness.elements import AROUND, GUARD, REGIONS, SIZE, Elements, blank
+from harness.case import (PORT, case, connect, disconnect, listen, share_region)
+from harness.elements import GUARD, REGIONS, SIZE, Elements, blank
 from harness.side import LOCAL_USAGES, expect
 
 
@@ -50,30 +50,19 @@ def says(test, *words):
     expect(len(lines) > 0, True, f"a line with {' and '.join(words)}")
 
 
-@case("lists", "{verb} of 0, 1, 2 and all elements that the device has, and one more",
-      [{"verb": "write"}, {"verb": "write-imm"}])
-def write(test, verb):
-    imm = verb == "write-imm"
-    if imm:
-        lab.need_feature(lab.IMMEDIATE_DATA)
+@case("lists", "write of 0, 1, 2 and all elements that the device has, and one more")
+def write(test):
     server, client = prepared(test)
     most = limits(client)["sge"]
     for seed, count in enumerate(counts(most)):
         elements = Elements(count, room=most)
         blank(server, regions=1)
         elements.fill(client, 100 * seed)
-        if imm:
-            server("recv", ctx=seed)
-        client(verb, **elements.sgl, rmr=0, roff=GUARD + 3, ctx=count, imm=seed + 1)
+        client("write", **elements.sgl, rmr=0, roff=GUARD + 3, ctx=count)
         expect(client.completion(opcode="WRITE").ctx, count, "op_context")
-        if imm:
-            found = server.completion(opcode="RECV_WITH_IMM")
-            expect((found.ctx, found.imm, found.len), (seed, seed + 1, elements.length),
-                   "receive")
-        else:
-            has_arrived(client)
+        has_arrived(client)
         elements.check_in_a_row(server, GUARD + 3, 100 * seed)
-    refused(client, most, verb, rmr=0)
+    refused(client, most, "write", rmr=0)
     says(test, f"nsge is {most + 1}; possible: {most} at most")
     disconnect(client, server)
 
@@ -100,13 +89,10 @@ def read(test):
 RECEIVE = {"its own queue": "recv", "a shared receive queue": "srq-recv"}
 
 
-@case("lists", "{verb} of 0, 1, 2 and all elements that the device has into as many of {queue}",
-      [{"verb": verb, "queue": queue} for verb in ("send", "send-imm") for queue in RECEIVE])
-def message(test, verb, queue):
+@case("lists", "send of 0, 1, 2 and all elements that the device has into as many of {queue}",
+      [{"queue": queue} for queue in RECEIVE])
+def message(test, queue):
     """Messages scatter over elements whose borders differ from those that were sent."""
-    imm = 0x80000001 if verb == "send-imm" else 0
-    if imm:
-        lab.need_feature(lab.IMMEDIATE_DATA)
     server, client = test.peers()
     own = limits(server)
     shared = queue != "its own queue"
@@ -127,23 +113,23 @@ def message(test, verb, queue):
         blank(server)
         elements = Elements(count, room=most)
         server(RECEIVE[queue], **elements.sgl, ctx=count)
-        scattered(server, client, elements, 100 * seed, verb, imm, ctx=count)
+        scattered(server, client, elements, 100 * seed, ctx=count)
     refused(server, most, RECEIVE[queue])
-    refused(client, own["sge"], verb)
+    refused(client, own["sge"], "send")
     disconnect(client, server)
 
 
-def scattered(server, client, elements, seed, verb, imm, ctx):
+def scattered(server, client, elements, seed, ctx):
     """
     Sends one message from two pieces of memory 0; it has to arrive in the elements of the receive.
     """
     elements.fill_in_a_row(client, GUARD, seed)
     third = elements.length // 3
     parts = [f"0:{GUARD}:{third}", f"0:{GUARD + third}:{elements.length - third}"]
-    client(verb, sgl=",".join(parts), imm=imm, ctx=seed)
+    client("send", sgl=",".join(parts), ctx=seed)
     expect(client.completion(opcode="SEND").ctx, seed, "op_context")
     found = server.completion(opcode="RECV")
-    expect((found.ctx, found.imm, found.len), (ctx, imm, elements.length), "receive")
+    expect((found.ctx, found.len), (ctx, elements.length), "receive")
     elements.check(server, seed)
 
 
@@ -189,61 +175,4 @@ def early_receive(test):
         sender.completion(opcode="SEND")
         expect(receiver.completion(opcode="RECV").ctx, ctx, "receive")
         elements.check(receiver, 10 * ctx)
-    disconnect(client, server)
-
-
-@case("lists", "elements without bytes and of no region alone make an empty operation")
-def empty_elements(test):
-    server, client = prepared(test)
-    blank(server, client)
-    nothing = "-:0:0,1:64:0"
-    client("write", sgl=nothing, rmr=0, roff=GUARD, ctx=1)
-    expect(client.completion(opcode="WRITE").ctx, 1, "op_context")
-    client("read", sgl="1:64:0", rmr=0, roff=GUARD, ctx=2)
-    expect(client.completion(opcode="READ").ctx, 2, "op_context")
-    client("write", way="post", ctx=3)  # an empty write, without a remote region
-    expect(client.completion(opcode="WRITE").ctx, 3, "op_context")
-    server("recv", mr=0, len=8)
-    client("send", sgl=nothing, ctx=4)
-    expect(client.completion(opcode="SEND").ctx, 4, "op_context")
-    expect(server.completion(opcode="RECV").len, 0, "length")
-    for side in (server, client):
-        side("check-set", len=SIZE, byte=AROUND)
-    disconnect(client, server)
-
-
-@case("lists", "more elements than the device has are refused when the queues are made")
-def too_many(test):
-    server, client = test.peers()
-    own = limits(client)
-    listen(server)
-    for side in (server, client):
-        side("cfg", sge=own["sge"] + 1)
-        side.refuses("RPMA_E_INVAL", "cfg", cfg=1, sge=0)
-    client.refuses("RPMA_E_INVAL", "req-new", addr=server.address, port=PORT, cfg=0)
-    says(test, f"max_sge of cfg is {own['sge'] + 1}, the device has {own['sge']} (max_sge)")
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
-    server.refuses("RPMA_E_INVAL", "next-req", cfg=0)
-    client.event("REJECTED")
-    server.refuses("RPMA_E_INVAL", "srq", sge=own["srq_sge"] + 1)
-    says(test, f"the device has {own['srq_sge']} (max_srq_sge)")
-    connect(server, client, number=1)
-    disconnect(client, server, 1)
-
-
-@case("lists", "a connection that asked for nothing has one element")
-def default(test):
-    server, client = connected(test)
-    client("fill", len=64, seed=1)
-    client("write", sgl="0:0:64", rmr=0, roff=64)
-    client.completion(opcode="WRITE")
-    has_arrived(client)
-    refused(client, 1, "write", rmr=0)
-    client.refuses("RPMA_E_INVAL", "write", sgl="0:0:64", nsge=0, rmr=0)
-    client.refuses("RPMA_E_INVAL", "write", nsge=1, rmr=0)
-    client.refuses("RPMA_E_INVAL", "write", sgl="0:0:64")
-    client.refuses("RPMA_E_INVAL", "write", sgl="-:8:0", rmr=0)
-    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
-    server("check", off=64, len=64, seed=1)
     disconnect(client, server)

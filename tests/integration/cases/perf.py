@@ -134,7 +134,8 @@ def schema(test):
     expect(report["settings"], {"depth": 2, "batch": 1, "prepared": False, "elements": 1,
                                 "inline": 0, "connections": 1, "threads": 1, "poll": False,
                                 "verify": False, "region": 0, "random": False, "reads": 0,
-                                "both": False, "rate": 0, "reconnect": False, "warmup": 7, "duration_s": 0.2}, "settings")
+                                "both": False, "rate": 0, "reconnect": False, "warmup": 7,
+                                "duration_s": 0.2}, "settings")
     expect([row["size"] for row in report["results"]], [64, 128, 256], "sizes")
     for side in ("client", "server"):
         expect(report[side]["kernel"], os.uname().release, f"kernel of the {side}")

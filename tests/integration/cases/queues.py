@@ -4,7 +4,7 @@
 
 from harness import lab
 from harness.case import (PORT, case, connect, connected, disconnect, listen, share_region)
-from harness.side import Failed, expect
+from harness.side import expect
 
 
 @case("queues", "all of size 1")
@@ -29,7 +29,7 @@ def size_one(test):
 
 
 @case("queues", "a full send queue refuses, and takes more once it has drained",
-      needs=(lab.WAITING_MESSAGES,))
+      needs=(lab.WAITING_MESSAGES,), shows=("write",))
 def full_send_queue(test):
     """Messages without a receive fill the queue."""
     server, client = test.peers()
@@ -224,36 +224,3 @@ def nonblocking(test):
     expect(client("poll-wc")["n"], "1", "completions")
     for number in (0, 1):
         disconnect(client, server, number)
-
-
-@case("queues", "blocking calls return when something comes")
-def blocking(test):
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
-    server.begin("next-req", timeout=0)
-    still_waits(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
-    server.end()
-    client.begin("event", timeout=0)
-    still_waits(client)
-    server("connect")
-    expect(client.end()["event"], "ESTABLISHED", "event")
-    server.event("ESTABLISHED", within=0)
-    server("recv", mr=0, len=8)
-    server.begin("cq-wait")
-    still_waits(server)
-    client("send", mr=0, len=8)
-    server.end()
-    expect(server("poll-wc")["n"], "1", "completions")
-    client.completion(busy=1)
-    disconnect(client, server)
-
-
-def still_waits(side):
-    try:
-        side.wait_for_line(timeout=0.3)
-    except Failed:
-        return
-    raise Failed(f"{side.name}: {side.running} did not block")

@@ -10,8 +10,13 @@ PORTS = ("port1", "port2")  # the bridge's ends of the cables of host1 and host2
 
 
 def cables(test):
-    """The bridge's ends of both cables; the case's end mends them."""
+    """
+    The bridge's ends of both cables; the case's end mends them and waits until the hosts know each other again. Without
+    that the next case's first request can wait for its neighbour for half a minute.
+    """
     lab.need_virtual("a cable that can be pulled")
+    for number, other in ((1, 2), (2, 1)):
+        test.undo.callback(lab.wait_for_host, number, None, lab.address(lab.host(other)), seconds=60)
     for port in PORTS:
         test.undo.callback(mend, port)
     return PORTS
