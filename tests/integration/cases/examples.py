@@ -27,11 +27,13 @@ def runs():
     for line in listed.splitlines():
         example, memory, clients, *variant = line.split()
         yield {"example": example, "memory": memory, "clients": clients,
-               "variant": " ".join(["", *variant]), "builds": builds_for(example)}
+               "variant": " ".join(["", *variant]), "builds": builds_for(example, memory)}
 
 
-def builds_for(example):
-    """Both where it flushes or writes atomically."""
+def builds_for(example, memory):
+    """Both where it flushes or writes atomically; on plain memory one shows as much."""
+    if memory == "plain":
+        return ("native",)
     for path in glob.glob(os.path.join(os.path.dirname(RUNNER), example, "*.c")):
         with open(path, encoding="utf-8") as source:
             if re.search(r"rpma_\w*(flush|atomic)", source.read(), re.IGNORECASE):

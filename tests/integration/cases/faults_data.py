@@ -40,7 +40,7 @@ def denied(client, verb, conn=0):
 
 
 @case("faults", "{verb} {what}: denied, memory untouched",
-      [{"verb": "read", "what": "behind the region"}, {"verb": "write", "what": "across its end"},
+      [{"verb": "write", "what": "behind the region"}, {"verb": "read", "what": "across its end"},
        {"verb": "write", "what": "before it"}])
 def beyond_region(test, verb, what):
     """The region is the middle page of the memory."""
