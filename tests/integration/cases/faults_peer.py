@@ -81,41 +81,25 @@ def writing(test, size=4 << 20):
     return server, client
 
 
-@case("faults", "server killed while idle: client sees CLOSED; a write after that says WR_FLUSH_ERR")
-def server_killed_idle(test):
-    server, client = connected(test)
+@case("faults", "{who} killed {when}: the other side sees CLOSED",
+      [{"who": who, "when": when} for who in ("server", "client") for when in ("while idle", "during writes")])
+def killed(test, who, when):
+    """A client's load ends with a failed completion as well, and a write after the end says WR_FLUSH_ERR."""
+    is_idle = when == "while idle"
+    server, client = connected(test) if is_idle else writing(test)
+    if who == "client":
+        client.kill()
+        server.event("CLOSED")
+        works_with_new_client(test, server)
+        return
     server.kill()
-    client.event("CLOSED")
-    if not lab.lacks(lab.LATE_COMPLETIONS):
+    if is_idle or "event" not in ends_broken(client):  # the completion may come first
+        client.event("CLOSED")
+    if is_idle and not lab.lacks(lab.LATE_COMPLETIONS):
         client("disconnect")
         client("write", mr=0, rmr=0, len=16, ctx=1)
         expect(client.completion("WR_FLUSH_ERR").ctx, 1, "op_context")
     works_with_new_server(test, client)
-
-
-@case("faults", "client killed while idle: server sees CLOSED")
-def client_killed_idle(test):
-    server, client = connected(test)
-    client.kill()
-    server.event("CLOSED")
-    works_with_new_client(test, server)
-
-
-@case("faults", "server killed during writes: a failed completion and CLOSED")
-def server_killed_writing(test):
-    server, client = writing(test)
-    server.kill()
-    if "event" not in ends_broken(client):  # the completion may come first
-        client.event("CLOSED")
-    works_with_new_server(test, client)
-
-
-@case("faults", "client killed during writes: server sees CLOSED")
-def client_killed_writing(test):
-    server, client = writing(test)
-    client.kill()
-    server.event("CLOSED")
-    works_with_new_client(test, server)
 
 
 @case("faults", "server killed before it accepts: client sees REJECTED")
