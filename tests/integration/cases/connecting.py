@@ -118,8 +118,9 @@ def requests_without_end(test, count):
     expect(int(most["descriptors"]), int(before["descriptors"]) + count, "descriptors")
     for kind in ("descriptors", "qp", "cm_id"):
         expect(after[kind], before[kind], f"{kind} behind the requests")
-    # librdmacm keeps the table of its numbers, 8 bytes for each (indexer.c, idm_grow()).
-    expect(int(after["heap"]) < int(before["heap"]) + 16 * count, True,
+    # librdmacm keeps the table of its numbers, 8 bytes for each, and adds whole blocks to it (indexer.c, idm_grow()).
+    # Together with a lost allocation per request, 32 bytes at least, this would be more.
+    expect(int(after["heap"]) < int(before["heap"]) + 16 * count + 16384, True,
            f"{after['heap']} bytes behind the requests, {before['heap']} before")
 
 
