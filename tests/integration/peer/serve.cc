@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// serve.cc -- a server of any number of clients in one thread: it gives each client its share
+// of a region and echoes its messages until the client leaves
+
+#include "load.hh"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstdlib>
+#include <cstring>
+#include <malloc.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+namespace {
+
+// Tags of descriptors: standard input and the endpoint; 2 n is guest n's events, 2 n + 1 its
+// queue.
+constexpr uint64_t SCRIPT = UINT64_MAX, ENDPOINT = UINT64_MAX - 1;
+
+// Guest n has connection n, share n of region 0, and two places for messages in region 1.
+struct Guest {
+    rpma_cq *cq;
+    size_t place; // of the next message
+};
+
+Guest guests[MAX_CONNS];
+
+struct {
+    uint64_t accepted, failed, echoed, ended;
+    size_t present;
+} seen;
+
+size_t message_at(size_t number) {
+    return (2 * number + guests[number].place) * MESSAGE;
+}
+
+// Makes the descriptor non-blocking, because a wake-up may be stale.
+void watch_without_blocking(int fd, uint64_t tag) {
+    make_nonblocking(fd);
+    watch(fd, tag);
+}
+
+// The private data of the answer: the guest's number, then the descriptor of region 0, because
+// padding may follow at the end.
+void accept(rpma_conn_req **req, size_t number) {
+    const uint32_t place = htonl(static_cast<uint32_t>(number));
+    std::vector<unsigned char> data = descriptor_of(world.mr[0]);
+    const auto *bytes = reinterpret_cast<const unsigned char *>(&place);
+    data.insert(data.begin(), bytes, bytes + sizeof(place));
+    const rpma_conn_private_data pdata = private_data(data);
+    guests[number].place = 0;
+    must(rpma_conn_req_recv(*req, world.mr[1], message_at(number), MESSAGE, nullptr));
+    must(rpma_conn_req_connect(req, &pdata, &world.conn[number]));
+}
+
+// A leak as no server may have one; the soak test has to notice each kind.
+void leak(const std::string &what) {
+    static char bytes[4096];
+    [[maybe_unused]] static void *volatile lost; // volatile: no compiler drops it
+    rpma_mr_local *mr = nullptr;
+    if (what == "memory")
+        lost = malloc(65536);
+    else if (what == "descriptor")
+        must_system(dup(STDIN_FILENO) >= 0, "dup");
+    else if (what == "region")
+        must(rpma_mr_reg(world.peer, bytes, sizeof(bytes), RPMA_MR_USAGE_READ_SRC, &mr));
+}
+
+// A client killed meanwhile does not end the server.
+void welcome(const std::string &leaked) {
+    ScopedReq req;
+    const size_t number =
+        static_cast<size_t>(std::ranges::find(world.conn, nullptr) - std::begin(world.conn));
+    if (number == MAX_CONNS)
+        bad_script("serve: too many clients");
+    const int code = rpma_ep_next_conn_req(world.ep, nullptr, &req.it);
+    if (code == RPMA_E_NO_EVENT)
+        return;
+    try {
+        must(code);
+        accept(&req.it, number);
+    } catch (const Failed &failed) {
+        must_be(failed.code == RPMA_E_PROVIDER, failed.code);
+        seen.failed++;
+        return;
+    }
+    guests[number].cq = queue_of(world.conn[number]);
+    watch_without_blocking(fd_of(rpma_conn_get_event_fd, world.conn[number]), 2 * number);
+    watch_without_blocking(fd_of(rpma_cq_get_fd, guests[number].cq), 2 * number + 1);
+    leak(leaked);
+    seen.accepted++;
+    seen.present++;
+}
+
+void heed(size_t number) {
+    rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    const int code = rpma_conn_next_event(world.conn[number], &event);
+    if (code == RPMA_E_NO_EVENT || (code == 0 && event == RPMA_CONN_ESTABLISHED))
+        return;
+    must(code);
+    if (event == RPMA_CONN_CLOSED)
+        rpma_conn_disconnect(world.conn[number]); // finishes what the client began
+    seen.ended++;
+    seen.present--;
+    must(rpma_conn_delete(&world.conn[number]));
+}
+
+// The next message may come before this one's echo has been sent.
+void echo(size_t number, const ibv_wc &wc) {
+    const size_t at = message_at(number);
+    guests[number].place ^= 1;
+    must(rpma_recv(world.conn[number], world.mr[1], message_at(number), MESSAGE, nullptr));
+    send(world.conn[number], world.mr[1], at, wc.byte_len, (wc.wc_flags & IBV_WC_WITH_IMM) != 0,
+         ntohl(wc.imm_data));
+    seen.echoed++;
+}
+
+// Operations fail when the client is gone; the event that follows ends the connection.
+void serve_queue(size_t number) {
+    ibv_wc wc;
+    int code = rpma_cq_wait(guests[number].cq);
+    if (code == 0)
+        while ((code = rpma_cq_get_wc(guests[number].cq, 1, &wc, nullptr)) == 0)
+            if (wc.status == IBV_WC_SUCCESS && (wc.opcode & IBV_WC_RECV) != 0)
+                echo(number, wc);
+    must_be(code == RPMA_E_NO_COMPLETION, code);
+}
+
+void serve_one(uint64_t tag, const std::string &leaked) {
+    const size_t number = tag / 2;
+    if (tag == ENDPOINT)
+        welcome(leaked);
+    else if (world.conn[number] == nullptr)
+        return; // it ended at an event that was reported together with this one
+    else if (tag % 2 == 0)
+        heed(number);
+    else
+        serve_queue(number);
+}
+
+// Serves until the next command; the next "serve" serves the remaining clients.
+void serve(const Args &args) {
+    const std::string leaked = args.text_or("leak", "nothing");
+    epoll_event events[64];
+    bool goes_on = false;
+    const AtEnd told{[&] {
+        reply("accepted", seen.accepted);
+        reply("failed", seen.failed);
+        reply("echoed", seen.echoed);
+        reply("ended", seen.ended);
+        reply("present", seen.present);
+    }};
+    watch_without_blocking(fd_of(rpma_ep_get_fd, world.ep), ENDPOINT);
+    watch(STDIN_FILENO, SCRIPT);
+    while (!goes_on) {
+        const int ready = epoll_wait(world.epoll_fd, events, std::size(events), -1);
+        for (int i = 0; i < ready; i++) {
+            if (events[i].data.u64 == SCRIPT)
+                goes_on = true;
+            else
+                serve_one(events[i].data.u64, leaked);
+        }
+    }
+}
+
+// Bytes of the heap that are in use.
+void heap(const Args &) {
+    const struct mallinfo2 info = mallinfo2();
+    reply("bytes", info.uordblks + info.hblkhd);
+}
+
+const Commands here{{"serve", serve}, {"heap", heap}};
+
+} // namespace
