@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import cases  # noqa: E402,F401
 from harness import lab, page, report  # noqa: E402
-from harness.case import TABLE, Test  # noqa: E402
+from harness.case import ON_REQUEST, TABLE, Test  # noqa: E402
 
 
 # A busy machine takes this many times as long as an idle one.
@@ -96,9 +96,9 @@ class Run:
 def selected(arguments):
     """The cases of this build; the others would show nothing more on it."""
     for case in TABLE:
-        # The cases that show the absence of a feature run only on request.
+        # The cases that show the absence of a feature, and the large ones, run only on request.
         groups = {case.group} | ({"troubleshooting"} if case.shows else set())
-        of_group = groups & set(arguments.group) if arguments.group else not case.lacks
+        of_group = groups & set(arguments.group) if arguments.group else not case.lacks and not groups & ON_REQUEST
         wanted = of_group and arguments.build in case.builds
         if wanted and re.search(arguments.pattern, case.name):
             yield case

@@ -12,7 +12,7 @@ from harness.case import PORT, case, listen
 from harness.side import expect
 
 PROGRAM = os.path.join(lab.BUILD_DIR, "tests", "integration", "connecting")
-# A thousand connections need more than the default limit.
+# A thousand connections, and ten thousand requests, need more than the default limit.
 ROOMY = ("prlimit", "--nofile=65536")
 # The first of the addresses that no host of the lab's network has.
 NOBODY = ".".join(lab.address("host1").split(".")[:3]) if lab.HOSTS else ""
@@ -106,8 +106,11 @@ def resident(program):
         return int(file.read().split()[1]) * 4
 
 
-@case("scale", "{count} requests that never finish: no queue pair, and nothing stays",
-      [{"count": 1000}], limit=120, needs=(lab.BARE_REQUESTS,))
+WITHOUT_END = "{count} requests that never finish: no queue pair, and nothing stays"
+
+
+@case("large", WITHOUT_END, [{"count": 10000}], limit=600, needs=(lab.BARE_REQUESTS,))
+@case("scale", WITHOUT_END, [{"count": 1000}], limit=120, needs=(lab.BARE_REQUESTS,))
 def requests_without_end(test, count):
     lab.need_virtual("a network for a flood of requests")
     stages = held(test, count, "in steps")

@@ -61,12 +61,16 @@ def everyone_has_turns(test, count, turns, receives):
             side("lend-no-more", lent=number)
 
 
-@case("line", "{count} connections on one queue, receives {receives}: each completion is its "
-      "connection's next, each connection gets its share",
-      [{"count": count, "receives": receives} for count, receives in
-       ((48 if lab.lacks(lab.MANY_CONNECTIONS) else 300, "in it"), (48, "in one of their own"))], limit=300)
+EVERYONE = ("{count} connections on one queue, receives {receives}: each completion is its connection's next, "
+            "each connection gets its share")
+
+
+@case("large", EVERYONE, [{"count": 1000, "receives": "in it"}, {"count": 1000, "receives": "in one of their own"}],
+      limit=300, needs=(lab.MANY_CONNECTIONS,))
+@case("line", EVERYONE, [{"count": 48 if lab.lacks(lab.MANY_CONNECTIONS) else 300, "receives": "in it"},
+                         {"count": 48, "receives": "in one of their own"}], limit=300)
 def everyone(test, count, receives):
-    everyone_has_turns(test, count, 1920 // count, receives)
+    everyone_has_turns(test, count, max(1920 // count, 4), receives)
 
 
 @case("line", "a deleted connection leaves its completions in the queue, another one works on")

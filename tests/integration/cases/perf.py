@@ -256,19 +256,22 @@ def builds(test, other):
     stop(test, server)
 
 
-@case("perf", "200 connections of one client, and 10 clients at once", limit=600,
-      needs=(lab.MANY_CONNECTIONS,))
-def many(test):
+MANY = "{connections} connections of one client, and {others} clients at once"
+
+
+@case("large", MANY, [{"connections": 1000, "others": 40}], limit=600, needs=(lab.MANY_CONNECTIONS,))
+@case("perf", MANY, [{"connections": 200, "others": 10}], limit=600, needs=(lab.MANY_CONNECTIONS,))
+def many(test, connections, others):
     """The server has one thread for all of them, because reads need no other."""
     room_for_early_messages(test)
     server = serve(test)
-    clients = [measure(test, "-o", "read", "-D", "600", "--rate", "1") for _ in range(10)]
+    clients = [measure(test, "-o", "read", "-D", "600", "--rate", "1") for _ in range(others)]
     for client in clients:
         client.wait_for_threads(2)
-    report = validated(measure(test, "-o", "write,read", "-c", "200", "-b", "8", "-n", "20", "-w",
-                               "0", "--verify", "--json").end())
-    expect([(row["operations"], row["verified"]) for row in report["results"]], [(4000, True)] * 2,
-           "operations of 200 connections")
+    report = validated(measure(test, "-o", "write,read", "-c", str(connections), "-b", "8", "-n", "20",
+                               "-w", "0", "--verify", "--json").end())
+    expect([(row["operations"], row["verified"]) for row in report["results"]], [(20 * connections, True)] * 2,
+           "operations of all connections")
     expect(server.threads(), 1, "threads of the server")
     for client in clients:
         client.signal(signal.SIGINT)

@@ -17,9 +17,11 @@ PORT = "7204"
 # The builds differ only in how they flush and write atomically. The cases of these groups do not
 # depend on that and run on one build.
 EITHER_BUILD = {"addresses", "device", "establish", "events", "faults", "fork", "info", "inline",
-                "limits", "line", "lists", "lost", "manual", "overrun", "perf", "queues", "scale",
+                "large", "limits", "line", "lists", "lost", "manual", "overrun", "perf", "queues", "scale",
                 "signals", "troubleshooting"}
 BOTH_BUILDS = ("native", "plain")
+# These cases run only when their group is named: the sizes of other cases at which they take minutes.
+ON_REQUEST = {"large"}
 
 
 class Case:
