@@ -5,13 +5,14 @@
 """Compares with Debian's librpma0 and librpma-dev 1.2.0, which are fetched and never installed.
 
 usage: debian.py abidiff BUILD           no incompatible change, by symbols and by types
-       debian.py program BUILD [FAKES]   programs linked to Debian's library run on this one
+       debian.py program BUILD FAKES [CC]  a program linked to Debian's library runs on this one
        debian.py build DIRECTORY         leaves such a program as DIRECTORY/debian-1.2.0
 
 The packages are kept in $XDG_CACHE_HOME/librpma, or ~/.cache/librpma. The program takes the
 address of an RDMA device, and a file on persistent memory or nothing.
 """
 
+import functools
 import os
 import pathlib
 import shlex
@@ -109,72 +110,37 @@ def check_types(debian):
 # ---- a program -----------------------------------------------------------------------------
 
 
-def build_program(debian, target, cc=("cc",)):
+def build_program(debian, directory, cc=("cc",)):
     """Builds like a user of Debian's librpma-dev: with its header and library, and nothing of
     ours."""
+    target = directory / f"debian-{VERSION}"
     common.run([*cc, "-std=gnu11", "-O1", "-I", debian.include, "-I", releases.FAKE_HEADERS,
                 *releases.PROGRAM, "-Wl,--no-as-needed", debian.library, "-Wl,-z,now", "-o", target])
+    return f"{target} is ready; arguments: ADDRESS [FILE]"
 
 
-def check_program(debian, build, fakes, cc):
-    target = debian.root / f"debian-{VERSION}"
-    build_program(debian, target, cc)
-    paths = {"ours": build / "src", "Debian's": debian.library.parent}
-    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
-    found = {}
-    for whose, path in paths.items():
-        environment["LD_LIBRARY_PATH"] = f"{path}:{fakes}"
-        loaded = common.run(["ldd", target], env=environment)
-        found[whose] = str(path / common.SONAME) in loaded
-    if not all(found.values()):
-        raise common.Fault("the program does not load the library that it should")
-    environment["LD_LIBRARY_PATH"] = f"{paths['ours']}:{fakes}"
+def check_program(debian, build, fakes, cc="cc"):
+    build_program(debian, debian.root, shlex.split(cc))
+    target, library = debian.root / f"debian-{VERSION}", build / "src" / common.SONAME
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0",
+                   "LD_LIBRARY_PATH": f"{library.parent}:{fakes}"}
+    if str(library) not in common.run(["ldd", target], env=environment):
+        raise common.Fault(f"the program does not load {library}")
     common.run([target], env=environment)
     return f"a program linked to Debian's {VERSION} runs here without relinking"
-
-
-def check_counterexample(debian, build, fakes, cc):
-    """Debian's library cannot start a program of 0.10.0, which is the purpose of the nodes."""
-    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
-        options = type("Options", (), {"library": build / "src", "fakes": fakes, "cc": shlex.join(cc)})
-        made = releases.Build("0.10.0", options, pathlib.Path(directory))
-        target = made.program(10)
-        done = common.run([target], check=False, env={
-            **os.environ, "LD_LIBRARY_PATH": f"{debian.library.parent}:{fakes}"})
-        if done.returncode == 0 or "LIBRPMA_0.10" not in done.stdout:
-            raise common.Fault("a program of 0.10.0 starts with Debian's library: "
-                               "the tests of old releases prove nothing")
-        common.run([target], env=made.environment())
-    return f"a program of 0.10.0 starts here, and not with Debian's {VERSION}"
-
-
-def checks_of(argv, directory):
-    debian = Debian(directory)
-    where = pathlib.Path(argv[2]).resolve()
-    if argv[1] == "build":
-        build_program(debian, where / f"debian-{VERSION}")
-        return [lambda: f"{where}/debian-{VERSION} is ready; arguments: ADDRESS [FILE]"]
-    if argv[1] == "abidiff":
-        return [lambda: check_original(debian), lambda: check_symbols(debian, where),
-                lambda: check_types(debian)]
-    fakes = pathlib.Path(argv[3]).resolve()
-    cc = shlex.split(argv[4]) if len(argv) > 4 else ["cc"]
-    return [lambda: check_program(debian, where, fakes, cc),
-            lambda: check_counterexample(debian, where, fakes, cc)]
 
 
 def main():
     if len(sys.argv) < 3 or sys.argv[1] not in ("abidiff", "program", "build"):
         sys.exit(__doc__)
+    kind, where = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
-        try:
-            checks = checks_of(sys.argv, directory)
-        except (common.Missing, common.Fault) as reason:
-            skipped = isinstance(reason, common.Missing)
-            print(f"debian {sys.argv[1]}: {'SKIPPED' if skipped else 'FAULT'}: {reason}: "
-                  "nothing was checked")
-            sys.exit(common.SKIPPED if skipped else 1)
-        common.finish(f"debian {sys.argv[1]}", checks)
+        debian = functools.cache(lambda: Debian(directory))
+        checks = {"abidiff": [lambda: check_original(debian()), lambda: check_symbols(debian(), where),
+                              lambda: check_types(debian())],
+                  "program": [lambda: check_program(debian(), where, *sys.argv[3:])],
+                  "build": [lambda: build_program(debian(), where)]}
+        common.finish(f"debian {kind}", checks[kind])
 
 
 if __name__ == "__main__":

@@ -23,9 +23,10 @@ SYMBOL = re.compile(r"^\s*\d+:\s+([0-9a-f]+)\s+\S+\s+(\S+)\s+(?:GLOBAL|WEAK)\s+\
                     r"\s+(\S+)\s+(\S+)$")
 # The only name with two functions: a completion has 24 bytes in programs of 0.9.0, 32 in later
 # ones.
-TWO_FUNCTIONS = ("rpma_conn_completion_get", "LIBRPMA_1.0", "LIBRPMA_0.10")
-# The releases of this library that added functions, and the node of each.
-OWN_NODES = {"1.4.0": "LIBRPMA_1.4", "1.5.0": "LIBRPMA_1.5"}
+TWO_FUNCTIONS, OLD_NODE, OLD_FUNCTION = "rpma_conn_completion_get", "LIBRPMA_1.0", "rpma_conn_completion_get_0_9"
+NEW_NODE = "LIBRPMA_0.10"
+# The nodes that this library added, and the release of each.
+OWN_NODES = {"LIBRPMA_1.4": "1.4.0", "LIBRPMA_1.5": "1.5.0"}
 
 
 def definitions(library):
@@ -72,79 +73,53 @@ def check_symbols(library, table):
             "each, nothing else exported")
 
 
-def check_addresses(found):
-    """Examines the library's definitions alone, so that a wrong list cannot hide a fault."""
-    name, first, later = TWO_FUNCTIONS
-    owners, faults = {}, []
-    for (symbol, node, _), (kind, address) in found.items():
-        if kind == "FUNC":
-            function = f"{symbol}@{first}" if (symbol, node) == (name, first) else symbol
-            owners.setdefault(function, {}).setdefault(address, []).append(f"{symbol}@{node}")
-    for function, addresses in owners.items():
-        if len(addresses) > 1:
-            strangers = min(addresses.values(), key=len)
-            faults.append(f"{function} has {len(addresses)} functions behind its nodes: see "
-                          + " ".join(strangers))
-    by_address = {}
-    for function, addresses in owners.items():
-        for address in addresses:
-            by_address.setdefault(address, set()).add(function)
-    faults += [f"one function behind several names: {' '.join(sorted(functions))}"
-               for functions in by_address.values() if len(functions) > 1]
-    missing = {f"{name}@{first}", name} - owners.keys()
-    faults += [f"{function} is not exported" for function in missing]
+def check_addresses(library, table):
+    """The list says which names and nodes share a function; check_original() holds it to the names."""
+    found, behind = definitions(library), {}
+    for row in table:
+        key = row["symbol"], row["node"], row["default"] == "yes"
+        behind.setdefault(row["implementation"], {})[found.get(key, "nothing")] = shown(*key)
+    faults = [f"{function} has {len(places)} functions behind its nodes: {' '.join(places.values())}"
+              for function, places in behind.items() if len(places) != 1]
+    owners = {}
+    for function, places in behind.items():
+        for place in places:
+            owners.setdefault(place, []).append(function)
+    faults += [f"one function behind several names: {' '.join(names)}"
+               for names in owners.values() if len(names) > 1]
     if faults:
         raise common.Fault(common.some(faults))
-    return f"{len(owners)} functions, each behind all nodes of its name and of no other"
+    return f"{len(behind)} functions, each behind all nodes of its name and of no other"
 
 
-def faults_of_releases(table, had):
-    """The list has the functions of the ten releases; its other functions are of releases of this
-    library, each with its own node, and with names that no release had before."""
-    listed = {(release, row["node"], row["symbol"])
-              for row in table for release in row["releases"].split()}
-    ours = {key for key in listed - had if OWN_NODES.get(key[0]) == key[1]}
-    for release, node, symbol in had - listed:
-        yield f"{symbol}@{node} of {release} is not in the list"
-    for release, node, symbol in listed - had - ours:
-        yield f"{symbol}@{node} is in the list, release {release} had no such symbol"
-    old = {symbol for _, _, symbol in had}
-    for release, node, symbol in ours:
-        if symbol in old:
-            yield f"{symbol}@{node} is no new symbol of {release}"
+def wanted_rows(table, original):
+    """The symbols of the ten releases, and those that this library added: names that no release had,
+    each at the node of its release. New programs link to a name's newest node."""
+    releases, newest = {}, {}
+    for row in original:
+        releases.setdefault((row["symbol"], row["node"]), set()).add(row["release"])
+    old = {symbol for symbol, _ in releases}
     for row in table:
-        if not row["releases"]:
-            yield f"{row['symbol']}@{row['node']} is of no release"
+        if row["node"] in OWN_NODES and row["symbol"] not in old:
+            releases[row["symbol"], row["node"]] = {OWN_NODES[row["node"]]}
+    for symbol, node in releases:
+        newest[symbol] = max(newest.get(symbol, ""), node)
+    newest[TWO_FUNCTIONS] = NEW_NODE
+    for (symbol, node), its in releases.items():
+        is_old = (symbol, node) == (TWO_FUNCTIONS, OLD_NODE)
+        yield (symbol, node, "yes" if newest[symbol] == node else "no",
+               " ".join(sorted(its, key=common.version)), OLD_FUNCTION if is_old else symbol)
 
 
 def check_original(table, original):
-    """The list has the functions of the ten releases and those that this library added. New
-    programs link to LIBRPMA_1.0 where it has the name, and the function of a name implements it."""
-    had = {(row["release"], row["node"], row["symbol"]) for row in original}
-    faults = list(faults_of_releases(table, had))
-    name, first, later = TWO_FUNCTIONS
-    newest = {}
-    for node, symbol in {(row["node"], row["symbol"]) for row in table
-                         if row["node"] in OWN_NODES.values()} | {key[1:] for key in had}:
-        newest[symbol] = max(newest.get(symbol, ""), node)
-    newest[name] = later
-    for row in table:
-        symbol, node = row["symbol"], row["node"]
-        default = "yes" if newest.get(symbol) == node else "no"
-        if row["default"] != default:
-            faults.append(f"{symbol}@{node}: default must be {default}")
-        if (symbol, node) == (name, first):
-            if row["implementation"] in newest:
-                faults.append(f"{symbol}@{node} must have a function of its own")
-        elif row["implementation"] != symbol:
-            faults.append(f"{symbol}@{node} must be implemented by {symbol}")
-    if len({(row["symbol"], row["node"]) for row in table}) != len(table):
-        faults.append("two rows are for one symbol at one node")
-    if faults:
-        raise common.Fault(common.some(faults))
-    added = sum(row["node"] in OWN_NODES.values() for row in table)
-    return (f"{len(table)} rows are the {len(had)} symbols of ten releases and the {added} that "
-            "this library added")
+    rows = [(row["symbol"], row["node"], row["default"], row["releases"], row["implementation"])
+            for row in table]
+    wanted = set(wanted_rows(table, original))
+    faults = [f"contract/symbols.tsv lacks {' | '.join(row)}" for row in wanted - set(rows)]
+    faults += [f"contract/symbols.tsv must not have {' | '.join(row)}" for row in set(rows) - wanted]
+    if faults or len(rows) != len(wanted):
+        raise common.Fault(common.some(faults or ["two rows are for one symbol at one node"]))
+    return f"{len(rows)} rows are the symbols of ten releases and those that this library added"
 
 
 def dynamic(library, tag):
@@ -173,7 +148,7 @@ def main():
     kind, path = (sys.argv[1:] + [""])[:2]
     checks = {
         "symbols": lambda: check_symbols(path, common.read_symbols()),
-        "addresses": lambda: check_addresses(definitions(path)),
+        "addresses": lambda: check_addresses(path, common.read_symbols()),
         "original": lambda: check_original(common.read_symbols(), common.read_original()),
         "dependencies": lambda: check_dependencies(path),
     }

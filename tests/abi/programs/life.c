@@ -66,12 +66,12 @@ static void register_memory(struct life *life, struct side *side, const char *fi
 void life_open(struct life *life, int argc, char *argv[]) {
     struct ibv_context *device = NULL;
     memset(life, 0, sizeof(*life));
-    life->on_device = !loopback_open();
+    const bool on_device = !loopback_open();
     life->address = argc > 1 ? argv[1] : "127.0.0.1";
     MUST(rpma_utils_get_ibv_context(life->address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &device));
     MUST(rpma_peer_new(device, &life->peer));
     const char *file = argc > 2 ? argv[2] : NULL;
-    life->persistent = file || !life->on_device;
+    life->persistent = file || !on_device;
     register_memory(life, &life->client, NULL, USAGE);
     register_memory(life, &life->server, file, FLUSHED);
     MUST(rpma_ep_listen(life->peer, life->address, PORT, &life->ep));
@@ -107,17 +107,12 @@ static void meet(struct side *side) {
     MUST(rpma_peer_cfg_delete(&pcfg));
 }
 
-static int ep_fd(const struct life *life) {
-    int fd = -1;
-    MUST(rpma_ep_get_fd(life->ep, &fd));
-    return fd;
-}
-
 void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
                   const void *first_receive) {
     struct rpma_conn_req *req = NULL;
     struct rpma_conn_private_data from_client, from_server;
     unsigned char client_desc[64], server_desc[64];
+    int ep_fd = -1;
     describe(&life->client, client_desc, &from_client);
     describe(&life->server, server_desc, &from_server);
 
@@ -125,8 +120,8 @@ void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
     MUST(rpma_conn_req_connect(&req, &from_client, &life->client.conn));
     CHECK(req == NULL);
 
-    loopback_event(ep_fd(life), RDMA_CM_EVENT_CONNECT_REQUEST, from_client.ptr,
-                   from_client.len);
+    MUST(rpma_ep_get_fd(life->ep, &ep_fd));
+    loopback_event(ep_fd, RDMA_CM_EVENT_CONNECT_REQUEST, from_client.ptr, from_client.len);
     MUST(rpma_ep_next_conn_req(life->ep, cfg, &req));
     if (first_receive)
         MUST(rpma_conn_req_recv(req, life->server.mr, 0, 64, first_receive));
@@ -146,7 +141,7 @@ static void expect_closed(struct rpma_conn *conn) {
     CHECK(event == RPMA_CONN_CLOSED);
 }
 
-void life_disconnect(struct life *life) {
+static void disconnect(struct life *life) {
     MUST(rpma_conn_disconnect(life->client.conn));
     expect_closed(life->server.conn);
     MUST(rpma_conn_disconnect(life->server.conn)); // the answer that the client waits for
@@ -163,8 +158,7 @@ static void drop(struct side *side) {
 }
 
 void life_close(struct life *life) {
-    if (life->client.conn)
-        life_disconnect(life);
+    disconnect(life);
     drop(&life->client);
     drop(&life->server);
     MUST(rpma_ep_shutdown(&life->ep));
@@ -173,21 +167,6 @@ void life_close(struct life *life) {
         fprintf(stderr, "after the last deletion: %s\n", loopback_close());
         exit(1);
     }
-}
-
-struct rpma_conn *life_missed(struct life *life, bool refused) {
-    struct rpma_conn_req *req = NULL;
-    struct rpma_conn *conn = NULL;
-    MUST(rpma_conn_req_new(life->peer, life->address, PORT, NULL, &req));
-    MUST(rpma_conn_req_connect(&req, NULL, &conn));
-    if (refused) {
-        loopback_event(ep_fd(life), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
-        MUST(rpma_ep_next_conn_req(life->ep, NULL, &req));
-        MUST(rpma_conn_req_delete(&req));
-    }
-    loopback_event(fd_of(conn), refused ? RDMA_CM_EVENT_REJECTED : RDMA_CM_EVENT_UNREACHABLE,
-                   NULL, 0);
-    return conn;
 }
 
 // ---- the exchange --------------------------------------------------------------------------

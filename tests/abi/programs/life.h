@@ -25,7 +25,6 @@ struct life {
     struct rpma_peer *peer;
     struct rpma_ep *ep;
     struct side client, server;
-    bool on_device;  // not over the fakes
     bool persistent; // the server's memory is, or seems so
 };
 
@@ -42,11 +41,7 @@ void life_open(struct life *life, int argc, char *argv[]);
 // first_receive: op_context of a receive that is posted before the server accepts; NULL: none.
 void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
                   const void *first_receive);
-void life_disconnect(struct life *life); // deletes both connections
-void life_close(struct life *life);      // disconnects first, if necessary
-// Returns the client's side of a request that the server refuses, or that nobody answers,
-// already connecting.
-struct rpma_conn *life_missed(struct life *life, bool refused);
+void life_close(struct life *life); // disconnects first
 
 enum kind { READ, WRITE, FLUSH, SEND, RECV, RECV_IMM };
 

@@ -18,7 +18,7 @@
 
 static struct { FAKES(MEMBER) } fake;
 static bool is_fake;
-static unsigned sends, receives, srq_receives; // executed so far
+static unsigned sends, receives; // executed so far
 
 static void *find(const char *name) {
     void *found = dlsym(RTLD_DEFAULT, name);
@@ -35,7 +35,7 @@ bool loopback_open(void) {
         return false;
     FAKES(LOOK_UP)
     fake.reset();
-    sends = receives = srq_receives = 0;
+    sends = receives = 0;
     return true;
 }
 
@@ -60,8 +60,7 @@ static struct ibv_qp *other_end(const void *qp) {
 
 static void receive(struct ibv_qp *qp, const struct fake_post *sent, enum ibv_wc_opcode opcode,
                     bool with_imm, bool with_bytes) {
-    const struct fake_call *call = qp->srq ? fake.nth("ibv_post_srq_recv", ++srq_receives)
-                                           : fake.nth("ibv_post_recv", ++receives);
+    const struct fake_call *call = fake.nth("ibv_post_recv", ++receives);
     if (!call) {
         fprintf(stderr, "loopback: a message came and no receive was posted\n");
         exit(1);
