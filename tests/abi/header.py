@@ -4,12 +4,11 @@
 
 """Checks include/librpma.h with every C and C++ compiler of this machine.
 
-usage: header.py alone|macros|names|linkage|deprecated
+usage: header.py alone|macros|names|deprecated
 
 alone       compiles by itself under each language standard, without a warning
 macros      have the values of contract/types.tsv, and the types of int and of NULL
 names       declares what the tables list and nothing else
-linkage     is that of C in C++
 deprecated  warns of the five dropped functions and of no other; LIBRPMA_NO_DEPRECATED switches off
 """
 
@@ -118,13 +117,6 @@ def check_names():
     return f"{len(functions)} functions, {len(listed)} names and {len(macros)} macros, no other"
 
 
-def check_linkage():
-    again = "\n".join(common.read_prototypes().values())
-    for name in cxx_compilers():
-        compiled(name, "c++20", f'{INCLUDE}extern "C" {{\n{again}\n}}\n')
-    return f"{len(common.read_prototypes())} functions have the linkage of C in C++"
-
-
 def deprecated_functions(compiler, options=()):
     """The functions whose use makes a compiler warn."""
     names = sorted({row["symbol"] for row in common.read_symbols()})
@@ -152,7 +144,7 @@ def check_deprecated():
 
 
 CHECKS = {"alone": check_alone, "macros": check_macros, "names": check_names,
-          "linkage": check_linkage, "deprecated": check_deprecated}
+          "deprecated": check_deprecated}
 
 
 def main():

@@ -5,8 +5,8 @@
 """Installs into a directory of its own and builds a program with what is there.
 
 usage: install.py shared SOURCE BUILD    installs BUILD below a DESTDIR
-       install.py static SOURCE BUILD    configures and builds an archive first; installs it below
-                                         a prefix, then with libraries and headers outside of it
+       install.py static SOURCE BUILD    configures and builds an archive first; installs it with
+                                         libraries and headers outside of the prefix
 
 Each: the installed files, the fields of librpma.pc, and a program linked with --no-undefined
 through pkg-config and through find_package(librpma), which then has to run.
@@ -144,24 +144,17 @@ def install_shared(build, directory):
     return Installed(build, directory, "shared")
 
 
-def install_static(source, build, *layout):
-    common.run(["meson", "setup", "--reconfigure", build, source, *layout])
-    common.run(["meson", "install", "-C", build, "--no-rebuild"])
-    return Installed(build, "", "static")
-
-
-def install_static_layouts(source, directory):
+def install_static(source, directory):
+    """Below a directory for each output, as distributions like Nix and Guix install."""
     build = pathlib.Path(directory) / "build"
-    # Newer Meson defines this by itself; the library must not need libstdc++ for it.
+    # Newer Meson defines this macro by itself; the library must not need libstdc++ for it.
     common.run(["meson", "setup", build, source, "-Ddefault_library=static", "-Doptimization=0",
                 "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1", "-Dtests=disabled", "-Dexamples=disabled",
-                "-Dman=disabled", "-Dprograms=disabled", "-Dbench=disabled"])
-    common.run(["meson", "compile", "-C", build, "rpma"])
-    yield install_static(source, build, f"--prefix={directory}/prefix")
-    # Distributions like Nix and Guix install so: their packages have a directory for each output.
-    yield install_static(source, build, f"--prefix={directory}/outputs/program",
-                         f"--libdir={directory}/outputs/library/lib",
-                         f"--includedir={directory}/outputs/header/include")
+                "-Dman=disabled", "-Dprograms=disabled", "-Dbench=disabled",
+                f"--prefix={directory}/outputs/program", f"--libdir={directory}/outputs/library/lib",
+                f"--includedir={directory}/outputs/header/include"])
+    common.run(["meson", "install", "-C", build])
+    return Installed(build, "", "static")
 
 
 def main():
@@ -170,13 +163,12 @@ def main():
     kind, source, build = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         try:
-            layouts = ([install_shared(build, directory)] if kind == "shared"
-                       else list(install_static_layouts(source, directory)))
+            installed = (install_shared(build, directory) if kind == "shared"
+                         else install_static(source, directory))
         except common.Fault as fault:
             sys.exit(f"install {kind}: FAULT: {fault}")
-        common.finish(f"install {kind}", [
-            lambda check=check, installed=installed: check(installed) for installed in layouts
-            for check in (check_files, check_package_fields, check_pkg_config, check_cmake)])
+        common.finish(f"install {kind}", [lambda check=check: check(installed) for check in (
+            check_files, check_package_fields, check_pkg_config, check_cmake)])
 
 
 if __name__ == "__main__":

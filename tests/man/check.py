@@ -31,7 +31,6 @@ CHECKS = {
     "types": text_checks.check_types,
     "errors": text_checks.check_errors,
     "original": original.check_original,
-    "terms": text_checks.check_terms,
     "claims": text_checks.check_claims,
     "guides": text_checks.check_guides,
     "references": text_checks.check_references,
