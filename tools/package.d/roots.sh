@@ -6,7 +6,7 @@
 # shellcheck disable=SC2034,SC2154 # the parts share their variables
 
 # The packages of a machine that builds programs with the old librpma, and those that the checks use.
-old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf cmake make man-db ibverbs-providers libibverbs-dev
+old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf man-db ibverbs-providers libibverbs-dev
     librdmacm-dev'
 build_machine='build-essential lintian faketime autopkgtest'
 # For another architecture; the rest comes in fill_cross_root.
