@@ -5,9 +5,9 @@
 
 Reads the logs that "meson test --logbase testlog-step_STEP" wrote after the file SINCE. A test
 counts as many times as it says that it has parts (CMocka tests, TAP). A step that writes no log
-counts once. Names each skipped test with its reason, and last each that failed, why, and the log. A skip is an error, unless LIBRPMA_MAY_SKIP
-names what this machine lacks, or the lab has a device that cannot do what the test needs. Ends with
-0, or 1 when something failed or was skipped in error.
+counts once. Names each skipped test with its reason, and last each that failed, why, and the log. A
+skip is an error, unless LIBRPMA_MAY_SKIP names what this machine lacks, or the lab has a device that
+cannot do what the test needs. Ends with 0, or 1 when something failed or was skipped in error.
 """
 
 import json
@@ -37,69 +37,55 @@ MESON = {'OK': 'passed', 'EXPECTEDFAIL': 'passed', 'SKIP': 'skipped'}
 
 # The line of a failed test that has the reason; without such a line, the last line is used.
 WHY = re.compile(r'^(\[  ERROR   \] --- |.*\b(error|FAILED|FAULT|AssertionError)\b)', re.I)
+SKIP = re.compile('.*skip', re.I)
 
 
-def why(lines):
+def why(lines, pattern=WHY):
     said = [line.strip('# \t') for line in lines if line.strip('# \t')]
-    return next((line for line in said if WHY.match(line)), (said or ['it does not say why'])[-1])
+    return next((line for line in said if pattern.match(line)), (said or ['it does not say why'])[-1])
+
+
+def tap_parts(output):
+    for found in TAP.finditer(output):
+        verdict, name, reason = found.groups()
+        remarks = re.match(r'[^\n]*((?:\n#[^\n]*)*)', output[found.end():])[1].splitlines()
+        result = 'failed' if verdict != 'ok' else 'skipped' if reason else 'passed'
+        yield result, name.strip(), 1, [reason] if result == 'skipped' else remarks
+
+
+def cmocka_parts(name, output):
+    for result, pattern in CMOCKA.items():
+        for number in re.findall(pattern, output, re.M):
+            yield result, name, int(number), ['CMocka'] if result == 'skipped' else output.splitlines()
+
+
+def parts_of(test):
+    """(result, name, how many, the lines that say why) of the parts of one test of Meson, which failed
+    at least once when Meson says so."""
+    output = test.get('stdout', '') + '\n' + test.get('stderr', '')
+    name, result = test['name'], MESON.get(test['result'], 'failed')
+    if result == 'skipped':
+        parts = []
+    elif re.search(r'^1\.\.\d+', output, re.M):
+        parts = list(tap_parts(test['stdout']))
+    else:
+        parts = list(cmocka_parts(name, output))
+    if not parts or result == 'failed' and 'failed' not in [part[0] for part in parts]:
+        parts.append((result, name, 1, output.splitlines()))
+    return parts
 
 
 class Results:
     def __init__(self):
         self.counts, self.skips, self.failures = Counter(), [], []
-        self.step, self.log = '', None  # of the next results
 
-    def fail(self, name, lines):
-        self.counts['failed'] += 1
-        self.name_failure(name, lines)
-
-    def name_failure(self, name, lines):
-        self.failures.append(f'{self.step}: {name}: {why(lines)} (log: {self.log})')
-
-    def skip(self, name, reason):
-        self.counts['skipped'] += 1
-        self.skips.append((name, reason))
-
-    def add_tap(self, output):
-        for found in TAP.finditer(output):
-            verdict, name, reason = found.groups()
-            if reason and verdict == 'ok':
-                self.skip(name.strip(), reason)
-            elif verdict == 'ok':
-                self.counts['passed'] += 1
-            else:
-                remarks = re.match(r'[^\n]*((?:\n#[^\n]*)*)', output[found.end():])
-                self.fail(name.strip(), remarks.group(1).splitlines())
-
-    def add_cmocka(self, name, output):
-        for result, pattern in CMOCKA.items():
-            for number in map(int, re.findall(pattern, output, re.M)):
-                if result != 'skipped':
-                    self.counts[result] += number
-                if result == 'failed':
-                    self.name_failure(name, output.splitlines())
-                for _ in range(number if result == 'skipped' else 0):
-                    self.skip(name, 'CMocka')
-
-    def add(self, test):
-        """One test of Meson; it failed at least once when Meson says so."""
-        output = test.get('stdout', '') + '\n' + test.get('stderr', '')
-        result, before = MESON.get(test['result'], 'failed'), self.counts.copy()
-        if test['name'].endswith('summary') and self.counts['failed']:
-            return  # summary of the integration tests, which only repeats the failures
-        if result == 'skipped':
-            lines = [line for line in output.splitlines() if line.strip()]
-            self.skip(test['name'], next((line for line in lines if 'skip' in line.lower()),
-                                         (lines or ['it does not say why'])[-1]))
-            return
-        if re.search(r'^1\.\.\d+', output, re.M):
-            self.add_tap(test['stdout'])
-        else:
-            self.add_cmocka(test['name'], output)
-        if result == 'failed' and self.counts['failed'] == before['failed']:
-            self.fail(test['name'], output.splitlines())
-        elif self.counts == before:
-            self.counts[result] += 1
+    def add(self, parts, step, log):
+        for result, name, number, lines in parts:
+            self.counts[result] += number
+            if result == 'failed':
+                self.failures.append(f'{step}: {name}: {why(lines)} (log: {log})')
+            elif result == 'skipped':
+                self.skips += [(name, why(lines, SKIP))] * number
 
 
 def logs(step, since):
@@ -112,14 +98,14 @@ def logs(step, since):
 def count(since, steps):
     results = Results()
     for step, status in (step.split(':') for step in steps):
-        before, results.step = results.counts.copy(), step
-        results.log = BUILDS / f'{step}.log'
-        for results.log, test in logs(step, since):
-            results.add(test)
+        before, log = results.counts.copy(), BUILDS / f'{step}.log'
+        for path, test in logs(step, since):
+            # The summary of the integration tests only repeats the failures.
+            if not test['name'].endswith('summary') or not results.counts['failed']:
+                results.add(parts_of(test), step, path)
         if status != '0' and results.counts['failed'] == before['failed']:
-            results.log = BUILDS / f'{step}.log'
-            results.fail('the step itself', results.log.read_text(encoding='utf-8', errors='replace').splitlines()
-                         if results.log.exists() else [])
+            said = log.read_text(encoding='utf-8', errors='replace').splitlines() if log.exists() else []
+            results.add([('failed', 'the step itself', 1, said)], step, log)
         elif results.counts == before:
             results.counts['passed'] += 1
     return results
