@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Builds the programs of a release as of its time, and runs them on the library of today.
+"""Builds the programs of a release as of its time, and runs them on the library of today, over the
+fakes of libibverbs and librdmacm.
 
-With --fakes they run over the fakes of libibverbs and librdmacm; without, on the RDMA device that
---address belongs to. RELEASE may be "today": the same sources with include/librpma.h, linked to
-the library itself.
+RELEASE may be "today": the same sources with include/librpma.h, linked to the library itself. With
+--into they are left in a directory, to be run on an RDMA device.
 """
 
 import argparse
@@ -34,15 +34,13 @@ def parse():
     parser.add_argument("--library", type=pathlib.Path, required=True,
                         help="directory of librpma.so.0")
     parser.add_argument("--fakes", type=pathlib.Path, help="directory of the fakes")
-    parser.add_argument("--address", help="address of the RDMA device, without --fakes")
     parser.add_argument("--into", type=pathlib.Path, metavar="DIRECTORY",
                         help="only build, and leave the programs there, to be run elsewhere")
-    parser.add_argument("--memory", help="a file on persistent memory, with --address")
     parser.add_argument("--cc", default="cc", help="compiler with its options")
     parser.add_argument("releases", nargs="+", metavar="RELEASE", help='"all" means each')
     options = parser.parse_args()
-    if not options.fakes and not options.address and not options.into:
-        parser.error("--fakes, --address or --into is needed")
+    if not options.fakes and not options.into:
+        parser.error("--fakes or --into is needed")
     if options.releases == ["all"]:
         options.releases = common.original_releases() + ["today"]
     return options
@@ -103,11 +101,6 @@ class Build:
                     "-o", target])
         return target
 
-    def environment(self):
-        paths = [self.options.library] + ([self.options.fakes] if self.options.fakes else [])
-        return {**os.environ, "LD_LIBRARY_PATH": ":".join(str(path) for path in paths),
-                "ASAN_OPTIONS": "detect_leaks=0"}
-
 
 def check_release(release, options):
     """The program of a release; those of all of them with the header of today."""
@@ -115,9 +108,10 @@ def check_release(release, options):
         build = Build(release, options, pathlib.Path(directory))
         releases = common.original_releases() if build.today else [release]
         numbers = sorted({number_of(each) for each in releases})
-        arguments = [] if options.fakes else [options.address, options.memory]
+        environment = {**os.environ, "LD_LIBRARY_PATH": f"{options.library}:{options.fakes}",
+                       "ASAN_OPTIONS": "detect_leaks=0"}
         for number in numbers:
-            common.run([build.program(number), *filter(None, arguments)], env=build.environment())
+            common.run([build.program(number)], env=environment)
         return (f"{release}: {len(numbers)} programs ran, {len(build.functions)} functions bound at "
                 f"{build.node or 'their default nodes'}")
 
