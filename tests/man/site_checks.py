@@ -3,6 +3,7 @@
 
 """Checks of the HTML site: its contents, the targets of its links, the results of its search."""
 
+import contextlib
 import html
 import pathlib
 import posixpath
@@ -27,27 +28,18 @@ NAMES.forEach(function (name) {
 """
 
 
-class Site:
-    """The site, built into a temporary directory; its files by their paths."""
-
-    def __init__(self, book):
-        need("mandoc", "cmark-gfm")
-        if run([sys.executable, "-c", "import pygments"]).returncode:
-            raise Missing("python3-pygments is not installed")
-        self.book = book
-
-    def __enter__(self):
-        self.directory = tempfile.TemporaryDirectory(prefix="librpma-html-")
-        self.root = pathlib.Path(self.directory.name)
-        done = run([sys.executable, str(self.book.source / "man/site/build.py"),
-                    str(self.book.source), str(self.root)])
-        self.complaint = (done.stderr or done.stdout).strip() if done.returncode else ""
-        self.files = {str(path.relative_to(self.root)): path.read_text(encoding="utf-8")
-                      for path in self.root.rglob("*") if path.is_file()}
-        return self
-
-    def __exit__(self, *_):
-        self.directory.cleanup()
+@contextlib.contextmanager
+def site_of(book):
+    """(directory, {path: text of the file}, complaint) of the site, built into a temporary directory."""
+    need("mandoc", "cmark-gfm")
+    if run([sys.executable, "-c", "import pygments"]).returncode:
+        raise Missing("python3-pygments is not installed")
+    with tempfile.TemporaryDirectory(prefix="librpma-html-") as directory:
+        root = pathlib.Path(directory)
+        done = run([sys.executable, str(book.source / "man/site/build.py"), str(book.source), directory])
+        files = {str(path.relative_to(root)): path.read_text(encoding="utf-8")
+                 for path in root.rglob("*") if path.is_file()}
+        yield root, files, (done.stderr or done.stdout).strip() if done.returncode else ""
 
 
 def sources(source):
@@ -70,21 +62,21 @@ def leads_to(name, link):
 
 def check_html(book):
     """The start page links to every page, and every link has a target."""
-    with Site(book) as site:
-        if site.complaint:
-            yield site.complaint
+    with site_of(book) as (root, files, complaint):
+        if complaint:
+            yield complaint
             return
-        yield from check_start(book, site)
-        yield from check_contrast(site.files["style.css"])
-        places = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in site.files.items()}
-        for name, text in sorted(site.files.items()):
+        yield from check_start(book, files)
+        yield from check_contrast(files["style.css"])
+        places = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in files.items()}
+        for name, text in sorted(files.items()):
             if name.endswith((".html", ".css")) and FOREIGN.search(text):
                 yield f"HTML: {name} loads something from elsewhere"
             for link in sorted(set(LINK.findall(text)) if name.endswith(".html") else ()):
                 if re.match(r"https?:|mailto:|data:,$", link):
                     continue
                 file, anchor = leads_to(name, link)
-                if file not in site.files or anchor and anchor not in places[file]:
+                if file not in files or anchor and anchor not in places[file]:
                     yield f"HTML: {name} links to {link}, which does not exist"
 
 
@@ -110,12 +102,12 @@ def check_contrast(style):
                            f"contrast of {pair[1] / pair[0]:.1f}, less than {CONTRAST}")
 
 
-def check_start(book, site):
+def check_start(book, files):
     """The start page links to every page, document and example, and to every function by name."""
-    text = site.files.get("index.html", "")
+    text = files.get("index.html", "")
     linked = {leads_to("index.html", link)[0] for link in LINK.findall(text)}
     for path, file in sources(book.source):
-        if file not in site.files:
+        if file not in files:
             yield f"HTML: {file} is missing"
         elif file not in linked and not (path.is_file() and ".so man" in path.read_text()):
             yield f"HTML: the start page does not link to {file}"
@@ -128,20 +120,20 @@ def check_start(book, site):
 def check_search(book):
     """The search leads from each function to the place that describes it."""
     need("duk")
-    with Site(book) as site:
-        if site.complaint:
-            yield site.complaint
+    with site_of(book) as (root, files, complaint):
+        if complaint:
+            yield complaint
             return
         names = contract.exported_functions(book.source)
-        script = site.root / "ask.js"
-        script.write_text(f"var NAMES = {names!r};\n" + site.files["search.js"]
-                          + site.files["search-index.js"] + ASK, encoding="utf-8")
+        script = root / "ask.js"
+        script.write_text(f"var NAMES = {names!r};\n" + files["search.js"]
+                          + files["search-index.js"] + ASK, encoding="utf-8")
         done = subprocess.run(["duk", str(script)], capture_output=True, text=True, check=False)
         answers = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
         if done.returncode:
             yield f"search: search.js fails: {done.stderr.strip()}"
         for name in names:
             file, anchor = leads_to("", answers.get(name, "-"))
-            text = site.files.get(file, "")
+            text = files.get(file, "")
             if f'<code class="Nm">{name}</code>' not in text or anchor not in ("", name):
                 yield f"search: {name} leads to {answers.get(name, 'nowhere')}"

@@ -3,6 +3,7 @@
 
 """Checks that run the tools of a reader: mandoc, groff, man-db and a C compiler."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -29,35 +30,25 @@ def run(command, **options):
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-class Installed:
-    """The pages as installed, in a temporary directory: an alias is a link there."""
-
-    def __init__(self, book):
-        self.pages = book.pages
-
-    def __enter__(self):
-        self.directory = tempfile.TemporaryDirectory(prefix="librpma-man-")
-        self.root = pathlib.Path(self.directory.name)
-        for page in self.pages:
-            folder = self.root / f"man{page.path.suffix[1:]}"
-            folder.mkdir(exist_ok=True)
+@contextlib.contextmanager
+def installed(book):
+    """(a temporary directory, the pages there) as installed: an alias is a link."""
+    with tempfile.TemporaryDirectory(prefix="librpma-man-") as directory:
+        root, files = pathlib.Path(directory), []
+        for page in book.pages:
+            folder = f"man{page.path.suffix[1:]}"
+            (root / folder).mkdir(exist_ok=True)
             if page.target:
-                (folder / page.name).symlink_to(pathlib.Path(page.target).name)
+                (root / folder / page.name).symlink_to(pathlib.Path(page.target).name)
             else:
-                shutil.copy(page.path, folder)
-        return self
-
-    def __exit__(self, *_):
-        self.directory.cleanup()
-
-    def files(self):
-        return [f"man{page.path.suffix[1:]}/{page.name}" for page in self.pages
-                if not page.target]
+                shutil.copy(page.path, root / folder)
+                files.append(f"{folder}/{page.name}")
+        yield root, files
 
 
-def complaints(command, place):
+def complaints(command, root):
     """The output of a tool that should stay silent."""
-    done = run(command, cwd=place.root)
+    done = run(command, cwd=root)
     for line in (done.stderr + done.stdout).splitlines():
         yield line
     if done.returncode and not done.stderr + done.stdout:
@@ -67,18 +58,18 @@ def complaints(command, place):
 def check_mandoc(book):
     """mandoc's linter finds nothing to warn about."""
     need("mandoc")
-    with Installed(book) as place:
-        for file in place.files():
-            yield from complaints(["mandoc", "-T", "lint", "-W", "warning", file], place)
+    with installed(book) as (root, files):
+        for file in files:
+            yield from complaints(["mandoc", "-T", "lint", "-W", "warning", file], root)
 
 
 def check_groff(book):
     """groff formats each page with all warnings enabled and gives none, and does not name BSD in the title, as 1.22
     does by itself. Since 1.23 it also warns, under the name break, of lines that it does not fill to the margin."""
     need("groff")
-    with Installed(book) as place:
-        for file in place.files():
-            done = run(["groff", "-ww", "-Wbreak", "-mandoc", "-Tutf8", file], cwd=place.root)
+    with installed(book) as (root, files):
+        for file in files:
+            done = run(["groff", "-ww", "-Wbreak", "-mandoc", "-Tutf8", file], cwd=root)
             yield from done.stderr.splitlines()
             if "BSD" in done.stdout.splitlines()[0]:
                 yield f"{file}: the title is that of a page of BSD"
@@ -106,11 +97,11 @@ def check_width(book):
     """No line of a rendered page, or of a tool's help, is wider than a terminal."""
     yield from check_help(book.source)
     need("mandoc", "groff")
-    with Installed(book) as place:
-        for file in place.files():
+    with installed(book) as (root, files):
+        for file in files:
             for tool in (["mandoc", "-T", "utf8", file],
                          ["groff", "-mandoc", "-Tutf8", "-P-cbou", file]):
-                text = run(tool, cwd=place.root).stdout
+                text = run(tool, cwd=root).stdout
                 text = re.sub(".\b", "", text)  # overstrikes of bold and underlined characters
                 if len(text.splitlines()) < 10:
                     yield f"{file}: {tool[0]} renders next to nothing"
@@ -122,8 +113,8 @@ def check_width(book):
 def check_whatis(book):
     """man-db finds each name in NAME, so that apropos lists it."""
     need("lexgrog")
-    with Installed(book) as place:
-        said = run(["lexgrog", *place.files()], cwd=place.root).stdout
+    with installed(book) as (root, files):
+        said = run(["lexgrog", *files], cwd=root).stdout
     listed = set(re.findall(r': "(\S+) - .+"$', said, flags=re.M))
     for name in [*contract.exported_functions(book.source), *contract.programs(book.source), "librpma"]:
         if name not in listed:
