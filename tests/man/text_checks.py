@@ -52,44 +52,22 @@ def functions_pages(book):
 
 def check_pages(book):
     """Every exported function and every program has a page, and every page of sections 1 and 3 is
-    about one of them."""
-    exported = contract.exported_functions(book.source)
-    programs = contract.programs(book.source)
-    present = {page.name: page for page in book.pages}
-    for name in exported:
-        if f"{name}.3" not in present:
-            yield f"{name} is exported, man/{name}.3 is missing"
-    for name in programs:
-        if f"{name}.1" not in present:
-            yield f"{name} is a program, man/{name}.1 is missing"
-    for page in book.pages:
-        stem, section = page.name.rsplit(".", 1)
-        if stem not in {"1": programs, "3": exported}.get(section, [stem]):
-            yield f"man/{page.name} describes nothing that is exported, and no program"
-        elif page.target:
-            yield from check_alias(page, stem, present)
-        elif page.names()[:1] != [stem]:
-            yield f"man/{page.name}: the first .Nm of NAME must be {stem}"
-        else:
-            yield from check_names(page, present)
-
-
-def check_alias(page, stem, present):
-    target = present.get(page.target.split("/")[-1])
-    if target is None or target.target or page.target != f"man3/{target.name}":
-        yield f"man/{page.name}: .so {page.target} names no page of man3"
-    elif stem not in target.names():
-        yield f"man/{page.name}: NAME of {target.name} does not list {stem}"
-
-
-def check_names(page, present):
-    for name in page.names()[1:]:
-        alias = present.get(f"{name}.3")
-        if alias is None or alias.target != f"man3/{page.name}":
-            yield f"man/{page.name} lists {name}: man/{name}.3 must be '.so man3/{page.name}'"
-    for name in page.names():
-        if page.names().count(name) > 1:
-            yield f"man/{page.name}: NAME lists {name} twice"
+    about one of them. NAME lists the page's own function first, then those of its aliases."""
+    wanted = {f"{name}.3": "exported" for name in contract.exported_functions(book.source)}
+    wanted.update({f"{name}.1": "a program" for name in contract.programs(book.source)})
+    pages = {page.name: page for page in book.pages if page.path.suffix != ".7"}
+    for name in sorted(wanted.keys() - pages.keys()):
+        yield f"{name[:-2]} is {wanted[name]}, man/{name} is missing"
+    for name in sorted(pages.keys() - wanted.keys()):
+        yield f"man/{name} describes nothing that is exported, and no program"
+    aliases = {name: page.target for name, page in pages.items() if page.target}
+    listed = [(f"{alias}.3", f"man3/{name}") for name, page in pages.items() for alias in page.names()[1:]]
+    for name, target in sorted(set(listed) ^ set(aliases.items())):
+        yield (f"man/{name} must be '.so {target}', because NAME there lists it" if (name, target) in listed
+               else f"man/{name}: NAME of {target} does not list {name[:-2]}")
+    for name, page in pages.items():
+        if not page.target and page.names()[:1] != [name[:-2]] or len(page.names()) > len(set(page.names())):
+            yield f"man/{name}: NAME must begin with {name[:-2]}, and list no name twice"
 
 
 def check_topics(book):
