@@ -23,8 +23,9 @@ import common
 import debian
 
 SYMBOLS = common.ROOT / "debian" / "librpma0.symbols"
-CHANGELOG = common.ROOT / "debian" / "changelog"
-SPEC = common.ROOT / "packaging" / "rpm" / "librpma.spec"
+# The newest entry of each changelog.
+NEWEST = {common.ROOT / "debian" / "changelog": r"\Alibrpma \(([^)-]+)-[^)]+\) ",
+          common.ROOT / "packaging" / "rpm" / "librpma.spec": r"^%changelog\n\*.* - ([0-9.]+)-\d+$"}
 # Where the version is repeated: the files, and the text before and after it; the header has three numbers.
 PLACES = [("packaging/rpm/librpma.spec", r"^(Version: +)\S+()$"),
           ("man/*.[137]", r'^(\.Os "librpma )[^"]*(")$'),
@@ -94,22 +95,16 @@ def check_debian():
     return f"the {len(theirs)} symbols of Debian's librpma0 {debian.VERSION} need no newer one"
 
 
-def check_version():
-    text = CHANGELOG.read_text(encoding="utf-8")
-    head = re.match(r"librpma \(([^)-]+)-[^)]+\) ", text)
-    if not head or head.group(1) != common.project_version():
-        raise common.Fault(f"debian/changelog begins with {text.splitlines()[0]!r}, "
-                           f"meson.build has version {common.project_version()}")
-    return f"debian/changelog and meson.build agree on {common.project_version()}"
-
-
-def check_spec():
-    text = SPEC.read_text(encoding="utf-8")
-    found = re.findall(r"^%changelog\n\*.* - ([0-9.]+)-\d+$", text, re.M)
-    if found != [common.project_version()]:
-        raise common.Fault(f"the newest entry of librpma.spec's %changelog has {' '.join(found) or 'no version'}, "
-                           f"meson.build has version {common.project_version()}")
-    return f"the %changelog of librpma.spec and meson.build agree on {common.project_version()}"
+def check_changelogs():
+    version, faults = common.project_version(), []
+    for path, pattern in NEWEST.items():
+        found = re.search(pattern, path.read_text(encoding="utf-8"), re.M)
+        if not found or found.group(1) != version:
+            faults.append(f"the newest entry of {path.name} has {found.group(1) if found else 'no version'}, "
+                          f"meson.build has version {version}")
+    if faults:
+        raise common.Fault(common.some(faults))
+    return f"the newest entries of the changelogs and meson.build agree on {version}"
 
 
 def with_version(version):
@@ -144,7 +139,7 @@ def write():
 
 def main():
     checks = {"symbols": [check_symbols], "debian": [check_debian],
-              "version": [check_version, check_spec, check_places]}
+              "version": [check_changelogs, check_places]}
     if sys.argv[1:] == ["write"]:
         write()
     elif len(sys.argv) == 2 and sys.argv[1] in checks:

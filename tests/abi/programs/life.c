@@ -6,7 +6,6 @@
 #include "life.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,19 +20,6 @@ enum {
             RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV,
     FLUSHED = USAGE | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
 };
-
-void life_fail(const char *file, int line, const char *text, int ret, bool is_call) {
-    if (is_call)
-        fprintf(stderr, "%s:%d: %s: %s\n", file, line, text, rpma_err_2str(ret));
-    else
-        fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, text);
-    exit(1);
-}
-
-void life_must(const char *file, int line, const char *text, int ret) {
-    if (ret != 0)
-        life_fail(file, line, text, ret, true);
-}
 
 static int fd_of(const struct rpma_conn *conn) {
     int fd = -1;
@@ -163,10 +149,10 @@ void life_close(struct life *life) {
     drop(&life->server);
     MUST(rpma_ep_shutdown(&life->ep));
     MUST(rpma_peer_delete(&life->peer));
-    if (*loopback_close()) {
-        fprintf(stderr, "after the last deletion: %s\n", loopback_close());
-        exit(1);
-    }
+    const char *const fault = loopback_close();
+    if (*fault)
+        fprintf(stderr, "after the last deletion: %s\n", fault);
+    CHECK(!*fault);
 }
 
 // ---- the exchange --------------------------------------------------------------------------

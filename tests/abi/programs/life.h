@@ -10,6 +10,8 @@
 
 #include <librpma.h>
 #include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { LIFE_MEMORY = 4096 };
 
@@ -28,12 +30,14 @@ struct life {
     bool persistent; // the server's memory is, or seems so
 };
 
-// Ends the program with a message if the condition is false.
-#define CHECK(condition) \
-    ((condition) ? (void)0 : life_fail(__FILE__, __LINE__, #condition, 0, false))
-#define MUST(call) life_must(__FILE__, __LINE__, #call, (call))
-void life_fail(const char *file, int line, const char *text, int ret, bool is_call);
-void life_must(const char *file, int line, const char *text, int ret);
+// Ends the program with a message if the condition is false; RPMA_LOG=info says why a call
+// failed.
+#define CHECK(condition)                                                                   \
+    ((condition)                                                                           \
+         ? (void)0                                                                         \
+         : (fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition), \
+            exit(1)))
+#define MUST(call) CHECK((call) == 0)
 
 // Makes peer, memory and endpoint. argv: the address, and a file on persistent memory to be the
 // server's memory; without it, on a device, nothing is flushed persistently.

@@ -6,8 +6,6 @@
 #include "life.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fake.h"
@@ -22,10 +20,7 @@ static unsigned sends, receives; // executed so far
 
 static void *find(const char *name) {
     void *found = dlsym(RTLD_DEFAULT, name);
-    if (!found) {
-        fprintf(stderr, "loopback: the fakes have no %s\n", name);
-        exit(1);
-    }
+    CHECK(found);
     return found;
 }
 
@@ -54,17 +49,14 @@ static struct ibv_qp *other_end(const void *qp) {
         if (id->qp != qp)
             return id->qp;
     }
-    fprintf(stderr, "loopback: a connection without another side\n");
-    exit(1);
+    CHECK(!"a connection has another side");
+    return NULL;
 }
 
 static void receive(struct ibv_qp *qp, const struct fake_post *sent, enum ibv_wc_opcode opcode,
                     bool with_imm, bool with_bytes) {
     const struct fake_call *call = fake.nth("ibv_post_recv", ++receives);
-    if (!call) {
-        fprintf(stderr, "loopback: a message came and no receive was posted\n");
-        exit(1);
-    }
+    CHECK(call); // a message came: was a receive posted?
     const uint32_t len = sent->num_sge ? sent->sge.length : 0;
     if (with_bytes && len)
         memcpy((void *)(uintptr_t)call->recv.sge.addr, (void *)(uintptr_t)sent->sge.addr, len);
