@@ -172,14 +172,14 @@ add_share() {
         "local,path=${2//,/,,},mount_tag=$1,security_model=none,multidevs=remap,readonly=$3")
 }
 
-# Reads the guest's control messages until the guest ends. The time limit applies to the command and
-# begins when the guest is up.
+# Reads the guest's control messages until the guest ends, and reports progress every 10 seconds of the boot. The time
+# limit applies to the command and begins when the guest is up.
 follow_vm() {
-    local began=$SECONDS deadline=$((SECONDS + boot_limit)) word value verdict
+    local began=$SECONDS deadline=$((SECONDS + boot_limit)) left word value verdict
     ready=no
-    while ((SECONDS < deadline)); do
+    while ((left = deadline - SECONDS, left > 0)); do
         word='' verdict=0
-        read -r -t "$(patience "$deadline")" -u "$control" word value || verdict=$?
+        read -r -t $((left < 10 ? left : 10)) -u "$control" word value || verdict=$?
         case $word in
             ready) ready=yes deadline=$((SECONDS + opt_timeout)) ;;
             left-running) say 'the command left processes running; their output ends here' ;;
@@ -199,15 +199,6 @@ follow_vm() {
     fi
     say "the command was stopped at its time limit, $opt_timeout s"
     return 124
-}
-
-# patience DEADLINE: how long to wait for the next message; during the boot at most 10 seconds, to
-# report progress.
-patience() {
-    local left=$(($1 - SECONDS))
-    ((left > 0)) || left=1
-    [[ $ready == no && $left -gt 10 ]] && left=10
-    printf '%s' "$left"
 }
 
 cut_power() {
