@@ -229,8 +229,8 @@ def named_sections(page):
 
 def check_references(book):
     """Each cross reference names a page of ours, or a section of one, or a known page of others."""
-    known = {tuple(line.split()) for line in book.foreign.read_text().splitlines()
-             if line and not line.startswith("#")}
+    known = {(name, line[0]) for line in book.foreign.read_text().splitlines()
+             if not line.startswith("#") for name in line.split()[1:]}
     ours, providers = {page.name: page for page in book.pages}, set()
     for page in book.pages:
         for title, name in named_sections(page):
