@@ -49,20 +49,6 @@ static void register_memory(struct life *life, struct side *side, const char *fi
     MUST(rpma_mr_reg(life->peer, side->memory, LIFE_MEMORY, usage, &side->mr));
 }
 
-void life_open(struct life *life, int argc, char *argv[]) {
-    struct ibv_context *device = NULL;
-    memset(life, 0, sizeof(*life));
-    const bool on_device = !loopback_open();
-    life->address = argc > 1 ? argv[1] : "127.0.0.1";
-    MUST(rpma_utils_get_ibv_context(life->address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &device));
-    MUST(rpma_peer_new(device, &life->peer));
-    const char *file = argc > 2 ? argv[2] : NULL;
-    life->persistent = file || !on_device;
-    register_memory(life, &life->client, NULL, USAGE);
-    register_memory(life, &life->server, file, FLUSHED);
-    MUST(rpma_ep_listen(life->peer, life->address, PORT, &life->ep));
-}
-
 static void describe(const struct side *side, unsigned char desc[64],
                      struct rpma_conn_private_data *pdata) {
     size_t size = 0;
@@ -93,8 +79,7 @@ static void meet(struct side *side) {
     MUST(rpma_peer_cfg_delete(&pcfg));
 }
 
-void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
-                  const void *first_receive) {
+static void connect_both(struct life *life) {
     struct rpma_conn_req *req = NULL;
     struct rpma_conn_private_data from_client, from_server;
     unsigned char client_desc[64], server_desc[64];
@@ -102,15 +87,14 @@ void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
     describe(&life->client, client_desc, &from_client);
     describe(&life->server, server_desc, &from_server);
 
-    MUST(rpma_conn_req_new(life->peer, life->address, PORT, cfg, &req));
+    MUST(rpma_conn_req_new(life->peer, life->address, PORT, NULL, &req));
     MUST(rpma_conn_req_connect(&req, &from_client, &life->client.conn));
     CHECK(req == NULL);
 
     MUST(rpma_ep_get_fd(life->ep, &ep_fd));
     loopback_event(ep_fd, RDMA_CM_EVENT_CONNECT_REQUEST, from_client.ptr, from_client.len);
-    MUST(rpma_ep_next_conn_req(life->ep, cfg, &req));
-    if (first_receive)
-        MUST(rpma_conn_req_recv(req, life->server.mr, 0, 64, first_receive));
+    MUST(rpma_ep_next_conn_req(life->ep, NULL, &req));
+    MUST(rpma_conn_req_recv(req, life->server.mr, 0, 64, life));
     MUST(rpma_conn_req_connect(&req, &from_server, &life->server.conn));
 
     loopback_event(fd_of(life->client.conn), RDMA_CM_EVENT_ESTABLISHED, from_server.ptr,
@@ -118,6 +102,21 @@ void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
     loopback_event(fd_of(life->server.conn), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
     meet(&life->client);
     meet(&life->server);
+}
+
+void life_open(struct life *life, int argc, char *argv[]) {
+    struct ibv_context *device = NULL;
+    memset(life, 0, sizeof(*life));
+    const bool on_device = !loopback_open();
+    life->address = argc > 1 ? argv[1] : "127.0.0.1";
+    MUST(rpma_utils_get_ibv_context(life->address, RPMA_UTIL_IBV_CONTEXT_LOCAL, &device));
+    MUST(rpma_peer_new(device, &life->peer));
+    const char *file = argc > 2 ? argv[2] : NULL;
+    life->persistent = file || !on_device;
+    register_memory(life, &life->client, NULL, USAGE);
+    register_memory(life, &life->server, file, FLUSHED);
+    MUST(rpma_ep_listen(life->peer, life->address, PORT, &life->ep));
+    connect_both(life);
 }
 
 static void expect_closed(struct rpma_conn *conn) {
@@ -164,7 +163,7 @@ static void flush(struct life *life, enum rpma_flush_type type, life_take *take)
     take(conn, &type, FLUSH);
 }
 
-void life_exchange(struct life *life, life_take *take, const void *first_receive) {
+void life_exchange(struct life *life, life_take *take) {
     static const char message[] = "a message", words[] = "words to be kept";
     struct side *client = &life->client, *server = &life->server;
 
@@ -173,7 +172,7 @@ void life_exchange(struct life *life, life_take *take, const void *first_receive
                    message));
     loopback_run();
     take(client->conn, message, SEND);
-    take(server->conn, first_receive, RECV);
+    take(server->conn, life, RECV);
     CHECK(memcmp(server->memory, message, sizeof(message)) == 0);
 
     memcpy(client->memory + 512, words, sizeof(words));

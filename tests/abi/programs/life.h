@@ -39,21 +39,19 @@ struct life {
             exit(1)))
 #define MUST(call) CHECK((call) == 0)
 
-// Makes peer, memory and endpoint. argv: the address, and a file on persistent memory to be the
-// server's memory; without it, on a device, nothing is flushed persistently.
+// Makes peer, memory, endpoint and a connection, whose server has posted a receive with this
+// life as its op_context. argv: the address, and a file on persistent memory to be the server's
+// memory; without it, on a device, nothing is flushed persistently.
 void life_open(struct life *life, int argc, char *argv[]);
-// first_receive: op_context of a receive that is posted before the server accepts; NULL: none.
-void life_connect(struct life *life, const struct rpma_conn_cfg *cfg,
-                  const void *first_receive);
-void life_close(struct life *life); // disconnects first
+void life_close(struct life *life);
 
 enum kind { READ, WRITE, FLUSH, SEND, RECV, RECV_IMM };
 
 // Waits for the completion with that op_context and checks it with the functions of the
 // release.
 typedef void life_take(struct rpma_conn *conn, const void *op_context, enum kind kind);
-// A message (into the receive first_receive), a write, a flush, and a read back, all checked.
-void life_exchange(struct life *life, life_take *take, const void *first_receive);
+// A message, a write, a flush, and a read back, all checked.
+void life_exchange(struct life *life, life_take *take);
 // Posts a write of 8 bytes, with the function of the release, to the end of the server's
 // memory.
 typedef int life_post_8(struct life *life, size_t offset, const void *op_context);

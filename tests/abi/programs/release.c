@@ -43,7 +43,7 @@ static void expect_completion(const struct rpma_completion *cmpl, const void *op
 }
 
 #if RELEASE <= 10
-static void take_from_conn(struct rpma_conn *conn, const void *op_context, enum kind kind) {
+static void take(struct rpma_conn *conn, const void *op_context, enum kind kind) {
     struct {
         struct rpma_completion cmpl;
         unsigned char behind[64]; // the library must not write here
@@ -61,26 +61,12 @@ static void take_from_conn(struct rpma_conn *conn, const void *op_context, enum 
         CHECK(room.behind[i] == 0xa5);
     CHECK(rpma_conn_completion_get(conn, &room.cmpl) == RPMA_E_NO_COMPLETION);
 }
-#endif
-
-#if RELEASE == 9
-#define take take_from_conn
 #else
 static void take(struct rpma_conn *conn, const void *op_context, enum kind kind) {
     struct rpma_completion cmpl;
     struct rpma_cq *cq = NULL;
     int ret;
-#if RELEASE == 10 // completions of receives are in the receive CQ
-    int fd = -1;
-    if (kind != RECV && kind != RECV_IMM) {
-        take_from_conn(conn, op_context, kind);
-        return;
-    }
-    MUST(rpma_conn_get_rcq(conn, &cq));
-    CHECK(rpma_cq_get_fd(cq, &fd) == 0 && fd >= 0);
-#else
     MUST(rpma_conn_get_cq(conn, &cq));
-#endif
     memset(&cmpl, 0xa5, sizeof(cmpl));
     do {
         MUST(rpma_cq_wait(cq));
@@ -89,7 +75,9 @@ static void take(struct rpma_conn *conn, const void *op_context, enum kind kind)
     MUST(ret);
     expect_completion(&cmpl, op_context, kind);
 }
+#endif
 
+#if RELEASE >= 10
 // Writes 8 bytes with immediate data, which completes a receive of the other side.
 static void write_with_imm(struct life *life, life_take *take_one) {
     struct side *client = &life->client, *server = &life->server;
@@ -153,33 +141,21 @@ static int atomic_write(struct life *life, size_t offset, const void *op_context
 }
 #endif
 
-static void exchange(struct life *life, const void *first_receive) {
-    life_exchange(life, take, first_receive);
+int main(int argc, char *argv[]) {
+    struct life life;
+    life_open(&life, argc, argv);
+    life_exchange(&life, take);
+#if RELEASE == 10 || RELEASE == 11
+    write_with_imm(&life, take);
+#endif
 #if RELEASE == 11 // had both ways to take completions
-    life_write_8(life, write_atomic, take_wc);
-    write_with_imm(life, take);
-    write_with_imm(life, take_wc);
+    life_write_8(&life, write_atomic, take_wc);
+    write_with_imm(&life, take_wc);
 #elif RELEASE <= 13
-    life_write_8(life, write_atomic, take);
+    life_write_8(&life, write_atomic, take);
 #endif
 #if RELEASE >= 13
-    life_write_8(life, atomic_write, take);
-#endif
-}
-
-int main(int argc, char *argv[]) {
-    struct rpma_conn_cfg *cfg = NULL;
-    struct life life;
-#if RELEASE == 10 // without a size, there is no receive CQ
-    MUST(rpma_conn_cfg_new(&cfg));
-    MUST(rpma_conn_cfg_set_rcq_size(cfg, 10));
-#endif
-    life_open(&life, argc, argv);
-    life_connect(&life, cfg, &life);
-    exchange(&life, &life);
-#if RELEASE == 10
-    write_with_imm(&life, take);
-    MUST(rpma_conn_cfg_delete(&cfg));
+    life_write_8(&life, atomic_write, take);
 #endif
     life_close(&life);
     return 0;
