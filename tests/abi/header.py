@@ -117,7 +117,7 @@ def check_names():
     return f"{len(functions)} functions, {len(listed)} names and {len(macros)} macros, no other"
 
 
-def deprecated_functions(compiler, options=()):
+def deprecated_functions(compiler, options):
     """The functions whose use makes a compiler warn."""
     names = sorted({row["symbol"] for row in common.read_symbols()})
     uses = "".join(f"    (any *){name},\n" for name in names)
@@ -132,14 +132,11 @@ def deprecated_functions(compiler, options=()):
 def check_deprecated():
     dropped = dropped_functions(common.read_symbols())
     for compiler in c_compilers():
-        found = deprecated_functions(compiler)
-        if found != dropped:
-            raise common.Fault(f"{compiler}: deprecated or not, against the wish: "
-                               f"{' '.join(sorted(found ^ dropped))}")
-        found = deprecated_functions(compiler, ["-DLIBRPMA_NO_DEPRECATED"])
-        if found:
-            raise common.Fault(f"{compiler}: deprecated in spite of LIBRPMA_NO_DEPRECATED: "
-                               f"{' '.join(sorted(found))}")
+        for options, wanted in ([], dropped), (["-DLIBRPMA_NO_DEPRECATED"], set()):
+            found = deprecated_functions(compiler, options)
+            if found != wanted:
+                raise common.Fault(f"{compiler}{' '.join(['', *options])}: deprecated or not, against the "
+                                   f"wish: {' '.join(sorted(found ^ wanted))}")
     return f"{len(dropped)} functions are deprecated, until LIBRPMA_NO_DEPRECATED says otherwise"
 
 

@@ -153,28 +153,27 @@ def copy_of(work, spoil=None):
     return copy
 
 
-# A fault of the machine; the checkout, the wrapper, the environment; the last message.
+# A fault of the machine; the folder of its cache; the checkout; the wrapper; the environment; the
+# status; the last message.
 CONDITIONS = [
-    ("no root rights", copy_of, ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
-     {}, "lab: the lab needs root: run it with sudo"),
-    ("KVM where there is none", None, ("unshare", "--mount", "sh", "-c",
+    ("no root rights", ".", copy_of, ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
+     {}, 1, "lab: the lab needs root: run it with sudo"),
+    ("KVM where there is none", ".", None, ("unshare", "--mount", "sh", "-c",
      '[ ! -e /dev/kvm ] || mount --bind /etc/passwd /dev/kvm; exec "$@"', "-"),
-     {"LIBRPMA_LAB_ACCEL": "kvm"},
+     {"LIBRPMA_LAB_ACCEL": "kvm"}, 1,
      "lab: LIBRPMA_LAB_ACCEL asks for KVM, but there is no /dev/kvm to write to: unset it"),
-    ("a library that does not build", lambda work: copy_of(work, "src/exports.cc"), (), {},
+    ("a library that does not build", ".", lambda work: copy_of(work, "src/exports.cc"), (), {}, 1,
      "lab: librpma .* does not build"),
+    ("no network", "fresh", None, ("unshare", "--net"), {}, 1,
+     "lab: could not prepare .*apt cannot fetch .*: is there a network[?].*"),
+    ("no right to mount, as in a plain container", ".", None, PLAIN, {}, 0, "== Success .*"),
 ]
 
 
-def without(work, what, checkout, wrapper, environment, last):
-    demo = Demo(work, checkout(work) if checkout else CHECKOUT, wrapper, **environment)
-    return judge(demo, 1, last)
-
-
-def without_network(work):
-    (work / "fresh").mkdir()
-    return judge(Demo(work / "fresh", CHECKOUT, ("unshare", "--net")), 1,
-                 "lab: could not prepare .*apt cannot fetch .*: is there a network[?].*")
+def under(work, folder, checkout, wrapper, environment, status, last):
+    (work / folder).mkdir(exist_ok=True)
+    demo = Demo(work / folder, checkout(work) if checkout else CHECKOUT, wrapper, **environment)
+    return judge(demo, status, last)
 
 
 def without_room(work, size, last):
@@ -211,14 +210,11 @@ def cases(work):
         for number in SIGNALS if place in TWICE else list(SIGNALS)[:1]:
             yield f"{number.name} at '{stage}'", lambda s=stage, n=number: interrupt(work, s, n)
     for row in CONDITIONS:
-        yield row[0], lambda r=row: without(work, *r)
-    yield "no network", lambda: without_network(work)
+        yield row[0], lambda r=row: under(work, *r[1:])
     yield "no room", lambda: without_room(
         work, 300, "lab: the lab needs .* MB of disk, and .* MB are free in .*")
     yield "a disk that fills up", lambda: without_room(
         work, 2000, "lab: could not prepare .*: the disk of .* is full: make room .*")
-    yield "no right to mount, as in a plain container", lambda: judge(
-        Demo(work, CHECKOUT, PLAIN), 0, "== Success .*")
 
 
 def parse():
