@@ -1,19 +1,11 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
 """Makes the programs' view of a release: its header, and a library that only has its symbols.
 
-usage: view.py RELEASE DIRECTORY    writes DIRECTORY/include/librpma.h and DIRECTORY/stub.{c,map}
-
 The header is made of contract/types.tsv and contract/symbols.tsv, so that types of the header of today
 do not reach the programs of old releases; prototypes never changed, and contract/*.abi hold them.
 """
-
-import pathlib
-import sys
-
-sys.dont_write_bytecode = True
 
 import common
 
@@ -72,32 +64,17 @@ def text(release, rows, prototypes):
     return "".join(parts) + "#endif\n"
 
 
-def header(release, types, symbols, prototypes):
-    functions, _ = common.symbols_of(release, symbols)
-    return text(release, [row for row in types if lives_in(row, release)],
-                [prototypes[name] for name in functions])
-
-
-def stub(release, symbols):
-    """Source and version script of a library that programs can link to and must never call."""
-    functions, node = common.symbols_of(release, symbols)
-    source = "".join(f"void {name}(void) {{\n    __builtin_trap();\n}}\n" for name in functions)
-    names = "".join(f"        {name};\n" for name in functions)
-    return source, f"{node} {{\n    global:\n{names}    local:\n        *;\n}};\n"
-
-
 def write(release, directory):
-    symbols, types = common.read_symbols(), common.read_types()
-    include = pathlib.Path(directory) / "include"
-    include.mkdir(parents=True, exist_ok=True)
-    (include / "librpma.h").write_text(
-        header(release, types, symbols, common.read_prototypes()), encoding="utf-8")
-    source, script = stub(release, symbols)
-    (include.parent / "stub.c").write_text(source, encoding="utf-8")
-    (include.parent / "stub.map").write_text(script, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    write(sys.argv[1], sys.argv[2])
+    """Writes DIRECTORY/include/librpma.h, and stub.c and stub.map of a library that programs can link
+    to and must never call."""
+    functions, node = common.symbols_of(release, common.read_symbols())
+    prototypes = common.read_prototypes()
+    (directory / "include").mkdir()
+    (directory / "include" / "librpma.h").write_text(
+        text(release, [row for row in common.read_types() if lives_in(row, release)],
+             [prototypes[name] for name in functions]), encoding="utf-8")
+    (directory / "stub.c").write_text(
+        "".join(f"void {name}(void) {{\n    __builtin_trap();\n}}\n" for name in functions), encoding="utf-8")
+    names = "".join(f"        {name};\n" for name in functions)
+    (directory / "stub.map").write_text(f"{node} {{\n    global:\n{names}    local:\n        *;\n}};\n",
+                                        encoding="utf-8")
