@@ -12,6 +12,7 @@ names       declares what the tables list and nothing else
 deprecated  warns of the five dropped functions and of no other; LIBRPMA_NO_DEPRECATED switches off
 """
 
+import functools
 import pathlib
 import re
 import shutil
@@ -42,12 +43,8 @@ def compilers(names):
     return found
 
 
-def c_compilers():
-    return compilers(["gcc", "clang"])
-
-
-def cxx_compilers():
-    return compilers(["g++", "clang++"])
+c_compilers = functools.partial(compilers, ["gcc", "clang"])
+cxx_compilers = functools.partial(compilers, ["g++", "clang++"])
 
 
 def compiled(compiler, standard, text, options=(), check=True):

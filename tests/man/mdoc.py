@@ -33,7 +33,6 @@ class Line:
             parts = words(raw[1:])
             self.macro, self.args = (parts[0], parts[1:]) if parts else ("", [])
 
-
     def text(self):
         """The text that a reader sees, as far as ERRORS needs it."""
         if not self.macro:
@@ -100,10 +99,7 @@ class Page:
         return [(names, joined(text)) for names, text in found if names]
 
     def head(self, macro):
-        for line in self.lines:
-            if line.macro == macro:
-                return " ".join(line.args)
-        return None
+        return next((" ".join(line.args) for line in self.lines if line.macro == macro), None)
 
     def prototypes(self):
         """Functions of SYNOPSIS in their order: (name, return type, list of parameters)."""
@@ -151,9 +147,8 @@ class Page:
         found = {}
         for functions, entries in self.error_lists():
             for name in functions:
-                for code, words in entries.items():
-                    codes = found.setdefault(name, {})
-                    codes[code] = joined([codes.get(code, ""), words])
+                codes = found.setdefault(name, {})
+                codes.update({code: joined([codes.get(code, ""), words]) for code, words in entries.items()})
         return found
 
     def error_effects(self, function):
