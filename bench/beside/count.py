@@ -30,7 +30,7 @@ def fail(text):
 def subjects(stage):
     """Name, program, directory of the library, and the program's own argument."""
     ours = pathlib.Path(os.environ["LIBRPMA_BUILD_DIR"]) / "src"
-    fabric = stage / "root" / "usr" / "lib" / ARCHITECTURE
+    fabric = f"/usr/lib/{ARCHITECTURE}"
     return [
         ("librpma", "rpma", ours, []),
         ("original 1.2.0", "rpma", f"/opt/librpma-1.2.0/usr/lib/{ARCHITECTURE}", []),

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// connecting_fabric.c -- the scenes of tests/integration/connecting by libfabric: message
+// endpoints of its provider verbs, one event queue for all
+//
+//   connecting_fabric server ADDRESS PORT             accepts everybody
+//   connecting_fabric hold ADDRESS PORT BACKLOG COUNT takes so many requests and answers none
+//   connecting_fabric clients PORT ADDRESS...         connects to all addresses, in their order
+//   connecting_fabric reader ADDRESS PORT             reads a block again and again, and says
+//                                                     when it was lost and when it is back
+//
+// It prints a line when it has got as far, and goes on when it reads a line.
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+// As librpma's defaults: that many requests a queue; and how long a reader waits for a
+// connection, and between two attempts, as the client of example 15.
+enum { REQUESTS = 10, CQ_SIZE = 16384, PATIENCE_MS = 500, RETRY_MS = 100, BLOCK = 64 };
+
+struct target { // how the server describes its memory
+    uint64_t address, key;
+};
+
+struct event {
+    struct fi_eq_cm_entry entry;
+    struct target target;
+};
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_eq *eq;
+static struct fid_cq *cq;
+static struct fid_mr *mr;
+static char memory[BLOCK];
+
+static void must(long ret, const char *call) {
+    if (ret >= 0)
+        return;
+    fprintf(stderr, "connecting_fabric: %s: %s\n", call, fi_strerror((int)-ret));
+    exit(EXIT_FAILURE);
+}
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    vprintf(format, values);
+    va_end(values);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void wait_for_a_line(void) {
+    char line[64];
+    if (!fgets(line, sizeof(line), stdin))
+        exit(0);
+}
+
+static double milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void open_all(const char *address, const char *port, uint64_t flags) {
+    struct fi_info *hints = fi_allocinfo();
+    struct fi_eq_attr events = {.wait_obj = FI_WAIT_FD};
+    struct fi_cq_attr completions = {
+        .format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_FD, .size = CQ_SIZE};
+    hints->caps = FI_RMA;
+    hints->ep_attr->type = FI_EP_MSG;
+    hints->fabric_attr->prov_name = strdup("verbs");
+    hints->tx_attr->size = hints->rx_attr->size = REQUESTS;
+    hints->domain_attr->mr_mode =
+        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    must(fi_getinfo(FI_VERSION(1, 17), address, port, flags, hints, &info), "fi_getinfo");
+    must(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
+    must(fi_eq_open(fabric, &events, &eq, NULL), "fi_eq_open");
+    must(fi_domain(fabric, info, &domain, NULL), "fi_domain");
+    must(fi_cq_open(domain, &completions, &cq, NULL), "fi_cq_open");
+    must(
+        fi_mr_reg(domain, memory, sizeof(memory), FI_READ | FI_REMOTE_READ, 0, 0, 0, &mr, NULL),
+        "fi_mr_reg");
+}
+
+static int open_endpoint(struct fi_info *from, void *context, struct fid_ep **ep) {
+    const int ret = fi_endpoint(domain, from, ep, context);
+    if (ret)
+        return ret;
+    must(fi_ep_bind(*ep, &eq->fid, 0), "fi_ep_bind to the event queue");
+    must(fi_ep_bind(*ep, &cq->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind to the completions");
+    must(fi_enable(*ep), "fi_enable");
+    return 0;
+}
+
+// The next event, or 0 at the time limit. One that says what failed is FI_SHUTDOWN here.
+static uint32_t next_event(struct event *got, int timeout) {
+    uint32_t event = 0;
+    const ssize_t size = fi_eq_sread(eq, &event, got, sizeof(*got), timeout, 0);
+    if (size == -FI_EAVAIL) {
+        struct fi_eq_err_entry why = {0};
+        must(fi_eq_readerr(eq, &why, 0), "fi_eq_readerr");
+        got->entry.fid = why.fid;
+        return FI_SHUTDOWN;
+    }
+    if (size != -FI_EAGAIN && size != -FI_ETIMEDOUT && size != -FI_EINTR)
+        must(size, "fi_eq_sread");
+    return size < 0 ? 0 : event;
+}
+
+// ---- servers -------------------------------------------------------------------------------
+
+static struct fid_pep *listen_at(char **argv) {
+    struct fid_pep *listener;
+    open_all(argv[0], argv[1], FI_SOURCE);
+    must(fi_passive_ep(fabric, info, &listener, NULL), "fi_passive_ep");
+    must(fi_pep_bind(listener, &eq->fid, 0), "fi_pep_bind");
+    must(fi_listen(listener), "fi_listen");
+    return listener;
+}
+
+static void serve(char **argv) {
+    const struct target own = {(uint64_t)(uintptr_t)memory, 0};
+    struct target offered = own;
+    (void)listen_at(argv);
+    offered.key = fi_mr_key(mr);
+    say("listening");
+    for (;;) {
+        struct event got;
+        struct fid_ep *ep = NULL;
+        const uint32_t event = next_event(&got, -1);
+        if (event == FI_SHUTDOWN && got.entry.fid)
+            fi_close(got.entry.fid);
+        if (event != FI_CONNREQ)
+            continue;
+        if (open_endpoint(got.entry.info, NULL, &ep) == 0 &&
+            fi_accept(ep, &offered, sizeof(offered)) != 0)
+            fi_close(&ep->fid);
+        fi_freeinfo(got.entry.info);
+    }
+}
+
+static void report(const char *when) {
+    unsigned count = 0;
+    for (int fd = 0; fd < 1 << 16; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    malloc_trim(0);
+    say("%s descriptors %u heap %zu", when, count, mallinfo2().uordblks);
+}
+
+static void hold(char **argv) {
+    const size_t count = strtoul(argv[3], NULL, 10);
+    struct fi_info **held = calloc(count, sizeof(struct fi_info *));
+    struct fid_pep *listener = listen_at(argv);
+    struct event got;
+    report("listening");
+    wait_for_a_line();
+    for (size_t taken = 0; taken < count;)
+        if (next_event(&got, -1) == FI_CONNREQ)
+            held[taken++] = got.entry.info;
+    report("held");
+    wait_for_a_line();
+    for (size_t i = 0; i < count; i++) {
+        (void)fi_reject(listener, held[i]->handle, NULL, 0);
+        fi_freeinfo(held[i]);
+    }
+    for (;;) { // what came in since then, as often as somebody asks
+        while (next_event(&got, 0) == FI_CONNREQ) {
+            (void)fi_reject(listener, got.entry.info->handle, NULL, 0);
+            fi_freeinfo(got.entry.info);
+        }
+        report("deleted");
+        wait_for_a_line();
+    }
+}
+
+// ---- clients -------------------------------------------------------------------------------
+
+static double longest; // milliseconds
+
+static int timed(double began, int ret) {
+    const double took = milliseconds() - began;
+    longest = took > longest ? took : longest;
+    return ret;
+}
+
+// One fi_getinfo() serves all: another destination takes the place of the first.
+static int begin(const char *address, void *context, struct fid_ep **ep) {
+    double began = milliseconds();
+    inet_pton(AF_INET, address, &((struct sockaddr_in *)info->dest_addr)->sin_addr);
+    int ret = timed(began, open_endpoint(info, context, ep));
+    if (ret)
+        return ret;
+    began = milliseconds();
+    ret = timed(began, fi_connect(*ep, info->dest_addr, NULL, 0));
+    if (ret)
+        fi_close(&(*ep)->fid);
+    return ret;
+}
+
+static void connect_to_all(char **argv) {
+    size_t count = 0, up = 0, failed = 0;
+    double last_up = 0, last_failed = 0;
+    struct event got;
+    while (argv[1 + count])
+        count++;
+    struct fid_ep **eps = calloc(count, sizeof(struct fid_ep *));
+    open_all(argv[1], argv[0], 0);
+    const double began = milliseconds();
+    for (size_t i = 0; up + failed < count;) {
+        if (i < count && begin(argv[1 + i], NULL, &eps[i]) != 0) {
+            failed++;
+            last_failed = milliseconds() - began;
+        }
+        i += i < count;
+        const uint32_t event = up + failed < count ? next_event(&got, i < count ? 0 : -1) : 0;
+        if (event == FI_CONNECTED) {
+            up++;
+            last_up = milliseconds() - began;
+        } else if (event == FI_SHUTDOWN) {
+            failed++;
+            last_failed = milliseconds() - began;
+        }
+    }
+    say("established %zu failed %zu last-established %.0f last-failed %.0f longest-call %.1f",
+        up, failed, last_up, last_failed, longest);
+}
+
+static int read_block(struct fid_ep *ep, const struct target *target) {
+    struct fi_cq_entry entry;
+    ssize_t ret = fi_read(ep, memory, sizeof(memory), fi_mr_desc(mr), 0, target->address,
+                          target->key, NULL);
+    while (ret == 0 && (ret = fi_cq_sread(cq, &entry, 1, NULL, 1000)) == -FI_EAGAIN)
+        ret = 0;
+    return ret == 1 ? 0 : -1;
+}
+
+// Reads until a read fails.
+static void read_blocks(struct fid_ep *ep, const struct target *target) {
+    for (double last = milliseconds(); read_block(ep, target) == 0; last = milliseconds()) {
+        const double now = milliseconds();
+        if (now - last > 50) // as long as no other read takes
+            say("late at %.0f after %.0f", now, now - last);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    struct fi_cq_err_entry why = {0};
+    while (fi_cq_readerr(cq, &why, 0) > 0)
+        ;
+    say("lost at %.0f", milliseconds());
+}
+
+static void keep_reading(char **argv) {
+    open_all(argv[0], argv[1], 0);
+    for (;; nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000}, NULL)) {
+        struct event got = {0};
+        struct fid_ep *ep = NULL;
+        if (begin(argv[0], NULL, &ep) != 0)
+            continue;
+        const double until = milliseconds() + PATIENCE_MS;
+        uint32_t event;
+        do
+            event = next_event(&got, PATIENCE_MS);
+        while (event != 0 && got.entry.fid != &ep->fid && milliseconds() < until);
+        if (event == FI_CONNECTED && read_block(ep, &got.target) == 0) {
+            say("block at %.0f", milliseconds());
+            read_blocks(ep, &got.target);
+        }
+        fi_close(&ep->fid);
+    }
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        int least, most;
+        void (*run)(char **argv);
+    } kinds[] = {{"server", 2, 2, serve},
+                 {"hold", 4, 4, hold},
+                 {"clients", 2, 1 << 16, connect_to_all},
+                 {"reader", 2, 2, keep_reading}};
+    for (size_t i = 0; argc > 1 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strcmp(argv[1], kinds[i].name) == 0 && argc - 2 >= kinds[i].least &&
+            argc - 2 <= kinds[i].most) {
+            kinds[i].run(argv + 2);
+            return 0;
+        }
+    fputs("usage: connecting_fabric server|hold|clients|reader ARGUMENT...\n", stderr);
+    return 2;
+}
