@@ -7,12 +7,14 @@
 #ifndef CALLS_H
 #define CALLS_H 1
 
+#include <limits.h>
 #include <stdint.h>
 
 #define LIBRPMA_NO_DEPRECATED
 #include "librpma.h"
 
-enum { CALLS_MAX_PARAMS = 9 };
+// The code of a function that the library does not have.
+enum { CALLS_MAX_PARAMS = 9, CALLS_NO_FUNCTION = INT_MIN };
 
 struct call_by_name {
     const char *name;

@@ -30,8 +30,12 @@ def call(name, params):
     arguments = ", ".join(
         f"({kind})word[{i}]" for i, (kind, _) in enumerate(params))
     described = ", ".join(f'{{"{kind}", "{what}"}}' for kind, what in params)
+    # By its name at run time: an executable can then run over a library without it.
     return (f"static int call_{name}(const uintptr_t *word)\n{{\n"
-            f"    return {name}({arguments});\n}}\n",
+            f"    static _Thread_local __typeof__({name}) *found;\n"
+            f"    if (!found)\n"
+            f"        found = (__typeof__(found))dlsym(RTLD_DEFAULT, \"{name}\");\n"
+            f"    return found ? found({arguments}) : CALLS_NO_FUNCTION;\n}}\n",
             f'    {{"{name}", call_{name}, {len(params)}, {{{described}}}}},\n')
 
 
@@ -46,7 +50,7 @@ def main():
         sys.exit(f"calls.py: only {len(found)} prototypes found: adapt PROTOTYPE to the header")
     calls = [call(name, params) for name, params in found]
     with open(sys.argv[2], "w", encoding="utf-8") as out:
-        out.write("// Made from librpma.h by calls.py\n#include \"calls.h\"\n\n")
+        out.write("// Made from librpma.h by calls.py\n#include \"calls.h\"\n\n#include <dlfcn.h>\n\n")
         out.write("\n".join(body for body, _ in calls))
         out.write("\nconst struct call_by_name calls_by_name[] = {\n")
         out.write("".join(row for _, row in calls))

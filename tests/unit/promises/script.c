@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// script.c -- takes the steps that a line of input names and prints what is seen afterwards,
+// for beside.py, which compares it with its tables and with what the original shows
+//
+// Steps are separated by "; ". They are functions of the library, "rpma_read len=24", whose
+// other arguments are good ones, and those of the table at the end. Each line has a process of
+// its own.
+
+#include "script.h"
+#include "arguments.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum { TIME_LIMIT = 20 }; // seconds for a line
+
+static struct ibv_cq *foreign;
+static unsigned descriptors;
+
+// ---- functions of the library --------------------------------------------------------------
+
+static struct arguments a;
+static void *const unset = w.memory; // what an output has before the call
+
+static void *from_hex(const char *text) {
+    static unsigned char bytes[256];
+    memset(bytes, 0, sizeof(bytes));
+    for (unsigned i = 0; sscanf(text + 2 * (size_t)i, "%2hhx", &bytes[i]) == 1; i++)
+        ;
+    return bytes;
+}
+
+// LENGTH or LENGTH:BYTES
+static const struct rpma_conn_private_data *private_data(const char *text) {
+    static struct rpma_conn_private_data data;
+    const char *bytes = strchr(text, ':');
+    data.len = (uint8_t)atoi(text);
+    data.ptr = from_hex(bytes ? bytes + 1 : "");
+    return &data;
+}
+
+static uintptr_t argument(unsigned i, const char *text) {
+    static const struct rpma_mr_local *mrs[1];
+    static unsigned char desc[32];
+    const char *type = a.call->param[i].type, *name = a.call->param[i].name;
+    if (strcmp(text, "NULL") == 0)
+        return 0;
+    if (strncmp(text, "memory", 6) == 0)
+        return (uintptr_t)w.memory + (uintptr_t)atoi(text + 6);
+    if (strncmp(text, "context", 7) == 0)
+        return (uintptr_t)fake_context(atoi(text + 7));
+    if (strcmp(name, "mrs") == 0 && strcmp(text, "local") == 0)
+        return (uintptr_t)memcpy(mrs, &w.h.mr, sizeof(w.h.mr));
+    if (strcmp(name, "mrs") == 0 && strcmp(text, "remote") == 0)
+        return (uintptr_t)&w.h.remote;
+    if (strcmp(name, "pdata") == 0)
+        return (uintptr_t)private_data(text);
+    if (strcmp(name, "desc") == 0)
+        return (uintptr_t)memcpy(desc, from_hex(text), sizeof(desc));
+    if (strcmp(type, "const char *") == 0 || strcmp(type, "const void *") == 0)
+        return strncmp(text, "0x", 2) == 0 ? (uintptr_t)value_of(text) : (uintptr_t)text;
+    if (strcmp(type, "uint32_t *") != 0 && strcmp(type, "enum rpma_conn_event *") != 0)
+        return (uintptr_t)value_of(text);
+    const uint32_t number = (uint32_t)value_of(text);
+    return (uintptr_t)memcpy(a.scratch[i], &number, sizeof(number));
+}
+
+static void give(const char *name, uintptr_t value) {
+    (void)arguments_set(&a, name, value);
+}
+
+static void choose_arguments(const char *function, char *rest) {
+    static unsigned taken; // operations that a batch took
+    arguments_good(&a, function, &w);
+    for (unsigned i = 0; i < a.call->params; i++)
+        if (strstr(a.call->param[i].type, "_cfg *") ||
+            strcmp(a.call->param[i].name, "pdata") == 0)
+            a.word[i] = a.word[i] == (uintptr_t)a.scratch[i] ? 0 : a.word[i];
+    if (script_work_count > 0) {
+        const bool is_batch = strncmp(function, "rpma_batch_", 11) == 0;
+        give("work", (uintptr_t)&script_work[is_batch ? taken : 0]);
+        taken += is_batch && taken + 1 < script_work_count;
+        give("count", script_work_count);
+    }
+    if (script_receive_count > 0) {
+        give("receives", (uintptr_t)script_receives);
+        give("count", script_receive_count);
+    }
+    for (char *word; (word = strsep(&rest, " "));) {
+        char *text = word;
+        const char *name = strsep(&text, "=");
+        unsigned i = 0;
+        while (i < a.call->params && strcmp(a.call->param[i].name, name) != 0)
+            i++;
+        if (i == a.call->params || !text)
+            fail_msg("%s has no argument %s", function, name);
+        a.word[i] = argument(i, text);
+    }
+}
+
+// The first argument that is the place of a handle.
+static void **handle(void) {
+    for (unsigned i = 0; i < a.call->params; i++)
+        if (a.word[i] >= (uintptr_t)&w.h && a.word[i] < (uintptr_t)(&w.h + 1))
+            return (void **)a.word[i]; // NOLINT(performance-no-int-to-ptr)
+    return NULL;
+}
+
+// Leaves a pattern where the next call will have its variables.
+__attribute__((noinline)) static void scribble_on_stack(void) {
+    volatile unsigned char stack[16384];
+    for (size_t i = 0; i < sizeof(stack); i++)
+        stack[i] = 0xa5;
+}
+
+static struct {
+    int code, error;
+    bool writes;
+    unsigned texts; // that were formatted
+} called;
+
+static void call(const char *function, char *rest) {
+    choose_arguments(function, rest);
+    void **const place = handle(), *before = place && *place ? *place : unset;
+    const struct arguments good = a;
+    if (place)
+        *place = before;
+    unit_begin();
+    scribble_on_stack();
+    const unsigned texts = fake_formatted();
+    called.code = arguments_call(&a);
+    called.error = errno;
+    called.texts = fake_formatted() - texts;
+    called.writes = memcmp(good.scratch, a.scratch, sizeof(a.scratch)) != 0;
+    if (!place)
+        return;
+    called.writes |= *place != before;
+    if (*place == unset)
+        *place = NULL;
+}
+
+// ---- what is seen --------------------------------------------------------------------------
+
+static void show_lines(void) {
+    for (int level = RPMA_LOG_LEVEL_FATAL; level <= RPMA_LOG_LEVEL_DEBUG; level++) {
+        const struct logged_line *line;
+        for (unsigned i = 0; (line = logged_line((enum rpma_log_level)level, i)); i++)
+            printf("line\t%d\t%s: %s\n", level, line->function, line->message);
+    }
+}
+
+static void show_requests(void) {
+    const struct fake_call *built = fake_last("ibv_wr_complete"),
+                           *plain = fake_last("ibv_post_send");
+    const struct fake_call *cq = fake_last("ibv_create_cq"), *srq = fake_last("ibv_create_srq");
+    const struct fake_call *reg = fake_last("ibv_reg_mr");
+    if (plain || built) {
+        const struct fake_post *post = &(plain ? plain : built)->send;
+        printf("length\t%u\nfence\t%d\n", post->sge.length,
+               (post->flags & IBV_SEND_FENCE) != 0);
+        printf("posted\t%#llx\n", (unsigned long long)post->sge.addr);
+    }
+    if (cq)
+        printf("cqe\t%d\n", cq->create_cq.cqe);
+    if (reg)
+        printf("remote read\t%d\n", (reg->reg_mr.access & IBV_ACCESS_REMOTE_READ) != 0);
+    if (srq) {
+        struct ibv_srq_init_attr attr;
+        memcpy(&attr, &srq->srq, sizeof(attr));
+        printf("max_wr\t%u\n", attr.attr.max_wr);
+        // Providers copy the whole structure, including the padding behind its last member.
+        printf("padding\t%d\n", ((const unsigned char *)&attr)[sizeof(attr) - 1]);
+    }
+}
+
+static void show(void) {
+    int priority;
+    const char *syslog_text = fake_syslog(&priority);
+    printf("code\t%s\n", called.code == CALLS_NO_FUNCTION ? "no such function"
+                                                          : contract_code_name(called.code));
+    printf("errno\t%s\n", strerrorname_np(called.error));
+    printf("outputs\t%s\n", called.writes ? "written" : "untouched");
+    printf("calls\t%s\n", fake_calls());
+    printf("texts\t%u\n", called.texts);
+    printf("misuses\t%.*s\n", (int)strcspn(fake_misuses(), "\n"), fake_misuses());
+    printf("descriptors\t%d\n", (int)(unit_descriptors() - descriptors));
+    printf("openlog\t%d\n", fake_library_imports("openlog") + fake_library_imports("closelog"));
+    if (w.h.ep)
+        printf("ids\t%u\n", fake_ids_on(world_ep_fd(&w)));
+    if (foreign)
+        printf("unacknowledged\t%u\n", fake_unacked(foreign));
+    show_requests();
+    show_lines();
+    if (*syslog_text) // the original leaves the facility to its openlog()
+        printf("syslog\t%d\t%s", LOG_PRI(priority), syslog_text);
+    // These differ from run to run, or must not be logged.
+    printf("memory\t%#llx\n", (unsigned long long)(uintptr_t)w.memory);
+    printf("rkey\t%#x\nlkey\t%#x\n", SCRIPT_RKEY, fake_lkey(w.memory));
+}
+
+// ---- other steps ---------------------------------------------------------------------------
+
+// A remote region whose address needs more than 32 bits: the original cuts them in its log.
+static void remote(const char *text) {
+    unsigned char desc[21];
+    unsigned long long addr = SCRIPT_REMOTE_ADDR;
+    char usage[64] = "0xff";
+    (void)sscanf(text, "%llx %63s", &addr, usage);
+    world_descriptor(desc, addr, SCRIPT_REMOTE_SIZE, SCRIPT_RKEY, (uint8_t)value_of(usage));
+    (void)rpma_mr_remote_delete(&w.h.remote);
+    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
+}
+
+static void peer(const char *text) {
+    (void)text;
+    world_peer(&w);
+    remote("");
+    descriptors = unit_descriptors();
+}
+
+static void listening(const char *text) {
+    peer(text);
+    world_listen(&w);
+    descriptors = unit_descriptors();
+}
+
+static struct shape shape_of(const char *text) {
+    return (struct shape){.incoming = strstr(text, "incoming"),
+                          .shared = strstr(text, "shared"),
+                          .rcq_size = strstr(text, "rcq") ? 10 : 0,
+                          .private_data = 3};
+}
+
+static void request(const char *text) {
+    const struct shape shape = shape_of(text);
+    peer(text);
+    world_request(&w, &shape);
+}
+
+static void connection(const char *text) {
+    const struct shape shape = shape_of(text);
+    request(text);
+    world_connect(&w, &shape);
+}
+
+static void device(const char *text) {
+    script_set_fields(fake_device(), script_device_fields, text);
+}
+
+static int error_named(const char *name) {
+    for (int error = 1; error < 256; error++)
+        if (strerrorname_np(error) && strcmp(strerrorname_np(error), name) == 0)
+            return error;
+    return 0;
+}
+
+static void fail_once(const char *text) {
+    static char names[8][64]; // the fakes keep the pointers
+    static unsigned count;
+    const char *error = strrchr(text, ' ');
+    snprintf(names[count], sizeof(names[0]), "%.*s", (int)(error - text), text);
+    fake_fail(names[count++ % LENGTH(names)], 1, error_named(error + 1));
+}
+
+static void cm_event(const char *text) {
+    const char *status = strchr(text, ' ');
+    char name[64];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, " "), text);
+    fake_cm_event_status(w.h.conn ? world_event_fd(&w) : world_ep_fd(&w),
+                         (enum rdma_cm_event_type)value_of(name), status ? atoi(status) : 0,
+                         "abc", 3);
+}
+
+static void notify(const char *text) {
+    (void)text;
+    fake_notify(world_qp(&w)->send_cq);
+}
+
+static void foreign_event(const char *text) {
+    int fd = -1;
+    (void)text;
+    (void)rpma_conn_get_compl_fd(w.h.conn, &fd);
+    foreign = fake_foreign_event(fd);
+}
+
+static void poll_gives(const char *text) {
+    fake_poll_returns(atoi(text));
+}
+
+static void nonblocking(const char *text) {
+    (void)text;
+    world_nonblocking(w.h.conn ? world_event_fd(&w) : world_ep_fd(&w));
+}
+
+// Takes the connection's own queue for one of rpma_cq_new().
+static void borrow(const char *text) {
+    (void)text;
+    w.h.lent_cq = world_cq(&w);
+}
+
+static void unread(const char *text) {
+    (void)text;
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
+}
+
+// The default log function, which tells all.
+static void default_log(const char *text) {
+    (void)rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, (enum rpma_log_level)atoi(text));
+    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_DEBUG);
+}
+
+static const struct {
+    const char *name;
+    void (*take)(const char *text);
+} others[] = {{"peer", peer},
+              {"listening", listening},
+              {"request", request},
+              {"connection", connection},
+              {"device", device},
+              {"remote", remote},
+              {"fail", fail_once},
+              {"event", cm_event},
+              {"notify", notify},
+              {"foreign event", foreign_event},
+              {"poll gives", poll_gives},
+              {"nonblocking", nonblocking},
+              {"borrow", borrow},
+              {"unread", unread},
+              {"default log", default_log},
+              {"work", script_add_work},
+              {"writes", script_add_writes},
+              {"receive", script_add_receive}};
+
+static void take(char *step) {
+    if (strncmp(step, "rpma_", 5) == 0) {
+        const char *function = strsep(&step, " ");
+        call(function, step);
+        return;
+    }
+    for (size_t i = 0; i < LENGTH(others); i++) {
+        const size_t length = strlen(others[i].name);
+        if (strncmp(step, others[i].name, length) != 0 || (step[length] && step[length] != ' '))
+            continue;
+        others[i].take(step + length + (step[length] == ' '));
+        return;
+    }
+    fail_msg("no step is called %s", step);
+}
+
+// ---- a line of input -----------------------------------------------------------------------
+
+// Advice names these limits, whatever this machine allows.
+static void limit_to(int resource, rlim_t most) {
+    struct rlimit limit;
+    assert_int_equal(getrlimit((__rlimit_resource_t)resource, &limit), 0);
+    limit.rlim_cur = most;
+    assert_int_equal(setrlimit((__rlimit_resource_t)resource, &limit), 0);
+}
+
+static void take_all(void **line) {
+    char *rest = *line;
+    signal(SIGSEGV, SIG_DFL); // not CMocka's
+    limit_to(RLIMIT_MEMLOCK, 48 * 1024);
+    limit_to(RLIMIT_NOFILE, 100);
+    fake_reset();
+    logged_start();
+    for (char *step; (step = rest);) {
+        char *end = strstr(rest, "; ");
+        rest = end ? end + 2 : NULL;
+        if (end)
+            *end = '\0';
+        take(step);
+    }
+    show();
+}
+
+// Nothing is deleted here, because a delete may fail again. The sweeps look for leaks.
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) {
+    return 1;
+}
+
+static int take_line(char *line) {
+    const struct CMUnitTest tests[] = {{line, take_all, NULL, NULL, line}};
+    alarm(TIME_LIMIT);
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+    return _cmocka_run_group_tests("script", tests, 1, NULL, NULL);
+}
+
+int main(void) {
+    static char line[4096];
+    const char *trouble = fake_hook_allocator();
+    if (trouble) {
+        fprintf(stderr, "script: %s\n", trouble);
+        return 1;
+    }
+    unit_leaves_errno_out = true;
+    while (fgets(line, sizeof(line), stdin)) {
+        int status = -1;
+        line[strcspn(line, "\n")] = '\0';
+        const pid_t child = fork();
+        if (child == 0)
+            return take_line(line);
+        waitpid(child, &status, 0);
+        printf("end\t%s\n", WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
+        fflush(stdout);
+    }
+    return 0;
+}
