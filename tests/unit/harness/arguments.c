@@ -161,6 +161,13 @@ void arguments_watch(struct arguments *a) {
             unit_watch(a->scratch[i], ARGUMENTS_SCRATCH, a->call->param[i].name);
 }
 
+void **arguments_handle(const struct arguments *a) {
+    for (unsigned i = 0; i < a->call->params; i++)
+        if (a->word[i] >= (uintptr_t)&w.h && a->word[i] < (uintptr_t)(&w.h + 1))
+            return (void **)a->word[i]; // NOLINT(performance-no-int-to-ptr)
+    return NULL;
+}
+
 int arguments_call(const struct arguments *a) {
     return a->call->call(a->word);
 }

@@ -25,6 +25,8 @@ void arguments_good(struct arguments *a, const char *function, const struct worl
 bool arguments_set(struct arguments *a, const char *name, uintptr_t value);
 // Remembers all outputs for the next EXPECT_ERROR().
 void arguments_watch(struct arguments *a);
+// The first argument that is the place of a handle of the world; NULL: there is none.
+void **arguments_handle(const struct arguments *a);
 int arguments_call(const struct arguments *a);
 
 #endif // ARGUMENTS_H

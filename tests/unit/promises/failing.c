@@ -10,6 +10,7 @@
 #include "interrupt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static struct arguments a;
 
@@ -61,39 +62,94 @@ static void must_all(const struct subject *s, const char *functions) {
             must(s, function);
 }
 
-// The first argument that is the place of a handle.
-static void **first_handle(void) {
-    for (unsigned i = 0; i < a.call->params; i++)
-        if (a.word[i] >= (uintptr_t)&w.h && a.word[i] < (uintptr_t)(&w.h + 1))
-            return (void **)a.word[i]; // NOLINT(performance-no-int-to-ptr)
-    return NULL;
+// A call that fails; the subject's calls, of which it is number at.
+struct one {
+    const struct subject *subject;
+    struct failure failure; // without a name: nothing fails
+    size_t at;
+};
+
+static char calls[24][32]; // of the subject that is tested; failures point to them
+static size_t call_count;
+
+static void split_calls(const struct subject *s) {
+    char text[512], *rest = text;
+    snprintf(text, sizeof(text), "%s", s->calls);
+    call_count = 0;
+    for (char *call; (call = strsep(&rest, " "));)
+        if (*call)
+            snprintf(calls[call_count++], sizeof(calls[0]), "%s", call);
 }
 
-// Where the name ends among the calls; 0: it is none of them.
-static size_t end_of(const char *name, const char *calls) {
-    const size_t length = strlen(name);
-    for (const char *at = calls; (at = strstr(at, name)); at++)
-        if ((at == calls || at[-1] == ' ') && at[length] == ' ')
-            return (size_t)(at - calls) + length + 1;
-    return 0;
+static bool releases(const char *call) {
+    return strstr(call, "destroy") || strstr(call, "free") || strstr(call, "de") == call + 4 ||
+           is(call, "rdma_reject") || is(call, "ibv_ack_async_event");
 }
 
-// The provider calls that the function makes, without the blank behind the last one.
-static const char *calls_of(const struct subject *s, const struct failure *f) {
-    static char calls[512];
-    const bool all = !f || (f->gone && !f->undo);
-    const size_t made =
-        all ? strlen(s->succeeds) : end_of(f->last ? f->last : f->fails, s->succeeds);
-    if (f && f->last && made == 0)
-        fail_msg("%s is no call of %s", f->last, s->function);
-    snprintf(calls, sizeof(calls), "%.*s%s", (int)made, s->succeeds,
-             f && f->undo ? f->undo : "");
-    if (*calls)
-        calls[strlen(calls) - 1] = '\0';
-    return calls;
+static const char *release_of(const char *call, bool is_acknowledged) {
+    static const char *const pairs[][2] = {
+        {"rdma_create_event_channel", "rdma_destroy_event_channel "},
+        {"rdma_create_id", "rdma_destroy_id "},
+        {"rdma_create_qp_ex", "rdma_destroy_qp "},
+        {"rdma_getaddrinfo", "rdma_freeaddrinfo "},
+        {"ibv_alloc_pd", "ibv_dealloc_pd "},
+        {"ibv_create_comp_channel", "ibv_destroy_comp_channel "},
+        {"ibv_create_cq", "ibv_destroy_cq "},
+        {"ibv_create_srq", "ibv_destroy_srq "},
+        {"ibv_reg_mr", "ibv_dereg_mr "},
+    };
+    if (is(call, "rdma_get_cm_event"))
+        return is_acknowledged ? REJECTED : REJECTED "rdma_ack_cm_event ";
+    for (size_t i = 0; i < LENGTH(pairs); i++)
+        if (is(call, pairs[i][0]))
+            return pairs[i][1];
+    return "";
 }
 
-static void expect_failure(const struct subject *s, const struct failure *f) {
+static void add(char *text, const char *more, const char *end) {
+    const size_t used = strlen(text);
+    snprintf(text + used, 512 - used, "%s%s", more, end);
+}
+
+// The provider calls that the function makes, those of libc left out.
+static const char *calls_of(const struct one *one) {
+    static char text[512];
+    const struct failure *f = &one->failure;
+    const bool all = !f->fails || (f->gone && !f->undo);
+    bool is_acknowledged = false;
+    text[0] = '\0';
+    for (size_t i = 0; i < (all ? call_count : one->at + 1); i++) {
+        if (strchr(calls[i], '_'))
+            add(text, calls[i], " ");
+        is_acknowledged |= is(calls[i], "rdma_ack_cm_event");
+    }
+    if (f->undo)
+        add(text, f->undo, "");
+    for (size_t i = all || f->undo ? 0 : one->at; i-- > 0;)
+        add(text, release_of(calls[i], is_acknowledged), "");
+    if (*text)
+        text[strlen(text) - 1] = '\0';
+    return text;
+}
+
+static void make_fail(const struct one *one, int fd) {
+    const struct failure *f = &one->failure;
+    unsigned nth = 0;
+    for (size_t i = 0; i <= one->at; i++)
+        nth += is(calls[i], f->fails);
+    if (f->how == AS_TOLD)
+        fake_fail(f->fails, nth, strchr(f->fails, '_') || f->error ? f->error : ENOMEM);
+    if (f->how == NOTHING_TO_READ)
+        world_nonblocking(fd);
+    if (f->how == SIGNAL)
+        interrupt_wait(NULL);
+    if (f->also)
+        fake_fail(f->also, 1, ENXIO);
+}
+
+static void expect_failure(const struct one *one) {
+    const struct subject *s = one->subject;
+    const struct failure *f = &one->failure;
     const bool memory = is(f->fails, "malloc") || is(f->fails, "mmap");
     char cause[64];
     snprintf(cause, sizeof(cause), "%s()", f->fails);
@@ -107,23 +163,15 @@ static void expect_failure(const struct subject *s, const struct failure *f) {
                                   : cause,
         .cause = memory ? "out of memory" : cause,
         .error = f->error,
-        .calls = calls_of(s, f),
+        .calls = calls_of(one),
         .level = f->how == SIGNAL && !f->code ? RPMA_LOG_LEVEL_DEBUG : 0,
     };
-    const int fd = happen(s->function, f->how != AS_TOLD);
-    if (f->how == AS_TOLD)
-        fake_fail(f->fails, f->nth ? f->nth : 1, memory ? ENOMEM : f->error);
-    if (f->how == NOTHING_TO_READ)
-        world_nonblocking(fd);
-    if (f->how == SIGNAL)
-        interrupt_wait(NULL);
-    if (f->also)
-        fake_fail(f->also, 1, ENXIO);
+    make_fail(one, happen(s->function, f->how != AS_TOLD));
     prepare(s, s->function);
     arguments_watch(&a);
     struct handles after = w.h;
     if (f->gone)
-        *(void **)((char *)&after + ((char *)first_handle() - (char *)&w.h)) = NULL;
+        *(void **)((char *)&after + ((char *)arguments_handle(&a) - (char *)&w.h)) = NULL;
     unit_begin();
     unit_expect_error(arguments_call(&a), s->function, &expected, __FILE__, __LINE__);
     if (memcmp(&after, &w.h, sizeof(after)) != 0)
@@ -133,46 +181,65 @@ static void expect_failure(const struct subject *s, const struct failure *f) {
     fake_faults_off();
 }
 
-struct one {
-    const struct subject *subject;
-    const struct failure *failure; // NULL: none
-};
-
 static void leaves_what_it_should(void **state) {
     const struct one *one = *state;
     const struct subject *s = one->subject;
-    const struct failure *f = one->failure;
+    const struct failure *f = &one->failure;
     memset(&w.h, 0, sizeof(w.h));
+    split_calls(s);
     must_all(s, s->before);
-    if (f)
-        expect_failure(s, f);
-    if (f && s->again)
+    if (f->fails)
+        expect_failure(one);
+    if (f->fails && s->again)
         must(s, s->again);
     must(s, s->function);
-    if (!f || !f->gone)
-        EXPECT_CALLS(calls_of(s, NULL));
+    if (!f->gone)
+        EXPECT_CALLS(calls_of(&(struct one){.subject = s}));
     world_drop(&w);
 }
 
+// ---- the list of tests ---------------------------------------------------------------------
+
+static struct one ones[300];
+static struct CMUnitTest tests[LENGTH(ones)];
+static size_t count;
+
+static void add_test(const struct subject *s, struct failure f, size_t at) {
+    static char names[LENGTH(ones)][128];
+    if (count == LENGTH(ones))
+        abort();
+    ones[count] = (struct one){s, f, at};
+    snprintf(names[count], sizeof(names[0]), "%s: %s fails%s%s", s->function,
+             f.fails ? f.fails : "nothing", f.fails ? " with " : "",
+             f.fails ? strerrorname_np(f.error) : "");
+    tests[count] = (struct CMUnitTest){names[count], leaves_what_it_should, unit_setup,
+                                       unit_teardown, &ones[count]};
+    count++;
+}
+
+static bool is_described(const struct subject *s, const char *call) {
+    for (const struct failure *f = s->failures; f->fails; f++)
+        if (is(f->fails, call) && f->code == 0 && f->how == AS_TOLD)
+            return true;
+    return false;
+}
+
+static void add_tests(const struct subject *s) {
+    split_calls(s);
+    add_test(s, (struct failure){NULL}, 0);
+    for (size_t i = 0; i < call_count; i++)
+        if (!releases(calls[i]) && !is_described(s, calls[i]))
+            add_test(s, (struct failure){calls[i], is(calls[i], "malloc") ? 0 : EIO}, i);
+    for (const struct failure *f = s->failures; f->fails; f++) {
+        size_t at = 0;
+        while (at < call_count && !is(calls[at], f->fails))
+            at++;
+        add_test(s, *f, at);
+    }
+}
+
 int main(void) {
-    enum { MOST = 250 };
-    static struct one ones[MOST];
-    static struct CMUnitTest tests[MOST];
-    static char names[MOST][128];
-    size_t count = 0;
     for (const struct subject *s = subjects; s < subjects + LENGTH(subjects); s++)
-        for (const struct failure *f = NULL; !f || f->fails; f = f ? f + 1 : s->failures) {
-            if (count == MOST) {
-                fprintf(stderr, "failing: more than %d failures: raise MOST\n", MOST);
-                return 1;
-            }
-            ones[count] = (struct one){s, f};
-            snprintf(names[count], sizeof(names[0]), "%s: %s fails%s%s", s->function,
-                     f ? f->fails : "nothing", f ? " with " : "",
-                     f ? strerrorname_np(f->error) : "");
-            tests[count] = (struct CMUnitTest){names[count], leaves_what_it_should, unit_setup,
-                                               unit_teardown, &ones[count]};
-            count++;
-        }
+        add_tests(s);
     return unit_run("failing", tests, count);
 }

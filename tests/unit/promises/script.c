@@ -105,14 +105,6 @@ static void choose_arguments(const char *function, char *rest) {
     }
 }
 
-// The first argument that is the place of a handle.
-static void **handle(void) {
-    for (unsigned i = 0; i < a.call->params; i++)
-        if (a.word[i] >= (uintptr_t)&w.h && a.word[i] < (uintptr_t)(&w.h + 1))
-            return (void **)a.word[i]; // NOLINT(performance-no-int-to-ptr)
-    return NULL;
-}
-
 // Leaves a pattern where the next call will have its variables.
 __attribute__((noinline)) static void scribble_on_stack(void) {
     volatile unsigned char stack[16384];
@@ -128,7 +120,7 @@ static struct {
 
 static void call(const char *function, char *rest) {
     choose_arguments(function, rest);
-    void **const place = handle(), *before = place && *place ? *place : unset;
+    void **const place = arguments_handle(&a), *before = place && *place ? *place : unset;
     const struct arguments good = a;
     if (place)
         *place = before;
