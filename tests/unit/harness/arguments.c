@@ -103,7 +103,7 @@ static uintptr_t handle(const char *type, const struct world *w) {
 }
 
 static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
-    static unsigned char desc[21];
+    static _Thread_local unsigned char desc[21];
     const char *type = a->call->param[i].type, *name = a->call->param[i].name;
     for (size_t n = 0; n < LENGTH(good_numbers); n++)
         if (strcmp(good_numbers[n].name, name) == 0 && type[strlen(type) - 1] != '*')
@@ -111,12 +111,12 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
     if (strcmp(name, "op_context") == 0)
         return 0x55;
     if (strcmp(name, "work") == 0) {
-        static struct rpma_work work;
+        static _Thread_local struct rpma_work work;
         work = (struct rpma_work){.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
         return (uintptr_t)&work;
     }
     if (strcmp(name, "receives") == 0) {
-        static struct rpma_receive receive;
+        static _Thread_local struct rpma_receive receive;
         return (uintptr_t)&receive;
     }
     if (strcmp(type, "const char *") == 0)
@@ -144,6 +144,30 @@ void arguments_good(struct arguments *a, const char *function, const struct worl
     memset(a->scratch, 0x5a, sizeof(a->scratch));
     for (unsigned i = 0; i < a->call->params; i++)
         a->word[i] = good(a, i, w);
+}
+
+int arguments_happen(const char *function, const struct world *w, bool nothing) {
+    const bool waits = strstr(function, "_wait") || strstr(function, "_take_event");
+    if (strncmp(function, "rpma_ep_next_", 13) == 0) {
+        if (!nothing)
+            fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
+        return world_ep_fd(w);
+    }
+    if (strcmp(function, "rpma_conn_next_event") == 0) {
+        if (!nothing)
+            fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
+        return world_event_fd(w);
+    }
+    if (strcmp(function, "rpma_peer_next_event") == 0) {
+        if (!nothing)
+            fake_async_event(fake_context(0), IBV_EVENT_PORT_ACTIVE, NULL, 1);
+        return fake_context(0)->async_fd;
+    }
+    if (!w->h.conn || !waits)
+        return -1;
+    if (!nothing)
+        fake_notify(world_qp(w)->send_cq);
+    return world_cq_fd(world_cq(w));
 }
 
 bool arguments_set(struct arguments *a, const char *name, uintptr_t value) {

@@ -21,6 +21,9 @@ const struct call_by_name *call_named(const char *name);
 // Fills in arguments with which the call would succeed, from a world with a connection, an
 // endpoint and a second request. Fails the test when a parameter is of no known type.
 void arguments_good(struct arguments *a, const char *function, const struct world *w);
+// Lets happen what the function waits for, unless it is to find nothing, and returns the
+// descriptor on which it waits; -1: it does not wait.
+int arguments_happen(const char *function, const struct world *w, bool nothing);
 // Replaces the argument of that name; false when the function has none.
 bool arguments_set(struct arguments *a, const char *name, uintptr_t value);
 // Remembers all outputs for the next EXPECT_ERROR().

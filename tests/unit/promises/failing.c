@@ -18,30 +18,6 @@ static bool is(const char *function, const char *name) {
     return strcmp(function, name) == 0;
 }
 
-// What the function waits for; the descriptor, when it is to find nothing.
-static int happen(const char *function, bool nothing) {
-    if (strncmp(function, "rpma_ep_next_", 13) == 0) {
-        if (!nothing)
-            fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
-        return world_ep_fd(&w);
-    }
-    if (is(function, "rpma_conn_next_event")) {
-        if (!nothing)
-            fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
-        return world_event_fd(&w);
-    }
-    if (is(function, "rpma_peer_next_event")) {
-        if (!nothing)
-            fake_async_event(fake_context(0), IBV_EVENT_PORT_ACTIVE, NULL, 1);
-        return fake_context(0)->async_fd;
-    }
-    if (!w.h.conn || (!strstr(function, "_wait") && !is(function, "rpma_cq_take_event")))
-        return -1;
-    if (!nothing)
-        fake_notify(world_qp(&w)->send_cq);
-    return world_cq_fd(world_cq(&w));
-}
-
 static void prepare(const struct subject *s, const char *function) {
     arguments_good(&a, function, &w);
     (void)arguments_set(&a, "pdata", 0);
@@ -49,7 +25,7 @@ static void prepare(const struct subject *s, const char *function) {
 }
 
 static void must(const struct subject *s, const char *function) {
-    (void)happen(function, false);
+    (void)arguments_happen(function, &w, false);
     prepare(s, function);
     MUST_OF(function, arguments_call(&a));
 }
@@ -166,7 +142,7 @@ static void expect_failure(const struct one *one) {
         .calls = calls_of(one),
         .level = f->how == SIGNAL && !f->code ? RPMA_LOG_LEVEL_DEBUG : 0,
     };
-    make_fail(one, happen(s->function, f->how != AS_TOLD));
+    make_fail(one, arguments_happen(s->function, &w, f->how != AS_TOLD));
     prepare(s, s->function);
     arguments_watch(&a);
     struct handles after = w.h;
