@@ -132,6 +132,8 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
     // An array of handles, and what a getter or a wait stores, is no place of the world.
     const bool is_place = strstr(type, "**") && ends_with(name, "_ptr");
     const uintptr_t object = strstr(type, "**") && !is_place ? 0 : handle(type, w);
+    if (object == 0 && strcmp(name, "cfg") == 0) // the defaults
+        return 0;
     if (object == 0 && type[strlen(type) - 1] != '*')
         fail_msg("%s: no good value for %s %s: add one", a->call->name, type, name);
     return object ? object : (uintptr_t)a->scratch[i];

@@ -192,26 +192,6 @@ def less_than(theirs, ours, row):
         yield f'lacks no "{piece}", correct the table'
 
 
-def layout(executable, table, library=None):
-    """Lines of the default log function, without the parts that differ from run to run. No release
-    logs at FATAL."""
-    shown = {row['failure']: row['steps'] for row in table}
-    ways = ('pd: refused', 'event: strange', 'event: established', 'peer configuration',
-            'remote region')
-    seen = take(executable, [f'default log {level}; {shown[name]}'
-                             for level, name in enumerate(ways, 1)], library)
-    shapes = {}
-    for row in [row for one in seen for row in one.block if re.search(r' \*[A-Z]|\t\*[A-Z]', row)]:
-        shape = re.sub(r'[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d\.\d{6}', 'TIME', row)
-        shape = re.sub(r'\[\d+\]', '[THREAD]', shape)
-        shape = re.sub(r'\b\w+\.cc?: ( \d\d|  \d|\d{3,}): rpma_\w+: .+$',
-                       'FILE: LINE: FUNCTION: MESSAGE', shape)
-        shapes[shape.partition('\t')[0], re.search(r'\*[A-Z]+\* *', shape)[0]] = shape
-    if len(shapes) != 2 * len(ways):
-        end(1, f'not a line of each level to compare: {shapes}')
-    return shapes
-
-
 def check_lines(executable, root, table):
     """The findings about this library."""
     wrong = list(faults_of_page(os.path.join(root, 'docs', 'troubleshooting.md'), table))
@@ -232,9 +212,7 @@ def check_lines_beside(executable, table, version, library):
                                  take(executable, steps, library), strict=True):
         print(f'{row["failure"]}\n    {version}: {theirs.told()[1] or "nothing"}')
         wrong += [f'{row["failure"]} {fault}' for fault in less_than(theirs, ours, row)]
-    ours, theirs = layout(executable, table), layout(executable, table, library)
-    return wrong + [f'layout of {place}: {ours.get(place)}, {version}: {theirs[place]}'
-                    for place in theirs if ours.get(place) != theirs[place]]
+    return wrong
 
 
 # ---- decisions -----------------------------------------------------------------------------------

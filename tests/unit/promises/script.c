@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <syslog.h>
 #include <unistd.h>
 
 enum { TIME_LIMIT = 20 }; // seconds for a line
@@ -79,10 +78,7 @@ static void give(const char *name, uintptr_t value) {
 static void choose_arguments(const char *function, char *rest) {
     static unsigned taken; // operations that a batch took
     arguments_good(&a, function, &w);
-    for (unsigned i = 0; i < a.call->params; i++)
-        if (strstr(a.call->param[i].type, "_cfg *") ||
-            strcmp(a.call->param[i].name, "pdata") == 0)
-            a.word[i] = a.word[i] == (uintptr_t)a.scratch[i] ? 0 : a.word[i];
+    give("pdata", 0);
     if (script_work_count > 0) {
         const bool is_batch = strncmp(function, "rpma_batch_", 11) == 0;
         give("work", (uintptr_t)&script_work[is_batch ? taken : 0]);
@@ -173,8 +169,6 @@ static void show_requests(void) {
 }
 
 static void show(void) {
-    int priority;
-    const char *syslog_text = fake_syslog(&priority);
     printf("code\t%s\n", called.code == CALLS_NO_FUNCTION ? "no such function"
                                                           : contract_code_name(called.code));
     printf("errno\t%s\n", strerrorname_np(called.error));
@@ -190,8 +184,6 @@ static void show(void) {
         printf("unacknowledged\t%u\n", fake_unacked(foreign));
     show_requests();
     show_lines();
-    if (*syslog_text) // the original leaves the facility to its openlog()
-        printf("syslog\t%d\t%s", LOG_PRI(priority), syslog_text);
     // These differ from run to run, or must not be logged.
     printf("memory\t%#llx\n", (unsigned long long)(uintptr_t)w.memory);
     printf("rkey\t%#x\nlkey\t%#x\n", SCRIPT_RKEY, fake_lkey(w.memory));
@@ -302,13 +294,6 @@ static void unread(const char *text) {
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
 }
 
-// The default log function, which tells all.
-static void default_log(const char *text) {
-    (void)rpma_log_set_function(RPMA_LOG_USE_DEFAULT_FUNCTION);
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, (enum rpma_log_level)atoi(text));
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_DEBUG);
-}
-
 static const struct {
     const char *name;
     void (*take)(const char *text);
@@ -326,7 +311,6 @@ static const struct {
               {"nonblocking", nonblocking},
               {"borrow", borrow},
               {"unread", unread},
-              {"default log", default_log},
               {"work", script_add_work},
               {"writes", script_add_writes},
               {"receive", script_add_receive}};

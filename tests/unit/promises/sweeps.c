@@ -4,103 +4,166 @@
 // sweeps.c -- lives of objects in which every provider call and every allocation fails once,
 // alone and with all that come later.
 
+#include "arguments.h"
 #include "operation.h"
 #include "sweep.h"
 
-// With the calls that can fail in the life of a connection, and in that of a rejection.
-static const struct life {
-    unsigned calls, calls_of_rejection;
-    struct shape shape;
-} lives[] = {
-    {61, 0, {.name = "outgoing"}},
-    {61, 0, {.name = "outgoing, data", .private_data = 56}},
-    {70, 0, {.name = "outgoing, rcq", .rcq_size = 4}},
-    {61, 0, {.name = "outgoing, shared", .shared = true}},
-    {68,
-     0,
-     {.name = "outgoing, shared, rcq", .shared = true, .rcq_size = 4, .private_data = 1}},
-    {64, 0, {.name = "outgoing, srq", .srq = true}},
-    {71, 0, {.name = "outgoing, srq, shared, rcq", .srq = true, .shared = true, .rcq_size = 4}},
-    {69, 0, {.name = "outgoing, srq with rcq", .srq = true, .srq_rcq_size = 4, .rcq_size = 4}},
-    {73, 0, {.name = "outgoing, lent cq and rcq", .lent_cq = 8, .lent_rcq = 8}},
-#define INCOMING(text) .name = "incoming" text, .incoming = true
-    {65, 32, {INCOMING("")}},
-    {65, 32, {INCOMING(", data"), .private_data = 56}},
-    {74, 37, {INCOMING(", rcq"), .rcq_size = 4}},
-    {65, 32, {INCOMING(", shared"), .shared = true}},
-    {72, 35, {INCOMING(", shared, rcq"), .shared = true, .rcq_size = 4, .private_data = 1}},
-    {68, 36, {INCOMING(", srq"), .srq = true}},
-    {73, 41, {INCOMING(", srq with rcq"), .srq = true, .srq_rcq_size = 4}},
-    {76, 39, {INCOMING(", lent cq"), .lent_cq = 8, .rcq_size = 4}},
-    {79, 43, {INCOMING(", srq, lent rcq"), .srq = true, .lent_rcq = 8}},
-};
+#include <stdio.h>
 
-enum { FIRST_INCOMING = 9 };
+// What the device has.
+enum { DAX = 1, NATIVE = 2, DRAM = 4, TWO_ADDRESSES = 8, THREE_ADDRESSES = 16 };
+
+#define LEAVE "rpma_conn_disconnect rpma_conn_next_event"
+#define CONNECTION "peer request early up transfer complete " LEAVE
+#define REJECTION "peer request rpma_ep_shutdown rpma_conn_req_delete"
+#define REGIONS "peer rpma_mr_get_descriptor rpma_mr_advise"
+#define PACKED "rpma_peer_new rpma_mr_reg rpma_peer_cfg_new pack rpma_peer_cfg_delete unpack"
+#define IN_STEPS \
+    "peer cfg rpma_conn_cfg_set_source_addr start rpma_conn_req_setup early up " LEAVE
+#define LISTS "peer request receives up receives posts batch"
+#define OPTIONS "peer cfg rpma_conn_cfg_set_ack_timeout rpma_conn_cfg_set_tos ask up " LEAVE
+#define EVENTS                                                                        \
+    "peer rpma_srq_new rpma_cq_new events rpma_srq_set_limit rpma_cq_set_moderation " \
+    "rpma_cq_take_event rpma_cq_arm rpma_peer_next_event rpma_peer_next_event"
+#define DEVICES "rpma_utils_get_ibv_context remote rpma_utils_ibv_context_is_odp_capable"
+
+// With the number of calls that can fail. A build without native operations does not use those
+// of the device.
+static const struct life {
+    const char *name;
+    unsigned calls;
+    const char *steps; // functions of the library, called with good arguments, and parts below
+    struct shape shape;
+    int device;
+} lives[] = {
+    {"peer and regions", 10, REGIONS},
+    {"peer and regions, DAX", 11, REGIONS, .device = DAX},
+    {"peer and regions, DRAM", 10, REGIONS, .device = NATIVE | DRAM},
+    {"packed data", 10, PACKED},
+    {"packed data, DRAM", 10, PACKED, .device = NATIVE | DRAM},
+    {"configurations", 4,
+     "rpma_peer_cfg_from_descriptor rpma_conn_cfg_new rpma_srq_cfg_new rpma_cq_cfg_new"},
+    {"events", 29, EVENTS},
+    {"outgoing in steps", 44, IN_STEPS},
+    {"outgoing in steps, three addresses", 44, IN_STEPS, .device = THREE_ADDRESSES},
+    {"incoming in steps, rcq", 49, IN_STEPS, {.incoming = true, .rcq_size = 4}},
+    {"incoming in steps, two addresses", 44, IN_STEPS, {.incoming = true}, TWO_ADDRESSES},
+    {"refusal in steps", 27, "peer cfg start rpma_conn_req_reject", {.incoming = true}},
+    {"devices", 10, DEVICES},
+    {"devices, two addresses", 10, DEVICES, .device = TWO_ADDRESSES},
+    {"outgoing on DAX memory", 63, CONNECTION, .device = DAX},
+    {"incoming on DAX memory", 67, CONNECTION, {.incoming = true}, DAX},
+    {"outgoing, native", 61, CONNECTION, .device = NATIVE},
+    {"outgoing, native flush on DRAM", 61, CONNECTION, .device = NATIVE | DRAM},
+    {"incoming, data, native", 65, CONNECTION, {.incoming = true, .private_data = 56}, NATIVE},
+    {"lists", 68, LISTS, {.max_sge = 3}},
+    {"lists, srq", 72, LISTS, {.srq = true, .max_sge = 3}},
+    {"lists, native", 68, LISTS, {.max_sge = 3}, NATIVE},
+    {"outgoing, options", 39, OPTIONS},
+    {"incoming, options", 42, OPTIONS, {.incoming = true}},
+    {"outgoing, options, two addresses", 39, OPTIONS, .device = TWO_ADDRESSES},
+    {"outgoing, two addresses", 61, CONNECTION, .device = TWO_ADDRESSES},
+    {"incoming, two addresses", 65, CONNECTION, {.incoming = true}, TWO_ADDRESSES},
+    {"outgoing", 61, CONNECTION, {0}},
+    {"outgoing, data", 61, CONNECTION, {.private_data = 56}},
+    {"outgoing, rcq", 70, CONNECTION, {.rcq_size = 4}},
+    {"outgoing, shared", 61, CONNECTION, {.shared = true}},
+    {"outgoing, shared, rcq",
+     68,
+     CONNECTION,
+     {.shared = true, .rcq_size = 4, .private_data = 1}},
+    {"outgoing, srq", 64, CONNECTION, {.srq = true}},
+    {"outgoing, srq, shared, rcq",
+     71,
+     CONNECTION,
+     {.srq = true, .shared = true, .rcq_size = 4}},
+    {"outgoing, srq with rcq", 69, CONNECTION, {.srq = true, .srq_rcq_size = 4, .rcq_size = 4}},
+    {"outgoing, lent cq and rcq", 73, CONNECTION, {.lent_cq = 8, .lent_rcq = 8}},
+    {"incoming", 65, CONNECTION, {.incoming = true}},
+    {"incoming, rejected", 32, REJECTION, {.incoming = true}},
+    {"incoming, data", 65, CONNECTION, {.incoming = true, .private_data = 56}},
+    {"incoming, data, rejected", 32, REJECTION, {.incoming = true, .private_data = 56}},
+    {"incoming, rcq", 74, CONNECTION, {.incoming = true, .rcq_size = 4}},
+    {"incoming, rcq, rejected", 37, REJECTION, {.incoming = true, .rcq_size = 4}},
+    {"incoming, shared", 65, CONNECTION, {.incoming = true, .shared = true}},
+    {"incoming, shared, rejected", 32, REJECTION, {.incoming = true, .shared = true}},
+    {"incoming, shared, rcq",
+     72,
+     CONNECTION,
+     {.incoming = true, .shared = true, .rcq_size = 4, .private_data = 1}},
+    {"incoming, shared, rcq, rejected",
+     35,
+     REJECTION,
+     {.incoming = true, .shared = true, .rcq_size = 4, .private_data = 1}},
+    {"incoming, srq", 68, CONNECTION, {.incoming = true, .srq = true}},
+    {"incoming, srq, rejected", 36, REJECTION, {.incoming = true, .srq = true}},
+    {"incoming, srq with rcq",
+     73,
+     CONNECTION,
+     {.incoming = true, .srq = true, .srq_rcq_size = 4}},
+    {"incoming, srq with rcq, rejected",
+     41,
+     REJECTION,
+     {.incoming = true, .srq = true, .srq_rcq_size = 4}},
+    {"incoming, lent cq", 76, CONNECTION, {.incoming = true, .lent_cq = 8, .rcq_size = 4}},
+    {"incoming, lent cq, rejected",
+     39,
+     REJECTION,
+     {.incoming = true, .lent_cq = 8, .rcq_size = 4}},
+    {"incoming, srq, lent rcq", 79, CONNECTION, {.incoming = true, .srq = true, .lent_rcq = 8}},
+    {"incoming, srq, lent rcq, rejected",
+     43,
+     REJECTION,
+     {.incoming = true, .srq = true, .lent_rcq = 8}},
+};
 
 // ---- parts of a life -----------------------------------------------------------------------
 
-static bool receive_early(struct world *w, const struct shape *shape) {
-    return shape->srq ? STEP(w, rpma_srq_recv(w->h.srq, w->h.mr, 0, 8, NULL))
-                      : STEP(w, rpma_conn_req_recv(w->h.req, w->h.mr, 0, 8, NULL));
+static bool peer(struct world *w, const struct shape *shape) {
+    (void)shape;
+    return world_peer(w);
+}
+
+static bool steps(struct world *w, const struct shape *shape, const char *names);
+
+static bool early(struct world *w, const struct shape *shape) {
+    return steps(w, shape, shape->srq ? "rpma_srq_recv" : "rpma_conn_req_recv");
+}
+
+static bool flush_visibly(struct world *w, const struct shape *shape) {
+    (void)shape;
+    return STEP(w, rpma_flush(w->h.conn, w->h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY,
+                              RPMA_F_COMPLETION_ALWAYS, NULL));
 }
 
 static bool transfer(struct world *w, const struct shape *shape) {
-    const int flags = RPMA_F_COMPLETION_ALWAYS;
-    struct rpma_conn *conn = w->h.conn;
-    struct rpma_mr_local *mr = w->h.mr;
-    struct rpma_mr_remote *remote = w->h.remote;
-    const char bytes[8] = "8 bytes";
-    return (shape->srq || STEP(w, rpma_recv(conn, mr, 0, 8, NULL))) &&
-           STEP(w, rpma_read(conn, mr, 0, remote, 0, 8, flags, NULL)) &&
-           STEP(w, rpma_write(conn, remote, 0, mr, 0, 8, flags, NULL)) &&
-           STEP(w, rpma_write_with_imm(conn, remote, 0, mr, 0, 8, flags, 1, NULL)) &&
-           STEP(w, rpma_atomic_write(conn, remote, 8, bytes, flags, NULL)) &&
-           STEP(w, rpma_write_atomic(conn, remote, 8, mr, 0, flags, NULL)) &&
-           STEP(w, rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, flags, NULL)) &&
-           STEP(w, rpma_flush(conn, remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY, flags, NULL)) &&
-           STEP(w, rpma_send(conn, mr, 0, 8, flags, NULL)) &&
-           STEP(w, rpma_send_with_imm(conn, mr, 0, 8, flags, 1, NULL));
+    return (shape->srq || steps(w, shape, "rpma_recv")) &&
+           steps(w, shape,
+                 "rpma_read rpma_write rpma_write_with_imm rpma_atomic_write rpma_write_atomic "
+                 "rpma_flush visibly rpma_send rpma_send_with_imm");
 }
 
-static bool complete(struct world *w, const struct shape *shape, struct rpma_cq *cq,
-                     struct ibv_cq *queue) {
+static bool complete(struct world *w, const struct shape *shape) {
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
-    fake_complete(queue, &sent);
-    fake_complete(queue, &sent);
-    if (shape->shared ? !STEP(w, rpma_conn_wait(w->h.conn, 0, &w->h.fired, NULL))
-                      : !STEP(w, rpma_cq_wait(cq)))
-        return false;
-    return STEP(w, rpma_cq_get_wc(cq, 1, &w->h.wc, NULL)) &&
-           STEP(w, rpma_cq_get_completion(cq, &w->h.completion));
-}
-
-static bool complete_all(struct world *w, const struct shape *shape) {
-    struct rpma_cq *rcq = world_rcq(w);
-    struct ibv_qp *qp = world_qp(w);
-    return complete(w, shape, world_cq(w), qp->send_cq) &&
-           (!rcq || complete(w, shape, rcq, qp->recv_cq));
-}
-
-static bool leave(struct world *w) {
-    if (!STEP(w, rpma_conn_disconnect(w->h.conn)))
-        return false;
-    fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_DISCONNECTED, NULL, 0);
-    return STEP(w, rpma_conn_next_event(w->h.conn, &w->h.event));
-}
-
-// ---- lives ---------------------------------------------------------------------------------
-
-static bool connection(struct world *w, const void *argument) {
-    const struct shape *shape = argument;
-    return world_peer(w) && world_request(w, shape) && receive_early(w, shape) &&
-           world_connect(w, shape) && transfer(w, shape) && complete_all(w, shape) && leave(w);
+    struct rpma_cq *const cqs[] = {world_cq(w), world_rcq(w)};
+    struct ibv_cq *const queues[] = {world_qp(w)->send_cq, world_qp(w)->recv_cq};
+    for (size_t i = 0; i < LENGTH(cqs) && cqs[i]; i++) {
+        fake_complete(queues[i], &sent);
+        fake_complete(queues[i], &sent);
+        if (!(shape->shared ? STEP(w, rpma_conn_wait(w->h.conn, 0, &w->h.fired, NULL))
+                            : STEP(w, rpma_cq_wait(cqs[i]))) ||
+            !STEP(w, rpma_cq_get_wc(cqs[i], 1, &w->h.wc, NULL)) ||
+            !STEP(w, rpma_cq_get_completion(cqs[i], &w->h.completion)))
+            return false;
+    }
+    return true;
 }
 
 static const enum rpma_work_type kinds[] = {
     RPMA_WORK_READ,  RPMA_WORK_WRITE, RPMA_WORK_WRITE_WITH_IMM, RPMA_WORK_ATOMIC_WRITE,
     RPMA_WORK_FLUSH, RPMA_WORK_SEND,  RPMA_WORK_SEND_WITH_IMM};
 
-static bool receive_many(struct world *w, const struct shape *shape) {
+static bool receives(struct world *w, const struct shape *shape) {
     const struct rpma_sge sgl[] = {{w->h.mr, 0, 8}, {NULL, 0, 0}, {w->h.mr, 16, 8}};
     const struct rpma_receive receives[] = {{.local = {w->h.mr, 0, 8}},
                                             {.sgl = sgl, .nsge = 3}};
@@ -111,7 +174,8 @@ static bool receive_many(struct world *w, const struct shape *shape) {
 }
 
 // Posts each kind, of one piece and of several.
-static bool post_all(struct world *w) {
+static bool posts(struct world *w, const struct shape *shape) {
+    (void)shape;
     struct rpma_work work[2 * LENGTH(kinds)];
     const uint32_t most = LENGTH(kinds);
     for (size_t i = 0; i < LENGTH(kinds); i++) {
@@ -122,7 +186,8 @@ static bool post_all(struct world *w) {
            STEP(w, rpma_post(w->h.conn, work + most, most, NULL));
 }
 
-static bool post_batch(struct world *w) {
+static bool batch(struct world *w, const struct shape *shape) {
+    (void)shape;
     const struct rpma_work write = operation_of_pieces(w, RPMA_WORK_WRITE, 3);
     const struct rpma_work flush = operation_of(w, RPMA_WORK_FLUSH);
     const struct rpma_work publish = operation_of(w, RPMA_WORK_ATOMIC_WRITE);
@@ -139,209 +204,111 @@ static bool post_batch(struct world *w) {
            STEP(w, rpma_batch_post(w->h.batch, NULL));
 }
 
-static bool lists(struct world *w, const void *argument) {
-    const struct shape *shape = argument;
-    return world_peer(w) && world_request(w, shape) && receive_many(w, shape) &&
-           world_connect(w, shape) && receive_many(w, shape) && post_all(w) && post_batch(w);
+static unsigned char bytes[64];
+static struct rpma_conn_private_data pdata;
+
+static bool pack(struct world *w, const struct shape *shape) {
+    (void)shape;
+    pdata = (struct rpma_conn_private_data){bytes, sizeof(bytes)};
+    return STEP(w, rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&w->h.mr, 1,
+                                               w->h.pcfg, "bytes", 5, &pdata));
 }
 
-// Settings that go to the connection manager.
-static bool options(struct world *w, const void *argument) {
-    const struct shape *shape = argument;
-    return world_peer(w) && world_cfg(w, shape) &&
-           STEP(w, rpma_conn_cfg_set_ack_timeout(w->h.cfg, 100)) &&
-           STEP(w, rpma_conn_cfg_set_tos(w->h.cfg, 0x68)) && world_ask(w, shape) &&
-           world_connect(w, shape) && leave(w);
-}
-
-static bool peer_and_regions(struct world *w, const void *argument) {
-    (void)argument;
-    unsigned char desc[21];
-    return world_peer(w) && STEP(w, rpma_mr_get_descriptor(w->h.mr, desc)) &&
-           STEP(w, rpma_mr_advise(w->h.mr, 0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, 0));
-}
-
-static bool packed_data(struct world *w, const void *argument) {
-    (void)argument;
-    unsigned char bytes[64];
-    struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
+static bool unpack(struct world *w, const struct shape *shape) {
     uint32_t count = 1;
-    return STEP(w, rpma_peer_new(fake_context(0), &w->h.peer)) &&
-           STEP(w, rpma_mr_reg(w->h.peer, w->memory, sizeof(w->memory), WORLD_EVERY_USAGE,
-                               &w->h.mr)) &&
-           STEP(w, rpma_peer_cfg_new(&w->h.pcfg)) &&
-           STEP(w, rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&w->h.mr, 1,
-                                               w->h.pcfg, "bytes", 5, &pdata)) &&
-           STEP(w, rpma_peer_cfg_delete(&w->h.pcfg)) &&
-           STEP(w, rpma_conn_private_data_unpack(&pdata, &w->h.remote, &count, &w->h.pcfg, NULL,
-                                                 NULL));
+    (void)shape;
+    return STEP(
+        w, rpma_conn_private_data_unpack(&pdata, &w->h.remote, &count, &w->h.pcfg, NULL, NULL));
 }
 
-static bool configurations(struct world *w, const void *argument) {
-    (void)argument;
-    const unsigned char desc[1] = {1};
-    return STEP(w, rpma_peer_cfg_from_descriptor(desc, sizeof(desc), &w->h.pcfg)) &&
-           STEP(w, rpma_conn_cfg_new(&w->h.cfg)) && STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg)) &&
-           STEP(w, rpma_cq_cfg_new(&w->h.cq_cfg));
+static bool start(struct world *w, const struct shape *shape) {
+    return steps(w, shape,
+                 shape->incoming ? "rpma_ep_cfg_new rpma_ep_cfg_set_ipv6_only "
+                                   "rpma_ep_listen_with rpma_ep_next_incoming"
+                                 : "rpma_conn_req_start rpma_conn_req_resolve");
 }
 
-static bool rejection(struct world *w, const void *argument) {
-    const struct shape *shape = argument;
-    return world_peer(w) && world_request(w, shape) && STEP(w, rpma_ep_shutdown(&w->h.ep)) &&
-           STEP(w, rpma_conn_req_delete(&w->h.req));
-}
-
-static bool start_in_steps(struct world *w, const struct shape *shape) {
-    if (!shape->incoming)
-        return STEP(w, rpma_conn_req_start(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg,
-                                           &w->h.req)) &&
-               STEP(w, rpma_conn_req_resolve(w->h.req));
-    if (!STEP(w, rpma_ep_cfg_new(&w->h.ep_cfg)) ||
-        !STEP(w, rpma_ep_cfg_set_ipv6_only(w->h.ep_cfg, true)) ||
-        !STEP(w,
-              rpma_ep_listen_with(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.ep_cfg, &w->h.ep)))
-        return false;
-    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
-    return STEP(w, rpma_ep_next_incoming(w->h.ep, &w->h.req));
-}
-
-static bool connection_in_steps(struct world *w, const void *argument) {
-    const struct shape *shape = argument;
-    return world_peer(w) && world_cfg(w, shape) &&
-           STEP(w, rpma_conn_cfg_set_source_addr(w->h.cfg, "127.0.0.7")) &&
-           start_in_steps(w, shape) && STEP(w, rpma_conn_req_setup(w->h.req, w->h.cfg)) &&
-           receive_early(w, shape) && world_connect(w, shape) && leave(w);
-}
-
-static bool refusal_in_steps(struct world *w, const void *argument) {
-    const struct shape *shape = argument;
-    const struct rpma_conn_private_data why = {(void *)"why", 4};
-    return world_peer(w) && world_cfg(w, shape) && start_in_steps(w, shape) &&
-           STEP(w, rpma_conn_req_reject(&w->h.req, &why));
-}
-
-static bool events(struct world *w, const void *argument) {
-    (void)argument;
+static bool events(struct world *w, const struct shape *shape) {
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
-    if (!world_peer(w) || !STEP(w, rpma_srq_new(w->h.peer, NULL, &w->h.srq)) ||
-        !STEP(w, rpma_cq_new(w->h.peer, NULL, &w->h.lent_cq)))
-        return false;
     struct ibv_cq *queue = fake_cq_on(world_cq_fd(w->h.lent_cq), 0);
+    (void)shape;
     fake_complete(queue, &sent);
-    struct rpma_peer_event event;
     fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, queue, 0);
     fake_async_event(fake_context(0), IBV_EVENT_SRQ_LIMIT_REACHED, fake_srq(), 0);
-    return STEP(w, rpma_srq_set_limit(w->h.srq, 5)) &&
-           STEP(w, rpma_cq_set_moderation(w->h.lent_cq, 16, 50)) &&
-           STEP(w, rpma_cq_take_event(w->h.lent_cq)) &&
-           STEP(w, rpma_cq_arm(w->h.lent_cq, true)) &&
-           STEP(w, rpma_peer_next_event(w->h.peer, &event)) &&
-           STEP(w, rpma_peer_next_event(w->h.peer, &event));
+    return true;
 }
 
-static bool devices(struct world *w, const void *argument) {
-    (void)argument;
-    return STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_LOCAL,
-                                              &w->h.context)) &&
-           STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE,
-                                              &w->h.context)) &&
-           STEP(w, rpma_utils_ibv_context_is_odp_capable(w->h.context, &w->h.odp));
+static bool remote(struct world *w, const struct shape *shape) {
+    (void)shape;
+    return STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE,
+                                              &w->h.context));
 }
 
-// ---- devices -------------------------------------------------------------------------------
+static const struct part {
+    const char *name;
+    bool (*live)(struct world *w, const struct shape *shape);
+} parts[] = {{"peer", peer},         {"cfg", world_cfg},     {"request", world_request},
+             {"ask", world_ask},     {"up", world_connect},  {"early", early},
+             {"transfer", transfer}, {"complete", complete}, {"visibly", flush_visibly},
+             {"receives", receives}, {"posts", posts},       {"batch", batch},
+             {"pack", pack},         {"unpack", unpack},     {"start", start},
+             {"events", events},     {"remote", remote}};
 
-static void on_dax(void) {
-    fake_device()->odp = true;
-    fake_device()->dax = true;
+// Calls the function with good arguments; one that fails writes no output.
+static bool call(struct world *w, const char *function) {
+    static struct arguments a, good;
+    (void)arguments_happen(function, w, false);
+    arguments_good(&a, function, w);
+    (void)arguments_set(&a, "pdata", 0);
+    good = a;
+    world_begin(w);
+    const int ret = arguments_call(&a);
+    if (ret != 0 && memcmp(good.scratch, a.scratch, sizeof(a.scratch)) != 0)
+        fail_msg("%s failed and wrote an output", function);
+    return world_step(w, ret, function, __FILE__, __LINE__);
 }
 
-static void with_native_operations(void) {
-    fake_device()->native_flush = true;
-    fake_device()->native_atomic_write = true;
-}
-
-static void with_native_flush_and_dram(void) {
-    with_native_operations();
-    fake_device()->pmem = false;
-}
-
-static void with_two_addresses(void) {
-    fake_device()->addresses = 2;
-}
-
-// Two of them are of the family of the source address.
-static void with_three_addresses(void) {
-    fake_device()->addresses = 3;
+// Up to the first that fails.
+static bool steps(struct world *w, const struct shape *shape, const char *names) {
+    char text[512], *rest = text;
+    bool lives = true;
+    snprintf(text, sizeof(text), "%s", names);
+    for (char *name; lives && (name = strsep(&rest, " "));) {
+        const struct part *part = parts;
+        while (part < parts + LENGTH(parts) && strcmp(part->name, name) != 0)
+            part++;
+        lives = part < parts + LENGTH(parts) ? part->live(w, shape) : call(w, name);
+    }
+    return lives;
 }
 
 // ---- sweeps --------------------------------------------------------------------------------
 
-static const struct shape list = {.name = "lists", .max_sge = 3};
-static const struct shape list_srq = {.name = "lists, srq", .srq = true, .max_sge = 3};
+static int preparing;
 
-// A build without native operations does not use those of the device.
-static const struct one {
-    const char *name;
-    unsigned calls;
-    scenario *run;
-    const struct shape *shape;
-    void (*prepare)(void);
-} others[] = {
-    {"peer and regions", 10, peer_and_regions},
-    {"peer and regions, DAX", 11, peer_and_regions, NULL, on_dax},
-    {"peer and regions, DRAM", 10, peer_and_regions, NULL, with_native_flush_and_dram},
-    {"packed data", 10, packed_data},
-    {"packed data, DRAM", 10, packed_data, NULL, with_native_flush_and_dram},
-    {"configurations", 4, configurations},
-    {"events", 29, events},
-    {"outgoing in steps", 44, connection_in_steps, &lives[0].shape},
-    {"outgoing in steps, three addresses", 44, connection_in_steps, &lives[0].shape,
-     with_three_addresses},
-    {"incoming in steps, rcq", 49, connection_in_steps, &lives[FIRST_INCOMING + 2].shape},
-    {"incoming in steps, two addresses", 44, connection_in_steps, &lives[FIRST_INCOMING].shape,
-     with_two_addresses},
-    {"refusal in steps", 27, refusal_in_steps, &lives[FIRST_INCOMING].shape},
-    {"devices", 10, devices},
-    {"devices, two addresses", 10, devices, NULL, with_two_addresses},
-    {"outgoing on DAX memory", 63, connection, &lives[0].shape, on_dax},
-    {"incoming on DAX memory", 67, connection, &lives[FIRST_INCOMING].shape, on_dax},
-    {"outgoing, native", 61, connection, &lives[0].shape, with_native_operations},
-    {"outgoing, native flush on DRAM", 61, connection, &lives[0].shape,
-     with_native_flush_and_dram},
-    {"incoming, data, native", 65, connection, &lives[FIRST_INCOMING + 1].shape,
-     with_native_operations},
-    {"lists", 68, lists, &list},
-    {"lists, srq", 72, lists, &list_srq},
-    {"lists, native", 68, lists, &list, with_native_operations},
-    {"outgoing, options", 39, options, &lives[0].shape},
-    {"incoming, options", 42, options, &lives[FIRST_INCOMING].shape},
-    {"outgoing, options, two addresses", 39, options, &lives[0].shape, with_two_addresses},
-    {"outgoing, two addresses", 61, connection, &lives[0].shape, with_two_addresses},
-    {"incoming, two addresses", 65, connection, &lives[FIRST_INCOMING].shape,
-     with_two_addresses},
-};
+static void prepare(void) {
+    fake_device()->odp = fake_device()->dax = preparing & DAX;
+    fake_device()->native_flush = fake_device()->native_atomic_write = preparing & NATIVE;
+    fake_device()->pmem = !(preparing & DRAM);
+    if (preparing & (TWO_ADDRESSES | THREE_ADDRESSES))
+        fake_device()->addresses = preparing & TWO_ADDRESSES ? 2 : 3;
+}
+
+static bool live(struct world *w, const void *argument) {
+    const struct life *life = argument;
+    return steps(w, &life->shape, life->steps);
+}
 
 static void passes_and_leaves_nothing(void **state) {
-    const struct one *one = *state;
-    sweep(one->name, one->calls, one->run, one->shape, one->prepare);
+    const struct life *life = *state;
+    preparing = life->device;
+    sweep(life->name, life->calls, live, life, prepare);
 }
 
 int main(void) {
-    enum { COUNT = LENGTH(others) + 2 * LENGTH(lives) };
-    static struct one ones[COUNT];
-    static struct CMUnitTest tests[COUNT];
-    size_t count = 0;
-    for (; count < LENGTH(others); count++)
-        ones[count] = others[count];
-    for (const struct life *life = lives; life < lives + LENGTH(lives); life++) {
-        const struct shape *shape = &life->shape;
-        ones[count++] = (struct one){shape->name, life->calls, connection, shape, NULL};
-        if (shape->incoming)
-            ones[count++] =
-                (struct one){shape->name, life->calls_of_rejection, rejection, shape, NULL};
-    }
-    for (size_t i = 0; i < count; i++)
-        tests[i] = (struct CMUnitTest){ones[i].name, passes_and_leaves_nothing, unit_setup,
-                                       unit_teardown, &ones[i]};
-    return unit_run("sweeps", tests, count);
+    static struct CMUnitTest tests[LENGTH(lives)];
+    for (size_t i = 0; i < LENGTH(lives); i++)
+        tests[i] = (struct CMUnitTest){lives[i].name, passes_and_leaves_nothing, unit_setup,
+                                       unit_teardown, (void *)(uintptr_t)&lives[i]};
+    return unit_run("sweeps", tests, LENGTH(lives));
 }
