@@ -10,7 +10,6 @@
 #include "interrupt.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static struct arguments a;
 
@@ -45,7 +44,7 @@ struct one {
     size_t at;
 };
 
-static char calls[24][32]; // of the subject that is tested; failures point to them
+static char calls[24][32]; // of the subject that is tested
 static size_t call_count;
 
 static void split_calls(const struct subject *s) {
@@ -157,12 +156,11 @@ static void expect_failure(const struct one *one) {
     fake_faults_off();
 }
 
-static void leaves_what_it_should(void **state) {
-    const struct one *one = *state;
+static void leaves_what_it_should(const struct one *one) {
     const struct subject *s = one->subject;
     const struct failure *f = &one->failure;
-    memset(&w.h, 0, sizeof(w.h));
-    split_calls(s);
+    print_message("  %s fails with %s\n", f->fails ? f->fails : "nothing",
+                  strerrorname_np(f->error));
     must_all(s, s->before);
     if (f->fails)
         expect_failure(one);
@@ -171,26 +169,7 @@ static void leaves_what_it_should(void **state) {
     must(s, s->function);
     if (!f->gone)
         EXPECT_CALLS(calls_of(&(struct one){.subject = s}));
-    world_drop(&w);
-}
-
-// ---- the list of tests ---------------------------------------------------------------------
-
-static struct one ones[300];
-static struct CMUnitTest tests[LENGTH(ones)];
-static size_t count;
-
-static void add_test(const struct subject *s, struct failure f, size_t at) {
-    static char names[LENGTH(ones)][128];
-    if (count == LENGTH(ones))
-        abort();
-    ones[count] = (struct one){s, f, at};
-    snprintf(names[count], sizeof(names[0]), "%s: %s fails%s%s", s->function,
-             f.fails ? f.fails : "nothing", f.fails ? " with " : "",
-             f.fails ? strerrorname_np(f.error) : "");
-    tests[count] = (struct CMUnitTest){names[count], leaves_what_it_should, unit_setup,
-                                       unit_teardown, &ones[count]};
-    count++;
+    world_anew();
 }
 
 static bool is_described(const struct subject *s, const char *call) {
@@ -200,22 +179,26 @@ static bool is_described(const struct subject *s, const char *call) {
     return false;
 }
 
-static void add_tests(const struct subject *s) {
+static void each_call_fails(void **state) {
+    const struct subject *s = *state;
     split_calls(s);
-    add_test(s, (struct failure){NULL}, 0);
+    leaves_what_it_should(&(struct one){.subject = s});
     for (size_t i = 0; i < call_count; i++)
         if (!releases(calls[i]) && !is_described(s, calls[i]))
-            add_test(s, (struct failure){calls[i], is(calls[i], "malloc") ? 0 : EIO}, i);
+            leaves_what_it_should(
+                &(struct one){s, {calls[i], is(calls[i], "malloc") ? 0 : EIO}, i});
     for (const struct failure *f = s->failures; f->fails; f++) {
         size_t at = 0;
         while (at < call_count && !is(calls[at], f->fails))
             at++;
-        add_test(s, *f, at);
+        leaves_what_it_should(&(struct one){s, *f, at});
     }
 }
 
 int main(void) {
-    for (const struct subject *s = subjects; s < subjects + LENGTH(subjects); s++)
-        add_tests(s);
-    return unit_run("failing", tests, count);
+    static struct CMUnitTest tests[LENGTH(subjects)];
+    for (size_t i = 0; i < LENGTH(subjects); i++)
+        tests[i] = (struct CMUnitTest){subjects[i].function, each_call_fails, unit_setup,
+                                       unit_teardown, (void *)(uintptr_t)&subjects[i]};
+    return unit_run("failing", tests, LENGTH(subjects));
 }

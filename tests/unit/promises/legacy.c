@@ -185,25 +185,18 @@ TEST_THAT(kinds_without_name_are_not_supported) {
 }
 
 TEST_THAT(polling_fails_as_documented) {
+#define POLLED "ibv_poll_cq()", .calls = "ibv_poll_cq"
+    static const struct expected_error failures[] = {
+        {RPMA_E_NO_COMPLETION, "CQ empty", POLLED, .logs = "empty"},
+        {RPMA_E_UNKNOWN, "ibv_poll_cq() > 1", POLLED, .logs = "num_entries=1) returned 2"},
+        {RPMA_E_PROVIDER, "ibv_poll_cq() < 0", POLLED, .logs = "gives no reason"}};
     new_conn();
     for (const struct way *way = ways; way < ways + LENGTH(ways); way++) {
-        expect_get_error(way,
-                         &(struct expected_error){RPMA_E_NO_COMPLETION, "CQ empty",
-                                                  "ibv_poll_cq()", .logs = "empty",
-                                                  .calls = "ibv_poll_cq"},
-                         0);
+        expect_get_error(way, &failures[0], 0);
         fake_poll_returns(2);
-        expect_get_error(way,
-                         &(struct expected_error){RPMA_E_UNKNOWN, "ibv_poll_cq() > 1",
-                                                  "ibv_poll_cq()", .calls = "ibv_poll_cq",
-                                                  .logs = "num_entries=1) returned 2"},
-                         0);
+        expect_get_error(way, &failures[1], 0);
         fake_fail("ibv_poll_cq", 1, EIO);
-        expect_get_error(way,
-                         &(struct expected_error){RPMA_E_PROVIDER, "ibv_poll_cq() < 0",
-                                                  "ibv_poll_cq()", .calls = "ibv_poll_cq",
-                                                  .logs = "gives no reason"},
-                         0);
+        expect_get_error(way, &failures[2], 0);
         fake_faults_off();
     }
 }
@@ -227,10 +220,8 @@ TEST_THAT(completion_fd_is_that_of_the_main_queue) {
 }
 
 int main(int argc, char **argv) {
-    conn_get_0_9 =
-        (get_from_conn *)dlvsym(RTLD_DEFAULT, "rpma_conn_completion_get", "LIBRPMA_1.0");
-    conn_get_0_10 =
-        (get_from_conn *)dlvsym(RTLD_DEFAULT, "rpma_conn_completion_get", "LIBRPMA_0.10");
-    cq_get_0_10 = (get_from_cq *)dlvsym(RTLD_DEFAULT, "rpma_cq_get_completion", "LIBRPMA_0.10");
+    *(void **)&conn_get_0_9 = dlvsym(RTLD_DEFAULT, "rpma_conn_completion_get", "LIBRPMA_1.0");
+    *(void **)&conn_get_0_10 = dlvsym(RTLD_DEFAULT, "rpma_conn_completion_get", "LIBRPMA_0.10");
+    *(void **)&cq_get_0_10 = dlvsym(RTLD_DEFAULT, "rpma_cq_get_completion", "LIBRPMA_0.10");
     return unit_main(argc, argv);
 }
