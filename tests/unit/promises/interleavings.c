@@ -195,6 +195,12 @@ static void say(const char *format, ...) {
     va_end(values);
 }
 
+// What a thread does in one call.
+#define THREAD(name, call)   \
+    static void name(void) { \
+        (void)(call);        \
+    }
+
 // ---- events of a queue ---------------------------------------------------------------------
 
 enum { ACKNOWLEDGED_AT_ONCE = 64 };
@@ -250,26 +256,16 @@ static void begin_batch(void) {
     world_apply(&w, SERVES); // the next post chooses the ways anew
 }
 
-static void flush_first(void) {
-    (void)flush(RPMA_FLUSH_TYPE_VISIBILITY);
-}
-
-static void apply(void) {
-    (void)rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg);
-}
-
-static void apply_other(void) {
-    (void)rpma_conn_apply_remote_peer_cfg(w.h.conn, other);
-}
+THREAD(flush_first, flush(RPMA_FLUSH_TYPE_VISIBILITY))
+THREAD(apply, rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg))
+THREAD(apply_other, rpma_conn_apply_remote_peer_cfg(w.h.conn, other))
 
 static void add(void) {
     const struct rpma_work work = operation_of(&w, RPMA_WORK_FLUSH);
     (void)rpma_batch_add(w.h.batch, &work);
 }
 
-static void post(void) {
-    (void)rpma_batch_post(w.h.batch, NULL);
-}
+THREAD(post, rpma_batch_post(w.h.batch, NULL))
 
 static void say_notices(void) {
     say("%u notices", logged_count(RPMA_LOG_LEVEL_NOTICE));
@@ -301,9 +297,8 @@ static void begin_unwarned(void) {
     (void)(world_ask(&w, &plain) && world_connect(&w, &plain));
 }
 
-static void misalign(void) {
-    (void)rpma_atomic_write(w.h.conn, misaligned, 0, "8 bytes", RPMA_F_COMPLETION_ALWAYS, NULL);
-}
+THREAD(misalign,
+       rpma_atomic_write(w.h.conn, misaligned, 0, "8 bytes", RPMA_F_COMPLETION_ALWAYS, NULL))
 
 static void say_warnings(void) {
     say("%u warnings", logged_count(RPMA_LOG_LEVEL_WARNING));
@@ -319,13 +314,8 @@ static void begin_user(void) {
     MUST(ask(&w.h.req));
 }
 
-static void leave_queue(void) {
-    (void)rpma_conn_req_delete(&w.h.req);
-}
-
-static void join_queue(void) {
-    (void)ask(&request);
-}
+THREAD(leave_queue, rpma_conn_req_delete(&w.h.req))
+THREAD(join_queue, ask(&request))
 
 static void say_users(void) {
     (void)rpma_cq_delete(&w.h.lent_cq);
@@ -340,13 +330,8 @@ static void begin_log(void) {
     (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO);
 }
 
-static void log_errors(void) {
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR);
-}
-
-static void log_nothing(void) {
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
-}
+THREAD(log_errors, rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_ERROR))
+THREAD(log_nothing, rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
 
 static void say_threshold(void) {
     enum rpma_log_level threshold = RPMA_LOG_LEVEL_DEBUG;
@@ -364,13 +349,8 @@ static void begin_failures(void) {
     fake_fail("rdma_disconnect", 1, ENOSPC);
 }
 
-static void fail_to_wait(void) {
-    (void)rpma_cq_wait(world_cq(&w));
-}
-
-static void fail_to_disconnect(void) {
-    (void)rpma_conn_disconnect(w.h.conn);
-}
+THREAD(fail_to_wait, rpma_cq_wait(world_cq(&w)))
+THREAD(fail_to_disconnect, rpma_conn_disconnect(w.h.conn))
 
 static void say_failures(void) {
     for (unsigned i = 0; i < 2; i++)
@@ -378,9 +358,7 @@ static void say_failures(void) {
     fake_faults_off();
 }
 
-static void change_function(void) {
-    (void)rpma_log_set_function(NULL); // to syslog
-}
+THREAD(change_function, rpma_log_set_function(NULL)) // to syslog
 
 static void say_readers(void) {
     int priority;

@@ -202,40 +202,21 @@ static void remote(const char *text) {
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
 }
 
-static void peer(const char *text) {
-    (void)text;
+// Makes objects up to the one that the step names, of a shape that its other words name.
+static void make(const char *step) {
+    const struct shape shape = {.incoming = strstr(step, "incoming"),
+                                .shared = strstr(step, "shared"),
+                                .rcq_size = strstr(step, "rcq") ? 10 : 0,
+                                .private_data = 3};
     world_peer(&w);
     remote("");
+    if (strcmp(step, "listening") == 0)
+        world_listen(&w);
+    else if (strcmp(step, "peer") != 0)
+        world_request(&w, &shape);
+    if (strncmp(step, "connection", 10) == 0)
+        world_connect(&w, &shape);
     descriptors = unit_descriptors();
-}
-
-static void listening(const char *text) {
-    peer(text);
-    world_listen(&w);
-    descriptors = unit_descriptors();
-}
-
-static struct shape shape_of(const char *text) {
-    return (struct shape){.incoming = strstr(text, "incoming"),
-                          .shared = strstr(text, "shared"),
-                          .rcq_size = strstr(text, "rcq") ? 10 : 0,
-                          .private_data = 3};
-}
-
-static void request(const char *text) {
-    const struct shape shape = shape_of(text);
-    peer(text);
-    world_request(&w, &shape);
-}
-
-static void connection(const char *text) {
-    const struct shape shape = shape_of(text);
-    request(text);
-    world_connect(&w, &shape);
-}
-
-static void device(const char *text) {
-    script_set_fields(fake_device(), script_device_fields, text);
 }
 
 static int error_named(const char *name) {
@@ -249,8 +230,9 @@ static void fail_once(const char *text) {
     static char names[8][64]; // the fakes keep the pointers
     static unsigned count;
     const char *error = strrchr(text, ' ');
-    snprintf(names[count], sizeof(names[0]), "%.*s", (int)(error - text), text);
-    fake_fail(names[count++ % LENGTH(names)], 1, error_named(error + 1));
+    char *const name = names[count++ % LENGTH(names)];
+    snprintf(name, sizeof(names[0]), "%.*s", (int)(error - text), text);
+    fake_fail(name, 1, error_named(error + 1));
 }
 
 static void cm_event(const char *text) {
@@ -262,11 +244,6 @@ static void cm_event(const char *text) {
                          "abc", 3);
 }
 
-static void notify(const char *text) {
-    (void)text;
-    fake_notify(world_qp(&w)->send_cq);
-}
-
 static void foreign_event(const char *text) {
     int fd = -1;
     (void)text;
@@ -274,34 +251,23 @@ static void foreign_event(const char *text) {
     foreign = fake_foreign_event(fd);
 }
 
-static void poll_gives(const char *text) {
-    fake_poll_returns(atoi(text));
-}
-
-static void nonblocking(const char *text) {
-    (void)text;
-    world_nonblocking(w.h.conn ? world_event_fd(&w) : world_ep_fd(&w));
-}
-
+#define SHORT_STEP(name, statement)      \
+    static void name(const char *text) { \
+        (void)text;                      \
+        statement;                       \
+    }
+SHORT_STEP(device, script_set_fields(fake_device(), script_device_fields, text))
+SHORT_STEP(notify, fake_notify(world_qp(&w)->send_cq))
+SHORT_STEP(poll_gives, fake_poll_returns(atoi(text)))
+SHORT_STEP(nonblocking, world_nonblocking(w.h.conn ? world_event_fd(&w) : world_ep_fd(&w)))
 // Takes the connection's own queue for one of rpma_cq_new().
-static void borrow(const char *text) {
-    (void)text;
-    w.h.lent_cq = world_cq(&w);
-}
-
-static void unread(const char *text) {
-    (void)text;
-    (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED);
-}
+SHORT_STEP(borrow, w.h.lent_cq = world_cq(&w))
+SHORT_STEP(unread, (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
 
 static const struct {
     const char *name;
     void (*take)(const char *text);
-} others[] = {{"peer", peer},
-              {"listening", listening},
-              {"request", request},
-              {"connection", connection},
-              {"device", device},
+} others[] = {{"device", device},
               {"remote", remote},
               {"fail", fail_once},
               {"event", cm_event},
@@ -321,6 +287,12 @@ static void take(char *step) {
         call(function, step);
         return;
     }
+    static const char *const objects[] = {"peer", "listening", "request", "connection"};
+    for (size_t i = 0; i < LENGTH(objects); i++)
+        if (strncmp(step, objects[i], strlen(objects[i])) == 0) {
+            make(step);
+            return;
+        }
     for (size_t i = 0; i < LENGTH(others); i++) {
         const size_t length = strlen(others[i].name);
         if (strncmp(step, others[i].name, length) != 0 || (step[length] && step[length] != ' '))
