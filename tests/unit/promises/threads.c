@@ -39,6 +39,9 @@ static void call(const char *function, struct world *own, int number) {
     (void)arguments_happen(function, own, false);
     arguments_good(&a, function, own);
     (void)arguments_set(&a, "type", (uintptr_t)number % 2);
+    if (strcmp(function, "rpma_log_set_threshold") == 0)
+        (void)arguments_set(&a, "level", RPMA_LOG_LEVEL_DEBUG); // so that all others log
+    (void)arguments_set(&a, "log_function", (uintptr_t)ignore);
     if (arguments_set(&a, "work", (uintptr_t)work))
         (void)arguments_set(&a, "count", LENGTH(work));
     if (strcmp(function, "rpma_conn_req_connect") == 0)
@@ -79,8 +82,8 @@ static const struct job {
      "rpma_conn_cfg_get_rcq_size rpma_conn_cfg_set_sq_size rpma_conn_cfg_get_sq_size "
      "rpma_conn_cfg_set_rq_size rpma_conn_cfg_get_rq_size rpma_conn_cfg_set_timeout "
      "rpma_conn_cfg_get_timeout rpma_conn_cfg_set_compl_channel "
-     "rpma_conn_cfg_get_compl_channel "
-     "rpma_conn_cfg_set_max_sge rpma_conn_cfg_set_ack_timeout rpma_conn_cfg_set_retry_count "
+     "rpma_conn_cfg_get_compl_channel rpma_conn_cfg_set_max_sge rpma_conn_cfg_set_ack_timeout "
+     "rpma_conn_cfg_set_retry_count "
      "rpma_conn_cfg_set_rnr_retry_count rpma_conn_cfg_set_tos rpma_conn_cfg_set_inline_size "
      "rpma_srq_cfg_set_rq_size rpma_srq_cfg_get_rq_size rpma_srq_cfg_set_rcq_size "
      "rpma_srq_cfg_get_rcq_size rpma_srq_cfg_set_max_sge rpma_cq_cfg_set_size "
