@@ -119,31 +119,32 @@ static const struct life {
 
 // ---- parts of a life -----------------------------------------------------------------------
 
-static bool peer(struct world *w, const struct shape *shape) {
-    (void)shape;
+#define PART(name) \
+    static bool name(struct world *w, __attribute__((unused)) const struct shape *shape)
+
+PART(peer) {
     return world_peer(w);
 }
 
 static bool steps(struct world *w, const struct shape *shape, const char *names);
 
-static bool early(struct world *w, const struct shape *shape) {
+PART(early) {
     return steps(w, shape, shape->srq ? "rpma_srq_recv" : "rpma_conn_req_recv");
 }
 
-static bool flush_visibly(struct world *w, const struct shape *shape) {
-    (void)shape;
+PART(flush_visibly) {
     return STEP(w, rpma_flush(w->h.conn, w->h.remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY,
                               RPMA_F_COMPLETION_ALWAYS, NULL));
 }
 
-static bool transfer(struct world *w, const struct shape *shape) {
+PART(transfer) {
     return (shape->srq || steps(w, shape, "rpma_recv")) &&
            steps(w, shape,
                  "rpma_read rpma_write rpma_write_with_imm rpma_atomic_write rpma_write_atomic "
                  "rpma_flush visibly rpma_send rpma_send_with_imm");
 }
 
-static bool complete(struct world *w, const struct shape *shape) {
+PART(complete) {
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
     struct rpma_cq *const cqs[] = {world_cq(w), world_rcq(w)};
     struct ibv_cq *const queues[] = {world_qp(w)->send_cq, world_qp(w)->recv_cq};
@@ -163,7 +164,7 @@ static const enum rpma_work_type kinds[] = {
     RPMA_WORK_READ,  RPMA_WORK_WRITE, RPMA_WORK_WRITE_WITH_IMM, RPMA_WORK_ATOMIC_WRITE,
     RPMA_WORK_FLUSH, RPMA_WORK_SEND,  RPMA_WORK_SEND_WITH_IMM};
 
-static bool receives(struct world *w, const struct shape *shape) {
+PART(receives) {
     const struct rpma_sge sgl[] = {{w->h.mr, 0, 8}, {NULL, 0, 0}, {w->h.mr, 16, 8}};
     const struct rpma_receive receives[] = {{.local = {w->h.mr, 0, 8}},
                                             {.sgl = sgl, .nsge = 3}};
@@ -174,8 +175,7 @@ static bool receives(struct world *w, const struct shape *shape) {
 }
 
 // Posts each kind, of one piece and of several.
-static bool posts(struct world *w, const struct shape *shape) {
-    (void)shape;
+PART(posts) {
     struct rpma_work work[2 * LENGTH(kinds)];
     const uint32_t most = LENGTH(kinds);
     for (size_t i = 0; i < LENGTH(kinds); i++) {
@@ -186,8 +186,7 @@ static bool posts(struct world *w, const struct shape *shape) {
            STEP(w, rpma_post(w->h.conn, work + most, most, NULL));
 }
 
-static bool batch(struct world *w, const struct shape *shape) {
-    (void)shape;
+PART(batch) {
     const struct rpma_work write = operation_of_pieces(w, RPMA_WORK_WRITE, 3);
     const struct rpma_work flush = operation_of(w, RPMA_WORK_FLUSH);
     const struct rpma_work publish = operation_of(w, RPMA_WORK_ATOMIC_WRITE);
@@ -207,39 +206,35 @@ static bool batch(struct world *w, const struct shape *shape) {
 static unsigned char bytes[64];
 static struct rpma_conn_private_data pdata;
 
-static bool pack(struct world *w, const struct shape *shape) {
-    (void)shape;
+PART(pack) {
     pdata = (struct rpma_conn_private_data){bytes, sizeof(bytes)};
     return STEP(w, rpma_conn_private_data_pack((const struct rpma_mr_local *const *)&w->h.mr, 1,
                                                w->h.pcfg, "bytes", 5, &pdata));
 }
 
-static bool unpack(struct world *w, const struct shape *shape) {
+PART(unpack) {
     uint32_t count = 1;
-    (void)shape;
     return STEP(
         w, rpma_conn_private_data_unpack(&pdata, &w->h.remote, &count, &w->h.pcfg, NULL, NULL));
 }
 
-static bool start(struct world *w, const struct shape *shape) {
+PART(start) {
     return steps(w, shape,
                  shape->incoming ? "rpma_ep_cfg_new rpma_ep_cfg_set_ipv6_only "
                                    "rpma_ep_listen_with rpma_ep_next_incoming"
                                  : "rpma_conn_req_start rpma_conn_req_resolve");
 }
 
-static bool events(struct world *w, const struct shape *shape) {
+PART(events) {
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
     struct ibv_cq *queue = fake_cq_on(world_cq_fd(w->h.lent_cq), 0);
-    (void)shape;
     fake_complete(queue, &sent);
     fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, queue, 0);
     fake_async_event(fake_context(0), IBV_EVENT_SRQ_LIMIT_REACHED, fake_srq(), 0);
     return true;
 }
 
-static bool remote(struct world *w, const struct shape *shape) {
-    (void)shape;
+PART(remote) {
     return STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE,
                                               &w->h.context));
 }
