@@ -98,7 +98,7 @@ def take(executable, every, library=None):
     if library:
         environment['LD_LIBRARY_PATH'] = library
     ran = subprocess.run([executable], input='\n'.join(every), capture_output=True, text=True,
-                         timeout=150, errors='replace', env=environment)
+                         errors='replace', env=environment)
     blocks = re.findall(r'(.*?)^(end\t[^\n]*)$', ran.stdout, re.MULTILINE | re.DOTALL)
     if ran.returncode or len(blocks) != len(every):
         end(1, f'{executable} ends early: {ran.stdout}{ran.stderr}')
