@@ -262,6 +262,7 @@ SHORT_STEP(poll_gives, fake_poll_returns(atoi(text)))
 SHORT_STEP(nonblocking, world_nonblocking(w.h.conn ? world_event_fd(&w) : world_ep_fd(&w)))
 // Takes the connection's own queue for one of rpma_cq_new().
 SHORT_STEP(borrow, w.h.lent_cq = world_cq(&w))
+SHORT_STEP(environment, (void)putenv((char *)(uintptr_t)text))
 SHORT_STEP(unread, (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
 
 static const struct {
@@ -276,6 +277,7 @@ static const struct {
               {"poll gives", poll_gives},
               {"nonblocking", nonblocking},
               {"borrow", borrow},
+              {"environment", environment},
               {"unread", unread},
               {"work", script_add_work},
               {"writes", script_add_writes},
