@@ -14,9 +14,7 @@ from . import batches_faults
 from . import batches_ends
 from . import scale
 from . import examples
-from . import interop
 from . import unlike
-from . import packed
 from . import faults_peer
 from . import faults_data
 from . import lost_peer

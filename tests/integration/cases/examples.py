@@ -12,7 +12,7 @@ from harness.case import BOTH_BUILDS, case
 from harness.network import room_for_early_messages
 from harness.side import Failed, expect
 
-from .interop import OTHER, library
+from .unlike import OTHER, library
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))))

@@ -13,7 +13,7 @@ from harness.program import (PATIENCE, Process, address, measure, new_file, noth
                              stop)
 from harness.side import expect
 
-from .interop import OTHER, library
+from .unlike import OTHER, library
 from .threads import MEMCHECK
 
 SCHEMA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(

@@ -1,22 +1,49 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-Flushes and atomic writes between all pairs of libraries, before and after the initiator has applied
-what the target states; and the table in rpma_flush(3), which has to agree with the results.
+Everything between all pairs of libraries (both builds of this one, Debian's librpma0 1.2.0 and 1.3.0), before and after
+the initiator has applied what the target states; and the table in rpma_flush(3), which has to agree with the results.
 """
 
+import glob
+import os
+import re
 
 from harness import lab
 from harness.case import case, connect, listen
 from harness.side import ALL_USAGES, LOCAL_USAGES, READ_SRC, expect
 
-from .interop import OTHER, library, table
-
+OTHER = {"native": "plain", "plain": "native"}
 # The columns of the table: this library, native and plain; the original, likewise.
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
+BY_CHOICE = "native with RPMA_FLUSH=emulated"
+MODES = ("auto", "emulated", "native")
 SIZE = 2 << 20
 NOTICE = "the other side does not state how it serves flushes"
 SEEN = {}  # (initiator, target, operation): the results before and after
+
+
+def library(name):
+    """The directory that holds a library."""
+    if name in OTHER:
+        path = os.path.join(lab.build_directory(name), "src")
+    else:
+        path = os.path.dirname((glob.glob(f"/opt/librpma-{name}/usr/lib/*/librpma.so.0") or ["/"])[0])
+    if not os.path.exists(os.path.join(path, "librpma.so.0")):
+        raise lab.Skipped(f"there is no librpma {name} here")
+    return path
+
+
+def start(test, number, name, role, way="auto"):
+    """A side with this library and a peer."""
+    environment = {"LD_LIBRARY_PATH": library(name), "RPMA_FLUSH": way}
+    is_ours = name in OTHER
+    side = test.side(number, f"{role} {name} {way}", environment=environment, checked=is_ours,
+                     program=lab.PEER if is_ours else lab.PEER_OF_ANY_RELEASE)
+    with open(f"/proc/{side.pid}/maps", encoding="utf-8") as maps:
+        expect(environment["LD_LIBRARY_PATH"] in maps.read(), True, "library in use")
+    side("peer")
+    return side
 
 
 class Pair:
@@ -52,36 +79,43 @@ class Pair:
         return works
 
     def atomic_write(self, is_applied, seed):
+        """Whether it works. Where it does, a message each way and immediate data do."""
         self.connection(is_applied)
         value = f"{seed:02x}" * 8
         self.initiator("atomic", rmr=self.number, roff=64, bytes=value)
         works = self.initiator.completions(1)[0].status == "SUCCESS"
         if works:
             expect(self.target("bytes", off=64, len=8)["bytes"], value, "atomic write")
+            self.exchange(seed)
         self.end()
         return works
 
-
-def start(test, number, name, role):
-    is_ours = name in OTHER
-    environment = {"LD_LIBRARY_PATH": library(name), "RPMA_FLUSH": "auto"}
-    side = test.side(number, f"{role} {name}", environment=environment, checked=is_ours,
-                     program=lab.PEER if is_ours else lab.PEER_OF_ANY_RELEASE)
-    side("peer")
-    return side
+    def exchange(self, seed):
+        for sender, receiver, at in ((self.initiator, self.target, 1024), (self.target, self.initiator, 2048)):
+            receiver("recv", mr=0, off=at, len=512)
+            sender("fill", off=8192, len=512, seed=seed + at)
+            sender("send", mr=0, off=8192, len=512)
+            sender.completion(opcode="SEND")
+            receiver.completion(opcode="RECV")
+            receiver("check", off=at, len=512, seed=seed + at)
+        self.target("recv")
+        self.initiator("write-imm", mr=0, off=8192, rmr=self.number, roff=128, len=512, imm=3)
+        self.initiator.completion(opcode="WRITE")
+        expect(self.target.completion(opcode="RECV_WITH_IMM").imm, 3, "immediate data")
 
 
 def start_target(test, name, memory):
     target = start(test, 1, name, "target")
     target("memory", mr=0, size=SIZE, file=memory)
+    # The original registers a region that flushes may use without the right to read.
     target.region = target("reg", mr=0, usage=ALL_USAGES & ~READ_SRC)["desc"]
-    states = {"served": 1} if name in OTHER else {}
-    target.statement = target("pcfg", direct=1, **states)["desc"]
+    target.statement = target("pcfg", direct=1, **({"served": 1} if name in OTHER else {}))["desc"]
     return target
 
 
 def start_initiator(test, name):
-    initiator = start(test, 2, name, "initiator")
+    initiator = (start(test, 2, "native", "initiator", "emulated") if name == BY_CHOICE else
+                 start(test, 2, name, "initiator"))
     initiator("memory", mr=0, size=SIZE)
     initiator("reg", mr=0, usage=LOCAL_USAGES)
     return initiator
@@ -108,13 +142,14 @@ def try_pair(test, pair, seeds):
     return seen
 
 
-@case("unlike", "every pair of libraries", limit=180, builds=("native",),
-      needs=(lab.NATIVE_OPERATIONS,))
+@case("unlike", "every pair of libraries", limit=240, builds=("native",),
+      needs=(lab.NATIVE_OPERATIONS,), shows=("REM_ACCESS_ERR: flush",))
 def pairs(test):
+    """An initiator of 1.4 that does not flush natively has the row of one that cannot."""
     lab.need_virtual("a device known to have native flush")
     memory = lab.need(lab.DEVDAX, "device DAX")
     seeds = iter(range(1, 256))
-    initiators = {name: start_initiator(test, name) for name in NAMES}
+    initiators = {name: start_initiator(test, name) for name in (*NAMES, BY_CHOICE)}
     for number, name in enumerate(NAMES):
         target = start_target(test, name, memory)
         listen(target)
@@ -123,9 +158,19 @@ def pairs(test):
             for what, results in try_pair(test, Pair(target, initiator, number), seeds).items():
                 SEEN[(other, name, what)] = results
         target("ep-shutdown")
-    ours = {pair: results[1] for pair, results in SEEN.items()
-            if pair[0] in OTHER and pair[1] in OTHER}
+    ours = {pair: results[1] for pair, results in SEEN.items() if pair[0] in OTHER and pair[1] in OTHER}
     expect(ours, dict.fromkeys(ours, True), "pairs of this library, once the target has stated")
+    flushes = {pair for pair in SEEN if pair[0] == BY_CHOICE and pair[2] != "atomic write"}
+    expect({pair: SEEN[pair] for pair in flushes}, {pair: SEEN[("plain", *pair[1:])] for pair in flushes}, BY_CHOICE)
+
+
+def table():
+    """The rows of rpma_flush(3): (initiator, operation) -> the words of the four targets."""
+    path = os.path.join(os.path.dirname(__file__), "../../../man/rpma_flush.3")
+    with open(path, encoding="utf-8") as page:
+        rows = re.findall(r'^\.It ([ABCD]) Ta (flush|"atomic write") Ta (.+)$', page.read(), re.MULTILINE)
+    return {(initiator, what.strip('"')): [re.sub(r" ?\[\d\]", "", word).strip('"') for word in words.split(" Ta ")]
+            for initiator, what, words in rows}
 
 
 def words(before, after):
@@ -140,18 +185,61 @@ def manual(test):
     found = {}
     for initiator, letter in NAMES.items():
         for what, of_kind in (("flush", "visibility"), ("atomic write", "atomic write")):
-            found[(letter, what)] = [words(*SEEN[(initiator, target, of_kind)])
-                                     for target in NAMES]
+            found[(letter, what)] = [words(*SEEN[(initiator, target, of_kind)]) for target in NAMES]
     expect(table(), found, "table of pairs")
     both = {pair: results[1] for pair, results in SEEN.items() if pair[2] == "persistent"}
-    same = {(initiator, target, "persistent"): SEEN[(initiator, target, "visibility")][1]
-            for initiator, target, _ in both}
+    same = {pair: SEEN[(*pair[:2], "visibility")][1] for pair in both}
     expect(both, same, "persistent flushes beside those for visibility")
 
 
-@case("unlike", "{name} reads the byte of a peer configuration as every release",
-      [{"name": name} for name in NAMES], builds=("native",))
-def byte(test, name):
+@case("unlike", "each library reads the byte of a peer configuration as every other one", builds=("native",))
+def byte(test):
     """0 means no and every other byte yes, whatever else the byte states."""
-    side = start(test, 1, name, "reader")
-    expect(side("pcfg-bytes")["direct"], "00" + "01" * 255, "direct write to PMem by byte")
+    for name in NAMES:
+        found = start(test, 1, name, "reader")("pcfg-bytes")["direct"]
+        expect(found, "00" + "01" * 255, "direct write to PMem by byte")
+
+
+# ---- packed private data -----------------------------------------------------------------
+
+
+def outcome(initiator, target, mode):
+    """The opcode of a flush to persistent memory, or RPMA_E_NOSUPP."""
+    if target == "native" and (mode == "native" or (mode == "auto" and initiator == "native")):
+        return "FLUSH"
+    return "RPMA_E_NOSUPP" if mode == "native" else "READ"
+
+
+@case("unlike", "packed: what the {target} build states decides how the {initiator} build flushes and writes",
+      [{"initiator": initiator, "target": target} for initiator in OTHER for target in OTHER],
+      limit=120, builds=("native",), needs=(lab.NATIVE_OPERATIONS,))
+def packed(test, initiator, target):
+    """
+    Each mode other than auto is tried only by the build that has both ways to flush. If the configuration states
+    nothing, the pack states what the device of the regions serves.
+    """
+    lab.need_virtual("a device known to have native flush")
+    one = start_initiator(test, initiator)
+    other = start_target(test, target, lab.need(lab.DEVDAX, "device DAX"))
+    listen(other)
+    serves = str(int(target == "native"))
+    for number, mode in enumerate(MODES if initiator == "native" else MODES[:1]):
+        one("cfg", flush=number)
+        connect(other, one, client_cfg=0, server_data=other("pack", direct=1, bytes="77", served=number % 2)["packed"])
+        expect(one("unpack", apply=1), {"regions": "1", "bytes": "77", "direct": "1", "stated": "1",
+                                        "flush": serves, "atomic": serves}, "what the target states")
+        natively = mode == "native" or outcome(initiator, target, mode) == "FLUSH"
+        expect(one("flush-mode")["mode"], "native" if natively else "emulated", "way to flush")
+        one("fill", len=4096, seed=number)
+        one("write", mr=0, rmr=0, len=4096, flags=1)
+        one.begin("flush", rmr=0, len=4096, persistent=1)
+        code = one.take()[0]
+        found = one.completion().opcode if code == "ok" else code
+        expect(found, outcome(initiator, target, mode), "flush")
+        one("atomic", rmr=0, roff=8192, bytes="01" * 8)
+        one.completion(opcode="ATOMIC_WRITE" if initiator == target == "native" else "WRITE")
+        expect(other("bytes", off=8192, len=8)["bytes"], "01" * 8, "atomic write")
+        other("check", len=4096, seed=number)
+        Pair(other, one, 0).end()
+        one("remote-delete", rmr=0)
+    expect(test.said().count(NOTICE), 0, "flushes whose way nobody stated")
