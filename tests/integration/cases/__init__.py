@@ -35,6 +35,5 @@ from . import device_defects
 from . import manual
 from . import perf
 from . import perf_faults
-from . import perf_ledger
 from . import troubleshooting
 from . import info

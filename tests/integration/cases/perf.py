@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""rpma-perf: its measurements, with every byte checked, and its reports."""
+"""rpma-perf: its measurements, with every byte checked; figures and words are tests/programs."""
 
 import json
 import os
@@ -9,76 +9,57 @@ import signal
 from harness import lab
 from harness.case import case
 from harness.network import room_for_early_messages
-from harness.program import (PATIENCE, Process, address, measure, new_file, nothing_stays, serve,
-                             stop)
+from harness.program import PATIENCE, Process, address, measure, new_file, nothing_stays, serve, stop
 from harness.side import expect
 
-from .unlike import OTHER, library
 from .threads import MEMCHECK
 
 SCHEMA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))), "programs", "perf", "rpma-perf.schema.json")
 ATOMICS = () if lab.lacks(lab.REMOTE_ATOMICS) else ("fetch-add", "compare-swap")
-OPERATIONS = ("write", "read", "flush-visibility", "atomic-write", "send", "ping-pong",
-              "ping-pong-rcq", *ATOMICS)
 EIGHT_BYTES = ("atomic-write", *ATOMICS)
-
-
-def results_of(client):
-    return json.loads(client.end())["results"]
+OPERATIONS = ("write", "read", "flush-visibility", "send", "ping-pong", "ping-pong-rcq", *EIGHT_BYTES)
+# A device may be able to read into one element only.
+LISTED = [name for name in OPERATIONS if name not in EIGHT_BYTES and not (name == "read" and lab.PROVIDER == "siw")]
 
 
 def validated(text):
     import jsonschema  # the lab's root has it
     with open(SCHEMA, encoding="utf-8") as file:
         wanted = json.load(file)
-    jsonschema.Draft7Validator.check_schema(wanted)
     report = json.loads(text)
     jsonschema.Draft7Validator(wanted).validate(report)
     return report
 
 
-SHAPES = [
-    {"shape": "polling, 8 under way, 3 connections, 2 threads",
-     "options": ("--poll", "-d", "8", "-c", "3", "-t", "2")},
-    {"shape": "batches, inline", "options": ("-d", "8", "--batch", "4", "-i", "64")},
-]
+def ends_at_signal(test, server):
+    """The server may have said something about its clients."""
+    server.signal(signal.SIGTERM)
+    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
+    nothing_stays(test)
 
 
-@case("perf", "each operation, verified: {shape}", SHAPES, limit=300)
-def verified(test, shape, options):
+@case("perf", "each operation, verified: {shape}", [
+    {"shape": "polling, 8 under way, 3 connections, 2 threads", "operations": OPERATIONS, "sizes": (1, 1000, 65536),
+     "connections": 3, "options": ("--poll", "-c", "3", "-t", "2")},
+    {"shape": "batches, inline", "operations": OPERATIONS, "sizes": (1, 1000), "connections": 1,
+     "options": ("--batch", "4", "-i", "64")},
+    {"shape": "prepared batches of lists of 5 elements", "operations": LISTED, "sizes": (5, 1001), "connections": 1,
+     "options": ("--batch", "4", "--prepared", "-e", "5")}], limit=300)
+def verified(test, shape, operations, sizes, connections, options):
     room_for_early_messages(test)
     server = serve(test)
-    sizes = [1, 1000, 65536]
-    client = measure(test, "-o", ",".join(OPERATIONS), "-b", ",".join(map(str, sizes)), "-n", "64",
-                     "-w", "16", "--verify", "--json", *options)
-    wanted = {(operation, size) for operation in OPERATIONS
-              for size in ([8] if operation in EIGHT_BYTES else sizes)}
-    found = results_of(client)
-    expect({(row["operation"], row["size"]) for row in found}, wanted, "operations and sizes")
-    connections = 3 if "-c" in options else 1
-    for row in found:
-        expect((row["operations"], row["verified"]), (64 * connections, True), str(row))
-    stop(test, server)
-
-
-@case("perf", "each operation, verified: prepared batches of lists of 5 elements", limit=300)
-def verified_lists(test):
-    room_for_early_messages(test)
-    server = serve(test)
-    # A device may be able to read into one element only.
-    names = [name for name in OPERATIONS if name not in EIGHT_BYTES and
-             not (name == "read" and lab.PROVIDER == "siw")]
-    client = measure(test, "-o", ",".join(names), "-b", "5,1001", "-d", "8", "--batch", "4",
-                     "--prepared", "-e", "5", "-n", "64", "--verify", "--json")
-    for row in results_of(client):
-        expect((row["operations"], row["verified"]), (64, True), str(row))
+    client = measure(test, "-o", ",".join(operations), "-b", ",".join(map(str, sizes)), "-n", "64",
+                     "-w", "16", "-d", "8", "--verify", "--json", *options)
+    found = validated(client.end())["results"]
+    expect([(row["operation"], row["size"], row["operations"], row["verified"]) for row in found],
+           [(operation, size, 64 * connections, True) for operation in operations
+            for size in ([8] if operation in EIGHT_BYTES else sizes)], "results")
     stop(test, server)
 
 
 @case("perf", "persistent flushes to {kind} memory, verified",
-      [{"kind": "fsdax", "needs": (lab.ON_DEMAND_PAGING,)}, {"kind": "devdax", "needs": ()}],
-      limit=120)
+      [{"kind": "fsdax", "needs": (lab.ON_DEMAND_PAGING,)}, {"kind": "devdax", "needs": ()}], limit=120)
 def persistent(test, kind, needs):
     for feature in needs:
         lab.need_feature(feature)
@@ -93,27 +74,6 @@ def persistent(test, kind, needs):
     expect((report["server"]["memory"], report["direct_write_stated"]), (kind, True), "server")
     expect([(row["verified"], row["persistence"]) for row in report["results"]],
            [(True, "stated")] * 2 + [(True, "not stated")] * 2, "verified, and persistent")
-    text = measure(test, "-o", "flush-persistent", "-n", "20").end()
-    expect(text.count("persistent as stated"), 1, f"labels in {text}")
-    stop(test, server)
-
-
-@case("perf", "without --direct-write, nothing is flushed persistently to devdax memory")
-def not_stated(test):
-    room_for_early_messages(test)
-    server = serve(test, "--memory", lab.need(lab.DEVDAX, "devdax"))
-    line = "flush-persistent: the server states no direct write to persistent memory"
-    expect(measure(test, "-o", "write,flush-persistent", "-n", "20").end(1, line), "", "results")
-    left_out = line.replace(":", " is left out:")
-    client = measure(test, "-o", "all", "-n", "20", "--json")
-    expect(client.process.wait(PATIENCE), 0, "exit status of the client")
-    lines = client.complained().splitlines()
-    expect(len(lines), 1 if ATOMICS else 3, f"lines {lines}")
-    expect(left_out in lines[0], True, f"{left_out!r} in {lines[0]!r}")
-    report = validated(client.said())
-    expect(report["direct_write_stated"], False, "statement")
-    expect({(row["operation"], row["persistence"]) for row in report["results"]},
-           {(operation, "not stated") for operation in OPERATIONS}, "what was measured")
     stop(test, server)
 
 
@@ -125,35 +85,16 @@ def no_persistent_memory(test):
     nothing_stays(test)
 
 
-@case("perf", "JSON is as its schema says, and has what repeats the run")
-def schema(test):
-    room_for_early_messages(test)
-    server = serve(test)
-    report = validated(measure(test, "-b", "64:256", "-D", "0.2", "-d", "2", "-w", "7",
-                               "--json").end())
-    expect(report["settings"], {"depth": 2, "batch": 1, "prepared": False, "elements": 1,
-                                "inline": 0, "connections": 1, "threads": 1, "poll": False,
-                                "verify": False, "region": 0, "random": False, "reads": 0,
-                                "both": False, "rate": 0, "reconnect": False, "warmup": 7,
-                                "duration_s": 0.2}, "settings")
-    expect([row["size"] for row in report["results"]], [64, 128, 256], "sizes")
-    for side in ("client", "server"):
-        expect(report[side]["kernel"], os.uname().release, f"kernel of the {side}")
-    for row in report["results"]:
-        plausible(row)
-    stop(test, server)
-
-
-def plausible(row):
+def plausible(row, seconds):
     latency = [row["latency_us"][key] for key in ("min", "median", "p90", "p99", "p99_9", "max")]
     expect(latency, sorted(latency), "order of the latencies")
-    expect(row["seconds"] >= 0.2, True, f"{row['seconds']} s are less than asked for")
+    expect(row["seconds"] >= seconds, True, f"{row['seconds']} s are less than asked for")
     rate = row["operations"] / row["seconds"]
     expect(abs(rate - row["operations_per_second"]) < rate / 100, True, f"rate of {row}")
     expect(abs(rate * row["size"] / 2**20 - row["bandwidth_mib_per_second"]) < 0.01, True,
            f"bandwidth of {row}")
-    # Two operations are outstanding, so their times add up to twice the duration at most.
-    expect(row["latency_us"]["mean"] * row["operations"] <= 2.02e6 * row["seconds"], True,
+    # Four operations are outstanding, so their times add up to four times the duration at most.
+    expect(row["latency_us"]["mean"] * row["operations"] <= 4.04e6 * row["seconds"], True,
            f"mean of {row}")
     expect(row["cpu_us_per_operation"]["client"] > 0, True, "work of the client's processors")
 
@@ -177,6 +118,7 @@ def mixture(test):
                                "--rate", "40", "-d", "4", "-w", str(warmup), "-D", "3",
                                "--interval", "0.5", "--plot", picture, "--json").end())
     row, = report["results"]
+    plausible(row, 3)
     expect(100 <= row["operations"] <= 121, True, f"{row['operations']} operations in 3 s at 40")
     expect(sum(part["operations"] for part in row["intervals"]), row["operations"], "intervals")
     with open(path, "rb") as file:
@@ -204,55 +146,17 @@ def both(test):
     stop(test, server)
 
 
-@case("perf", "connections are made and taken down, on 16 at once")
-def connections_made(test):
-    connections = 16
+@case("perf", "connections are made and taken down, on {connections} at once", [{"connections": 16}])
+def connections_made(test, connections):
     room_for_early_messages(test)
     server = serve(test)
-    report = validated(measure(test, "-o", "connect", "-c", str(connections), "-n", "20", "-w", "2",
+    report = validated(measure(test, "-o", "connect", "-c", str(connections), "-n", "10", "-w", "2",
                                "--json").end())
     row, = report["results"]
-    expect((row["size"], row["operations"]), (0, 20 * connections), "size and operations")
+    expect((row["size"], row["operations"]), (0, 10 * connections), "size and operations")
     # A connection is taken down, too, before the next one is made in its place.
     expect(row["latency_us"]["mean"] * row["operations_per_second"] < 1e6 * connections, True,
            f"time of {row}")
-    test.transcript.append(f"{connections} at once: {row['operations_per_second']} per second, "
-                           f"{row['latency_us']}\n")
-    stop(test, server)
-
-
-@case("perf", "reports at intervals, for people")
-def intervals(test):
-    room_for_early_messages(test)
-    server = serve(test)
-    lines = measure(test, "-D", "1.2", "--interval", "0.3").end().splitlines()
-    parts = [line.split() for line in lines if line.startswith("  to ")]
-    expect(len(parts) in (3, 4), True, f"{len(parts)} intervals")
-    expect(sum(int(part[4]) for part in parts) <= int(lines[-1].split()[2]), True, "operations")
-    expect(lines[-1].split()[0], "write", "the last line")
-    stop(test, server)
-
-
-@case("perf", "a table for people: a line for each operation")
-def table(test):
-    room_for_early_messages(test)
-    server = serve(test)
-    lines = measure(test, "-o", "write,send", "-n", "50").end().splitlines()
-    expect([line.split()[:3] for line in lines[-2:]], [["write", "64", "50"], ["send", "64", "50"]],
-           "the last lines")
-    expect(len(lines[-1].split()), len(lines[-3].split()), "figures below the heads")
-    stop(test, server)
-
-
-@case("perf", "the other build as {other}: flushes and atomic writes, verified",
-      [{"other": "server"}, {"other": "client"}])
-def builds(test, other):
-    environment = {"LD_LIBRARY_PATH": library(OTHER[test.build])}
-    room_for_early_messages(test)
-    server = serve(test, environment=environment if other == "server" else None)
-    client = measure(test, "-o", "flush-visibility,atomic-write", "-n", "50", "--verify",
-                     environment=environment if other == "client" else None)
-    client.end()
     stop(test, server)
 
 
@@ -260,7 +164,7 @@ MANY = "{connections} connections of one client, and {others} clients at once"
 
 
 @case("large", MANY, [{"connections": 1000, "others": 40}], limit=600, needs=(lab.MANY_CONNECTIONS,))
-@case("perf", MANY, [{"connections": 200, "others": 10}], limit=600, needs=(lab.MANY_CONNECTIONS,))
+@case("perf", MANY, [{"connections": 100, "others": 5}], limit=600, needs=(lab.MANY_CONNECTIONS,))
 def many(test, connections, others):
     """The server has one thread for all of them, because reads need no other."""
     room_for_early_messages(test)
@@ -276,9 +180,7 @@ def many(test, connections, others):
     for client in clients:
         client.signal(signal.SIGINT)
         client.end(1, "interrupted")
-    server.signal(signal.SIGTERM)
-    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
-    nothing_stays(test)
+    ends_at_signal(test, server)
 
 
 @case("perf", "memcheck: both sides, each operation, and a peer that is killed", limit=600)
@@ -291,6 +193,4 @@ def valgrind(test):
     client.wait_for_threads(2)
     client.signal(signal.SIGKILL)
     server.wait_until(lambda: server.complained().count("\n") == 1, "line about the client")
-    server.signal(signal.SIGTERM)
-    expect(server.process.wait(PATIENCE), 0, "exit status of the server")
-    nothing_stays(test)
+    ends_at_signal(test, server)
