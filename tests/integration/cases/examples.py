@@ -20,21 +20,28 @@ RUNNER = os.path.join(CHECKOUT, "examples", "run-pair")
 
 
 def runs():
-    """The runs that run-pair lists, a line "EXAMPLE MEMORY CLIENTS [variant|direct-write]" each."""
+    """
+    Of the runs that run-pair lists, a line "EXAMPLE MEMORY CLIENTS [variant|direct-write]" each: those on plain memory
+    that need no other one, and the last of each example on each persistent memory.
+    """
     if not os.path.exists(RUNNER):
-        return
+        return []
     listed = subprocess.run([RUNNER, "list"], capture_output=True, text=True, check=True).stdout
+    chosen = {}
     for line in listed.splitlines():
         example, memory, clients, *variant = line.split()
-        yield {"example": example, "memory": memory, "clients": clients,
-               "variant": " ".join(["", *variant]), "builds": builds_for(example, memory)}
+        variant = " ".join(["", *variant])
+        if memory == "plain" and variant == " direct-write":
+            continue
+        chosen[example, memory, variant if memory == "plain" else ""] = {
+            "example": example, "memory": memory, "clients": clients, "variant": variant,
+            "builds": builds_for(example, memory)}
+    return list(chosen.values())
 
 
 def builds_for(example, memory):
-    """Both where it flushes or writes atomically; on plain memory one shows as much."""
-    if memory == "plain":
-        return ("native",)
-    for path in glob.glob(os.path.join(os.path.dirname(RUNNER), example, "*.c")):
+    """Both on device DAX where it flushes or writes atomically; elsewhere one shows as much."""
+    for path in glob.glob(os.path.join(os.path.dirname(RUNNER), example, "*.c")) if memory == "devdax" else ():
         with open(path, encoding="utf-8") as source:
             if re.search(r"rpma_\w*(flush|atomic)", source.read(), re.IGNORECASE):
                 return BOTH_BUILDS
@@ -54,13 +61,6 @@ def needs(example, memory):
         yield lab.IMMEDIATE_DATA
     if memory == "fsdax":
         yield lab.ON_DEMAND_PAGING
-
-
-def unlike_runs():
-    """The last run of each example that flushes: on persistent memory, with direct write to PMem if it states that."""
-    last = {run["example"]: {**run, "others_library": True} for run in runs()
-            if run["builds"] == BOTH_BUILDS and run["variant"] != " variant"}
-    return list(last.values())
 
 
 def run_pair(test, example, memory, clients, variant, others_library=False):
@@ -87,17 +87,16 @@ def run_pair(test, example, memory, clients, variant, others_library=False):
     test.wait_until_equal(lab.resources, test.before, "kernel objects that stay")
 
 
-@case("examples", "{example} on {memory} memory{variant}", list(runs()), limit=90)
+@case("examples", "{example} on {memory} memory{variant}", runs(), limit=90)
 def example_pair(test, **run):
     run_pair(test, **run)
 
 
-@case("examples",
-      "{example} on {memory} memory{variant}, the clients with the other build's library",
-      unlike_runs(), limit=90)
+@case("examples", "{example} on {memory} memory{variant}, the clients with the other build's library",
+      [run for run in runs() if run["builds"] == BOTH_BUILDS and "variant" not in run["variant"]], limit=90)
 def unlike_pair(test, **run):
     """One side has native flush and native atomic write, and the other side has not."""
-    run_pair(test, **run)
+    run_pair(test, **run, others_library=True)
 
 
 @case("examples", "05 believes no store granularity that the environment sets")

@@ -2,29 +2,25 @@
 # Copyright 2026, the librpma developers
 """rpma-info, compared with other programs and with registrations of the test itself."""
 
-import glob
 import hashlib
 import ipaddress
 import json
 import os
 import re
-import stat
 import subprocess
 
 import jsonschema
 
 from harness import lab
 from harness.case import BOTH_BUILDS, PORT, case
-from harness.side import ALL_USAGES, FLUSH_PERSISTENT, FLUSH_VISIBILITY, LOCAL_USAGES, expect
+from harness.side import FLUSH_PERSISTENT, FLUSH_VISIBILITY, LOCAL_USAGES, expect
 
-from .limits import as_user
 from .threads import MEMCHECK
 
 PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "info", "rpma-info")
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "..", "..")
 NO_DEVICE, NOT_REGISTERED = 3, 5
 SIZE = 1 << 20
-LITTLE = 32768
 
 
 def ask(test, *arguments, number=1, wrapper=()):
@@ -40,101 +36,57 @@ def ask(test, *arguments, number=1, wrapper=()):
     return found
 
 
-def check_text(test, found, *arguments):
-    """The text output has the same sentences as the JSON, and fits a terminal."""
-    done = subprocess.run(lab.on(lab.host(1), PROGRAM, *arguments), capture_output=True, text=True)
-    test.transcript.append(done.stdout)
-    expect([done.returncode, done.stderr], [found["exit_status"], ""], "end")
-    expect([line for line in done.stdout.splitlines() if len(line) > 80], [], "wide lines")
-    words = " ".join(done.stdout.split())
-    expect([sentence for sentence in sentences(found) if sentence not in words], [], "not in the text")
-
-
-def sentences(found):
-    """Texts "why" and "help" of each negative answer; the summary repeats the question itself."""
-    for key, value in found.items() if isinstance(found, dict) else enumerate(found):
-        if isinstance(value, (dict, list)) and key != "asked":
-            yield from sentences(value)
-        elif key in ("why", "help"):
-            yield " ".join(value.split())
-    yield from (found.get("traps", []) if isinstance(found, dict) else [])
-
-
 def device_of(found, name):
     return next(device for device in found["devices"] if device["name"] == name)
 
 
-def own_device(test, number=1):
-    """The name of the device of a host, as a program of its own finds it."""
-    return test.side(number).device
+def own_device(test):
+    """The name of the device of host 1, as a program of its own finds it."""
+    return test.side(1).device
 
 
 def devinfo(name):
-    """What ibv_devinfo says: {key: value}."""
-    return dict(re.findall(r"^\s+(\w+):\s+(\S+)", lab.run("ibv_devinfo", "-v", "-d", name),
-                           flags=re.M))
+    """What ibv_devinfo says: {key: value}, numbers as such."""
+    shown = re.findall(r"^\s+(\w+):\s+(\S+)", lab.run("ibv_devinfo", "-v", "-d", name), flags=re.M)
+    return {key: int(value, 0) if re.fullmatch("0x[0-9a-f]+|0|[1-9][0-9]*", value) else value for key, value in shown}
 
 
-def gids(name):
-    """The addresses in the device's table, as the kernel shows them, without empty places."""
-    shown = {ipaddress.IPv6Address(gid.strip()) for gid in lab.gids(name)}
-    return shown - {ipaddress.IPv6Address(0)}
+# The names of rpma-info's limits in ibv_devinfo.
+LIMITS = {"cq_size": "max_cqe", "sq_size": "max_qp_wr", "rq_size": "max_qp_wr", "srq_size": "max_srq_wr",
+          "max_sge": "max_sge", "max_read_sge": "max_sge_rd", "max_srq_sge": "max_srq_sge", "queue_pairs": "max_qp",
+          "completion_queues": "max_cq", "completion_vectors": "num_comp_vectors", "regions": "max_mr",
+          "region_size": "max_mr_size"}
 
 
-@case("info", "devices, ports and limits are those that ibv_devinfo and rdma show")
+@case("info", "devices, ports, limits and addresses are those that ibv_devinfo, rdma and ip show")
 def devices(test):
     found = ask(test)
-    shown = {row["ifname"]: row for row in json.loads(lab.run("rdma", "-j", "link", "show"))}
-    expect({device["name"] for device in found["devices"]}, set(shown), "devices")
+    links = {row["ifname"]: row for row in json.loads(lab.run("rdma", "-j", "link", "show"))}
+    expect({device["name"] for device in found["devices"]}, set(links), "devices")
     for device in found["devices"]:
+        port = device["ports"][0]
+        told = {**{name: device["limits"][key] for key, name in LIMITS.items()},
+                **{key: port[key] for key in ("active_mtu", "max_mtu", "link_layer")},
+                "port_lid": port["lid"] or 0, "state": "PORT_" + port["state"].upper(),
+                "transport": device["transport"], "fw_ver": device["firmware"]}
         wanted = devinfo(device["name"])
-        limits, port = device["limits"], device["ports"][0]
-        for key, name in (("cq_size", "max_cqe"), ("sq_size", "max_qp_wr"), ("rq_size", "max_qp_wr"),
-                          ("srq_size", "max_srq_wr"), ("max_sge", "max_sge"),
-                          ("max_read_sge", "max_sge_rd"), ("max_srq_sge", "max_srq_sge"),
-                          ("queue_pairs", "max_qp"), ("completion_queues", "max_cq"),
-                          ("completion_vectors", "num_comp_vectors"),
-                          ("regions", "max_mr"), ("region_size", "max_mr_size")):
-            expect(limits[key], int(wanted[name], 0), name)
-        expect("PORT_" + port["state"].upper(), wanted["state"], "state")
-        expect(port["state"].upper(), shown[device["name"]]["state"], "state of rdma")
-        expect([port["active_mtu"], port["max_mtu"], port["link_layer"]],
-               [int(wanted["active_mtu"]), int(wanted["max_mtu"]), wanted["link_layer"]], "port")
-        expect({ipaddress.IPv6Address(gid["gid"]) for gid in port["gids"]}, gids(device["name"]), "GIDs")
-        expect([device["transport"], device["firmware"]], [wanted["transport"], wanted["fw_ver"]],
-               "device")
-        expect([device["node_guid"], port["lid"] or 0],
-               [wanted["node_guid"] if wanted["node_guid"].strip("0:") else None, int(wanted["port_lid"])], "GUID, LID")
-        check_link(port, wanted, device["name"])
-    if lab.IS_VIRTUAL:
-        expect({device["driver"] for device in found["devices"]},
-               {{"rxe": "rdma_rxe"}.get(lab.PROVIDER, lab.PROVIDER)}, "drivers")
-        expect({device["rpma_devices"] for device in found["devices"]}, {lab.PROVIDER}, "their names")
-    check_text(test, found)
+        expect(told, {name: wanted[name] for name in told}, device["name"])
+        gids = {ipaddress.IPv6Address(gid.strip()) for gid in lab.gids(device["name"])}
+        expect({ipaddress.IPv6Address(gid["gid"]) for gid in port["gids"]}, gids - {ipaddress.IPv6Address(0)}, "GIDs")
+        if lab.IS_VIRTUAL:
+            expect([device["driver"], device["rpma_devices"]],
+                   [{"rxe": "rdma_rxe"}.get(lab.PROVIDER, lab.PROVIDER), lab.PROVIDER], "driver")
+    check_addresses(found, own_device(test))
 
 
-def check_link(port, wanted, name):
-    """Width and speed are those of ibv_devinfo: "4X (2)", "25.0 Gbps (32)"; the kernel rounds their product."""
-    if not re.fullmatch(r"[\d.]+", wanted["active_speed"]) or port["state"] != "active":
-        expect([port["rate_gbit"], port["width"], port["speed"]], [None] * 3, "link of unknown speed")
-        return
-    expect(f"{port['width']}X", wanted["active_width"], "width")
-    rate = port["width"] * float(wanted["active_speed"])
-    expect(abs(port["rate_gbit"] - rate) <= rate / 10, True, f"{port['rate_gbit']} Gbit/s of {name}")
-
-
-@case("info", "the addresses of a device are those of its network device in this namespace")
-def addresses(test):
-    name = own_device(test)
-    found = ask(test)
+def check_addresses(found, name):
+    """Those of the device's network device in this namespace; other namespaces' devices have none here."""
     device = device_of(found, name)
     links = json.loads(lab.run(*lab.on(lab.host(1), "rdma", "-j", "link", "show")))
     netdev = next(row["netdev"] for row in links if row["ifname"] == name)
     shown = json.loads(lab.run(*lab.on(lab.host(1), "ip", "-j", "address", "show", "dev", netdev)))[0]
-    wanted = {entry["local"] for entry in shown["addr_info"]}
-    expect({entry["address"].split("%")[0] for entry in device["addresses"]}, wanted, "addresses")
-    expect({(entry["netdev"], entry["netdev_mtu"]) for entry in device["addresses"]},
-           {(netdev, shown["mtu"])}, "network device")
+    expect({(entry["address"].split("%")[0], entry["netdev"], entry["netdev_mtu"]) for entry in device["addresses"]},
+           {(entry["local"], netdev, shown["mtu"]) for entry in shown["addr_info"]}, "addresses")
     expect(device["usable"], {"is": True}, "usable")
     others = [device for device in found["devices"] if device["name"] != name]
     if lab.IS_VIRTUAL:
@@ -248,7 +200,6 @@ def memory(test, kind):
     expect(found["exit_status"], 0 if on_device["usage_plain"]["is"] else NOT_REGISTERED, "status")
     check_flush(test, kind, told, on_device)
     check_cxl(kind, told["cxl"])
-    check_text(test, found, "--device", side.device, "--memory", path)
 
 
 def check_cxl(kind, told):
@@ -265,29 +216,6 @@ def check_cxl(kind, told):
     expect(shown["serial"], place + 1, f"device of {kind}")
     shown, = json.loads(lab.run("cxl", "list", "-R", "-r", told["region"]))
     expect([told["mode"], told["size"]], [shown["type"], shown["size"]], "cxl list -R")
-
-
-@case("info", "FS-DAX and device DAX of each host: behind CXL one device, port and bridge each, otherwise shared")
-def memory_of_hosts(test):
-    found = set()
-    for number in range(1, len(lab.HOSTS) + 1):
-        for kind, name in (("FSDAX", "/rpma-info"), ("DEVDAX", "")):
-            path = lab.need(lab.memory_of(kind, number), f"{kind} of {lab.host(number)}") + name
-            if name and not os.path.exists(path):
-                test.undo.callback(os.remove, path)
-                with open(path, "wb") as file:
-                    file.truncate(SIZE)
-            found.add(root_port(ask(test, "--memory", path, number=number)["memory"]["cxl"]))
-    expect(len(found), 2 * len(lab.HOSTS) if lab.BEHIND_CXL else 1, f"places in {found}")
-
-
-def root_port(cxl):
-    """The host bridge and the root port of the only device of a region; None without CXL."""
-    if not cxl:
-        return None
-    device, = cxl["devices"]
-    *_, bridge, port, _, _ = os.path.realpath(f"/sys/bus/cxl/devices/{device['memdev']}").split("/")
-    return bridge, port
 
 
 def check_flush(test, kind, told, on_device):
@@ -307,46 +235,6 @@ def check_flush(test, kind, told, on_device):
         expect([kind == "FS-DAX" and not lab.lacks(lab.ON_DEMAND_PAGING),
                 any("4,096" in remark for remark in on_device["remarks"])],
                [paged, paged and lab.PROVIDER == "rxe"], "on-demand paging")
-
-
-@case("info", "a user with little memory to lock: what does not register, and why")
-def memlock(test):
-    # With so little memory libibverbs writes a warning, which rpma-info suppresses.
-    wrapper = as_user("prlimit", f"--memlock={LITTLE}:{LITTLE}")
-    path = where("tmpfs")
-    test.undo.callback(os.remove, path)
-    with open(path, "wb") as file:
-        file.truncate(SIZE)
-    os.chmod(path, 0o666)
-    side = test.start(1, "user", wrapper=wrapper)
-    test.prepare(side)("peer")
-    side("memory", mr=0, size=SIZE)
-    side.begin("reg", mr=0, usage=ALL_USAGES)
-    errno = side.take()[1]["errno"]
-    found = ask(test, "--device", side.device, "--memory", path, wrapper=wrapper)
-    refused = found["devices"][0]["registration"]["usage_plain"]
-    expect([refused["is"], f"({errno})" in refused["why"], "ulimit -l" in refused["help"]],
-           [False, True, True], refused)
-    limit = found["limits"]["locked_memory"]
-    expect([limit["soft"], limit["unlimited"]["is"], found["exit_status"]],
-           [LITTLE, False, NOT_REGISTERED], "limit")
-
-
-@case("info", "a user that may not open {nodes} reads so",
-      [{"nodes": "/dev/infiniband/uverbs*"}, {"nodes": "/dev/infiniband/rdma_cm"}])
-def closed(test, nodes):
-    wrapper = as_user()
-    for node in glob.glob(nodes):
-        test.undo.callback(os.chmod, node, stat.S_IMODE(os.stat(node).st_mode))
-        os.chmod(node, 0o600)
-    found = ask(test, wrapper=wrapper)
-    expect([found["exit_status"], found["connection_manager"]["is"]],
-           [NO_DEVICE, nodes.endswith("*")], "answer")
-    for device in found["devices"]:
-        expect(device["usable"]["is"], False, device["name"])
-        if nodes.endswith("*"):
-            expect(device["node"] + ": Permission denied" in device["usable"]["why"], True,
-                   device["usable"]["why"])
 
 
 @case("info", "memcheck finds nothing", limit=300)
