@@ -7,41 +7,46 @@ import os
 import signal
 import time
 
-from harness.case import PORT, case, connect, disconnect, listen, share_region
+from harness.case import PORT, case, connect, listen, share_region
 from harness.side import Failed, expect
 
-# Each call: its command, the descriptor it waits for, and its answer to a signal.
 EVENT, COMPLETION = "rdma_cm", "infinibandevent"
-CALLS = {
-    "rpma_ep_next_conn_req": ("next-req", EVENT, "RPMA_E_PROVIDER"),
-    "rpma_conn_next_event": ("event", EVENT, "RPMA_E_PROVIDER"),
-    "rpma_cq_wait": ("cq-wait", COMPLETION, "RPMA_E_NO_COMPLETION"),
-    "rpma_conn_wait": ("conn-wait", COMPLETION, "RPMA_E_NO_COMPLETION"),
-}
 EINTR, ETIMEDOUT = (str(error) for error in (errno.EINTR, errno.ETIMEDOUT))
 
 
-def prepare(test, call):
-    """The server is the side that waits."""
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
-    server("cfg", shared=int(call == "rpma_conn_wait"))
-    connect(server, client, server_cfg=0)
-    server("recv", mr=0, len=8)
-    return server, client
+def request(server, client):
+    client("req-new", req=2, addr=server.address, port=PORT)
+    client("connect", req=2, conn=2, pdata="77")
+    expect(server.end()["pdata"][:2], "77", "request")
+    server("req-delete", req=2)
+    client.event("REJECTED", conn=2)
 
 
-def begin(server, call):
-    verb, kind, _ = CALLS[call]
-    server.begin(verb, **({"timeout": 0} if kind == EVENT else {}))
-    server.wait_until_blocked(kind)
+def message(server, client, conn=0):
+    client("send", conn=conn, mr=0, len=8)
+    server.end()
+    server.completion(opcode="RECV", conn=conn)
+    client.completion(opcode="SEND", conn=conn)
 
 
-def send_signal(test, server, number=signal.SIGUSR1, seconds=30):
+def end(server, client):
+    client("disconnect")
+    expect(server.end()["event"], "CLOSED", "event")
+
+
+# Each call: its command, the descriptor that it waits for, its answer to a signal, and what it waits for.
+CALLS = {
+    "rpma_ep_next_conn_req": ("next-req", {"req": 2, "timeout": 0}, EVENT, "RPMA_E_PROVIDER", request),
+    "rpma_cq_wait": ("cq-wait", {}, COMPLETION, "RPMA_E_NO_COMPLETION", message),
+    "rpma_conn_wait": ("conn-wait", {"conn": 1}, COMPLETION, "RPMA_E_NO_COMPLETION", message),
+    "rpma_conn_next_event": ("event", {"timeout": 0}, EVENT, "RPMA_E_PROVIDER", end),
+}
+
+
+def send_signal(test, side, number=signal.SIGUSR1, seconds=30):
     """Sends the signal and waits until the handler has said that it ran."""
     before = test.said().count("signal\n")
-    os.kill(server.pid, number)
+    os.kill(side.pid, number)
     deadline = time.monotonic() + seconds
     while test.said().count("signal\n") == before:
         if time.monotonic() > deadline:
@@ -49,45 +54,31 @@ def send_signal(test, server, number=signal.SIGUSR1, seconds=30):
         time.sleep(0.01)
 
 
-def bring_about(call, server, client):
-    """Causes the event or completion that the call waits for, and checks what the call returns."""
-    if call == "rpma_ep_next_conn_req":
-        client("req-new", req=1, addr=server.address, port=PORT)
-        client("connect", req=1, conn=1, pdata="77")
-        expect(server.end()["pdata"][:2], "77", "request")
-        server("req-delete")
-        client.event("REJECTED", conn=1)
-    elif call == "rpma_conn_next_event":
-        client("disconnect")
-        expect(server.end()["event"], "CLOSED", "event")
-        return
-    else:
-        client("send", mr=0, len=8)
-        server.end()
-        server.completion(opcode="RECV")
-        client.completion(opcode="SEND")
-    disconnect(client, server)
-
-
-@case("signals", "{call} returns at a signal whose handler has no SA_RESTART, and goes on after one whose has",
-      [{"call": call} for call in CALLS])
-def interrupted(test, call):
-    server, client = prepare(test, call)
-    server("handle-signal", signal=int(signal.SIGUSR1), restart=0)
-    begin(server, call)
-    before = test.said().count("ERROR")
-    send_signal(test, server)
-    code, answer = server.take(timeout=30)
-    wanted = CALLS[call][2]
-    expect(code, wanted, call)
-    if wanted == "RPMA_E_PROVIDER":
-        expect(answer["errno"], EINTR, "errno")
-    expect(test.said().count("ERROR"), before, "errors in the log")
-    server("handle-signal", signal=int(signal.SIGUSR1), restart=1)
-    begin(server, call)
-    send_signal(test, server)
-    server.wait_until_blocked(CALLS[call][1])
-    bring_about(call, server, client)
+@case("signals", "calls that wait return at a signal whose handler has no SA_RESTART, and go on after one whose has",
+      shows=("event: signal",))
+def interrupted(test):
+    """The server is the side that waits."""
+    server, client = test.peers(environment={"RPMA_LOG": "debug"})
+    share_region(server, client)
+    listen(server)
+    for number in (0, 1):
+        server("cfg", shared=number)
+        connect(server, client, number=number, server_cfg=0)
+        server("recv", conn=number, mr=0, len=8)
+    for call, (verb, values, kind, wanted, bring_about) in CALLS.items():
+        before = test.said().count("ERROR")
+        for restart in (0, 1):
+            server("handle-signal", signal=int(signal.SIGUSR1), restart=restart)
+            server.begin(verb, **values)
+            server.wait_until_blocked(kind)
+            send_signal(test, server)
+            if restart:
+                server.wait_until_blocked(kind)
+                bring_about(server, client, **{"conn": 1} if "conn" in values else {})
+                continue
+            code, answer = server.take(timeout=30)
+            expect((code, answer.get("errno")), (wanted, EINTR if kind == EVENT else answer.get("errno")), call)
+        expect(test.said().count("ERROR"), before, "errors in the log")
 
 
 @case("signals", "looking for a machine that is not there ends at a signal without SA_RESTART, and "
