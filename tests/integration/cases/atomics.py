@@ -6,13 +6,13 @@ from harness import lab
 from harness.case import case, connect, listen
 from harness.side import ALL_USAGES, ATOMIC, LOCAL_USAGES, READ_SRC, expect
 
-from .data import WAYS, perform
+from .data import PATIENT, WAYS, perform
 from .lacking import goes_on, says
 
-CLIENTS, TIMES = 6, 300
+CLIENTS, TIMES = 4, 200
 SIZE = 65536
 STATED = 6 + 21  # where the packed data of one region state it
-NEEDS = (lab.REMOTE_ATOMICS,)
+NEEDS, BUILDS = (lab.REMOTE_ATOMICS,), ("native",)
 
 
 def word(side, off=0):
@@ -38,7 +38,8 @@ def client_of(test, server, stated, number=0):
     client("peer")
     client("memory", mr=0, size=SIZE)
     client("reg", mr=0, usage=LOCAL_USAGES)
-    connect(server, client, number)
+    client("cfg", **PATIENT)
+    connect(server, client, number, client_cfg=0)
     client("unpack", conn=number, packed=stated)
     return client
 
@@ -49,69 +50,40 @@ def forged(stated):
     return data.hex()
 
 
-@case("atomics", "{way}: both kinds change the word and bring what was there",
-      [{"way": way} for way in WAYS], needs=NEEDS)
-def results(test, way):
+@case("atomics", "by each way to post, both kinds change the word and bring what was there", builds=BUILDS, needs=NEEDS)
+def results(test):
     server, stated = server_of(test)
     client = client_of(test, server, stated)
-    for verb, value, compare, before, after in (
-            ("add", 5, 0, 0, 5), ("add", -6, 0, 5, -1), ("add", 3, 0, -1, 2),
-            ("swap", 9, 1, 2, 2), ("swap", -9, 2, 2, -9), ("swap", 0, -9, -9, 0)):
-        perform(client, way, verb, mr=0, off=64, len=8, rmr=0, roff=16, bytes=operand(value),
-                compare=operand(compare), ctx=7)
-        opcode = "FETCH_ADD" if verb == "add" else "COMP_SWAP"
-        expect(client.completion(opcode=opcode).ctx, 7, "op_context")
-        expect(word(client, 64), before % (1 << 64), f"result of {verb}")
-        expect(word(server, 16), after % (1 << 64), f"the word after {verb}")
+    for way in WAYS:
+        for verb, value, compare, before, after in (
+                ("add", 5, 0, 0, 5), ("add", -6, 0, 5, -1), ("add", 3, 0, -1, 2),
+                ("swap", 9, 1, 2, 2), ("swap", -9, 2, 2, -9), ("swap", 0, -9, -9, 0)):
+            perform(client, way, verb, mr=0, off=64, len=8, rmr=0, roff=16, bytes=operand(value),
+                    compare=operand(compare), ctx=7)
+            opcode = "FETCH_ADD" if verb == "add" else "COMP_SWAP"
+            expect(client.completion(opcode=opcode).ctx, 7, "op_context")
+            expect(word(client, 64), before % (1 << 64), f"result of {verb} by {way}")
+            expect(word(server, 16), after % (1 << 64), f"the word after {verb} by {way}")
     expect((word(server, 8), word(server, 24)), (0, 0), "the words beside it")
     goes_on(server, client)
 
 
-@case("atomics", "behind a write and a flush of the same array", needs=NEEDS)
-def in_an_array(test):
-    server, stated = server_of(test)
-    client = client_of(test, server, stated)
-    client("set", mr=0, len=8, byte=1)
-    client("write", way="hold", mr=0, rmr=0, roff=16, len=8, flags=1)
-    client("flush", way="hold", rmr=0, roff=16, len=8, persistent=0, flags=1)
-    client("add", way="hold", mr=0, off=64, len=8, rmr=0, roff=16, bytes=operand(1), ctx=3)
-    client("swap", way="hold", mr=0, off=72, len=8, rmr=0, roff=16, bytes=operand(4),
-           compare=operand(0x0101010101010102), ctx=4)
-    expect(client("post")["posted"], "4", "operations posted")
-    expect(client.completion(opcode="FETCH_ADD").ctx, 3, "op_context")
-    expect(client.completion(opcode="COMP_SWAP").ctx, 4, "op_context")
-    expect((word(client, 64), word(client, 72)), (0x0101010101010101, 0x0101010101010102),
-           "results")
-    expect(word(server, 16), 4, "the word")
-    goes_on(server, client)
-
-
-@case("atomics", f"clients count: {CLIENTS} at once lose no addition", needs=NEEDS, limit=300)
-def count(test):
+@case("atomics", f"{CLIENTS} clients count at once and lose no addition; a number that they guard by a lock is right",
+      builds=BUILDS, needs=NEEDS, limit=300)
+def together(test):
     server, stated = server_of(test)
     clients = [client_of(test, server, stated, number) for number in range(CLIENTS)]
-    for number, client in enumerate(clients):
-        client.begin("count", conn=number, rmr=0, roff=8, times=TIMES)
-    for client in clients:
-        client.end(timeout=240)
-    expect(word(server, 8), CLIENTS * TIMES, "the sum")
-
-
-@case("atomics", f"clients lock: a number that {CLIENTS} read and write is right", needs=NEEDS,
-      limit=300)
-def guard(test):
-    server, stated = server_of(test)
-    clients = [client_of(test, server, stated, number) for number in range(CLIENTS)]
-    for number, client in enumerate(clients):
-        client.begin("guard", conn=number, rmr=0, roff=8, times=TIMES // 10, owner=number + 1)
-    for client in clients:
-        client.end(timeout=240)
-    expect((word(server, 8), word(server, 16)), (0, CLIENTS * (TIMES // 10)),
-           "the lock and the number")
+    for verb, values in (("count", {"roff": 8, "times": TIMES}), ("guard", {"roff": 16, "times": TIMES // 10})):
+        for number, client in enumerate(clients):
+            client.begin(verb, conn=number, rmr=0, **values, **({"owner": number + 1} if verb == "guard" else {}))
+        for client in clients:
+            client.end(timeout=240)
+    expect([word(server, at) for at in (8, 16, 24)], [CLIENTS * TIMES, 0, CLIENTS * (TIMES // 10)],
+           "the sum, the lock and the number")
 
 
 @case("atomics", "a region without the right: refused here, or there if the other side lies",
-      needs=NEEDS, shows=("post: atomic not stated",))
+      builds=BUILDS, needs=NEEDS, shows=("post: atomic not stated",))
 def not_stated(test):
     server, stated = server_of(test, ALL_USAGES)
     client = client_of(test, server, stated)

@@ -1,33 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Every data operation with every size, and flushes on every kind of memory."""
+"""
+Every data operation: posted in each way, with each form of local memory, over each kind of
+completion queue, alone and in lists. All bytes are compared, also those that have to stay.
+"""
 
 from harness import lab
 from harness.case import case, connect, connected, disconnect, listen, share_region
-from harness.side import ALL_USAGES, expect
+from harness.side import ALL_USAGES, ALWAYS, LOCAL_USAGES, expect
 
-SIZES = (0, 1, 8, 4096, 1 << 20)
-GUARD = 4096
-ROOM = (1 << 20) + 2 * GUARD
 AROUND = 0xa7
-NAMED_SIZES = ", ".join(str(size) for size in SIZES)
-
-
-def untouched_around(side, length):
-    side("check-set", off=0, len=GUARD, byte=AROUND)
-    side("check-set", off=GUARD + length, len=GUARD, byte=AROUND)
-
-
-def prepare(source, target, length, seed):
-    source("fill", off=GUARD, len=length, seed=seed)
-    target("set", off=0, len=length + 2 * GUARD, byte=AROUND)
-
-
-def arrived(target, length, seed):
-    target("check", off=GUARD, len=length, seed=seed)
-    untouched_around(target, length)
-
-
+GUARD = 4096
+REGIONS = 4  # of the client
+SIZE = 1 << 19
+INLINE, INLINE_SIZE = 8, 64  # soft-iWARP takes 80 bytes
+QUEUE = 20
+# Milliseconds. On a busy machine an answer can take long, and soft-RoCE repeats neither native operations nor, always,
+# atomics as it should.
+PATIENT = {"ack": 60000}
 # Three ways to post: the operation's own function, rpma_post(), rpma_batch_add().
 WAYS = ("call", "post", "batch")
 
@@ -43,179 +33,305 @@ def perform(side, way, verb, **values):
     side("batch-delete")
 
 
-IMM = 0x80000001  # a part of it that is a sign elsewhere
+def post(side, batch=0):
+    """
+    Posts once. Returns (code, number of operations that the device took); batch None posts the held
+    operations.
+    """
+    side.begin(*(("post",) if batch is None else ("batch-post",)),
+               **({} if batch is None else {"batch": batch}))
+    code, answer = side.take()
+    return code, int(answer["posted"])
 
 
-@case("data", "{verb} of {sizes} bytes, and without memory: by its own function, rpma_post() and a batch",
-      [{"verb": verb, "sizes": NAMED_SIZES} for verb in ("read", "write", "write-imm", "send", "send-imm")],
-      builds=("native",))
-def transfer(test, verb, sizes):
-    if verb.endswith("imm"):
-        lab.need_feature(lab.IMMEDIATE_DATA)
-    server, client = connected(test, ROOM)
-    rounds = [(way, length) for way in WAYS for length in SIZES]
-    for seed, (way, length) in enumerate(rounds):
-        source, target = (server, client) if verb == "read" else (client, server)
-        prepare(source, target, length, seed)
-        remote = {} if verb.startswith("send") else {"rmr": 0, "roff": GUARD}
-        one_transfer(server, client, way, verb, length, seed, mr=0, off=GUARD, len=length, **remote)
-        arrived(target, length, seed)
-    if not (verb.startswith("send") and lab.lacks(lab.EMPTY_RECEIVE)):
-        for way in WAYS:  # without regions
-            one_transfer(server, client, way, verb, 0, 98)
+# ---- forms of local memory ---------------------------------------------------------------
+
+# Lengths within a packet, of one, across several, and over pages; their order has no pattern.
+LENGTHS = (1, 4096, 7, 8191, 64, 1024, 5000, 3, 1023, 16384, 2, 512)
+# The lengths of the pieces; None: an element without memory, ALL: as many as the device has.
+ALL = None
+NOT_INLINE = ([], [0], [1], [8], [4096], [1 << 18], [1001, None, 3095], [4096, 9], ALL)
+FORMS = (*NOT_INLINE, [1], [5, INLINE_SIZE - 5])
+
+
+class Places:
+    """Places in the memory of a side, apart from each other; the bytes between them have to stay."""
+
+    def __init__(self, side, regions=1):
+        self.side = side
+        self.taken = [[] for _ in range(regions)]
+
+    def take(self, length, region=0, odd=1):
+        """An odd offset shows that nothing depends on alignment."""
+        place, before = self.taken[region][-1] if self.taken[region] else (0, 0)
+        at = (place + before + GUARD) // 8 * 8 + odd
+        self.taken[region].append((at, length))
+        return at
+
+    def blank(self):
+        for region, places in enumerate(self.taken):
+            self.side("set", mr=region, len=sum(places[-1]) + GUARD if places else 0, byte=AROUND)
+
+    def check_between(self):
+        for region, places in enumerate(self.taken):
+            at = 0
+            for place, length in places:
+                self.side("check-set", mr=region, off=at, len=place - at, byte=AROUND)
+                at = place + length
+            self.side("check-set", mr=region, off=at, len=GUARD if places else 0, byte=AROUND)
+
+
+class Transfer:
+    """
+    An operation or a receive of the client, with a list of pieces in its memory and one range in
+    the server's. Both have the same bytes afterwards; a received message lacks the last of them.
+    """
+
+    def __init__(self, verb, form, number, places, most):
+        self.verb, self.number = verb, number
+        self.flags = ALWAYS
+        if form >= len(NOT_INLINE) and verb not in ("read", "recv"):
+            self.flags |= INLINE
+        lengths = FORMS[form]
+        if lengths is ALL:
+            lengths = [LENGTHS[index % len(LENGTHS)] for index in range(most)]
+        own, others = places
+        self.pieces = [(index % REGIONS, 0 if length is None else own.take(length, index % REGIONS), length)
+                       for index, length in enumerate(lengths[:most])]
+        self.length = sum(piece[2] or 0 for piece in self.pieces)
+        self.at = others.take(self.length)
+        self.received = self.length - int(verb == "recv" and self.length > 1)
+
+    def local(self):
+        if not self.pieces:
+            return {}
+        if len(self.pieces) == 1:
+            return dict(zip(("mr", "off", "len"), self.pieces[0]))
+        return {"sgl": ",".join("-:0:0" if length is None else f"{region}:{at}:{length}"
+                                for region, at, length in self.pieces)}
+
+    def remote(self):
+        """Without local memory there is no remote memory."""
+        return {"rmr": 0, "roff": self.at} if self.pieces and "send" not in self.verb else {}
+
+    def fill(self, client, server, seed):
+        self.each_piece(server if self.verb in ("read", "recv") else client, "fill", seed)
+
+    def check(self, client, server, seed):
+        self.each_piece(client if self.verb in ("read", "recv") else server, "check", seed)
+
+    def each_piece(self, side, command, seed):
+        """Fills or checks the bytes of the pieces, in the client's memory or in the server's."""
+        done = 0
+        for index, (region, at, length) in enumerate(self.pieces):
+            used = min(length or 0, self.received - done)
+            where = {"mr": region, "off": at} if side.name == "client" else {"mr": 0, "off": self.at + done}
+            if used:
+                side(command, **where, len=used, seed=seed + 100 * self.number + index)
+            if command == "check" and side.name == "client" and used < (length or 0):
+                side("check-set", mr=region, off=at + used, len=length - used, byte=AROUND)
+            done += length or 0
+
+    def in_two(self):
+        """The server's range for a message, in two pieces whose border is none of the client's."""
+        third = self.received // 3
+        if self.received == 0:
+            return {} if not self.pieces else {"mr": 0, "off": self.at, "len": 0}
+        return {"sgl": f"0:{self.at}:{third},0:{self.at + third}:{self.received - third}"}
+
+
+# ---- kinds of queues ---------------------------------------------------------------------
+
+# (settings of a connection, the queue of its receives); srq: the size of the CQ of a shared one.
+QUEUES = {
+    "one CQ": ({}, "main"),
+    "a CQ for receives, on a shared channel": ({"rcq": QUEUE, "shared": 1}, "rcq"),
+    "a CQ for receives": ({"rcq": QUEUE}, "rcq"),
+    "one CQ, on a shared channel": ({"shared": 1}, "main"),
+    "a shared receive queue": ({"srq": 0, "rcq": QUEUE}, "rcq"),
+    "a shared receive queue that has a CQ": ({"srq": QUEUE}, "srq"),
+    "a shared receive queue, on a shared channel": ({"srq": 0, "shared": 1}, "main"),
+}
+
+
+def with_queues(test, queues):
+    """A connection of two such sides, and the number of elements of a list."""
+    settings, _ = QUEUES[queues]
+    server, client = test.peers()
+    limits = {name: int(value) for name, value in client("device-limits").items()}
+    most = min(limits["sge"], limits["srq_sge"] if "srq" in settings else limits["sge"])
+    for side in (server, client):
+        if "srq" in settings:
+            side("srq", rq=QUEUE, rcq=settings["srq"], sge=most)
+        side("cfg", sge=most, cq=2 * QUEUE, sq=QUEUE, rq=QUEUE, inline=INLINE_SIZE, **PATIENT,
+             **{key: 0 if key == "srq" else value for key, value in settings.items()})
+    for number in range(1, REGIONS):
+        client("memory", mr=number, size=SIZE)
+        client("reg", mr=number, usage=LOCAL_USAGES)
+    share_region(server, client, SIZE)
+    listen(server)
+    connect(server, client, server_cfg=0, client_cfg=0)
+    return server, client, most, limits["read_sge"]
+
+
+class Connection:
+    """Runs lists of transfers over such a connection."""
+
+    def __init__(self, test, queues):
+        self.server, self.client, self.most, self.read_most = with_queues(test, queues)
+        settings, self.receives = QUEUES[queues]
+        self.recv = "srq-recv" if "srq" in settings else "recv"
+        self.is_native = test.is_native
+
+    def list_of(self, number):
+        """Each verb with another form; the list's number says with which. A flush is at the end."""
+        places = Places(self.client, REGIONS), Places(self.server)
+        verbs = [verb for verb in ("write", "read", "write-imm", "recv", "send", "send-imm")
+                 if not (verb.endswith("imm") and lab.lacks(lab.IMMEDIATE_DATA))]
+        transfers = []
+        for place, verb in enumerate(verbs):
+            form = (number + place) % len(FORMS)
+            if form == 0 and verb in ("send", "recv") and lab.lacks(lab.EMPTY_RECEIVE):
+                form = 1
+            most = min(self.most, self.read_most) if verb == "read" else self.most
+            transfers.append(Transfer(verb, form, place, places, most))
+        return transfers, places
+
+    def post(self, way, operations, seed):
+        """Posts all at once, or each by its own function."""
+        how = {"call": {}, "post": {"way": "hold"}, "batch": {"batch": 0}}[way]
+        if way != "batch" or seed == 0:
+            for verb, values in operations:
+                self.client(verb, **values, **how)
+        if way != "call":
+            expect(post(self.client, 0 if way == "batch" else None), ("ok", len(operations)), "post")
+
+    def run(self, way, number):
+        """A batch is filled once and posted twice, with other bytes."""
+        transfers, places = self.list_of(number)
+        flag = places[1].take(8, odd=0)
+        operations = [(one.verb, {"ctx": one.number, "flags": one.flags, "imm": 0x80000001 + one.number,
+                                  **one.local(), **one.remote()})
+                      for one in transfers if one.verb != "recv"]
+        operations += [("atomic", {"rmr": 0, "roff": flag, "bytes": "0102030405060708", "ctx": 50}),
+                       ("flush", {"rmr": 0, "roff": flag, "len": 8, "persistent": 0, "ctx": 51})]
+        if way == "batch":
+            self.client("batch-new", ops=len(operations))
+        for seed in (0, 10000) if way == "batch" else (0,):
+            for side in places:
+                side.blank()
+            for one in transfers:
+                one.fill(self.client, self.server, seed)
+            receives = self.post_receives(transfers)
+            self.post(way, operations, seed)
+            for one in transfers:
+                if one.verb == "recv":
+                    self.server("send", ctx=60, **one.in_two())
+            self.check_completions(operations, receives)
+            for one in transfers:
+                one.check(self.client, self.server, seed)
+            expect(self.server("bytes", off=flag, len=8)["bytes"], "0102030405060708", "atomic write")
+            for side in places:
+                side.check_between()
+        if way == "batch":
+            self.client("batch-delete")
+
+    def post_receives(self, transfers):
+        """Returns (op_context, opcode, bytes, immediate data) that each side has to receive."""
+        wanted = {self.server: [], self.client: []}
+        for one in transfers:
+            imm = 0x80000001 + one.number if one.verb.endswith("imm") else 0
+            if one.verb == "recv":
+                self.client(self.recv, ctx=70, **one.local())
+                wanted[self.client].append((70, "RECV", one.received, 0))
+            elif one.verb == "write-imm":
+                self.server(self.recv, ctx=one.number)
+                wanted[self.server].append((one.number, "RECV_WITH_IMM", one.length, imm))
+            elif one.verb in ("send", "send-imm"):
+                self.server(self.recv, ctx=one.number, **one.in_two())
+                wanted[self.server].append((one.number, "RECV", one.length, imm))
+        return wanted
+
+    def check_completions(self, operations, receives):
+        """Each operation and each receive completes once, in order, in its queue."""
+        opcodes = dict(zip(("atomic", "flush"), ("ATOMIC_WRITE", "FLUSH") if self.is_native else ("WRITE", "READ")))
+        sends = {self.client: [(values["ctx"], opcodes.get(verb) or verb.removesuffix("-imm").upper())
+                               for verb, values in operations],
+                 self.server: [(60, "SEND")] * len(receives[self.client])}
+        for side, received in receives.items():
+            both = self.receives == "main"
+            found = side.completions(len(sends[side]) + len(received) * both)
+            if not both:
+                found += side.completions(len(received), queue=self.receives)
+            expect([one for one in found if one.status != "SUCCESS"], [], f"{side.name}: failures")
+            own = [(one.ctx, one.opcode) for one in found if not one.opcode.startswith("RECV")]
+            if lab.lacks(lab.ORDERED_COMPLETIONS):
+                own, sends[side] = sorted(own), sorted(sends[side])
+            expect(own, sends[side], f"{side.name}: completions")
+            expect([(one.ctx, one.opcode, one.len, one.imm) for one in found if one.opcode.startswith("RECV")],
+                   received, f"{side.name}: receives")
+            side.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+
+
+def lists_per_case():
+    """Where all cases have run, each verb has been posted in each way with each form."""
+    return -(-len(FORMS) * len(WAYS) // len(QUEUES))
+
+
+EVERYTHING = "all operations over {queues}: in each way to post, with all forms of memory"
+ROWS = [{"queues": queues, "first": index * lists_per_case()} for index, queues in enumerate(QUEUES)]
+
+
+@case("smoke", EVERYTHING, ROWS[:1], limit=120)
+@case("data", EVERYTHING, ROWS[1:], limit=120, builds=("native",))
+def everything(test, queues, first):
+    connection = Connection(test, queues)
+    server, client = connection.server, connection.client
+    for number in range(first, first + lists_per_case()):
+        connection.run(WAYS[number % len(WAYS)], number)
+    settings, receives = QUEUES[queues]
+    if "srq" in settings:
+        server.refuses("RPMA_E_PROVIDER", "srq-delete")  # the connection uses it
+    if "shared" in settings:
+        # A stale wake-up may name the queue of a completion already polled; then the next one counts.
+        server(connection.recv, mr=0, len=8)
+        client("send", mr=0, len=8)
+        client.completion()
+        heard = server("conn-wait")
+        if heard["queue"] != receives:
+            heard = server("conn-wait")
+        expect((heard["queue"], heard["rcq"]), (receives, str(int(receives == "rcq"))), "wake-up")
+        server.completion(opcode="RECV", queue=receives)
+    server.refuses(*(("RPMA_E_SHARED_CHANNEL", "cq-wait") if "shared" in settings else
+                     ("RPMA_E_NOT_SHARED_CHNL", "conn-wait")))
     disconnect(client, server)
 
 
-def one_transfer(server, client, way, verb, length, ctx, **memory):
-    """One operation, its completion, and that of the receive if it takes one."""
-    imm = IMM + ctx if verb.endswith("imm") else 0
-    into = {key: memory[key] for key in ("mr", "off", "len") if key in memory and verb.startswith("send")}
-    if verb.startswith("send") or imm:
-        server("recv", ctx=ctx, **into)
-    perform(client, way, verb, ctx=ctx, **memory, **({"imm": imm} if imm else {}))
-    found = client.completion(opcode=verb.partition("-")[0].upper())
-    expect(found.ctx, ctx, "op_context")
-    if verb.startswith("send") or imm:
-        found = server.completion(opcode="RECV_WITH_IMM" if verb == "write-imm" else "RECV")
-        expect((found.ctx, found.imm, found.len), (ctx, imm, length), "receive")
+# ---- single operations -------------------------------------------------------------------
 
 
-@case("data", "a message longer than the receive fails on both sides", builds=("native",),
-      shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
-def too_long(test):
-    """The standard names either failure otherwise than soft-RoCE does."""
-    at_server, at_client = (("LOC_QP_OP_ERR", "REM_OP_ERR") if lab.PROVIDER == "rxe" else
-                            ("LOC_LEN_ERR", "REM_INV_REQ_ERR"))
-    if lab.lacks(lab.ANSWERS):
-        at_client = "SUCCESS"
-    server, client = connected(test, ROOM)
-    server("set", len=GUARD, byte=AROUND)
-    server("recv", mr=0, len=8, ctx=1)
-    client("send", mr=0, len=4096, ctx=2)
-    expect(server.completion(at_server).ctx, 1, "receive")
-    expect(client.completion(at_client).ctx, 2, "send")
-    server("check-set", off=8, len=GUARD - 8, byte=AROUND)
-
-
-@case("data", "{way}: atomic writes, several in a row, one at a place that is not aligned",
-      [{"way": way} for way in WAYS])
-def atomic_writes(test, way):
-    server, client = connected(test, ROOM)
-    native = "ATOMIC_WRITE" if test.is_native else "WRITE"
-    server("set", len=64, byte=0)
-    for number in range(1, 6):
-        perform(client, way, "atomic", rmr=0, roff=16, bytes=f"{number:02x}" * 8, ctx=number)
-        expect(client.completion(opcode=native).ctx, number, "op_context")
-        expect(server("bytes", off=8, len=24)["bytes"],
-               "00" * 8 + f"{number:02x}" * 8 + "00" * 8, "memory")
-    # The region begins at an address that 8 does not divide: no write to it is atomic or native.
+@case("data", "an atomic write to a place that is not aligned is a plain one", builds=("native",))
+def not_aligned(test):
+    """The region begins at an address that 8 does not divide."""
+    server, client = connected(test)
     server("memory", mr=1, size=4096)
-    descriptor = server("reg", mr=1, off=4, len=1024, usage=ALL_USAGES)["desc"]
-    client("remote", rmr=1, desc=descriptor)
-    perform(client, way, "atomic", rmr=1, roff=8, bytes="ab" * 8)
+    client("remote", rmr=1, desc=server("reg", mr=1, off=4, len=1024, usage=ALL_USAGES)["desc"])
+    client("atomic", rmr=1, roff=8, bytes="ab" * 8)
     client.completion(opcode="WRITE")
     expect(server("bytes", mr=1, off=12, len=8)["bytes"], "ab" * 8, "memory")
     disconnect(client, server)
 
 
-def place(kind, host=1):
-    """The file that memory of this kind maps."""
-    if kind == "FS-DAX":
-        lab.need_feature(lab.ON_DEMAND_PAGING)
-        return lab.need(lab.memory_of("FSDAX", host), "FS-DAX file system") + "/data"
-    if kind == "device DAX":
-        return lab.need(lab.memory_of("DEVDAX", host), "device DAX")
-    return None
-
-
-KINDS = ("DRAM", "FS-DAX", "device DAX")
-
-
-@case("flush", "{aim} on {kind}, from {source} of the other host, {sizes} bytes: by each way to post",
-      [{"aim": aim, "kind": kind, "source": source, "sizes": NAMED_SIZES} for aim, kind, source in
-       (*(("visibility", kind, "DRAM") for kind in KINDS), ("persistence", "FS-DAX", "DRAM"),
-        ("persistence", "FS-DAX", "device DAX"), ("persistence", "device DAX", "FS-DAX"))])
-def flushes(test, aim, kind, source, sizes):
-    """Writes and flushes one after the other: only the flush completes."""
-    server, client = test.peers()
-    size = 4 << 20
-    share_region(server, client, size, file=place(kind), source=place(source, host=2))
-    listen(server)
-    connect(server, client)
-    client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
-    opcode = "FLUSH" if test.is_native else "READ"
-    for seed, (way, length) in enumerate((way, length) for way in WAYS for length in SIZES):
-        prepare(client, server, length, seed)
-        client("write", mr=0, off=GUARD, rmr=0, roff=GUARD, len=length, flags=1)
-        perform(client, way, "flush", rmr=0, roff=GUARD, len=length, persistent=int(aim == "persistence"),
-                ctx=length)
-        expect(client.completion(opcode=opcode).ctx, length, "op_context")
-        arrived(server, length, seed)
-    disconnect(client, server)
-
-
-@case("flush", "at the last byte of a region")
-def last_byte(test):
-    server, client = connected(test, 4096)
-    client("flush", rmr=0, roff=4095, len=1, persistent=0)
-    client.completion()
-    if not test.is_native:
-        client.refuses("RPMA_E_INVAL", "flush", rmr=0, roff=4096, len=1, persistent=0)
-    disconnect(client, server)
-
-
-@case("flush", "persistence on DRAM is what a native device cannot do")
-def persistence_on_dram(test):
+@case("data", "a work request that the program posts itself goes to the region of the other side", builds=("native",))
+def raw_write(test):
     server, client = connected(test)
-    client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
-    client("flush", rmr=0, len=8, persistent=1)
-    if test.is_native:
-        client.completion("REM_ACCESS_ERR")
-    else:
-        client.completion(opcode="READ")
-        disconnect(client, server)
-
-
-@case("flush", "RPMA_FLUSH=emulated on persistence to DRAM")
-def emulated_by_choice(test):
-    server, client = test.peers(environment={"RPMA_FLUSH": "emulated"})
-    share_region(server, client)
-    listen(server)
-    connect(server, client)
-    client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
-    client("fill", len=4096, seed=9)
-    client("write", mr=0, rmr=0, len=4096, flags=1)
-    client("flush", rmr=0, len=4096, persistent=1)
-    client.completion(opcode="READ")
-    server("check", len=4096, seed=9)
+    server("set", len=3 * GUARD, byte=AROUND)
+    client("fill", off=64, len=GUARD, seed=1)
+    client("raw-write", mr=0, off=64, rmr=0, roff=GUARD, len=GUARD, ctx=7)
+    expect(client.completion(opcode="WRITE").ctx, 7, "op_context")
+    client("flush", rmr=0, len=8, persistent=0)
+    client.completion()
+    server("check", off=GUARD, len=GUARD, seed=1)
+    for at in (0, 2 * GUARD):
+        server("check-set", off=at, len=GUARD, byte=AROUND)
     disconnect(client, server)
-
-
-@case("flush", "refused on {kind}: {reason}",
-      [{"kind": kind, "reason": reason, "shows": (failure,)} for kind, reason, failure in
-       (("FS-DAX", "no direct write to PMem", "flush: no direct write"),
-        ("device DAX", "not registered for it", "flush: persistent usage"))])
-def refused(test, kind, reason):
-    server, client = test.peers()
-    usage = ALL_USAGES if reason.startswith("no direct") else 15
-    share_region(server, client, 4 << 20, usage, file=place(kind))
-    listen(server)
-    connect(server, client)
-    direct = int(usage != ALL_USAGES)
-    client("apply-pcfg", desc=server("pcfg", direct=direct)["desc"])
-    client.refuses("RPMA_E_NOSUPP", "flush", rmr=0, len=8, persistent=1)
-    if direct:
-        client.refuses("RPMA_E_NOSUPP", "flush", rmr=0, len=8, persistent=0)
-    client.refuses("ERR_TIMEOUT", "wc", timeout=50)
-    disconnect(client, server)
-
-
-@case("data", "advice: RPMA_E_NOSUPP, for soft-RoCE takes none even with on-demand paging", builds=("native",))
-def advice(test):
-    lab.need_virtual("a device known to take no advice")
-    server = test.side(1, "server")
-    server("peer")
-    for number, kind in enumerate(("FS-DAX", "device DAX")):
-        server("memory", mr=number, size=4 << 20, file=place(kind))
-        server("reg", mr=number, usage=ALL_USAGES)
-        server.refuses("RPMA_E_NOSUPP", "advise", mr=number, len=1 << 20)

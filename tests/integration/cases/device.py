@@ -1,94 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Device behaviour that the manual describes."""
+"""Statements of the manual about real devices that no other group shows."""
+
+import os
+import re
+import subprocess
 
 from harness import lab
-from harness.case import PORT, case, connected, disconnect, listen
-from harness.side import FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, SEND, WRITE_DST, expect
+from harness.case import PORT, case, connect, connected, disconnect, listen, share_region
+from harness.side import SEND, expect
 
 BLOCK = 4096
-
-
-@case("device", "a region for writes and flushes can be read as well")
-def flush_grants_read(test):
-    """rpma_security(7) and rpma_mr_reg(3)."""
-    server, client = connected(test, usage=WRITE_DST | FLUSH_VISIBILITY)
-    server("fill", len=BLOCK, seed=1)
-    client("read", mr=0, rmr=0, len=BLOCK)
-    client.completion(opcode="READ")
-    client("check", len=BLOCK, seed=1)
-    disconnect(client, server)
-
-
-@case("device", "a region for writes alone cannot be read")
-def write_grants_no_read(test):
-    server, client = connected(test, usage=WRITE_DST)
-    server("fill", len=BLOCK, seed=1)
-    client("set", len=BLOCK, byte=0)
-    client("read", mr=0, rmr=0, len=BLOCK)
-    client.completion("REM_ACCESS_ERR")
-    client("check-set", len=BLOCK, byte=0)
-
-
-@case("device", "what a region is registered for locally is not kept apart: {usage} sends and "
-      "is written from", [{"usage": "READ_SRC"}, {"usage": "SEND"}])
-def local_usage(test, usage):
-    """rpma_mr_reg(3): the device does not check the local usages of a region one by one."""
-    server, client = connected(test)
-    client("memory", mr=1, size=BLOCK)
-    client("reg", mr=1, usage={"READ_SRC": READ_SRC, "SEND": SEND}[usage])
-    client("fill", mr=1, len=BLOCK, seed=1)
-    client("write", mr=1, rmr=0, len=BLOCK)
-    client.completion(opcode="WRITE")
-    server("recv", mr=0, off=BLOCK, len=BLOCK)
-    client("send", mr=1, len=BLOCK)
-    client.completion(opcode="SEND")
-    server.completion(opcode="RECV")
-    for offset in (0, BLOCK):
-        server("check", off=offset, len=BLOCK, seed=1)
-    disconnect(client, server)
-
-
-@case("device", "a receive into a region that is not registered for it fails, nothing arrives")
-def receive_needs_its_usage(test):
-    server, client = connected(test)
-    server("memory", mr=1, size=BLOCK)
-    server("set", mr=1, len=BLOCK, byte=0)
-    server("reg", mr=1, usage=SEND)
-    server("recv", mr=1, len=BLOCK)
-    client("send", mr=0, len=BLOCK)
-    found = [side.completions(1)[0].status for side in (server, client)]
-    if lab.PROVIDER == "rxe":
-        expect(found, ["LOC_QP_OP_ERR", "REM_OP_ERR"], "failures")
-    else:
-        expect("SUCCESS" in found, False, f"a success in {found}")
-    server("check-set", mr=1, len=BLOCK, byte=0)
-
-
-@case("device", "a {verb} that leaves the local region ends with {status}, nothing arrives",
-      [{"verb": "write", "status": "WR_FLUSH_ERR", "shows": ("WR_FLUSH_ERR: write, send",)},
-       {"verb": "send", "status": "WR_FLUSH_ERR", "shows": ("WR_FLUSH_ERR: write, send",)},
-       {"verb": "read", "status": "LOC_PROT_ERR", "shows": ("LOC_PROT_ERR: read",)}])
-def local_range(test, verb, status):
-    """The standard has LOC_PROT_ERR for all three; so have most devices."""
-    server, client = connected(test)
-    server("set", len=BLOCK, byte=0)
-    server("recv", mr=0, len=BLOCK)
-    client("memory", mr=1, size=2 * BLOCK)
-    client("set", mr=1, len=2 * BLOCK, byte=1)
-    client("reg", mr=1, len=BLOCK, usage=LOCAL_USAGES)
-    remote = {} if verb == "send" else {"rmr": 0}
-    client(verb, mr=1, off=BLOCK - 8, len=16, **remote)
-    client.completion(status if lab.IS_VIRTUAL else "LOC_PROT_ERR")
-    server("check-set", len=BLOCK, byte=0)
-    client("check-set", mr=1, len=2 * BLOCK, byte=1)
-
-
-@case("device", "a connection deleted without being disconnected: the other side sees CLOSED")
-def deleted(test):
-    server, client = connected(test)
-    client("conn-delete")
-    server.event("CLOSED")
+CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__)))))
 
 
 @case("device", "receives complete when this side disconnects, not when the other did")
@@ -125,54 +49,94 @@ def handshake(test):
     disconnect(client, server)
 
 
-@case("device", "who receives a message sees what was written before it")
-def order(test):
+@case("device", "who receives a message sees what was written before it, {rounds} rounds", [{"rounds": 20}])
+def order(test, rounds):
+    """rpma_memory_model(7): a receive says that the writes before its message have arrived."""
     server, client = connected(test, 1 << 20)
-    for seed in range(20):
+    for seed in range(rounds):
         server("recv", mr=0, len=8)
-        client("fill", off=BLOCK, len=BLOCK * 100, seed=seed)
-        client("write", mr=0, off=BLOCK, rmr=0, roff=BLOCK, len=BLOCK * 100, flags=1)
+        client("fill", off=BLOCK, len=BLOCK * 50, seed=seed)
+        client("write", mr=0, off=BLOCK, rmr=0, roff=BLOCK, len=BLOCK * 50, flags=1)
         client("send", mr=0, len=8)
         server.completion(opcode="RECV", busy=1)
-        server("check", off=BLOCK, len=BLOCK * 100, seed=seed)
+        server("check", off=BLOCK, len=BLOCK * 50, seed=seed)
         client.completion(opcode="SEND")
     disconnect(client, server)
 
 
-@case("device", "receives are used in the order in which they were posted")
-def receive_order(test):
-    server, client = connected(test)
-    for number in range(5):
-        server("recv", mr=0, off=64 * number, len=64, ctx=number)
-    for number in range(5):
-        client("send", mr=0, len=8)
-    expect([found.ctx for found in server.completions(5)], list(range(5)), "receives")
-    client.completions(5)
-    disconnect(client, server)
+# What a configuration of a connection asks for, and its descriptors.
+DESCRIPTORS = (({}, 2), ({"rcq": 10}, 3), ({"rcq": 10, "shared": 1}, 2), ({"lent": 0}, 1))
 
 
-@case("device", "default configurations lose no completion")
-def default_sizes(test):
-    """
-    Nobody polls before all messages have arrived, so the queues hold their maximum: ten sends and
-    ten receives on each side.
-    """
-    count = 10
-    server, client = connected(test, server_cfg="defaults")
-    for side in (server, client):
-        for number in range(count):
-            side("recv", mr=0, off=64 * number, len=64, ctx=number)
-        side("set", len=4096, byte=0)
-        side("fill", off=8192, len=64, seed=1)
-    for side in (server, client):
-        for number in range(count):
-            side("send", mr=0, off=8192, len=64, ctx=100 + number)
-    for side in (server, client):
-        while side.code("check", off=64 * (count - 1), len=64, seed=1) != "ok":
-            pass
-    for side in (server, client):
-        found = side.completions(2 * count)
-        for opcode, first in (("RECV", 0), ("SEND", 100)):
-            contexts = [one.ctx for one in found if one.opcode == opcode]
-            expect(contexts, list(range(first, first + count)), f"{side.name}: {opcode}")
-    disconnect(client, server)
+@case("manual", "descriptors of connections, of an endpoint, of a CQ for many connections, of a shared receive queue")
+def descriptors(test):
+    """rpma_limits(7)"""
+    server, client = test.peers()
+
+    def grows(side, count, *make):
+        before = len(side.descriptors())
+        for one in make:
+            one()
+        expect(len(side.descriptors()) - before, count, f"descriptors of the {side.name}")
+
+    grows(server, 1, lambda: listen(server))
+    grows(server, 1, lambda: server("srq", rq=10, rcq=10))
+    grows(client, 1, lambda: client("lend", size=100))
+    for number, (values, count) in enumerate(DESCRIPTORS):
+        client("cfg", cfg=number, **values)
+        if number == 0:  # a side makes its lasting objects with its first connection
+            connect(server, client, number=9, client_cfg=0)
+        grows(client, count, lambda: connect(server, client, number=number, client_cfg=number))
+
+
+@case("manual", "a client that has the descriptor of another client's region can use the region")
+def any_client(test):
+    """rpma_security(7): a region belongs to a peer, not to a connection."""
+    server, client = test.peers()
+    stranger = test.side(2, "stranger")
+    stranger("peer")
+    descriptor = share_region(server, client)
+    listen(server)
+    connect(server, client)
+    stranger("memory", mr=0, size=4096)
+    stranger("reg", mr=0, usage=SEND)
+    stranger("remote", rmr=0, desc=descriptor)
+    connect(server, stranger, number=1)
+    stranger("fill", len=64, seed=5)
+    stranger("write", conn=1, mr=0, rmr=0, len=64)
+    stranger.completion(opcode="WRITE", conn=1)
+    server("check", len=64, seed=5)
+
+
+# ---- programs that pages show --------------------------------------------------------------
+
+
+def programs_of(page):
+    """The complete programs that a page shows."""
+    with open(os.path.join(CHECKOUT, "man", page), encoding="utf-8") as file:
+        text = file.read()
+    blocks = re.findall(r"^\.Bd -literal.*\n((?:.*\n)*?)\.Ed$", text, re.MULTILINE)
+    return [block.replace("\\e", "\\") for block in blocks if re.search(r"^main\(", block, re.M)]
+
+
+@case("manual", "the server and the client of rpma_tutorial(7) are compiled and work")
+def server_and_client(test):
+    directory, programs = test.directory(), programs_of("rpma_tutorial.7")
+    expect(len(programs), 2, "programs in rpma_tutorial(7)")
+    for name, code in zip(("server", "client"), programs):
+        source = os.path.join(directory, name + ".c")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(code)
+        lab.run("cc", f"-I{CHECKOUT}/include", source, "-o", os.path.join(directory, name),
+                f"-L{lab.BUILD_DIR}/src", "-lrpma", "-libverbs")
+    where = lab.address(lab.host(1)), PORT
+    server = subprocess.Popen(lab.on(lab.host(1), os.path.join(directory, "server"), *where),
+                              stdout=subprocess.PIPE, text=True)
+    test.undo.callback(server.kill)
+    command = lab.on(lab.host(2), os.path.join(directory, "client"), *where)
+    client = None
+    while client is None or client.returncode != 0:  # the server is not listening yet
+        expect(server.poll(), None, "the server's exit status")
+        client = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    expect(client.stdout, "done\n", "the client's words")
+    expect(server.communicate()[0], "Connection closed: written from afar\n", "the server's words")

@@ -1,108 +1,142 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Establishing a connection within a time limit of the program, and with a type of service."""
+"""Establishing: refusals, a backlog, a client that gives up, private data, a type of service."""
 
+import os
 import subprocess
 import time
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, share_region
-from harness.network import cables, cut, mend
 from harness.side import expect
 
-from .faults_peer import works_with_new_client
+PROGRAM = os.path.join(lab.BUILD_DIR, "tests", "integration", "connecting")
+# A thousand connections, and ten thousand requests, need more than the default limit.
+ROOMY = ("prlimit", "--nofile=65536")
+# The first of the addresses that no host of the lab's network has.
+NOBODY = ".".join(lab.address("host1").split(".")[:3]) if lab.HOSTS else ""
 
-LIMIT = 1000  # milliseconds; a value that a program may choose
-# Seconds until a side gives up: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
-GIVING_UP = 30
+
+class Program:
+    """connecting on a host: lines both ways."""
+
+    def __init__(self, test, number, *arguments):
+        self.test, self.words = test, arguments[0]
+        self.process = subprocess.Popen(lab.on(lab.host(number), *ROOMY, PROGRAM, *arguments),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        test.undo.callback(self.end_by_force)
+
+    def end_by_force(self):
+        self.process.kill()
+        self.process.wait()
+
+    def reads(self, first):
+        """The next line, which begins with this word, as a table of its other words."""
+        line = self.process.stdout.readline().strip()
+        self.test.transcript.append(f"{self.words}: {line}\n")
+        expect(line.split(" ")[0], first, f"{self.words}: line {line!r}")
+        words = line.split(" ")[1 if len(line.split(" ")) % 2 else 0:]
+        return dict(zip(words[::2], words[1::2]))
+
+    def goes_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def ends(self):
+        self.process.stdin.close()
+        expect(self.process.wait(), 0, f"{self.words}: exit status")
 
 
-def ask(server, client):
-    """Leaves a request waiting at the server. Returns the descriptors that both had open before."""
-    before = server.descriptors(), client.descriptors()
+def flood(test, address, count):
+    """So many requests that never finish, without queue pairs."""
+    return Program(test, 2, "flood", address, PORT, str(count))
+
+
+def wait_until(reached, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not reached():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not so after {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+@case("establish", "a refusal says why")
+def refused_with_a_reason(test):
+    server = Program(test, 1, "server", lab.address("host1"), PORT, "no-room")
+    server.reads("listening")
+    clients = Program(test, 2, "clients", PORT, lab.address("host1"))
+    line = clients.process.stdout.readline().strip()
+    expect(line, "rejected: no-room", "what the client reads")
+    expect(clients.reads("established")["failed"], "1", "failed")
+    clients.goes_on()
+    clients.reads("gone")
+    clients.ends()
+    server.ends()
+
+
+def received(kind):
+    """How many requests, or refusals, have come in over the device of host 1."""
+    path = f"/sys/class/infiniband/rxe1/ports/1/cm_rx_msgs/{kind}"
+    with open(path, encoding="ascii") as file:
+        return int(file.read())
+
+
+@case("establish", "a backlog of {backlog} holds {backlog} of {count} requests; the others are "
+      "repeated", [{"backlog": 3, "count": 8}], needs=(lab.BARE_REQUESTS,))
+def backlog_is_kept(test, backlog, count):
+    lab.need_virtual("a network without other requests")
+    server = Program(test, 1, "hold", lab.address("host1"), PORT, str(backlog), str(count))
+    server.reads("listening")
+    before = received("req")
+    requests = flood(test, lab.address("host1"), count)
+    requests.reads("asked")
+    wait_until(lambda: received("req") >= before + count, f"{count} requests came in")
+    server.goes_on()
+    server.reads("at-once")
+    expect(int(server.reads("taken")["taken"]), backlog, "requests that waited")
+    server.goes_on()
+    server.reads("held")
+    expect(int(server.reads("taken")["taken"]), count, "requests taken in the end")
+    requests.process.kill()
+    server.goes_on()
+    server.reads("deleted")
+    server.ends()
+
+
+@case("establish", "a client gives up while the server decides: the queue pair cannot be made",
+      needs=(lab.BARE_REQUESTS,))
+def client_gives_up(test):
+    lab.need_virtual("a network without other requests")
+    server, client = test.peers()
+    listen(server)
+    before = received("rej")
     client("req-new", addr=server.address, port=PORT)
     client("connect")
-    return before
+    server("next-incoming")
+    client("conn-delete")
+    wait_until(lambda: received("rej") > before, "the server's device has heard it")
+    server("req-resolve")
+    server.refuses("RPMA_E_PROVIDER", "req-setup")
+    server.refuses("RPMA_E_PROVIDER", "req-delete")  # there is nobody to be rejected
 
 
-def gives_up(side, *hears):
+@case("establish", "private data of the largest size")
+def largest_private_data(test):
     """
-    The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. hears
-    lists the events that may come instead of none.
+    The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that
+    librpma can pass, but counts 4 bytes of its own in the same 8 bits.
     """
-    began = time.monotonic()
-    side.begin("event", timeout=LIMIT)
-    code, answer = side.take()
-    if code != "ERR_TIMEOUT":
-        expect(code, "ok", f"{side.name}: event")
-        expect(answer["event"] in hears, True, f"{side.name}: {answer['event']}, not in {hears}")
-    side("conn-delete")
-    spent = time.monotonic() - began
-    expect(spent < LIMIT / 1000 + GIVING_UP, True, f"{side.name}: gave up after {spent:.1f} s")
-    return code
-
-
-@case("establish", "a request that nobody takes: the client gives up in time; the server that "
-      "comes late loses nothing")
-def never_taken(test):
+    request, answer = (56, 196) if lab.PROVIDER != "siw" else (251, 251)
     server, client = test.peers()
     listen(server)
-    before = server.descriptors()
-    _, clients = ask(server, client)
-    expect(gives_up(client), "ERR_TIMEOUT", "what the client heard")
-    test.wait_until_equal(client.descriptors, clients, "the client's descriptors")
-    # The news of the client's end may or may not have come by now.
-    if server.code("next-req") == "ok" and server.code("connect") == "ok":
-        gives_up(server, "REJECTED", "LOST", "UNREACHABLE", "CLOSED", "ESTABLISHED")
-    test.wait_until_equal(server.descriptors, before, "the server's descriptors")
-    works_with_new_client(test, server)
-
-
-@case("establish", "a request that is taken and never accepted: the client gives up in time")
-def never_accepted(test):
-    server, client = test.peers()
-    listen(server)
-    _, clients = ask(server, client)
-    server("next-req")
-    expect(gives_up(client), "ERR_TIMEOUT", "what the client heard")
-    test.wait_until_equal(client.descriptors, clients, "the client's descriptors")
-    server.code("req-delete")  # the client is gone, and a provider may report that
-    works_with_new_client(test, server)
-
-
-def hangs(client, port):
-    """Its kernel receives the answer, but the process never takes the event."""
-
-
-def is_killed(client, port):
-    client.kill()
-
-
-def is_cut_off(client, port):
-    cut(port)
-
-
-@case("establish", "the client {what} between request and established: the server gives up in time",
-      [{"what": "hangs", "fate": hangs}, {"what": "is killed", "fate": is_killed},
-       {"what": "is cut off", "fate": is_cut_off}])
-def client_vanishes(test, what, fate):
-    port = cables(test)[1]
-    server, client = test.peers()
-    listen(server)
-    before, _ = ask(server, client)
-    server("next-req")
-    if fate is is_cut_off:
-        fate(client, port)
-    server("connect")
-    if fate is not is_cut_off:
-        fate(client, port)
-    heard = gives_up(server, "ESTABLISHED", "REJECTED", "LOST", "UNREACHABLE", "CLOSED")
-    test.transcript.append(f"{what}: {heard}")
-    test.wait_until_equal(server.descriptors, before, "the server's descriptors")
-    if client.is_alive:
-        client("conn-delete")  # otherwise its kernel repeats the request when the cable is back
-    mend(port)
-    works_with_new_client(test, server)
+    client("req-new", addr=server.address, port=PORT)
+    client("connect", pdata="cd" * request)
+    expect(server("next-req")["pdata"], "cd" * request, "data of the request")
+    server("connect", pdata="ef" * answer)
+    client.event("ESTABLISHED")
+    server.event("ESTABLISHED")
+    expect(client("pdata")["pdata"], "ef" * answer, "data of the answer")
+    disconnect(client, server)
 
 
 # ---- type of service -----------------------------------------------------------------------

@@ -7,6 +7,8 @@ from harness.case import PORT, case, connect, connected, disconnect, listen
 from harness.network import cables, cut, disturbed, mend, overtaken
 from harness.side import ALL_USAGES, RECV, SEND, expect
 
+from .data import post
+
 BLOCK = 4096
 
 
@@ -26,16 +28,20 @@ def goes_on(server, client, seed=3):
     disconnect(client, server)
 
 
-@case("lacking", "{function}: refused with a line, and the connection goes on",
-      [{"function": "rpma_send_with_imm"}, {"function": "rpma_write_with_imm"}],
-      lacks=lab.IMMEDIATE_DATA)
-def immediate_data(test, function):
+@case("lacking", "rpma_send_with_imm, rpma_write_with_imm, immediate data in a batch: refused with a line, and the "
+      "connection goes on", lacks=lab.IMMEDIATE_DATA)
+def immediate_data(test):
     server, client = connected(test)
-    if function == "rpma_send_with_imm":
-        client.refuses("RPMA_E_PROVIDER", "send-imm", mr=0, len=8, imm=1)
-    else:
-        client.refuses("RPMA_E_PROVIDER", "write-imm", mr=0, rmr=0, len=8, imm=1)
-    says(test, function, "ibv_post_send")
+    client.refuses("RPMA_E_PROVIDER", "send-imm", mr=0, len=8, imm=1)
+    client.refuses("RPMA_E_PROVIDER", "write-imm", mr=0, rmr=0, len=8, imm=1)
+    for function in ("rpma_send_with_imm", "rpma_write_with_imm"):
+        says(test, function, "ibv_post_send")
+    client("batch-new", ops=3)
+    for number, verb in enumerate(("write", "write-imm", "write")):
+        client(verb, batch=0, mr=0, rmr=0, len=8, imm=1, ctx=number)
+    for posted in (1, 0):
+        expect(post(client), ("RPMA_E_PROVIDER", posted), "post")
+    expect(client.completion(opcode="WRITE").ctx, 0, "op_context")
     goes_on(server, client)
 
 

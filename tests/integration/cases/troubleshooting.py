@@ -7,11 +7,10 @@ them already (shows=); the rest is here.
 
 import glob
 import os
-import signal
 
 from harness import lab, page
 from harness.case import PORT, TABLE, case, connect, listen, share_region
-from harness.side import expect
+from harness.side import ALWAYS, LOCAL_USAGES, expect
 
 from .addresses import NOWHERE, nowhere, wait_for_gid
 
@@ -27,54 +26,85 @@ def complete(test):
     expect(sorted(shown - wanted), [], "cases that show no entry, or one that is not on soft-RoCE")
 
 
-@case("troubleshooting", "no device behind {what}: {verb} is refused",
-      [{"what": "a wildcard", "verb": "context", "values": {"addr": "0.0.0.0"},
-        "shows": ("local: no device",)},
-       {"what": "the loopback address", "verb": "context", "values": {"addr": "127.0.0.1"},
-        "shows": ("local: no device",)},
-       {"what": "another interface", "verb": "context",
-        "values": {"addr": NOWHERE["IPv4"] + "9", "remote": 1}, "shows": ("remote: resolve",)},
-       {"what": "the loopback address", "verb": "req-new",
-        "values": {"addr": "127.0.0.1", "port": PORT}, "shows": ("request: loopback",)},
-       {"what": "an address of another machine", "verb": "listen",
-        "values": {"addr": "10.77.0.250", "port": PORT}, "shows": ("listen: bind",)}])
-def no_device(test, what, verb, values):
-    side = test.side(1)
-    side.checked = what != "the loopback address"  # librdmacm takes another host's device for it
-    if what == "another interface":
-        nowhere(test, 1)
-    side("peer")
-    side.refuses("RPMA_E_PROVIDER", verb, **values)
+# The entry that a call without a connection shows: configuration of a connection, command, its values.
+ABSENT = "10.77.0.250"
+REFUSED = {
+    "local: no device": (None, "context", {"addr": "0.0.0.0"}),
+    "remote: resolve": (None, "context", {"addr": NOWHERE["IPv4"] + "9", "remote": 1}),
+    "listen: bind": (None, "listen", {"addr": ABSENT, "port": PORT}),
+    "request: no network": (None, "req-new", {"addr": "192.0.2.1", "port": PORT}),
+    "request: no route": ({"timeout": 500}, "req-new", {"addr": ABSENT, "port": PORT}),
+    "request: cq too large": ({"cq": 5000000}, "req-new", {}),
+    "request: sq too large": ({"sq": 5000000}, "req-new", {}),
+    "request: too much inline": ({"inline": 100000}, "req-new", {}),
+    "srq: too large": (None, "srq", {"rq": 5000000}),
+}
 
 
-@case("troubleshooting", "no network leads to the address", shows=("request: no network",))
-def no_network(test):
-    client = test.side(2)
-    client("peer")
-    client.refuses("RPMA_E_PROVIDER", "req-new", addr="192.0.2.1", port=PORT)
-
-
-@case("troubleshooting", "a port that another program has", shows=("listen: port taken",))
-def port_taken(test):
-    first, second = test.side(1, "first"), test.side(1, "second")
-    for side in (first, second):
-        side("peer")
-    listen(first)
-    second.refuses("RPMA_E_PROVIDER", "listen", addr=second.address, port=PORT)
-
-
-@case("troubleshooting", "a queue that the device cannot make: {queue}",
-      [{"queue": "cq", "shows": ("request: cq too large",)},
-       {"queue": "sq", "shows": ("request: sq too large",)},
-       {"queue": "srq", "shows": ("srq: too large",)}])
-def too_large(test, queue):
+@case("troubleshooting", "calls that need no other side are refused, with the lines of the page",
+      shows=(*REFUSED, "listen: port taken", "remote region: short", "remote region: no usage", "steps: connect early"))
+def refused(test):
+    nowhere(test, 2)
     server, client = test.peers()
+    other = test.side(1, "second server")
+    other("peer")
     listen(server)
-    if queue == "srq":
-        client.refuses("RPMA_E_PROVIDER", "srq", rq=5000000)
-        return
-    client("cfg", **{queue: 5000000})
-    client.refuses("RPMA_E_PROVIDER", "req-new", addr=server.address, port=PORT, cfg=0)
+    there = {"addr": server.address, "port": PORT}
+    for cfg, verb, values in REFUSED.values():
+        client("cfg", **(cfg or {}))
+        client.refuses("RPMA_E_PROVIDER", verb, **(values or there), **({"cfg": 0} if cfg else {}))
+    other.refuses("RPMA_E_PROVIDER", "listen", **there)
+    for length in (20, 21):  # the second ends behind the last address
+        client.refuses("RPMA_E_INVAL", "remote", desc="ff" * length)
+    client.refuses("RPMA_E_INVAL", "remote", desc="ff" * 20 + "00")
+    client("req-start", **there)
+    client.refuses("RPMA_E_INVAL", "connect")
+
+
+@case("troubleshooting", "no device behind the loopback address",
+      shows=("local: no device", "request: loopback"))
+def loopback(test):
+    """librdmacm takes another host's device for it."""
+    side = test.side(1)
+    side.checked = False
+    side("peer")
+    side.refuses("RPMA_E_PROVIDER", "context", addr="127.0.0.1")
+    side.refuses("RPMA_E_PROVIDER", "req-new", addr="127.0.0.1", port=PORT)
+
+
+@case("troubleshooting", "what two sides refuse: inline data, persistence, private data that is not packed or too long",
+      shows=("flush: no direct write", "flush: persistent usage",
+             "write: too much inline", "unpack: something else", "connect", "accept", "reject: data"))
+def refused_by_two(test):
+    """
+    The limits of InfiniBand and RoCE are 56, 196 and 148 bytes. Soft-RoCE pads private data with zeros; a server that
+    sent nothing delivers zeros.
+    """
+    lab.need_virtual("the limits of soft-RoCE")
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    client("cfg", inline=64)
+    connect(server, client, client_data="77", client_cfg=0)
+    client.refuses("RPMA_E_PROVIDER", "write", mr=0, rmr=0, len=4096, flags=ALWAYS | 8)
+    client("write", mr=0, rmr=0, len=64, flags=ALWAYS | 8)
+    client.completion(opcode="WRITE")
+    client.refuses("RPMA_E_NOSUPP", "flush", rmr=0, len=8, persistent=1)
+    client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
+    server("memory", mr=1, size=4096)
+    client("remote", rmr=1, desc=server("reg", mr=1, usage=LOCAL_USAGES)["desc"])
+    for persistent in (0, 1):
+        client.refuses("RPMA_E_NOSUPP", "flush", rmr=1, len=8, persistent=persistent)
+    for side in (client, server):
+        side.refuses("RPMA_E_INVAL", "unpack")
+    client("req-new", req=1, addr=server.address, port=PORT)
+    client.refuses("RPMA_E_PROVIDER", "connect", req=1, conn=1, pdata="ab" * 57)
+    for number, taken, answers, most in ((2, "next-req", "connect", 196), (3, "next-incoming", "req-reject", 148)):
+        client("req-new", req=number, addr=server.address, port=PORT)
+        client("connect", req=number, conn=number)
+        server(taken, req=number)
+        server.refuses("RPMA_E_PROVIDER", answers, req=number, pdata="77" * (most + 1))
+        client.event("REJECTED", conn=number)
 
 
 @case("troubleshooting", "no file descriptor is left",
@@ -99,40 +129,6 @@ def no_descriptors(test):
     client("req-delete")
 
 
-@case("troubleshooting", "private data that nobody packed", shows=("unpack: something else",))
-def not_packed(test):
-    """Soft-RoCE pads the client's data with zeros; a server that sent nothing delivers zeros."""
-    server, client = test.peers()
-    listen(server)
-    connect(server, client, client_data="77")
-    for side in (client, server):
-        side.refuses("RPMA_E_INVAL", "unpack")
-
-
-@case("troubleshooting", "a full receive queue", shows=("receive",))
-def full(test):
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
-    client("cfg", cq=1000, sq=4, rq=4)
-    connect(server, client, client_cfg=0)
-    refused = (client.code("recv", mr=0, len=8) for _ in range(500))
-    expect(next(code for code in refused if code != "ok"), "RPMA_E_PROVIDER", "recv")
-
-
-@case("troubleshooting", "a signal ends a wait", shows=("event: signal",))
-def interrupted(test):
-    server, client = test.peers(environment={"RPMA_LOG": "debug"})
-    listen(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
-    client("handle-signal", signal=int(signal.SIGUSR1), restart=0)
-    client.begin("event", timeout=0)
-    client.wait_until_blocked("rdma_cm")
-    client.process.send_signal(signal.SIGUSR1)
-    expect(client.take(timeout=30)[0], "RPMA_E_PROVIDER", "event")
-
-
 def second_device(test, number):
     """Another RDMA device of a host, by an interface of its own; returns its address."""
     address = nowhere(test, number)["IPv4"]
@@ -143,58 +139,27 @@ def second_device(test, number):
     return address
 
 
-@case("troubleshooting", "a request comes by another device than the peer's",
-      shows=("next request: another device",))
+@case("troubleshooting", "a request, or a request in steps, goes by another device than the peer's",
+      shows=("next request: another device", "steps: another device"))
 def other_device(test):
     lab.need_virtual("a second device")
-    address = second_device(test, 1)
     server = test.start(1, "server", checked=False)
-    server.address = address
+    server.address = second_device(test, 1)
     test.prepare(server)("peer")
     server("listen", addr="0.0.0.0", port=PORT)
     client = test.side(2, "client")
     client("peer")
-    client("req-new", addr=lab.address(lab.host(1)), port=PORT)
+    there = {"addr": lab.address(lab.host(1)), "port": PORT}
+    client("req-new", **there)
     client("connect")
     server.refuses("RPMA_E_PROVIDER", "next-req")
     client.event("REJECTED")
+    server("req-start", addr=client.address, port=PORT)
+    server.refuses("RPMA_E_PROVIDER", "req-resolve")
+    server("req-delete")
     server("release")
     server.begin("quit")
     server.wait_for_end()
-
-
-@case("troubleshooting", "a request in steps leads over another device than the peer's",
-      shows=("steps: another device",))
-def steps_to_other_device(test):
-    lab.need_virtual("a second device")
-    client = test.start(2, "client", checked=False)
-    client.address = second_device(test, 2)
-    test.prepare(client)("peer")
-    client("req-start", addr=lab.address(lab.host(1)), port=PORT)
-    client.refuses("RPMA_E_PROVIDER", "req-resolve")
-    client("req-delete")
-    client("release")
-    client.begin("quit")
-    client.wait_for_end()
-
-
-@case("troubleshooting", "connecting before the queues are made", shows=("steps: connect early",))
-def connect_early(test):
-    server, client = test.peers()
-    listen(server)
-    client("req-start", addr=server.address, port=PORT)
-    client.refuses("RPMA_E_INVAL", "connect")
-
-
-@case("troubleshooting", "a refusal with too much private data", shows=("reject: data",))
-def refused_at_length(test):
-    server, client = test.peers()
-    listen(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
-    server("next-incoming")
-    server.refuses("RPMA_E_PROVIDER", "req-reject", pdata="77" * 149)
-    client.event("REJECTED")
 
 
 @case("troubleshooting", "the provider's part of libibverbs is missing",
@@ -202,23 +167,9 @@ def refused_at_length(test):
 def no_provider(test):
     lab.need_virtual("a directory that a side finds empty")
     directory, = {os.path.dirname(path) for path in glob.glob("/usr/lib/*/libibverbs/lib*.so")}
-    finds_no_device(test, ("unshare", "--mount", "sh", "-c",
-                           'mount -t tmpfs none "$0" && exec "$@"', directory))
-
-
-def finds_no_device(test, wrapper=()):
-    side = test.start(1, wrapper=wrapper, checked=False)
+    side = test.start(1, checked=False, wrapper=("unshare", "--mount", "sh", "-c",
+                                                 'mount -t tmpfs none "$0" && exec "$@"', directory))
     side.wait_for_line()
     side.refuses("RPMA_E_PROVIDER", "context", addr=side.address)
     side.begin("quit")
     side.wait_for_end()
-
-
-@case("troubleshooting", "no RDMA device at all", shows=("local: no ID",))
-def no_devices(test):
-    lab.need_virtual("a machine without RDMA devices")
-    for number, host in enumerate(lab.HOSTS, 1):
-        device = f"{lab.PROVIDER}{number}"
-        test.undo.callback(lab.add_device, device, host)
-        lab.run("rdma", "link", "delete", device)
-    finds_no_device(test)

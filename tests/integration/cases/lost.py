@@ -5,18 +5,18 @@
 import time
 
 from harness import lab
-from harness.case import case, connect, disconnect, listen, share_region
+from harness.case import case, connect, listen, share_region
 from harness.network import cables, cut, mend
 from harness.side import expect
 
-from .faults_peer import begin_writes, wait_for_bytes, works_with_new_client
+from .survivors import begin_writes, wait_for_bytes, works_with_new_client
 
 # Seconds; far above the waits of all cases. A missing completion ends the case all the same.
 FOR_EVER = 60
 # Seconds in which every operation fails whose retries are limited by the settings below.
 LONG_ENOUGH = 3
-SIZE = 4 << 20
-STATUS = {"RETRY_EXC_ERR": "12", "RNR_RETRY_EXC_ERR": "13"}
+SIZE = 1 << 20
+STATUS = {"SUCCESS": "0", "RETRY_EXC_ERR": "12", "RNR_RETRY_EXC_ERR": "13"}
 
 
 def with_settings(test, server=None, client=None):
@@ -46,11 +46,12 @@ def expect_early(what, spent, latest):
     expect(spent <= 2 * latest, True, f"{what}: {spent} ms, not within twice {latest}")
 
 
-def post(side, verb, region=0):
-    """Posts an operation and returns the time, for fails()."""
+def post(side, verb, **values):
+    """Posts an operation to the other side's region and returns the time, for fails()."""
     began = time.monotonic()
-    remote = {} if verb == "send" else {"rmr": region}
-    side(verb, mr=region, len=8, **remote)
+    number = int(side.name == "server")
+    side(verb, len=8, **({"persistent": 0} if verb == "flush" else {"mr": number}),
+         **({} if verb == "send" else {"rmr": number}), **values)
     return began
 
 
@@ -77,29 +78,34 @@ def hears_nothing(side, seconds=LONG_ENOUGH):
            f"{side.name}: {code} {answer}")
 
 
-def is_closed(side):
-    """CLOSED comes, possibly after the event that hears_nothing() allows."""
-    answer = side("event", timeout=300000)
-    if answer["event"] == "UNREACHABLE":
-        answer = side("event", timeout=300000)
-    expect(answer["event"], "CLOSED", f"{side.name}: event")
-
-
 # ---- under operations ----------------------------------------------------------------------
 
-@case("lost", "{verb} to nobody, {ack} ms and {retry} retries: RETRY_EXC_ERR in time",
-      [{"verb": verb, "ack": ack, "retry": retry} for verb, ack, retry in
-       (("write", 100, 3), ("read", 50, 6), ("send", 500, 1), ("flush", 1000, 0))],
+# The server keeps the timeout of the CM, which is half a second (exponent 17).
+CM_TIMEOUT = (4096 << 17) // 1000000
+# verb, the side that posts it, what both sides set, and what holds: timeout in ms, retries.
+TO_NOBODY = [dict(zip(("verb", "poster", "what", "settings", "ack", "retry"), row)) for row in (
+    ("write", "client", "it set 100 ms and 3 retries", {"client": {"ack": 100, "retry": 3}}, 100, 3),
+    ("read", "client", "it set 50 ms and 6 retries", {"client": {"ack": 50, "retry": 6}}, 50, 6),
+    ("send", "client", "it set 500 ms and 1 retry", {"client": {"ack": 500, "retry": 1}}, 500, 1),
+    ("flush", "client", "it set 1000 ms and no retry", {"client": {"ack": 1000, "retry": 0}}, 1000, 0),
+    ("write", "server", "the client's retry count holds, its timeout does not", {"client": {"ack": 20, "retry": 2}},
+     CM_TIMEOUT, 2),
+    # With the CM's timeout the write would take at least 3.7 s, more than twice the bound.
+    ("write", "server", "its own timeout holds", {"server": {"ack": 20}, "client": {"retry": 6}}, 20, 6),
+)]
+
+
+@case("lost", "{verb} to nobody by the {poster}, {what}: RETRY_EXC_ERR in time", TO_NOBODY,
       needs=(lab.LIMITED_RETRIES,), shows=("RETRY_EXC_ERR: any",))
-def posted_to_nobody(test, verb, ack, retry):
+def posted_to_nobody(test, verb, poster, what, settings, ack, retry):
     """The other host's cable is out before the operations are posted, and stays out."""
-    server, client, port, _ = with_settings(test, client={"ack": ack, "retry": retry})
-    server("recv", mr=0, len=8, count=3)
+    server, client, *ports = with_settings(test, **settings)
+    side, other, port = (client, server, ports[0]) if poster == "client" else (server, client, ports[1])
+    other("recv", mr=0, len=8, count=3)
     cut(port)
-    posted = post(client, "write" if verb == "flush" else verb)
-    client(verb, ctx=1, len=8, **({"persistent": 0} if verb == "flush" else {"mr": 0}),
-           **({} if verb == "send" else {"rmr": 0}))
-    fails(client, "RETRY_EXC_ERR", posted, *bounds(ack, retry), behind=1)
+    posted = post(side, "write" if verb == "flush" else verb)
+    post(side, verb, ctx=1)
+    fails(side, "RETRY_EXC_ERR", posted, *bounds(ack, retry), behind=1)
 
 
 @case("lost", "the cable goes in the middle of writes: RETRY_EXC_ERR in time",
@@ -117,20 +123,6 @@ def in_the_middle(test):
     expect_early("the load", milliseconds(went), bounds(ack, retry)[1])
 
 
-# ---- whose setting -------------------------------------------------------------------------
-
-@case("lost", "what the client set: its retry count holds for the server too, its timeout does "
-      "not", needs=(lab.LIMITED_RETRIES,))
-def clients_count(test):
-    """The server keeps the timeout of the CM, which is half a second (exponent 17)."""
-    ack, retry = 20, 2
-    cm_timeout = 4096 << 17
-    server, _, _, port = with_settings(test, client={"ack": ack, "retry": retry})
-    cut(port)
-    posted = post(server, "write", region=1)
-    fails(server, "RETRY_EXC_ERR", posted, *bounds(cm_timeout // 1000000, retry))
-
-
 @case("lost", "what the server set: its retry count holds for nobody", needs=(lab.LIMITED_RETRIES,))
 def servers_count(test):
     """
@@ -138,21 +130,10 @@ def servers_count(test):
     """
     server, _, _, port = with_settings(test, server={"ack": 20, "retry": 0})
     cut(port)
-    post(server, "write", region=1)
+    post(server, "write")
     hears_nothing(server)
     mend(port)
     server.completion(timeout=FOR_EVER * 1000)
-
-
-@case("lost", "what the server set: its timeout holds for what it posts",
-      needs=(lab.LIMITED_RETRIES,))
-def servers_timeout(test):
-    """With the CM's timeout the write would take at least 3.7 s, more than twice the bound."""
-    ack, retry = 20, 6
-    server, _, _, port = with_settings(test, server={"ack": ack}, client={"retry": retry})
-    cut(port)
-    posted = post(server, "write", region=1)
-    fails(server, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
 
 
 @case("lost", "no receive: the sender's own count holds for nobody", needs=(lab.WAITING_MESSAGES,))
@@ -162,7 +143,6 @@ def senders_count(test):
     hears_nothing(client)
     server("recv", mr=0, len=8)
     client.completion(timeout=FOR_EVER * 1000)
-    disconnect(client, server)
 
 
 @case("lost", "no receive: the count of the {receiver} holds for the {sender}: RNR_RETRY_EXC_ERR "
@@ -173,59 +153,38 @@ def receivers_count(test, receiver, sender, count):
     pause = 655  # milliseconds between two tries, as the CM of Linux sets them
     sides = with_settings(test, **{receiver: {"rnr": count}})
     side = sides[("server", "client").index(sender)]
-    posted = post(side, "send")
-    fails(side, "RNR_RETRY_EXC_ERR", posted, count * pause, (count + 1) * pause)
+    fails(side, "RNR_RETRY_EXC_ERR", post(side, "send"), count * pause, (count + 1) * pause)
 
 
 # ---- nothing under way ---------------------------------------------------------------------
 
-def beat(side):
-    """One beat of the pattern of rpma_failures(7): posts the prepared read again."""
-    side("batch-post")
-    return side("wc", count=1, timeout=FOR_EVER * 1000)
 
-
-def leaves(side):
-    began = time.monotonic()
-    side("disconnect")
-    side("batch-delete")
-    side("conn-delete")
-    expect(milliseconds(began) < 10000, True, "disconnecting and deleting wait for nobody")
-
-
-@case("lost", "an idle connection: nobody hears anything; a prepared read finds out in time",
-      needs=(lab.LIMITED_RETRIES,))
-def idle(test):
-    ack, retry = 100, 3
-    server, client, port, _ = with_settings(test, client={"ack": ack, "retry": retry})
+@case("lost", "an idle connection: nobody hears anything; a prepared read finds out, {how}",
+      [{"how": "in the time that was set", "settings": {"client": {"ack": 100, "retry": 3}}},
+       {"how": "when no answer comes in the program's own time", "settings": {}}])
+def idle(test, how, settings):
+    """The pattern of rpma_failures(7). A missing answer is enough on every device; all objects can be deleted."""
+    if settings:
+        lab.need_feature(lab.LIMITED_RETRIES)
+    server, client, port, _ = with_settings(test, **settings)
     client("batch-new", ops=1)
     client("read", batch=0, mr=0, rmr=0, len=8)
     for _ in range(3):
-        expect(beat(client)["wc0"].split(":")[0], "0", "status while the server is there")
+        client("batch-post")
+        client.completion(timeout=FOR_EVER * 1000)
     cut(port)
-    for side in (client, server):
+    for side in (client, server) if settings else ():
         hears_nothing(side)
     posted = time.monotonic()
     client("batch-post")
-    fails(client, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
-    leaves(client)
-    mend(port)
-    server("conn-delete")
-    works_with_new_client(test, server)
-
-
-@case("lost", "an idle connection, no settings: the program's own interval finds out")
-def own_interval(test):
-    """This works on every device: a missing answer is enough, and all objects can be deleted."""
-    server, client, port, _ = with_settings(test)
-    client("batch-new", ops=1)
-    client("read", batch=0, mr=0, rmr=0, len=8)
-    for _ in range(3):
-        expect(beat(client)["wc0"].split(":")[0], "0", "status while the server is there")
-    cut(port)
-    client("batch-post")
-    hears_nothing(client, seconds=1)
-    leaves(client)
+    if settings:
+        fails(client, "RETRY_EXC_ERR", posted, *bounds(100, 3))
+    else:
+        hears_nothing(client, seconds=1)
+    began = time.monotonic()
+    for verb in ("disconnect", "batch-delete", "conn-delete"):
+        client(verb)
+    expect(milliseconds(began) < 10000, True, "disconnecting and deleting wait for nobody")
     mend(port)
     server("conn-delete")
     works_with_new_client(test, server)
@@ -259,7 +218,10 @@ def tcp_gives_up(test, verb, status):
     if status != "SUCCESS":
         client.refuses("ERR_TIMEOUT", "wc", timeout=1000)
     client.completion(status, timeout=300000)
-    is_closed(client)
+    answer = client("event", timeout=300000)
+    if answer["event"] == "UNREACHABLE":  # which hears_nothing() allows, too
+        answer = client("event", timeout=300000)
+    expect(answer["event"], "CLOSED", "event")
     expect(milliseconds(posted) > 1000, True, "TCP repeats longer than the settings say")
 
 

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Memory that an operation may not use, at the other side or at its own; and a network that loses packets."""
+
+import random
+import time
+
+from harness import lab
+from harness.case import case, connect, connected, disconnect, listen, share_region
+from harness.network import PORTS, cables, cut, disturbed, mend
+from harness.side import ALL_USAGES, FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, RECV, SEND, WRITE_DST, expect
+
+from .data import post
+from .survivors import again, ends_broken, wait_for_bytes, writing
+
+BLOCK = 4096
+BEYOND = 0x5b
+
+
+def denied(client, verb, conn=0):
+    """
+    Where the target answers each operation, the completion reports that it denies the access.
+    Elsewhere the end of the connection does: a write completes when it has left the device, and a
+    read never completes.
+    """
+    if not lab.lacks(lab.ANSWERS):
+        client.completion("REM_ACCESS_ERR", conn=conn)
+        return
+    client.completion("SUCCESS" if verb == "write" else "WR_FLUSH_ERR", conn=conn)
+    client.event("CLOSED", conn=conn)
+
+
+# What is done with which region of the server, at which offset. All regions are the middle page of its memory.
+BEHIND, ONLY_READ, ONLY_WRITTEN, GONE, FOREIGN, FORGED = range(6)
+DENIED = (("write", BEHIND, BLOCK), ("read", BEHIND, BLOCK - 8), ("write", BEHIND, (1 << 64) - 64),
+          ("write", ONLY_READ, 0), ("read", ONLY_WRITTEN, 0), ("write", GONE, 0), ("write", FOREIGN, 0),
+          ("write", FORGED, 0), ("write", FORGED + 1, 0), ("write", FORGED + 2, 0))
+
+
+@case("faults", "what the other side does not grant: denied, memory untouched, a new connection works",
+      shows=("REM_ACCESS_ERR: read, write",))
+def not_granted(test):
+    """Beyond a region, without the right, with a stale key, at another peer's region, by a forged descriptor."""
+    server, client = test.peers()
+    other = test.side(1, "another peer")
+    other("peer")
+    for side in (server, other):
+        side("memory", size=3 * BLOCK)
+        side("set", len=3 * BLOCK, byte=BEYOND)
+    usages = {BEHIND: ALL_USAGES, ONLY_READ: READ_SRC, ONLY_WRITTEN: WRITE_DST, GONE: ALL_USAGES}
+    for number, usage in usages.items():
+        if number:
+            server("memory", mr=number, size=3 * BLOCK)
+            server("set", mr=number, len=3 * BLOCK, byte=BEYOND)
+        client("remote", rmr=number, desc=server("reg", mr=number, off=BLOCK, len=BLOCK, usage=usage)["desc"])
+    server("dereg", mr=GONE)
+    client("remote", rmr=FOREIGN, desc=other("reg", off=BLOCK, len=BLOCK, usage=ALL_USAGES)["desc"])
+    random.seed(7204)
+    for number in range(FORGED, FORGED + 3):
+        forged = b"".join(random.randbytes(7) + bytes(1) for _ in "as") + random.randbytes(4)
+        client("remote", rmr=number, desc=forged.hex() + "ff")
+    client("memory", size=3 * BLOCK)
+    client("set", len=3 * BLOCK, byte=0)
+    client("reg", usage=ALL_USAGES)
+    listen(server)
+    for number, (verb, region, offset) in enumerate(DENIED):
+        connect(server, client, number=number)
+        client(verb, conn=number, mr=0, rmr=region, roff=offset, len=16)
+        denied(client, verb, number)
+    for number in usages:
+        server("check-set", mr=number, len=3 * BLOCK, byte=BEYOND)
+    other("check-set", len=3 * BLOCK, byte=BEYOND)
+    client("check-set", len=3 * BLOCK, byte=0)
+    again(server, client, len(DENIED), region_at=BLOCK)
+
+
+@case("faults", "region deregistered under traffic: a failed completion")
+def deregistered(test):
+    size = 1 << 20
+    server, client = test.peers()
+    listen(server)
+    writing(server, client, size)
+    server("dereg")
+    server("set", len=size, byte=BEYOND)
+    ends_broken(client)
+    server("check-set", len=size, byte=BEYOND)
+
+
+LEAVES = {"write": "WR_FLUSH_ERR", "send": "WR_FLUSH_ERR", "read": "LOC_PROT_ERR"}
+
+
+@case("device", "an operation that leaves the local region fails, nothing arrives",
+      shows=("WR_FLUSH_ERR: write, send", "LOC_PROT_ERR: read"))
+def local_range(test):
+    """The standard has LOC_PROT_ERR for all three; so have most devices."""
+    server, client = test.peers()
+    share_region(server, client)
+    server("set", len=BLOCK, byte=0)
+    client("memory", mr=1, size=2 * BLOCK)
+    client("set", mr=1, len=2 * BLOCK, byte=1)
+    client("reg", mr=1, len=BLOCK, usage=LOCAL_USAGES)
+    listen(server)
+    for number, (verb, status) in enumerate(LEAVES.items()):
+        connect(server, client, number=number)
+        server("recv", conn=number, mr=0, len=BLOCK)
+        client(verb, conn=number, mr=1, off=BLOCK - 8, len=16, **({} if verb == "send" else {"rmr": 0}))
+        client.completion(status if lab.IS_VIRTUAL else "LOC_PROT_ERR", conn=number)
+    server("check-set", len=BLOCK, byte=0)
+    client("check-set", mr=1, len=2 * BLOCK, byte=1)
+
+
+@case("device", "a region for writes and flushes can be read as well, one for reads alone sends and is written from")
+def granted(test):
+    """rpma_mr_reg(3) and rpma_security(7): devices do not tell all usages apart."""
+    server, client = connected(test, usage=WRITE_DST | FLUSH_VISIBILITY)
+    client("memory", mr=1, size=BLOCK)
+    client("reg", mr=1, usage=READ_SRC)
+    client("fill", mr=1, len=BLOCK, seed=1)
+    client("write", mr=1, rmr=0, len=BLOCK)
+    client.completion(opcode="WRITE")
+    client("read", mr=0, rmr=0, len=BLOCK)
+    client.completion(opcode="READ")
+    client("check", len=BLOCK, seed=1)
+    server("memory", mr=1, size=BLOCK)
+    server("reg", mr=1, usage=RECV)
+    server("recv", mr=1, len=BLOCK)
+    client("send", mr=1, len=BLOCK)
+    client.completion(opcode="SEND")
+    server.completion(opcode="RECV")
+    server("check", mr=1, len=BLOCK, seed=1)
+    disconnect(client, server)
+
+
+@case("data", "a message longer than the receive, or a receive into a region without the right: both sides fail",
+      builds=("native",), shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
+def no_place(test):
+    """The standard names either failure otherwise than soft-RoCE does."""
+    server, client = test.peers()
+    share_region(server, client)
+    server("memory", mr=1, size=BLOCK)
+    server("reg", mr=1, usage=SEND)
+    listen(server)
+    for number, length in enumerate((8, BLOCK)):
+        server("set", mr=number, len=BLOCK, byte=BEYOND)
+        connect(server, client, number=number)
+        server("recv", conn=number, mr=number, len=length)
+        client("send", conn=number, mr=0, len=BLOCK)
+        found = [side.completions(1, conn=number)[0].status for side in (server, client)]
+        if lab.PROVIDER == "rxe":
+            expect(found, ["LOC_QP_OP_ERR", "REM_OP_ERR"], "failures")
+        elif number == 0:
+            expect(found, ["LOC_LEN_ERR", "SUCCESS" if lab.lacks(lab.ANSWERS) else "REM_INV_REQ_ERR"], "failures")
+        server("check-set", mr=number, off=8, len=BLOCK - 8, byte=BEYOND)
+
+
+# ---- the network -------------------------------------------------------------------------
+
+
+@case("faults", "link down for 1 s under writes: they end, what completed is there", limit=120)
+def short_outage(test):
+    """
+    Devices differ in which operations survive an outage; no operation that did not arrive may
+    complete.
+    """
+    port = cables(test)[1]
+    size = 1 << 17
+    server, client = connected(test, size)
+    client("fill", len=size, seed=1)
+    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
+    wait_for_bytes(server, 16 * 100)
+    cut(port)
+    time.sleep(1)
+    mend(port)
+    code, answer = client.take()
+    expect(code == "ok" or (code == "RPMA_E_PROVIDER" and answer["status"] != "0"), True,
+           f"end of the load ({code} {answer})")
+    server("check", len=16 * int(answer["done"]), seed=1)
+    client("conn-delete")
+    lab.wait_for_host(2, client.address, server.address)
+    again(server, client, 1)
+
+
+@case("faults", "link down under a batch: neither side hears anything; each operation completes once, with an error, "
+      "when the client disconnects; a new connection once it is up", limit=120, needs=(lab.ANSWERS,))
+def long_outage(test):
+    """The retries of hardware end after some seconds; soft-RoCE retries until it is told to end."""
+    port = cables(test)[1]
+    count = 8
+    server, client = connected(test)
+    client("batch-new", ops=count)
+    for number in range(count - 1):
+        client("write", batch=0, mr=0, rmr=0, len=64, ctx=number)
+    client("flush", batch=0, rmr=0, len=64, persistent=0, ctx=count - 1)
+    cut(port)
+    expect(post(client), ("ok", count), "post")
+    client.refuses("ERR_TIMEOUT", "wc", timeout=3000)
+    server.refuses("ERR_TIMEOUT", "event", timeout=1)  # the idle side gets no event either
+    client("disconnect")
+    all_flushed(client, count)
+    code, posted = post(client)
+    all_flushed(client, posted)  # the device may have taken operations that it will not execute
+    expect(code, "ok" if posted == count else "RPMA_E_PROVIDER", "post after the end")
+    client("conn-delete")
+    client("batch-delete")
+    mend(port)
+    lab.wait_for_host(2, client.address, server.address)
+    again(server, client, 1)
+
+
+def all_flushed(client, count):
+    found = client.completions(count)
+    expect([(one.ctx, one.status) for one in found],
+           [(number, "WR_FLUSH_ERR") for number in range(count)], "completions")
+    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+
+
+@case("faults", "5 % loss and reordering during {count} writes: all verified", [{"count": 1000}], limit=300)
+def lossy(test, count):
+    lab.need_virtual("a bad cable")
+    server, client = test.peers()
+    share_region(server, client, count * 64)
+    listen(server)
+    client("cfg", cq=64, sq=64)
+    connect(server, client, client_cfg=0)
+    client("fill", len=count * 64, seed=1)
+    with disturbed(PORTS, "loss", "5%", "delay", "1ms", "reorder", "25%", "50%"):
+        answer = client("write-blocks", mr=0, rmr=0, len=64, count=count, window=32)
+        expect(answer["done"], str(count), "completions")
+        for port in PORTS:
+            dropped = lab.run("tc", "-s", "qdisc", "show", "dev", port)
+            test.transcript.append(dropped)
+            expect("dropped 0," in dropped, False, "the network loses packets")
+    server("check", len=count * 64, seed=1)
+    disconnect(client, server)

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""The other side dies, refuses, hangs or is not there: what the survivor hears, and that it works on."""
+
+import errno
+import time
+
+from harness import lab
+from harness.case import PORT, case, connect, connected, disconnect, listen, share_region
+from harness.network import cables, cut, mend
+from harness.side import Failed, expect
+
+from .events import happens
+from .survivors import ends_broken, works_with_another, write_and_check, writing
+
+# The errno of an accept when the client is gone.
+GONE = {"siw": errno.ECONNRESET}.get(lab.PROVIDER, errno.EINVAL)
+LIMIT = 1000  # milliseconds; a value that a program may choose
+# Seconds until a side gives up: soft-RoCE needs hundredths, soft-iWARP up to ten (rpma_devices(7)).
+GIVING_UP = 30
+
+
+# ---- how far both sides have come --------------------------------------------------------
+
+
+def requested(server, client):
+    client("req-new", addr=server.address, port=PORT)
+    client("connect")
+
+
+def taken(server, client):
+    requested(server, client)
+    server("next-req")
+
+
+def accepted(server, client):
+    taken(server, client)
+    server("connect")
+
+
+def batch(server, client):
+    """The client posts the same list of writes, with a flush at its end, again and again."""
+    count, length = 32, 4096
+    share_region(server, client, count * length)
+    client("cfg", sq=100, cq=100)
+    connect(server, client, client_cfg=0)
+    client("fill", len=count * length, seed=1)
+    client("batch-new", ops=count)
+    for number in range(count - 1):
+        client("write", batch=0, mr=0, off=number * length, rmr=0, roff=number * length, len=length, ctx=number)
+    client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=count - 1)
+    client.begin("post-until-broken", batch=0)
+    while server("bytes", off=0, len=8)["bytes"] == "00" * 8:
+        pass
+
+
+def idle(server, client):
+    share_region(server, client)
+    connect(server, client)
+
+
+STAGES = {
+    "before it takes the request": requested, "before it accepts": taken, "before it is accepted": taken,
+    "before it takes its event": accepted, "while idle": idle,
+    "during writes": lambda server, client: writing(server, client, 4 << 20), "during a batch": batch,
+}
+HOW = {
+    "hangs": lambda side: None,  # its kernel hears what the process never takes
+    "killed": lambda side: side.kill(),
+    "refuses": lambda side: side("req-delete"),
+    "shuts its endpoint down": lambda side: side("ep-shutdown"),
+    "deletes the connection": lambda side: side("conn-delete"),
+}
+ENDS = [dict(zip(("who", "how", "when", "hears", "shows"), row)) for row in (
+    ("server", "shuts its endpoint down", "before it takes the request", "REJECTED"),
+    ("server", "refuses", "before it accepts", "REJECTED", ("rejected: program",)),
+    ("server", "killed", "before it accepts", "REJECTED"),
+    ("server", "hangs", "before it takes the request", "nothing and gives up"),
+    ("server", "hangs", "before it accepts", "nothing and gives up"),
+    ("client", "cut off", "before it is accepted", "nothing and gives up"),
+    ("client", "hangs", "before it takes its event", "nothing and gives up"),
+    ("client", "killed", "before it takes its event", "REJECTED"),
+    ("server", "killed", "while idle", "CLOSED"),
+    ("client", "killed", "while idle", "CLOSED"),
+    ("client", "deletes the connection", "while idle", "CLOSED"),
+    ("server", "killed", "during writes", "CLOSED"),
+    ("client", "killed", "during writes", "CLOSED"),
+    ("server", "killed", "during a batch", "CLOSED"),
+)]
+
+
+@case("faults", "{who} {how} {when}: the other side hears {hears}", ENDS, limit=90)
+def gone(test, who, how, when, hears):
+    """What a server hears of a client that goes before it is established depends on the provider."""
+    port = cables(test)[1] if how == "cut off" else None
+    server, client = test.peers()
+    listen(server)
+    before = {side: side.descriptors() for side in (server, client)}
+    STAGES[when](server, client)
+    goes, stays = (server, client) if who == "server" else (client, server)
+    if port:
+        cut(port)
+        server("connect")
+    else:
+        HOW[how](goes)
+    loaded = when.startswith("during") and stays is client
+    answer = operations_end(client, when) if loaded else {}
+    is_open = lab.PROVIDER != "rxe" and who == "client" and when.startswith("before")
+    if is_open or "gives up" in hears:
+        heard = gives_up(stays)
+        test.transcript.append(f"{who} {how} {when}: {heard}")
+        expect(is_open or heard == "ERR_TIMEOUT", True, f"{stays.name} heard {heard}")
+    else:
+        if "event" not in answer:  # a completion may come first
+            stays.event(hears)
+        if when == "while idle" and stays is client and not lab.lacks(lab.LATE_COMPLETIONS):
+            late_write(client)
+        stays("conn-delete")
+    if when.startswith("before"):
+        test.wait_until_equal(stays.descriptors, before[stays], f"the {stays.name}'s descriptors")
+    if goes.is_alive:
+        come_late(server, client, who, how, when)
+    if port:
+        mend(port)
+    works_with_another(test, stays if stays is server or not server.is_alive else server)
+
+
+def operations_end(client, when):
+    if when == "during writes":
+        return ends_broken(client)
+    answer = client.end()
+    expect(int(answer["good"]) + int(answer["failed"]), int(answer["posted"]), "completions")
+    expect(int(answer["failed"]) > 0 or answer["post"] != "ok", True, "something failed")
+    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    return answer
+
+
+def gives_up(side):
+    """
+    The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. Returns what came.
+    """
+    began = time.monotonic()
+    side.begin("event", timeout=LIMIT)
+    code, answer = side.take()
+    side("conn-delete")
+    spent = time.monotonic() - began
+    expect(spent < LIMIT / 1000 + GIVING_UP, True, f"{side.name}: gave up after {spent:.1f} s")
+    return answer.get("event", code)
+
+
+def late_write(client):
+    client("disconnect")
+    client("write", mr=0, rmr=0, len=16, ctx=1)
+    expect(client.completion("WR_FLUSH_ERR").ctx, 1, "op_context")
+
+
+def come_late(server, client, who, how, when):
+    """The side that hung goes on; a provider may report that the other one is gone."""
+    if who == "client" and how != "deletes the connection":
+        client("conn-delete")  # otherwise its kernel repeats the request when the cable is back
+    elif how == "hangs" and when == "before it accepts":
+        server.code("req-delete")
+    elif how == "hangs" and server.code("next-req") == "ok" and server.code("connect") == "ok":
+        gives_up(server)
+    elif how == "shuts its endpoint down":
+        listen(server)
+
+
+@case("faults", "client vanishes between request and accept: the accept fails, the next works")
+def client_vanishes(test):
+    """The next client's request comes after the news that the first client is gone."""
+    server, client = test.peers()
+    other = test.side(2, "new client")
+    other("peer")
+    share_region(server, other, number=9)
+    listen(server)
+    taken(server, client)
+    client.kill()
+    other("req-new", req=9, addr=server.address, port=PORT)
+    other("connect", req=9, conn=9)
+    server("next-req", req=9)
+    server.begin("connect")
+    code, answer = server.take()
+    expect((code, answer.get("errno")), ("RPMA_E_PROVIDER", str(GONE)), "accept")
+    server("connect", req=9, conn=9)
+    other.event("ESTABLISHED", conn=9)
+    server.event("ESTABLISHED", conn=9)
+    write_and_check(server, other, 9)
+    disconnect(other, server, 9)
+
+
+@case("faults", "endpoint shut down with requests pending: the taken one lives")
+def endpoint_shut_down(test):
+    server, client = test.peers()
+    share_region(server, client)
+    listen(server)
+    taken(server, client)
+    server("ep-shutdown")
+    server("connect")
+    for side in (client, server):
+        side.event("ESTABLISHED")
+    write_and_check(server, client, 0)
+    disconnect(client, server)
+
+
+# ---- nobody ------------------------------------------------------------------------------
+
+
+@case("faults", "nobody listens: client sees REJECTED", shows=("rejected: nobody listens",))
+def nobody_listens(test):
+    server, client = test.peers()
+    client("req-new", addr=server.address, port="7999")
+    if lab.lacks(lab.CONNECT_IN_BACKGROUND):
+        client.refuses("RPMA_E_PROVIDER", "connect")
+        return
+    client("connect")
+    client.event("REJECTED")
+
+
+def retry(action, seconds=10):
+    """A device needs a moment to know a new address."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return action()
+        except Failed:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+@case("faults", "nobody answers: client sees UNREACHABLE", limit=150, shows=("unreachable",))
+def unreachable(test):
+    """
+    A host of its own, whose cable is pulled between the request and the connect. The server has
+    another address for it: the kernel keeps the connections of all namespaces in one table, by
+    address and interface number, so a lost neighbour also ends connections in other namespaces.
+    """
+    lab.need_virtual("a cable that can be pulled")
+    lab.need(lab.HOSTS[2:], "third host")
+    client, server = test.side(3, "client"), test.side(1, "server")
+    for side in (client, server):
+        side("peer")
+    address = client.address + "1"
+    lab.run("ip", "-n", lab.host(1), "addr", "add", address + "/24", "dev", "veth0")
+    retry(lambda: server("listen", addr=address, port=PORT))
+    lab.wait_for_host(3, None, address)
+    client("req-new", addr=address, port=PORT)
+    test.undo.callback(mend, "port3")
+    cut("port3")
+    if lab.lacks(lab.CONNECT_IN_BACKGROUND):
+        client.refuses("RPMA_E_PROVIDER", "connect")
+        yield
+        return
+    client("connect")
+    server("release")
+    server.begin("quit")
+    server.wait_for_end()
+    client.begin("event", timeout=120000)
+    yield
+    expect(client.end()["event"], "UNREACHABLE", "event")
+
+
+# ---- no device ---------------------------------------------------------------------------
+
+
+@case("faults", "device of the {gone} removed while it waits: LOST there, CLOSED at the other "
+      "side, everything can be given back", [{"gone": "server"}, {"gone": "client"}],
+      needs=(lab.REMOVAL_IN_USE,), shows=("device removed",))
+def device_removed(test, gone):
+    lab.need_virtual("a device that can be removed")
+    server, client = connected(test)
+    complaints = lab.complaints()
+    lost, other = (server, client) if gone == "server" else (client, server)
+    waits, answer = {"server": ("next-req", "RPMA_E_INVAL"),
+                     "client": ("cq-wait", "RPMA_E_PROVIDER")}[gone]
+    lost.begin(waits, timeout=0)
+    host = lab.host(1 if gone == "server" else 2)
+    test.undo.callback(lab.add_device, lost.device, host)
+    lab.run("rdma", "link", "delete", lost.device)
+    expect(lost.take()[0], answer, f"{gone}: end of {waits}")
+    lost.event("LOST")
+    other.event("CLOSED")
+    happens(lost, "DEVICE_GONE")
+    lost("nonblock", fd="device")
+    lost.refuses("RPMA_E_NO_EVENT", "device-event", polled=0)
+    lost.refuses("RPMA_E_PROVIDER", "send", mr=0, len=8)
+    lost.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    lost.refuses("RPMA_E_PROVIDER", "cq-wait")
+    lost.refuses("RPMA_E_PROVIDER", "disconnect")
+    for verb in ("conn-delete", "ep-shutdown", "dereg", "peer-delete"):
+        lost(verb)
+    lost.refuses("RPMA_E_PROVIDER", "context", addr=lost.address)
+    lost.begin("quit")
+    lost.wait_for_end()
+    test.undo.close()
+    other("disconnect")
+    expect(lab.complaints(), complaints, "what the kernel complains about")
+    works_with_another(test, other)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""A side whose other side is gone: how its load ends, and that it works with a new one."""
+
+from harness import lab
+from harness.case import connect, disconnect, listen, share_region
+from harness.side import expect
+
+BLOCK = 4096
+# A connection has 7 retries. Hardware gives up after them, some seconds later; soft-RoCE repeats
+# without end at 7, so there only the event reports the end. A busy machine takes longer.
+RETRIES_END = 120
+
+
+def works_with_new_server(test, client):
+    server = test.side(1, "new server")
+    server("peer")
+    share_region(server, client, number=9)
+    listen(server)
+    connect(server, client, number=9)
+    write_and_check(server, client, 9)
+    disconnect(client, server, 9)
+
+
+def works_with_new_client(test, server):
+    client = test.side(2, "new client")
+    client("peer")
+    share_region(server, client, number=9)
+    connect(server, client, number=9)
+    write_and_check(server, client, 9)
+    disconnect(client, server, 9)
+
+
+def works_with_another(test, side):
+    (works_with_new_client if side.name == "server" else works_with_new_server)(test, side)
+
+
+def write_and_check(server, client, number):
+    client("fill", mr=number, len=BLOCK, seed=number)
+    client("write", conn=number, mr=number, rmr=number, len=BLOCK)
+    client.completion(opcode="WRITE", conn=number)
+    server("check", mr=number, len=BLOCK, seed=number)
+
+
+def again(server, client, number, region_at=0):
+    """A new connection between the same two processes works."""
+    connect(server, client, number=number)
+    client("fill", len=64, seed=number)
+    client("write", conn=number, mr=0, rmr=0, len=64)
+    client.completion(opcode="WRITE", conn=number)
+    server("check", off=region_at, len=64, seed=number)
+    disconnect(client, server, number)
+
+
+def begin_writes(client, length, count):
+    """
+    Begins the load. Where a completion may be missing after the end, the event ends it as well.
+    """
+    last = int(lab.lacks(lab.LATE_COMPLETIONS))
+    client.begin("write-blocks", mr=0, rmr=0, len=length, count=count, window=8, last=last)
+
+
+def ends_broken(side, within=RETRIES_END):
+    """The load ends in time with a failed completion, or with CLOSED."""
+    code, answer = side.take(timeout=within)
+    if code == "ERR_CLOSED" and lab.lacks(lab.LATE_COMPLETIONS):
+        expect(answer["event"], "CLOSED", "event")
+        return answer
+    expect(code, "RPMA_E_PROVIDER", f"{side.name}: end of the load")
+    expect(int(answer["status"]) != 0, True, "a completion says what failed")
+    return answer
+
+
+def wait_for_bytes(server, offset):
+    """Waits until the load has written this place."""
+    while server("bytes", off=offset, len=8)["bytes"] == "00" * 8:
+        pass
+
+
+def writing(server, client, size):
+    """Connects, and begins a load of 16-byte writes over size bytes of the server."""
+    share_region(server, client, size)
+    connect(server, client)
+    client("fill", len=size, seed=1)
+    begin_writes(client, 16, size // 16)
+    wait_for_bytes(server, 16 * 500)
