@@ -16,9 +16,9 @@ TABLE = []
 PORT = "7204"
 # The builds differ only in how they flush and write atomically. The cases of these groups do not
 # depend on that and run on one build.
-EITHER_BUILD = {"addresses", "device", "establish", "events", "faults", "fork", "info", "inline",
-                "large", "limits", "line", "lists", "lost", "manual", "overrun", "perf", "queues", "scale",
-                "signals", "troubleshooting"}
+EITHER_BUILD = {"addresses", "device", "establish", "events", "faults", "fork", "info", "large",
+                "limits", "line", "lost", "manual", "overrun", "perf", "queues", "scale", "signals",
+                "troubleshooting"}
 BOTH_BUILDS = ("native", "plain")
 # These cases run only when their group is named: the sizes of other cases at which they take minutes.
 ON_REQUEST = {"large"}
@@ -216,8 +216,6 @@ def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_d
 
 
 def with_cfg(cfg):
-    if cfg == "defaults":  # the library's defaults, whose time for resolving an address is a second
-        return {"defaults": 1}
     return {} if cfg is None else {"cfg": cfg}
 
 
