@@ -64,6 +64,8 @@ def not_granted(test):
     client("reg", usage=ALL_USAGES)
     listen(server)
     for number, (verb, region, offset) in enumerate(DENIED):
+        if region == ONLY_WRITTEN and lab.PROVIDER == "siw":  # which lets it be read
+            continue
         connect(server, client, number=number)
         client(verb, conn=number, mr=0, rmr=region, roff=offset, len=16)
         denied(client, verb, number)
@@ -230,5 +232,8 @@ def lossy(test, count):
             dropped = lab.run("tc", "-s", "qdisc", "show", "dev", port)
             test.transcript.append(dropped)
             expect("dropped 0," in dropped, False, "the network loses packets")
+    if lab.lacks(lab.ANSWERS):  # a flush tells more than the completions
+        client("flush", rmr=0, len=8, persistent=0)
+        client.completion()
     server("check", len=count * 64, seed=1)
     disconnect(client, server)

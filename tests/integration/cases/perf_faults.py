@@ -79,12 +79,10 @@ def cable_cut(test):
         server.end(1, "")
 
 
-@case("perf", "the server is killed and comes back: one gap, with {operation}", limit=200,
-      table=[{"operation": operation} for operation in ("write", "connect")])
-def server_comes_back(test, operation):
-    room_for_early_messages(test)
+def comes_back(test, operation, seconds):
+    """The row of a measurement in whose middle the server is killed, and another one takes its place."""
     server = serve(test)
-    client = measure(test, "-o", operation, "--reconnect", "-D", "8", "-w", "1", "--json")
+    client = measure(test, "-o", operation, "--reconnect", "-D", str(seconds), "-w", "1", "--json")
     client.wait_for_threads(2)
     time.sleep(1)  # of the measurement, behind the warm-up
     server.signal(signal.SIGKILL)
@@ -92,12 +90,24 @@ def server_comes_back(test, operation):
     client.wait_for_threads(1)
     server = serve(test)
     row, = validated(client.end())["results"]
-    expect(len(row["gaps"]), 1, f"gaps in {row}")
-    gap, = row["gaps"]
+    stop(test, server)
+    return row
+
+
+@case("perf", "the server is killed and comes back: one gap, with {operation}", limit=200,
+      table=[{"operation": operation} for operation in ("write", "connect")])
+def server_comes_back(test, operation):
+    """On a busy machine the other server may come behind the measurement: then it has to be longer."""
+    room_for_early_messages(test)
+    for seconds in (8, 100):
+        row = comes_back(test, operation, seconds)
+        expect(len(row["gaps"]), 1, f"gaps in {row}")
+        gap, = row["gaps"]
+        if gap["begin_s"] + gap["seconds"] < row["seconds"]:
+            break
     expect(gap["seconds"], row["without_service_s"], "the only gap")
     expect(0 < gap["begin_s"] < gap["begin_s"] + gap["seconds"] < row["seconds"], True,
            f"service before and after the gap in {row}")
-    stop(test, server)
 
 
 @case("perf", "atomics are refused where a device has none: one line", lacks=lab.REMOTE_ATOMICS)
