@@ -9,7 +9,6 @@ not run because the machine died or hangs.
 import argparse
 import os
 import re
-import select
 import subprocess
 import sys
 
@@ -17,11 +16,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
-from harness.report import Tap, load  # noqa: E402
+from harness.report import Tap  # noqa: E402
 
 RUN = "tests/integration/run.py"
-# Far above the limit of any case: run.py ends those itself, unless its kernel hangs.
-SILENCE = 7200
+# Far above what all cases need: run.py ends each of them itself, unless its kernel hangs.
+LIMIT = "36000"
+# Of tools/lab, with their defaults here.
+OPTIONS = {"provider": None, "kernel": None, "hosts": "3", "cpus": None, "memory": None}
 
 
 def list_cases(arguments):
@@ -30,36 +31,10 @@ def list_cases(arguments):
     return done.stdout.splitlines()
 
 
-class Machine:
-    """The lab, which writes to a pipe; lines() ends with it, or when it is silent for too long."""
-
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        self.trouble = ""
-
-    def lines(self):
-        rest = b""
-        while True:
-            if not select.select([self.process.stdout], [], [], SILENCE)[0]:
-                self.process.terminate()  # the end of the lab ends its machine, too
-                self.trouble = f"nothing was heard of the lab for {SILENCE} s"
-                break
-            chunk = os.read(self.process.stdout.fileno(), 65536)
-            if not chunk:
-                break
-            *lines, rest = (rest + chunk).split(b"\n")
-            yield from (line.decode(errors="replace") for line in lines)
-        status = self.process.wait()
-        self.trouble = self.trouble or f"the lab ended with status {status}"
-
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--provider", help="tools/lab's option")
-    parser.add_argument("--kernel", help="tools/lab's option")
-    parser.add_argument("--hosts", default="3", help="tools/lab's option")
-    parser.add_argument("--cpus", help="tools/lab's option")
-    parser.add_argument("--memory", help="tools/lab's option")
+    for option, default in OPTIONS.items():
+        parser.add_argument("--" + option, default=default, help="tools/lab's option")
     parser.add_argument("lab", help="tools/lab")
     parser.add_argument("logs", help="directory that has the logs of each run in one of its own")
     parser.add_argument("name", help="of that one")
@@ -74,21 +49,19 @@ def main():
     arguments = ["--build", given.build, *given.arguments]
     names = list_cases(arguments)
     tap = Tap(given.build, len(names), directory)
-    options = [word for option in ("provider", "kernel", "hosts", "cpus", "memory")
-               if getattr(given, option) for word in ("--" + option, getattr(given, option))]
-    machine = Machine([given.lab, "run", *options, "--share", given.logs, "--timeout", "1000000",
-                       "--build", given.build, "--", RUN, *arguments, "--logs", directory])
-    told = 0
-    for line in machine.lines():
-        if not line.startswith("1.."):
-            print(line, flush=True)
-        told += re.match(r"(not )?ok \d", line) is not None
-    if told == len(names):
-        return machine.process.returncode
-    found = load(directory) or {"cases": []}
-    tap.rows = found["cases"][:told]
-    for name in names[told:]:
-        tap.add(name, "failed", f"not run to its end: {machine.trouble}", 0)
+    options = [word for option in OPTIONS if getattr(given, option)
+               for word in ("--" + option, getattr(given, option))]
+    command = [given.lab, "run", *options, "--share", given.logs, "--timeout", LIMIT,
+               "--build", given.build, "--", RUN, *arguments, "--logs", directory]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as machine:
+        for line in machine.stdout:
+            if not line.startswith("1.."):
+                print(line, end="", flush=True)
+            tap.number += re.match(r"(not )?ok \d", line) is not None
+    if tap.number == len(names):
+        return machine.returncode
+    for name in names[tap.number:]:
+        tap.add(name, "failed", f"not run to its end: the lab ended with status {machine.returncode}", 0)
     return tap.end("a machine that died")
 
 

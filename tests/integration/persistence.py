@@ -18,26 +18,26 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
-from harness.report import Tap, keep  # noqa: E402
+from harness.report import Tap  # noqa: E402
 
 POWER_CUT = 137
 SKIPPED = 77
 INSIDE = "tests/integration/persistence_inside.py"
-LEDGER = "tests/integration/persistence_ledger.py"
 BUILDS = ("native", "plain")
 
 
 class Runs:
-    def __init__(self, lab, options, tap):
-        self.lab, self.options, self.tap = lab, options, tap
+    def __init__(self, lab, directory, options, tap):
+        self.lab, self.directory, self.options, self.tap = lab, directory, options, tap
 
-    def boot(self, inside, name, wanted, lines, options=()):
+    def boot(self, step, name, wanted, lines):
         """Runs one machine; it must end with this status and print each of these lines."""
         began = time.monotonic()
         done = subprocess.run(
-            [self.lab, "run", "--hosts", "2", *self.options, *options, "--", *inside, *BUILDS],
+            [self.lab, "run", "--hosts", "2", "--share", self.directory, *self.options, "--",
+             INSIDE, step, self.directory, *BUILDS],
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        keep(self.tap.directory, inside[1] + ".log", done.stdout)
+        self.tap.keep(step + ".log", done.stdout)
         said = done.stdout.splitlines()
         for line in lines:
             if done.returncode == SKIPPED:
@@ -66,16 +66,13 @@ def main():
               os.path.join(logs, "-".join(["persistence", *kind])))
     with tempfile.TemporaryDirectory() as directory:
         memory = ["--memory", *kind] if kind else []
-        runs = Runs(lab, ["--pmem", os.path.join(directory, "pmem"), *memory], tap)
-        runs.boot([INSIDE, "write"], "the power is cut after half of the blocks was flushed",
-                  POWER_CUT, of_builds("all blocks are flushed"))
-        runs.boot([INSIDE, "check"], "the next boot finds every flushed block and no other", 0,
+        runs = Runs(lab, directory, ["--pmem", os.path.join(directory, "pmem"), *memory], tap)
+        runs.boot("write", "the power is cut after half of the blocks was flushed", POWER_CUT,
+                  of_builds("all blocks are flushed"))
+        runs.boot("check", "the next boot finds every flushed block and no other", 0,
                   of_builds("no block of the control is there"))
-        share = ("--share", directory)
-        runs.boot([LEDGER, "cut", directory], "the power is cut while rpma-perf writes records",
-                  POWER_CUT, written, share)
-        runs.boot([LEDGER, "verify", directory], "the next boot compares them with the ledger", 0,
-                  verified, share)
+        runs.boot("cut", "the power is cut while rpma-perf writes records", POWER_CUT, written)
+        runs.boot("verify", "the next boot compares them with the ledger", 0, verified)
     return tap.end("four boots on one file")
 
 

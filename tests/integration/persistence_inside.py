@@ -2,24 +2,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-What persistence.py runs in the lab: persistence_inside.py write|check BUILD….
+What persistence.py runs in the lab: persistence_inside.py STEP DIRECTORY BUILD….
 
-The emulated memory has no cache that a power cut would empty, so data that arrived is there. What
-a client loses without a flush is what has not arrived yet. Therefore the network holds all packets
-back until the client waits for a completion: one that waits for its flush finds its data after
-the power cut, one that never waits does not. The control is the same program without the flush.
-Each build has its server and its memory on another host.
+write and check: the emulated memory has no cache that a power cut would empty, so data that arrived
+is there. What a client loses without a flush is what has not arrived yet. Therefore the network
+holds all packets back until the client waits for a completion: one that waits for its flush finds
+its data after the power cut, one that never waits does not. The control is the same program without
+the flush. Each build has its server and its memory on another host.
+
+cut and verify try rpma-perf --ledger. DIRECTORY is outside of the machine; the ledgers get there
+while the clients stand still, right before the power is cut. Linux writes zeros into a file of the
+shared folder that one program reads while another one appends to it. Two controls must fail. The
+memory of one is a device DAX that the next boot does not find again; the other is a copy of the
+ring from before the end, as of a platform that loses the newest data.
 """
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
 from harness import lab  # noqa: E402
 from harness.case import PORT, Test, connect, listen, share_region  # noqa: E402
+from harness.program import Process, laps_of, new_file_at, record, serve  # noqa: E402
 from harness.side import ON_ERROR, Failed, expect  # noqa: E402
 
 BLOCK = 65536
@@ -30,29 +40,46 @@ FLUSHED, CONTROL = 0, 1  # the regions, each a file of its own
 CABLES = ("port1", "port2")  # what the bridge sends to the hosts
 
 
+def tell(name, text):
+    print(f"{name}: {text}", flush=True)
+
+
+def cut_power():
+    subprocess.run(["lab-kill-power"], check=False)
+    raise Failed("there is still power")
+
+
+# ---- blocks --------------------------------------------------------------------------------
+
+
+def on_cables(*words):
+    for cable in CABLES:
+        lab.run("tc", "qdisc", words[0], "dev", cable, "root", *words[1:])
+
+
+def hold_packets():
+    on_cables("add", "plug", "limit", str(1 << 30))
+
+
 class Pair:
     """A client and a server of one build, this one on host NUMBER, with a connection for each region."""
 
-    def __init__(self, number, build):
-        self.number, self.build, self.test = number, build, Test(build)
+    def __init__(self, test, number, build):
+        self.test, self.number, self.build = test, number, build
 
     def file(self, region):
         return os.path.join(lab.memory_of("FSDAX", self.number), self.build + ("-flushed", "-control")[region])
 
-    def tell(self, text):
-        print(f"{self.build}: {text}", flush=True)
-
-    def start(self, port):
-        directory = lab.build_directory(self.build)
-        self.server, self.client = (self.test.start(
-            number, program=os.path.join(directory, "tests", "integration", "peer"),
+    def start(self):
+        directory, port = lab.build_directory(self.build), str(int(PORT) + self.number)
+        self.server, self.client = (self.test.side(
+            number, f"{self.build} on host{number}", program=os.path.join(directory, "tests", "integration", "peer"),
             environment={"LD_LIBRARY_PATH": os.path.join(directory, "src")})
             for number in (self.number, 3 - self.number))
         for side in (self.server, self.client):
-            self.test.prepare(side)("peer")
-        listen(self.server, port)
-        for side in (self.server, self.client):
+            side("peer")
             side("cfg", sq=BLOCKS + 1)
+        listen(self.server, port)
         for region in (FLUSHED, CONTROL):
             share_region(self.server, self.client, SIZE, number=region, file=self.file(region))
             connect(self.server, self.client, number=region, server_cfg=0, client_cfg=0, port=port)
@@ -72,11 +99,10 @@ class Pair:
         self.write(FLUSHED)
         self.client("flush", conn=FLUSHED, rmr=FLUSHED, len=SIZE, persistent=1)
         self.client.begin("wc", conn=FLUSHED)
-        let_packets_go()
+        on_cables("change", "plug", "release_indefinite")
         self.client.end()
-        for cable in CABLES:
-            lab.run("tc", "qdisc", "del", "dev", cable, "root")
-        self.tell("all blocks are flushed")
+        on_cables("del")
+        tell(self.build, "all blocks are flushed")
 
     def post(self):
         """Writes all blocks while no packet gets through."""
@@ -84,61 +110,99 @@ class Pair:
         self.server("check-set", mr=CONTROL, len=SIZE, byte=BEFORE)
 
     def check(self):
-        reader = self.test.side(1, "reader")
+        reader = self.test.side(1, f"{self.build} reader")
         for region in (FLUSHED, CONTROL):
             if not os.path.exists(self.file(region)):
                 raise Failed(f"{self.file(region)} is gone")
             reader("memory", mr=region, file=self.file(region), size=SIZE)
         for number in range(BLOCKS):
             reader("check", mr=FLUSHED, off=number * BLOCK, len=BLOCK, seed=number)
-        self.tell("all blocks are there")
-        for number in range(BLOCKS):
             code = reader.code("check", mr=CONTROL, off=number * BLOCK, len=BLOCK, seed=number)
             expect(code, "ERR_MISMATCH", f"block {number} of the control, which nobody flushed")
-        self.tell("no block of the control is there")
-        self.test.finish()
+        tell(self.build, "no block of the control is there")
 
 
-def hold_packets():
-    for cable in CABLES:
-        lab.run("tc", "qdisc", "add", "dev", cable, "root", "plug", "limit", str(1 << 30))
-
-
-def let_packets_go():
-    for cable in CABLES:
-        lab.run("tc", "qdisc", "change", "dev", cable, "root", "plug", "release_indefinite")
-
-
-def write(pairs):
-    for number, pair in enumerate(pairs):
-        pair.start(int(PORT) + number)
+def write(test, _, builds):
+    pairs = [Pair(test, *numbered) for numbered in enumerate(builds, 1)]
+    for pair in pairs:
+        pair.start()
         pair.store()
     hold_packets()
     for pair in pairs:
         pair.post()
-    subprocess.run(["lab-kill-power"], check=False)
-    raise Failed("there is still power")
+    cut_power()
 
 
-def check(pairs):
-    for pair in pairs:
-        pair.check()
+def check(test, _, builds):
+    for numbered in enumerate(builds, 1):
+        Pair(test, *numbered).check()
+    test.finish()
+
+
+# ---- ledgers -------------------------------------------------------------------------------
+
+LOST, EARLY = "lost memory", "early copy"
+OPTIONS = ("--ring", "256", "-d", "4", "-c", "2", "-t", "2")
+FOUND, MISSING = 0, 3
+
+
+def memory_of(name):
+    return lab.DEVDAX if name == LOST else os.path.join(lab.FSDAX, "ring-" + name)
+
+
+def load(test, ledger, name, port, build):
+    """Starts a server and a client, and waits until their rings have been filled twice."""
+    environment = {"LD_LIBRARY_PATH": os.path.join(lab.build_directory(build), "src")}
+    if name != LOST:
+        new_file_at(memory_of(name))
+    serve(test, "--memory", memory_of(name), "--direct-write", "--port", port, environment=environment)
+    client = record(test, ledger, *OPTIONS, "--port", port, environment=environment)
+    client.wait_until(lambda: laps_of(ledger) >= 2, "two laps of the ring")
+    return client
+
+
+def cut(test, outside, builds):
+    directory = tempfile.mkdtemp()
+    ledgers = {name: os.path.join(directory, name) for name in (*builds, LOST)}
+    clients = {name: load(test, ledger, name, str(int(PORT) + number), name if name in builds else builds[0])
+               for number, (name, ledger) in enumerate(ledgers.items())}
+    shutil.copy(memory_of(builds[0]), memory_of(EARLY))
+    os.sync()
+    copied = {name: laps_of(ledger) for name, ledger in ledgers.items()}
+    for name, client in clients.items():
+        client.wait_until(lambda name=name: laps_of(ledgers[name]) >= copied[name] + 2, "two more laps")
+    for client in clients.values():
+        client.signal(signal.SIGSTOP)
+    for name, ledger in ledgers.items():
+        shutil.copy(ledger, os.path.join(outside, name))
+        tell(name, "records are written")
+    os.sync()
+    cut_power()
+
+
+def verify(test, directory, builds):
+    for name in (*builds, LOST, EARLY):
+        ledger = os.path.join(directory, builds[0] if name == EARLY else name)
+        status = MISSING if name in (LOST, EARLY) else FOUND
+        said = Process(test, 1, "--verify", "--ledger", ledger, "--memory", memory_of(name)).end(status)
+        expect("first missing: connection 0, record " in said, status == MISSING, said)
+        tell(name, said.strip())
+        tell(name, "records are missing" if status == MISSING else "no record is missing")
 
 
 def main():
-    step, *builds = sys.argv[1:]
+    step, directory, *builds = sys.argv[1:]
     if not lab.IS_VIRTUAL:
         print("there is no power to cut: this is no virtual machine")
         return 77
-    pairs = [Pair(number, build) for number, build in enumerate(builds, 1)]
+    test = Test(builds[0])
     try:
-        {"write": write, "check": check}[step](pairs)
+        {"write": write, "check": check, "cut": cut, "verify": verify}[step](test, directory, builds)
     except Failed as failure:
-        print(*(pair.test.log() for pair in pairs), failure, sep="\n")
+        print(test.log(), failure, sep="\n")
         return 1
     finally:
-        for pair in pairs:
-            pair.test.abandon()
+        test.abandon()
     return 0
 
 

@@ -80,17 +80,17 @@ class Run:
         page.check(self.case.shows, self.test.said(), self.test.transcript)
         self.test.finish()
 
-    def end(self, log_directory):
-        """(result, reason, seconds); the log is kept."""
+    def end(self, tap):
+        """Tells the result, and keeps the log."""
         if self.outcome is None:
             self.guarded(self.go_on)
         if self.test is not None:
             self.guarded(self.test.abandon)
         result, reason = self.outcome or ("passed", "")
         if self.test is not None:
-            report.keep(log_directory, self.case.file_name, f"{self.test.log()}\n{reason}\n")
+            tap.keep(self.case.file_name, f"{self.test.log()}\n{reason}\n")
             self.test.close()
-        return result, reason, self.seconds
+        tap.add(self.case.name, result, reason, self.seconds)
 
 
 def selected(arguments):
@@ -141,7 +141,7 @@ def main():
         if sum(other.was_slow for other in runs) >= TOO_MANY:
             run.outcome = run.outcome or (
                 "failed", f"not run, because {TOO_MANY} cases before did not end")
-        tap.add(run.case.name, *run.end(tap.directory))
+        run.end(tap)
     if (left := len(os.listdir("/proc/self/fd")) - descriptors) > 0:
         sys.exit(f"run.py: the cases left {left} descriptors open in this program")
     devices = ", ".join(sorted(lab.resources()))
