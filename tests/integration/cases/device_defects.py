@@ -2,12 +2,8 @@
 # Copyright 2026, the librpma developers
 """Defects of rdma_rxe: where a case fails, the kernel may be fixed, and docs/ has to follow."""
 
-import contextlib
-import glob
-import os
-
 from harness import lab
-from harness.case import case, connected, disconnect
+from harness.case import case, connect, connected, disconnect, listen, share_region
 from harness.network import cables, disturbed
 from harness.side import ON_ERROR, Failed, expect
 
@@ -92,34 +88,32 @@ def fence_for_ever(test):
     disconnect(client, server)
 
 
-PAGE = 4096
+PAGE, LEN = 4096, 64
 MENDED = ("rdma_rxe places it right now: remove the notes about it in docs/lab.md and "
           "examples/README.md and this case")
-
-
-def ipv4_gid(device):
-    """The index of the entry that holds the IPv4 address."""
-    for path in glob.glob(f"/sys/class/infiniband/{device}/ports/1/gids/*"):
-        with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
-            if file.read().startswith("0000:0000:0000:0000:0000:ffff:"):
-                return os.path.basename(path)
-    raise Failed(f"{device} has no IPv4 address")
 
 
 @case("device", "rdma_rxe puts what is written into FS-DAX memory at the beginning of the page",
       needs=(lab.ON_DEMAND_PAGING,))
 def misplaced(test):
     """
-    A defect of the kernel, shown by verbs alone: in memory that is paged on demand the offset
-    within the page gets lost. The examples keep to page boundaries for that reason.
+    A defect of the kernel, shown by work requests that the program posts itself: in memory that is
+    paged on demand the offset within the page gets lost. The examples keep to page boundaries for
+    that reason.
     """
     lab.need_virtual("soft-RoCE")
-    file = lab.need(lab.FSDAX, "FS-DAX file system") + "/odp-offset"
-    program = os.path.join(os.path.dirname(lab.PEER), "odp-offset")
+    server, client = test.peers()
+    share_region(server, client, 2 * PAGE, file=lab.need(lab.FSDAX, "FS-DAX file system") + "/odp-offset")
+    listen(server)
+    connect(server, client)
+    client("set", len=LEN, byte=0xb7)
     found = {}
     for offset in (0, 64, PAGE, PAGE + 512):
-        said = lab.run(*lab.on(lab.host(1), program, "rxe1", ipv4_gid("rxe1"), file, str(offset)))
-        found[offset] = int(said)
+        server("set", len=2 * PAGE, byte=0x5a)
+        client("raw-write", mr=0, rmr=0, roff=offset, len=LEN)
+        client.completion(opcode="WRITE")
+        found[offset] = bytes.fromhex(server("bytes", len=2 * PAGE)["bytes"]).index(b"\xb7" * LEN)
+    disconnect(client, server)
     test.transcript.append(f"where the data are: {found}")
     if all(offset == place for offset, place in found.items()):
         raise Failed(MENDED)
