@@ -23,9 +23,10 @@ def make_server(server, room):
     listen(server)
 
 
-def make_client(client):
+def make_client(client, members=1):
+    """Members whose threads work at the same time need room of their own."""
     client("peer")
-    client("memory", size=LOCAL)
+    client("memory", size=members * LOCAL)
     client("reg", usage=LOCAL_USAGES)
 
 

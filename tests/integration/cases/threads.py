@@ -5,43 +5,37 @@
 import os
 
 from harness import lab
-from harness.case import (PORT, case, connect, disconnect, listen, share_region)
+from harness.case import PORT, case, listen
 from harness.side import ALL_USAGES, expect
 
+from .crowd import leave, make_client, make_server, pause
+
 THREADS = 4
-REGION = 32768
-ECHO_AT, MESSAGE = 8192, 1024  # offset where the echo receives its first message
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def mixed_load(test, seconds, threads=THREADS, wrapper=()):
     """
-    Each thread has a connection; every operation's data is read back or echoed. On a device where
-    messages and reads disturb each other they have separate connections. A device that repeats
-    native operations wrongly gets none, because a busy machine loses packets.
+    Each thread of the client has a connection; every operation's data is read back or echoed. On a
+    device where messages and reads disturb each other they have separate connections. A device that
+    repeats native operations wrongly gets none, because a busy machine loses packets.
     """
     repeats = not (lab.lacks(lab.REPEATED_NATIVE) and test.is_native)
     environment = {} if repeats else {"RPMA_FLUSH": "emulated"}
-    server, client = test.peers(wrapper=wrapper, environment=environment)
-    listen(server)
-    for number in range(threads):
-        share_region(server, client, REGION, number=number)
-        connect(server, client, number=number)
-        server("recv", conn=number, mr=number, off=ECHO_AT, len=MESSAGE)
-    server.begin("echo", threads=threads)
+    server, client = (test.side(number, name, wrapper=wrapper, environment=environment)
+                      for number, name in ((1, "server"), (2, "client")))
+    make_server(server, threads)
+    make_client(client, threads)
+    server.begin("serve")
+    client("crowd", count=threads, addr=server.address, port=PORT)
     apart = lab.lacks(lab.SMALL_READS)
-    answer = client("load", threads=threads, seconds=seconds,
-                    imm=int(not lab.lacks(lab.IMMEDIATE_DATA)), apart=int(apart),
-                    atomic=int(repeats))
-    echoed = server.end()
+    answer = client("crowd-in-threads", ms=seconds * 1000, apart=int(apart), atomic=int(repeats),
+                    imm=int(not lab.lacks(lab.IMMEDIATE_DATA)))
     for number in range(threads):
-        rounds = int(answer[f"rounds{number}"])
-        expect(rounds > 0, True, f"thread {number} works")
-        has_messages = not apart or number % 2 == 1
-        expect(int(echoed[f"rounds{number}"]) > 0, has_messages, f"echo {number} works")
-    test.transcript.append(f"rounds: {answer}, echoed: {echoed}")
-    for number in range(threads):
-        disconnect(client, server, number)
+        expect(int(answer[f"rounds{number}"]) > 0, True, f"thread {number} works")
+    expect(int(pause(server)["echoed"]) > 0, True, "the server echoes")
+    server.begin("serve")
+    leave(server, [client])
 
 
 @case("threads", "{threads} threads, a connection each, mixed operations for {seconds} s",

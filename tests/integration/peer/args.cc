@@ -5,9 +5,10 @@
 
 #include "args.hh"
 
-#include <cstdio>
+#include <charconv>
 #include <cstdlib>
 #include <iomanip>
+#include <iostream>
 
 std::ostringstream answer;
 
@@ -17,62 +18,52 @@ Args::Args(const std::string &line) {
     for (std::string word; words >> word;) {
         const size_t equals = word.find('=');
         if (equals == std::string::npos)
-            bad_script(verb_ + ": '" + word + "' is no key=value");
+            refuse("'" + word + "' is no key=value");
         values_[word.substr(0, equals)] = word.substr(equals + 1);
     }
 }
 
-const std::string &Args::text(const char *key) const {
+const std::string &Args::text(const std::string &key) const {
     const auto found = values_.find(key);
     if (found == values_.end())
-        bad_script(verb_ + ": " + key + "= is missing");
+        refuse(key + "= is missing");
     return found->second;
 }
 
-std::string Args::text_or(const char *key, const char *otherwise) const {
+std::string Args::text(const std::string &key, const std::string &otherwise) const {
     return has(key) ? text(key) : otherwise;
 }
 
-uint64_t Args::number(const char *key) const {
-    const std::string &digits = text(key);
-    char *end = nullptr;
-    const uint64_t number = strtoull(digits.c_str(), &end, 0);
-    if (digits.empty() || *end != '\0')
-        bad_script(verb_ + ": " + key + "=" + digits + " is no number");
+uint64_t Args::parse(const std::string &key, const std::string &digits, int base) const {
+    uint64_t number = 0;
+    const char *end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, number, base);
+    if (error != std::errc() || rest != end)
+        refuse(key + "=" + digits + " is no number");
     return number;
 }
 
-uint64_t Args::number_or(const char *key, uint64_t otherwise) const {
-    return has(key) ? number(key) : otherwise;
-}
-
-size_t Args::slot(const char *key, size_t limit) const {
-    const uint64_t number = number_or(key, 0);
+size_t Args::below(size_t limit, const std::string &key) const {
+    const size_t number = this->number<size_t>(key, 0);
     if (number >= limit)
-        bad_script(verb_ + ": " + key + "=" + std::to_string(number) + " is too large");
+        refuse(key + "=" + std::to_string(number) + " is too large");
     return number;
 }
 
-std::vector<unsigned char> Args::bytes(const char *key) const {
-    const std::string digits = text_or(key, "");
+std::vector<unsigned char> Args::bytes(const std::string &key) const {
+    const std::string digits = text(key, "");
     std::vector<unsigned char> bytes;
-    for (size_t i = 0; i + 1 < digits.size(); i += 2) {
-        const std::string byte = digits.substr(i, 2);
-        char *end = nullptr;
-        bytes.push_back(static_cast<unsigned char>(strtoul(byte.c_str(), &end, 16)));
-        if (*end != '\0')
-            bad_script(verb_ + ": " + key + "= is not hexadecimal");
-    }
+    for (size_t i = 0; i + 1 < digits.size(); i += 2)
+        bytes.push_back(static_cast<unsigned char>(parse(key, digits.substr(i, 2), 16)));
     return bytes;
 }
 
-void bad_script(const std::string &what) {
-    printf("bad %s\n", what.c_str());
-    fflush(stdout);
+void Args::refuse(const std::string &why) const {
+    std::cout << "bad " << verb_ << ": " << why << std::endl;
     exit(2);
 }
 
-void reply_bytes(const char *key, const void *bytes, size_t count) {
+void reply_bytes(const std::string &key, const void *bytes, size_t count) {
     std::ostringstream digits;
     digits << std::hex << std::setfill('0');
     for (size_t i = 0; i < count; i++)

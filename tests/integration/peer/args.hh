@@ -6,11 +6,11 @@
 #ifndef PEER_ARGS_HH
 #define PEER_ARGS_HH 1
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 class Args {
@@ -18,26 +18,36 @@ class Args {
     explicit Args(const std::string &line);
 
     const std::string &verb() const { return verb_; }
-    bool has(const char *key) const { return values_.contains(key); }
-    // The value of a key. The process ends with a message if the script lacks a key that has no
-    // default.
-    const std::string &text(const char *key) const;
-    std::string text_or(const char *key, const char *otherwise) const;
-    uint64_t number(const char *key) const;
-    uint64_t number_or(const char *key, uint64_t otherwise) const;
-    bool is(const char *key) const { return number_or(key, 0) != 0; }
-    // A number below limit; 0 without the key.
-    size_t slot(const char *key, size_t limit) const;
+    bool has(const std::string &key) const { return values_.contains(key); }
+    // The value of a key. Without the key the default counts; where there is none, the script
+    // is wrong, and the process ends with a message.
+    const std::string &text(const std::string &key) const;
+    std::string text(const std::string &key, const std::string &otherwise) const;
+    template <class Number = uint64_t> Number number(const std::string &key) const {
+        return static_cast<Number>(parse(key, text(key)));
+    }
+    template <class Number = uint64_t>
+    Number number(const std::string &key, std::type_identity_t<Number> otherwise) const {
+        return has(key) ? number<Number>(key) : otherwise;
+    }
+    bool is(const std::string &key) const { return number<bool>(key, false); }
+    // The element of an array that the number with this key names: 0 without the key.
+    template <class Element, size_t size>
+    Element &in(Element (&array)[size], const std::string &key) const {
+        return array[below(size, key)];
+    }
+    size_t below(size_t limit, const std::string &key) const;
     // Bytes given in hexadecimal; none without the key.
-    std::vector<unsigned char> bytes(const char *key) const;
+    std::vector<unsigned char> bytes(const std::string &key) const;
+    // Ends the process: the script asks for something that makes no sense.
+    [[noreturn]] void refuse(const std::string &why) const;
 
   private:
-    std::string verb_;
-    std::map<std::string, std::string, std::less<>> values_;
-};
+    uint64_t parse(const std::string &key, const std::string &digits, int base = 10) const;
 
-// Ends the process: the script asked for something that makes no sense.
-[[noreturn]] void bad_script(const std::string &what);
+    std::string verb_;
+    std::map<std::string, std::string> values_;
+};
 
 // The answer of the running command, to which commands add words.
 extern std::ostringstream answer;
@@ -45,7 +55,7 @@ extern std::ostringstream answer;
 template <class Value> void reply(const std::string &key, const Value &value) {
     answer << ' ' << key << '=' << value;
 }
-void reply_bytes(const char *key, const void *bytes, size_t count);
+void reply_bytes(const std::string &key, const void *bytes, size_t count);
 
 // Completes the answer at the end of a scope, also when the command fails.
 template <class Function> struct AtEnd {

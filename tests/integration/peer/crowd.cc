@@ -3,105 +3,225 @@
 
 // crowd.cc -- commands of a client with many connections to a server that performs "serve"
 
-#include "load.hh"
+#include "crowd.hh"
+
+#include "peer.hh"
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <cstdio>
 #include <cstring>
+#include <random>
 
 namespace {
 
-std::vector<Worker> crowd; // member n has connection n
+// What a member does at a time.
+enum { WRITES = 1 << 0, ATOMIC_WRITES = 1 << 1, MESSAGES = 1 << 2, EVERYTHING = (1 << 3) - 1 };
 
-// The answer's private data tell this connection's share of the region, and the region.
-void find_share(Worker &w) {
-    rpma_conn_private_data pdata = {};
-    uint32_t number = 0;
-    must(rpma_conn_get_private_data(w.conn, &pdata));
-    must_be(pdata.len > sizeof(number), ERR_MISMATCH);
-    memcpy(&number, pdata.ptr, sizeof(number));
-    w.seed = ntohl(number);
-    w.share = w.seed * REMOTE;
+// A member's room in region 0: what it writes, what it reads back, what it sends and receives.
+constexpr size_t BACK = SHARE, SEND_AT = 2 * SHARE, RECV_AT = SEND_AT + MESSAGE;
+constexpr size_t ROOM = RECV_AT + MESSAGE;
+
+// One connection, whose data are all checked.
+class Member {
+  public:
+    Member(const Args &args, size_t number);
+
+    // Fills its share with a pattern of its own and exchanges a message.
+    void greet();
+    // Does one of these things, at random.
+    void any_of(int things, bool without_imm);
+
+    rpma_conn *conn() const { return conn_; }
+    int tried() const { return tried_; }
+    uint64_t rounds() const { return rounds_; }
+
+  private:
+    size_t pick(size_t below) { return random_() % below; }
+    ibv_wc finish() { return await_completion(cq_); }
+    char *at(size_t offset) const { return &world.memory[0][room_ + offset]; }
+    area bytes(size_t offset, size_t len) const {
+        return world.memory[0].subspan(room_ + offset, len);
+    }
+    void write_pattern(size_t roff, size_t len);
+    void write_atomically();
+    void read_back(size_t roff, const char *wanted, size_t len);
+    void exchange(bool without_imm);
+
+    rpma_conn *conn_;
+    rpma_cq *cq_ = nullptr;
+    std::minstd_rand random_;
+    size_t room_;   // offset of its room here
+    uint64_t seed_; // of what it writes or sends next; first its number at the server
+    size_t share_;  // offset of its share there
+    int tried_ = 0; // things it has done
+    uint64_t rounds_ = 0;
+};
+
+std::vector<Member> crowd; // member n has connection n
+
+// The private data of the answer have the number at the server, then the region. If the memory
+// has no room for each member, all use the first one.
+Member::Member(const Args &args, size_t number)
+    : conn_(world.conn[number] = connect_to(args)),
+      random_(args.number<unsigned>("seed", 0) + static_cast<unsigned>(number)),
+      room_((number + 1) * ROOM <= world.memory[0].size() ? number * ROOM : 0) {
+    await_event(conn_, RPMA_CONN_ESTABLISHED);
+    const rpma_conn_private_data pdata = get(rpma_conn_get_private_data, conn_);
+    seed_ = number_of(pdata);
+    share_ = seed_ * SHARE;
     if (world.remote[0] == nullptr)
-        must(rpma_mr_remote_from_descriptor(static_cast<char *>(pdata.ptr) + sizeof(number),
-                                            pdata.len - sizeof(number), &world.remote[0]));
-    w.remote = world.remote[0];
+        must(rpma_mr_remote_from_descriptor(static_cast<char *>(pdata.ptr) + sizeof(uint32_t),
+                                            pdata.len - sizeof(uint32_t), &world.remote[0]));
+    cq_ = queue_of(conn_);
 }
 
-void join(const Args &args) {
-    const size_t number = crowd.size();
-    Worker w;
-    ScopedReq req;
-    w.mr = world.mr[0];
-    w.base = world.memory[0].base;
-    w.random.seed(static_cast<unsigned>(args.number_or("seed", 0) + number));
-    must(rpma_conn_req_new(world.peer, args.text("addr").c_str(), args.text("port").c_str(),
-                           nullptr, &req.it));
-    must(rpma_conn_req_connect(&req.it, nullptr, &world.conn[number]));
-    w.conn = world.conn[number];
-    await_event(w.conn, RPMA_CONN_ESTABLISHED);
-    find_share(w);
-    w.cq = queue_of(w.conn);
-    crowd.push_back(w);
+// Reads len bytes at roff back and compares them with what was written.
+void Member::read_back(size_t roff, const char *wanted, size_t len) {
+    memset(at(BACK), 0, len);
+    must(rpma_read(conn_, world.mr[0], room_ + BACK, world.remote[0], share_ + roff, len,
+                   RPMA_F_COMPLETION_ALWAYS, nullptr));
+    finish();
+    must_be(memcmp(at(BACK), wanted, len) == 0, ERR_MISMATCH);
+}
+
+void Member::write_pattern(size_t roff, size_t len) {
+    pattern_fill(bytes(0, len), seed_);
+    must(rpma_write(conn_, world.remote[0], share_ + roff, world.mr[0], room_, len,
+                    RPMA_F_COMPLETION_ON_ERROR, nullptr));
+    must(rpma_flush(conn_, world.remote[0], share_ + roff, len, RPMA_FLUSH_TYPE_VISIBILITY,
+                    RPMA_F_COMPLETION_ALWAYS, nullptr));
+    finish();
+    read_back(roff, at(0), len);
+}
+
+void Member::write_atomically() {
+    char word[RPMA_ATOMIC_WRITE_ALIGNMENT];
+    const size_t roff = pick(SHARE / sizeof(word)) * sizeof(word);
+    pattern_fill(word, seed_);
+    must(rpma_atomic_write(conn_, world.remote[0], share_ + roff, word,
+                           RPMA_F_COMPLETION_ALWAYS, nullptr));
+    finish();
+    read_back(roff, word, sizeof(word));
+}
+
+// The server returns the message, or the immediate data.
+void Member::exchange(bool without_imm) {
+    const size_t len = pick(MESSAGE) + 1;
+    const bool with_imm = pick(2) != 0 && !without_imm;
+    const uint32_t imm = static_cast<uint32_t>(seed_);
+    pattern_fill(bytes(SEND_AT, len), seed_);
+    memset(at(RECV_AT), 0, len);
+    must(rpma_recv(conn_, world.mr[0], room_ + RECV_AT, MESSAGE, nullptr));
+    must(send(conn_, world.mr[0], room_ + SEND_AT, len, with_imm, imm));
+    ibv_wc received = finish();
+    if (const ibv_wc other = finish(); (other.opcode & IBV_WC_RECV) != 0)
+        received = other;
+    must_be(received.byte_len == len && memcmp(at(SEND_AT), at(RECV_AT), len) == 0 &&
+                ((received.wc_flags & IBV_WC_WITH_IMM) != 0) == with_imm &&
+                (!with_imm || ntohl(received.imm_data) == imm),
+            ERR_MISMATCH);
+}
+
+void Member::greet() {
+    write_pattern(0, SHARE);
+    exchange(false);
+}
+
+void Member::any_of(int things, bool without_imm) {
+    int thing;
+    do
+        thing = 1 << pick(3);
+    while ((things & thing) == 0);
+    seed_++;
+    if (thing == WRITES) {
+        const size_t len = pick(SHARE) + 1;
+        write_pattern(pick(SHARE - len + 1), len);
+    } else if (thing == ATOMIC_WRITES) {
+        write_atomically();
+    } else {
+        exchange(without_imm);
+    }
+    rounds_++;
+    tried_ |= thing;
 }
 
 // Makes count= connections.
 void gather(const Args &args) {
-    const size_t count = args.slot("count", MAX_CONNS + 1);
+    const size_t count = args.below(MAX_CONNS + 1, "count");
     const AtEnd told{[&] { reply("crowd", crowd.size()); }};
     crowd.clear();
     while (crowd.size() < count)
-        join(args);
+        crowd.emplace_back(args, crowd.size());
 }
 
-// Each connection fills its share with a pattern of its own and exchanges a message.
 void greet(const Args &) {
-    for (Worker &w : crowd) {
-        w.write_pattern(0, REMOTE, w.seed);
-        w.exchange();
-    }
+    std::ranges::for_each(crowd, &Member::greet);
 }
 
 // The connections take turns with random operations.
 void work(const Args &args) {
-    const int64_t deadline = now_ms() + static_cast<int64_t>(args.number("ms"));
+    const Clock clock;
     uint64_t done = 0;
     const AtEnd told{[&] { reply("done", done); }};
-    for (; now_ms() < deadline; done++)
-        crowd[done % crowd.size()].any_operation();
+    for (; clock.ms() < args.number<int64_t>("ms"); done++)
+        crowd[done % crowd.size()].any_of(EVERYTHING, false);
+}
+
+// Each connection has a thread of its own. imm=0: no immediate data; atomic=0: no atomic write;
+// apart=1: every second thread only exchanges messages, and the others do all the rest.
+void work_in_threads(const Args &args) {
+    const Clock clock;
+    const AtEnd told{[&] {
+        for (size_t i = 0; i < crowd.size(); i++)
+            reply("rounds" + std::to_string(i), crowd[i].rounds());
+    }};
+    in_threads(crowd.size(), [&](size_t i, const std::atomic<bool> &) {
+        int things =
+            args.number<bool>("atomic", true) ? EVERYTHING : EVERYTHING & ~ATOMIC_WRITES;
+        if (args.is("apart"))
+            things &= i % 2 == 0 ? ~MESSAGES : MESSAGES;
+        // On a busy machine the time may be over before a kind has had its first turn.
+        while (crowd[i].tried() != things || clock.ms() < args.number<int64_t>("ms"))
+            crowd[i].any_of(things, !args.number<bool>("imm", true));
+    });
 }
 
 // Ends every connection from this side.
 void end(const Args &) {
-    for (const Worker &w : crowd)
-        must(rpma_conn_disconnect(w.conn));
-    for (size_t i = 0; i < crowd.size(); i++) {
-        await_event(world.conn[i], RPMA_CONN_CLOSED);
-        must(rpma_conn_delete(&world.conn[i]));
+    for (const Member &member : crowd)
+        must(rpma_conn_disconnect(member.conn()));
+    for (rpma_conn *&conn : std::span(world.conn).first(crowd.size())) {
+        await_event(conn, RPMA_CONN_CLOSED);
+        must(rpma_conn_delete(&conn));
     }
     must(rpma_mr_remote_delete(&world.remote[0]));
-    crowd = std::vector<Worker>(); // without the memory, because the test compares the heap
+    crowd = std::vector<Member>(); // without the memory, because the test compares the heap
 }
 
 // Waits until the other side ends the connections; the answer says how many ended within
 // timeout=.
 void count_ended(const Args &args) {
-    const int64_t deadline = now_ms() + static_cast<int64_t>(args.number("timeout"));
+    const Clock clock;
     size_t ended = 0;
-    for (const Worker &w : crowd)
-        try {
-            wait_readable(fd_of(rpma_conn_get_event_fd, w.conn),
-                          static_cast<int>(std::max<int64_t>(deadline - now_ms(), 0)));
-            ended++;
-        } catch (const Failed &failed) {
-            must_be(failed.code == ERR_TIMEOUT, failed.code);
-        }
-    reply("ended", ended);
+    const AtEnd told{[&] { reply("ended", ended); }};
+    for (const Member &member : crowd) {
+        const int64_t left = args.number<int64_t>("timeout") - clock.ms();
+        wait_readable(get(rpma_conn_get_event_fd, member.conn()), std::max<int64_t>(left, 0));
+        ended++;
+    }
 }
 
 const Commands here{
     {"crowd", gather},  {"crowd-greet", greet},       {"crowd-work", work},
-    {"crowd-end", end}, {"crowd-ended", count_ended},
+    {"crowd-end", end}, {"crowd-ended", count_ended}, {"crowd-in-threads", work_in_threads},
 };
 
 } // namespace
+
+int send(rpma_conn *conn, rpma_mr_local *mr, size_t at, size_t len, bool with_imm,
+         uint32_t imm) {
+    return with_imm
+               ? rpma_send_with_imm(conn, mr, at, len, RPMA_F_COMPLETION_ALWAYS, imm, nullptr)
+               : rpma_send(conn, mr, at, len, RPMA_F_COMPLETION_ALWAYS, nullptr);
+}

@@ -3,11 +3,11 @@
 
 // data.cc -- commands for operations and receives: single ones, arrays and batches
 
-#include "peer.hh"
+#include "call.hh"
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
+#include <infiniband/verbs.h>
 
 namespace {
 
@@ -31,14 +31,19 @@ struct Operation {
 };
 std::vector<Operation> held; // that "post" will post
 
-const void *context_of(uint64_t number) {
-    return reinterpret_cast<const void *>(number);
+// The pieces of sgl= as elements of regions.
+std::vector<rpma_sge> the_list(const Args &args) {
+    std::vector<rpma_sge> elements;
+    for (const piece &piece : the_pieces(args))
+        elements.push_back({piece.memory < MAX_REGIONS ? world.mr[piece.memory] : nullptr,
+                            piece.offset, piece.len});
+    return elements;
 }
 
 // The piece mr=, off=, len=; its region is NULL if the command names none.
 rpma_sge the_piece(const Args &args) {
-    return {args.has("mr") ? the_mr(args) : nullptr, args.number_or("off", 0),
-            args.number_or("len", 0)};
+    return {args.has("mr") ? args.in(world.mr, "mr") : nullptr, args.number("off", 0),
+            args.number("len", 0)};
 }
 
 void copy_value(const Args &args, const char *key, uint64_t *value) {
@@ -51,71 +56,83 @@ Operation the_operation(const Args &args) {
     Operation operation = {.work = {}, .pieces = the_list(args)};
     rpma_work &work = operation.work;
     work.type = kinds.at(args.verb());
-    work.imm = static_cast<uint32_t>(args.number_or("imm", 0));
-    work.remote = args.has("rmr") ? the_remote(args) : nullptr;
-    work.remote_offset = args.number_or("roff", 0);
+    work.imm = args.number<uint32_t>("imm", 0);
+    work.remote = args.has("rmr") ? args.in(world.remote, "rmr") : nullptr;
+    work.remote_offset = args.number("roff", 0);
     work.local = the_piece(args);
     work.sgl = operation.pieces.empty() ? nullptr : operation.pieces.data();
-    work.nsge = static_cast<uint32_t>(args.number_or("nsge", operation.pieces.size()));
-    work.flush_type = work.type == RPMA_WORK_FLUSH && args.number("persistent") != 0
+    work.nsge = args.number<uint32_t>("nsge", static_cast<uint32_t>(operation.pieces.size()));
+    work.flush_type = work.type == RPMA_WORK_FLUSH && args.number<bool>("persistent")
                           ? RPMA_FLUSH_TYPE_PERSISTENT
                           : RPMA_FLUSH_TYPE_VISIBILITY;
-    work.flush_len = args.number_or("len", 0);
-    work.flags = static_cast<int>(args.number_or("flags", RPMA_F_COMPLETION_ALWAYS));
-    work.op_context = context_of(args.number_or("ctx", 0));
+    work.flush_len = args.number("len", 0);
+    work.flags = args.number<int>("flags", RPMA_F_COMPLETION_ALWAYS);
+    work.op_context = context_of(args.number("ctx", 0));
     copy_value(args, "bytes", &work.value);
     copy_value(args, "compare", &work.compare);
     return operation;
 }
 
 // The operation's own function, which every release has.
-int call(rpma_conn *conn, const rpma_work &w) {
+int post_plain(rpma_conn *conn, const rpma_work &w) {
     auto *local = const_cast<rpma_mr_local *>(w.local.mr);
     auto *remote = const_cast<rpma_mr_remote *>(w.remote);
     const auto [mr, offset, len] = w.local;
+    const size_t roff = w.remote_offset;
+    const void *context = w.op_context;
+    const char *value = reinterpret_cast<const char *>(&w.value);
     switch (w.type) {
     case RPMA_WORK_READ:
-        return rpma_read(conn, local, offset, remote, w.remote_offset, len, w.flags,
-                         w.op_context);
+        return rpma_read(conn, local, offset, remote, roff, len, w.flags, context);
     case RPMA_WORK_WRITE:
-        return rpma_write(conn, remote, w.remote_offset, local, offset, len, w.flags,
-                          w.op_context);
+        return rpma_write(conn, remote, roff, local, offset, len, w.flags, context);
     case RPMA_WORK_WRITE_WITH_IMM:
-        return rpma_write_with_imm(conn, remote, w.remote_offset, local, offset, len, w.flags,
-                                   w.imm, w.op_context);
+        return rpma_write_with_imm(conn, remote, roff, local, offset, len, w.flags, w.imm,
+                                   context);
     case RPMA_WORK_ATOMIC_WRITE:
-        return rpma_atomic_write(conn, remote, w.remote_offset,
-                                 reinterpret_cast<const char *>(&w.value), w.flags,
-                                 w.op_context);
+        return rpma_atomic_write(conn, remote, roff, value, w.flags, context);
     case RPMA_WORK_FLUSH:
-        return rpma_flush(conn, remote, w.remote_offset, w.flush_len, w.flush_type, w.flags,
-                          w.op_context);
+        return rpma_flush(conn, remote, roff, w.flush_len, w.flush_type, w.flags, context);
     case RPMA_WORK_SEND:
-        return rpma_send(conn, local, offset, len, w.flags, w.op_context);
+        return rpma_send(conn, local, offset, len, w.flags, context);
     case RPMA_WORK_SEND_WITH_IMM:
-        return rpma_send_with_imm(conn, local, offset, len, w.flags, w.imm, w.op_context);
+        return rpma_send_with_imm(conn, local, offset, len, w.flags, w.imm, context);
     default: // the others have none
         return rpma_post(conn, &w, 1, nullptr);
     }
 }
 
-// batch=: adds to the batch, or with index= replaces there. way=hold: keeps for "post".
 // way=post, or with pieces: rpma_post().
+int post_one(const Args &args, const rpma_work &work) {
+    const bool is_plain =
+        args.text("way", "") != "post" && work.sgl == nullptr && work.nsge == 0;
+    rpma_conn *conn = the<rpma_conn>(args);
+    return is_plain ? post_plain(conn, work) : rpma_post(conn, &work, 1, nullptr);
+}
+
+// batch=: adds to the batch, or with index= replaces there. way=hold: keeps for "post".
 void perform(const Args &args) {
     Operation operation = the_operation(args);
     const rpma_work &work = operation.work;
-    const std::string way = args.text_or("way", "");
-    if (way == "hold")
+    if (args.text("way", "") == "hold")
         held.push_back(std::move(operation));
     else if (args.has("index"))
-        must(rpma_batch_set(the_batch(args), static_cast<uint32_t>(args.number("index")),
-                            &work));
+        must(rpma_batch_set(the<rpma_batch>(args), args.number<uint32_t>("index"), &work));
     else if (args.has("batch"))
-        must(rpma_batch_add(the_batch(args), &work));
-    else if (way == "post" || work.sgl != nullptr || work.nsge != 0)
-        must(rpma_post(the_conn(args), &work, 1, nullptr));
+        must(rpma_batch_add(the<rpma_batch>(args), &work));
     else
-        must(call(the_conn(args), work));
+        must(post_one(args, work));
+}
+
+// Posts the same message until the queue refuses it; the answer says how many it took.
+void send_until_full(const Args &args) {
+    Operation operation = the_operation(args);
+    uint64_t posted = 0;
+    const AtEnd told{[&] { reply("posted", posted); }};
+    for (; posted < args.number("limit"); posted++) {
+        operation.work.op_context = context_of(posted + 1);
+        must(post_one(args, operation.work));
+    }
 }
 
 // Posts the held operations and keeps those that the device did not take; forget=1 only drops
@@ -129,60 +146,62 @@ void post(const Args &args) {
     }
     for (const Operation &operation : held)
         works.push_back(operation.work);
-    const int code =
-        rpma_post(the_conn(args), works.data(), static_cast<uint32_t>(works.size()), &posted);
-    reply("posted", posted);
-    if (posted <= held.size())
-        held.erase(held.begin(), held.begin() + posted);
-    must(code);
+    const AtEnd told{[&] {
+        reply("posted", posted);
+        if (posted <= held.size())
+            held.erase(held.begin(), held.begin() + posted);
+    }};
+    must(rpma_post(the<rpma_conn>(args), works.data(), static_cast<uint32_t>(works.size()),
+                   &posted));
 }
 
 // count=: so many receives, in adjacent memory and with consecutive contexts. way=many, or with
-// pieces: one call for all, and the answer says how many the queue took.
-template <class One, class Many> void receive(const Args &args, One one, Many many) {
-    const std::vector<rpma_sge> pieces = the_list(args);
-    std::vector<rpma_receive> receives(args.number_or("count", 1));
-    rpma_sge piece = the_piece(args);
-    uint64_t context = args.number_or("ctx", 0);
-    for (rpma_receive &next : receives) {
-        next.local = piece;
-        next.sgl = pieces.empty() ? nullptr : pieces.data();
-        next.nsge = static_cast<uint32_t>(args.number_or("nsge", pieces.size()));
-        next.op_context = context_of(context++);
-        piece.offset += piece.len;
-    }
-    if (args.text_or("way", "") == "many" || !pieces.empty() || args.has("nsge")) {
-        uint32_t posted = UINT32_MAX;
-        const int code = many(receives.data(), static_cast<uint32_t>(receives.size()), &posted);
-        reply("posted", posted);
-        must(code);
-        return;
-    }
-    for (const rpma_receive &next : receives)
-        must(one(const_cast<rpma_mr_local *>(next.local.mr), next.local.offset, next.local.len,
-                 next.op_context));
-}
-
-// The functions of librpma for one kind of queue, with the queue as their first argument.
+// pieces: one call for all, and the answer says how many the queue took. The functions of
+// librpma are those for one kind of queue.
 template <class Queue>
-void receive_in(const Args &args, Queue *queue,
-                int one(Queue *, rpma_mr_local *, size_t, size_t, const void *),
+Command receive(int one(Queue *, rpma_mr_local *, size_t, size_t, const void *),
                 int many(Queue *, const rpma_receive *, uint32_t, uint32_t *)) {
-    receive(args, std::bind_front(one, queue), std::bind_front(many, queue));
+    return [=](const Args &args) {
+        const std::vector<rpma_sge> pieces = the_list(args);
+        std::vector<rpma_receive> receives(args.number("count", 1));
+        rpma_sge piece = the_piece(args);
+        uint64_t context = args.number("ctx", 0);
+        uint32_t posted = UINT32_MAX;
+        for (rpma_receive &next : receives) {
+            next.local = piece;
+            next.sgl = pieces.empty() ? nullptr : pieces.data();
+            next.nsge = args.number<uint32_t>("nsge", static_cast<uint32_t>(pieces.size()));
+            next.op_context = context_of(context++);
+            piece.offset += piece.len;
+        }
+        if (args.text("way", "") == "many" || !pieces.empty() || args.has("nsge")) {
+            const AtEnd told{[&] { reply("posted", posted); }};
+            must(many(the<Queue>(args), receives.data(), static_cast<uint32_t>(receives.size()),
+                      &posted));
+            return;
+        }
+        for (const rpma_receive &next : receives)
+            must(one(the<Queue>(args), const_cast<rpma_mr_local *>(next.local.mr),
+                     next.local.offset, next.local.len, next.op_context));
+    };
 }
 
-// Posts the same message until the queue refuses it; the answer says how many it took.
-void send_until_full(const Args &args) {
-    Operation operation = the_operation(args);
-    rpma_work &work = operation.work;
-    uint64_t posted = 0;
-    const AtEnd told{[&] { reply("posted", posted); }};
-    while (posted < args.number("limit")) {
-        work.op_context = context_of(posted + 1);
-        must(args.text_or("way", "") == "post" ? rpma_post(the_conn(args), &work, 1, nullptr)
-                                               : call(the_conn(args), work));
-        posted++;
-    }
+// A write that the program posts itself, to the queue pair of a connection.
+void raw_write(const Args &args) {
+    const ibv_mr *mr = get(rpma_mr_get_ibv_mr, the<rpma_mr_local>(args));
+    ibv_send_wr *bad = nullptr, wr = {};
+    must(rpma_mr_remote_get_key(the<rpma_mr_remote>(args), &wr.wr.rdma.remote_addr,
+                                &wr.wr.rdma.rkey));
+    ibv_sge sge = {reinterpret_cast<uintptr_t>(mr->addr) + args.number("off", 0),
+                   args.number<uint32_t>("len"), mr->lkey};
+    wr.wr_id = args.number("ctx", 0);
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr += args.number("roff", 0);
+    errno = ibv_post_send(get(rpma_conn_get_ibv_qp, the<rpma_conn>(args)), &wr, &bad);
+    must_system(errno == 0, "ibv_post_send");
 }
 
 const Commands here{
@@ -195,55 +214,35 @@ const Commands here{
     {"send-imm", perform},
     {"add", perform},
     {"swap", perform},
-    {"post", post},
-    {"recv",
-     [](const Args &args) { receive_in(args, the_conn(args), rpma_recv, rpma_recv_many); }},
-    {"req-recv",
-     [](const Args &args) {
-         receive_in(args, the_request(args), rpma_conn_req_recv, rpma_conn_req_recv_many);
-     }},
-    {"srq-recv",
-     [](const Args &args) {
-         receive_in(args, the_srq(args), rpma_srq_recv, rpma_srq_recv_many);
-     }},
     {"send-until-full", send_until_full},
+    {"post", post},
+    {"recv", receive(rpma_recv, rpma_recv_many)},
+    {"req-recv", receive(rpma_conn_req_recv, rpma_conn_req_recv_many)},
+    {"srq-recv", receive(rpma_srq_recv, rpma_srq_recv_many)},
+    {"raw-write", raw_write},
+    {"batch-new", call(rpma_batch_new, {"ops"})},
+    {"batch-post", call(rpma_batch_post, {"posted"})},
+    {"batch-size", call(rpma_batch_get_size, {"size", "room"})},
+    {"batch-reset", call(rpma_batch_reset)},
+    {"batch-delete", call(rpma_batch_delete)},
 };
-
-size_t next_number(const Args &args, const char **text, char end) {
-    char *rest = nullptr;
-    const size_t number = strtoull(*text, &rest, 0);
-    if (rest == *text || (*rest != end && *rest != '\0'))
-        bad_script(args.verb() + ": sgl= is no list of memory:offset:length");
-    *text = *rest == end ? rest + 1 : rest;
-    return number;
-}
 
 } // namespace
 
 std::vector<piece> the_pieces(const Args &args) {
-    const std::string list = args.text_or("sgl", "");
+    std::istringstream list(args.text("sgl", ""));
     std::vector<piece> pieces;
-    for (const char *text = list.c_str(); *text != '\0';) {
-        piece piece = {};
-        if (strncmp(text, "-:", 2) == 0) {
-            piece.memory = MAX_REGIONS;
-            text += 2;
-        } else {
-            piece.memory = next_number(args, &text, ':');
-        }
-        piece.offset = next_number(args, &text, ':');
-        piece.len = next_number(args, &text, ',');
+    for (std::string text; std::getline(list, text, ',');) {
+        piece piece = {MAX_REGIONS, 0, 0};
+        char memory[3], end;
+        if (sscanf(text.c_str(), "%2[0-9-]:%zu:%zu%c", memory, &piece.offset, &piece.len,
+                   &end) != 3)
+            args.refuse("sgl= is no list of memory:offset:length");
+        if (strcmp(memory, "-") != 0)
+            piece.memory = strtoul(memory, nullptr, 10);
         if (piece.memory > MAX_REGIONS)
-            bad_script(args.verb() + ": no such memory in sgl=");
+            args.refuse("no such memory in sgl=");
         pieces.push_back(piece);
     }
     return pieces;
-}
-
-std::vector<rpma_sge> the_list(const Args &args) {
-    std::vector<rpma_sge> elements;
-    for (const piece &piece : the_pieces(args))
-        elements.push_back({piece.memory < MAX_REGIONS ? world.mr[piece.memory] : nullptr,
-                            piece.offset, piece.len});
-    return elements;
 }

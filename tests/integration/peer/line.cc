@@ -10,11 +10,7 @@
 #include "peer.hh"
 
 #include <algorithm>
-#include <arpa/inet.h>
-#include <cstring>
 #include <mutex>
-#include <sys/epoll.h>
-#include <unistd.h>
 #include <unordered_map>
 
 namespace {
@@ -30,7 +26,7 @@ constexpr uint64_t WAKE_UP = UINT64_MAX;
 
 struct Place {
     uint64_t posted = 0, completed = 0; // operations of the send queue
-    uint32_t received = 0;              // messages
+    uint32_t heard = 0;                 // messages
     uint32_t turns = 0, answered = 0;   // turns begun, and of the client: turns answered
     bool said_bye = false;
 };
@@ -38,8 +34,7 @@ struct Place {
 struct Line {
     std::vector<Place> places;
     std::unordered_map<uint32_t, uint32_t>
-        owners;        // numbers of connections by those of queue pairs
-    rpma_cq *queue[2]; // the second one for receives, or NULL
+        owners; // numbers of connections by those of queue pairs
     std::mutex mutex;
     bool is_client;
     uint64_t begun, wanted; // turns of all connections
@@ -55,92 +50,84 @@ size_t at(uint32_t number, size_t which) {
     return number * SHARE + which * WORD;
 }
 
-uint64_t *words(uint32_t number) {
-    return reinterpret_cast<uint64_t *>(world.memory[0].base + at(number, 0));
-}
-
-const void *context(uint64_t number) {
-    return reinterpret_cast<const void *>(number);
+uint64_t &word_at(uint32_t number, size_t which) {
+    return reinterpret_cast<uint64_t &>(world.memory[0][at(number, which)]);
 }
 
 // ---- connections -------------------------------------------------------------------------
 
-void begin(const Args &args) {
-    line.places.assign(args.slot("count", MAX_CONNS + 1), {});
-    line.owners.clear();
-    line.left = line.begun = line.outstanding = 0;
+void receive(uint32_t number, uint32_t slot) {
+    must(rpma_recv(world.conn[number], world.mr[0], at(number, IN + slot), WORD,
+                   context_of(slot)));
 }
 
-void line_up(rpma_conn_req **req, uint32_t number, const rpma_conn_private_data *pdata) {
-    uint32_t qp_num = 0;
-    must_be(number < line.places.size(), ERR_MISMATCH);
-    for (uint32_t i = 0; i < 2; i++)
-        must(rpma_conn_req_recv(*req, world.mr[0], at(number, IN + i), WORD, context(i)));
-    must(rpma_conn_req_connect(req, pdata, &world.conn[number]));
-    must(rpma_conn_get_qp_num(world.conn[number], &qp_num));
-    line.owners[qp_num] = number;
+void line_up(uint32_t number, rpma_conn *conn) {
+    world.conn[number] = conn;
+    line.owners[get(rpma_conn_get_qp_num, conn)] = number;
+    receive(number, 0);
+    receive(number, 1);
 }
 
 void accept(const Args &args) {
-    begin(args);
+    line.places.assign(args.below(MAX_CONNS + 1, "count"), {});
+    line.owners.clear();
     for (size_t i = 0; i < line.places.size(); i++) {
         ScopedReq req;
-        rpma_conn_private_data pdata = {};
-        uint32_t number = 0;
-        must(rpma_ep_next_conn_req(world.ep, world.cfg[args.slot("cfg", MAX_OTHERS)], &req.it));
-        must(rpma_conn_req_get_private_data(req.it, &pdata));
-        must_be(pdata.len >= sizeof(number), ERR_MISMATCH);
-        memcpy(&number, pdata.ptr, sizeof(number));
-        line_up(&req.it, ntohl(number), nullptr);
+        rpma_conn *conn = nullptr;
+        must(rpma_ep_next_conn_req(world.ep, the_cfg(args), &req.it));
+        const uint32_t number = number_of(get(rpma_conn_req_get_private_data, req.it));
+        must_be(number < line.places.size(), ERR_MISMATCH);
+        must(rpma_conn_req_connect(&req.it, nullptr, &conn));
+        line_up(number, conn);
     }
     for (size_t i = 0; i < line.places.size(); i++)
         await_event(world.conn[i], RPMA_CONN_ESTABLISHED);
 }
 
 void connect(const Args &args) {
-    begin(args);
+    line.places.assign(args.below(MAX_CONNS + 1, "count"), {});
+    line.owners.clear();
     for (uint32_t i = 0; i < line.places.size(); i++) {
-        ScopedReq req;
-        uint32_t number = htonl(i);
-        const rpma_conn_private_data pdata = {&number, sizeof(number)};
-        must(rpma_conn_req_new(world.peer, args.text("addr").c_str(), args.text("port").c_str(),
-                               world.cfg[args.slot("cfg", MAX_OTHERS)], &req.it));
-        line_up(&req.it, i, &pdata);
+        std::vector<unsigned char> number = number_as_data(i);
+        const rpma_conn_private_data pdata = private_data(number);
+        line_up(i, connect_to(args, the_cfg(args), &pdata));
         await_event(world.conn[i], RPMA_CONN_ESTABLISHED);
     }
 }
 
 // The client disconnects, and the server finishes that.
 void end(const Args &args) {
-    for (size_t i = 0; args.is("begins") && i < line.places.size(); i++)
-        must(rpma_conn_disconnect(world.conn[i]));
-    for (size_t i = 0; i < line.places.size(); i++) {
-        await_event(world.conn[i], RPMA_CONN_CLOSED);
+    const std::span conns(world.conn, line.places.size());
+    for (size_t i = 0; args.is("begins") && i < conns.size(); i++)
+        must(rpma_conn_disconnect(conns[i]));
+    for (rpma_conn *&conn : conns) {
+        await_event(conn, RPMA_CONN_CLOSED);
         if (!args.is("begins"))
-            must(rpma_conn_disconnect(world.conn[i]));
-        must(rpma_conn_delete(&world.conn[i]));
+            must(rpma_conn_disconnect(conn));
+        must(rpma_conn_delete(&conn));
     }
 }
 
 // ---- turns: all with the mutex held ------------------------------------------------------
 
-void say(uint32_t number, uint64_t text) {
-    words(number)[OUT] = text;
+const void *next_context(uint32_t number) {
     line.outstanding++;
+    return context_of(line.places[number].posted++);
+}
+
+void say(uint32_t number, uint64_t text) {
+    word_at(number, OUT) = text;
     must(rpma_send(world.conn[number], world.mr[0], at(number, OUT), WORD,
-                   RPMA_F_COMPLETION_ALWAYS, context(line.places[number].posted++)));
+                   RPMA_F_COMPLETION_ALWAYS, next_context(number)));
 }
 
 void begin_turn(uint32_t number) {
-    Place &place = line.places[number];
-    const uint32_t turn = ++place.turns;
+    const uint32_t turn = ++line.places[number].turns;
     line.begun++;
     for (uint32_t i = 0; i < WRITES; i++) {
-        words(number)[i] = word(number, turn, i);
-        line.outstanding++;
+        word_at(number, i) = word(number, turn, i);
         must(rpma_write(world.conn[number], world.remote[0], at(number, i), world.mr[0],
-                        at(number, i), WORD, RPMA_F_COMPLETION_ALWAYS,
-                        context(place.posted++)));
+                        at(number, i), WORD, RPMA_F_COMPLETION_ALWAYS, next_context(number)));
     }
     say(number, word(number, turn, OUT));
 }
@@ -174,34 +161,26 @@ void check(bool holds, const char *what, const ibv_wc &wc, uint64_t found) {
 
 // A message of the client proves that its writes of the same turn have arrived.
 void answer_turn(uint32_t number, const ibv_wc &wc, uint64_t text) {
-    Place &place = line.places[number];
-    if (text == word(number, BYE, OUT)) {
-        line.left++;
-        return;
-    }
-    place.turns++;
-    check(text == word(number, place.turns, OUT), "message", wc, text);
+    const uint32_t turn = ++line.places[number].turns;
+    check(text == word(number, turn, OUT), "message", wc, text);
     for (uint32_t i = 0; i < WRITES; i++)
-        check(words(number)[i] == word(number, place.turns, i), "written", wc,
-              words(number)[i]);
-    say(number, word(number, place.turns, ECHO));
-}
-
-void note_answer(uint32_t number, const ibv_wc &wc, uint64_t text) {
-    Place &place = line.places[number];
-    place.answered++;
-    check(place.answered == place.turns && text == word(number, place.turns, ECHO), "answer",
-          wc, text);
-    go_on(number);
+        check(word_at(number, i) == word(number, turn, i), "written", wc, word_at(number, i));
+    say(number, word(number, turn, ECHO));
 }
 
 void hear(uint32_t number, const ibv_wc &wc) {
-    const uint32_t slot = line.places[number].received++ % 2;
-    const uint64_t text = words(number)[IN + slot];
+    Place &place = line.places[number];
+    const uint32_t slot = place.heard++ % 2;
+    const uint64_t text = word_at(number, IN + slot);
     check(wc.wr_id == slot && wc.byte_len == WORD, "receive", wc, slot);
-    must(
-        rpma_recv(world.conn[number], world.mr[0], at(number, IN + slot), WORD, context(slot)));
-    (line.is_client ? note_answer : answer_turn)(number, wc, text);
+    receive(number, slot);
+    if (line.is_client)
+        check(++place.answered == place.turns && text == word(number, place.turns, ECHO),
+              "answer", wc, text);
+    else if (text == word(number, BYE, OUT))
+        line.left++;
+    else
+        answer_turn(number, wc, text);
 }
 
 void attribute(const ibv_wc &wc) {
@@ -210,96 +189,75 @@ void attribute(const ibv_wc &wc) {
         return;
     const auto owner = line.owners.find(wc.qp_num);
     check(owner != line.owners.end(), "unknown", wc, 0);
+    Place &place = line.places[owner->second];
     if ((wc.opcode & IBV_WC_RECV) != 0) {
         hear(owner->second, wc);
-        return;
+    } else {
+        check(wc.wr_id == place.completed, "order", wc, place.completed);
+        place.completed++;
+        line.outstanding--;
     }
-    Place &place = line.places[owner->second];
-    check(wc.wr_id == place.completed, "order", wc, place.completed);
-    place.completed++;
-    line.outstanding--;
     go_on(owner->second);
 }
 
-// The wake-up before it may have been stale.
-void drain(rpma_cq *cq, int woken) {
+// Waits for the queue and empties it; the wake-up may have been stale. Returns whether all is
+// done.
+bool wait_and_drain(rpma_cq *cq) {
     ibv_wc wc[16];
-    int got = 0, code = woken;
+    int got = 0, code = rpma_cq_wait(cq);
+    const std::lock_guard locked(line.mutex);
     if (code == 0 || code == RPMA_E_NO_COMPLETION)
         while ((code = rpma_cq_get_wc(cq, 16, wc, &got)) == 0)
             std::for_each_n(wc, got, attribute);
     must_be(code == RPMA_E_NO_COMPLETION, code);
-}
-
-bool is_done() {
     return line.left == line.places.size() && line.outstanding == 0;
 }
 
 // ---- waiting -----------------------------------------------------------------------------
 
-// One thread waits for the queues among other descriptors.
+// One thread waits for one or two queues among other descriptors.
 void wait_by_epoll() {
-    epoll_event events[2];
-    const int epoll = epoll_create1(EPOLL_CLOEXEC);
-    const AtEnd closed{[&] { close(epoll); }};
-    for (uint32_t i = 0; i < 2 && line.queue[i] != nullptr; i++) {
-        epoll_event event = {.events = EPOLLIN, .data = {.u32 = i}};
-        const int fd = fd_of(rpma_cq_get_fd, line.queue[i]);
+    for (uint64_t i = 0; i < 2 && world.lent[i] != nullptr; i++) {
+        const int fd = get(rpma_cq_get_fd, world.lent[i]);
         make_nonblocking(fd);
-        must_system(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0, "epoll_ctl");
+        watch(fd, i);
     }
-    while (!is_done()) {
-        const int ready = epoll_wait(epoll, events, 2, PATIENCE_MS);
-        must_be(ready > 0, ERR_TIMEOUT);
-        for (int i = 0; i < ready; i++) {
-            rpma_cq *cq = line.queue[events[i].data.u32];
-            drain(cq, rpma_cq_wait(cq));
-        }
-    }
+    for (bool is_done = false; !is_done;)
+        for (const uint64_t i : ready_ones(PATIENCE_MS))
+            is_done = wait_and_drain(world.lent[i]);
 }
 
 // One of several threads, each of which blocks. The first to see the end wakes another one up.
-void wait_by_blocking(size_t) {
+void wait_by_blocking(size_t, const std::atomic<bool> &) {
     const AtEnd woken{[] {
         (void)rpma_write(world.conn[0], nullptr, 0, nullptr, 0, 0, RPMA_F_COMPLETION_ALWAYS,
-                         context(WAKE_UP));
+                         context_of(WAKE_UP));
     }};
-    for (bool done = false; !done;) {
-        const int code = rpma_cq_wait(line.queue[0]);
-        const std::lock_guard locked(line.mutex);
-        drain(line.queue[0], code);
-        done = is_done();
+    while (!wait_and_drain(world.lent[0])) {
     }
 }
 
 // turns=: the client stops after so many on all connections; the server answers until all have
 // said bye. Answers with the least and the most turns that a connection had.
 void take_turns(const Args &args) {
-    const size_t threads = args.number_or("threads", 0);
-    const int64_t began = now_ms();
-    std::vector<uint32_t> before;
-    line.wanted = args.number_or("turns", 0);
+    const size_t threads = args.number("threads", 0);
+    line.wanted = args.number("turns", 0);
     line.is_client = line.wanted > 0;
-    line.begun = line.left = 0;
-    std::copy_n(world.lent, 2, line.queue);
+    line.begun = line.left = line.outstanding = 0;
     for (Place &place : line.places) {
-        before.push_back(place.turns);
+        place.turns = place.answered = 0;
         place.said_bye = false;
     }
-    const AtEnd told{[&] {
-        std::vector<uint32_t> shares;
-        for (size_t i = 0; i < before.size(); i++)
-            shares.push_back(line.places[i].turns - before[i]);
-        const auto [least, most] = std::ranges::minmax(shares);
+    const AtEnd told{[] {
+        const auto [least, most] = std::ranges::minmax(line.places, {}, &Place::turns);
         reply("turns", line.begun);
         reply("left", line.left);
         reply("outstanding", line.outstanding);
-        reply("least", least);
-        reply("most", most);
-        reply("ms", now_ms() - began);
+        reply("least", least.turns);
+        reply("most", most.turns);
     }};
-    for (uint32_t i = 0; line.is_client && i < line.places.size(); i++)
-        begin_turn(i);
+    for (uint32_t i = 0; i < line.places.size(); i++)
+        go_on(i);
     if (threads > 0)
         in_threads(threads, wait_by_blocking);
     else

@@ -6,7 +6,8 @@
 #include "peer.hh"
 
 #include <cstdio>
-#include <cstdlib>
+#include <iostream>
+#include <mutex>
 #include <optional>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ std::map<std::string, Command> &known() {
 void perform(const Args &args) {
     const auto command = known().find(args.verb());
     if (command == known().end())
-        bad_script("unknown command '" + args.verb() + "'");
+        args.refuse("there is no such command");
     int code = 0;
     answer.str("");
     try {
@@ -32,9 +33,8 @@ void perform(const Args &args) {
         if (code == RPMA_E_PROVIDER)
             reply("errno", failed.error);
     }
-    printf("%s%s%s\n", code == 0 ? "ok" : "err ", code == 0 ? "" : code_name(code),
-           answer.str().c_str());
-    fflush(stdout);
+    std::cout << (code == 0 ? "ok" : std::string("err ") + code_name(code)) << answer.str()
+              << std::endl;
 }
 
 } // namespace
@@ -42,78 +42,73 @@ void perform(const Args &args) {
 Commands::Commands(std::initializer_list<std::pair<const char *const, Command>> table) {
     for (const auto &[verb, command] : table)
         if (!known().emplace(verb, command).second)
-            bad_script(std::string("two commands are called '") + verb + "'");
+            Args(verb).refuse("two commands have this name");
 }
 
 const char *code_name(int code) {
-    switch (code) {
 #define NAME(code) \
-    case code:     \
-        return #code
-        NAME(RPMA_E_UNKNOWN);
-        NAME(RPMA_E_NOSUPP);
-        NAME(RPMA_E_PROVIDER);
-        NAME(RPMA_E_NOMEM);
-        NAME(RPMA_E_INVAL);
-        NAME(RPMA_E_NO_COMPLETION);
-        NAME(RPMA_E_NO_EVENT);
-        NAME(RPMA_E_AGAIN);
-        NAME(RPMA_E_SHARED_CHANNEL);
-        NAME(RPMA_E_NOT_SHARED_CHNL);
-        NAME(ERR_TIMEOUT);
-        NAME(ERR_MISMATCH);
-        NAME(ERR_SYSTEM);
-        NAME(ERR_CLOSED);
+    { code, #code }
+    static const std::map<int, const char *> names = {NAME(RPMA_E_UNKNOWN),
+                                                      NAME(RPMA_E_NOSUPP),
+                                                      NAME(RPMA_E_PROVIDER),
+                                                      NAME(RPMA_E_NOMEM),
+                                                      NAME(RPMA_E_INVAL),
+                                                      NAME(RPMA_E_NO_COMPLETION),
+                                                      NAME(RPMA_E_AGAIN),
+                                                      NAME(RPMA_E_NO_EVENT),
+                                                      NAME(RPMA_E_SHARED_CHANNEL),
+                                                      NAME(ERR_TIMEOUT),
+                                                      NAME(RPMA_E_NOT_SHARED_CHNL),
+                                                      NAME(ERR_MISMATCH),
+                                                      NAME(ERR_SYSTEM),
+                                                      NAME(ERR_CLOSED)};
 #undef NAME
-    default:
-        return "an undocumented code";
-    }
+    const auto name = names.find(code);
+    return name == names.end() ? "an undocumented code" : name->second;
 }
 
 void must_system(bool worked, const char *call) {
     if (worked)
         return;
-    reply("call", call);
     reply("errno", errno);
+    reply("call", call);
     throw Failed{ERR_SYSTEM};
 }
 
-void in_threads(size_t count, const std::function<void(size_t)> &work) {
-    std::vector<std::optional<Failed>> failures(count);
+void in_threads(size_t count,
+                const std::function<void(size_t, const std::atomic<bool> &)> &work) {
+    std::optional<Failed> first;
+    std::atomic<bool> has_failed = false;
+    std::mutex mutex;
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < count; i++)
         threads.emplace_back([&, i] {
             try {
-                work(i);
+                work(i, has_failed);
             } catch (const Failed &failed) {
-                failures[i] = failed;
+                const std::lock_guard locked(mutex);
+                if (!has_failed.exchange(true))
+                    first = failed;
             }
         });
     threads.clear();
-    for (const std::optional<Failed> &failure : failures)
-        if (failure)
-            throw Failed(*failure);
+    if (first)
+        throw Failed(*first);
 }
 
 int main() {
-    char *line = nullptr;
-    size_t capacity = 0;
     // The default log function is used: the original's library takes part in these tests, too.
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_INFO);
     rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_INFO);
     // "serve" polls for the next command, so none may be read ahead.
     setvbuf(stdin, nullptr, _IONBF, 0);
-    printf("ready pid=%d\n", getpid());
-    fflush(stdout);
-    while (getline(&line, &capacity, stdin) > 0) {
+    std::cout << "ready pid=" << getpid() << std::endl;
+    for (std::string line; std::getline(std::cin, line);) {
         const Args args(line);
-        if (args.verb() == "quit") {
-            free(line);
+        if (args.verb() == "quit")
             return 0;
-        }
         fprintf(stderr, "---- %s\n", args.verb().c_str());
         perform(args);
     }
-    free(line);
     return 3; // the script must say when it is over
 }

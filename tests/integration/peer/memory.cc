@@ -3,12 +3,12 @@
 
 // memory.cc -- commands for memory, its content and its registration
 
-#include "peer.hh"
+#include "call.hh"
 
 #include <algorithm>
 #include <cstring>
 #include <fcntl.h>
-#include <span>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,67 +42,39 @@ void map(const Args &args) {
     const size_t size = args.number("size");
     void *base =
         args.has("file")
-            ? map_file(args.text("file").c_str(), size, args.number_or("sync", 1) != 0)
+            ? map_file(args.text("file").c_str(), size, args.number("sync", 1) != 0)
             : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     must_system(base != MAP_FAILED, "mmap");
-    world.memory[args.slot("mr", MAX_REGIONS)] = {static_cast<char *>(base), size};
+    args.in(world.memory, "mr") = {static_cast<char *>(base), size};
 }
 
-const area &the_memory(const Args &args) {
-    const area &memory = world.memory[args.slot("mr", MAX_REGIONS)];
-    if (memory.base == nullptr)
-        bad_script(args.verb() + ": no such memory");
-    return memory;
-}
-
-std::span<char> the_range(const Args &args) {
-    const area &memory = the_memory(args);
-    const size_t offset = args.number_or("off", 0), len = args.number("len");
-    if (offset + len > memory.size)
-        bad_script(args.verb() + ": outside the memory");
-    return {memory.base + offset, len};
+area the_range(const Args &args) {
+    return bytes_of(args,
+                    {args.below(MAX_REGIONS, "mr"), args.number("off", 0), args.number("len")});
 }
 
 void describe(const Args &args) {
-    const std::vector<unsigned char> descriptor = descriptor_of(the_mr(args));
+    const std::vector<unsigned char> descriptor = descriptor_of(the<rpma_mr_local>(args));
     reply_bytes("desc", descriptor.data(), descriptor.size());
 }
 
 void register_memory(const Args &args) {
-    const area &memory = the_memory(args);
-    must(rpma_mr_reg(world.peer, memory.base + args.number_or("off", 0),
-                     args.number_or("len", memory.size), static_cast<int>(args.number("usage")),
-                     &the_mr(args)));
+    const area memory = args.in(world.memory, "mr");
+    must(rpma_mr_reg(world.peer, memory.data() + args.number("off", 0),
+                     args.number("len", memory.size()), args.number<int>("usage"),
+                     &args.in(world.mr, "mr")));
     describe(args);
-}
-
-void advise(const Args &args) {
-    must(rpma_mr_advise(the_mr(args), 0, args.number("len"),
-                        IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH));
 }
 
 void take_remote(const Args &args) {
     const std::vector<unsigned char> descriptor = args.bytes("desc");
-    rpma_mr_remote *&remote = the_remote(args);
-    size_t size = 0;
-    int type = 0;
+    rpma_mr_remote *&remote = args.in(world.remote, "rmr");
     must(rpma_mr_remote_from_descriptor(descriptor.data(), descriptor.size(), &remote));
-    must(rpma_mr_remote_get_size(remote, &size));
-    must(rpma_mr_remote_get_flush_type(remote, &type));
-    reply("size", size);
-    reply("flush", type);
+    reply("size", get(rpma_mr_remote_get_size, remote));
+    reply("flush", get(rpma_mr_remote_get_flush_type, remote));
 }
 
-void fill(const Args &args) {
-    const std::span<char> range = the_range(args);
-    pattern_fill(range.data(), range.size(), args.number("seed"));
-}
-
-void set(const Args &args) {
-    std::ranges::fill(the_range(args), static_cast<char>(args.number("byte")));
-}
-
-void expect_all(std::span<char> range, size_t equal) {
+void expect_all(area range, size_t equal) {
     if (equal == range.size())
         return;
     reply("at", equal);
@@ -110,65 +82,73 @@ void expect_all(std::span<char> range, size_t equal) {
     throw Failed{ERR_MISMATCH};
 }
 
-void check(const Args &args) {
-    const std::span<char> range = the_range(args);
-    expect_all(range, pattern_check(range.data(), range.size(), args.number("seed")));
-}
-
 // All bytes have one value, so nothing was written around the target.
 void check_set(const Args &args) {
-    const std::span<char> range = the_range(args);
-    const char byte = static_cast<char>(args.number("byte"));
-    const auto other =
-        std::ranges::find_if(range, [byte](char found) { return found != byte; });
+    const area range = the_range(args);
+    const char byte = args.number<char>("byte");
+    const auto other = std::ranges::find_if(range, [=](char found) { return found != byte; });
     expect_all(range, static_cast<size_t>(other - range.begin()));
 }
 
-void show_bytes(const Args &args) {
-    const std::span<char> range = the_range(args);
-    reply_bytes("bytes", range.data(), range.size());
+// Bytes of the heap that are in use.
+void heap(const Args &) {
+    malloc_trim(0);
+    const struct mallinfo2 info = mallinfo2();
+    reply("bytes", info.uordblks + info.hblkhd);
 }
 
 const Commands here{
     {"memory", map},
     {"reg", register_memory},
     {"describe", describe},
-    {"dereg", [](const Args &args) { must(rpma_mr_dereg(&the_mr(args))); }},
-    {"advise", advise},
+    {"dereg", call(rpma_mr_dereg)},
+    // Fetches for writing (1), at once (1).
+    {"advise", call(rpma_mr_advise, {"off=0", "len", "advice=1", "flags=1"})},
     {"remote", take_remote},
-    {"remote-delete", [](const Args &args) { must(rpma_mr_remote_delete(&the_remote(args))); }},
-    {"fill", fill},
-    {"set", set},
-    {"check", check},
+    {"remote-delete", call(rpma_mr_remote_delete)},
+    {"fill", [](const Args &args) { pattern_fill(the_range(args), args.number("seed")); }},
+    {"set",
+     [](const Args &args) { std::ranges::fill(the_range(args), args.number<char>("byte")); }},
+    {"check", [](const Args &args) { pattern_check(the_range(args), args.number("seed")); }},
     {"check-set", check_set},
-    {"bytes", show_bytes},
+    {"bytes",
+     [](const Args &args) {
+         const area range = the_range(args);
+         reply_bytes("bytes", range.data(), range.size());
+     }},
+    {"heap", heap},
 };
 
 } // namespace
 
+area bytes_of(const Args &args, const piece &piece) {
+    if (piece.memory >= MAX_REGIONS ||
+        piece.offset + piece.len > world.memory[piece.memory].size())
+        args.refuse("outside the memory");
+    return world.memory[piece.memory].subspan(piece.offset, piece.len);
+}
+
 std::vector<unsigned char> descriptor_of(const rpma_mr_local *mr) {
-    size_t size = 0;
-    must(rpma_mr_get_descriptor_size(mr, &size));
-    std::vector<unsigned char> descriptor(size);
+    std::vector<unsigned char> descriptor(get(rpma_mr_get_descriptor_size, mr));
     must(rpma_mr_get_descriptor(mr, descriptor.data()));
     return descriptor;
 }
 
-void pattern_fill(char *bytes, size_t count, uint64_t seed) {
-    for (size_t done = 0; done < count; done += PATTERN_WORD) {
+void pattern_fill(area bytes, uint64_t seed) {
+    for (size_t done = 0; done < bytes.size(); done += PATTERN_WORD) {
         const uint64_t word = pattern_word(seed, done / PATTERN_WORD);
-        memcpy(bytes + done, &word, std::min(count - done, PATTERN_WORD));
+        memcpy(&bytes[done], &word, std::min(bytes.size() - done, PATTERN_WORD));
     }
 }
 
-size_t pattern_check(const char *bytes, size_t count, uint64_t seed) {
-    for (size_t done = 0; done < count; done += PATTERN_WORD) {
+// Compares each word as soon as it is known: what a flag announced may still be arriving.
+void pattern_check(area bytes, uint64_t seed) {
+    for (size_t done = 0; done < bytes.size(); done += PATTERN_WORD) {
         const uint64_t word = pattern_word(seed, done / PATTERN_WORD);
-        const char *wanted = reinterpret_cast<const char *>(&word);
-        const char *end = bytes + std::min(count, done + PATTERN_WORD);
-        const char *other = std::mismatch(bytes + done, end, wanted).first;
-        if (other != end)
-            return static_cast<size_t>(other - bytes);
+        const area part = bytes.subspan(done, std::min(bytes.size() - done, PATTERN_WORD));
+        const auto *wanted = reinterpret_cast<const char *>(&word);
+        const auto other = std::mismatch(part.begin(), part.end(), wanted).first;
+        if (other != part.end())
+            expect_all(bytes, done + static_cast<size_t>(other - part.begin()));
     }
-    return count;
 }

@@ -25,11 +25,15 @@ void fork_side(const Args &args) {
     reply("pid", pid == 0 ? getpid() : pid);
 }
 
-void wait_for(pid_t pid) {
+void reply_status(int status) {
+    reply("status", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    reply("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+void reap(pid_t pid) {
     int status = 0;
     must_system(pid >= 0 && waitpid(pid, &status, 0) == pid, "waitpid");
-    reply("status", WEXITSTATUS(status));
-    reply("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    reply_status(status);
 }
 
 // Runs another program in the given way: it fails if it inherits a descriptor of a device.
@@ -39,15 +43,12 @@ void run(const Args &args) {
     static char *const look[] = {shell, option, script, nullptr};
     const std::string &how = args.text("how");
     pid_t pid = 0;
-    if (how == "posix_spawn") {
-        must_system(posix_spawn(&pid, look[0], nullptr, nullptr, look, environ) == 0,
-                    "posix_spawn");
-    } else if (how == "system") {
-        const int status = system(script);
-        must_system(status >= 0, "system");
-        reply("status", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-        reply("signal", 0);
+    if (how == "system") {
+        reply_status(system(script));
         return;
+    }
+    if (how == "posix_spawn") {
+        must_system(posix_spawn(&pid, look[0], nullptr, nullptr, look, environ) == 0, "spawn");
     } else {
         pid = how == "vfork" ? vfork() : fork();
         if (pid == 0) {
@@ -55,7 +56,7 @@ void run(const Args &args) {
             _exit(127);
         }
     }
-    wait_for(pid);
+    reap(pid);
 }
 
 // The measures that libibverbs takes for forks, as ibv_is_fork_initialized() says.
@@ -79,9 +80,8 @@ void say_signal(int) {
 void handle_signal(const Args &args) {
     struct sigaction action = {};
     action.sa_handler = say_signal;
-    action.sa_flags = args.number("restart") != 0 ? SA_RESTART : 0;
-    must_system(sigaction(static_cast<int>(args.number("signal")), &action, nullptr) == 0,
-                "sigaction");
+    action.sa_flags = args.number<bool>("restart") ? SA_RESTART : 0;
+    must_system(sigaction(args.number<int>("signal"), &action, nullptr) == 0, "sigaction");
 }
 
 // A typical server: it rejects clients until a signal stops it.
@@ -89,24 +89,21 @@ void refuse_all(const Args &) {
     uint64_t refused = 0;
     stop = 0;
     while (!stop) {
-        rpma_conn_req *req = nullptr;
-        if (rpma_ep_next_conn_req(world.ep, nullptr, &req) == 0)
-            refused += rpma_conn_req_delete(&req) == 0;
+        ScopedReq req;
+        refused += rpma_ep_next_conn_req(world.ep, nullptr, &req.it) == 0;
     }
     reply("refused", refused);
 }
 
 const Commands here{
     {"fork", fork_side},
-    {"reap", [](const Args &args) { wait_for(static_cast<pid_t>(args.number("pid"))); }},
+    {"reap", [](const Args &args) { reap(args.number<pid_t>("pid")); }},
     // Forgets the objects of the parent without deleting them: they are still the parent's.
     {"forget", [](const Args &) { world = {}; }},
     {"run", run},
     {"fork-status", fork_status},
     {"set-user",
-     [](const Args &args) {
-         must_system(setuid(static_cast<uid_t>(args.number("user"))) == 0, "setuid");
-     }},
+     [](const Args &args) { must_system(setuid(args.number<uid_t>("user")) == 0, "setuid"); }},
     {"handle-signal", handle_signal},
     {"refuse-all", refuse_all},
 };

@@ -4,14 +4,13 @@
 // serve.cc -- a server of any number of clients in one thread: it gives each client its share
 // of a region and echoes its messages until the client leaves
 
-#include "load.hh"
+#include "crowd.hh"
+
+#include "peer.hh"
 
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cstdlib>
-#include <cstring>
-#include <malloc.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 namespace {
@@ -43,19 +42,6 @@ void watch_without_blocking(int fd, uint64_t tag) {
     watch(fd, tag);
 }
 
-// The private data of the answer: the guest's number, then the descriptor of region 0, because
-// padding may follow at the end.
-void accept(rpma_conn_req **req, size_t number) {
-    const uint32_t place = htonl(static_cast<uint32_t>(number));
-    std::vector<unsigned char> data = descriptor_of(world.mr[0]);
-    const auto *bytes = reinterpret_cast<const unsigned char *>(&place);
-    data.insert(data.begin(), bytes, bytes + sizeof(place));
-    const rpma_conn_private_data pdata = private_data(data);
-    guests[number].place = 0;
-    must(rpma_conn_req_recv(*req, world.mr[1], message_at(number), MESSAGE, nullptr));
-    must(rpma_conn_req_connect(req, &pdata, &world.conn[number]));
-}
-
 // A leak as no server may have one; the soak test has to notice each kind.
 void leak(const std::string &what) {
     static char bytes[4096];
@@ -69,14 +55,34 @@ void leak(const std::string &what) {
         must(rpma_mr_reg(world.peer, bytes, sizeof(bytes), RPMA_MR_USAGE_READ_SRC, &mr));
 }
 
+// Takes the next request at once, or in steps. NO_EVENT: none waits.
+int next_request(bool in_steps, rpma_conn_req **req) {
+    if (!in_steps)
+        return rpma_ep_next_conn_req(world.ep, nullptr, req);
+    const int code = rpma_ep_next_incoming(world.ep, req);
+    return code != 0 ? code : rpma_conn_req_setup(*req, nullptr);
+}
+
+// The private data of the answer: the guest's number, then the descriptor of region 0, because
+// padding may follow at the end.
+void accept(rpma_conn_req **req, size_t number) {
+    const std::vector<unsigned char> descriptor = descriptor_of(world.mr[0]);
+    std::vector<unsigned char> data = number_as_data(static_cast<uint32_t>(number));
+    data.insert(data.end(), descriptor.begin(), descriptor.end());
+    const rpma_conn_private_data pdata = private_data(data);
+    guests[number].place = 0;
+    must(rpma_conn_req_recv(*req, world.mr[1], message_at(number), MESSAGE, nullptr));
+    must(rpma_conn_req_connect(req, &pdata, &world.conn[number]));
+}
+
 // A client killed meanwhile does not end the server.
-void welcome(const std::string &leaked) {
+void welcome(const Args &args) {
     ScopedReq req;
-    const size_t number =
+    const auto number =
         static_cast<size_t>(std::ranges::find(world.conn, nullptr) - std::begin(world.conn));
     if (number == MAX_CONNS)
-        bad_script("serve: too many clients");
-    const int code = rpma_ep_next_conn_req(world.ep, nullptr, &req.it);
+        args.refuse("too many clients");
+    const int code = next_request(args.is("steps"), &req.it);
     if (code == RPMA_E_NO_EVENT)
         return;
     try {
@@ -87,10 +93,11 @@ void welcome(const std::string &leaked) {
         seen.failed++;
         return;
     }
-    guests[number].cq = queue_of(world.conn[number]);
-    watch_without_blocking(fd_of(rpma_conn_get_event_fd, world.conn[number]), 2 * number);
-    watch_without_blocking(fd_of(rpma_cq_get_fd, guests[number].cq), 2 * number + 1);
-    leak(leaked);
+    rpma_conn *conn = world.conn[number];
+    guests[number].cq = queue_of(conn);
+    watch_without_blocking(get(rpma_conn_get_event_fd, conn), 2 * number);
+    watch_without_blocking(get(rpma_cq_get_fd, guests[number].cq), 2 * number + 1);
+    leak(args.text("leak", "nothing"));
     seen.accepted++;
     seen.present++;
 }
@@ -113,8 +120,8 @@ void echo(size_t number, const ibv_wc &wc) {
     const size_t at = message_at(number);
     guests[number].place ^= 1;
     must(rpma_recv(world.conn[number], world.mr[1], message_at(number), MESSAGE, nullptr));
-    send(world.conn[number], world.mr[1], at, wc.byte_len, (wc.wc_flags & IBV_WC_WITH_IMM) != 0,
-         ntohl(wc.imm_data));
+    must(send(world.conn[number], world.mr[1], at, wc.byte_len,
+              (wc.wc_flags & IBV_WC_WITH_IMM) != 0, ntohl(wc.imm_data)));
     seen.echoed++;
 }
 
@@ -129,10 +136,10 @@ void serve_queue(size_t number) {
     must_be(code == RPMA_E_NO_COMPLETION, code);
 }
 
-void serve_one(uint64_t tag, const std::string &leaked) {
+void serve_one(const Args &args, uint64_t tag) {
     const size_t number = tag / 2;
     if (tag == ENDPOINT)
-        welcome(leaked);
+        welcome(args);
     else if (world.conn[number] == nullptr)
         return; // it ended at an event that was reported together with this one
     else if (tag % 2 == 0)
@@ -141,10 +148,9 @@ void serve_one(uint64_t tag, const std::string &leaked) {
         serve_queue(number);
 }
 
-// Serves until the next command; the next "serve" serves the remaining clients.
+// Serves until the next command; the next "serve" serves the remaining clients. steps=1: takes
+// requests in steps.
 void serve(const Args &args) {
-    const std::string leaked = args.text_or("leak", "nothing");
-    epoll_event events[64];
     bool goes_on = false;
     const AtEnd told{[&] {
         reply("accepted", seen.accepted);
@@ -153,25 +159,17 @@ void serve(const Args &args) {
         reply("ended", seen.ended);
         reply("present", seen.present);
     }};
-    watch_without_blocking(fd_of(rpma_ep_get_fd, world.ep), ENDPOINT);
+    watch_without_blocking(get(rpma_ep_get_fd, world.ep), ENDPOINT);
     watch(STDIN_FILENO, SCRIPT);
-    while (!goes_on) {
-        const int ready = epoll_wait(world.epoll_fd, events, std::size(events), -1);
-        for (int i = 0; i < ready; i++) {
-            if (events[i].data.u64 == SCRIPT)
+    while (!goes_on)
+        for (const uint64_t tag : ready_ones(-1)) {
+            if (tag == SCRIPT)
                 goes_on = true;
             else
-                serve_one(events[i].data.u64, leaked);
+                serve_one(args, tag);
         }
-    }
 }
 
-// Bytes of the heap that are in use.
-void heap(const Args &) {
-    const struct mallinfo2 info = mallinfo2();
-    reply("bytes", info.uordblks + info.hblkhd);
-}
-
-const Commands here{{"serve", serve}, {"heap", heap}};
+const Commands here{{"serve", serve}};
 
 } // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// wait.cc -- commands for completions, blocking and with descriptors
+// wait.cc -- commands for completions and events of the device, blocking and with descriptors
 
-#include "peer.hh"
+#include "call.hh"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -17,14 +17,11 @@ namespace {
 
 void reply_completion(const ibv_wc &wc, size_t number) {
     const bool worked = wc.status == IBV_WC_SUCCESS;
+    const bool has_imm = worked && (wc.wc_flags & IBV_WC_WITH_IMM) != 0;
     std::ostringstream text;
-    text << wc.status << ':';
-    if (worked)
-        text << wc.opcode << ':' << wc.wr_id << ':' << wc.byte_len << ':'
-             << ((wc.wc_flags & IBV_WC_WITH_IMM) != 0 ? ntohl(wc.imm_data) : 0);
-    else
-        text << "-:" << wc.wr_id << ":0:0";
-    text << ':' << wc.qp_num;
+    text << wc.status << ':' << (worked ? std::to_string(wc.opcode) : "-") << ':' << wc.wr_id
+         << ':' << (worked ? wc.byte_len : 0) << ':' << (has_imm ? ntohl(wc.imm_data) : 0)
+         << ':' << wc.qp_num;
     reply("wc" + std::to_string(number), text.str());
 }
 
@@ -40,8 +37,8 @@ int take(rpma_cq *cq, size_t wanted, size_t *got) {
 }
 
 // The wake-up may be stale: the caller polls the queue again in any case.
-void wake_up(rpma_conn *conn, rpma_cq *cq, int timeout_ms) {
-    wait_readable(fd_of(rpma_cq_get_fd, cq), timeout_ms);
+void wake_up(rpma_conn *conn, rpma_cq *cq, int64_t timeout_ms) {
+    wait_readable(get(rpma_cq_get_fd, cq), timeout_ms);
     int code = rpma_cq_wait(cq);
     if (code == RPMA_E_SHARED_CHANNEL) {
         rpma_cq *fired = nullptr;
@@ -53,15 +50,14 @@ void wake_up(rpma_conn *conn, rpma_cq *cq, int timeout_ms) {
 
 // Collects count= completions within timeout=; with busy=1 it never sleeps.
 void completions(const Args &args) {
-    rpma_cq *cq = the_queue(args);
-    const size_t wanted = args.number_or("count", 1);
-    const int64_t began = now_ms();
-    const int64_t deadline =
-        began + static_cast<int64_t>(args.number_or("timeout", PATIENCE_MS));
+    rpma_cq *cq = the<rpma_cq>(args);
+    const size_t wanted = args.number("count", 1);
+    const int64_t timeout = args.number<int64_t>("timeout", PATIENCE_MS);
+    const Clock clock;
     size_t got = 0;
     const AtEnd told{[&] {
         reply("n", got);
-        reply("ms", now_ms() - began);
+        reply("ms", clock.ms());
     }};
     while (got < wanted) {
         const int code = take(cq, wanted, &got);
@@ -69,86 +65,161 @@ void completions(const Args &args) {
             must(code);
             continue;
         }
-        const int64_t left = deadline - now_ms();
+        const int64_t left = timeout - clock.ms();
         must_be(left > 0, ERR_TIMEOUT);
         if (!args.is("busy"))
-            wake_up(world.conn[args.slot("conn", MAX_CONNS)], cq, static_cast<int>(left));
+            wake_up(args.in(world.conn, "conn"), cq, left);
     }
 }
 
 void poll_completions(const Args &args) {
     size_t got = 0;
-    const int code = take(the_queue(args), args.number_or("count", 1), &got);
-    reply("n", got);
-    must(code);
+    const AtEnd told{[&] { reply("n", got); }};
+    must(take(the<rpma_cq>(args), args.number("count", 1), &got));
 }
 
 // Answers with the queue that the connection's shared channel reports.
 void wait_for_connection(const Args &args) {
     rpma_cq *cq = nullptr;
     bool is_rcq = false;
-    must(rpma_conn_wait(the_conn(args), 0, &cq, &is_rcq));
-    reply("queue", cq == queue_of(the_conn(args)) ? "main" : "rcq");
+    must(rpma_conn_wait(the<rpma_conn>(args), 0, &cq, &is_rcq));
+    reply("queue", cq == queue_of(the<rpma_conn>(args)) ? "main" : "rcq");
     reply("rcq", is_rcq);
 }
 
 int the_descriptor(const Args &args) {
     const std::string &what = args.text("fd");
-    return what == "ep"        ? fd_of(rpma_ep_get_fd, world.ep)
-           : what == "event"   ? fd_of(rpma_conn_get_event_fd, the_conn(args))
-           : what == "channel" ? fd_of(rpma_conn_get_compl_fd, the_conn(args))
-           : what == "device"  ? fd_of(rpma_peer_get_event_fd, world.peer)
-                               : fd_of(rpma_cq_get_fd, the_queue(args));
+    return what == "ep"        ? get(rpma_ep_get_fd, world.ep)
+           : what == "req"     ? get(rpma_conn_req_get_event_fd, the<rpma_conn_req>(args))
+           : what == "event"   ? get(rpma_conn_get_event_fd, the<rpma_conn>(args))
+           : what == "channel" ? get(rpma_conn_get_compl_fd, the<rpma_conn>(args))
+           : what == "device"  ? get(rpma_peer_get_event_fd, world.peer)
+                               : get(rpma_cq_get_fd, the<rpma_cq>(args));
 }
 
 void wait_by_epoll(const Args &args) {
-    epoll_event events[64];
-    const int ready = epoll_wait(world.epoll_fd, events, std::size(events),
-                                 static_cast<int>(args.number_or("timeout", PATIENCE_MS)));
-    must_be(ready != 0, ERR_TIMEOUT);
-    must_system(ready > 0, "epoll_wait");
-    reply("n", ready);
-    for (int i = 0; i < ready; i++)
-        reply("tag" + std::to_string(i), events[i].data.u64);
+    const std::vector<uint64_t> tags = ready_ones(args.number<int>("timeout", PATIENCE_MS));
+    reply("n", tags.size());
+    for (size_t i = 0; i < tags.size(); i++)
+        reply("tag" + std::to_string(i), tags[i]);
 }
 
-// The other side may be gone: an event reports that, and while the device keeps retrying, only
-// a disconnected queue pair completes its outstanding operations.
-void heed_event(rpma_conn *conn, bool is_last) {
-    rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    must(rpma_conn_next_event(conn, &event));
-    reply("event", event == RPMA_CONN_CLOSED ? "CLOSED" : "another");
-    must(rpma_conn_disconnect(conn));
-    must_be(!is_last, ERR_CLOSED);
+// ---- events of the device ----------------------------------------------------------------
+
+// The number of an object in an array of world.
+template <class Objects, class Object>
+void reply_place(const char *key, const Objects &objects, const Object *object) {
+    const auto *found = std::ranges::find(objects, object);
+    if (object != nullptr && found != std::end(objects))
+        reply(key, found - objects);
+}
+
+// Says whose queue it is, as the argument "queue" of other commands does.
+void reply_queue(const rpma_cq *cq) {
+    for (const rpma_srq *srq : world.srq)
+        if (srq != nullptr && get(rpma_srq_get_rcq, srq) == cq) {
+            reply("queue", "srq");
+            reply_place("srq", world.srq, srq);
+        }
+    for (const rpma_conn *conn : world.conn)
+        if (conn != nullptr && (queue_of(conn) == cq || get(rpma_conn_get_rcq, conn) == cq)) {
+            reply("queue", queue_of(conn) == cq ? "main" : "rcq");
+            reply_place("conn", world.conn, conn);
+        }
+    reply_place("lent", world.lent, cq);
+}
+
+// Answers with the next event of the device, and the numbers of the handles that it names.
+// second=1 takes it through another peer on the device.
+void device_event(const Args &args) {
+    Scoped<rpma_peer, rpma_peer_delete> second;
+    rpma_peer *peer = world.peer;
+    if (args.is("second")) {
+        must(rpma_peer_new(world.device, &second.it));
+        peer = second.it;
+    }
+    if (args.number<bool>("polled", true))
+        wait_readable(get(rpma_peer_get_event_fd, peer),
+                      args.number<int64_t>("timeout", PATIENCE_MS));
+    const rpma_peer_event event = get(rpma_peer_next_event, peer);
+    reply("type", int{event.type});
+    reply("ibv", int{event.ibv_event});
+    reply("port", unsigned{event.port});
+    reply_place("conn", world.conn, event.conn);
+    reply_place("srq", world.srq, event.srq);
+    if (event.cq != nullptr)
+        reply_queue(event.cq);
+}
+
+// ---- the halves of rpma_cq_wait() --------------------------------------------------------
+
+// Takes and replaces receives until the CQ is empty; returns how many.
+uint64_t take_receives(const Args &args, rpma_cq *cq) {
+    ibv_wc wc[16];
+    uint64_t taken = 0;
+    int got = 0, code;
+    while ((code = rpma_cq_get_wc(cq, 16, wc, &got)) == 0)
+        for (int i = 0; i < got; i++, taken++)
+            must(rpma_recv(the<rpma_conn>(args), world.mr[0], 0, 8, nullptr));
+    must_be(code == RPMA_E_NO_COMPLETION, code);
+    return taken;
+}
+
+// Receives count= messages with one of the loops of rpma_cq_arm(3): "epoll" sleeps until there
+// is an event, and arms the CQ for the next one before it is emptied; the other one arms it,
+// and sleeps only if a second look finds nothing.
+void receive_armed(const Args &args) {
+    rpma_cq *cq = the<rpma_cq>(args);
+    const bool is_epoll = args.text("how") == "epoll";
+    uint64_t taken = 0;
+    const AtEnd told{[&] { reply("n", taken); }};
+    while (taken < args.number("count")) {
+        uint64_t found = 0;
+        if (!is_epoll) {
+            must(rpma_cq_arm(cq, false));
+            found = take_receives(args, cq);
+        }
+        if (found == 0) {
+            wait_readable(get(rpma_cq_get_fd, cq));
+            must(rpma_cq_take_event(cq));
+            if (is_epoll)
+                must(rpma_cq_arm(cq, false));
+            found = take_receives(args, cq);
+        }
+        taken += found;
+    }
 }
 
 const Commands here{
     {"wc", completions},
-    {"cq-wait", [](const Args &args) { must(rpma_cq_wait(the_queue(args))); }},
     {"poll-wc", poll_completions},
+    {"cq-wait", call(rpma_cq_wait)},
     {"conn-wait", wait_for_connection},
     {"nonblock", [](const Args &args) { make_nonblocking(the_descriptor(args)); }},
     // Adds a descriptor that will be reported as tag.
     {"epoll-add", [](const Args &args) { watch(the_descriptor(args), args.number("tag")); }},
     {"epoll-wait", wait_by_epoll},
+    {"device-event", device_event},
+    {"moderate", call(rpma_cq_set_moderation, {"count", "us"})},
+    {"cq-take-event", call(rpma_cq_take_event)},
+    {"cq-arm", call(rpma_cq_arm, {"solicited=0"})},
+    {"receive-armed", receive_armed},
 };
 
 } // namespace
 
-int64_t now_ms() {
+int64_t Clock::now() {
     using namespace std::chrono;
     return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-rpma_cq *queue_of(const rpma_conn *conn) {
-    rpma_cq *cq = nullptr;
-    must(rpma_conn_get_cq(conn, &cq));
-    return cq;
+int64_t Clock::ms() const {
+    return now() - began_;
 }
 
-void wait_readable(int fd, int timeout_ms) {
+void wait_readable(int fd, int64_t timeout_ms) {
     pollfd polled = {.fd = fd, .events = POLLIN, .revents = 0};
-    const int ready = poll(&polled, 1, timeout_ms);
+    const int ready = poll(&polled, 1, static_cast<int>(timeout_ms));
     must_be(ready != 0 && !(ready < 0 && errno == EINTR), ERR_TIMEOUT);
     must_system(ready > 0, "poll");
 }
@@ -165,55 +236,47 @@ void watch(int fd, uint64_t tag) {
                 "epoll_ctl");
 }
 
-rpma_cq *the_queue(const Args &args) {
-    const std::string name = args.text_or("queue", "main");
-    rpma_cq *cq = nullptr;
-    if (name == "main")
-        cq = queue_of(the_conn(args));
-    else if (name == "rcq")
-        must(rpma_conn_get_rcq(the_conn(args), &cq));
-    else if (name == "srq")
-        must(rpma_srq_get_rcq(the_srq(args), &cq));
-    else if (name == "lent")
-        cq = world.lent[args.slot("lent", MAX_OTHERS)];
+std::vector<uint64_t> ready_ones(int timeout_ms) {
+    epoll_event events[64];
+    std::vector<uint64_t> tags;
+    const int ready = epoll_wait(world.epoll_fd, events, std::size(events), timeout_ms);
+    must_be(ready != 0, ERR_TIMEOUT);
+    must_system(ready > 0, "epoll_wait");
+    for (int i = 0; i < ready; i++)
+        tags.push_back(events[i].data.u64);
+    return tags;
+}
+
+template <> rpma_cq *the<rpma_cq>(const Args &args) {
+    const std::string name = args.text("queue", "main");
+    rpma_cq *cq = name == "main"   ? queue_of(the<rpma_conn>(args))
+                  : name == "rcq"  ? get(rpma_conn_get_rcq, the<rpma_conn>(args))
+                  : name == "srq"  ? get(rpma_srq_get_rcq, the<rpma_srq>(args))
+                  : name == "lent" ? args.in(world.lent, "lent")
+                                   : nullptr;
     if (cq == nullptr)
-        bad_script(args.verb() + ": no queue '" + name + "'");
+        args.refuse("no queue '" + name + "'");
     return cq;
 }
 
-void await_completion(rpma_cq *cq, ibv_wc *wc) {
+ibv_wc await_completion(rpma_cq *cq) {
+    ibv_wc wc = {};
     int code;
-    while ((code = rpma_cq_get_wc(cq, 1, wc, nullptr)) == RPMA_E_NO_COMPLETION) {
-        code = rpma_cq_wait(cq);
-        if (code != RPMA_E_NO_COMPLETION)
+    while ((code = rpma_cq_get_wc(cq, 1, &wc, nullptr)) == RPMA_E_NO_COMPLETION)
+        if ((code = rpma_cq_wait(cq)) != RPMA_E_NO_COMPLETION)
             must(code);
-    }
     must(code);
-    must_be(wc->status == IBV_WC_SUCCESS, RPMA_E_PROVIDER);
+    if (wc.status != IBV_WC_SUCCESS)
+        fprintf(stderr, "peer: a completion: %s\n", ibv_wc_status_str(wc.status));
+    must_be(wc.status == IBV_WC_SUCCESS, RPMA_E_PROVIDER);
+    return wc;
 }
 
 void await_event(rpma_conn *conn, rpma_conn_event wanted) {
-    rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    must(rpma_conn_next_event(conn, &event));
+    const rpma_conn_event event = get(rpma_conn_next_event, conn);
     if (event == wanted)
         return;
     fprintf(stderr, "peer: %s instead of %s\n", rpma_utils_conn_event_2str(event),
             rpma_utils_conn_event_2str(wanted));
     throw Failed{ERR_MISMATCH};
-}
-
-bool await_either(rpma_conn *conn, rpma_cq *cq, ibv_wc *wc, bool event_is_last) {
-    pollfd fds[] = {
-        {.fd = fd_of(rpma_cq_get_fd, cq), .events = POLLIN, .revents = 0},
-        {.fd = fd_of(rpma_conn_get_event_fd, conn), .events = POLLIN, .revents = 0}};
-    int code;
-    while ((code = rpma_cq_get_wc(cq, 1, wc, nullptr)) == RPMA_E_NO_COMPLETION) {
-        poll(fds, 2, -1);
-        if ((fds[0].revents & POLLIN) == 0 && (fds[1].revents & POLLIN) != 0)
-            heed_event(conn, event_is_last);
-        else if ((code = rpma_cq_wait(cq)) != RPMA_E_NO_COMPLETION)
-            must(code);
-    }
-    must(code);
-    return wc->status == IBV_WC_SUCCESS;
 }

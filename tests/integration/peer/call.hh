@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// call.hh -- functions of librpma as commands: call(rpma_ep_listen, {"addr", "port"})
+//
+// The types of the parameters say what a function is given. Handles, and the places of handles,
+// are those whose numbers the command gives. For each other parameter the table has a key:
+// "key", or "key=3" for a number that is 3 unless the command says otherwise. What a function
+// writes is part of the answer under its key, also when the function fails.
+
+#ifndef PEER_CALL_HH
+#define PEER_CALL_HH 1
+
+#include "peer.hh"
+
+using Keys = std::vector<std::string>;
+using Key = Keys::const_iterator;
+
+template <class Type> class Given {
+  public:
+    explicit Given(Type value) : value_(value) {}
+    Type value() { return value_; }
+    void tell() const {}
+
+  private:
+    Type value_;
+};
+
+inline uint64_t number_with_default(const Args &args, const std::string &key) {
+    const size_t equals = key.find('=');
+    if (equals == std::string::npos || args.has(key.substr(0, equals)))
+        return args.number(key.substr(0, equals));
+    return std::stoull(key.substr(equals + 1));
+}
+
+// A number.
+template <class Type> struct Parameter : Given<Type> {
+    Parameter(const Args &args, Key &key)
+        : Given<Type>(static_cast<Type>(number_with_default(args, *key++))) {}
+};
+
+template <> struct Parameter<const char *> : Given<const char *> {
+    Parameter(const Args &args, Key &key) : Given(args.text(*key++).c_str()) {}
+};
+
+template <Handle Object> struct Parameter<Object *> : Given<Object *> {
+    Parameter(const Args &args, Key &) : Given<Object *>(the<Object>(args)) {}
+};
+
+template <Handle Object> struct Parameter<const Object *> : Parameter<Object *> {
+    using Parameter<Object *>::Parameter;
+};
+
+template <Handle Object> struct Parameter<Object **> : Given<Object **> {
+    Parameter(const Args &args, Key &)
+        : Given<Object **>(&slot(args, static_cast<Object **>(nullptr))) {}
+};
+
+template <> struct Parameter<const rpma_conn_cfg *> : Given<const rpma_conn_cfg *> {
+    Parameter(const Args &args, Key &) : Given(the_cfg(args)) {}
+};
+
+// Private data to be sent; none if it is empty.
+template <> class Parameter<const rpma_conn_private_data *> {
+  public:
+    Parameter(const Args &args, Key &key) : bytes_(args.bytes(*key++)), pdata_() {}
+    const rpma_conn_private_data *value() {
+        pdata_ = private_data(bytes_);
+        return bytes_.empty() ? nullptr : &pdata_;
+    }
+    void tell() const {}
+
+  private:
+    std::vector<unsigned char> bytes_;
+    rpma_conn_private_data pdata_;
+};
+
+// What the function writes.
+template <class Output> class Parameter<Output *> {
+  public:
+    Parameter(const Args &, Key &key) : key_(*key++), output_() {
+        if constexpr (std::is_integral_v<Output>)
+            output_ = static_cast<Output>(~0ULL); // shows where nothing was written
+    }
+    Output *value() { return &output_; }
+    void tell() const { reply(key_, output_); }
+
+  private:
+    std::string key_;
+    Output output_;
+};
+
+template <class... Types> Command call(int function(Types...), const Keys &keys = {}) {
+    return [=](const Args &args) {
+        Key key = keys.begin();
+        std::tuple<Parameter<Types>...> parameters{Parameter<Types>(args, key)...};
+        const AtEnd told{
+            [&] { std::apply([](auto &...each) { (each.tell(), ...); }, parameters); }};
+        must(std::apply([=](auto &...each) { return function(each.value()...); }, parameters));
+    };
+}
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// crowd.hh -- what a client with many connections and the server that performs "serve" agree on
+
+#ifndef PEER_CROWD_HH
+#define PEER_CROWD_HH 1
+
+#include <cstddef>
+#include <librpma.h>
+
+// Each connection has its share of the server's region 0, and the server has two places for its
+// messages in region 1.
+constexpr size_t SHARE = 8192, MESSAGE = 1024;
+
+// Sends a message, or a message with immediate data.
+int send(rpma_conn *conn, rpma_mr_local *mr, size_t at, size_t len, bool with_imm,
+         uint32_t imm);
+
+#endif
