@@ -2,6 +2,8 @@
 # Copyright 2026, the librpma developers
 """Remote atomics: results, counting and locking by many clients, and what a side states of them."""
 
+import struct
+
 from harness import lab
 from harness.case import case, connect, listen
 from harness.side import ALL_USAGES, ATOMIC, LOCAL_USAGES, READ_SRC, expect
@@ -9,7 +11,7 @@ from harness.side import ALL_USAGES, ATOMIC, LOCAL_USAGES, READ_SRC, expect
 from .data import PATIENT, WAYS, perform
 from .lacking import goes_on, says
 
-CLIENTS, TIMES = 4, 200
+CLIENTS, TIMES, EACH = 4, 10, 8
 SIZE = 65536
 STATED = 6 + 21  # where the packed data of one region state it
 NEEDS, BUILDS = (lab.REMOTE_ATOMICS,), ("native",)
@@ -44,6 +46,13 @@ def client_of(test, server, stated, number=0):
     return client
 
 
+def at_once(clients, verb, **values):
+    for client in clients:
+        client.begin(verb, **values)
+    for client in clients:
+        client.end()
+
+
 def forged(stated):
     data = bytearray.fromhex(stated)
     data[STATED] |= 1
@@ -68,18 +77,46 @@ def results(test):
     goes_on(server, client)
 
 
-@case("atomics", f"{CLIENTS} clients count at once and lose no addition; a number that they guard by a lock is right",
-      builds=BUILDS, needs=NEEDS, limit=300)
-def together(test):
+@case("atomics", f"{CLIENTS} clients count at once: no addition is lost, no result comes twice", builds=BUILDS,
+      needs=NEEDS)
+def count(test):
     server, stated = server_of(test)
-    clients = [client_of(test, server, stated, number) for number in range(CLIENTS)]
-    for verb, values in (("count", {"roff": 8, "times": TIMES}), ("guard", {"roff": 16, "times": TIMES // 10})):
-        for number, client in enumerate(clients):
-            client.begin(verb, conn=number, rmr=0, **values, **({"owner": number + 1} if verb == "guard" else {}))
-        for client in clients:
-            client.end(timeout=240)
-    expect([word(server, at) for at in (8, 16, 24)], [CLIENTS * TIMES, 0, CLIENTS * (TIMES // 10)],
-           "the sum, the lock and the number")
+    clients = dict(enumerate(client_of(test, server, stated, number) for number in range(CLIENTS)))
+    for number, client in clients.items():
+        client("batch-new", conn=number, ops=EACH)
+        for place in range(EACH):
+            client("add", batch=0, mr=0, off=8 * place, len=8, rmr=0, roff=8, bytes=operand(1))
+    results = []
+    for _ in range(TIMES):
+        at_once(clients.values(), "batch-post")
+        for number, client in clients.items():
+            client.completions(EACH, conn=number)
+            own = struct.unpack(f"<{EACH}Q", bytes.fromhex(client("bytes", mr=0, len=8 * EACH)["bytes"]))
+            expect(list(own), sorted(own), "results of one client, in the order of posting")
+            results += own
+    expect(sorted(results), list(range(CLIENTS * TIMES * EACH)), "all results")
+    expect(word(server, 8), len(results), "the sum")
+
+
+@case("atomics", f"{CLIENTS} clients ask for a lock at once: one of them gets it", builds=BUILDS, needs=NEEDS)
+def lock(test):
+    server, stated = server_of(test)
+    waiting = dict(enumerate(client_of(test, server, stated, number) for number in range(CLIENTS)))
+    swap = {"mr": 0, "len": 8, "rmr": 0, "roff": 16}
+    while waiting:
+        for number, client in waiting.items():
+            client.begin("swap", conn=number, bytes=operand(number + 1), compare=operand(0), **swap)
+        for number, client in waiting.items():
+            client.end()
+            client.completion(opcode="COMP_SWAP", conn=number)
+        owners = [number for number, client in waiting.items() if word(client) == 0]
+        expect(len(owners), 1, "clients that got the lock")
+        owner = owners[0]
+        expect(word(server, 16), owner + 1, "the lock")
+        client = waiting.pop(owner)
+        client("swap", conn=owner, bytes=operand(0), compare=operand(owner + 1), **swap)
+        client.completion(opcode="COMP_SWAP", conn=owner)
+        expect((word(client), word(server, 16)), (owner + 1, 0), "the lock that is given back")
 
 
 @case("atomics", "a region without the right: refused here, or there if the other side lies",

@@ -116,27 +116,46 @@ def srq_limit(test, limit):
 # ---- the halves of rpma_cq_wait() ---------------------------------------------------------------
 
 
-@case("events", "{count} messages and the loop of rpma_cq_arm(3), {how}: no wake-up is lost",
-      [{"count": 200, "how": "epoll"}, {"count": 200, "how": "poll-then-sleep"}], limit=120)
-def loop(test, count, how):
-    """The sender waits for each burst, so that the receiver falls asleep again and again."""
+@case("events", "messages between all steps of the loop of rpma_cq_arm(3), {how}: no wake-up is lost",
+      [{"how": "epoll"}, {"how": "poll-then-sleep"}])
+def loop(test, how):
+    """Whenever a message comes, the loop either finds it or is woken up by it."""
+    queue = {"queue": "lent", "lent": 0}
     server, client = test.peers()
     share_region(server, client)
     listen(server)
     server("lend", lent=0, size=100)
     server("cfg", **{"lent-rcq": 0, "rq": 64})
     connect(server, client, server_cfg=0)
-    for _ in range(64):
-        server("recv", mr=0, len=8)
-    server.begin("receive-armed", queue="lent", lent=0, count=count, how=how)
-    sent = burst = 0
-    while sent < count:
-        burst = min(burst % 7 + 1, count - sent)
-        for _ in range(burst):
-            client("send", mr=0, len=8)
-        client.completions(burst)
-        sent += burst
-    expect(int(server.end()["n"]), count, "messages")
+    server("recv", mr=0, len=8, count=64)
+    server("epoll-add", fd="cq", tag=0, **queue)
+    sent = received = 0
+
+    def message():
+        client("send", mr=0, len=8)
+        client.completion(opcode="SEND")
+
+    def step(verb):
+        nonlocal received
+        if verb == "poll-wc":
+            while server.code(verb, count=1, **queue) == "ok":
+                received += 1
+        else:
+            server(verb, **queue)
+
+    sleep = ["epoll-wait", "cq-take-event"]
+    steps = [*sleep, "cq-arm", "poll-wc"] if how == "epoll" else ["cq-arm", "poll-wc", *sleep, "poll-wc"]
+    for moment in range(len(steps)):
+        for number, verb in enumerate(steps):
+            if number == moment or number == steps.index("epoll-wait"):
+                message()
+                sent += 1
+            step(verb)
+    while received < sent:
+        for verb in steps:
+            if received < sent or verb not in sleep:
+                step(verb)
+    expect(received, sent, "messages")
     disconnect(client, server)
 
 

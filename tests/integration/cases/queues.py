@@ -3,7 +3,7 @@
 """Queues that are small, full or overrun: receives, completions, sends."""
 
 from harness import lab
-from harness.case import PORT, case, connect, disconnect, listen, share_region
+from harness.case import case, connect, disconnect, listen, share_region
 from harness.side import expect
 
 from .events import happens
@@ -125,23 +125,17 @@ def srq_exhausted(test, senders):
 @case("overrun", "receiver not ready, no retry: RNR_RETRY_EXC_ERR, and the server goes on",
       needs=(lab.WAITING_MESSAGES,), shows=("RNR_RETRY_EXC_ERR: send",))
 def finite_retry(test):
-    """The receiver sets how often a message is repeated: here the receiver is no librpma."""
+    """The receiver sets how often a message is repeated."""
     server, client = test.peers()
     share_region(server, client)
     listen(server)
-    client.begin("raw-connect", addr=server.address, port=PORT, rnr=0)
-    server("next-req")
-    server("connect")
-    client.end()
-    server.event("ESTABLISHED")
+    client("cfg", rnr=0)
+    connect(server, client, client_cfg=0)
     for ctx, status in ((5, "RNR_RETRY_EXC_ERR"), (6, "WR_FLUSH_ERR")):
         server("send", mr=0, len=8, ctx=ctx)
         expect(server.completion(status).ctx, ctx, "op_context")
-    client.begin("raw-close")  # which waits for the other side
-    server.event("CLOSED")
-    server("disconnect")
+    disconnect(client, server)
     server("conn-delete")
-    client.end()
     works_with_new_client(test, server)
 
 

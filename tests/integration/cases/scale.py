@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Many requests that nobody answers, connections in one thread, connections on one queue."""
+"""Many: requests that nobody answers, connections that one thread makes, connections on one queue."""
+
+import collections
+import time
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, share_region
 from harness.side import ALWAYS, expect
 
-from .establishing import ROOMY, Program, flood, wait_until
+from .crowd import make_server, pause, serve_until_all_left
+from .establishing import ROOMY, flood, wait_until
 
 
-def counts(number):
-    """Objects of the device of a host."""
-    device = f"{lab.PROVIDER}{number}" if lab.IS_VIRTUAL else next(iter(lab.resources()))
-    return lab.resources()[device]
+def held_by(server):
+    """What a server has open, and objects of its device."""
+    return {**lab.resources()[server.device], "descriptors": len(server.descriptors()),
+            "heap": int(server("heap")["bytes"])}
 
 
 WITHOUT_END = "{count} requests that never finish: no queue pair, and nothing stays"
@@ -23,66 +27,98 @@ WITHOUT_END = "{count} requests that never finish: no queue pair, and nothing st
 def requests_without_end(test, count):
     """A server takes requests and answers none, then deletes them."""
     lab.need_virtual("a network for a flood of requests")
-    server = Program(test, 1, "hold", lab.address("host1"), PORT, "0", str(count))
-    before = {**server.reads("listening"), **counts(1)}
-    requests = flood(test, lab.address("host1"), count)
-    server.goes_on()
-    server.reads("at-once")
-    server.reads("taken")
-    server.goes_on()
-    most = {**server.reads("held"), **counts(1)}
-    expect(int(server.reads("taken")["taken"]), count, "requests taken")
+    server = test.side(1, "server", wrapper=ROOMY)
+    server("peer")
+    listen(server)
+    before = held_by(server)
+    requests = flood(test, server, count)
+    server("next-incoming", count=count)
+    most = held_by(server)
     for kind in ("qp", "cq", "mr"):
         expect(most[kind], before[kind], f"{kind} while the requests are held")
-    expect(int(most["descriptors"]), int(before["descriptors"]) + count, "descriptors")
-    requests.end_by_force()  # otherwise some requests are repeated
+    expect(most["descriptors"], before["descriptors"] + count, "descriptors")
+    requests.end()
+    requests.kill()  # otherwise some requests are repeated
+    server("nonblock", fd="ep")
     after = {}
 
     def nothing_stays():
-        server.goes_on()
-        after.update({**server.reads("deleted"), **counts(1)})
+        server.code("req-delete", count=count)  # there is nobody to be rejected
+        server.code("next-incoming", count=count, timeout=0)  # what has come in since then
+        after.update(held_by(server))
         return all(after[kind] == before[kind] for kind in ("descriptors", "qp", "cm_id"))
 
     wait_until(nothing_stays, "descriptors, queue pairs and identifiers are as before the requests")
-    server.ends()
     # librdmacm keeps the table of its numbers, 8 bytes for each, and adds whole blocks to it (indexer.c, idm_grow()).
     # Together with a lost allocation per request, 32 bytes at least, this would be more.
-    expect(int(after["heap"]) < int(before["heap"]) + 16 * count + 16384, True,
+    expect(after["heap"] < before["heap"] + 16 * count + 16384, True,
            f"{after['heap']} bytes behind the requests, {before['heap']} before")
 
 
-@case("scale", "many connections in one thread, a tenth of them to addresses that nobody has: none "
-      "waits for another", limit=120)
-def none_waits_for_another(test):
+LIMIT = 4  # seconds until an address that nobody has is given up
+
+
+def next_step(client, number, asked):
+    """Takes the next step of an attempt: "up" or "failed" when it has ended, None while it goes on."""
+    if number not in asked:
+        code = client.code("req-resolve", req=number, timeout=0)
+        for verb in ("req-setup", "connect"):
+            code = client.code(verb, req=number, conn=number, cfg=0) if code == "ok" else code
+        if code == "ok":
+            asked.add(number)
+        if code in ("ok", "RPMA_E_AGAIN"):
+            return None
+        client("req-delete", req=number)
+        return "failed"
+    client.begin("event", conn=number, timeout=0)
+    code, answer = client.take()
+    if code == "RPMA_E_NO_EVENT":
+        return None
+    return "up" if answer.get("event") == "ESTABLISHED" else "failed"
+
+
+def connect_to_all(client, addresses):
+    """One thread connects to all. Returns the seconds until each attempt ended, and of the longest step."""
+    began, longest, asked, ends = time.monotonic(), 0, set(), {"up": [], "failed": []}
+    for number, address in enumerate(addresses):
+        client("req-start", req=number, addr=address, port=PORT, cfg=0)
+        client("epoll-add", fd="req", req=number, tag=number)
+    while len(ends["up"]) + len(ends["failed"]) < len(addresses):
+        ready = client("epoll-wait")
+        for place in range(int(ready["n"])):
+            started = time.monotonic()
+            if end := next_step(client, int(ready[f"tag{place}"]), asked):
+                ends[end].append(time.monotonic() - began)
+            longest = max(longest, time.monotonic() - started)
+    return ends["up"], ends["failed"], longest
+
+
+@case("scale", "connections to {count} addresses in one thread, {dead} of which nobody has: none waits for another",
+      [{"count": 40 if lab.lacks(lab.MANY_CONNECTIONS) else 200, "dead": 20}], limit=120)
+def none_waits_for_another(test, count, dead):
     lab.need_virtual("addresses that nobody has")
-    count, dead = (40, 4) if lab.lacks(lab.MANY_CONNECTIONS) else (300, 30)
-    here = lab.address("host1")
-    nobody = [f"{here.rsplit('.', 1)[0]}.{number}" for number in range(250 - dead, 250)]
-    every = count // dead
-    addresses = [nobody[i // every] if i % every == every - 1 else here for i in range(count)]
-    before = counts(1)
-    server = Program(test, 1, "server", here, PORT)
-    server.reads("listening")
-    clients = Program(test, 2, "clients", PORT, *addresses)
-    figures = clients.reads("established")
-    expect((int(figures["established"]), int(figures["failed"])), (count - dead, dead), "established and failed")
-    # One after another the dead ones would take the timeout of one second each.
-    expect(float(figures["last-failed"]) < dead * 1000 / 2, True,
-           f"{figures['last-failed']} ms until the last dead address was told")
-    expect(float(figures["longest-call"]) < 1000, True, f"{figures['longest-call']} ms in one call")
-    clients.goes_on()
-    clients.reads("gone")
-    clients.ends()
-    wait_until(lambda: counts(1)["qp"] == before["qp"], "the server has deleted its connections")
-    server.ends()
+    server, client = (test.side(number, name, wrapper=ROOMY) for number, name in ((1, "server"), (2, "client")))
+    make_server(server, count)
+    server.begin("serve", steps=1)
+    client("peer")
+    client("cfg", timeout=1000 * LIMIT)
+    network, every = server.address.rsplit(".", 1)[0], count // dead
+    up, failed, longest = connect_to_all(client, [
+        server.address if number % every else f"{network}.{200 + number // every}" for number in range(count)])
+    expect((len(up), len(failed)), (count - dead, dead), "connections and failures")
+    # One after another each dead one would take the whole time for resolving an address.
+    expect(failed[-1] < LIMIT * dead / 2, True, f"{failed[-1]} s until the last dead address was told")
+    expect(longest < LIMIT, True, f"{longest} s for one step")
+    client("release")
+    pause(server)
+    serve_until_all_left(server)
 
 
 # ---- one queue, which the program made ---------------------------------------------------
 
-TURN = 7 * 8  # bytes of a connection's share at each side
-SEND_QUEUE, RECEIVE_QUEUE = 8, 2
-EVERYONE = ("{count} connections on one queue, receives {receives}: each completion is its connection's next, "
-            "each connection gets its share")
+WORDS, WORD, TURN = 32, 8, 40  # bytes of a turn: what is written, what is received, both
+SEND_QUEUE, RECEIVE_QUEUE, TURNS = 8, 2, 3
+EVERYONE = "{count} connections on one queue, receives {receives}: each completion is its connection's next"
 OWN = "in one of their own"
 
 
@@ -96,12 +132,14 @@ def lend(side, count, receives):
 
 @case("large", EVERYONE, [{"count": 1000, "receives": "in it"}, {"count": 1000, "receives": OWN}],
       limit=300, needs=(lab.MANY_CONNECTIONS,))
-@case("line", EVERYONE, [{"count": 48 if lab.lacks(lab.MANY_CONNECTIONS) else 200, "receives": "in it"},
+@case("line", EVERYONE, [{"count": 48 if lab.lacks(lab.MANY_CONNECTIONS) else 100, "receives": "in it"},
                          {"count": 48, "receives": OWN}], limit=300)
 def everyone_has_turns(test, count, receives):
-    turns = max(1920 // count, 4)
+    """In a turn all clients write and send a message, whose answer the server sends when the data are there."""
     pair = server, client = [test.prepare(test.start(number, name, wrapper=ROOMY))
                              for number, name in ((1, "server"), (2, "client"))]
+    queues = 2 if receives == OWN else 1
+    everyone = range(count)
     for side in pair:
         side("peer")
     share_region(server, client, size=count * TURN)
@@ -109,30 +147,56 @@ def everyone_has_turns(test, count, receives):
     before = lab.resources()
     for side in pair:
         lend(side, count, receives)
-    server.begin("line-accept", count=count, cfg=0)
-    client("line-connect", count=count, cfg=0, addr=server.address, port=PORT)
-    server.end()
+    for number in everyone:
+        connect(server, client, number=number, server_cfg=0, client_cfg=0)
     now = lab.resources()
-    queues = 2 if receives == OWN else 1
     for side in pair:
         grown = [now[side.device][kind] - before[side.device][kind] for kind in ("qp", "cq")]
         expect(grown, [count, queues], "queue pairs and completion queues")
-    for threads in (0,) if queues > 1 else (4, 0):  # 4 block in the queue; 0: an epoll
-        server.begin("line", threads=threads)
-        done = client("line", threads=threads, turns=turns * count)
-        served = server.end()
-        expect(int(done["turns"]) >= turns * count, True, "turns")
-        expect(served["least"] + served["most"], done["least"] + done["most"], "turns answered")
-        for answer in (done, served):
-            expect((answer["left"], answer["outstanding"]), (str(count), "0"),
-                   "connections that ended, operations left")
-        # Fairness: the connection with the fewest turns gets about as many as the others.
-        expect(int(done["least"]) * 4 >= turns, True, f"share of the last in line, of {done}")
+    owners = {side: {int(side("qp", conn=number)["qp"]): number for number in everyone} for side in pair}
+
+    def receive(side, number):
+        side("recv", conn=number, mr=0, off=number * TURN + WORDS, len=WORD)
+
+    def completed(side, sends, received):
+        """So many completions of each connection, by their numbers; its sends have come in this order."""
+        order, arrived = collections.defaultdict(list), collections.Counter()
+        counts = [count * len(sends), count * received]
+        for lent, number in enumerate(counts if queues == 2 else [sum(counts)]):
+            for one in side.completions(number, queue="lent", lent=lent):
+                expect(one.status, "SUCCESS", "completion")
+                if one.opcode == "RECV":
+                    arrived[owners[side][one.qp]] += 1
+                else:
+                    order[owners[side][one.qp]].append(one.ctx)
+        expect((order, arrived), ({number: sends for number in everyone if sends},
+                                  {number: received for number in everyone if received}), f"{side.name}: completions")
+
+    for side in pair:
+        for number in everyone:
+            receive(side, number)
+    for turn in range(TURNS):
+        for number in everyone:
+            data = {"conn": number, "mr": 0, "off": number * TURN}
+            client("fill", len=WORDS, seed=turn * count + number, **data)
+            client("write", len=WORDS, rmr=0, roff=number * TURN, ctx=2 * turn, **data)
+            client("send", len=WORD, ctx=2 * turn + 1, **data)
+        completed(server, [], 1)
+        for number in everyone:
+            server("check", off=number * TURN, len=WORDS, seed=turn * count + number)
+            receive(server, number)
+            server("send", conn=number, mr=0, off=number * TURN, len=WORD, ctx=turn)
+        completed(server, [turn], 0)
+        completed(client, [2 * turn, 2 * turn + 1], 1)
+        for number in everyone:
+            client("check", off=number * TURN + WORDS, len=WORD, seed=turn * count + number)
+            receive(client, number)
     for side in pair:
         side.refuses("RPMA_E_PROVIDER", "lend-no-more")
-    server.begin("line-end")
-    client("line-end", begins=1)
-    server.end()
+    for number in everyone:
+        client("conn-delete", conn=number)
+        server.event("CLOSED", conn=number)
+        server("conn-delete", conn=number)
     for side in pair:
         for number in range(queues):
             side("lend-no-more", lent=number)

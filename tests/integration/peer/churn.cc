@@ -74,24 +74,6 @@ void host(const Args &args) {
     reply("welcomed", codes.size());
 }
 
-// count= clients in a row that the server rejects.
-void be_refused(const Args &args) {
-    for (uint64_t left = args.number("count"); left > 0; left--) {
-        ScopedConn conn;
-        conn.it = connect_to(args);
-        await_event(conn.it, RPMA_CONN_REJECTED);
-    }
-}
-
-void refuse(const Args &args) {
-    for (uint64_t left = args.number("count"); left > 0; left--) {
-        ScopedReq req;
-        must(rpma_ep_next_conn_req(world.ep, nullptr, &req.it));
-        must(rpma_conn_req_delete(&req.it));
-    }
-}
-
-const Commands here{
-    {"churn", churn}, {"host", host}, {"be-refused", be_refused}, {"refuse", refuse}};
+const Commands here{{"churn", churn}, {"host", host}};
 
 } // namespace

@@ -47,8 +47,11 @@ void next_requests(const Args &args, bool has_queues) {
 // Deletes count= requests, 1 if it does not say how many.
 void delete_requests(const Args &args) {
     const size_t first = args.below(MAX_CONNS, "req");
+    int failure = 0;
     for (rpma_conn_req *&req : std::span(world.req).subspan(first, args.number("count", 1)))
-        must(rpma_conn_req_delete(&req));
+        if (const int code = rpma_conn_req_delete(&req); failure == 0)
+            failure = code;
+    must(failure);
 }
 
 // Until the request is ready or has failed; timeout=0: or is not yet ready.

@@ -1,58 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// outside.cc -- commands for clients of librdmacm alone
+// outside.cc -- a client of librdmacm alone
 
 #include "peer.hh"
 
-#include <memory>
 #include <rdma/rdma_cma.h>
 
 namespace {
-
-rdma_cm_id *raw_id;
-
-using Address = std::unique_ptr<rdma_addrinfo, decltype(&rdma_freeaddrinfo)>;
-
-Address resolved(const Args &args) {
-    rdma_addrinfo hints = {}, *address = nullptr;
-    hints.ai_port_space = RDMA_PS_TCP;
-    must_system(rdma_getaddrinfo(args.text("addr").c_str(), args.text("port").c_str(), &hints,
-                                 &address) == 0,
-                "rdma_getaddrinfo");
-    return {address, rdma_freeaddrinfo};
-}
-
-// Blocks until the other side accepts. rnr: how often the other side may repeat a message that
-// finds no receive here; librpma's default is 7, which is without end.
-void connect(const Args &args) {
-    ibv_qp_init_attr attr = {};
-    rdma_conn_param param = {};
-    attr.cap = {.max_send_wr = 16,
-                .max_recv_wr = 1,
-                .max_send_sge = 1,
-                .max_recv_sge = 1,
-                .max_inline_data = 0};
-    attr.sq_sig_all = 1;
-    param.responder_resources = param.initiator_depth = 1;
-    param.retry_count = 7;
-    param.rnr_retry_count = args.number<uint8_t>("rnr");
-    must_system(rdma_create_ep(&raw_id, resolved(args).get(), nullptr, &attr) == 0,
-                "rdma_create_ep");
-    must_system(rdma_connect(raw_id, &param) == 0, "rdma_connect");
-}
-
-void close(const Args &) {
-    rdma_disconnect(raw_id);
-    rdma_destroy_ep(raw_id);
-}
 
 // Asks for count= connections, which nobody finishes; the numbers of the queue pairs are made
 // up. They last until the process ends.
 void flood(const Args &args) {
     const uint64_t count = args.number("count");
     rdma_event_channel *events = rdma_create_event_channel();
-    const Address address = resolved(args);
+    rdma_addrinfo hints = {}, *address = nullptr;
+    hints.ai_port_space = RDMA_PS_TCP;
+    must_system(rdma_getaddrinfo(args.text("addr").c_str(), args.text("port").c_str(), &hints,
+                                 &address) == 0,
+                "rdma_getaddrinfo");
     must_system(events != nullptr, "rdma_create_event_channel");
     for (uint64_t i = 0; i < count; i++) {
         rdma_cm_id *id = nullptr;
@@ -79,6 +45,6 @@ void flood(const Args &args) {
     }
 }
 
-const Commands here{{"raw-connect", connect}, {"raw-close", close}, {"flood", flood}};
+const Commands here{{"flood", flood}};
 
 } // namespace

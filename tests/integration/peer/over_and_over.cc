@@ -195,73 +195,12 @@ void post_in_threads(const Args &args) {
     });
 }
 
-// ---- remote atomics ----------------------------------------------------------------------
-
-// Words of this side: the result of an atomic, and the number that the lock guards.
-enum { BEFORE = 0, NUMBER = 8 };
-
-// An operation with the word at this offset of mr=, and of rmr= from roff= on.
-rpma_work with_word(const Args &args, rpma_work_type type, size_t offset, uint64_t compare = 0,
-                    uint64_t value = 0) {
-    rpma_work work = {};
-    work.type = type;
-    work.remote = the<rpma_mr_remote>(args);
-    work.remote_offset = args.number("roff", 0) + offset;
-    work.local = {the<rpma_mr_local>(args), offset, sizeof(uint64_t)};
-    work.flags = RPMA_F_COMPLETION_ALWAYS;
-    work.compare = compare;
-    work.value = value;
-    return work;
-}
-
-// Posts the operations, waits for the last one, which alone has a completion, and returns what
-// is in its word then.
-uint64_t perform(const Args &args, std::initializer_list<rpma_work> works) {
-    uint64_t word;
-    must(rpma_post(the<rpma_conn>(args), works.begin(), static_cast<uint32_t>(works.size()),
-                   nullptr));
-    await_completion(the<rpma_cq>(args));
-    memcpy(&word, &args.in(world.memory, "mr")[std::prev(works.end())->local.offset],
-           sizeof(word));
-    return word;
-}
-
-// Adds 1, times= times. Each result is above the one before.
-void count(const Args &args) {
-    uint64_t above = 0;
-    for (uint64_t i = args.number("times"); i > 0; i--) {
-        const uint64_t result =
-            perform(args, {with_word(args, RPMA_WORK_FETCH_ADD, BEFORE, 0, 1)});
-        must_be(result >= above, ERR_MISMATCH);
-        above = result + 1;
-    }
-}
-
-// times= times: takes the lock at roff=, adds 1 to the number behind it by a read and a write,
-// and gives the lock back.
-void guard(const Args &args) {
-    const uint64_t owner = args.number("owner");
-    const rpma_work lock = with_word(args, RPMA_WORK_COMPARE_SWAP, BEFORE, 0, owner);
-    const rpma_work unlock = with_word(args, RPMA_WORK_COMPARE_SWAP, BEFORE, owner, 0);
-    rpma_work store = with_word(args, RPMA_WORK_WRITE, NUMBER);
-    store.flags = RPMA_F_COMPLETION_ON_ERROR;
-    for (uint64_t i = args.number("times"); i > 0; i--) {
-        while (perform(args, {lock}) != 0) {
-        }
-        const uint64_t number = perform(args, {with_word(args, RPMA_WORK_READ, NUMBER)}) + 1;
-        memcpy(&args.in(world.memory, "mr")[NUMBER], &number, sizeof(number));
-        must_be(perform(args, {store, unlock}) == owner, ERR_MISMATCH);
-    }
-}
-
 const Commands here{
     {"write-blocks", write_blocks},
     {"post-until-broken", post_until_broken},
     {"publish", publish},
     {"follow", follow},
     {"post-in-threads", post_in_threads},
-    {"count", count},
-    {"guard", guard},
 };
 
 } // namespace

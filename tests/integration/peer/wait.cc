@@ -151,45 +151,6 @@ void device_event(const Args &args) {
         reply_queue(event.cq);
 }
 
-// ---- the halves of rpma_cq_wait() --------------------------------------------------------
-
-// Takes and replaces receives until the CQ is empty; returns how many.
-uint64_t take_receives(const Args &args, rpma_cq *cq) {
-    ibv_wc wc[16];
-    uint64_t taken = 0;
-    int got = 0, code;
-    while ((code = rpma_cq_get_wc(cq, 16, wc, &got)) == 0)
-        for (int i = 0; i < got; i++, taken++)
-            must(rpma_recv(the<rpma_conn>(args), world.mr[0], 0, 8, nullptr));
-    must_be(code == RPMA_E_NO_COMPLETION, code);
-    return taken;
-}
-
-// Receives count= messages with one of the loops of rpma_cq_arm(3): "epoll" sleeps until there
-// is an event, and arms the CQ for the next one before it is emptied; the other one arms it,
-// and sleeps only if a second look finds nothing.
-void receive_armed(const Args &args) {
-    rpma_cq *cq = the<rpma_cq>(args);
-    const bool is_epoll = args.text("how") == "epoll";
-    uint64_t taken = 0;
-    const AtEnd told{[&] { reply("n", taken); }};
-    while (taken < args.number("count")) {
-        uint64_t found = 0;
-        if (!is_epoll) {
-            must(rpma_cq_arm(cq, false));
-            found = take_receives(args, cq);
-        }
-        if (found == 0) {
-            wait_readable(get(rpma_cq_get_fd, cq));
-            must(rpma_cq_take_event(cq));
-            if (is_epoll)
-                must(rpma_cq_arm(cq, false));
-            found = take_receives(args, cq);
-        }
-        taken += found;
-    }
-}
-
 const Commands here{
     {"wc", completions},
     {"poll-wc", poll_completions},
@@ -203,7 +164,6 @@ const Commands here{
     {"moderate", call(rpma_cq_set_moderation, {"count", "us"})},
     {"cq-take-event", call(rpma_cq_take_event)},
     {"cq-arm", call(rpma_cq_arm, {"solicited=0"})},
-    {"receive-armed", receive_armed},
 };
 
 } // namespace
