@@ -19,20 +19,18 @@ sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
 from harness import lab  # noqa: E402
-from harness.case import PORT, Test, listen  # noqa: E402
-from harness.side import ALL_USAGES, LOCAL_USAGES, Died, Failed, expect  # noqa: E402
+from harness.case import PORT, Test  # noqa: E402
+from harness.side import Died, Failed, expect  # noqa: E402
+from cases.crowd import EXACT, make_client, make_server  # noqa: E402
 
 CLIENTS = 256  # connections that the server has room for; dead clients keep theirs for a while
 CROWD = 6  # connections of one client, at most
 VISITORS = 3  # clients that come, work and go at the same time
 WORK = 1000  # milliseconds of one visit's work
 PATIENCE = 180  # seconds for an answer to any command
-SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: of the server per connection, of a client
 LEAKS = ("memory", "descriptor", "region")
 # The heap is counted exactly; the size of a process grows in steps that the library does not cause.
 HEAP_GROWTH, SIZE_GROWTH = 32 << 10, 1 << 20
-# Without the allocator's caches per thread, the bytes in use are exactly those not freed.
-ENVIRONMENT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 Sample = collections.namedtuple("Sample", "size heap descriptors")
 
@@ -50,24 +48,20 @@ class Soak:
         self.failures = []
         self.test = Test(os.environ.get("LIBRPMA_BUILD_DIR", "").rpartition("-")[2])
         self.test.transcript = collections.deque(maxlen=400)
-        self.server = self.process(1, "server", CLIENTS * SHARE, ALL_USAGES)
-        self.server("memory", mr=1, size=CLIENTS * MESSAGES)
-        self.server("reg", mr=1, usage=LOCAL_USAGES)
-        listen(self.server)
+        self.server = self.process(1, "server")
+        make_server(self.server, CLIENTS)
         self.resident = self.process(2, "resident client")
+        make_client(self.resident)
         self.serve()
         self.stay()
         self.settle()
         self.objects = lab.resources()
 
-    def process(self, host, name, size=LOCAL, usage=LOCAL_USAGES):
+    def process(self, host, name):
         with self.lock:
-            side = self.test.start(host, name, environment=ENVIRONMENT)
+            side = self.test.start(host, name, environment=EXACT)
         side.patience = PATIENCE
-        self.test.prepare(side)("peer")
-        side("memory", size=size)
-        side("reg", usage=usage)
-        return side
+        return self.test.prepare(side)
 
     def serve(self):
         self.server.begin("serve", **({"leak": self.leak} if self.leak else {}))
@@ -90,6 +84,7 @@ class Soak:
     def visit(self):
         """One visitor's life; every third visitor is killed at a random moment."""
         client = self.process(2, "visitor")
+        make_client(client)
         if self.draw(0, 2) == 0:
             killer = threading.Timer(self.draw(0, 2 * WORK) / 1000, client.process.kill)
             killer.start()
