@@ -179,7 +179,7 @@ class Test:
             if time.monotonic() > deadline:
                 self.transcript.append(lab.owners())
                 expect(found, wanted, what)
-            time.sleep(0.1)
+            time.sleep(0.02)
 
     def abandon(self):
         """Leaves nothing behind, whatever happened."""
