@@ -116,8 +116,6 @@ const rpma_conn_cfg *the_cfg(const Args &args) {
     static rpma_conn_cfg *patient; // on a busy machine resolving takes more than a second
     if (args.has("cfg"))
         return args.in(world.cfg, "cfg");
-    if (args.is("defaults"))
-        return nullptr;
     if (patient == nullptr) {
         must(rpma_conn_cfg_new(&patient));
         must(rpma_conn_cfg_set_timeout(patient, PATIENCE_MS));

@@ -61,7 +61,7 @@ Operation the_operation(const Args &args) {
     work.remote_offset = args.number("roff", 0);
     work.local = the_piece(args);
     work.sgl = operation.pieces.empty() ? nullptr : operation.pieces.data();
-    work.nsge = args.number<uint32_t>("nsge", static_cast<uint32_t>(operation.pieces.size()));
+    work.nsge = static_cast<uint32_t>(operation.pieces.size());
     work.flush_type = work.type == RPMA_WORK_FLUSH && args.number<bool>("persistent")
                           ? RPMA_FLUSH_TYPE_PERSISTENT
                           : RPMA_FLUSH_TYPE_VISIBILITY;
@@ -104,20 +104,17 @@ int post_plain(rpma_conn *conn, const rpma_work &w) {
 
 // way=post, or with pieces: rpma_post().
 int post_one(const Args &args, const rpma_work &work) {
-    const bool is_plain =
-        args.text("way", "") != "post" && work.sgl == nullptr && work.nsge == 0;
+    const bool is_plain = args.text("way", "") != "post" && work.sgl == nullptr;
     rpma_conn *conn = the<rpma_conn>(args);
     return is_plain ? post_plain(conn, work) : rpma_post(conn, &work, 1, nullptr);
 }
 
-// batch=: adds to the batch, or with index= replaces there. way=hold: keeps for "post".
+// batch=: adds to the batch. way=hold: keeps for "post".
 void perform(const Args &args) {
     Operation operation = the_operation(args);
     const rpma_work &work = operation.work;
     if (args.text("way", "") == "hold")
         held.push_back(std::move(operation));
-    else if (args.has("index"))
-        must(rpma_batch_set(the<rpma_batch>(args), args.number<uint32_t>("index"), &work));
     else if (args.has("batch"))
         must(rpma_batch_add(the<rpma_batch>(args), &work));
     else
@@ -135,15 +132,10 @@ void send_until_full(const Args &args) {
     }
 }
 
-// Posts the held operations and keeps those that the device did not take; forget=1 only drops
-// all held operations.
+// Posts the held operations and keeps those that the device did not take.
 void post(const Args &args) {
     std::vector<rpma_work> works;
     uint32_t posted = UINT32_MAX;
-    if (args.is("forget")) {
-        held.clear();
-        return;
-    }
     for (const Operation &operation : held)
         works.push_back(operation.work);
     const AtEnd told{[&] {
@@ -170,11 +162,11 @@ Command receive(int one(Queue *, rpma_mr_local *, size_t, size_t, const void *),
         for (rpma_receive &next : receives) {
             next.local = piece;
             next.sgl = pieces.empty() ? nullptr : pieces.data();
-            next.nsge = args.number<uint32_t>("nsge", static_cast<uint32_t>(pieces.size()));
+            next.nsge = static_cast<uint32_t>(pieces.size());
             next.op_context = context_of(context++);
             piece.offset += piece.len;
         }
-        if (args.text("way", "") == "many" || !pieces.empty() || args.has("nsge")) {
+        if (args.text("way", "") == "many" || !pieces.empty()) {
             const AtEnd told{[&] { reply("posted", posted); }};
             must(many(the<Queue>(args), receives.data(), static_cast<uint32_t>(receives.size()),
                       &posted));
@@ -222,7 +214,6 @@ const Commands here{
     {"raw-write", raw_write},
     {"batch-new", call(rpma_batch_new, {"ops"})},
     {"batch-post", call(rpma_batch_post, {"posted"})},
-    {"batch-size", call(rpma_batch_get_size, {"size", "room"})},
     {"batch-reset", call(rpma_batch_reset)},
     {"batch-delete", call(rpma_batch_delete)},
 };

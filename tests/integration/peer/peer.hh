@@ -144,7 +144,7 @@ template <Handle Object> Object *the(const Args &args) {
 }
 // The queue of the connection, or another one that queue= names.
 template <> rpma_cq *the<rpma_cq>(const Args &args);
-// Without cfg= the defaults, but for the timeout; with defaults=1 NULL.
+// Without cfg= the defaults, but for the timeout.
 const rpma_conn_cfg *the_cfg(const Args &args);
 
 inline void reply(const std::string &key, const rpma_conn_private_data &pdata) {

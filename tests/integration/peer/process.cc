@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// process.cc -- commands for forks, other programs, the process' user and signals
+// process.cc -- commands for forks, other programs, and signals
 
 #include "peer.hh"
 
@@ -60,10 +60,8 @@ void run(const Args &args) {
 }
 
 // The measures that libibverbs takes for forks, as ibv_is_fork_initialized() says.
-void fork_status(const Args &args) {
+void fork_status(const Args &) {
     static const char *const names[] = {"disabled", "enabled", "unneeded"};
-    if (args.is("init"))
-        reply("init", ibv_fork_init());
     reply("fork", names[ibv_is_fork_initialized()]);
 }
 
@@ -102,8 +100,6 @@ const Commands here{
     {"forget", [](const Args &) { world = {}; }},
     {"run", run},
     {"fork-status", fork_status},
-    {"set-user",
-     [](const Args &args) { must_system(setuid(args.number<uid_t>("user")) == 0, "setuid"); }},
     {"handle-signal", handle_signal},
     {"refuse-all", refuse_all},
 };

@@ -109,7 +109,6 @@ void pack(const Args &args) {
     const std::vector<unsigned char> bytes = args.bytes("bytes");
     std::vector<unsigned char> data(UINT8_MAX);
     rpma_conn_private_data pdata = private_data(data);
-    pdata.len = args.number<uint8_t>("room", UINT8_MAX);
     ScopedPeerCfg pcfg;
     if (args.has("direct"))
         describe_peer(args, &pcfg.it);
