@@ -3,13 +3,11 @@
 
 // address.c -- the address lists of librdmacm.
 
-#include "cm.h"
+#include "internal.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-struct fake_addresses {
+struct addresses {
     struct fake_object object;
     struct rdma_addrinfo info[FAKE_MOST_ADDRESSES];
     struct sockaddr_storage source[FAKE_MOST_ADDRESSES], destination[FAKE_MOST_ADDRESSES];
@@ -29,46 +27,40 @@ static int number_of(const struct sockaddr *addr) {
 // ucma_ib_resolve(), ucma_ib_set_addr(), ucma_ib_set_connect()).
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
                      struct rdma_addrinfo **res) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_getaddrinfo", NULL);
-    snprintf(call->getaddrinfo.node, sizeof(call->getaddrinfo.node), "%s", node ? node : "");
-    snprintf(call->getaddrinfo.service, sizeof(call->getaddrinfo.service), "%s",
-             service ? service : "");
-    call->getaddrinfo.flags = hints->ai_flags;
+    FAKE_CALL(NULL);
+    fake_note_name(call, node, service, hints->ai_flags);
     call->getaddrinfo.qp_type = hints->ai_qp_type;
     call->getaddrinfo.port_space = hints->ai_port_space;
     call->getaddrinfo.destination = hints->ai_dst_addr;
     fake_touch(hints, sizeof(*hints));
-    if (call->failed) {
-        errno = call->error;
-        return -1;
-    }
+    if (call->failed)
+        return fake_answer(call, 0);
     if (node && fake_device()->gai_error)
         return fake_device()->gai_error;
     if (!node && hints->ai_family != hints->ai_dst_addr->sa_family)
-        fake_misuse("rdma_getaddrinfo: family %d, and a destination of family %d",
-                    hints->ai_family, hints->ai_dst_addr->sa_family);
-    struct fake_addresses *made =
-        fake_create(FAKE_ADDRINFO, sizeof(*made), offsetof(struct fake_addresses, info));
+        fake_misuse("family %d, and a destination of family %d", hints->ai_family,
+                    hints->ai_dst_addr->sa_family);
+    struct addresses *made = FAKE_NEW(FAKE_ADDRINFO, struct addresses, info);
     const bool passive = hints->ai_flags & RAI_PASSIVE;
     const int last = passive ? 0 : fake_device()->routes;
     for (int i = 0; i <= last; i++) {
         struct rdma_addrinfo *info = &made->info[i];
         struct sockaddr_storage *addr = passive ? &made->source[i] : &made->destination[i];
+        struct sockaddr *source = (struct sockaddr *)&made->source[i];
         socklen_t *len = passive ? &info->ai_src_len : &info->ai_dst_len;
         if (node)
-            fake_number_address(addr, len, 0);
+            *len = fake_number_address(addr, 0);
         else
             memcpy(addr, hints->ai_dst_addr, *len = hints->ai_dst_len);
         *(passive ? &info->ai_src_addr : &info->ai_dst_addr) = (struct sockaddr *)addr;
         if (!passive && hints->ai_src_len > 0) {
-            memcpy(&made->source[i], hints->ai_src_addr, info->ai_src_len = hints->ai_src_len);
-            info->ai_src_addr = (struct sockaddr *)&made->source[i];
+            memcpy(source, hints->ai_src_addr, info->ai_src_len = hints->ai_src_len);
+            info->ai_src_addr = source;
         }
         if (i < last) {
-            fake_number_address(addr, len, FAKE_ROUTE_TO(number_of(hints->ai_dst_addr)));
-            fake_number_address(&made->source[i], &info->ai_src_len, FAKE_FIRST_ROUTE + i);
-            info->ai_src_addr = (struct sockaddr *)&made->source[i];
+            *len = fake_number_address(addr, FAKE_ROUTE_TO(number_of(hints->ai_dst_addr)));
+            info->ai_src_len = fake_number_address(&made->source[i], FAKE_FIRST_ROUTE + i);
+            info->ai_src_addr = source;
             info->ai_next = info + 1;
         }
         info->ai_family = addr->ss_family;
@@ -79,8 +71,8 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
 
 void rdma_freeaddrinfo(struct rdma_addrinfo *res) {
     FAKE_LOCKED;
-    fake_note("rdma_freeaddrinfo", res);
-    struct fake_object *found = fake_find(FAKE_ADDRINFO, res, "rdma_freeaddrinfo");
+    fake_note(__func__, res);
+    struct fake_object *found = fake_find(FAKE_ADDRINFO, res);
     if (found)
         fake_destroy(found);
 }

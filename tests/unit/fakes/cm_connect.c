@@ -3,7 +3,7 @@
 
 // cm_connect.c -- what a CM ID needs before it connects or listens.
 
-#include "cm.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <infiniband/ib.h>
@@ -21,17 +21,11 @@ static size_t address_length(const struct sockaddr *addr) {
 }
 
 static const struct sockaddr *keep(struct sockaddr_storage *to, const struct sockaddr *addr) {
-    const size_t length = address_length(addr);
     if (!addr)
         return NULL;
-    memcpy(to, addr, length);
-    fake_touch(to, length);
+    memcpy(to, addr, address_length(addr));
+    fake_touch(to, address_length(addr));
     return (const struct sockaddr *)(const void *)to;
-}
-
-static int refuse(int error) {
-    errno = error;
-    return -1;
 }
 
 // Linux 7.3, drivers/infiniband/core/addr.c, rdma_translate_ip(): only addresses of this
@@ -51,29 +45,24 @@ void fake_lead_to_device(struct fake_id *id) {
 // rdma-core 56, librdmacm/cma.c, rdma_resolve_addr() and rdma_resolve_route(): on an ID of a
 // channel they return as soon as the kernel has the request, and an event tells what came of
 // it. Linux 7.3, drivers/infiniband/core/cma.c, addr_handler() and cma_work_handler().
-static void begin(struct fake_id *id, const char *name, enum rdma_cm_event_type done,
-                  enum rdma_cm_event_type failed) {
+static int begin(struct fake_id *id, const char *name, enum rdma_cm_event_type done,
+                 enum rdma_cm_event_type failed) {
     int error = 0;
     if (fake_fault_asked(name, &error))
         fake_tell(id, failed, -error);
     else if (!fake_device()->silent)
         fake_tell(id, done, 0);
+    return 0;
 }
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_bind_addr", id);
-    struct fake_id *found = fake_find_id(id, "rdma_bind_addr");
+    FAKE_ID_CALL(id);
     call->resolve.addr = keep(&call->resolve.given[0], addr);
-    if (!found || call->failed)
-        return fake_answer(call);
-    if (address_length(addr) == 0)
-        return refuse(EINVAL);
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_bind_addr_dst(): RDMA_CM_IDLE only.
-    if (found->bound || found->resolved)
-        return refuse(EINVAL);
+    if (!found || call->failed || address_length(addr) == 0 || found->bound || found->resolved)
+        return fake_answer(call, EINVAL);
     if (is_foreign(addr))
-        return refuse(EADDRNOTAVAIL);
+        return fake_refused(EADDRNOTAVAIL);
     found->bound = true;
     memcpy(&id->route.addr.src_storage, addr, address_length(addr));
     fake_lead_to_device(found);
@@ -82,52 +71,43 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
                       struct sockaddr *dst_addr, int timeout_ms) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_resolve_addr", id);
-    struct fake_id *found = fake_find_id(id, "rdma_resolve_addr");
+    FAKE_ID_CALL(id);
     call->resolve.addr = keep(&call->resolve.given[0], dst_addr);
     call->resolve.source = keep(&call->resolve.given[1], src_addr);
     call->resolve.timeout_ms = timeout_ms;
-    if (!found || call->failed)
-        return fake_answer(call);
-    if (address_length(dst_addr) == 0 || (src_addr && address_length(src_addr) == 0))
-        return refuse(EINVAL);
+    if (!found || call->failed || address_length(dst_addr) == 0 ||
+        (src_addr && address_length(src_addr) == 0))
+        return fake_answer(call, EINVAL);
     // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): one family for both.
     if (src_addr && src_addr->sa_family != dst_addr->sa_family)
-        return refuse(EINVAL);
+        return fake_refused(EINVAL);
     if (src_addr && is_foreign(src_addr))
-        return refuse(EADDRNOTAVAIL);
+        return fake_refused(EADDRNOTAVAIL);
     if (found->resolved || found->resolving) // neither RDMA_CM_IDLE nor RDMA_CM_ADDR_BOUND
-        return refuse(EINVAL);
+        return fake_refused(EINVAL);
     memcpy(&id->route.addr.dst_storage, dst_addr, address_length(dst_addr));
-    if (found->channel) {
-        found->resolving = true;
-        begin(found, "address event", RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR);
-        return 0;
-    }
+    found->resolving = found->channel;
+    if (found->resolving)
+        return begin(found, "address event", RDMA_CM_EVENT_ADDR_RESOLVED,
+                     RDMA_CM_EVENT_ADDR_ERROR);
     found->resolved = true;
     fake_lead_to_device(found);
     return 0;
 }
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_resolve_route", id);
+    FAKE_ID_CALL(id);
     call->resolve.timeout_ms = timeout_ms;
-    struct fake_id *found = fake_find_id(id, "rdma_resolve_route");
     if (found && !id->verbs)
-        fake_misuse("rdma_resolve_route: before the address");
-    if (!found || call->failed)
-        return fake_answer(call);
+        fake_misuse("before the address");
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_resolve_route(): RDMA_CM_ADDR_RESOLVED
     // only.
-    if (!found->resolved || found->routed || found->routing)
-        return refuse(EINVAL);
-    if (found->channel) {
-        found->routing = true;
-        begin(found, "route event", RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR);
-        return 0;
-    }
+    if (!found || call->failed || !found->resolved || found->routed || found->routing)
+        return fake_answer(call, EINVAL);
+    found->routing = found->channel;
+    if (found->routing)
+        return begin(found, "route event", RDMA_CM_EVENT_ROUTE_RESOLVED,
+                     RDMA_CM_EVENT_ROUTE_ERROR);
     found->routed = true;
     return 0;
 }
@@ -138,51 +118,43 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
 // the ID listens or resolves (cma.c, rdma_set_afonly()).
 int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
                     size_t optlen) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_set_option", id);
+    FAKE_ID_CALL(id);
     call->option.level = level;
     call->option.name = optname;
     call->option.length = optlen;
     fake_touch(optval, optlen);
     if (optlen > 0)
         call->option.value = *(const unsigned char *)optval;
-    const struct fake_id *found = fake_find_id(id, "rdma_set_option");
     if (!found || call->failed)
-        return fake_answer(call);
+        return fake_answer(call, EINVAL);
     if (level == RDMA_OPTION_ID && optname == RDMA_OPTION_ID_AFONLY)
-        return optlen == sizeof(int) && !found->listening ? 0 : refuse(EINVAL);
+        return fake_answer(call, optlen == sizeof(int) && !found->listening ? 0 : EINVAL);
     if (level != RDMA_OPTION_ID ||
         (optname != RDMA_OPTION_ID_TOS && optname != RDMA_OPTION_ID_ACK_TIMEOUT))
-        return refuse(ENOSYS);
-    return optlen == 1 ? 0 : refuse(EINVAL);
+        return fake_refused(ENOSYS);
+    return fake_answer(call, optlen == 1 ? 0 : EINVAL);
 }
 
+// Linux 7.3, drivers/infiniband/core/cma.c, rdma_listen(): not if it listens.
 int rdma_listen(struct rdma_cm_id *id, int backlog) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_listen", id);
+    FAKE_ID_CALL(id);
     call->backlog = backlog;
-    struct fake_id *found = fake_find_id(id, "rdma_listen");
-    if (!found || call->failed)
-        return fake_answer(call);
-    // Linux 7.3, drivers/infiniband/core/cma.c, rdma_listen(): not if it listens.
-    if (found->listening)
-        return refuse(EINVAL);
+    if (!found || call->failed || found->listening)
+        return fake_answer(call, EINVAL);
     found->listening = true;
     return 0;
 }
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("rdma_create_qp_ex", id);
+    FAKE_ID_CALL(id);
     fake_touch(&attr->cap, sizeof(attr->cap));
     fake_touch(&attr->comp_mask, sizeof(attr->comp_mask));
     if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
         fake_touch(&attr->send_ops_flags, sizeof(attr->send_ops_flags));
     call->qp = *attr;
-    if (!fake_find_id(id, "rdma_create_qp_ex") || call->failed)
-        return fake_answer(call);
-    if (id->qp) // rdma-core 56, librdmacm/cma.c, rdma_create_qp_ex(); another context, too
-        return refuse(EINVAL);
+    // rdma-core 56, librdmacm/cma.c, rdma_create_qp_ex(); another context, too
+    if (!found || call->failed || id->qp)
+        return fake_answer(call, EINVAL);
     id->qp = fake_qp_create(attr, id->verbs);
     if (!id->qp)
         return -1;
@@ -190,11 +162,14 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr) {
     return 0;
 }
 
+// rdma-core 56, librdmacm/cma.c, rdma_destroy_qp(): ignores the result of ibv_destroy_qp().
 void rdma_destroy_qp(struct rdma_cm_id *id) {
     FAKE_LOCKED;
-    fake_note("rdma_destroy_qp", id);
-    if (!fake_find_id(id, "rdma_destroy_qp"))
-        return;
-    fake_qp_destroy(id->qp, "rdma_destroy_qp");
-    id->qp = NULL;
+    fake_note(__func__, id);
+    struct fake_qp *qp = fake_find(FAKE_ID, id) ? fake_find(FAKE_QP, id->qp) : NULL;
+    if (qp) {
+        fake_forget_events(&qp->object);
+        fake_destroy(qp);
+        id->qp = NULL;
+    }
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct fake_device fake_device_state;
-void (*fake_cm_reset)(void);
+const char *fake_function;
 
 static pthread_mutex_t lock_of_all = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
@@ -45,19 +45,24 @@ static const char *const kind_names[FAKE_KINDS] = {
     "mapping",
 };
 
-int fake_lock(void) {
+// ---- the lock, and what is done wrong ------------------------------------------------------
+
+void *fake_lock(const char *name) {
     pthread_mutex_lock(&lock_of_all);
-    return 0;
+    fake_function = name;
+    return NULL;
 }
 
-void fake_unlock(const int *unused) {
+void fake_unlock(void *const *unused) {
     (void)unused;
     pthread_mutex_unlock(&lock_of_all);
 }
 
 void fake_wait_for_zero(const unsigned *count) {
+    const char *const name = fake_function;
     while (*count > 0)
         pthread_cond_wait(&acknowledged, &lock_of_all);
+    fake_function = name;
 }
 
 void fake_acknowledged(void) {
@@ -65,13 +70,10 @@ void fake_acknowledged(void) {
 }
 
 // Of the library of ThreadSanitizer, where there is one.
-#define ANNOTATION(name) void name(const char *file, int line) __attribute__((weak))
-ANNOTATION(AnnotateIgnoreReadsBegin);
-ANNOTATION(AnnotateIgnoreReadsEnd);
-ANNOTATION(AnnotateIgnoreWritesBegin);
-ANNOTATION(AnnotateIgnoreWritesEnd);
-ANNOTATION(AnnotateIgnoreSyncBegin);
-ANNOTATION(AnnotateIgnoreSyncEnd);
+typedef void annotation(const char *file, int line);
+__attribute__((weak)) annotation AnnotateIgnoreReadsBegin, AnnotateIgnoreReadsEnd,
+    AnnotateIgnoreWritesBegin, AnnotateIgnoreWritesEnd, AnnotateIgnoreSyncBegin,
+    AnnotateIgnoreSyncEnd;
 
 int fake_hide(void) {
     if (quiet && AnnotateIgnoreSyncBegin) {
@@ -91,16 +93,6 @@ void fake_show(const int *unused) {
     }
 }
 
-int fake_data_lock(void) {
-    fake_hide();
-    return fake_lock();
-}
-
-void fake_data_unlock(const int *unused) {
-    fake_unlock(unused);
-    fake_show(unused);
-}
-
 void fake_quiet(bool on) {
     quiet = on;
 }
@@ -110,13 +102,13 @@ bool fake_is_quiet(void) {
 }
 
 void fake_misuse(const char *format, ...) {
-    size_t used = strlen(misuses);
+    char text[256];
+    const size_t used = strlen(misuses);
     va_list args;
     va_start(args, format);
-    vsnprintf(misuses + used, sizeof(misuses) - used, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    used = strlen(misuses);
-    snprintf(misuses + used, sizeof(misuses) - used, "\n");
+    snprintf(misuses + used, sizeof(misuses) - used, "%s: %s\n", fake_function, text);
 }
 
 const char *fake_misuses(void) {
@@ -132,6 +124,8 @@ void fake_touch(const void *bytes, size_t len) {
         sink = sum;
     (void)sink;
 }
+
+// ---- objects -------------------------------------------------------------------------------
 
 void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset) {
     struct fake_object *object = calloc(1, size);
@@ -155,41 +149,78 @@ void *fake_give_page(struct fake_object *object, size_t size) {
     return object->page;
 }
 
+static struct fake_object *take_first(struct fake_object **list) {
+    struct fake_object *first = *list;
+    *list = first->next;
+    return first;
+}
+
+static void close_channel(struct fake_object *object) {
+    if (object->kind == FAKE_COMP_CHANNEL || object->kind == FAKE_EVENT_CHANNEL)
+        fake_queue_close(&((struct fake_channel *)object)->queue);
+}
+
 static void give_back(struct fake_object *object) {
     if (object->page)
         munmap(object->page, object->bytes_of_page);
     if (object->kind == FAKE_QP)
         free(((struct fake_qp *)object)->pending);
+    close_channel(object);
     free(object);
 }
 
-struct fake_object *fake_first(void) {
-    return objects;
+void *fake_next(enum fake_kind kind, const void *object) {
+    struct fake_object *o = object ? ((const struct fake_object *)object)->next : objects;
+    while (o && o->kind != kind)
+        o = o->next;
+    return o;
 }
 
 static void *look_up(struct fake_object *list, enum fake_kind kind, const void *outer) {
-    for (struct fake_object *o = list; o; o = o->next)
-        if (o->outer == outer && o->kind == kind)
-            return o;
-    return NULL;
+    while (list && (list->outer != outer || list->kind != kind))
+        list = list->next;
+    return list;
 }
 
-void *fake_find(enum fake_kind kind, const void *outer, const char *call) {
+void *fake_find(enum fake_kind kind, const void *outer) {
     void *found = look_up(objects, kind, outer);
     if (!found && look_up(dead, kind, outer))
-        fake_misuse("%s: the %s was released before", call, kind_names[kind]);
+        fake_misuse("the %s was released before", kind_names[kind]);
     else if (!found)
-        fake_misuse("%s: %p is no %s", call, outer, kind_names[kind]);
+        fake_misuse("%p is no %s", outer, kind_names[kind]);
     return found;
 }
 
-void fake_destroy(struct fake_object *object) {
-    struct fake_object **at = &objects;
+void fake_adopt(struct fake_object *object, void *parent) {
+    struct fake_object **place = object->parents;
+    if (!parent)
+        return;
+    while (*place)
+        place++;
+    *place = parent;
+    (*place)->children++;
+}
+
+void fake_abandon(struct fake_object *object, void *parent) {
+    struct fake_object **place = object->parents;
+    if (!parent)
+        return;
+    while (*place != parent)
+        place++;
+    *place = NULL;
+    ((struct fake_object *)parent)->children--;
+    ((struct fake_object *)parent)->refused_children -= object->refused;
+}
+
+void fake_destroy(void *what) {
+    struct fake_object *object = what, **at = &objects;
     while (*at != object)
         at = &(*at)->next;
     *at = object->next;
     object->next = NULL;
-    object->dead = true;
+    for (size_t i = 0; i < sizeof(object->parents) / sizeof(object->parents[0]); i++)
+        fake_abandon(object, object->parents[i]);
+    close_channel(object);
     if (object->page) // stays reserved, so that a use crashes instead of hitting another object
         mprotect(object->page, object->bytes_of_page, PROT_NONE);
     if (!dead)
@@ -197,53 +228,59 @@ void fake_destroy(struct fake_object *object) {
     *end_of_dead = object;
     end_of_dead = &object->next;
     if (++dead_count > MAX_DEAD) {
-        struct fake_object *oldest = dead;
-        dead = oldest->next;
-        give_back(oldest);
+        give_back(take_first(&dead));
         dead_count--;
     }
 }
 
-void fake_adopt(struct fake_object *parent) {
-    parent->children++;
-}
-
-void fake_release(struct fake_object *parent, struct fake_object *child) {
-    parent->children--;
-    if (child->refused)
-        parent->refused_children--;
-}
-
-int fake_refuse(struct fake_object *object, int error, struct fake_object *parent) {
-    if (!object->refused && parent)
-        parent->refused_children++;
+int fake_refuse(struct fake_object *object, int error) {
+    for (size_t i = 0; i < sizeof(object->parents) / sizeof(object->parents[0]); i++)
+        if (object->parents[i] && !object->refused)
+            object->parents[i]->refused_children++;
     object->refused = true;
     return error;
 }
 
-int fake_busy(struct fake_object *object, const char *call, bool ours) {
+bool fake_has_users(const struct fake_object *object) {
     const unsigned in_use = object->children - object->refused_children;
-    if (ours && in_use > 0)
-        fake_misuse("%s: %u objects still use the %s", call, in_use, kind_names[object->kind]);
-    // A child whose release was refused blocks only a parent that the library has to release in
-    // order; other parents take it with them.
-    return (ours ? object->children : in_use) > 0 ? EBUSY : 0;
+    if (in_use > 0)
+        fake_misuse("%u objects still use the %s", in_use, kind_names[object->kind]);
+    return in_use > 0;
+}
+
+// A child whose release was refused blocks only a parent that the library has to release in
+// order, where a fault refuses that, too; other parents take it with them.
+int fake_release(const char *name, enum fake_kind kind, const void *outer, bool keeps_order) {
+    FAKE_CALL_OF(name, outer);
+    struct fake_object *found = fake_find(kind, outer);
+    if (!found)
+        return EINVAL;
+    if (kind == FAKE_CQ && ((struct fake_cq *)found)->unacked)
+        fake_misuse("%u events are not acknowledged, it would block for ever",
+                    ((struct fake_cq *)found)->unacked);
+    if (keeps_order)
+        fake_has_users(found);
+    if (call->failed || (keeps_order && found->children > 0))
+        return fake_refuse(found, call->failed ? call->error : EBUSY);
+    if (found->children > found->refused_children)
+        return EBUSY;
+    fake_forget_events(found);
+    fake_destroy(found);
+    return 0;
 }
 
 const char *fake_left(void) {
     FAKE_LOCKED;
-    unsigned count[FAKE_KINDS] = {0};
-    size_t bytes = 0;
-    unsigned unacked = 0;
+    unsigned count[FAKE_KINDS] = {0}, unacked = 0;
+    size_t bytes = 0, used = 0;
     for (struct fake_object *o = objects; o; o = o->next) {
-        if (o->dead || o->refused || o->internal)
+        if (o->refused || o->internal)
             continue;
         count[o->kind]++;
         bytes += o->bytes;
         if (o->kind == FAKE_CQ)
             unacked += ((struct fake_cq *)o)->unacked;
     }
-    size_t used = 0;
     left[0] = '\0';
     for (int kind = 0; kind < FAKE_KINDS; kind++)
         if (count[kind])
@@ -261,53 +298,23 @@ size_t fake_bytes_held(void) {
     FAKE_LOCKED;
     size_t bytes = 0;
     for (struct fake_object *o = objects; o; o = o->next)
-        if (!o->dead)
-            bytes += o->bytes;
+        bytes += o->bytes;
     return bytes;
-}
-
-static void free_all(struct fake_object **list) {
-    while (*list) {
-        struct fake_object *next = (*list)->next;
-        give_back(*list);
-        *list = next;
-    }
-}
-
-// Closes all descriptors and frees all memory of the fakes.
-static void forget_objects(void) {
-    for (struct fake_object *o = objects; o; o = o->next)
-        if (o->kind == FAKE_COMP_CHANNEL)
-            fake_queue_close(&((struct fake_comp_channel *)o)->queue);
-    if (fake_cm_reset)
-        fake_cm_reset();
-    fake_async_reset();
-    free_all(&objects);
-    free_all(&dead);
-    dead_count = 0;
 }
 
 void fake_reset(void) {
     FAKE_LOCKED;
-    forget_objects();
+    while (objects)
+        give_back(take_first(&objects));
+    while (dead)
+        give_back(take_first(&dead));
+    dead_count = 0;
     misuses[0] = '\0';
     quiet = false;
+    fake_async_reset();
     fake_faults_reset();
     fake_target_reset();
-    fake_device_state = (struct fake_device){
-        .addresses = 1,
-        .pmem = true,
-        // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
-        .max_cqe = (1 << 15) - 1,
-        .vectors = 4, // as processors: rxe_verbs.c, rxe_register_device()
-        .moderates = true,
-        .max_wr = 1 << 20,
-        .max_sge = FAKE_MAX_SGE,
-        .max_sge_rd = FAKE_MAX_SGE_RD,
-        .atomic_cap = IBV_ATOMIC_HCA, // rxe_param.h of rdma_rxe, rxe_init_device_param()
-        .max_srq_sge = FAKE_MAX_SRQ_SGE,
-        .transport = IBV_TRANSPORT_IB,
-    };
+    fake_device_reset();
 }
 
 struct fake_device *fake_device(void) {

@@ -11,6 +11,23 @@
 // Bits of device_cap_flags_ex, by value: older kernel headers lack the names.
 #define CAP_ATOMIC_WRITE (1ULL << 40)
 
+void fake_device_reset(void) {
+    fake_device_state = (struct fake_device){
+        .addresses = 1,
+        .pmem = true,
+        // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
+        .max_cqe = (1 << 15) - 1,
+        .vectors = 4, // as processors: rxe_verbs.c, rxe_register_device()
+        .moderates = true,
+        .max_wr = 1 << 20,
+        .max_sge = FAKE_MAX_SGE,
+        .max_sge_rd = FAKE_MAX_SGE_RD,
+        .atomic_cap = IBV_ATOMIC_HCA, // rxe_param.h of rdma_rxe, rxe_init_device_param()
+        .max_srq_sge = FAKE_MAX_SRQ_SGE,
+        .transport = IBV_TRANSPORT_IB,
+    };
+}
+
 uint64_t fake_flush_caps(void) {
     const struct fake_device *device = fake_device();
     if (device->flush_caps)
@@ -18,40 +35,33 @@ uint64_t fake_flush_caps(void) {
     return device->native_flush ? FAKE_CAP_FLUSH_GLOBAL | FAKE_CAP_FLUSH_PERSISTENT : 0;
 }
 
-static void fill(struct ibv_device_attr_ex *attr) {
-    const struct fake_device *device = fake_device();
-    attr->orig_attr.max_qp_wr = (int)device->max_wr;
-    attr->orig_attr.max_srq_wr = (int)device->max_wr;
-    attr->orig_attr.max_cqe = device->max_cqe;
-    attr->orig_attr.max_sge = device->max_sge;
-    attr->orig_attr.max_sge_rd = device->max_sge_rd;
-    attr->orig_attr.max_srq_sge = device->max_srq_sge;
-    attr->orig_attr.atomic_cap = device->atomic_cap;
-    if (device->odp) {
-        attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
-        attr->odp_caps.per_transport_caps.rc_odp_caps =
-            IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
-    }
-    if (device->odp_general || device->odp_rc) {
-        attr->odp_caps.general_caps = device->odp_general;
-        attr->odp_caps.per_transport_caps.rc_odp_caps = (uint32_t)device->odp_rc;
-    }
-    attr->device_cap_flags_ex |= fake_flush_caps();
-    if (device->native_atomic_write)
-        attr->device_cap_flags_ex |= CAP_ATOMIC_WRITE;
-}
-
 static int query_device_ex(struct ibv_context *context,
                            const struct ibv_query_device_ex_input *input,
                            struct ibv_device_attr_ex *attr, size_t attr_size) {
     (void)input;
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("ibv_query_device_ex", context);
+    FAKE_CALL_OF("ibv_query_device_ex", context);
     if (call->failed)
         return call->error;
-    struct ibv_device_attr_ex full;
-    memset(&full, 0, sizeof(full));
-    fill(&full);
+    const struct fake_device *device = fake_device();
+    const bool is_raw = device->odp_general || device->odp_rc;
+    struct ibv_device_attr_ex full = {
+        .orig_attr = {.max_qp_wr = (int)device->max_wr,
+                      .max_srq_wr = (int)device->max_wr,
+                      .max_cqe = device->max_cqe,
+                      .max_sge = device->max_sge,
+                      .max_sge_rd = device->max_sge_rd,
+                      .max_srq_sge = device->max_srq_sge,
+                      .atomic_cap = device->atomic_cap},
+        .odp_caps.general_caps = is_raw        ? device->odp_general
+                                 : device->odp ? IBV_ODP_SUPPORT
+                                               : 0,
+        .odp_caps.per_transport_caps.rc_odp_caps =
+            is_raw        ? (uint32_t)device->odp_rc
+            : device->odp ? IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ
+                          : 0,
+        .device_cap_flags_ex =
+            fake_flush_caps() | (device->native_atomic_write ? CAP_ATOMIC_WRITE : 0),
+    };
     memset(attr, 0, attr_size);
     memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
     return 0;
@@ -60,12 +70,9 @@ static int query_device_ex(struct ibv_context *context,
 // rdma-core 56, libibverbs/verbs.h, ibv_query_device_ex(), falls back to this function when the
 // extended call returns EOPNOTSUPP.
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("ibv_query_device", context);
-    if (call->failed) {
-        errno = call->error;
-        return call->error;
-    }
+    FAKE_CALL(context);
+    if (call->failed)
+        return errno = call->error;
     memset(attr, 0, sizeof(*attr));
     return 0;
 }
@@ -74,32 +81,30 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) 
 // (providers/mlx5/verbs.c, mlx5_advise_mr()); the EOPNOTSUPP of rdma_rxe is a fault here.
 static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
                      struct ibv_sge *sg_list, uint32_t num_sge) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("ibv_advise_mr", pd);
+    FAKE_CALL_OF("ibv_advise_mr", pd);
     call->advise.advice = (int)advice;
     call->advise.flags = flags;
     call->advise.sge = sg_list[0];
     fake_touch(&call->advise.sge, sizeof(call->advise.sge));
     if (num_sge != 1)
-        fake_misuse("ibv_advise_mr: %u ranges", num_sge);
-    return call->failed ? call->error : 0;
+        fake_misuse("%u ranges", num_sge);
+    return fake_error(call, 0);
 }
 
 // Linux 7.3, drivers/infiniband/hw/mlx5/cq.c, mlx5_ib_modify_cq(): the period has 12 bits.
 // rdma_rxe and siw have no such call, and rdma-core 56, libibverbs/verbs.h, ibv_modify_cq(),
 // answers EOPNOTSUPP in its place.
 static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("ibv_modify_cq", cq);
+    FAKE_CALL_OF("ibv_modify_cq", cq);
     fake_touch(attr, sizeof(*attr));
     call->modify_cq = *attr;
-    if (call->failed || !fake_find(FAKE_CQ, cq, "ibv_modify_cq"))
-        return call->failed ? call->error : EINVAL;
-    return attr->moderate.cq_period > 0xfff ? EINVAL : 0;
+    const bool wrong = !fake_find(FAKE_CQ, cq) || attr->moderate.cq_period > 0xfff;
+    return fake_error(call, wrong ? EINVAL : 0);
 }
 
 struct ibv_context *fake_context(int number) {
-    static struct ibv_device devices[2];
+    static struct ibv_device devices[2] = {{.node_type = IBV_NODE_CA, .name = "fake0"},
+                                           {.node_type = IBV_NODE_CA, .name = "fake1"}};
     static struct verbs_context contexts[2];
     struct verbs_context *verbs = &contexts[number];
     // The library reads these fields without the lock, so unchanged ones are not rewritten.
@@ -107,14 +112,10 @@ struct ibv_context *fake_context(int number) {
         devices[number].transport_type = fake_device()->transport;
     if (verbs->context.num_comp_vectors != fake_device()->vectors)
         verbs->context.num_comp_vectors = fake_device()->vectors;
-    int (*const modify)(struct ibv_cq *, struct ibv_modify_cq_attr *) =
-        fake_device()->moderates ? modify_cq : NULL;
-    if (verbs->modify_cq != modify)
-        verbs->modify_cq = modify;
+    if (!verbs->modify_cq != !fake_device()->moderates)
+        verbs->modify_cq = fake_device()->moderates ? modify_cq : NULL;
     if (verbs->sz == sizeof(*verbs))
         return &verbs->context;
-    devices[number].node_type = IBV_NODE_CA;
-    strcpy(devices[number].name, number ? "fake1" : "fake0");
     verbs->sz = sizeof(*verbs);
     verbs->query_device_ex = query_device_ex;
     verbs->advise_mr = advise_mr;
@@ -130,6 +131,11 @@ struct ibv_context *fake_context(int number) {
     return &verbs->context;
 }
 
+struct device_list {
+    struct fake_object object;
+    struct ibv_device *devices[3];
+};
+
 // The list of devices is not recorded, because the library reads it only to describe them.
 // rdma-core 56, libibverbs/device.c, ibv_get_device_list(): the number is 0 when it fails;
 // ibv_free_device_list() reads the list, so NULL would crash it.
@@ -140,18 +146,15 @@ struct ibv_device **ibv_get_device_list(int *num_devices) {
         *num_devices = count;
     if (count == 0)
         return NULL;
-    struct {
-        struct fake_object object;
-        struct ibv_device *devices[3];
-    } *made = fake_create(FAKE_DEVICE_LIST, sizeof(*made), sizeof(struct fake_object));
+    struct device_list *made = FAKE_NEW(FAKE_DEVICE_LIST, struct device_list, devices);
     for (int i = 0; i < count; i++)
-        made->devices[i] = fake_context((unsigned)i)->device;
+        made->devices[i] = fake_context(i)->device;
     return made->devices;
 }
 
 void ibv_free_device_list(struct ibv_device **list) {
     FAKE_LOCKED;
-    struct fake_object *object = fake_find(FAKE_DEVICE_LIST, list, "ibv_free_device_list");
+    struct fake_object *object = fake_find(FAKE_DEVICE_LIST, list);
     if (object)
         fake_destroy(object);
 }

@@ -178,8 +178,8 @@ size_t fake_power_failure(uint64_t survivors);
 // Makes the nth call of that name fail (from now, counted from 1); name NULL: any call that can
 // fail, allocations included. Several faults may be set. error 0: errno is 0. A post may also
 // return a negative number: rdma-core 56, providers/cxgb4/qp.c, c4iw_post_send() and
-// c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -error and
-// leaves errno alone, as providers/cxgb4/cq.c, c4iw_poll_cq() does.
+// c4iw_post_receive(), return -ENOMEM and -EINVAL. A failed ibv_poll_cq() returns -2 and leaves
+// errno alone, as mlx4 and mlx5 do.
 //
 // Parts of a post fail by names of their own, which do not appear in the record: "send request"
 // and "receive request" count the requests after the first of each list and refuse only the

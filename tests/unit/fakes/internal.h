@@ -10,6 +10,55 @@
 
 #include <netdb.h>
 
+// ---- the lock, and what is done wrong ------------------------------------------------------
+
+// One lock for the state of all fakes, released at the end of the scope; and the function that
+// has it, of which misuses are said.
+extern const char *fake_function;
+void *fake_lock(const char *name);
+void fake_unlock(void *const *unused);
+#define FAKE_RELEASED __attribute__((cleanup(fake_unlock), unused)) void *const fake_guard
+#define FAKE_LOCKED_FOR(name) FAKE_RELEASED = fake_lock(name)
+#define FAKE_LOCKED FAKE_LOCKED_FOR(__func__)
+bool fake_is_quiet(void);
+// Gives the lock up until another thread has brought the count to 0 and says so.
+void fake_wait_for_zero(const unsigned *count);
+void fake_acknowledged(void);
+
+// In tests with threads ThreadSanitizer does not see what is done until the end of the scope:
+// the lock of the data path would order threads that a device does not.
+int fake_hide(void);
+void fake_show(const int *unused);
+#define FAKE_HIDDEN \
+    __attribute__((cleanup(fake_show), unused)) const int fake_hiding = fake_hide()
+
+void fake_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Reads every byte, so that memcheck reports uninitialized ones.
+void fake_touch(const void *bytes, size_t len);
+
+// ---- the record ----------------------------------------------------------------------------
+
+// Records the call and applies a fault that is due; the caller fills in the arguments.
+struct fake_call *fake_enter(const char *name, const void *object);
+// The same for calls that cannot fail.
+struct fake_call *fake_note(const char *name, const void *object);
+// Takes the lock, and enters the call of a function of that name.
+#define FAKE_CALL_OF(name, object) \
+    FAKE_LOCKED_FOR(name);         \
+    struct fake_call *const call = fake_enter(name, object)
+#define FAKE_CALL(object) FAKE_CALL_OF(__func__, object)
+// The number of the fault, or else of the refusal, or 0; and what functions do with it that
+// report by errno, and return -1 or NULL.
+int fake_error(const struct fake_call *call, int refusal);
+int fake_refused(int error);
+int fake_answer(const struct fake_call *call, int refusal);
+void *fake_nothing(const struct fake_call *call, int refusal);
+
+void fake_faults_reset(void);
+bool fake_fault_asked(const char *name, int *error);
+
+// ---- objects -------------------------------------------------------------------------------
+
 enum fake_kind {
     FAKE_DEVICE_LIST,
     FAKE_PD,
@@ -33,19 +82,43 @@ enum fake_kind {
 struct fake_object {
     struct fake_object *next;
     enum fake_kind kind;
-    bool dead;
     bool refused;      // a fault refused its release
     bool internal;     // made by the fakes for themselves
     const void *outer; // the structure that the library sees
     void *page;        // its pages, if its release makes them unreadable; or NULL
     size_t bytes_of_page;
     size_t bytes;
-    unsigned children;         // live objects that depend on this one
-    unsigned refused_children; // those of them whose release was refused
-    unsigned unacked_async;    // events of the device about it that were taken
+    struct fake_object *parents[4]; // that it depends on
+    unsigned children;              // live objects that depend on this one
+    unsigned refused_children;      // those of them whose release was refused
+    unsigned unacked_async;         // events of the device about it that were taken
 };
 
-struct fake_queue { // events that wait behind a descriptor
+// Makes an object of a type whose member outer is what the library sees.
+#define FAKE_NEW(kind, type, outer) \
+    ((type *)fake_create(kind, sizeof(type), offsetof(type, outer)))
+void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset);
+// Puts the outer structure on pages of its own, which fake_destroy() makes unreadable.
+void *fake_give_page(struct fake_object *object, size_t size);
+// The live object of a pointer that the library passed; NULL and a misuse when there is none.
+void *fake_find(enum fake_kind kind, const void *outer);
+// The next older live object of that kind; behind NULL the newest one.
+void *fake_next(enum fake_kind kind, const void *object);
+// Object depends on parent (if any), until it is destroyed.
+void fake_adopt(struct fake_object *object, void *parent);
+void fake_abandon(struct fake_object *object, void *parent);
+void fake_destroy(void *object);
+// Notes that a fault refused the release of object.
+int fake_refuse(struct fake_object *object, int error);
+// Misuse when objects depend on this one that the library did not try to release.
+bool fake_has_users(const struct fake_object *object);
+// A call of libibverbs that releases an object. Another object that depends on it refuses that,
+// and is a misuse where the library has to keep the order.
+int fake_release(const char *name, enum fake_kind kind, const void *outer, bool keeps_order);
+
+// ---- events behind a descriptor ------------------------------------------------------------
+
+struct fake_queue {
     int fd;
     struct fake_node {
         struct fake_node *next;
@@ -53,36 +126,64 @@ struct fake_queue { // events that wait behind a descriptor
     } * first, **end;
 };
 
+void fake_queue_open(struct fake_queue *queue);
+void fake_queue_close(struct fake_queue *queue);
+void fake_queue_push(struct fake_queue *queue, void *what);
+void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
+                        void *with);
+// Enters a call that takes an event of that queue, or of the queue of the channel of that kind.
+// It waits without the lock, unless the descriptor has O_NONBLOCK, and returns the first event
+// with the lock held: FAKE_RELEASED. NULL, errno and no lock if it fails.
+void *fake_queue_take(const char *name, const void *object, enum fake_kind channel,
+                      struct fake_queue *queue);
+
+// Of completions and of connections.
+struct fake_channel {
+    struct fake_object object;
+    struct fake_queue queue; // of struct fake_cq or struct fake_cm_event
+    union {
+        struct ibv_comp_channel of_cqs;
+        struct rdma_event_channel of_ids;
+    };
+};
+struct fake_channel *fake_channel_new(enum fake_kind kind);
+struct fake_channel *fake_channel_on(enum fake_kind kind, int fd);
+
+// Opens the descriptor of the events of a device.
+int fake_async_open(int number);
+// No object and no event of the devices is left.
+void fake_async_reset(void);
+// What the destruction of an object does with the events about it.
+void fake_forget_events(struct fake_object *object);
+
+// ---- verbs ---------------------------------------------------------------------------------
+
 struct fake_mr {
     struct fake_object object;
     struct ibv_mr mr;
     unsigned access;
-    struct fake_object *pd;
-};
-
-struct fake_comp_channel {
-    struct fake_object object;
-    struct ibv_comp_channel channel;
-    struct fake_queue queue; // of struct fake_cq
 };
 
 struct fake_cq {
     struct fake_object object;
     struct ibv_cq cq;
-    struct fake_comp_channel *channel;
+    struct fake_channel *channel;
     bool armed, armed_solicited;
     unsigned unacked;
     struct ibv_wc wc[64];
     unsigned wc_first, wc_count;
 };
 
+// Takes receives, which the fakes never consume.
+struct fake_receives {
+    uint32_t posted, most, most_sge;
+};
+
 struct fake_srq {
     struct fake_object object;
     struct ibv_srq srq;
-    uint32_t max_sge;
-    uint32_t receives, max_receives; // posted; the fakes never consume one
+    struct fake_receives receives;
     uint32_t limit;
-    struct fake_object *pd;
 };
 
 // Laid out as in rdma-core >= 45, also with older headers, which end before wr_flush.
@@ -99,118 +200,91 @@ struct fake_qp {
     struct fake_qp_ex qp; // its base is what the library sees
     bool extended;
     enum ibv_qp_state state;
-    uint32_t sends;                  // posted since fake_forget()
-    uint32_t receives, max_receives; // posted; the fakes never consume one
-    struct ibv_qp_cap cap;           // the actual sizes of the queues
-    bool building;                   // between ibv_wr_start() and ibv_wr_complete()
-    int build_error;                 // error of a request refused since ibv_wr_start()
-    unsigned built;                  // requests since ibv_wr_start()
-    struct fake_post *pending;       // these requests
-    struct fake_object *pd, *srq;
-    struct fake_cq *send_cq, *recv_cq;
+    uint32_t sends; // posted since fake_forget()
+    struct fake_receives receives;
+    struct ibv_qp_cap cap;     // the actual sizes of the queues
+    bool building;             // between ibv_wr_start() and ibv_wr_complete()
+    int build_error;           // error of a request refused since ibv_wr_start()
+    unsigned built;            // requests since ibv_wr_start()
+    struct fake_post *pending; // these requests
 };
 
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
 enum { FAKE_MAX_BUILT = 128 };
 
 extern struct fake_device fake_device_state;
+void fake_device_reset(void);
 uint32_t fake_slots(uint32_t wanted); // the actual size of a queue
 uint64_t fake_flush_caps(void);       // that the device reports
 
-// One lock for the state of all fakes, released at the end of the scope.
-int fake_lock(void);
-void fake_unlock(const int *unused);
-#define FAKE_RELEASED __attribute__((cleanup(fake_unlock), unused)) const int fake_guard
-#define FAKE_LOCKED FAKE_RELEASED = fake_lock()
-bool fake_is_quiet(void);
-// Gives the lock up until another thread has brought the count to 0 and says so.
-void fake_wait_for_zero(const unsigned *count);
-void fake_acknowledged(void);
-
-// The same for the data path. In tests with threads ThreadSanitizer sees neither this lock,
-// which would order threads that a device does not, nor what the fakes do while they hide.
-int fake_data_lock(void);
-void fake_data_unlock(const int *unused);
-int fake_hide(void);
-void fake_show(const int *unused);
-#define FAKE_DATA_LOCKED \
-    __attribute__((cleanup(fake_data_unlock), unused)) const int fake_guard = fake_data_lock()
-#define FAKE_HIDDEN \
-    __attribute__((cleanup(fake_show), unused)) const int fake_hiding = fake_hide()
-
-// Records the call and applies a fault that is due; the caller fills in the arguments.
-struct fake_call *fake_enter(const char *name, const void *object);
-// The same for calls that cannot fail.
-struct fake_call *fake_note(const char *name, const void *object);
-void fake_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Reads every byte, so that memcheck reports uninitialized ones.
-void fake_touch(const void *bytes, size_t len);
-
-void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset);
-// Puts the outer structure on pages of its own, which fake_destroy() makes unreadable.
-void *fake_give_page(struct fake_object *object, size_t size);
-// The live object of a pointer that the library passed; NULL and a misuse when there is none.
-void *fake_find(enum fake_kind kind, const void *outer, const char *call);
-struct fake_object *fake_first(void); // of the live ones, newest first
-void fake_destroy(struct fake_object *object);
-void fake_adopt(struct fake_object *parent);
-void fake_release(struct fake_object *parent, struct fake_object *child);
-// Notes that a fault refused the release of object; parents may be NULL.
-int fake_refuse(struct fake_object *object, int error, struct fake_object *parent);
-// Returns EBUSY when children are alive, otherwise 0. ours: the library has to keep the order
-// of release, so a child that it did not try to release is a misuse.
-int fake_busy(struct fake_object *object, const char *call, bool ours);
-
-int fake_queue_open(struct fake_queue *queue);
-void fake_queue_close(struct fake_queue *queue);
-void fake_queue_push(struct fake_queue *queue, void *what);
-// Waits without the lock, unless the descriptor has O_NONBLOCK, and returns the first event
-// with the lock held: FAKE_RELEASED. NULL and no lock if the wait fails (errno).
-void *fake_queue_take(struct fake_queue *queue);
-void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
-                        void *with);
-
-// Opens the descriptor of the events of a device.
-int fake_async_open(int number);
-// No object and no event of the devices is left.
-void fake_async_reset(void);
-// What the destruction of an object does with the events of the device about it.
-void fake_async_forget(struct fake_object *object, const char *call);
-
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
-int fake_qp_destroy(struct ibv_qp *qp, const char *call);
-void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags);
+void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags);
 struct fake_qp *fake_qp_of(struct ibv_qp *qp);
-// Appends to the inline data of a post, as far as there is room.
-void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
-bool fake_is_atomic(int opcode);
+
+int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
+int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+struct fake_mr *fake_region(uint32_t lkey); // NULL: no live one
 // Whether the device writes to the local memory of such a request.
 bool fake_writes_elements(int opcode);
-void fake_faults_reset(void);
-bool fake_fault_asked(const char *name, int *error);
-// Records that the send queue accepted the request.
+// Every element must lie in a live region of the domain, which the device may write if it has
+// to.
+void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
+                        const struct ibv_sge *sges, int num_sge);
+// Appends to the inline data of a post, as far as there is room.
+void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
+// Records that the queue accepted the request.
 void fake_take(struct fake_qp *qp, const struct fake_post *post);
 void fake_take_receive(const struct fake_receive *receive);
 // Executes the request if a test made memory of a target.
 void fake_execute(struct fake_qp *qp, const struct fake_post *post);
 void fake_target_reset(void);
-void fake_alloc_reset(void);
-extern void (*fake_cm_reset)(void);
 
-int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-// Every element must lie in a live region of the domain, which the device may write if it has
-// to.
-void fake_copy_elements(struct fake_elements *to, const char *call, const struct ibv_pd *pd,
-                        bool is_written, const struct ibv_sge *sges, int num_sge);
-int fake_poll_cq(struct ibv_cq *cq, int number, struct ibv_wc *wc);
-int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+// ---- connections and names -----------------------------------------------------------------
 
-// ---- names ---------------------------------------------------------------------------------
+struct fake_id {
+    struct fake_object object;
+    struct rdma_cm_id id;
+    struct fake_channel *channel;       // NULL: synchronous
+    struct fake_channel *own;           // of a synchronous ID
+    unsigned unacked;                   // events taken and not acknowledged
+    bool incoming, listening, answered; // answered: accepted or rejected
+    bool asked;                         // connected, in the sense of rdma_connect()
+    bool bound, resolved, routed;       // progress: the states of Linux 7.3, cma.c
+    bool resolving, routing;            // asked for, on a channel
+};
+
+// The event as the library sees it; freed by its acknowledgement.
+struct fake_cm_event_seen {
+    struct rdma_cm_event event;
+    unsigned char data[256];
+};
+
+struct fake_cm_event {
+    struct fake_object object;
+    struct fake_cm_event_seen *seen;
+    struct fake_id *counted_on;
+};
+
+// Enters the call of a function with a CM ID.
+#define FAKE_ID_CALL(id) \
+    FAKE_CALL(id);       \
+    struct fake_id *const found = fake_find(FAKE_ID, id)
+
+struct fake_id *fake_id_new(struct fake_channel *channel);
+void fake_lead_to_device(struct fake_id *id);
+// Adds the event that tells what came of resolving an address or a route on a channel.
+void fake_tell(struct fake_id *id, enum rdma_cm_event_type type, int status);
+
+// Sizes of private data in the messages of InfiniBand: Linux 7.3, include/rdma/ib_cm.h, enum
+// ib_cm_data_size. In a request, the addresses take 36 of the 92 bytes.
+enum { FAKE_REQUEST_DATA = 56, FAKE_ACCEPT_DATA = 196, FAKE_REJECT_DATA = 148 };
 
 // The address of that number: 127.0.0.1 and up, every second one as IPv6.
-void fake_number_address(struct sockaddr_storage *addr, socklen_t *len, int number);
+socklen_t fake_number_address(struct sockaddr_storage *addr, int number);
+void fake_note_name(struct fake_call *call, const char *node, const char *service, int flags);
 int fake_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                      struct addrinfo **res);
 void fake_freeaddrinfo(struct addrinfo *res);

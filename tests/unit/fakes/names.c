@@ -1,67 +1,86 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// names.c -- getaddrinfo() as librpma.so.0 sees it: names with any number of addresses.
+// names.c -- addresses by number, and getaddrinfo() as librpma.so.0 sees it: names with any
+// number of addresses.
 
 #include "internal.h"
 
-#include <errno.h>
 #include <infiniband/ib.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
-void fake_number_address(struct sockaddr_storage *addr, socklen_t *len, int number) {
+socklen_t fake_number_address(struct sockaddr_storage *addr, int number) {
     memset(addr, 0, sizeof(*addr));
     if (number >= FAKE_FIRST_ROUTE) {
         struct sockaddr_ib *ib = (struct sockaddr_ib *)addr;
         ib->sib_family = AF_IB;
         ib->sib_addr.sib_raw[15] = (unsigned char)number;
-        *len = sizeof(*ib);
-    } else if (number % 2 == 0) {
+        return sizeof(*ib);
+    }
+    if (number % 2 == 0) {
         struct sockaddr_in *in = (struct sockaddr_in *)addr;
         in->sin_family = AF_INET;
         in->sin_addr.s_addr = htonl(0x7f000001u + (unsigned)number);
-        *len = sizeof(*in);
-    } else {
-        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
-        in6->sin6_family = AF_INET6;
-        in6->sin6_addr.s6_addr[15] = (unsigned char)(1 + number);
-        *len = sizeof(*in6);
+        return sizeof(*in);
     }
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+    in6->sin6_family = AF_INET6;
+    in6->sin6_addr.s6_addr[15] = (unsigned char)(1 + number);
+    return sizeof(*in6);
 }
 
 bool fake_addr_is(const struct sockaddr *addr, int number) {
     struct sockaddr_storage wanted;
-    socklen_t len;
-    fake_number_address(&wanted, &len, number);
+    const socklen_t len = fake_number_address(&wanted, number);
     return addr && memcmp(addr, &wanted, len) == 0;
 }
 
-struct fake_names {
+void fake_note_name(struct fake_call *call, const char *node, const char *service, int flags) {
+    snprintf(call->getaddrinfo.node, sizeof(call->getaddrinfo.node), "%s", node ? node : "");
+    snprintf(call->getaddrinfo.service, sizeof(call->getaddrinfo.service), "%s",
+             service ? service : "");
+    call->getaddrinfo.flags = flags;
+}
+
+struct names {
     struct fake_object object;
     struct addrinfo info[FAKE_MOST_ADDRESSES];
     struct sockaddr_storage addr[FAKE_MOST_ADDRESSES];
 };
 
+// Adds the address of that number, or the numeric one, behind the others, unless it is of
+// another family than the hints ask for.
+static void add_address(struct names *names, int *count, const struct addrinfo *hints,
+                        const struct addrinfo *numeric, int number) {
+    struct addrinfo *info = &names->info[*count];
+    struct sockaddr_storage *addr = &names->addr[*count];
+    info->ai_addrlen = fake_number_address(addr, number);
+    if (numeric)
+        memcpy(addr, numeric->ai_addr, info->ai_addrlen = numeric->ai_addrlen);
+    if (hints->ai_family != AF_UNSPEC && hints->ai_family != addr->ss_family)
+        return;
+    info->ai_flags = hints->ai_flags;
+    info->ai_family = addr->ss_family;
+    info->ai_socktype = hints->ai_socktype;
+    info->ai_protocol = hints->ai_protocol;
+    info->ai_addr = (struct sockaddr *)addr;
+    if ((*count)++ > 0)
+        info[-1].ai_next = info;
+}
+
 int fake_getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                      struct addrinfo **res) {
-    FAKE_LOCKED;
-    struct fake_call *call = fake_enter("getaddrinfo", NULL);
+    FAKE_CALL_OF("getaddrinfo", NULL);
     call->libc = true;
-    snprintf(call->getaddrinfo.node, sizeof(call->getaddrinfo.node), "%s", node ? node : "");
-    snprintf(call->getaddrinfo.service, sizeof(call->getaddrinfo.service), "%s",
-             service ? service : "");
-    call->getaddrinfo.flags = hints->ai_flags;
+    fake_note_name(call, node, service, hints->ai_flags);
     call->getaddrinfo.family = hints->ai_family;
     call->getaddrinfo.socktype = hints->ai_socktype;
     call->getaddrinfo.protocol = hints->ai_protocol;
     fake_touch(hints, sizeof(*hints));
-    if (call->failed) {
-        errno = call->error;
+    if (fake_answer(call, 0) != 0)
         return EAI_SYSTEM;
-    }
     if (fake_device()->gai_error)
         return fake_device()->gai_error;
     struct addrinfo *numeric = NULL;
@@ -70,29 +89,14 @@ int fake_getaddrinfo(const char *node, const char *service, const struct addrinf
         if (result != 0)
             return result;
     }
-    struct fake_names *made =
-        fake_create(FAKE_NAMES, sizeof(*made), offsetof(struct fake_names, info));
+    struct names *made = FAKE_NEW(FAKE_NAMES, struct names, info);
     int count = 0;
-    for (int i = 0; i < (numeric ? 1 : fake_device()->addresses); i++) {
-        struct addrinfo *info = &made->info[count];
-        struct sockaddr_storage *addr = &made->addr[count];
-        fake_number_address(addr, &info->ai_addrlen, i);
-        if (numeric)
-            memcpy(addr, numeric->ai_addr, info->ai_addrlen = numeric->ai_addrlen);
-        if (hints->ai_family != AF_UNSPEC && hints->ai_family != addr->ss_family)
-            continue;
-        info->ai_flags = hints->ai_flags;
-        info->ai_family = addr->ss_family;
-        info->ai_socktype = hints->ai_socktype;
-        info->ai_protocol = hints->ai_protocol;
-        info->ai_addr = (struct sockaddr *)addr;
-        if (count++ > 0)
-            info[-1].ai_next = info;
-    }
+    for (int i = 0; i < (numeric ? 1 : fake_device()->addresses); i++)
+        add_address(made, &count, hints, numeric, i);
     if (numeric)
         freeaddrinfo(numeric);
     if (count == 0) {
-        fake_destroy(&made->object);
+        fake_destroy(made);
         return EAI_ADDRFAMILY;
     }
     *res = made->info;
@@ -100,8 +104,8 @@ int fake_getaddrinfo(const char *node, const char *service, const struct addrinf
 }
 
 void fake_freeaddrinfo(struct addrinfo *res) {
-    FAKE_LOCKED;
-    struct fake_object *found = fake_find(FAKE_NAMES, res, "freeaddrinfo");
+    FAKE_LOCKED_FOR("freeaddrinfo");
+    struct fake_object *found = fake_find(FAKE_NAMES, res);
     if (found)
         fake_destroy(found);
 }

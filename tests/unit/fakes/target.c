@@ -150,15 +150,6 @@ static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint6
     memset(region->settled, 0, region->words * sizeof(*region->settled));
 }
 
-static struct fake_mr *local_region(const struct ibv_sge *sge) {
-    for (struct fake_object *o = fake_first(); o; o = o->next) {
-        struct fake_mr *mr = (struct fake_mr *)o;
-        if (o->kind == FAKE_MR && mr->mr.lkey == sge->lkey)
-            return mr;
-    }
-    return NULL;
-}
-
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c, mr_check_range()
 static bool is_within(uint64_t addr, uint64_t len, uint64_t first, uint64_t size) {
     return addr >= first && len <= size && addr - first <= size - len;
@@ -168,7 +159,7 @@ static bool is_within(uint64_t addr, uint64_t len, uint64_t first, uint64_t size
 static bool copy_elements(const struct fake_post *post, unsigned char *bytes, bool is_read) {
     for (int i = 0; i < post->num_sge; i++) {
         const struct ibv_sge *sge = &post->elements.sges[i];
-        const struct fake_mr *mr = local_region(sge);
+        const struct fake_mr *mr = fake_region(sge->lkey);
         unsigned char *local = (unsigned char *)(uintptr_t)sge->addr;
         if (!mr || !is_within(sge->addr, sge->length, (uintptr_t)mr->mr.addr, mr->mr.length))
             return false;

@@ -242,7 +242,7 @@ static void objects(void **state) {
         (descriptors(1), ibv_create_comp_channel(s.context), descriptors(0)));
     ROW(0, "rdma_create_event_channel: no descriptor left",
         (descriptors(1), rdma_create_event_channel(), descriptors(0)));
-    ROW(0, "ibv_reg_mr_iova2: the address is not kept",
+    ROW(0, "ibv_reg_mr: the address is not kept",
         ibv_reg_mr_iova2(s.pd, memory, 8, 4096, 0) == NULL);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// send_builders.c -- requests to send that ibv_wr_*() builders make.
+// builders.c -- requests to send that ibv_wr_*() builders make.
 
 #include "internal.h"
 
@@ -9,17 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct fake_qp *building(struct ibv_qp_ex *ex, const char *call) {
+// Records the call of a builder, which has to stand behind ibv_wr_start().
+static struct fake_qp *enter(struct ibv_qp_ex *ex, const char *call) {
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
+    fake_note(call, &ex->qp_base);
     if (!qp->building)
-        fake_misuse("%s: outside of ibv_wr_start()", call);
+        fake_misuse("outside of ibv_wr_start()");
     return qp;
 }
 
 static void wr_start(struct ibv_qp_ex *ex) {
     FAKE_HIDDEN;
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
-    fake_lock(); // held until ibv_wr_complete(), as in a provider
+    fake_lock("ibv_wr_start"); // held until ibv_wr_complete(), as in a provider
     fake_note("ibv_wr_start", &ex->qp_base);
     if (!qp->pending)
         qp->pending = calloc(FAKE_MAX_BUILT, sizeof(*qp->pending));
@@ -34,9 +36,8 @@ static void wr_start(struct ibv_qp_ex *ex) {
 // later one is taken.
 static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcode) {
     static struct fake_post refused;
-    struct fake_qp *qp = building(ex, call);
+    struct fake_qp *qp = enter(ex, call);
     int error = 0;
-    fake_note(call, &ex->qp_base);
     if (!qp->build_error && qp->built > 0 && fake_fault_asked("send request", &error))
         qp->build_error = error;
     if (!qp->build_error &&
@@ -45,7 +46,7 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
     if (qp->build_error)
         return &refused;
     struct fake_post *post = &qp->pending[qp->built++];
-    memset(post, 0, sizeof(*post));
+    memset(post, 0, sizeof(*post)); // the padding is compared, too
     post->opcode = opcode;
     post->wr_id = ex->wr_id;
     post->flags = ex->wr_flags;
@@ -81,24 +82,22 @@ BUILDER(flush, FAKE_WR_FLUSH,
         REMOTE_PARAMETERS, size_t len, uint8_t type, uint8_t level)
 
 // The request that the memory belongs to; NULL after a refusal.
-static struct fake_post *newest(struct ibv_qp_ex *ex, const char *call) {
-    struct fake_qp *qp = building(ex, call);
-    fake_note(call, &ex->qp_base);
+static struct fake_post *newest(struct fake_qp *qp) {
     if (qp->build_error)
         return NULL;
     if (qp->built > 0)
         return &qp->pending[qp->built - 1];
-    fake_misuse("%s: before any request", call);
+    fake_misuse("before any request");
     return NULL;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges) {
     FAKE_HIDDEN;
-    struct fake_post *post = newest(ex, "ibv_wr_set_sge_list");
-    struct fake_qp *qp = building(ex, "ibv_wr_set_sge_list");
+    struct fake_qp *qp = enter(ex, "ibv_wr_set_sge_list");
+    struct fake_post *post = newest(qp);
     if (post)
-        fake_copy_elements(&post->elements, "ibv_wr_set_sge_list", ex->qp_base.pd,
-                           fake_writes_elements(post->opcode), sges, (int)num_sge);
+        fake_copy_elements(&post->elements, ex->qp_base.pd, fake_writes_elements(post->opcode),
+                           sges, (int)num_sge);
     if (num_sge > qp->cap.max_send_sge && !qp->build_error)
         qp->build_error = ENOSPC; // wr_set_sge_list() of rxe
 }
@@ -108,16 +107,16 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 // is ENOSPC there.
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length) {
     FAKE_HIDDEN;
-    struct fake_post *post = newest(ex, "ibv_wr_set_inline_data");
+    struct fake_qp *qp = enter(ex, "ibv_wr_set_inline_data");
+    struct fake_post *post = newest(qp);
     if (!post)
         return;
     if (!(post->flags & IBV_SEND_INLINE))
-        fake_misuse(
-            "ibv_wr_set_inline_data: without IBV_SEND_INLINE rxe takes it for elements");
+        fake_misuse("without IBV_SEND_INLINE rxe takes it for elements");
     post->sge.length = (uint32_t)length;
     fake_copy_inline_data(post, bytes, length);
-    if (length > building(ex, "ibv_wr_set_inline_data")->cap.max_inline_data)
-        building(ex, "ibv_wr_set_inline_data")->build_error = ENOSPC;
+    if (length > qp->cap.max_inline_data)
+        qp->build_error = ENOSPC;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, wr_complete(): after a refusal no request is taken.
@@ -125,62 +124,55 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length)
 // doorbell, whose error is returned all the same.
 static int wr_complete(struct ibv_qp_ex *ex) {
     FAKE_HIDDEN;
-    struct fake_qp *qp = building(ex, "ibv_wr_complete");
+    FAKE_RELEASED = NULL;
+    struct fake_qp *qp = fake_qp_of(&ex->qp_base);
     struct fake_call *call = fake_enter("ibv_wr_complete", &ex->qp_base);
+    if (!qp->building)
+        fake_misuse("outside of ibv_wr_start()");
     if (qp->built > 0)
         call->send = qp->pending[0];
     call->requests = qp->built;
     fake_touch(&call->send, sizeof(call->send));
     qp->building = false;
-    int error = call->failed ? call->error : qp->build_error;
+    int error = fake_error(call, qp->build_error);
     for (unsigned i = 0; i < qp->built && !error; i++)
         fake_take(qp, &qp->pending[i]);
     if (!error)
         (void)fake_fault_asked("doorbell", &error);
     if (!error && qp->state < IBV_QPS_RTS && !fake_device()->takes_early)
         error = EINVAL;
-    fake_unlock(NULL);
     return error;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex) {
     FAKE_HIDDEN;
-    struct fake_qp *qp = building(ex, "ibv_wr_abort");
-    fake_note("ibv_wr_abort", &ex->qp_base);
-    qp->building = false;
-    fake_unlock(NULL);
+    FAKE_RELEASED = NULL;
+    enter(ex, "ibv_wr_abort")->building = false;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not asked for is
 // NULL.
-void fake_qp_set_native(struct fake_qp *qp, uint64_t send_ops_flags) {
+void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags) {
     struct ibv_qp_ex *ex = &qp->qp.ex;
     ex->wr_start = wr_start;
     ex->wr_complete = wr_complete;
     ex->wr_abort = wr_abort;
     ex->wr_set_sge_list = wr_set_sge_list;
     ex->wr_set_inline_data = wr_set_inline_data;
-    if (send_ops_flags & IBV_QP_EX_WITH_RDMA_READ)
-        ex->wr_rdma_read = wr_rdma_read;
-    if (send_ops_flags & IBV_QP_EX_WITH_RDMA_WRITE)
-        ex->wr_rdma_write = wr_rdma_write;
-    if (send_ops_flags & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
-        ex->wr_rdma_write_imm = wr_rdma_write_imm;
-    if (send_ops_flags & IBV_QP_EX_WITH_SEND)
-        ex->wr_send = wr_send;
-    if (send_ops_flags & IBV_QP_EX_WITH_SEND_WITH_IMM)
-        ex->wr_send_imm = wr_send_imm;
-    if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
-        ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
-    if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
-        ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
-    if (send_ops_flags & (1 << 12))
-        ex->wr_atomic_write = wr_atomic_write;
+#define SET(flag, of, builder)   \
+    if (send_ops_flags & (flag)) \
+    (of)->builder = builder
+    SET(IBV_QP_EX_WITH_RDMA_READ, ex, wr_rdma_read);
+    SET(IBV_QP_EX_WITH_RDMA_WRITE, ex, wr_rdma_write);
+    SET(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, ex, wr_rdma_write_imm);
+    SET(IBV_QP_EX_WITH_SEND, ex, wr_send);
+    SET(IBV_QP_EX_WITH_SEND_WITH_IMM, ex, wr_send_imm);
+    SET(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, ex, wr_atomic_fetch_add);
+    SET(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, ex, wr_atomic_cmp_swp);
+    SET(1 << 12, ex, wr_atomic_write);
 #ifdef FAKE_HEADERS_KNOW_FLUSH
-    if (send_ops_flags & (1 << 11))
-        ex->wr_flush = wr_flush;
+    SET(1 << 11, ex, wr_flush);
 #else
-    if (send_ops_flags & (1 << 11))
-        qp->qp.wr_flush = wr_flush;
+    SET(1 << 11, &qp->qp, wr_flush);
 #endif
 }

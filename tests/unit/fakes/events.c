@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// events.c -- events behind a real descriptor, so that O_NONBLOCK, poll() and signals are real;
+// and the events of the devices: ports, queue pairs, queues.
+//
+// The kernel's waits behave alike: ucma_get_event() (Linux 7.3, drivers/infiniband/core/ucma.c)
+// and ib_uverbs_event_read() (uverbs_main.c) answer EAGAIN with O_NONBLOCK and end at a signal
+// whose handler was installed without SA_RESTART.
+
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+void fake_queue_open(struct fake_queue *queue) {
+    queue->first = NULL;
+    queue->end = &queue->first;
+    queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+    if (queue->fd < 0)
+        fake_misuse("no descriptor left");
+}
+
+// Removes the node in that place.
+static void *take(struct fake_queue *queue, struct fake_node **at) {
+    struct fake_node *node = *at;
+    void *what = node->what;
+    *at = node->next;
+    if (!node->next)
+        queue->end = at;
+    free(node);
+    return what;
+}
+
+void fake_queue_close(struct fake_queue *queue) {
+    while (queue->first)
+        take(queue, &queue->first);
+    if (queue->fd >= 0)
+        close(queue->fd);
+    queue->fd = -1;
+}
+
+void fake_queue_push(struct fake_queue *queue, void *what) {
+    struct fake_node *node = calloc(1, sizeof(*node));
+    const uint64_t one = 1;
+    if (!node || write(queue->fd, &one, sizeof(one)) != sizeof(one))
+        abort();
+    node->what = what;
+    *queue->end = node;
+    queue->end = &node->next;
+}
+
+void *fake_queue_remove(struct fake_queue *queue, bool (*match)(void *what, void *with),
+                        void *with) {
+    for (struct fake_node **at = &queue->first; *at; at = &(*at)->next) {
+        if (!match((*at)->what, with))
+            continue;
+        // A thread that is about to take the event has its count already.
+        uint64_t value;
+        const struct iovec count = {&value, sizeof(value)};
+        (void)!preadv2(queue->fd, &count, 1, -1, RWF_NOWAIT);
+        return take(queue, at);
+    }
+    return NULL;
+}
+
+static _Thread_local int let_in; // the signal that the next wait of this thread unblocks
+
+void fake_wait_lets_in(int signal) {
+    let_in = signal;
+}
+
+static bool wait_for_one(const struct fake_queue *queue) {
+    struct pollfd ready = {.fd = queue->fd, .events = POLLIN};
+    uint64_t value;
+    sigset_t mask;
+    if (let_in) {
+        pthread_sigmask(SIG_SETMASK, NULL, &mask);
+        sigdelset(&mask, let_in);
+        if (ppoll(&ready, 1, NULL, &mask) < 0) { // it had to wait
+            let_in = 0;
+            return false;
+        }
+    }
+    return read(queue->fd, &value, sizeof(value)) == sizeof(value);
+}
+
+// Of a channel that is found, its queue.
+static struct fake_queue *enter(const char *name, const void *object, enum fake_kind channel,
+                                struct fake_queue *queue) {
+    FAKE_CALL_OF(name, object);
+    struct fake_channel *found = queue ? NULL : fake_find(channel, object);
+    if (call->failed || (!queue && !found))
+        return fake_nothing(call, EINVAL);
+    return queue ? queue : &found->queue;
+}
+
+void *fake_queue_take(const char *name, const void *object, enum fake_kind channel,
+                      struct fake_queue *queue) {
+    queue = enter(name, object, channel, queue);
+    while (queue && wait_for_one(queue)) {
+        fake_lock(name);
+        if (queue->first) // otherwise it was removed meanwhile
+            return take(queue, &queue->first);
+        fake_unlock(NULL);
+    }
+    return NULL;
+}
+
+struct fake_channel *fake_channel_new(enum fake_kind kind) {
+    struct fake_channel *made = FAKE_NEW(kind, struct fake_channel, of_cqs);
+    fake_queue_open(&made->queue);
+    if (kind == FAKE_COMP_CHANNEL)
+        made->of_cqs.fd = made->queue.fd;
+    else
+        made->of_ids.fd = made->queue.fd;
+    return made;
+}
+
+struct fake_channel *fake_channel_on(enum fake_kind kind, int fd) {
+    struct fake_channel *found = NULL;
+    while ((found = fake_next(kind, found)) && found->queue.fd != fd)
+        ;
+    return found;
+}
+
+// ---- events of the devices -----------------------------------------------------------------
+
+struct waiting {
+    struct ibv_async_event event;
+    struct fake_object *object; // that it is about, or NULL
+};
+
+static struct fake_queue queues[2] = {{.fd = -1}, {.fd = -1}}; // of struct waiting
+
+static struct fake_queue *queue_of(const struct ibv_context *context) {
+    return &queues[context != fake_context(0)];
+}
+
+int fake_async_open(int number) {
+    if (queues[number].fd < 0)
+        fake_queue_open(&queues[number]);
+    return queues[number].fd;
+}
+
+static bool is_about(void *what, void *object) {
+    return !object || ((struct waiting *)what)->object == object;
+}
+
+static void remove_about(struct fake_queue *queue, struct fake_object *object) {
+    for (struct waiting *w; (w = fake_queue_remove(queue, is_about, object));)
+        free(w);
+}
+
+// The descriptors are there before a test counts its own, and stay, because the contexts do.
+void fake_async_reset(void) {
+    for (int i = 0; i < 2; i++) {
+        const int fd = fake_async_open(i);
+        remove_about(&queues[i], NULL);
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    }
+}
+
+static bool is_same(void *what, void *with) {
+    return what == with;
+}
+
+// Linux 7.3, drivers/infiniband/core/uverbs_main.c, ib_uverbs_release_uevent(): events that
+// were not taken are dropped. rdma-core 56, libibverbs/cmd_cq.c, ibv_cmd_destroy_cq(),
+// libibverbs/cmd_qp.c, ibv_cmd_destroy_qp(), libibverbs/cmd_srq.c, ibv_cmd_destroy_srq(): waits
+// until those that were taken are acknowledged; without threads nobody would do that.
+void fake_forget_events(struct fake_object *object) {
+    if (fake_is_quiet())
+        fake_wait_for_zero(&object->unacked_async);
+    if (object->unacked_async)
+        fake_misuse("%u events of the device are not acknowledged, it would block for ever",
+                    object->unacked_async);
+    for (int i = 0; i < 2; i++)
+        remove_about(&queues[i], object);
+    if (object->kind == FAKE_CQ)
+        while (fake_queue_remove(&((struct fake_cq *)object)->channel->queue, is_same, object))
+            ;
+}
+
+// The kind of the objects that events of the type are about; rdma-core 56,
+// libibverbs/device.c, ibv_get_async_event().
+static enum fake_kind kind_of(enum ibv_event_type type) {
+    switch (type) {
+    case IBV_EVENT_CQ_ERR:
+        return FAKE_CQ;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+        return FAKE_QP;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+        return FAKE_SRQ;
+    default:
+        return FAKE_KINDS;
+    }
+}
+
+void fake_async_event(struct ibv_context *context, enum ibv_event_type type, void *object,
+                      int port) {
+    FAKE_LOCKED;
+    struct waiting *w = calloc(1, sizeof(*w));
+    if (!w)
+        abort();
+    const enum fake_kind kind = kind_of(type);
+    w->event.event_type = type;
+    if (kind != FAKE_KINDS)
+        w->object = fake_find(kind, object);
+    if (kind != FAKE_KINDS || object)
+        w->event.element.qp = object; // also a work queue, which the fakes do not have
+    else
+        w->event.element.port_num = port;
+    fake_queue_push(queue_of(context), w);
+}
+
+// rdma-core 56, libibverbs/device.c, ibv_get_async_event(): read() of one event, -1 when there
+// is none; Linux 7.3, drivers/infiniband/core/uverbs_main.c, ib_uverbs_event_read().
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event) {
+    struct waiting *taken = fake_queue_take(__func__, context, FAKE_KINDS, queue_of(context));
+    if (!taken)
+        return -1;
+    FAKE_RELEASED = NULL;
+    *event = taken->event;
+    if (taken->object)
+        taken->object->unacked_async++;
+    free(taken);
+    return 0;
+}
+
+// rdma-core 56, libibverbs/device.c, ibv_ack_async_event(): counts the event on its object, in
+// whose memory the count is, and wakes its destruction.
+void ibv_ack_async_event(struct ibv_async_event *event) {
+    FAKE_LOCKED;
+    const void *const outer = event->element.qp; // all pointers of the union stand at one place
+    fake_note(__func__, outer);
+    const enum fake_kind kind = kind_of(event->event_type);
+    struct fake_object *found = kind != FAKE_KINDS ? fake_find(kind, outer) : NULL;
+    if (found && found->unacked_async == 0)
+        fake_misuse("more than were taken");
+    else if (found)
+        found->unacked_async--;
+    fake_acknowledged();
+}
+
+const char *ibv_event_type_str(enum ibv_event_type event) {
+    return event <= IBV_EVENT_WQ_FATAL ? "event of the fakes" : "unknown";
+}

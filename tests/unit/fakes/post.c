@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// post.c -- lists of requests to send and to receive, which the inline functions of verbs.h
+// reach through tables; builders.c has the requests of ibv_wr_*() builders.
+
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_mr.c: copy_data() looks up the region of an element
+// by lookup_mr(), which compares key, domain and access, and its range by mr_check_range(). The
+// completion says what is wrong; no post does.
+static void check_element(const struct ibv_pd *pd, bool is_written, const struct ibv_sge *sge) {
+    const struct fake_mr *region = fake_region(sge->lkey);
+    const uint64_t start = region ? (uintptr_t)region->mr.addr : 0;
+    if (!region)
+        fake_misuse("lkey %u belongs to no live region", sge->lkey);
+    else if (region->mr.pd != pd && !fake_device_state.any_range)
+        fake_misuse("the region of lkey %u is of another domain", sge->lkey);
+    else if (is_written && !(region->access & IBV_ACCESS_LOCAL_WRITE))
+        fake_misuse("the region of lkey %u must not be written", sge->lkey);
+    else if (!fake_device_state.any_range && sge->length > 0 &&
+             (sge->length > region->mr.length ||
+              sge->addr - start > region->mr.length - sge->length))
+        fake_misuse("an element is not within the region of lkey %u", sge->lkey);
+}
+
+void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
+                        const struct ibv_sge *sges, int num_sge) {
+    to->num_sge = num_sge;
+    for (int i = 0; i < num_sge && i < FAKE_MAX_SGE; i++) {
+        to->sges[i] = sges[i];
+        fake_touch(&to->sges[i], sizeof(to->sges[i]));
+        check_element(pd, is_written, &sges[i]);
+    }
+}
+
+// ---- receives ------------------------------------------------------------------------------
+
+static void copy_receive(struct fake_receive *to, const struct ibv_pd *pd,
+                         const struct ibv_recv_wr *wr) {
+    memset(to, 0, sizeof(*to));
+    fake_touch(&wr->wr_id, sizeof(wr->wr_id));
+    fake_touch(&wr->next, sizeof(wr->next));
+    to->wr_id = wr->wr_id;
+    fake_copy_elements(&to->elements, pd, true, wr->sg_list, wr->num_sge);
+}
+
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_recv() and rxe_post_srq_recv(): requests are
+// taken up to the first that is refused, and bad is that one. rxe_post_one_recv() answers
+// ENOMEM when the queue is full, and EINVAL for more elements than it was made for.
+static int post_recv(struct fake_call *call, struct fake_receives *queue,
+                     const struct ibv_pd *pd, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad) {
+    for (bool is_first = true; wr; wr = wr->next, is_first = false) {
+        struct fake_receive receive;
+        int error = 0;
+        copy_receive(&receive, pd, wr);
+        if (is_first)
+            call->recv = receive;
+        if (is_first ? call->failed : fake_fault_asked("receive request", &error))
+            error = is_first ? call->error : error;
+        else if (queue->posted == queue->most)
+            error = ENOMEM;
+        else if ((uint32_t)wr->num_sge > queue->most_sge)
+            error = EINVAL;
+        if (error) {
+            *bad = wr;
+            return error;
+        }
+        queue->posted += !fake_is_quiet(); // of no use where nothing is recorded
+        fake_take_receive(&receive);
+    }
+    return 0;
+}
+
+int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad) {
+    FAKE_HIDDEN;
+    FAKE_CALL_OF("ibv_post_recv", qp);
+    struct fake_qp *found = fake_find(FAKE_QP, qp);
+    if (!found)
+        return EINVAL;
+    *bad = NULL;
+    if (qp->srq) // rxe_post_recv() names no request when there is no queue
+        return EINVAL;
+    return post_recv(call, &found->receives, qp->pd, wr, bad);
+}
+
+int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad) {
+    FAKE_HIDDEN;
+    FAKE_CALL_OF("ibv_post_srq_recv", srq);
+    struct fake_srq *found = fake_find(FAKE_SRQ, srq);
+    return found ? post_recv(call, &found->receives, srq->pd, wr, bad) : EINVAL;
+}
+
+// ---- requests to send ----------------------------------------------------------------------
+
+static bool is_atomic(int opcode) {
+    return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
+bool fake_writes_elements(int opcode) {
+    return opcode == IBV_WR_RDMA_READ || is_atomic(opcode);
+}
+
+void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length) {
+    const size_t room =
+        to->inlined_bytes < sizeof(to->inlined) ? sizeof(to->inlined) - to->inlined_bytes : 0;
+    memcpy(to->inlined + (sizeof(to->inlined) - room), bytes, length < room ? length : room);
+    to->inlined_bytes += length;
+}
+
+// Reads no data that is too long: rxe checks the lengths first.
+static void copy_inlined(struct fake_post *to, const struct ibv_sge *sges, int num_sge) {
+    size_t length = 0;
+    to->num_sge = num_sge;
+    for (int i = 0; i < num_sge; i++)
+        length += sges[i].length;
+    for (int i = 0; i < num_sge && length <= FAKE_MAX_INLINE; i++) {
+        if (i < FAKE_MAX_SGE)
+            to->elements.sges[i] = sges[i];
+        fake_copy_inline_data(to, (const void *)(uintptr_t)sges[i].addr, sges[i].length);
+    }
+    to->inlined_bytes = length;
+}
+
+// Reads the fields that providers read for every opcode: libibverbs/cmd.c, ibv_cmd_post_send(),
+// and providers/rxe/rxe.c, convert_send_wr(), copy imm_data of each request; init_send_wqe()
+// copies wr.rdma.remote_addr of all but atomic operations (rdma-core 56).
+static void copy_send(struct fake_post *to, const struct ibv_pd *pd,
+                      const struct ibv_send_wr *wr) {
+    memset(to, 0, sizeof(*to)); // the padding is compared and touched, too
+    fake_touch(&wr->next, sizeof(wr->next));
+    fake_touch(&wr->wr.rdma.remote_addr, sizeof(wr->wr.rdma.remote_addr));
+    to->wr_id = wr->wr_id;
+    to->opcode = (int)wr->opcode;
+    to->flags = wr->send_flags;
+    to->imm = wr->imm_data;
+    if (wr->send_flags & IBV_SEND_INLINE) // the lkey is not read
+        copy_inlined(to, wr->sg_list, wr->num_sge);
+    else
+        fake_copy_elements(&to->elements, pd, fake_writes_elements(to->opcode), wr->sg_list,
+                           wr->num_sge);
+    if (is_atomic(to->opcode)) {
+        to->remote_addr = wr->wr.atomic.remote_addr;
+        to->rkey = wr->wr.atomic.rkey;
+        to->compare_add = wr->wr.atomic.compare_add;
+        to->swap = wr->wr.atomic.swap;
+    } else if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM) {
+        to->remote_addr = wr->wr.rdma.remote_addr;
+        to->rkey = wr->wr.rdma.rkey;
+    }
+    fake_touch(to, sizeof(*to));
+}
+
+// rdma-core 56, providers/rxe/rxe.c, validate_send_wr(): EINVAL for more elements, or more
+// inline data, than the queue was made for, and for a remote atomic of less than 8 bytes or of
+// an unaligned address. For too much data mlx5 returns ENOMEM, as for a
+// full queue (set_data_inl_seg() of providers/mlx5/qp.c). post_one_send(): ENOMEM when it is.
+static int refusal(const struct fake_call *call, const struct fake_qp *qp,
+                   const struct fake_post *post, bool is_first) {
+    int error = 0;
+    if (is_first ? call->failed : fake_fault_asked("send request", &error))
+        return is_first ? call->error : error;
+    if (post->inlined_bytes > qp->cap.max_inline_data)
+        return fake_device()->inline_error ? fake_device()->inline_error : EINVAL;
+    if ((uint32_t)post->num_sge > qp->cap.max_send_sge)
+        return EINVAL;
+    if (is_atomic(post->opcode) &&
+        (post->remote_addr % 8 != 0 || post->num_sge != 1 || post->sge.length < 8))
+        return EINVAL;
+    return qp->sends == qp->cap.max_send_wr ? ENOMEM : 0;
+}
+
+// rdma-core 56, providers/rxe/rxe.c, rxe_post_send(): takes requests up to the first that it
+// refuses, which becomes bad, or NULL. It rings the doorbell in any case, whose error replaces
+// that of the refusal. siw_post_send() of providers/siw/siw.c does the same, but the 0 of a
+// doorbell that works replaces the error of the refusal, too. The doorbell of a queue pair that
+// is not connected fails: Linux 7.3, drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send().
+static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send_wr *wr,
+                     struct ibv_send_wr **bad) {
+    struct fake_post post;
+    int error = 0, doorbell_error = 0;
+    for (; wr && !error; wr = error ? wr : wr->next) {
+        copy_send(&post, qp->qp.ex.qp_base.pd, wr);
+        if (call->requests == 0)
+            call->send = post;
+        error = refusal(call, qp, &post, call->requests == 0);
+        if (!error) {
+            fake_take(qp, &post);
+            call->requests++;
+        }
+    }
+    if (error || !fake_device()->keeps_bad_wr)
+        *bad = wr;
+    if (qp->state < IBV_QPS_RTS && !fake_device()->takes_early)
+        return EINVAL;
+    if (call->requests == 0)
+        return error;
+    if (fake_fault_asked("doorbell", &doorbell_error))
+        return doorbell_error;
+    return fake_device()->hides_refusals ? 0 : error;
+}
+
+int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {
+    FAKE_HIDDEN;
+    FAKE_CALL_OF("ibv_post_send", qp);
+    struct fake_qp *found = fake_find(FAKE_QP, qp);
+    if (!found)
+        return EINVAL;
+    // rdma-core 56, providers/mana: mana_post_send() names no request when it can take none.
+    if (fake_device()->keeps_bad_wr && call->failed)
+        return call->error;
+    return post_list(call, found, wr, bad);
+}

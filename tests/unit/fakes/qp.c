@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// qp.c -- queue pairs.
+
+#include "internal.h"
+
+#include <errno.h>
+
+struct fake_qp *fake_qp_of(struct ibv_qp *qp) {
+    return (struct fake_qp *)((char *)qp - offsetof(struct fake_qp, qp));
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap(): what the device refuses with
+// EINVAL.
+static bool beyond_device(const struct ibv_qp_cap *cap, bool has_srq) {
+    const uint32_t max_wr = fake_device()->max_wr, max_sge = (uint32_t)fake_device()->max_sge;
+    return cap->max_send_wr > max_wr || cap->max_send_sge > max_sge ||
+           cap->max_inline_data > FAKE_MAX_INLINE ||
+           (!has_srq && (cap->max_recv_wr > max_wr || cap->max_recv_sge > max_sge));
+}
+
+// rxe_qp_init_req() and rxe_qp_init_resp(): the actual sizes of the queues. An element has 16
+// bytes, which hold inline data as well.
+static void round_up(struct ibv_qp_cap *cap, bool has_srq) {
+    const uint32_t bytes = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+    cap->max_send_wr = fake_slots(cap->max_send_wr);
+    if (!has_srq)
+        cap->max_recv_wr = fake_slots(cap->max_recv_wr);
+    if (cap->max_inline_data < bytes)
+        cap->max_inline_data = bytes;
+}
+
+// The last step of rdma_create_qp_ex(); NULL and errno on a refusal.
+struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context) {
+    static uint32_t number = 0x400;
+    const bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    void *const pd = fake_find(FAKE_PD, attr->pd);
+    void *const send_cq = fake_find(FAKE_CQ, attr->send_cq);
+    void *const recv_cq = fake_find(FAKE_CQ, attr->recv_cq);
+    void *const srq = attr->srq ? fake_find(FAKE_SRQ, attr->srq) : NULL;
+    errno = EINVAL;
+    // Objects of another device have no handle in this context: Linux 7.3,
+    // drivers/infiniband/core/uverbs_cmd.c, create_qp().
+    if (!pd || !send_cq || !recv_cq || attr->pd->context != context ||
+        attr->send_cq->context != context || attr->recv_cq->context != context ||
+        (srq && attr->srq->context != context) || beyond_device(&attr->cap, attr->srq))
+        return NULL;
+    // rdma-core 56, providers/rxe/rxe.c, check_qp_init_attr(); libibverbs/verbs.c,
+    // ibv_create_qp_ex() of a provider without extended queue pairs.
+    errno = EOPNOTSUPP;
+    if (extended && (fake_device()->plain_qp || attr->send_ops_flags & IBV_QP_EX_WITH_TSO))
+        return NULL;
+    struct fake_qp *qp = FAKE_NEW(FAKE_QP, struct fake_qp, qp);
+    fake_adopt(&qp->object, pd);
+    fake_adopt(&qp->object, send_cq);
+    fake_adopt(&qp->object, recv_cq);
+    fake_adopt(&qp->object, srq);
+    round_up(&attr->cap, attr->srq);
+    qp->cap = attr->cap;
+    qp->receives.most = attr->cap.max_recv_wr;
+    qp->receives.most_sge = attr->cap.max_recv_sge;
+    qp->state = IBV_QPS_INIT; // rdma-core 56, librdmacm/cma.c, ucma_init_conn_qp()
+    qp->qp.ex.qp_base = (struct ibv_qp){.context = context,
+                                        .qp_context = attr->qp_context,
+                                        .pd = attr->pd,
+                                        .send_cq = attr->send_cq,
+                                        .recv_cq = attr->recv_cq,
+                                        .srq = attr->srq,
+                                        .qp_num = ++number,
+                                        .qp_type = attr->qp_type};
+    qp->extended = extended;
+    if (extended)
+        fake_qp_set_builders(qp, attr->send_ops_flags);
+    return &qp->qp.ex.qp_base;
+}
+
+// rdma-core 56, libibverbs/cmd.c, ibv_cmd_query_qp(): returns an error number, and writes the
+// sizes to both structures.
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                 struct ibv_qp_init_attr *init) {
+    FAKE_LOCKED;
+    const struct fake_qp *found = fake_find(FAKE_QP, qp);
+    fake_note(__func__, qp);
+    if (!(mask & IBV_QP_STATE))
+        fake_misuse("does not ask for the state");
+    if (!found || fake_device()->no_query)
+        return EINVAL;
+    attr->cap = init->cap = found->cap;
+    attr->qp_state = found->state;
+    return 0;
+}
+
+struct ibv_qp *fake_qp(uint32_t qp_num) {
+    FAKE_LOCKED;
+    struct fake_qp *qp = NULL;
+    while ((qp = fake_next(FAKE_QP, qp)) && qp->qp.ex.qp_base.qp_num != qp_num)
+        ;
+    return qp ? &qp->qp.ex.qp_base : NULL;
+}
+
+// rdma-core 56, libibverbs/verbs.c, ibv_qp_to_qp_ex(): NULL unless the queue pair was created
+// with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS. It reads a mark behind the ibv_qp_ex, beyond the end of
+// the queue pair of a provider without extended ones (providers/siw/siw.h, siw_qp).
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) {
+    FAKE_LOCKED;
+    if (fake_device()->plain_qp)
+        fake_misuse("it reads behind the end of a plain queue pair");
+    struct fake_qp *found = fake_find(FAKE_QP, qp);
+    return found && found->extended ? &found->qp.ex : NULL;
+}
