@@ -10,50 +10,37 @@ that is gone fails as well.
 """
 
 import argparse
+import pathlib
 import subprocess
 import sys
 
 
-def table(lines, columns, name):
+def table(text, columns, name):
     """Rows by their first column; each key is unique, and each row has all columns."""
     rows = {}
-    for line in lines:
-        if not line or line.startswith("#"):
-            continue
-        fields = line.split("\t")
-        if len(fields) != columns or not all(fields):
-            sys.exit(f"{name}: \"{line}\" has not {columns} columns")
-        if fields[0] in rows:
-            sys.exit(f"{name}: \"{fields[0]}\" is there twice")
-        rows[fields[0]] = fields[1:]
+    for line in text.splitlines():
+        question, *fields = line.split("\t")
+        if line and not line.startswith("#"):
+            if len(fields) != columns - 1 or not all([question, *fields]):
+                sys.exit(f"{name}: \"{line}\" has not {columns} columns")
+            if question in rows:
+                sys.exit(f"{name}: \"{question}\" is there twice")
+            rows[question] = fields
     return rows
 
 
 def read(path, columns):
-    with open(path, encoding="utf-8") as file:
-        return table(file.read().splitlines(), columns, path)
-
-
-def of_device(recorded, others, path):
-    """The recorded answers with those of another device in their places."""
-    for question, answer in others.items():
-        if recorded.get(question, answer) == answer:
-            sys.exit(f"{path}: \"{question}\": the other device was not asked, or answers the same")
-    return recorded | others
+    return table(pathlib.Path(path).read_text(encoding="utf-8"), columns, path) if path else {}
 
 
 def complaints(recorded, got, differences):
-    for question in differences.keys() - recorded.keys():
-        yield f"\"{question}\" is listed as a difference, but it is no recorded question"
-    for question in got.keys() - recorded.keys():
+    for question in sorted((differences.keys() | got.keys()) - recorded.keys()):
         yield f"\"{question}\" has no recorded answer: record it (README.md)"
     for question, (wanted,) in recorded.items():
-        if question not in got:
+        answer, listed = got.get(question, [None])[0], differences.get(question)
+        if answer is None:
             yield f"\"{question}\" was not asked"
-            continue
-        answer = got[question][0]
-        listed = differences.get(question)
-        if listed is None and answer != wanted:
+        elif listed is None and answer != wanted:
             yield f"\"{question}\": {answer}, but {wanted} is recorded"
         elif listed is not None and answer == wanted:
             yield f"\"{question}\": no difference any more; take it off the list"
@@ -68,19 +55,19 @@ def main():
     parser.add_argument("--differences")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
-    recorded = read(arguments.answers, 2)
-    if arguments.device:
-        recorded = of_device(recorded, read(arguments.device, 2), arguments.device)
-    differences = read(arguments.differences, 3) if arguments.differences else {}
+    recorded, others = read(arguments.answers, 2), read(arguments.device, 2)
+    for question, answer in others.items():
+        if recorded.get(question, answer) == answer:
+            sys.exit(f"{arguments.device}: \"{question}\": the other device was not asked, or answers the same")
+    differences = read(arguments.differences, 3)
     done = subprocess.run(arguments.command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(arguments.command)} ended with status {done.returncode}, "
                  f"after: {(done.stdout.splitlines() or ['nothing'])[-1]}")
-    got = table(done.stdout.splitlines(), 2, "the answers")
-    wrong = list(complaints(recorded, got, differences))
-    for line in wrong:
-        print(line)
-    print(f"{len(got)} answers, {len(differences)} listed differences, {len(wrong)} complaints")
+    got = table(done.stdout, 2, "the answers")
+    wrong = list(complaints(recorded | others, got, differences))
+    print(*wrong, f"{len(got)} answers, {len(differences)} listed differences, {len(wrong)} complaints",
+          sep="\n")
     return 1 if wrong or not recorded else 0
 
 
