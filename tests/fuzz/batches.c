@@ -6,8 +6,6 @@
 // took
 //
 // What the device gets is held against what the plain function of each operation hands to it.
-//
-// batches [SEED] takes other random numbers.
 
 #include "operation.h"
 #include "packed.h"
@@ -21,10 +19,6 @@ static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
 static struct fake_post list[ROOM];
 static unsigned length, taken;
 static unsigned long accepted, refused, whole, cut;
-
-static bool now_and_then(unsigned times) {
-    return below(times) == 0;
-}
 
 // Small sizes, and sizes at the limits.
 static size_t random_size(void) {
@@ -264,15 +258,10 @@ static void live(void) {
     unit_nothing_left("after some steps");
 }
 
-static void batches_are_as_the_model(void **state) {
-    (void)state;
+TEST_THAT(batches_are_as_the_model) {
     for (int i = 0; i < WORLDS; i++)
         live();
     print_message("%lu operations added, %lu refused, %lu lists posted whole, %lu in part\n",
                   accepted, refused, whole, cut);
     assert_true(accepted > 1000 && refused > 1000 && whole > 1000 && cut > 1000);
 }
-
-static const struct CMUnitTest tests[] = {TEST(batches_are_as_the_model)};
-
-RANDOM_MAIN(tests)

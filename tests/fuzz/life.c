@@ -8,11 +8,10 @@
 // in which order, and which codes the contract documents. A call that no fault disturbs does
 // what the model says; a disturbed one fails with a documented code and leaves the model as it
 // was, or succeeds. At the end everything is deleted, and nothing is left.
-//
-// life [SEED] takes other random numbers.
 
+#include "operation.h"
+#include "packed.h"
 #include "random.h"
-#include "world.h"
 
 enum { LIVES = 500, STEPS = 400, MOST = 4, ROOM = 8, MEMORY = 256 };
 
@@ -22,12 +21,11 @@ struct object {
     void *handle; // NULL: the place is free
     struct object *needs[4];
     unsigned users;
-    bool is_up, is_closed;                  // of a connection
-    enum rpma_conn_event events[ROOM];      // that wait
-    uint64_t completions[ROOM];             // that wait, of a queue or of a connection's own
-    unsigned event_count, completion_count; //
-    unsigned received;                      // receives in the queue
-    bool was_drained, has_new, is_unarmed;  // of a completion queue: see wait_for()
+    bool is_up, is_closed;             // of a connection
+    enum rpma_conn_event events[ROOM]; // that wait
+    uint64_t completions[ROOM];        // that wait, of a queue or of a connection's own
+    unsigned event_count, completion_count;
+    bool was_drained, has_new, is_unarmed; // of a completion queue: see wait_for()
 };
 
 static uint64_t next_context;
@@ -233,57 +231,46 @@ static void (*const makers[KINDS])(struct object *) = {
 
 // Deletes an object that nothing uses. What the provider refuses stays, except for requests and
 // connections; of a shared or lent queue the first step alone decides.
-#define DROP(kind, type, deleter)                                         \
-    case kind: {                                                          \
-        type *handle = o->handle;                                         \
-        const bool is_gone = CALL(deleter(&handle));                      \
-        assert_true(handle == NULL || (handle == o->handle && !is_gone)); \
-        assert_true(handle == NULL || stays);                             \
-        if (!handle)                                                      \
-            forget(o);                                                    \
-        break;                                                            \
-    }
-
 static void drop(enum kind kind, struct object *o) {
+#define DELETER(function) \
+    { #function, (int (*)(void **))function }
+    static const struct {
+        const char *name;
+        int (*function)(void **handle);
+    } deleters[KINDS] = {
+        [PEER] = DELETER(rpma_peer_delete), [MR] = DELETER(rpma_mr_dereg),
+        [CQ] = DELETER(rpma_cq_delete),     [SRQ] = DELETER(rpma_srq_delete),
+        [EP] = DELETER(rpma_ep_shutdown),   [REQ] = DELETER(rpma_conn_req_delete),
+        [CONN] = DELETER(rpma_conn_delete), [BATCH] = DELETER(rpma_batch_delete)};
     const bool stays = kind != REQ && kind != CONN;
+    void *handle = o->handle;
     if (o->users > 0)
         return;
-    switch (kind) {
-        DROP(PEER, struct rpma_peer, rpma_peer_delete)
-        DROP(MR, struct rpma_mr_local, rpma_mr_dereg)
-        DROP(CQ, struct rpma_cq, rpma_cq_delete)
-        DROP(SRQ, struct rpma_srq, rpma_srq_delete)
-        DROP(EP, struct rpma_ep, rpma_ep_shutdown)
-        DROP(REQ, struct rpma_conn_req, rpma_conn_req_delete)
-        DROP(CONN, struct rpma_conn, rpma_conn_delete)
-        DROP(BATCH, struct rpma_batch, rpma_batch_delete)
-    default:
-        fail();
-    }
+    begin();
+    const bool is_gone = passed(deleters[kind].function(&handle), deleters[kind].name, 0);
+    assert_true(handle == NULL || (handle == o->handle && !is_gone && stays));
+    if (!handle)
+        forget(o);
 }
 
 // ---- events --------------------------------------------------------------------------------
 
+// A connection comes up, then it ends.
 static void something_happens(struct object *conn) {
     static const struct {
         enum rdma_cm_event_type type;
         enum rpma_conn_event event;
-    } ends[] = {{RDMA_CM_EVENT_DISCONNECTED, RPMA_CONN_CLOSED},
-                {RDMA_CM_EVENT_CONNECT_ERROR, RPMA_CONN_LOST},
-                {RDMA_CM_EVENT_DEVICE_REMOVAL, RPMA_CONN_LOST}};
+    } events[] = {{RDMA_CM_EVENT_ESTABLISHED, RPMA_CONN_ESTABLISHED},
+                  {RDMA_CM_EVENT_DISCONNECTED, RPMA_CONN_CLOSED},
+                  {RDMA_CM_EVENT_CONNECT_ERROR, RPMA_CONN_LOST},
+                  {RDMA_CM_EVENT_DEVICE_REMOVAL, RPMA_CONN_LOST}};
+    const unsigned what = conn->is_up ? 1 + below(LENGTH(events) - 1) : 0;
     if (conn->is_closed || conn->event_count == ROOM)
         return;
-    enum rdma_cm_event_type type = RDMA_CM_EVENT_ESTABLISHED;
-    enum rpma_conn_event event = RPMA_CONN_ESTABLISHED;
-    if (conn->is_up) {
-        const unsigned end = below(LENGTH(ends));
-        type = ends[end].type;
-        event = ends[end].event;
-    }
     conn->is_closed = conn->is_up;
     conn->is_up = !conn->is_closed;
-    fake_cm_event(event_fd(conn), type, NULL, 0);
-    conn->events[conn->event_count++] = event;
+    fake_cm_event(event_fd(conn), events[what].type, NULL, 0);
+    conn->events[conn->event_count++] = events[what].event;
 }
 
 static void take_event(struct object *conn) {
@@ -312,31 +299,29 @@ static void disconnect(struct object *conn) {
 
 // ---- operations and completions ------------------------------------------------------------
 
+static struct rpma_work work_of(enum rpma_work_type kind, const struct object *mr) {
+    const bool is_send = kind == RPMA_WORK_SEND || kind == RPMA_WORK_SEND_WITH_IMM;
+    return (struct rpma_work){.type = kind,
+                              .remote = is_send ? NULL : remote,
+                              .local = {mr->handle, below(8), 8},
+                              .flush_len = 8,
+                              .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
+                              .flags = RPMA_F_COMPLETION_ALWAYS,
+                              .op_context = (void *)(uintptr_t)++next_context};
+}
+
 static void post(struct object *conn) {
     struct object *mr = any(MR);
-    const unsigned what = below(5);
-    void *const context = (void *)(uintptr_t)++next_context;
-    bool is_posted;
+    const enum rpma_work_type kind = (enum rpma_work_type)(1 + below(OPERATION_LAST));
     if (!mr)
         return;
-    if (what == 0)
-        is_posted = CALL(rpma_write(conn->handle, remote, 0, mr->handle, 0, 8,
-                                    RPMA_F_COMPLETION_ALWAYS, context));
-    else if (what == 1)
-        is_posted = CALL(rpma_read(conn->handle, mr->handle, 0, remote, 0, 8,
-                                   RPMA_F_COMPLETION_ALWAYS, context));
-    else if (what == 2)
-        is_posted =
-            CALL(rpma_send(conn->handle, mr->handle, 0, 8, RPMA_F_COMPLETION_ALWAYS, context));
-    else if (what == 3)
-        is_posted = CALL(rpma_atomic_write(conn->handle, remote, 8, "12345678",
-                                           RPMA_F_COMPLETION_ALWAYS, context));
-    else
-        is_posted = CALL(rpma_flush(conn->handle, remote, 0, 8, RPMA_FLUSH_TYPE_VISIBILITY,
-                                    RPMA_F_COMPLETION_ALWAYS, context));
+    const struct rpma_work work = work_of(kind, mr);
+    begin();
+    const bool is_posted =
+        passed(operation_plain(&work, conn->handle), operation_plain_name(kind), 0);
     assert_true(fake_posted_count() == 1 || !is_posted); // the doorbell may fail
     if (is_posted)
-        assert_int_equal(fake_posted(0)->wr_id, (uintptr_t)context);
+        assert_int_equal(fake_posted(0)->wr_id, (uintptr_t)work.op_context);
 }
 
 static void post_array(struct object *conn) {
@@ -347,10 +332,7 @@ static void post_array(struct object *conn) {
     if (!mr)
         return;
     for (unsigned i = 0; i < count; i++)
-        work[i] = (struct rpma_work){.type = RPMA_WORK_SEND,
-                                     .local = {mr->handle, i, 8},
-                                     .flags = RPMA_F_COMPLETION_ALWAYS,
-                                     .op_context = (void *)(uintptr_t)++next_context};
+        work[i] = work_of(RPMA_WORK_SEND, mr);
     const bool is_whole = CALL(rpma_post(conn->handle, work, count, &posted));
     assert_int_equal(fake_posted_count(), posted);
     assert_true(is_whole ? posted == count : posted <= count); // the doorbell may fail
@@ -366,11 +348,7 @@ static void fill_and_post(struct object *batch) {
     // The region of an earlier operation may be gone.
     MUST(rpma_batch_reset(batch->handle));
     for (unsigned i = below(ROOM + 1); i > 0; i--) {
-        const struct rpma_work work = {.type = RPMA_WORK_WRITE,
-                                       .remote = remote,
-                                       .local = {mr->handle, 0, 8},
-                                       .flags = RPMA_F_COMPLETION_ALWAYS,
-                                       .op_context = (void *)(uintptr_t)i};
+        const struct rpma_work work = work_of(RPMA_WORK_WRITE, mr);
         size += CALL(rpma_batch_add(batch->handle, &work));
     }
     // What one post does not take, the next one does.
@@ -458,13 +436,11 @@ static void end(void) {
 }
 
 static void live(void) {
-    unsigned char desc[21];
     fake_reset();
     fake_device()->takes_early = fake_device()->any_range = true;
     memset(all, 0, sizeof(all));
-    world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
-                     WORLD_EVERY_USAGE);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
+    remote = packed_remote(WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
+                           WORLD_EVERY_USAGE, 0);
     for (int i = 0; i < STEPS; i++)
         step();
     end();
@@ -473,8 +449,7 @@ static void live(void) {
     unit_nothing_left("after a life");
 }
 
-static void lives_are_as_the_model(void **state) {
-    (void)state;
+TEST_THAT(lives_are_as_the_model) {
     for (int i = 0; i < LIVES; i++)
         live();
     print_message("%lu calls succeeded, %lu failed, %lu were disturbed, %lu events and "
@@ -482,7 +457,3 @@ static void lives_are_as_the_model(void **state) {
                   succeeded, failed, disturbed, taken);
     assert_true(succeeded > 10000 && failed > 1000 && disturbed > 1000 && taken > 1000);
 }
-
-static const struct CMUnitTest tests[] = {TEST(lives_are_as_the_model)};
-
-RANDOM_MAIN(tests)

@@ -18,6 +18,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <sstream>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,12 +34,14 @@ void expect(bool holds, const char *condition) {
     std::abort();
 }
 
-bool is_number(const Json &value, uint64_t least, uint64_t most) {
+using Check = bool (*)(const Json &value);
+
+template <uint64_t least, uint64_t most> bool number(const Json &value) {
     return value.is_number_unsigned() && value.get<uint64_t>() >= least &&
            value.get<uint64_t>() <= most;
 }
 
-bool is_text(const Json &value, size_t least, size_t most) {
+template <size_t least, size_t most> bool text(const Json &value) {
     if (!value.is_string())
         return false;
     const auto text = value.get<std::string>();
@@ -46,28 +49,16 @@ bool is_text(const Json &value, size_t least, size_t most) {
            std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-bool is_packed_or_empty(const Json &value) {
-    return is_text(value, 0, 510) && value.get<std::string>().size() % 2 == 0 &&
+template <size_t least> bool packed(const Json &value) {
+    return text<least, 510>(value) && value.get<std::string>().size() % 2 == 0 &&
            value.get<std::string>().find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-bool is_packed(const Json &value) {
-    return is_packed_or_empty(value) && !value.get<std::string>().empty();
-}
-
-bool are_counts(const Json &value) {
+bool counts(const Json &value) {
     return value.is_array() && value.size() >= 1 && value.size() <= 1024 &&
-           std::ranges::all_of(value,
-                               [](const Json &one) { return is_number(one, 0, UINT64_MAX); });
+           std::ranges::all_of(value, number<0, UINT64_MAX>);
 }
 
-using Check = bool (*)(const Json &value);
-template <uint64_t least, uint64_t most> bool number(const Json &value) {
-    return is_number(value, least, most);
-}
-template <size_t least, size_t most> bool text(const Json &value) {
-    return is_text(value, least, most);
-}
 bool flag(const Json &value) {
     return value.is_boolean();
 }
@@ -78,13 +69,13 @@ const std::map<std::string, std::map<std::string, Check>> allowed = {
     {"measure", {}},
     {"alive", {}},
     {"ok", {}},
-    {"stop", {{"done", are_counts}}},
+    {"stop", {{"done", counts}}},
     {"refused", {{"reason", text<0, 512>}}},
     {"result",
      {{"cpu_ns", number<0, UINT64_MAX>},
       {"operations", number<0, UINT64_MAX>},
       {"ns", number<0, UINT64_MAX>}}},
-    {"ready", {{"session", number<0, UINT64_MAX>}, {"target", is_packed}}},
+    {"ready", {{"session", number<0, UINT64_MAX>}, {"target", packed<1>}}},
     {"welcome",
      {{"librpma", text<1, 256>},
       {"kernel", text<1, 256>},
@@ -110,7 +101,7 @@ const std::map<std::string, std::map<std::string, Check>> allowed = {
       {"reads", number<0, 100>},
       {"both", number<0, 1>},
       {"rate", number<0, 1000000000>},
-      {"target", is_packed_or_empty}}},
+      {"target", packed<0>}}},
 };
 
 bool is_allowed(const Json &message) {
@@ -179,27 +170,10 @@ bool check(const std::string &bytes) {
 
 [[maybe_unused]] std::string changed(std::string bytes, const std::vector<std::string> &seeds,
                                      std::mt19937_64 &random) {
-    static const std::string pieces[] = {"\"",
-                                         "{",
-                                         "}",
-                                         "[",
-                                         "]",
-                                         ",",
-                                         ":",
-                                         "0",
-                                         "1",
-                                         "-",
-                                         ".5",
-                                         "e9",
-                                         "null",
-                                         "true",
-                                         "\\u0000",
-                                         "\xff",
-                                         "18446744073709551615",
-                                         "18446744073709551616",
-                                         "4097",
-                                         "\"word\"",
-                                         "\"ok\""};
+    std::istringstream list(
+        "\" { } [ ] , : 0 1 - .5 e9 null true \\u0000 \xff \"word\" \"ok\" 4097 "
+        "18446744073709551615 18446744073709551616");
+    const std::vector<std::string> pieces{std::istream_iterator<std::string>(list), {}};
     const auto below = [&](size_t limit) { return random() % limit; };
     for (size_t changes = 1 + below(4); changes > 0; changes--) {
         const size_t at = below(bytes.size() + 1);
@@ -208,7 +182,7 @@ bool check(const std::string &bytes) {
             bytes.erase(at, 1 + below(8));
             break;
         case 1:
-            bytes.insert(at, pieces[below(std::size(pieces))]);
+            bytes.insert(at, pieces[below(pieces.size())]);
             break;
         case 2:
             if (at < bytes.size())

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// random.h -- random numbers of the tests that run over the fakes of the unit tests, and their
-// main()
+// random.h -- random numbers, the same in each run; SEED in the environment takes others
 
 #ifndef RANDOM_H
 #define RANDOM_H 1
 
-#include <stdio.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-#include "unit.h"
-
-static uint64_t seed = 1;
-
 // splitmix64
-static uint64_t random_64(void) {
-    uint64_t z = seed += 0x9e3779b97f4a7c15u;
+static inline uint64_t random_64(void) {
+    static uint64_t state;
+    if (state == 0)
+        state = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : 1;
+    uint64_t z = state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
@@ -26,18 +25,8 @@ static inline unsigned below(unsigned limit) {
     return (unsigned)(random_64() % limit);
 }
 
-// The first argument of the program, if any, is another seed.
-#define RANDOM_MAIN(tests)                                 \
-    int main(int argc, char **argv) {                      \
-        if (argc > 1)                                      \
-            seed = strtoull(argv[1], NULL, 0);             \
-        printf("seed %#llx\n", (unsigned long long)seed);  \
-        const char *trouble = fake_hook_allocator();       \
-        if (trouble) {                                     \
-            fprintf(stderr, "%s: %s\n", argv[0], trouble); \
-            return 1;                                      \
-        }                                                  \
-        return cmocka_run_group_tests(tests, NULL, NULL);  \
-    }
+static inline bool now_and_then(unsigned times) {
+    return below(times) == 0;
+}
 
 #endif // RANDOM_H
