@@ -53,34 +53,6 @@ static void *hooked_calloc(size_t number, size_t size) {
                : track(FAKE_BLOCK, calloc(number, size), number * size);
 }
 
-static void *hooked_aligned_alloc(size_t alignment, size_t bytes) {
-    FAKE_LOCKED;
-    return refused("aligned_alloc", bytes)
-               ? NULL
-               : track(FAKE_BLOCK, scribbled(aligned_alloc(alignment, bytes), bytes), bytes);
-}
-
-static int hooked_posix_memalign(void **block, size_t alignment, size_t bytes) {
-    FAKE_LOCKED;
-    if (refused("posix_memalign", bytes))
-        return ENOMEM;
-    const int ret = posix_memalign(block, alignment, bytes);
-    if (ret == 0)
-        track(FAKE_BLOCK, scribbled(*block, bytes), bytes);
-    return ret;
-}
-
-static void *hooked_realloc(void *old, size_t bytes) {
-    FAKE_LOCKED_FOR("realloc");
-    struct fake_object *o = old ? fake_find(FAKE_BLOCK, old) : NULL;
-    if (refused("realloc", bytes) || (old && !o))
-        return NULL;
-    void *block = realloc(old, bytes);
-    if (o && block)
-        fake_destroy(o);
-    return track(FAKE_BLOCK, block, bytes);
-}
-
 static void hooked_free(void *block) {
     FAKE_LOCKED_FOR("free");
     struct fake_object *o = block ? fake_find(FAKE_BLOCK, block) : NULL;
@@ -160,9 +132,6 @@ static const struct hook {
 } hooks[] = {
     {"malloc", hooked_malloc},
     {"calloc", hooked_calloc},
-    {"aligned_alloc", hooked_aligned_alloc},
-    {"posix_memalign", hooked_posix_memalign},
-    {"realloc", hooked_realloc},
     {"free", hooked_free},
     {"mmap", hooked_mmap},
     {"mmap64", hooked_mmap},
@@ -174,10 +143,13 @@ static const struct hook {
     {"vsnprintf", hooked_vsnprintf},
     {"__vsnprintf_chk", hooked_vsnprintf_chk},
     // Allocating functions that would bypass the hooks: librpma must not import them.
-    {"_Znwm", NULL},
-    {"_Znam", NULL},
+    {"realloc", NULL},
+    {"aligned_alloc", NULL},
+    {"posix_memalign", NULL},
     {"strdup", NULL},
     {"asprintf", NULL},
+    {"_Znwm", NULL},
+    {"_Znam", NULL},
 };
 
 static const struct hook *hook_of(const char *name) {

@@ -211,7 +211,6 @@ struct fake_device {
     int gai_error;                // if not 0: what getaddrinfo() returns, errno untouched
     int routes;                   // routes of IBACM, which rdma_getaddrinfo() puts first
     int unlisted;                 // devices missing in the list; 2: ibv_get_device_list() fails
-    bool no_query;                // ibv_query_qp() fails
     int other_device;             // CONNECT_REQUESTs come in on the second device
     uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0
     int max_cqe;                  // the largest CQ
