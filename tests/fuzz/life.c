@@ -324,41 +324,6 @@ static void post(struct object *conn) {
         assert_int_equal(fake_posted(0)->wr_id, (uintptr_t)work.op_context);
 }
 
-static void post_array(struct object *conn) {
-    struct object *mr = any(MR);
-    struct rpma_work work[ROOM];
-    uint32_t posted = ROOM + 1;
-    const unsigned count = 1 + below(ROOM);
-    if (!mr)
-        return;
-    for (unsigned i = 0; i < count; i++)
-        work[i] = work_of(RPMA_WORK_SEND, mr);
-    const bool is_whole = CALL(rpma_post(conn->handle, work, count, &posted));
-    assert_int_equal(fake_posted_count(), posted);
-    assert_true(is_whole ? posted == count : posted <= count); // the doorbell may fail
-    for (unsigned i = 0; i < posted; i++)
-        assert_int_equal(fake_posted(i)->wr_id, (uintptr_t)work[i].op_context);
-}
-
-static void fill_and_post(struct object *batch) {
-    struct object *mr = any(MR);
-    uint32_t size = 0, posted = 0;
-    if (!mr || !batch->needs[0]->handle)
-        return;
-    // The region of an earlier operation may be gone.
-    MUST(rpma_batch_reset(batch->handle));
-    for (unsigned i = below(ROOM + 1); i > 0; i--) {
-        const struct rpma_work work = work_of(RPMA_WORK_WRITE, mr);
-        size += CALL(rpma_batch_add(batch->handle, &work));
-    }
-    // What one post does not take, the next one does.
-    for (unsigned sum = 0; sum < size; sum += posted) {
-        const bool is_whole = CALL(rpma_batch_post(batch->handle, &posted));
-        assert_int_equal(fake_posted_count(), posted);
-        assert_true(is_whole ? sum + posted == size : sum + posted <= size);
-    }
-}
-
 // The other side, or the device, completes something.
 static void complete(struct object *conn) {
     struct object *queue = queue_of(conn);
@@ -411,19 +376,17 @@ static void wait_for(struct object *conn) {
 
 static void step(void) {
     static void (*const acts[])(struct object *) = {
-        something_happens, take_event, take_event,       disconnect, post, post,
-        post_array,        complete,   take_completions, wait_for,
+        something_happens, take_event,       take_event, disconnect, post, post,
+        complete,          take_completions, wait_for,
     };
     const enum kind kind = below(KINDS);
     const unsigned what = below(10);
-    struct object *o = any(kind), *conn = any(CONN), *batch = any(BATCH);
+    struct object *o = any(kind), *conn = any(CONN);
     if (what < 3 && place(kind))
         makers[kind](place(kind));
     else if (what == 3 && o)
         drop(kind, o);
-    else if (what == 4 && batch)
-        fill_and_post(batch);
-    else if (what > 4 && conn)
+    else if (what > 3 && conn)
         acts[below(LENGTH(acts))](conn);
 }
 

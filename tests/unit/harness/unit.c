@@ -96,6 +96,10 @@ int unit_main(int argc, char **argv) {
     return unit_run(program_invocation_short_name + strlen("unit-"), added.tests, added.count);
 }
 
+__attribute__((weak)) int main(int argc, char **argv) { // of the executables that have none
+    return unit_main(argc, argv);
+}
+
 void unit_begin(void) {
     fake_forget();
     logged_forget();

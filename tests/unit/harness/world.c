@@ -56,51 +56,21 @@ bool world_peer(struct world *w) {
 
 // The tests of decisions also run over older releases, so they must not link to newer
 // functions: these are looked up by name when a test uses them.
-static bool set_number(struct world *w, const char *setter, void *cfg, uint32_t value) {
-    int (*set)(void *, uint32_t);
-    if (value == 0)
-        return true;
-    *(void **)&set = dlsym(RTLD_DEFAULT, setter);
-    world_begin(w);
-    return world_step(w, set(cfg, value), setter, __FILE__, __LINE__);
-}
+#define NEWER(function) ((__typeof__(&(function)))dlsym(RTLD_DEFAULT, #function))
+#define NEWER_STEP(w, function, ...) \
+    (world_begin(w), world_step(w, NEWER(function)(__VA_ARGS__), #function, __FILE__, __LINE__))
 
-static bool lend(struct world *w, uint32_t size, struct rpma_cq **cq, const char *setter) {
-    static const char cfg_maker[] = "rpma_cq_cfg_new", maker[] = "rpma_cq_new";
-    int (*make_cfg)(struct rpma_cq_cfg **);
-    int (*make)(struct rpma_peer *, const struct rpma_cq_cfg *, struct rpma_cq **);
-    int (*set)(struct rpma_conn_cfg *, struct rpma_cq *);
-    if (size == 0)
-        return true;
-    *(void **)&make_cfg = dlsym(RTLD_DEFAULT, cfg_maker);
-    *(void **)&make = dlsym(RTLD_DEFAULT, maker);
-    *(void **)&set = dlsym(RTLD_DEFAULT, setter);
-    world_begin(w);
-    if (!w->h.cq_cfg && !world_step(w, make_cfg(&w->h.cq_cfg), cfg_maker, __FILE__, __LINE__))
-        return false;
-    if (!set_number(w, "rpma_cq_cfg_set_size", w->h.cq_cfg, size))
-        return false;
-    world_begin(w);
-    if (!world_step(w, make(w->h.peer, w->h.cq_cfg, cq), maker, __FILE__, __LINE__))
-        return false;
-    world_begin(w);
-    return world_step(w, set(w->h.cfg, *cq), setter, __FILE__, __LINE__);
-}
-
-static bool drop_newer(struct world *w, void *handle, const char *name) {
-    void **object = handle;
-    int (*drop)(void **);
-    if (!*object)
-        return true;
-    *(void **)&drop = dlsym(RTLD_DEFAULT, name);
-    world_begin(w);
-    return world_step(w, drop(object), name, __FILE__, __LINE__) && !*object;
+static bool lend(struct world *w, uint32_t size, struct rpma_cq **cq) {
+    return (w->h.cq_cfg || NEWER_STEP(w, rpma_cq_cfg_new, &w->h.cq_cfg)) &&
+           NEWER_STEP(w, rpma_cq_cfg_set_size, w->h.cq_cfg, size) &&
+           NEWER_STEP(w, rpma_cq_new, w->h.peer, w->h.cq_cfg, cq);
 }
 
 static bool make_srq(struct world *w, const struct shape *shape) {
     return STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg)) &&
            STEP(w, rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, shape->srq_rcq_size)) &&
-           set_number(w, "rpma_srq_cfg_set_max_sge", w->h.srq_cfg, shape->max_sge) &&
+           (!shape->max_sge ||
+            NEWER_STEP(w, rpma_srq_cfg_set_max_sge, w->h.srq_cfg, shape->max_sge)) &&
            STEP(w, rpma_srq_new(w->h.peer, w->h.srq_cfg, &w->h.srq)) &&
            STEP(w, rpma_conn_cfg_set_srq(w->h.cfg, w->h.srq));
 }
@@ -109,10 +79,15 @@ bool world_cfg(struct world *w, const struct shape *shape) {
     return STEP(w, rpma_conn_cfg_new(&w->h.cfg)) &&
            STEP(w, rpma_conn_cfg_set_compl_channel(w->h.cfg, shape->shared)) &&
            STEP(w, rpma_conn_cfg_set_rcq_size(w->h.cfg, shape->rcq_size)) &&
-           lend(w, shape->lent_cq, &w->h.lent_cq, "rpma_conn_cfg_set_cq") &&
-           lend(w, shape->lent_rcq, &w->h.lent_rcq, "rpma_conn_cfg_set_rcq") &&
-           set_number(w, "rpma_conn_cfg_set_max_sge", w->h.cfg, shape->max_sge) &&
-           set_number(w, "rpma_conn_cfg_set_flush_mode", w->h.cfg, shape->flush_mode) &&
+           (!shape->lent_cq || (lend(w, shape->lent_cq, &w->h.lent_cq) &&
+                                NEWER_STEP(w, rpma_conn_cfg_set_cq, w->h.cfg, w->h.lent_cq))) &&
+           (!shape->lent_rcq ||
+            (lend(w, shape->lent_rcq, &w->h.lent_rcq) &&
+             NEWER_STEP(w, rpma_conn_cfg_set_rcq, w->h.cfg, w->h.lent_rcq))) &&
+           (!shape->max_sge ||
+            NEWER_STEP(w, rpma_conn_cfg_set_max_sge, w->h.cfg, shape->max_sge)) &&
+           (!shape->flush_mode ||
+            NEWER_STEP(w, rpma_conn_cfg_set_flush_mode, w->h.cfg, shape->flush_mode)) &&
            (!shape->srq || make_srq(w, shape));
 }
 
@@ -154,6 +129,8 @@ bool world_conn(struct world *w, const struct shape *shape) {
 
 #define DROP(w, member, function) \
     (!(w)->h.member || (STEP(w, function(&(w)->h.member)) && !(w)->h.member))
+#define DROP_NEWER(w, member, function) \
+    (!(w)->h.member || (NEWER_STEP(w, function, &(w)->h.member) && !(w)->h.member))
 
 bool world_apply(struct world *w, uint8_t statement) {
     return DROP(w, pcfg, rpma_peer_cfg_delete) &&
@@ -162,15 +139,15 @@ bool world_apply(struct world *w, uint8_t statement) {
 }
 
 bool world_drop(struct world *w) {
-    bool ok = drop_newer(w, &w->h.batch, "rpma_batch_delete");
+    bool ok = DROP_NEWER(w, batch, rpma_batch_delete);
     ok &= DROP(w, conn, rpma_conn_delete);
     ok &= DROP(w, req, rpma_conn_req_delete);
     ok &= DROP(w, ep, rpma_ep_shutdown);
     ok &= DROP(w, cfg, rpma_conn_cfg_delete);
-    ok &= drop_newer(w, &w->h.cq_cfg, "rpma_cq_cfg_delete");
-    ok &= drop_newer(w, &w->h.ep_cfg, "rpma_ep_cfg_delete");
-    ok &= drop_newer(w, &w->h.lent_cq, "rpma_cq_delete");
-    ok &= drop_newer(w, &w->h.lent_rcq, "rpma_cq_delete");
+    ok &= DROP_NEWER(w, cq_cfg, rpma_cq_cfg_delete);
+    ok &= DROP_NEWER(w, ep_cfg, rpma_ep_cfg_delete);
+    ok &= DROP_NEWER(w, lent_cq, rpma_cq_delete);
+    ok &= DROP_NEWER(w, lent_rcq, rpma_cq_delete);
     ok &= DROP(w, srq, rpma_srq_delete);
     ok &= DROP(w, srq_cfg, rpma_srq_cfg_delete);
     ok &= DROP(w, pcfg, rpma_peer_cfg_delete);
@@ -187,37 +164,18 @@ void world_anew(void) {
     fake_reset();
 }
 
-int world_event_fd(const struct world *w) {
-    int fd = -1;
-    (void)rpma_conn_get_event_fd(w->h.conn, &fd);
-    return fd;
-}
-
-int world_req_fd(const struct world *w) {
-    int (*get)(const struct rpma_conn_req *, int *);
-    int fd = -1;
-    *(void **)&get = dlsym(RTLD_DEFAULT, "rpma_conn_req_get_event_fd");
-    (void)get(w->h.req, &fd);
-    return fd;
-}
-
-int world_ep_fd(const struct world *w) {
-    int fd = -1;
-    (void)rpma_ep_get_fd(w->h.ep, &fd);
-    return fd;
-}
-
-struct rpma_cq *world_cq(const struct world *w) {
-    struct rpma_cq *cq = NULL;
-    (void)rpma_conn_get_cq(w->h.conn, &cq);
-    return cq;
-}
-
-struct rpma_cq *world_rcq(const struct world *w) {
-    struct rpma_cq *cq = NULL;
-    (void)rpma_conn_get_rcq(w->h.conn, &cq);
-    return cq;
-}
+// What a getter writes about an object; the initial value if it fails.
+#define GETTER(type, name, initial, get, from) \
+    type name(const struct world *w) {         \
+        type value = initial;                  \
+        (void)get((from), &value);             \
+        return value;                          \
+    }
+GETTER(int, world_event_fd, -1, rpma_conn_get_event_fd, w->h.conn)
+GETTER(int, world_req_fd, -1, NEWER(rpma_conn_req_get_event_fd), w->h.req)
+GETTER(int, world_ep_fd, -1, rpma_ep_get_fd, w->h.ep)
+GETTER(struct rpma_cq *, world_cq, NULL, rpma_conn_get_cq, w->h.conn)
+GETTER(struct rpma_cq *, world_rcq, NULL, rpma_conn_get_rcq, w->h.conn)
 
 int world_cq_fd(struct rpma_cq *cq) {
     int fd;
