@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// cm.c -- event channels and CM IDs of librdmacm.
+// cm.c -- event channels of librdmacm, CM IDs and their events.
 
 #include "internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 struct rdma_event_channel *rdma_create_event_channel(void) {
     FAKE_CALL(NULL);
@@ -117,4 +118,143 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel) {
     stand_on(found, to);
     leave(found, from, home_of(found));
     return 0;
+}
+
+// ---- events --------------------------------------------------------------------------------
+
+// rdma-core 56, librdmacm/cma.c, rdma_get_cm_event(): a request creates a new ID on the channel
+// of the listener, and its event counts as one of the listener (ucma_process_conn_req()). The
+// addresses of the new ID come from the kernel (ucma_query_req_info()).
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event) {
+    struct fake_cm_event *taken = fake_queue_take(__func__, channel, FAKE_EVENT_CHANNEL, NULL);
+    if (!taken)
+        return -1;
+    FAKE_RELEASED = NULL;
+    struct fake_id *id = taken->counted_on;
+    struct rdma_cm_event *seen = *event = &taken->seen->event;
+    taken->object.internal = false; // from now on the library owes an acknowledgement
+    id->unacked++;
+    if (seen->event == RDMA_CM_EVENT_CONNECT_REQUEST && id->listening) {
+        struct fake_id *child = fake_id_new(id->channel);
+        child->incoming = true;
+        child->id.verbs = fake_context(fake_device()->other_device);
+        fake_number_address(&child->id.route.addr.dst_storage, fake_device()->client);
+        seen->listen_id = &id->id;
+        seen->id = &child->id;
+    }
+    // rdma-core 56, librdmacm/cma.c, ucma_process_addr_resolved(): asks for the device
+    if (seen->event == RDMA_CM_EVENT_ADDR_RESOLVED)
+        fake_lead_to_device(id);
+    // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): up to RTS
+    struct fake_qp *qp = seen->id->qp ? fake_qp_of(seen->id->qp) : NULL;
+    if (seen->event == RDMA_CM_EVENT_ESTABLISHED && qp && qp->state == IBV_QPS_INIT)
+        qp->state = IBV_QPS_RTS;
+    return 0;
+}
+
+// rdma-core 56, librdmacm/cma.c, rdma_ack_cm_event(): counts the event, frees it, and refuses
+// only NULL. Its manual page mentions failures, so a fault may cause one, after which the
+// library cannot acknowledge the event any more.
+int rdma_ack_cm_event(struct rdma_cm_event *event) {
+    FAKE_CALL(event);
+    struct fake_cm_event *found = fake_find(FAKE_CM_EVENT, event);
+    if (!found)
+        return fake_refused(EINVAL);
+    if (!found->object.refused)
+        found->counted_on->unacked--;
+    if (call->failed)
+        return fake_refused(fake_refuse(&found->object, call->error));
+    fake_destroy(found);
+    return 0;
+}
+
+// ---- functions for tests -------------------------------------------------------------------
+
+const void *fake_event_channel_on(int fd) {
+    FAKE_LOCKED;
+    struct fake_channel *channel = fake_channel_on(FAKE_EVENT_CHANNEL, fd);
+    return channel ? &channel->of_ids : NULL;
+}
+
+static struct fake_id *newest_id_on(const struct fake_channel *channel, unsigned *count) {
+    struct fake_id *newest = NULL;
+    *count = 0;
+    for (struct fake_id *id = NULL; channel && (id = fake_next(FAKE_ID, id));)
+        if (id->channel == channel && (*count)++ == 0)
+            newest = id;
+    return newest;
+}
+
+unsigned fake_ids_on(int fd) {
+    FAKE_LOCKED;
+    unsigned count;
+    newest_id_on(fake_channel_on(FAKE_EVENT_CHANNEL, fd), &count);
+    return count;
+}
+
+unsigned fake_pending_on(int fd) {
+    FAKE_LOCKED;
+    struct fake_channel *channel = fake_channel_on(FAKE_EVENT_CHANNEL, fd);
+    unsigned count = 0;
+    for (struct fake_node *node = channel ? channel->queue.first : NULL; node;
+         node = node->next)
+        count++;
+    return count;
+}
+
+// Linux 7.3, drivers/infiniband/core/cma.c: cma_set_req_event_data(), cma_set_rep_event_data()
+// and cma_ib_handler() pass on the whole field; cma_iw_handler() the bytes that were sent.
+static uint8_t length_seen(const struct fake_id *id, enum rdma_cm_event_type type,
+                           uint8_t len) {
+    if (fake_device()->transport != IBV_TRANSPORT_IB)
+        return len;
+    if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
+        return FAKE_REQUEST_DATA;
+    if (type == RDMA_CM_EVENT_ESTABLISHED && !id->incoming)
+        return FAKE_ACCEPT_DATA;
+    return type == RDMA_CM_EVENT_REJECTED ? FAKE_REJECT_DATA : 0;
+}
+
+static void add_event(struct fake_id *id, enum rdma_cm_event_type type, int status,
+                      const void *data, uint8_t len) {
+    // Linux 7.3, drivers/infiniband/core/ucma.c, ucma_event_handler(): not before
+    // rdma_accept().
+    if (id->incoming && !id->answered && type != RDMA_CM_EVENT_CONNECT_REQUEST)
+        fake_misuse("an incoming request has no events until it is accepted");
+    // The states of cma.c.
+    id->resolved |= type == RDMA_CM_EVENT_ADDR_RESOLVED;
+    id->routed |= type == RDMA_CM_EVENT_ROUTE_RESOLVED;
+    struct fake_cm_event *made = FAKE_NEW(FAKE_CM_EVENT, struct fake_cm_event, seen);
+    struct fake_cm_event_seen *seen = fake_give_page(&made->object, sizeof(*seen));
+    made->object.internal = true; // not yet the library's
+    made->seen = seen;
+    made->counted_on = id;
+    const uint8_t length = length_seen(id, type, len);
+    seen->event = (struct rdma_cm_event){.id = &id->id, .event = type, .status = status};
+    seen->event.param.conn.private_data = length ? seen->data : NULL;
+    seen->event.param.conn.private_data_len = length;
+    if (length > 0 && len > length)
+        fake_misuse("%u bytes of private data do not fit", len);
+    else if (length > 0 && len > 0)
+        memcpy(seen->data, data, len);
+    fake_queue_push(&id->channel->queue, made);
+}
+
+void fake_tell(struct fake_id *id, enum rdma_cm_event_type type, int status) {
+    add_event(id, type, status, NULL, 0);
+}
+
+void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, const void *data,
+                          uint8_t len) {
+    FAKE_LOCKED_FOR("fake_cm_event");
+    unsigned count;
+    struct fake_id *id = newest_id_on(fake_channel_on(FAKE_EVENT_CHANNEL, fd), &count);
+    if (id)
+        add_event(id, type, status, data, len);
+    else
+        fake_misuse("no CM ID on that descriptor");
+}
+
+void fake_cm_event(int fd, enum rdma_cm_event_type type, const void *data, uint8_t len) {
+    fake_cm_event_status(fd, type, 0, data, len);
 }

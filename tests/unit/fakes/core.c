@@ -6,7 +6,6 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +14,7 @@
 #include <unistd.h>
 
 struct fake_device fake_device_state;
-const char *fake_function;
 
-static pthread_mutex_t lock_of_all = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
-static _Atomic bool quiet;
 static struct fake_object *objects;             // alive
 static struct fake_object *dead, **end_of_dead; // the newest released ones, oldest first
 static unsigned dead_count;
@@ -44,62 +39,6 @@ static const char *const kind_names[FAKE_KINDS] = {
     "allocation",
     "mapping",
 };
-
-// ---- the lock, and what is done wrong ------------------------------------------------------
-
-void *fake_lock(const char *name) {
-    pthread_mutex_lock(&lock_of_all);
-    fake_function = name;
-    return NULL;
-}
-
-void fake_unlock(void *const *unused) {
-    (void)unused;
-    pthread_mutex_unlock(&lock_of_all);
-}
-
-void fake_wait_for_zero(const unsigned *count) {
-    const char *const name = fake_function;
-    while (*count > 0)
-        pthread_cond_wait(&acknowledged, &lock_of_all);
-    fake_function = name;
-}
-
-void fake_acknowledged(void) {
-    pthread_cond_broadcast(&acknowledged);
-}
-
-// Of the library of ThreadSanitizer, where there is one.
-typedef void annotation(const char *file, int line);
-__attribute__((weak)) annotation AnnotateIgnoreReadsBegin, AnnotateIgnoreReadsEnd,
-    AnnotateIgnoreWritesBegin, AnnotateIgnoreWritesEnd, AnnotateIgnoreSyncBegin,
-    AnnotateIgnoreSyncEnd;
-
-int fake_hide(void) {
-    if (quiet && AnnotateIgnoreSyncBegin) {
-        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-        AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
-    }
-    return 0;
-}
-
-void fake_show(const int *unused) {
-    (void)unused;
-    if (quiet && AnnotateIgnoreSyncEnd) {
-        AnnotateIgnoreSyncEnd(__FILE__, __LINE__);
-        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-    }
-}
-
-void fake_quiet(bool on) {
-    quiet = on;
-}
-
-bool fake_is_quiet(void) {
-    return quiet;
-}
 
 void fake_misuse(const char *format, ...) {
     char text[256];
@@ -310,7 +249,7 @@ void fake_reset(void) {
         give_back(take_first(&dead));
     dead_count = 0;
     misuses[0] = '\0';
-    quiet = false;
+    fake_quiet(false);
     fake_async_reset();
     fake_faults_reset();
     fake_target_reset();
