@@ -4,197 +4,12 @@
 // fakes_check.c -- the fakes themselves: each misuse and what they say of it, what they refuse
 // as a provider does, what they find left. No rule of the fakes is without a row here.
 
-#include "unit.h"
+#include "fakes_stand.h"
 
 #include <fnmatch.h>
 #include <glob.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-
-enum { SENDS = 15, RECEIVES = 3 }; // that the queues of the stand take
-
-static struct sockaddr_in address = {.sin_family = AF_INET};
-static struct sockaddr *const addr = (struct sockaddr *)&address;
-static struct rdma_conn_param param;
-static char memory[64];
-
-// What a test begins with: a connection that is up, a second ID with a route, and a listener.
-static struct {
-    struct rdma_event_channel *events, *others;
-    struct rdma_cm_id *id, *idle, *listener;
-    struct rdma_cm_event *event;
-    struct ibv_context *context;
-    struct ibv_pd *pd, *other_pd;
-    struct ibv_comp_channel *channel;
-    struct ibv_cq *cq, *small;
-    struct ibv_srq *srq;
-    struct ibv_mr *mr, *constant, *other;
-    struct ibv_qp_init_attr_ex attr;
-    struct ibv_qp *qp;
-    struct ibv_qp_ex *ex;
-} s;
-
-static int take_event(struct rdma_event_channel *events, enum rdma_cm_event_type type) {
-    fake_cm_event(events->fd, type, NULL, 0);
-    return rdma_get_cm_event(events, &s.event);
-}
-
-static struct rdma_cm_id *request(void) {
-    (void)take_event(s.others, RDMA_CM_EVENT_CONNECT_REQUEST);
-    struct rdma_cm_id *id = s.event->id;
-    (void)rdma_ack_cm_event(s.event);
-    return id;
-}
-
-// On a channel an event tells that a step of resolving is done.
-static void told(struct rdma_event_channel *events) {
-    if (!events)
-        return;
-    assert_int_equal(rdma_get_cm_event(events, &s.event), 0);
-    assert_int_equal(rdma_ack_cm_event(s.event), 0);
-}
-
-static struct rdma_cm_id *routed(struct rdma_event_channel *events) {
-    struct rdma_cm_id *id = NULL;
-    assert_int_equal(rdma_create_id(events, &id, NULL, RDMA_PS_TCP), 0);
-    assert_int_equal(rdma_resolve_addr(id, NULL, addr, 1), 0);
-    told(events);
-    assert_int_equal(rdma_resolve_route(id, 1), 0);
-    told(events);
-    return id;
-}
-
-static void stand_up(void) {
-    struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
-    fake_reset();
-    fake_device()->native_flush = true;
-    s.others = rdma_create_event_channel();
-    s.events = rdma_create_event_channel();
-    assert_int_equal(rdma_create_id(s.others, &s.listener, NULL, RDMA_PS_TCP), 0);
-    assert_int_equal(rdma_listen(s.listener, 1), 0);
-    s.idle = routed(s.events);
-    s.id = routed(s.events);
-    s.context = s.id->verbs;
-    s.pd = ibv_alloc_pd(s.context);
-    s.other_pd = ibv_alloc_pd(s.context);
-    s.channel = ibv_create_comp_channel(s.context);
-    s.cq = ibv_create_cq(s.context, 10, NULL, s.channel, 0);
-    s.small = ibv_create_cq(s.context, 1, NULL, s.channel, 0);
-    s.srq = ibv_create_srq(s.pd, &srq_attr);
-    s.mr = ibv_reg_mr(s.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
-    s.constant = ibv_reg_mr(s.pd, memory, sizeof(memory), 0);
-    s.other = ibv_reg_mr(s.other_pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
-    s.attr = (struct ibv_qp_init_attr_ex){
-        .send_cq = s.cq,
-        .recv_cq = s.cq,
-        .pd = s.pd,
-        .cap = {SENDS, RECEIVES, 2, 1, 8},
-        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ};
-    assert_int_equal(rdma_create_qp_ex(s.id, &s.attr), 0);
-    s.qp = s.id->qp;
-    s.ex = ibv_qp_to_qp_ex(s.qp);
-    assert_int_equal(rdma_connect(s.id, &param), 0);
-    assert_int_equal(take_event(s.events, RDMA_CM_EVENT_ESTABLISHED), 0);
-    (void)rdma_ack_cm_event(s.event);
-}
-
-static int post(enum ibv_wr_opcode opcode, const struct ibv_mr *mr, long offset,
-                uint32_t length) {
-    struct ibv_sge sge = {(uintptr_t)memory + (uint64_t)offset, length, mr ? mr->lkey : 1};
-    struct ibv_send_wr wr = {.opcode = opcode, .sg_list = &sge, .num_sge = 1}, *bad;
-    return ibv_post_send(s.qp, &wr, &bad);
-}
-
-static int receive(const struct ibv_mr *mr, bool by_srq) {
-    struct ibv_sge sge = {(uintptr_t)memory, 8, mr->lkey};
-    struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
-    return by_srq ? ibv_post_srq_recv(s.srq, &wr, &bad) : ibv_post_recv(s.qp, &wr, &bad);
-}
-
-// Makes the call that often, and has the value of the last; -1 when one before failed.
-#define REPEATED(count, call)            \
-    ({                                   \
-        int left_ = count, ret_ = 0;     \
-        while (left_-- > 0 && ret_ == 0) \
-            ret_ = call;                 \
-        left_ < 0 ? ret_ : -1;           \
-    })
-
-static int build_many(int count) {
-    ibv_wr_start(s.ex);
-    while (count-- > 0)
-        ibv_wr_send(s.ex);
-    return ibv_wr_complete(s.ex);
-}
-
-static int send_pieces(int num_sge, unsigned flags, uint32_t length) {
-    struct ibv_sge sges[3] = {[0 ... 2] = {(uintptr_t)memory, length, s.mr->lkey}};
-    struct ibv_send_wr wr = {.sg_list = sges, .num_sge = num_sge, .send_flags = flags}, *bad;
-    return ibv_post_send(s.qp, &wr, &bad);
-}
-
-static int read_from(uint64_t remote_addr, uint32_t rkey) {
-    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ, .num_sge = 1}, *bad;
-    struct ibv_sge sge = {(uintptr_t)memory, 8, s.mr->lkey};
-    struct ibv_qp_attr attr = {0};
-    struct ibv_qp_init_attr init;
-    wr.sg_list = &sge;
-    wr.wr.rdma.remote_addr = remote_addr;
-    wr.wr.rdma.rkey = rkey;
-    (void)fake_target(0x1000, 64, 7);
-    (void)ibv_post_send(s.qp, &wr, &bad);
-    return ibv_query_qp(s.qp, &attr, IBV_QP_STATE, &init) == 0 ? (int)attr.qp_state : -1;
-}
-
-static int create_on(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_cq *cq) {
-    s.attr.pd = pd;
-    s.attr.send_cq = cq;
-    return rdma_create_qp_ex(id, &s.attr);
-}
-
-static struct ibv_cq *foreign_cq(void) {
-    struct ibv_comp_channel *channel = ibv_create_comp_channel(fake_context(1));
-    return ibv_create_cq(fake_context(1), 10, NULL, channel, 0);
-}
-
-static int notified(struct ibv_cq *cq) {
-    void *context;
-    fake_notify(cq);
-    return ibv_get_cq_event(s.channel, &cq, &context);
-}
-
-static int complete_small(int count) {
-    const struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
-    while (count-- > 0)
-        fake_complete(s.small, &wc);
-    return 0;
-}
-
-static int descriptors(rlim_t most) {
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = most ? most : limit.rlim_max;
-    return setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static int look_up(int family) {
-    const struct rdma_addrinfo hints = {
-        .ai_family = family, .ai_dst_addr = addr, .ai_dst_len = sizeof(address)};
-    struct rdma_addrinfo *found = NULL;
-    return rdma_getaddrinfo(NULL, NULL, &hints, &found);
-}
-
-static void *map(void) {
-    return FAKE_HOOK(mmap)(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
-
-static int send_many(int count) {
-    return REPEATED(count, send_pieces(0, 0, 0));
-}
 
 static char said[16384]; // by all rows so far
 
@@ -211,9 +26,9 @@ static void check(const char *what, int ret, int answer, const char *says) {
 #define ROW(answer, says, ...) \
     (stand_up(), fake_forget(), check(#__VA_ARGS__, (__VA_ARGS__), answer, says))
 #define RIGHT(...) ROW(0, "", __VA_ARGS__)
+#define CHECKS(name) static void name(__attribute__((unused)) void **state)
 
-static void objects(void **state) {
-    (void)state;
+CHECKS(objects) {
     void *block;
     RIGHT(FAKE_HOOK(munmap)(map(), 8192));
     RIGHT((FAKE_HOOK(free)(FAKE_HOOK(malloc)(24)), 0));
@@ -246,8 +61,7 @@ static void objects(void **state) {
         ibv_reg_mr_iova2(s.pd, memory, 8, 4096, 0) == NULL);
 }
 
-static void connections(void **state) {
-    (void)state;
+CHECKS(connections) {
     RIGHT(rdma_reject(request(), NULL, 0));
     RIGHT(create_on(s.idle, s.pd, s.cq) || rdma_connect(s.idle, &param));
     RIGHT(look_up(AF_INET));
@@ -283,8 +97,70 @@ static void connections(void **state) {
         (create_on(s.idle, s.pd, s.cq), s.qp = s.idle->qp, send_many(1)));
 }
 
-static void completions(void **state) {
-    (void)state;
+// The states of an ID, and the sizes of its messages.
+CHECKS(refusals_of_connections) {
+    struct rdma_cm_id *id;
+    struct rdma_conn_param data;
+    RIGHT((create_on(s.idle, s.pd, s.cq), data = sending(56), rdma_connect(s.idle, &data)));
+    ROW(-1, "",
+        (create_on(s.idle, s.pd, s.cq), data = sending(57), rdma_connect(s.idle, &data)));
+    ROW(-1, "", rdma_connect(s.id, &param)); // it is connected
+    ROW(-1, "", (id = request(), data = sending(197), rdma_accept(id, &data)));
+    RIGHT(rdma_reject(request(), sending(148).private_data, 148));
+    ROW(-1, "", rdma_reject(request(), sending(149).private_data, 149));
+    ROW(0, "",
+        (id = request(), rdma_reject(id, sending(149).private_data, 149),
+         rdma_reject(id, NULL, 0)));
+    ROW(-1, "rdma_reject: not an unanswered incoming request",
+        (id = request(), rdma_reject(id, NULL, 0), rdma_reject(id, NULL, 0)));
+    ROW(0, "", // iWARP sends whatever there is
+        (fake_device()->transport = IBV_TRANSPORT_IWARP, create_on(s.idle, s.pd, s.cq),
+         data = sending(255), rdma_connect(s.idle, &data)));
+    ROW(56, "", length_of(s.others, RDMA_CM_EVENT_CONNECT_REQUEST));
+    ROW(196, "", length_of(s.events, RDMA_CM_EVENT_ESTABLISHED));
+    ROW(148, "", length_of(s.events, RDMA_CM_EVENT_REJECTED));
+    ROW(0, "", length_of(s.events, RDMA_CM_EVENT_DISCONNECTED));
+    RIGHT(rdma_disconnect(s.id) || qp_state() != IBV_QPS_ERR);
+    ROW(-1, "", (create_on(s.idle, s.pd, s.cq), rdma_disconnect(s.idle)));
+    ROW(-1, "",
+        (rdma_resolve_addr(id = unbound(), NULL, addr, 1),
+         rdma_resolve_addr(id, NULL, addr, 1)));
+    ROW(-1, "", rdma_resolve_route(s.idle, 1));
+    ROW(-1, "",
+        (rdma_resolve_addr(id = unbound(), NULL, addr, 1), told(s.events),
+         rdma_resolve_route(id, 1), rdma_resolve_route(id, 1)));
+    RIGHT(set_option(s.idle, RDMA_OPTION_ID_AFONLY, sizeof(int)));
+    ROW(-1, "", set_option(s.idle, RDMA_OPTION_ID_AFONLY, 1));
+    ROW(-1, "", set_option(s.listener, RDMA_OPTION_ID_AFONLY, sizeof(int)));
+    ROW(0, "", rdma_migrate_id(s.listener, s.events) || fake_ids_on(s.others->fd));
+}
+
+// What a device refuses, and takes, at its limits.
+CHECKS(limits) {
+    const uint32_t wr = 1 << 20, sge = FAKE_MAX_SGE;
+    RIGHT(create_sized((struct ibv_qp_cap){wr, wr, sge, sge, FAKE_MAX_INLINE}, NULL));
+    ROW(-1, "", create_sized((struct ibv_qp_cap){1, 1, 1, 1, FAKE_MAX_INLINE + 1}, NULL));
+    RIGHT(create_sized((struct ibv_qp_cap){1, wr + 1, 1, sge + 1, 0}, s.srq) ||
+          s.attr.cap.max_recv_wr != wr + 1);
+    ROW(48, "",
+        (create_sized((struct ibv_qp_cap){1, 1, 3, 1, 8}, NULL),
+         (int)s.attr.cap.max_inline_data));
+    ROW(1, "", ibv_create_cq(s.context, 1, NULL, s.channel, 3) != NULL);
+    ROW(0, "", ibv_create_cq(s.context, 1, NULL, s.channel, 4) != NULL);
+    ROW(0, "", ibv_create_cq(s.context, 1, NULL, s.channel, -1) != NULL);
+    RIGHT(moderate(0xfff));
+    ROW(EINVAL, "", moderate(0x1000));
+    RIGHT(SEND(IBV_WR_ATOMIC_FETCH_AND_ADD, s.mr, 0, 8, 1, 0, 8));
+    ROW(EINVAL, "", SEND(IBV_WR_ATOMIC_FETCH_AND_ADD, s.mr, 0, 8, 1, 0, 4));
+    ROW(EINVAL, "", SEND(IBV_WR_ATOMIC_FETCH_AND_ADD, s.mr, 0, 8, 2, 0, 8));
+    ROW(EINVAL, "", SEND(IBV_WR_ATOMIC_FETCH_AND_ADD, s.mr, 0, 7, 1, 0, 8));
+}
+
+CHECKS(completions) {
+    struct ibv_wc wc;
+    RIGHT(complete_small(1) || ibv_poll_cq(s.small, 2, &wc) != 1 || complete_small(1));
+    ROW(-2, "ibv_poll_cq: the CQ was released before",
+        (ibv_destroy_cq(s.small), ibv_poll_cq(s.small, 1, &wc)));
     RIGHT(ibv_req_notify_cq(s.cq, 0) || complete_small(1));
     ROW(0, "fake_complete: the test overflows the CQ", complete_small(2));
     ROW(0, "ibv_ack_cq_events: 2 of 1", (notified(s.cq), ibv_ack_cq_events(s.cq, 2), 0));
@@ -309,8 +185,7 @@ static int set_limit(uint32_t limit, int mask) {
     return ibv_modify_srq(s.srq, &(struct ibv_srq_attr){.srq_limit = limit}, mask);
 }
 
-static void events_of_the_device(void **state) {
-    (void)state;
+CHECKS(events_of_the_device) {
     RIGHT(happen(IBV_EVENT_PORT_ERR, NULL) || happened.element.port_num != 1);
     RIGHT(happen_and_acknowledge(IBV_EVENT_CQ_ERR, s.small) || ibv_destroy_cq(s.small));
     RIGHT(happen_and_acknowledge(IBV_EVENT_QP_FATAL, s.qp) || (rdma_destroy_qp(s.id), 0));
@@ -333,30 +208,29 @@ static void events_of_the_device(void **state) {
         set_limit(1, IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR));
 }
 
-static void requests(void **state) {
-    (void)state;
+CHECKS(requests) {
     const long end = sizeof(memory);
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
     struct ibv_sge sges[2] = {{0}};
-    RIGHT(post(IBV_WR_SEND, s.constant, 0, sizeof(memory)));
-    RIGHT(post(IBV_WR_RDMA_READ, s.mr, end - 1, 1));
-    RIGHT(post(IBV_WR_SEND, s.mr, end + 1, 0)); // of no byte
+    RIGHT(SEND(IBV_WR_SEND, s.constant, 0, sizeof(memory), 1));
+    RIGHT(SEND(IBV_WR_RDMA_READ, s.mr, end - 1, 1, 1));
+    RIGHT(SEND(IBV_WR_SEND, s.mr, end + 1, 0, 1)); // of no byte
     RIGHT(receive(s.mr, false) || receive(s.mr, true));
-    ROW(0, "ibv_post_send: lkey 1 belongs to no live region", post(IBV_WR_SEND, NULL, 0, 8));
+    ROW(0, "ibv_post_send: lkey 1 belongs to no live region", SEND(IBV_WR_SEND, NULL, 0, 8, 1));
     ROW(0, "ibv_post_send: the region of lkey * is of another domain",
-        post(IBV_WR_SEND, s.other, 0, 8));
+        SEND(IBV_WR_SEND, s.other, 0, 8, 1));
     ROW(0, "ibv_post_recv: the region of lkey * is of another domain", receive(s.other, false));
     ROW(0, "ibv_post_send: the region of lkey * must not be written",
-        post(IBV_WR_RDMA_READ, s.constant, 0, 8));
+        SEND(IBV_WR_RDMA_READ, s.constant, 0, 8, 1));
     ROW(0, "ibv_post_srq_recv: the region of lkey * must not be written",
         receive(s.constant, true));
     ROW(0, "ibv_post_send: an element is not within the region of lkey *",
-        post(IBV_WR_SEND, s.mr, end - 7, 8));
+        SEND(IBV_WR_SEND, s.mr, end - 7, 8, 1));
     ROW(0, "ibv_post_send: an element is not within the region of lkey *",
-        post(IBV_WR_SEND, s.mr, -1, 8));
+        SEND(IBV_WR_SEND, s.mr, -1, 8, 1));
     ROW(0, "ibv_post_send: lkey 1 belongs to no live region", // with threads, too
-        (fake_quiet(true), post(IBV_WR_SEND, NULL, 0, 8)));
+        (fake_quiet(true), SEND(IBV_WR_SEND, NULL, 0, 8, 1)));
     RIGHT((fake_quiet(true), send_many(1) || fake_count("ibv_post_send")));
     RIGHT(send_many(SENDS));
     ROW(ENOMEM, "", send_many(SENDS + 1));
@@ -365,9 +239,10 @@ static void requests(void **state) {
     ROW(ENOSPC, "", build_many(SENDS + 1));
     ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, false)));
     ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, true)));
-    RIGHT(send_pieces(2, 0, 8) || send_pieces(1, IBV_SEND_INLINE, 32));
-    ROW(EINVAL, "", send_pieces(3, 0, 8));
-    ROW(EINVAL, "", send_pieces(1, IBV_SEND_INLINE, 33));
+    RIGHT(SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 8, 2) ||
+          SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 32, 1, IBV_SEND_INLINE));
+    ROW(EINVAL, "", SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 8, 3));
+    ROW(EINVAL, "", SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 33, 1, IBV_SEND_INLINE));
     ROW(IBV_QPS_RTS, "", read_from(0x1000 + 56, 7));
     ROW(IBV_QPS_ERR, "", read_from(0x1000 + 57, 7));
     ROW(IBV_QPS_ERR, "", read_from(0x1000, 8));
@@ -385,8 +260,7 @@ static void requests(void **state) {
         (fake_device()->plain_qp = true, ibv_qp_to_qp_ex(s.qp) == NULL));
 }
 
-static void left(void **state) {
-    (void)state;
+CHECKS(left) {
     static const char *const lines[] = {
         "1 device list left\n",  "2 PD left\n",         "3 MR left\n",
         "2 CQ left\n",           "1 channel left\n",    "1 QP left\n",
@@ -416,8 +290,7 @@ static const char *pattern_of(const char *at) {
     return pattern;
 }
 
-static void every_rule_has_a_row(void **state) {
-    (void)state;
+CHECKS(every_rule_has_a_row) {
     static const char call[] = "fake_misuse(";
     unsigned rules = 0;
     glob_t sources;
@@ -452,6 +325,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST_OF_FAKES(objects),
         TEST_OF_FAKES(connections),
+        TEST_OF_FAKES(refusals_of_connections),
+        TEST_OF_FAKES(limits),
         TEST_OF_FAKES(completions),
         TEST_OF_FAKES(requests),
         TEST_OF_FAKES(events_of_the_device),
