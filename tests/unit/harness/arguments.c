@@ -34,22 +34,24 @@ static const struct {
     {RPMA_FLUSH_MODE_NATIVE, " mode "},
 };
 
-static const uintptr_t *good_number(const char *name) {
+static bool names(const char *list, const char *name) {
     char word[64];
     snprintf(word, sizeof(word), " %s ", name);
-    for (size_t i = 0; i < LENGTH(good_numbers); i++)
-        if (strstr(good_numbers[i].names, word))
-            return &good_numbers[i].value;
-    return NULL;
+    return strstr(list, word);
 }
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t length = strlen(text), of_end = strlen(end);
-    return length >= of_end && strcmp(text + length - of_end, end) == 0;
+static const char *without_const(const char *type) {
+    return strncmp(type, "const ", 6) == 0 ? type + 6 : type;
 }
 
 // The object of the world that has this type, or with "**" its place in the world; 0 when there
 // is none.
+static bool ends_with(const char *name, const char *end) {
+    const size_t length = strlen(name);
+    const size_t of_end = strlen(end);
+    return length >= of_end && strcmp(name + length - of_end, end) == 0;
+}
+
 static uintptr_t handle(const char *type, const struct world *w) {
     const struct {
         const char *type;
@@ -71,7 +73,7 @@ static uintptr_t handle(const char *type, const struct world *w) {
         {"struct rpma_ep_cfg *", &w->h.ep_cfg},
         {"struct rpma_cq *", &w->h.lent_cq},
     };
-    const char *wanted = strncmp(type, "const ", 6) == 0 ? type + 6 : type;
+    const char *wanted = without_const(type);
     for (size_t i = 0; i < LENGTH(handles); i++) {
         const size_t length = strlen(handles[i].type);
         if (strncmp(handles[i].type, wanted, length) != 0)
@@ -84,31 +86,29 @@ static uintptr_t handle(const char *type, const struct world *w) {
     return 0;
 }
 
-// What is read behind a pointer that is no object.
-static const void *good_input(const char *type, const char *name) {
-    static _Thread_local unsigned char desc[21];
-    static _Thread_local struct rpma_work work;
-    static _Thread_local struct rpma_receive receive;
-    work = (struct rpma_work){.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
-    world_descriptor(desc, 0x1000, 64, 1, WORLD_EVERY_USAGE);
-    if (strcmp(name, "work") == 0)
-        return &work;
-    if (strcmp(name, "receives") == 0)
-        return &receive;
-    if (strcmp(type, "const char *") == 0)
-        return strcmp(name, "port") == 0 ? WORLD_PORT : WORLD_ADDRESS;
-    return strcmp(type, "const void *") == 0 ? desc : NULL;
-}
-
 static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
+    static _Thread_local unsigned char desc[21];
     const char *type = a->call->param[i].type, *name = a->call->param[i].name;
-    const bool is_pointer = ends_with(type, "*");
-    const uintptr_t *number = good_number(name);
-    if (number && (!is_pointer || strcmp(name, "op_context") == 0))
-        return *number;
-    const void *input = good_input(type, name);
-    if (input)
-        return (uintptr_t)input;
+    for (size_t n = 0; n < LENGTH(good_numbers); n++)
+        if (names(good_numbers[n].names, name) && type[strlen(type) - 1] != '*')
+            return good_numbers[n].value;
+    if (strcmp(name, "op_context") == 0)
+        return 0x55;
+    if (strcmp(name, "work") == 0) {
+        static _Thread_local struct rpma_work work;
+        work = (struct rpma_work){.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
+        return (uintptr_t)&work;
+    }
+    if (strcmp(name, "receives") == 0) {
+        static _Thread_local struct rpma_receive receive;
+        return (uintptr_t)&receive;
+    }
+    if (strcmp(type, "const char *") == 0)
+        return (uintptr_t)(strcmp(name, "port") == 0 ? WORLD_PORT : WORLD_ADDRESS);
+    if (strcmp(type, "const void *") == 0) { // a descriptor
+        world_descriptor(desc, 0x1000, 64, 1, WORLD_EVERY_USAGE);
+        return (uintptr_t)desc;
+    }
     if (strcmp(type, "struct ibv_context *") == 0)
         return (uintptr_t)fake_context(0);
     if (strcmp(type, "struct rpma_cq *") == 0 && w->h.conn)
@@ -118,7 +118,7 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
     const uintptr_t object = strstr(type, "**") && !is_place ? 0 : handle(type, w);
     if (object == 0 && strcmp(name, "cfg") == 0) // the defaults
         return 0;
-    if (object == 0 && !is_pointer)
+    if (object == 0 && type[strlen(type) - 1] != '*')
         fail_msg("%s: no good value for %s %s: add one", a->call->name, type, name);
     return object ? object : (uintptr_t)a->scratch[i];
 }
