@@ -56,7 +56,6 @@ static void leave(struct fake_id *id, struct fake_channel *from, struct fake_cha
 
 struct fake_id *fake_id_new(struct fake_channel *channel) {
     struct fake_id *made = FAKE_NEW(FAKE_ID, struct fake_id, id);
-    made->id.ps = RDMA_PS_TCP;
     stand_on(made, channel);
     return made;
 }

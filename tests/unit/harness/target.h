@@ -12,9 +12,9 @@
 #include "operation.h"
 #include "packed.h"
 
-enum { WORD = 8, TARGET_SIZE = 4096 + 67, TARGET_REGIONS = 2 };
+enum { WORD = 8, TARGET_SIZE = 4096 + 65, TARGET_REGIONS = 2 };
 
-// The first region ends within a word, the second begins within one.
+// The first region ends with the first byte of a word, the second begins within one.
 struct target_region {
     uint64_t addr;
     uint32_t rkey;
