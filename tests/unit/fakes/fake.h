@@ -160,8 +160,9 @@ const struct fake_receive *fake_received(unsigned nth);
 // ---- memory of a target --------------------------------------------------------------------
 
 // Makes memory of a target, all zeros, at that address and under that key; a repeated call
-// clears it. With it, every request that a queue pair accepts is executed over these bytes at
-// once; without it nothing is executed. Returns the bytes that are found after a power failure.
+// clears it; what is not persistent yet, is forgotten. With it, every request that a queue pair
+// accepts is executed over these bytes at once; without it nothing is executed. Returns the
+// bytes that are found after a power failure.
 const unsigned char *fake_target(uint64_t addr, size_t size, uint32_t rkey);
 // From now on the region of that key takes no remote atomics.
 void fake_target_without_atomics(uint32_t rkey);

@@ -27,10 +27,14 @@ void fake_acknowledged(void);
 
 // In tests with threads ThreadSanitizer does not see what is done until the end of the scope:
 // the lock of the data path would order threads that a device does not.
+#ifdef FAKE_THREAD_SANITIZER
 int fake_hide(void);
 void fake_show(const int *unused);
 #define FAKE_HIDDEN \
     __attribute__((cleanup(fake_show), unused)) const int fake_hiding = fake_hide()
+#else
+#define FAKE_HIDDEN (void)0
+#endif
 
 void fake_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Reads every byte, so that memcheck reports uninitialized ones.

@@ -35,14 +35,13 @@ void fake_acknowledged(void) {
     pthread_cond_broadcast(&acknowledged);
 }
 
-// Of the library of ThreadSanitizer, where there is one.
-typedef void annotation(const char *file, int line);
-__attribute__((weak)) annotation AnnotateIgnoreReadsBegin, AnnotateIgnoreReadsEnd,
-    AnnotateIgnoreWritesBegin, AnnotateIgnoreWritesEnd, AnnotateIgnoreSyncBegin,
-    AnnotateIgnoreSyncEnd;
+#ifdef FAKE_THREAD_SANITIZER
+typedef void annotation(const char *file, int line); // of its library
+annotation AnnotateIgnoreReadsBegin, AnnotateIgnoreReadsEnd, AnnotateIgnoreWritesBegin,
+    AnnotateIgnoreWritesEnd, AnnotateIgnoreSyncBegin, AnnotateIgnoreSyncEnd;
 
 int fake_hide(void) {
-    if (quiet && AnnotateIgnoreSyncBegin) {
+    if (quiet) {
         AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
         AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
         AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
@@ -52,12 +51,13 @@ int fake_hide(void) {
 
 void fake_show(const int *unused) {
     (void)unused;
-    if (quiet && AnnotateIgnoreSyncEnd) {
+    if (quiet) {
         AnnotateIgnoreSyncEnd(__FILE__, __LINE__);
         AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
         AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
     }
 }
+#endif
 
 void fake_quiet(bool on) {
     quiet = on;
