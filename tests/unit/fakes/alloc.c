@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static void *track(enum fake_kind kind, void *block, size_t bytes) {
-    struct fake_object *o = fake_create(kind, sizeof(*o), 0);
+    struct fake_object *o = fake_create(kind, sizeof(*o));
     o->outer = block;
     o->bytes = bytes;
     return block;
@@ -153,7 +153,7 @@ static const struct hook {
 };
 
 static const struct hook *hook_of(const char *name) {
-    for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++)
+    for (unsigned i = 0; i < FAKE_LENGTH(hooks); i++)
         if (strcmp(name, hooks[i].name) == 0)
             return &hooks[i];
     return NULL;
@@ -172,7 +172,7 @@ struct search {
 
 static void redirect(void **slot, const char *name, struct search *search) {
     const struct hook *hook = hook_of(name);
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
     void *start = (void *)((uintptr_t)slot & ~(page - 1));
     if (!hook)
         return;
@@ -186,16 +186,16 @@ static void redirect(void **slot, const char *name, struct search *search) {
 // Visits the symbols that librpma.so.0 imports; false: it is not loaded.
 static bool visit(struct search *search) {
     struct link_map *map = dlopen("librpma.so.0", RTLD_LAZY | RTLD_NOLOAD);
-    ElfW(Addr) value[DT_JMPREL + 1] = {0};
+    ElfW(Addr) value[DT_NUM] = {0};
     if (!map)
         return false;
     for (const ElfW(Dyn) *dyn = map->l_ld; dyn->d_tag != DT_NULL; dyn++)
-        if (dyn->d_tag > 0 && dyn->d_tag <= DT_JMPREL)
+        if (dyn->d_tag < DT_NUM)
             value[dyn->d_tag] = dyn->d_un.d_val;
     const int tables[][2] = {{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}};
     for (int t = 0; t < 2; t++) {
         const ElfW(Rela) *rela = (const ElfW(Rela) *)value[tables[t][0]];
-        for (size_t i = 0; rela && i < value[tables[t][1]] / sizeof(*rela); i++) {
+        for (unsigned i = 0; rela && i < value[tables[t][1]] / sizeof(*rela); i++) {
             const size_t index = ELF64_R_SYM(rela[i].r_info);
             const char *name = (const char *)value[DT_STRTAB] +
                                ((const ElfW(Sym) *)value[DT_SYMTAB])[index].st_name;

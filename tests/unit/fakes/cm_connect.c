@@ -279,5 +279,5 @@ const char *rdma_event_str(enum rdma_cm_event_type event) {
         "RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
         "RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
     };
-    return event < sizeof(names) / sizeof(names[0]) ? names[event] : "UNKNOWN EVENT";
+    return event < FAKE_LENGTH(names) ? names[event] : "UNKNOWN EVENT";
 }

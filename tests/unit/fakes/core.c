@@ -42,7 +42,7 @@ static const char *const kind_names[FAKE_KINDS] = {
 
 void fake_misuse(const char *format, ...) {
     char text[256];
-    const size_t used = strlen(misuses);
+    const unsigned long used = strlen(misuses);
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
@@ -56,7 +56,7 @@ const char *fake_misuses(void) {
 
 void fake_touch(const void *bytes, size_t len) {
     unsigned sum = 0;
-    for (size_t i = 0; i < len; i++)
+    for (unsigned i = 0; i < len; i++)
         sum = sum * 31 + ((const unsigned char *)bytes)[i];
     static volatile unsigned sink;
     if (sum == 0x5eed5eedu) // memcheck reports an undefined byte only at a branch
@@ -66,19 +66,18 @@ void fake_touch(const void *bytes, size_t len) {
 
 // ---- objects -------------------------------------------------------------------------------
 
-void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset) {
+void *fake_create(enum fake_kind kind, size_t size) {
     struct fake_object *object = calloc(1, size);
     if (!object)
         abort();
     object->kind = kind;
-    object->outer = (char *)object + outer_offset;
     object->next = objects;
     objects = object;
     return object;
 }
 
 void *fake_give_page(struct fake_object *object, size_t size) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
     object->bytes_of_page = (size + page - 1) & ~(page - 1);
     object->page = mmap(NULL, object->bytes_of_page, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -157,7 +156,7 @@ void fake_destroy(void *what) {
         at = &(*at)->next;
     *at = object->next;
     object->next = NULL;
-    for (size_t i = 0; i < sizeof(object->parents) / sizeof(object->parents[0]); i++)
+    for (unsigned i = 0; i < FAKE_LENGTH(object->parents); i++)
         fake_abandon(object, object->parents[i]);
     close_channel(object);
     if (object->page) // stays reserved, so that a use crashes instead of hitting another object
@@ -173,7 +172,7 @@ void fake_destroy(void *what) {
 }
 
 int fake_refuse(struct fake_object *object, int error) {
-    for (size_t i = 0; i < sizeof(object->parents) / sizeof(object->parents[0]); i++)
+    for (unsigned i = 0; i < FAKE_LENGTH(object->parents); i++)
         if (object->parents[i] && !object->refused)
             object->parents[i]->refused_children++;
     object->refused = true;
@@ -210,8 +209,8 @@ int fake_release(const char *name, enum fake_kind kind, const void *outer, bool 
 
 const char *fake_left(void) {
     FAKE_LOCKED;
-    unsigned count[FAKE_KINDS] = {0}, unacked = 0;
-    size_t bytes = 0, used = 0;
+    unsigned count[FAKE_KINDS] = {0}, unacked = 0, used = 0;
+    size_t bytes = 0;
     for (struct fake_object *o = objects; o; o = o->next) {
         if (o->refused || o->internal)
             continue;
@@ -223,10 +222,10 @@ const char *fake_left(void) {
     left[0] = '\0';
     for (int kind = 0; kind < FAKE_KINDS; kind++)
         if (count[kind])
-            used += (size_t)snprintf(left + used, sizeof(left) - used, "%u %s left\n",
-                                     count[kind], kind_names[kind]);
+            used += (unsigned)snprintf(left + used, sizeof(left) - used, "%u %s left\n",
+                                       count[kind], kind_names[kind]);
     if (bytes)
-        used += (size_t)snprintf(left + used, sizeof(left) - used, "%zu bytes left\n", bytes);
+        used += (unsigned)snprintf(left + used, sizeof(left) - used, "%zu bytes left\n", bytes);
     if (unacked)
         snprintf(left + used, sizeof(left) - used, "%u unacknowledged CQ events left\n",
                  unacked);

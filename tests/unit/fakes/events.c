@@ -23,7 +23,7 @@ void fake_queue_open(struct fake_queue *queue) {
     queue->first = NULL;
     queue->end = &queue->first;
     queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-    if (queue->fd < 0)
+    if (queue->fd == -1)
         fake_misuse("no descriptor left");
 }
 
@@ -41,7 +41,7 @@ static void *take(struct fake_queue *queue, struct fake_node **at) {
 void fake_queue_close(struct fake_queue *queue) {
     while (queue->first)
         take(queue, &queue->first);
-    if (queue->fd >= 0)
+    if (queue->fd != -1)
         close(queue->fd);
     queue->fd = -1;
 }
@@ -144,7 +144,7 @@ static struct fake_queue *queue_of(const struct ibv_context *context) {
 }
 
 int fake_async_open(int number) {
-    if (queues[number].fd < 0)
+    if (queues[number].fd == -1)
         fake_queue_open(&queues[number]);
     return queues[number].fd;
 }

@@ -10,6 +10,8 @@
 
 #include <netdb.h>
 
+#define FAKE_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
 // ---- the lock, and what is done wrong ------------------------------------------------------
 
 // One lock for the state of all fakes, released at the end of the scope; and the function that
@@ -98,10 +100,14 @@ struct fake_object {
     unsigned unacked_async;         // events of the device about it that were taken
 };
 
-// Makes an object of a type whose member outer is what the library sees.
-#define FAKE_NEW(kind, type, outer) \
-    ((type *)fake_create(kind, sizeof(type), offsetof(type, outer)))
-void *fake_create(enum fake_kind kind, size_t size, size_t outer_offset);
+// Makes an object of a type whose member outer_ is what the library sees.
+#define FAKE_NEW(kind, type, outer_)                  \
+    ({                                                \
+        type *new_ = fake_create(kind, sizeof(type)); \
+        new_->object.outer = &new_->outer_;           \
+        new_;                                         \
+    })
+void *fake_create(enum fake_kind kind, size_t size);
 // Puts the outer structure on pages of its own, which fake_destroy() makes unreadable.
 void *fake_give_page(struct fake_object *object, size_t size);
 // The live object of a pointer that the library passed; NULL and a misuse when there is none.

@@ -63,7 +63,7 @@ static int post_recv(struct fake_call *call, struct fake_receives *queue,
             error = is_first ? call->error : error;
         else if (queue->posted == queue->most)
             error = ENOMEM;
-        else if ((uint32_t)wr->num_sge > queue->most_sge)
+        else if ((unsigned)wr->num_sge > queue->most_sge)
             error = EINVAL;
         if (error) {
             *bad = wr;
@@ -165,7 +165,7 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
         return is_first ? call->error : error;
     if (post->inlined_bytes > qp->cap.max_inline_data)
         return fake_device()->inline_error ? fake_device()->inline_error : EINVAL;
-    if ((uint32_t)post->num_sge > qp->cap.max_send_sge)
+    if ((unsigned)post->num_sge > qp->cap.max_send_sge)
         return EINVAL;
     if (is_atomic(post->opcode) &&
         (post->remote_addr % 8 != 0 || post->num_sge != 1 || post->sge.length < 8))

@@ -14,7 +14,7 @@ struct fake_qp *fake_qp_of(struct ibv_qp *qp) {
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap(): what the device refuses with
 // EINVAL.
 static bool beyond_device(const struct ibv_qp_cap *cap, bool has_srq) {
-    const uint32_t max_wr = fake_device()->max_wr, max_sge = (uint32_t)fake_device()->max_sge;
+    const unsigned max_wr = fake_device()->max_wr, max_sge = (unsigned)fake_device()->max_sge;
     return cap->max_send_wr > max_wr || cap->max_send_sge > max_sge ||
            cap->max_inline_data > FAKE_MAX_INLINE ||
            (!has_srq && (cap->max_recv_wr > max_wr || cap->max_recv_sge > max_sge));
@@ -23,7 +23,7 @@ static bool beyond_device(const struct ibv_qp_cap *cap, bool has_srq) {
 // rxe_qp_init_req() and rxe_qp_init_resp(): the actual sizes of the queues. An element has 16
 // bytes, which hold inline data as well.
 static void round_up(struct ibv_qp_cap *cap, bool has_srq) {
-    const uint32_t bytes = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+    const unsigned bytes = cap->max_send_sge * (unsigned)sizeof(struct ibv_sge);
     cap->max_send_wr = fake_slots(cap->max_send_wr);
     if (!has_srq)
         cap->max_recv_wr = fake_slots(cap->max_recv_wr);
@@ -33,7 +33,7 @@ static void round_up(struct ibv_qp_cap *cap, bool has_srq) {
 
 // The last step of rdma_create_qp_ex(); NULL and errno on a refusal.
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context) {
-    static uint32_t number = 0x400;
+    static unsigned number = 0x400;
     const bool extended = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     void *const pd = fake_find(FAKE_PD, attr->pd);
     void *const send_cq = fake_find(FAKE_CQ, attr->send_cq);

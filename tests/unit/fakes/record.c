@@ -117,7 +117,7 @@ static void disturb_errno(const char *name) {
     static const char *const quiet[] = {
         "ibv_wr_",          "ibv_post_",           "ibv_poll_cq", "ibv_req_notify_cq",
         "ibv_get_cq_event", "ibv_get_async_event", "ibv_ack_",    "rdma_get_cm_event"};
-    for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++)
+    for (unsigned i = 0; i < FAKE_LENGTH(quiet); i++)
         if (strncmp(name, quiet[i], strlen(quiet[i])) == 0)
             return;
     if (strncmp(name, "ibv_", 4) == 0 || strncmp(name, "rdma_", 5) == 0)
@@ -150,12 +150,12 @@ struct fake_call *fake_enter(const char *name, const void *object) {
 
 const char *fake_calls(void) {
     FAKE_LOCKED;
-    size_t used = 0;
+    unsigned used = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < call_count && used < sizeof(text); i++)
         if (!calls[i].libc)
-            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "",
-                                     calls[i].name);
+            used += (unsigned)snprintf(text + used, sizeof(text) - used, "%s%s",
+                                       used ? " " : "", calls[i].name);
     return text;
 }
 

@@ -20,22 +20,22 @@ struct region {
     uint64_t addr, size;
     uint32_t rkey;
     bool no_atomics; // registered without IBV_ACCESS_REMOTE_ATOMIC
-    size_t words;
+    unsigned words;
     uint64_t *now, *kept, *found; // words: newest, persistent, after a power failure
-    size_t *settled;              // for each word: older stores than this one cannot come back
+    unsigned *settled;            // for each word: older stores than this one cannot come back
 };
 
 // A word that was written and is not persistent.
 struct store {
     struct region *region;
-    size_t word;
+    unsigned word;
     uint64_t value;
     uint32_t qp_num;
 };
 
 static struct region *regions;
 static struct store *stores; // in the order of execution
-static size_t store_count, store_room;
+static unsigned store_count, store_room;
 static unsigned may_execute = UINT32_MAX;
 
 void fake_target_reset(void) {
@@ -62,7 +62,7 @@ static struct region *make_region(uint64_t addr, size_t size, uint32_t rkey) {
     if (!made)
         abort();
     *made = (struct region){.next = regions, .addr = addr, .size = size, .rkey = rkey};
-    made->words = (size_t)((addr % WORD + size + WORD - 1) / WORD);
+    made->words = (unsigned)((addr % WORD + size + WORD - 1) / WORD);
     made->now = calloc(made->words, 3 * sizeof(*made->now));
     made->settled = calloc(made->words, sizeof(*made->settled));
     if (!made->now || !made->settled)
@@ -73,8 +73,8 @@ static struct region *make_region(uint64_t addr, size_t size, uint32_t rkey) {
     return made;
 }
 
-static size_t word_of(const struct region *region, uint64_t addr) {
-    return (size_t)((addr - (region->addr & ~(uint64_t)(WORD - 1))) / WORD);
+static unsigned word_of(const struct region *region, uint64_t addr) {
+    return (unsigned)((addr - (region->addr & ~(uint64_t)(WORD - 1))) / WORD);
 }
 
 static unsigned char *byte_of(const struct region *region, uint64_t *words, uint64_t addr) {
@@ -105,7 +105,7 @@ size_t fake_power_failure(uint64_t survivors) {
     FAKE_LOCKED;
     for (struct region *r = regions; r; r = r->next)
         memcpy(r->found, r->kept, r->words * sizeof(*r->kept));
-    for (size_t i = 0; i < store_count; i++)
+    for (unsigned i = 0; i < store_count; i++)
         if (survivors >> i % 64 & 1)
             stores[i].region->found[stores[i].word] = stores[i].value;
     return store_count;
@@ -114,14 +114,14 @@ size_t fake_power_failure(uint64_t survivors) {
 // ---- execution -----------------------------------------------------------------------------
 
 static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
-    const size_t first = word_of(region, addr), end = word_of(region, addr + len - 1) + 1;
+    const unsigned first = word_of(region, addr), end = word_of(region, addr + len - 1) + 1;
     if (store_count + end - first > store_room) {
         store_room = 2 * (store_count + end - first);
         stores = realloc(stores, store_room * sizeof(*stores));
         if (!stores)
             abort();
     }
-    for (size_t word = first; word < end; word++)
+    for (unsigned word = first; word < end; word++)
         stores[store_count++] = (struct store){region, word, region->now[word], qp_num};
 }
 
@@ -130,16 +130,16 @@ static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, ui
 static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
     if (len == 0) // rxe_flush_pmem_iova() writes nothing back
         return;
-    const size_t first = word_of(region, addr), last = word_of(region, addr + len - 1);
-    size_t left = 0;
-    for (size_t i = 0; i < store_count; i++) {
+    const unsigned first = word_of(region, addr), last = word_of(region, addr + len - 1);
+    unsigned left = 0;
+    for (unsigned i = 0; i < store_count; i++) {
         const struct store *s = &stores[i];
         if (s->region != region || s->qp_num != qp_num || s->word < first || s->word > last)
             continue;
         region->kept[s->word] = s->value;
         region->settled[s->word] = i + 1;
     }
-    for (size_t i = 0; i < store_count; i++)
+    for (unsigned i = 0; i < store_count; i++)
         if (i >= stores[i].region->settled[stores[i].word])
             stores[left++] = stores[i];
     store_count = left;

@@ -58,7 +58,7 @@ static int access_error(unsigned access) {
 
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                              unsigned access) {
-    static uint32_t key = 100;
+    static unsigned key = 100;
     FAKE_CALL_OF("ibv_reg_mr", pd);
     call->reg_mr.addr = addr;
     call->reg_mr.length = length;
@@ -95,7 +95,7 @@ int ibv_dereg_mr(struct ibv_mr *mr) {
     return fake_release(__func__, FAKE_MR, mr, false);
 }
 
-static uint32_t key_at(const void *addr, bool is_remote) {
+static unsigned key_at(const void *addr, bool is_remote) {
     FAKE_LOCKED;
     struct fake_mr *mr = NULL;
     while ((mr = fake_next(FAKE_MR, mr)) && mr->mr.addr != addr)
