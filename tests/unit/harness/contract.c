@@ -48,15 +48,12 @@ static void broken(const char *what) {
 }
 
 static void add_row(char *line) {
-    char *field[4];
-    for (int i = 0; i < 4; i++) {
-        field[i] = line;
-        line = strchr(line, '\t');
-        if (!line)
-            broken(field[0]);
-        *line++ = '\0';
-    }
-    struct contract_row row = {field[0], field[1], 1, field[2], field[3]};
+    struct contract_row row = {.function = strsep(&line, "\t"), .code = 1};
+    row.code_name = strsep(&line, "\t");
+    row.condition = strsep(&line, "\t");
+    row.decision = strsep(&line, "\t");
+    if (!line)
+        broken(row.function);
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (strcmp(codes[i].name, row.code_name) == 0)
             row.code = codes[i].code;
