@@ -159,9 +159,7 @@ void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags) {
     ex->wr_abort = wr_abort;
     ex->wr_set_sge_list = wr_set_sge_list;
     ex->wr_set_inline_data = wr_set_inline_data;
-#define SET(flag, of, builder)   \
-    if (send_ops_flags & (flag)) \
-    (of)->builder = builder
+#define SET(flag, of, builder) (of)->builder = send_ops_flags & (flag) ? builder : NULL
     SET(IBV_QP_EX_WITH_RDMA_READ, ex, wr_rdma_read);
     SET(IBV_QP_EX_WITH_RDMA_WRITE, ex, wr_rdma_write);
     SET(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, ex, wr_rdma_write_imm);
