@@ -146,8 +146,6 @@ struct ibv_cq *fake_foreign_event(int fd) {
     struct fake_cq *made = FAKE_NEW(FAKE_CQ, struct fake_cq, cq);
     made->object.internal = true;
     made->channel = channel;
-    made->cq.channel = &channel->of_cqs;
-    made->cq.context = channel->of_cqs.context;
     fake_queue_push(&channel->queue, made);
     return &made->cq;
 }

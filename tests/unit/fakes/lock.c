@@ -6,22 +6,25 @@
 #include "internal.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 const char *fake_function;
 
-static pthread_mutex_t lock_of_all = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock_of_all = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t acknowledged = PTHREAD_COND_INITIALIZER;
 static _Atomic bool quiet;
 
 void *fake_lock(const char *name) {
-    pthread_mutex_lock(&lock_of_all);
+    if (pthread_mutex_lock(&lock_of_all) != 0) // this thread has it
+        abort();
     fake_function = name;
     return NULL;
 }
 
 void fake_unlock(void *const *unused) {
     (void)unused;
-    pthread_mutex_unlock(&lock_of_all);
+    if (pthread_mutex_unlock(&lock_of_all) != 0) // this thread does not have it
+        abort();
 }
 
 void fake_wait_for_zero(const unsigned *count) {

@@ -65,6 +65,9 @@ CHECKS(connections) {
     RIGHT(rdma_reject(request(), NULL, 0));
     RIGHT(create_on(s.idle, s.pd, s.cq) || rdma_connect(s.idle, &param));
     RIGHT(look_up(AF_INET));
+    RIGHT(look_up_passively());
+    ROW(1, "", (address.sin_addr.s_addr = htonl(0x7f000003), fake_addr_is(addr, 2)));
+    address.sin_addr.s_addr = 0;
     ROW(0, "rdma_create_id: port space *", rdma_create_id(NULL, &s.id, NULL, RDMA_PS_UDP));
     ROW(-1, "rdma_resolve_route: before the address", rdma_resolve_route(s.listener, 1));
     ROW(0, "rdma_connect: no QP", rdma_connect(s.idle, &param));
@@ -145,6 +148,7 @@ CHECKS(limits) {
     ROW(48, "",
         (create_sized((struct ibv_qp_cap){1, 1, 3, 1, 8}, NULL),
          (int)s.attr.cap.max_inline_data));
+    RIGHT(create_sized((struct ibv_qp_cap){1, 0, 1, 1, 0}, NULL) || s.attr.cap.max_recv_wr);
     ROW(1, "", ibv_create_cq(s.context, 1, NULL, s.channel, 3) != NULL);
     ROW(0, "", ibv_create_cq(s.context, 1, NULL, s.channel, 4) != NULL);
     ROW(0, "", ibv_create_cq(s.context, 1, NULL, s.channel, -1) != NULL);

@@ -230,6 +230,14 @@ static int look_up(int family) {
     return rdma_getaddrinfo(NULL, NULL, &hints, &found);
 }
 
+// A name has one address, which is a source.
+static int look_up_passively(void) {
+    const struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE};
+    struct rdma_addrinfo *found = NULL;
+    return rdma_getaddrinfo("name", NULL, &hints, &found) || found->ai_next ||
+           !fake_addr_is(found->ai_src_addr, 0) || found->ai_dst_addr;
+}
+
 static void *map(void) {
     return FAKE_HOOK(mmap)(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
