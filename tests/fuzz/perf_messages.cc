@@ -34,9 +34,7 @@ void expect(bool holds, const char *condition) {
     std::abort();
 }
 
-using Check = bool (*)(const Json &value);
-
-template <uint64_t least, uint64_t most> bool number(const Json &value) {
+bool is_number(const Json &value, uint64_t least, uint64_t most) {
     return value.is_number_unsigned() && value.get<uint64_t>() >= least &&
            value.get<uint64_t>() <= most;
 }
@@ -54,11 +52,16 @@ template <size_t least> bool packed(const Json &value) {
            value.get<std::string>().find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-bool counts(const Json &value) {
+bool are_counts(const Json &value) {
     return value.is_array() && value.size() >= 1 && value.size() <= 1024 &&
-           std::ranges::all_of(value, number<0, UINT64_MAX>);
+           std::ranges::all_of(value,
+                               [](const Json &one) { return is_number(one, 0, UINT64_MAX); });
 }
 
+using Check = bool (*)(const Json &value);
+template <uint64_t least, uint64_t most> bool number(const Json &value) {
+    return is_number(value, least, most);
+}
 bool flag(const Json &value) {
     return value.is_boolean();
 }
@@ -69,7 +72,7 @@ const std::map<std::string, std::map<std::string, Check>> allowed = {
     {"measure", {}},
     {"alive", {}},
     {"ok", {}},
-    {"stop", {{"done", counts}}},
+    {"stop", {{"done", are_counts}}},
     {"refused", {{"reason", text<0, 512>}}},
     {"result",
      {{"cpu_ns", number<0, UINT64_MAX>},
