@@ -41,6 +41,7 @@ void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool 
 
 static void copy_receive(struct fake_receive *to, const struct ibv_pd *pd,
                          const struct ibv_recv_wr *wr) {
+    memset(to, 0, sizeof(*to)); // elements that are not there are compared, too
     fake_touch(&wr->wr_id, sizeof(wr->wr_id));
     fake_touch(&wr->next, sizeof(wr->next));
     to->wr_id = wr->wr_id;

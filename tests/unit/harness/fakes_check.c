@@ -320,7 +320,8 @@ CHECKS(every_rule_has_a_row) {
 static int forget(void **state) {
     (void)state;
     fake_reset();
-    return 0;
+    return *fake_calls() || *fake_left() || fake_posted_count() || fake_received_count() ||
+           fake_faults_fired();
 }
 
 #define TEST_OF_FAKES(function) cmocka_unit_test_teardown(function, forget)
