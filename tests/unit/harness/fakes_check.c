@@ -250,6 +250,15 @@ CHECKS(requests) {
     ROW(IBV_QPS_RTS, "", read_from(0x1000 + 56, 7));
     ROW(IBV_QPS_ERR, "", read_from(0x1000 + 57, 7));
     ROW(IBV_QPS_ERR, "", read_from(0x1000, 8));
+    RIGHT(!s.ex->wr_rdma_read || !s.ex->wr_rdma_write_imm || !s.ex->wr_send_imm ||
+          !s.ex->wr_atomic_fetch_add || !s.ex->wr_atomic_cmp_swp || !s.ex->wr_atomic_write);
+    ROW(1, "", // a builder that was not asked for
+        (s.attr.send_ops_flags = IBV_QP_EX_WITH_SEND, create_on(s.idle, s.pd, s.cq),
+         ibv_qp_to_qp_ex(s.idle->qp)->wr_rdma_read == NULL));
+    ROW(0, "", write_and_flush(0x1000, 2, 0)); // another range
+    ROW(1, "", write_and_flush(0x1020, 2, 0));
+    ROW(1, "", write_and_flush(0x1000, 2, 1)); // the whole region
+    ROW(0, "", write_and_flush(0x1020, 1, 1)); // visible, not persistent
     ROW(0, "ibv_query_qp: does not ask for the state",
         ibv_query_qp(s.qp, &attr, IBV_QP_CAP, &init));
     ROW(0, "ibv_advise_mr: 2 ranges", ibv_advise_mr(s.pd, 0, 0, sges, 2));

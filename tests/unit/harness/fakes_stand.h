@@ -12,6 +12,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+enum { FLUSH = 1 << 11, ATOMIC_WRITE = 1 << 12 }; // flags of rdma-core 45
+enum {
+    EVERY_BUILDER = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
+                    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+                    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+                    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | FLUSH | ATOMIC_WRITE
+};
 enum { SENDS = 15, RECEIVES = 3 }; // that the queues of the stand take
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
@@ -85,13 +92,13 @@ static void stand_up(void) {
     s.mr = ibv_reg_mr(s.pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
     s.constant = ibv_reg_mr(s.pd, memory, sizeof(memory), 0);
     s.other = ibv_reg_mr(s.other_pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
-    s.attr = (struct ibv_qp_init_attr_ex){
-        .send_cq = s.cq,
-        .recv_cq = s.cq,
-        .pd = s.pd,
-        .cap = {SENDS, RECEIVES, 2, 1, 8},
-        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ};
+    s.attr = (struct ibv_qp_init_attr_ex){.send_cq = s.cq,
+                                          .recv_cq = s.cq,
+                                          .pd = s.pd,
+                                          .cap = {SENDS, RECEIVES, 2, 1, 8},
+                                          .comp_mask = IBV_QP_INIT_ATTR_PD |
+                                                       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                          .send_ops_flags = EVERY_BUILDER};
     assert_int_equal(rdma_create_qp_ex(s.id, &s.attr), 0);
     s.qp = s.id->qp;
     s.ex = ibv_qp_to_qp_ex(s.qp);
@@ -146,6 +153,25 @@ static int build_many(int count) {
     while (count-- > 0)
         ibv_wr_send(s.ex);
     return ibv_wr_complete(s.ex);
+}
+
+// Writes 8 bytes and flushes 8 at that address, by builders: whether the power leaves them.
+static int write_and_flush(uint64_t flushed, uint8_t type, uint8_t level) {
+    typedef void flush_builder(struct ibv_qp_ex *, uint32_t rkey, uint64_t addr, size_t len,
+                               uint8_t type, uint8_t level);
+    flush_builder *flush; // older headers end before it
+    memcpy(&flush, &s.ex->wr_atomic_write + 1, sizeof(void *));
+    const unsigned char *found = fake_target(0x1000, 64, 7);
+    ibv_wr_start(s.ex);
+    s.ex->wr_flags = IBV_SEND_INLINE;
+    ibv_wr_rdma_write(s.ex, 7, 0x1020);
+    ibv_wr_set_inline_data(s.ex, "8 bytes", 8);
+    flush(s.ex, 7, flushed, 8, type, level);
+    assert_int_equal(ibv_wr_complete(s.ex), 0);
+    assert_memory_equal(fake_posted(0)->inlined, "8 bytes", 8);
+    assert_int_equal(fake_last("ibv_wr_complete")->send.inlined_bytes, 8);
+    (void)fake_power_failure(0);
+    return memcmp(found + 0x20, "8 bytes", 8) == 0;
 }
 
 static int qp_state(void) {
