@@ -75,10 +75,10 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
     call->resolve.addr = keep(&call->resolve.given[0], dst_addr);
     call->resolve.source = keep(&call->resolve.given[1], src_addr);
     call->resolve.timeout_ms = timeout_ms;
-    if (!found || call->failed || address_length(dst_addr) == 0 ||
-        (src_addr && address_length(src_addr) == 0))
+    if (!found || call->failed || address_length(dst_addr) == 0)
         return fake_answer(call, EINVAL);
-    // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): one family for both.
+    // Linux 7.3, drivers/infiniband/core/cma.c, resolve_prepare_src(): one family for both,
+    // so the source has one, too.
     if (src_addr && src_addr->sa_family != dst_addr->sa_family)
         return fake_refused(EINVAL);
     if (src_addr && is_foreign(src_addr))

@@ -151,6 +151,9 @@ CHECKS(limits) {
     RIGHT(create_sized((struct ibv_qp_cap){1, 0, 1, 1, 0}, NULL) || s.attr.cap.max_recv_wr);
     ROW(1, "", ibv_create_cq(s.context, 1, NULL, s.channel, 3) != NULL);
     ROW(0, "", ibv_create_cq(s.context, 1, NULL, s.channel, 4) != NULL);
+    ROW(1, "",
+        ibv_create_cq(s.context, 1, &s, s.channel, 0)->cq_context == &s &&
+            fake_last("ibv_create_cq")->create_cq.cq_context == &s);
     ROW(0, "", ibv_create_cq(s.context, 1, NULL, s.channel, -1) != NULL);
     RIGHT(moderate(0xfff));
     ROW(EINVAL, "", moderate(0x1000));
@@ -241,6 +244,7 @@ CHECKS(requests) {
     RIGHT(send_many(SENDS) || (fake_forget(), send_many(SENDS)));
     RIGHT(build_many(SENDS));
     ROW(ENOSPC, "", build_many(SENDS + 1));
+    ROW(IBV_WR_SEND, "", (build_many(1), fake_last("ibv_wr_complete")->send.opcode));
     ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, false)));
     ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, true)));
     RIGHT(SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 8, 2) ||
