@@ -31,6 +31,8 @@ static void check(const char *what, int ret, int answer, const char *says) {
 CHECKS(objects) {
     void *block;
     RIGHT(FAKE_HOOK(munmap)(map(), 8192));
+    ROW(EXFULL, "", (errno = 0, ibv_alloc_pd(s.context), errno)); // a success disturbs it
+    ROW(0, "", (errno = 0, send_many(1), errno));                 // but not on the data path
     RIGHT((FAKE_HOOK(free)(FAKE_HOOK(malloc)(24)), 0));
     RIGHT(ibv_dereg_mr(s.other) || ibv_dealloc_pd(s.other_pd));
     ROW(EINVAL, "ibv_dereg_mr: the MR was released before",
@@ -155,6 +157,8 @@ CHECKS(limits) {
         ibv_create_cq(s.context, 1, &s, s.channel, 0)->cq_context == &s &&
             fake_last("ibv_create_cq")->create_cq.cq_context == &s);
     ROW(0, "", ibv_create_cq(s.context, 1, NULL, s.channel, -1) != NULL);
+    ROW(1, "", ibv_create_srq(s.pd, &(struct ibv_srq_init_attr){.attr = {wr, 1}}) != NULL);
+    ROW(0, "", ibv_create_srq(s.pd, &(struct ibv_srq_init_attr){.attr = {wr + 1, 1}}) != NULL);
     RIGHT(moderate(0xfff));
     ROW(EINVAL, "", moderate(0x1000));
     RIGHT(SEND(IBV_WR_ATOMIC_FETCH_AND_ADD, s.mr, 0, 8, 1, 0, 8));
@@ -244,6 +248,8 @@ CHECKS(requests) {
     RIGHT(send_many(SENDS) || (fake_forget(), send_many(SENDS)));
     RIGHT(build_many(SENDS));
     ROW(ENOSPC, "", build_many(SENDS + 1));
+    RIGHT((build_many(SENDS + 1), build_many(1)));
+    ROW(EIO, "", (fake_fail("doorbell", 1, EIO), build_many(1)));
     ROW(IBV_WR_SEND, "", (build_many(1), fake_last("ibv_wr_complete")->send.opcode));
     ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, false)));
     ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, true)));
