@@ -28,7 +28,6 @@ static const struct {
     {16, " inline_size "},
     {21, " desc_size "},
     {64, " size "},
-    {0x55, " op_context "},
     {RPMA_MR_USAGE_READ_SRC, " usage "},
     {RPMA_F_COMPLETION_ALWAYS, " flags "},
     {RPMA_FLUSH_MODE_NATIVE, " mode "},
@@ -44,14 +43,14 @@ static const char *without_const(const char *type) {
     return strncmp(type, "const ", 6) == 0 ? type + 6 : type;
 }
 
-// The object of the world that has this type, or with "**" its place in the world; 0 when there
-// is none.
 static bool ends_with(const char *name, const char *end) {
     const size_t length = strlen(name);
     const size_t of_end = strlen(end);
     return length >= of_end && strcmp(name + length - of_end, end) == 0;
 }
 
+// The object of the world that has this type, or with "**" its place in the world; 0 when there
+// is none.
 static uintptr_t handle(const char *type, const struct world *w) {
     const struct {
         const char *type;
