@@ -133,22 +133,6 @@ TEST_THAT(new_describes_the_queue_pair) {
 
 // ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
 
-TEST_THAT(recv_posts_before_the_connection) {
-    world_peer(&w);
-    new_request(NULL);
-    fake_device()->any_range = true;
-    MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 16, UINT32_MAX, NULL));
-    EXPECT_CALLS("ibv_post_recv");
-    const struct fake_call *call = fake_last("ibv_post_recv");
-    assert_int_equal(call->recv.wr_id, 0);
-    assert_int_equal(call->recv.num_sge, 1);
-    assert_int_equal(call->recv.sge.addr, (uintptr_t)w.memory + 16);
-    assert_int_equal(call->recv.sge.length, UINT32_MAX);
-    fake_fail("ibv_post_recv", 1, ENOMEM);
-    EXPECT_ERROR(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, &w), RPMA_E_PROVIDER,
-                 "ibv_post_recv() failed", "ibv_post_recv()", ENOMEM, "ibv_post_recv");
-}
-
 // ---- rpma_conn_req_connect() ---------------------------------------------------------------
 
 static const struct shape outgoing = {.name = "outgoing"};

@@ -1,93 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// atomic.c -- remote atomics: the request for each, what is refused, and their execution over
-// memory of a target; and which operations are solicited
+// atomic.c -- remote atomics: their execution over memory of a target, and their log lines;
+// requests.c has the request for each, work_refused.c what is refused
 
-#include "operation.h"
 #include "target.h"
-
-#include <stdio.h>
-
-static struct rpma_mr_remote *words; // states that it takes remote atomics
-
-static void begin(void) {
-    world_conn(&w, &(const struct shape){.max_sge = 2});
-    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
-    words = packed_remote(WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE, 1);
-}
-
-static void end(void) {
-    MUST(rpma_mr_remote_delete(&words));
-    world_drop(&w);
-}
-
-static const enum rpma_work_type kinds[] = {RPMA_WORK_FETCH_ADD, RPMA_WORK_COMPARE_SWAP};
-
-// To the word at 0x10018. Members that no remote atomic reads have wrong values.
-static struct rpma_work atomic(enum rpma_work_type kind, int flags) {
-    return (struct rpma_work){.type = kind,
-                              .imm = 0x12345678,
-                              .remote = words,
-                              .remote_offset = 20,
-                              .local = {w.h.mr, 24, 8},
-                              .flush_type = (enum rpma_flush_type)77,
-                              .flush_len = SIZE_MAX,
-                              .value = 0x1122334455667788,
-                              .compare = 0x99aabbccddeeff00,
-                              .flags = flags,
-                              .op_context = &w};
-}
-
-static struct fake_post expected(const struct rpma_work *o) {
-    const bool swaps = o->type == RPMA_WORK_COMPARE_SWAP;
-    const bool always = o->flags == RPMA_F_COMPLETION_ALWAYS;
-    return (struct fake_post){
-        .wr_id = (uintptr_t)&w,
-        .opcode = swaps ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD,
-        .flags = IBV_SEND_FENCE | (always ? IBV_SEND_SIGNALED : 0U),
-        .remote_addr = WORLD_REMOTE_ADDR + 4 + 20,
-        .rkey = 78,
-        .elements = {.num_sge = 1, .sge = {(uintptr_t)w.memory + 24, 8, fake_lkey(w.memory)}},
-        .compare_add = swaps ? o->compare : o->value,
-        .swap = o->value,
-    };
-}
-
-TEST_THAT(requests_have_the_operands) {
-    for (int native = 0; native <= BUILD_FLUSHES; native++) {
-        world_anew();
-        fake_device()->native_flush = native;
-        begin();
-        for (size_t i = 0; i < 2 * LENGTH(kinds); i++)
-            for (enum operation_way way = 0; way < OPERATION_WAYS; way++) {
-                const struct rpma_work o =
-                    atomic(kinds[i / 2],
-                           i % 2 ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR);
-                const struct fake_post wanted = expected(&o);
-                MUST(operation_by(way, &o, &w));
-                const struct fake_post got = operation_got(way);
-                operation_compare(&got, &wanted, operation_names[way].function);
-            }
-        end();
-    }
-}
-
-// Beside a native flush they go to the extended queue pair, in their order.
-TEST_THAT(native_lists_have_them) {
-    fake_device()->native_flush = true;
-    begin();
-    struct rpma_work work[] = {operation_of(&w, RPMA_WORK_FLUSH),
-                               atomic(RPMA_WORK_FETCH_ADD, RPMA_F_COMPLETION_ALWAYS),
-                               atomic(RPMA_WORK_COMPARE_SWAP, RPMA_F_COMPLETION_ON_ERROR)};
-    MUST(rpma_post(w.h.conn, work, LENGTH(work), NULL));
-    assert_int_equal(fake_count("ibv_wr_complete"), BUILD_FLUSHES);
-    for (unsigned i = 1; i < LENGTH(work); i++) {
-        const struct fake_post wanted = expected(&work[i]), got = operation_posted(i);
-        operation_compare(&got, &wanted, "in a native list");
-    }
-    end();
-}
 
 // Not even asked for where the device has none: an extended queue pair could be refused.
 TEST_THAT(extended_queue_pairs_have_what_the_device_has) {
@@ -105,89 +22,30 @@ TEST_THAT(extended_queue_pairs_have_what_the_device_has) {
     }
 }
 
-// ---- what is refused; work_refused.c has the members ----------------------------------------
-
-static void expect_refused(const struct rpma_work *o, int code, const char *condition,
-                           const char *cause, const char *logs) {
-    for (enum operation_way way = 0; way < OPERATION_WAYS; way++) {
-        MUST(rpma_batch_reset(w.h.batch));
-        unit_begin();
-        unit_expect_error(operation_by(way, o, &w), operation_names[way].function,
-                          &(struct expected_error){code, condition, cause, .logs = logs,
-                                                   .before = operation_names[way].element,
-                                                   .any_calls = true},
-                          __FILE__, __LINE__);
-        assert_int_equal(fake_posted_count(), way == OPERATION_ARRAY);
-    }
-}
-
-// A descriptor has no place for the statement, and packed data of 1.4 does not make it.
-TEST_THAT(regions_have_to_state_it) {
-    static const char condition[] = "the remote region does not state RPMA_MR_USAGE_ATOMIC";
-    begin();
-    struct rpma_mr_remote *silent =
-        packed_remote(WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, 79, WORLD_EVERY_USAGE, 0xfe);
-    const struct rpma_mr_remote *const regions[] = {w.h.remote, silent};
-    for (size_t i = 0; i < LENGTH(kinds) * LENGTH(regions); i++) {
-        struct rpma_work o = atomic(kinds[i % LENGTH(kinds)], RPMA_F_COMPLETION_ALWAYS);
-        o.remote = regions[i / LENGTH(kinds)];
-        o.remote_offset = 16;
-        expect_refused(&o, RPMA_E_NOSUPP, condition, condition,
-                       "does not state RPMA_MR_USAGE_ATOMIC of the remote region: register it "
-                       "there with that");
-    }
-    MUST(rpma_mr_remote_delete(&silent));
-    end();
-}
-
-TEST_THAT(the_device_has_to_have_them) {
-    static const char condition[] = "the device has no remote atomics";
-    fake_device()->atomic_cap = IBV_ATOMIC_NONE;
-    begin();
-    for (size_t i = 0; i < LENGTH(kinds); i++) {
-        const struct rpma_work o = atomic(kinds[i], RPMA_F_COMPLETION_ALWAYS);
-        expect_refused(&o, RPMA_E_NOSUPP, condition, condition,
-                       "fake0 has no remote atomics (IBV_ATOMIC_NONE)");
-    }
-    assert_int_equal(fake_count("ibv_query_device_ex"), 0); // asked once, with the peer
-    end();
-}
-
-TEST_THAT(queues_without_room_are_an_answer) {
-    begin();
-    fake_device()->fast = false;
-    const struct rpma_work o = atomic(RPMA_WORK_FETCH_ADD, RPMA_F_COMPLETION_ALWAYS);
-    uint32_t posted = 77;
-    int ret;
-    unit_begin();
-    while ((ret = rpma_post(w.h.conn, &o, 1, &posted)) == 0)
-        assert_int_equal(posted, 1);
-    assert_int_equal(ret, RPMA_E_AGAIN);
-    assert_int_equal(posted, 0);
-    MUST(rpma_post(w.h.conn, &o, 1, NULL)); // MUST() gives the device the time
-    end();
-}
-
 // Who has the key may use the memory: it stands in a line for debugging, and so does not stand
 // what lies in its place in other requests.
 TEST_THAT(log_lines_name_the_request) {
-    static const char *const logs[] = {
-        "opcode=IBV_WR_ATOMIC_FETCH_AND_ADD, remote_addr=0x10018, ",
-        "opcode=IBV_WR_ATOMIC_CMP_AND_SWP, remote_addr=0x10018, "};
-    begin();
-    for (size_t i = 0; i < LENGTH(kinds); i++) {
-        const struct rpma_work o = atomic(kinds[i], RPMA_F_COMPLETION_ALWAYS);
-        uint32_t posted = 77;
+    static const struct {
+        enum rpma_work_type kind;
+        const char *logs;
+    } cases[] = {
+        {RPMA_WORK_FETCH_ADD, "opcode=IBV_WR_ATOMIC_FETCH_AND_ADD, remote_addr=0x10018, "},
+        {RPMA_WORK_COMPARE_SWAP, "opcode=IBV_WR_ATOMIC_CMP_AND_SWP, remote_addr=0x10018, "}};
+    world_conn(&w, &(const struct shape){0});
+    struct rpma_mr_remote *words =
+        packed_remote(WORLD_REMOTE_ADDR, 64, 78, WORLD_EVERY_USAGE, 1);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rpma_work o = operation_of(&w, cases[i].kind);
+        o.remote = words;
+        o.remote_offset = 24;
         fake_fail("ibv_post_send", 1, EIO);
-        EXPECT_ERROR(rpma_post(w.h.conn, &o, 1, &posted), RPMA_E_PROVIDER,
-                     "ibv_post_send() failed", "ibv_post_send()", EIO, "ibv_post_send", logs[i],
-                     .before = "work[0]: ");
-        assert_int_equal(posted, 0);
+        EXPECT_ERROR(rpma_post(w.h.conn, &o, 1, NULL), RPMA_E_PROVIDER,
+                     "ibv_post_send() failed", "ibv_post_send()", EIO, "ibv_post_send",
+                     cases[i].logs, .before = "work[0]: ");
         assert_non_null(strstr(logged_text(), "rkey=0x4e, "));
         assert_non_null(strstr(logged_text(), "send_flags=IBV_SEND_FENCE|IBV_SEND_SIGNALED"));
-        fake_faults_off();
     }
-    end();
+    MUST(rpma_mr_remote_delete(&words));
 }
 
 // ---- execution -----------------------------------------------------------------------------
@@ -301,34 +159,3 @@ TEST_THAT(batches_count) {
 }
 
 // ---- solicited -----------------------------------------------------------------------------
-
-TEST_THAT(messages_and_immediate_data_can_be_solicited) {
-    begin();
-    for
-        OPERATION_EACH_KIND(kind) {
-            const bool can = kind == RPMA_WORK_WRITE_WITH_IMM || kind == RPMA_WORK_SEND ||
-                             kind == RPMA_WORK_SEND_WITH_IMM;
-            for (int solicits = 0; solicits < 2; solicits++) {
-                struct rpma_work o = operation_of(&w, kind);
-                o.flags |= solicits ? RPMA_F_SOLICITED : 0;
-                const unsigned wanted = can && solicits ? IBV_SEND_SOLICITED : 0;
-                fake_forget();
-                assert_int_equal(operation_plain(&o, w.h.conn), 0); // others ignore it
-                assert_int_equal(operation_posted(0).flags & IBV_SEND_SOLICITED, wanted);
-                for (enum operation_way way = 0; can && way < OPERATION_WAYS; way++) {
-                    MUST(operation_by(way, &o, &w));
-                    assert_int_equal(operation_got(way).flags & IBV_SEND_SOLICITED, wanted);
-                }
-            }
-        }
-    // Without memory on either side, too.
-    MUST(rpma_send(w.h.conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS | RPMA_F_SOLICITED, NULL));
-    assert_int_equal(operation_posted(0).flags, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
-    MUST(rpma_write_with_imm(w.h.conn, NULL, 0, NULL, 0, 0,
-                             RPMA_F_COMPLETION_ON_ERROR | RPMA_F_SOLICITED, 1, NULL));
-    assert_int_equal(operation_posted(0).flags, IBV_SEND_SOLICITED);
-    MUST(rpma_write(w.h.conn, NULL, 0, NULL, 0, 0,
-                    RPMA_F_COMPLETION_ON_ERROR | RPMA_F_SOLICITED, NULL));
-    assert_int_equal(operation_posted(0).flags, 0);
-    end();
-}

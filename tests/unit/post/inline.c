@@ -48,20 +48,6 @@ static int post(const struct rpma_work *o, bool by_plain) {
     return by_plain ? operation_plain(o, w.h.conn) : rpma_post(w.h.conn, o, 1, NULL);
 }
 
-TEST_THAT(bytes_are_copied_while_they_are_posted) {
-    new_conn(20);
-    for (size_t i = 0; i < LENGTH(carriers); i++)
-        for (int by_plain = 0; by_plain <= !carriers[i].has_list; by_plain++) {
-            const struct rpma_work o = operation(carriers[i], 20);
-            fake_forget();
-            MUST(post(&o, by_plain));
-            const struct fake_post *got = fake_posted(0);
-            assert_int_equal(got->flags, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
-            assert_int_equal(got->inlined_bytes, 20);
-            assert_memory_equal(got->inlined, "456789abcdefghijklmn", 20);
-        }
-}
-
 // A batch holds addresses; each post copies the bytes there.
 TEST_THAT(batch_copies_with_each_post) {
     new_conn(20);
@@ -78,19 +64,6 @@ TEST_THAT(batch_copies_with_each_post) {
         for (unsigned i = 0; i < LENGTH(carriers); i++)
             assert_memory_equal(fake_posted(i)->inlined, w.memory + 4, 20);
     }
-}
-
-// rxe would copy the memory that a read fills. rpma_post() refuses the flag: work_refused.c.
-TEST_THAT(plain_functions_ignore_the_flag_elsewhere) {
-    new_conn(20);
-    MUST(rpma_read(w.h.conn, w.h.mr, 4, w.h.remote, 8, 20, FLAGS, NULL));
-    assert_int_equal(fake_posted(0)->flags, IBV_SEND_SIGNALED);
-    MUST(rpma_flush(w.h.conn, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, FLAGS, NULL));
-    assert_int_equal(fake_posted(0)->flags & IBV_SEND_INLINE, 0);
-    MUST(rpma_atomic_write(w.h.conn, w.h.remote, 8, "8 bytes", FLAGS, NULL));
-    assert_memory_equal(fake_posted(0)->inlined, "8 bytes", 8);
-    MUST(rpma_write_atomic(w.h.conn, w.h.remote, 8, w.h.mr, 16, FLAGS, NULL));
-    assert_int_equal(fake_posted(0)->flags & IBV_SEND_INLINE, 0);
 }
 
 static void expect_failure(const struct rpma_work *o, bool by_plain, int error,

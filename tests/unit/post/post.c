@@ -315,28 +315,3 @@ TEST_THAT(write_is_reported_like_an_array) {
                  "conn == NULL", .logs = "conn == NULL");
     list_world_drop();
 }
-
-// rxe_post_recv() names no refused receive then.
-TEST_THAT(receives_are_refused_with_a_shared_queue) {
-    const struct rpma_receive some[3] = {{.op_context = NULL}};
-    uint32_t posted = 77;
-    list_world_new(true, LIST_MOST);
-    EXPECT_ERROR(rpma_recv_many(w.h.conn, some, 3, &posted), RPMA_E_PROVIDER,
-                 "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv",
-                 .before = "receives[0]: ");
-    assert_int_equal(posted, 0);
-    list_world_drop();
-}
-
-// A piece of 0 bytes takes an empty message, with or without a region.
-TEST_THAT(receive_of_no_bytes_has_no_elements) {
-    fake_reset();
-    list_world_new(false, LIST_MOST);
-    const struct rpma_receive receive = {.local = list_element(0)};
-    struct rpma_receive empty = receive;
-    empty.local.len = 0;
-    MUST(rpma_recv_many(w.h.conn, &empty, 1, NULL));
-    assert_int_equal(fake_received_count(), 1);
-    assert_int_equal(fake_received(0)->num_sge, 0);
-    list_world_drop();
-}

@@ -38,8 +38,7 @@ enum member {
     FLUSH_LEN
 };
 
-static struct rpma_sge good_list[3], offset_of_nothing[2], bytes_of_nothing[2], too_long[2],
-    longest[2];
+static struct rpma_sge good_list[3], offset_of_nothing[2], bytes_of_nothing[2], too_long[2];
 
 static const struct wrong {
     unsigned kinds; // that refuse it for this reason
@@ -50,6 +49,7 @@ static const struct wrong {
     const char *condition, *cause; // of the contract
     const char *logs;
     unsigned otherwise; // kinds that refuse it for another reason
+    int code;           // 0: RPMA_E_INVAL
 } wrongs[] = {
 // clang-format off
 #define BECAUSE(condition) condition, condition
@@ -124,7 +124,6 @@ static const struct wrong {
     {LOCALS, {{LOCAL_LEN, 1ULL << 32}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"), "UINT32_MAX"},
-    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)longest}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"), "UINT32_MAX"},
 #define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)"), "; possible: multiples of 8"
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT},
@@ -167,11 +166,10 @@ static const struct wrong {
 static void make_lists(struct rpma_mr_local *mr) {
     for (int i = 0; i < 3; i++)
         good_list[i] = (struct rpma_sge){mr, 8 * (size_t)i, 8};
-    offset_of_nothing[0] = bytes_of_nothing[0] = too_long[0] = longest[0] = good_list[0];
+    offset_of_nothing[0] = bytes_of_nothing[0] = too_long[0] = good_list[0];
+    too_long[1] = (struct rpma_sge){mr, 0, UINT32_MAX - 7};
     offset_of_nothing[1] = (struct rpma_sge){NULL, 1, 0};
     bytes_of_nothing[1] = (struct rpma_sge){NULL, 0, 1};
-    too_long[1] = (struct rpma_sge){mr, 0, UINT32_MAX - 7};
-    longest[1] = (struct rpma_sge){mr, 0, SIZE_MAX};
 }
 
 // ---- operations ----------------------------------------------------------------------------
@@ -234,9 +232,9 @@ static void expect_refused(const struct wrong *wrong, const struct rpma_work *o)
                         : ways[i] == OPERATION_ADD ? rpma_batch_add(w.h.batch, o)
                                                    : rpma_batch_set(w.h.batch, 1, o);
         unit_expect_error(ret, names->function,
-                          &(struct expected_error){RPMA_E_INVAL, wrong->condition, wrong->cause,
-                                                   .logs = wrong->logs,
-                                                   .before = names->element},
+                          &(struct expected_error){
+                              wrong->code ? wrong->code : RPMA_E_INVAL, wrong->condition,
+                              wrong->cause, .logs = wrong->logs, .before = names->element},
                           __FILE__, __LINE__);
         assert_int_equal(posted, ways[i] == OPERATION_POST ? 0 : 77);
     }
@@ -300,6 +298,93 @@ TEST_THAT(devices_limit_the_pieces_of_reads) {
         }
 }
 
+// ---- what the other side or the device does not have ---------------------------------------
+
+enum { BARE = -1 }; // a region of a descriptor, which has no place for the byte of packed data
+static const struct lack {
+    unsigned kinds;
+    enum rpma_flush_type flush_type;
+    uint8_t usage;
+    int natively; // the byte behind the descriptor of the remote region
+    const char *condition, *logs;
+} lacks[] = {
+// clang-format off
+#define PERSISTENT RPMA_FLUSH_TYPE_PERSISTENT
+#define VISIBILITY RPMA_FLUSH_TYPE_VISIBILITY
+#define USAGE "type is not in the usage", "not registered with"
+    {KIND(FLUSH), PERSISTENT, RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, BARE, USAGE},
+    {KIND(FLUSH), VISIBILITY, RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, BARE, USAGE},
+    {KIND(FLUSH), VISIBILITY, RPMA_MR_USAGE_WRITE_DST, BARE, USAGE},
+#define NOT_ALLOWED "direct write to PMem not enabled", "direct write to PMem"
+    {KIND(FLUSH), PERSISTENT, WORLD_EVERY_USAGE, BARE, NOT_ALLOWED},
+#define NOT_STATED "the remote region does not state RPMA_MR_USAGE_ATOMIC", \
+    "does not state RPMA_MR_USAGE_ATOMIC of the remote region: register it there with that"
+    {ATOMICS, 0, WORLD_EVERY_USAGE, BARE, NOT_STATED},
+    {ATOMICS, 0, WORLD_EVERY_USAGE, UINT8_MAX & ~PACKED_ATOMICS, NOT_STATED},
+    {ATOMICS, 0, WORLD_EVERY_USAGE, PACKED_ATOMICS,
+     "the device has no remote atomics", "fake0 has no remote atomics (IBV_ATOMIC_NONE)"},
+    // clang-format on
+};
+
+static void apply(bool direct_write) {
+    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, direct_write));
+    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
+}
+
+static void expect_unsupported(const struct lack *lack, const struct rpma_mr_remote *remote) {
+    const struct wrong wrong = {
+        0, {{0}}, lack->condition, lack->condition, lack->logs, .code = RPMA_E_NOSUPP};
+    for (unsigned kind = RPMA_WORK_FLUSH; kind <= RPMA_WORK_COMPARE_SWAP; kind++) {
+        struct rpma_work o = operation_of(&w, (enum rpma_work_type)kind);
+        o.remote = remote;
+        o.flush_type = lack->flush_type;
+        if (!(lack->kinds >> kind & 1))
+            continue;
+        expect_refused(&wrong, &o);
+        if (kind == RPMA_WORK_FLUSH)
+            EXPECT_ERROR_OF("rpma_flush", operation_plain(&o, w.h.conn), RPMA_E_NOSUPP,
+                            lack->condition, lack->condition, .logs = lack->logs);
+    }
+}
+
+// The first flush takes a path of its own through the code. What is applied is copied.
+TEST_THAT(what_is_not_there_is_not_asked_for) {
+    for (size_t i = 0; i < 2 * LENGTH(lacks); i++) {
+        const struct lack *lack = &lacks[i / 2];
+        struct rpma_mr_remote *remote = NULL;
+        unsigned char desc[21];
+        world_anew();
+        fake_device()->native_flush = i % 2;
+        if (lack->natively == PACKED_ATOMICS)
+            fake_device()->atomic_cap = IBV_ATOMIC_NONE;
+        begin();
+        world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, 7, lack->usage);
+        if (lack->natively == BARE)
+            MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
+        else
+            remote = packed_remote(WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, 7, lack->usage,
+                                   (uint8_t)lack->natively);
+        if (lack->kinds == KIND(FLUSH) && lack->usage == WORLD_EVERY_USAGE)
+            apply(false);
+        expect_unsupported(lack, remote);
+        MUST(rpma_flush(w.h.conn, w.h.remote, 0, 8, VISIBILITY, 1, NULL));
+        expect_unsupported(lack, remote);
+        apply(true);
+        MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
+        MUST(rpma_flush(w.h.conn, w.h.remote, 0, 8, PERSISTENT, 1, NULL));
+        assert_int_equal(fake_count("ibv_query_device_ex"), 0); // asked with the peer
+        MUST(rpma_mr_remote_delete(&remote));
+    }
+}
+
+TEST_THAT(nothing_is_allowed_before_it_is_applied) {
+    world_peer(&w);
+    world_request(&w, &(const struct shape){.name = "silent"});
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, PERSISTENT, 1, NULL), RPMA_E_NOSUPP,
+                 "direct write to PMem not enabled", "direct write to PMem");
+}
+
 // ---- receives ------------------------------------------------------------------------------
 
 // A receive has these members of an operation.
@@ -341,4 +426,36 @@ static void spoil_receives(const struct list_function *f) {
 
 TEST_THAT(wrong_members_of_receives_are_refused) {
     list_for_each_receive(spoil_receives);
+}
+
+// ---- sums of pieces ------------------------------------------------------------------------
+
+static void add_up(const struct list_function *f) {
+    static const struct {
+        size_t len[3];
+        bool fits;
+    } cases[] = {
+        {{UINT32_MAX, 0, 0}, true},       {{0, UINT32_MAX, 0}, true},
+        {{UINT32_MAX - 2, 1, 1}, true},   {{UINT32_MAX, 0, 1}, false},
+        {{1, 0, UINT32_MAX}, false},      {{(size_t)1 << 31, (size_t)1 << 31, 0}, false},
+        {{0, 0, SIZE_MAX}, false},        {{1, SIZE_MAX, 0}, false}, // 0 if the sum overflowed
+        {{SIZE_MAX, 1, 0}, false},        {{SIZE_MAX / 2 + 1, SIZE_MAX / 2 + 1, 0}, false},
+        {{SIZE_MAX, SIZE_MAX, 2}, false},
+    };
+    fake_device()->any_range = true;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rpma_sge sgl[3];
+        for (int k = 0; k < 3; k++)
+            sgl[k] = (struct rpma_sge){list_regions[k], 0, cases[i].len[k]};
+        if (cases[i].fits)
+            list_must(f, sgl, 3);
+        else
+            EXPECT_ERROR_OF(f->name, list_run(f, sgl, 3), RPMA_E_INVAL,
+                            "sum of sgl[i].len > UINT32_MAX", "sum of sgl[i].len > UINT32_MAX",
+                            .logs = "UINT32_MAX");
+    }
+}
+
+TEST_THAT(sums_fit_a_work_request) {
+    list_for_each(add_up);
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// receives.c -- what the queues get for a receive of one piece of memory, of several or of none
+
+#include "arguments.h"
+#include "request.h"
+
+#include <stdio.h>
+
+static void expect_received(const struct list_function *f, const struct rpma_sge *sgl,
+                            uint32_t number) {
+    struct fake_receive expected = {.wr_id = (uintptr_t)LIST_CONTEXT};
+    EXPECT_CALLS(f->call);
+    const struct fake_receive got = *fake_received(0);
+    take_pieces(&expected.elements, sgl, number);
+    assert_memory_equal(&got, &expected, sizeof(got));
+}
+
+static void receive_pieces(const struct list_function *f) {
+    const struct rpma_sge none = {NULL, 0, 0}, one = list_element(1);
+    struct rpma_sge sgl[LIST_MOST];
+    for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
+        const uint32_t number = make_pieces(sgl, pattern);
+        list_must(f, sgl, number);
+        expect_received(f, sgl, number);
+    }
+    MUST_OF(f->name, list_run_local(f, one));
+    expect_received(f, &one, 1);
+    MUST_OF(f->name, list_run_local(f, none));
+    expect_received(f, &none, 1);
+}
+
+TEST_THAT(receives_take_pieces) {
+    list_for_each_receive(receive_pieces);
+}
+
+// The function that posts one receive has no "_many" behind its name.
+static void receive_one(const struct list_function *f) {
+    static const size_t lengths[] = {1, 4096, UINT32_MAX, 0}; // 0: no region
+    char name[32];
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strlen(f->name) - 5, f->name);
+    const bool of_request = strcmp(name, "rpma_conn_req_recv") == 0; // needs a region
+    const uintptr_t queue = f->srq       ? (uintptr_t)w.h.srq
+                            : of_request ? (uintptr_t)w.h.req
+                                         : (uintptr_t)w.h.conn;
+    fake_device()->any_range = true;
+    for (size_t i = 0; i < LENGTH(lengths) - of_request; i++) {
+        const struct rpma_sge piece = {lengths[i] ? w.h.mr : NULL, lengths[i] ? 24 : 0,
+                                       lengths[i]};
+        const uintptr_t words[] = {queue, (uintptr_t)piece.mr, piece.offset, piece.len,
+                                   (uintptr_t)LIST_CONTEXT};
+        MUST_OF(name, call_named(name)->call(words));
+        expect_received(f, &piece, 1);
+        fake_fail(f->call, 1, ENOMEM);
+        EXPECT_ERROR_OF(name, call_named(name)->call(words), RPMA_E_PROVIDER, f->cause,
+                        f->cause, ENOMEM, f->call,
+                        .logs = f->srq ? "rpma_srq_cfg_set_rq_size()"
+                                       : "the receive queue is full, it holds ");
+        fake_faults_off();
+    }
+}
+
+TEST_THAT(plain_receives_take_a_piece_or_nothing) {
+    list_for_each_receive(receive_one);
+}
+
+// The provider decides: a queue pair with a shared queue takes no receive of its own. Of an
+// array, rxe_post_recv() then names no refused one.
+TEST_THAT(receives_are_refused_with_a_shared_queue) {
+    const struct rpma_receive some[3] = {{.op_context = NULL}};
+    uint32_t posted = 77;
+    list_world_new(true, LIST_MOST);
+    EXPECT_ERROR(rpma_recv(w.h.conn, w.h.mr, 0, 8, NULL), RPMA_E_PROVIDER,
+                 "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv");
+    EXPECT_ERROR(rpma_recv_many(w.h.conn, some, 3, &posted), RPMA_E_PROVIDER,
+                 "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv",
+                 .before = "receives[0]: ");
+    assert_int_equal(posted, 0);
+    list_world_drop();
+}

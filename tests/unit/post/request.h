@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// request.h -- what the device has to get for an operation, as the pages describe it, and
+// pieces of memory of every kind
+
+#ifndef REQUEST_H
+#define REQUEST_H 1
+
+#include "lists.h"
+#include "operation.h"
+#include "packed.h"
+
+#include <arpa/inet.h>
+
+#define KIND(name) (1U << RPMA_WORK_##name)
+enum {
+    SOLICITORS = KIND(SEND) | KIND(SEND_WITH_IMM) | KIND(WRITE_WITH_IMM),
+    CARRIERS = SOLICITORS | KIND(WRITE), // of inline data
+    LOCALS = CARRIERS | KIND(READ),
+    ATOMICS = KIND(FETCH_ADD) | KIND(COMPARE_SWAP),
+    INLINE_ROOM = 16 * LIST_MOST, // rxe has room for the elements, or for as many bytes
+};
+
+static bool is(const struct rpma_work *o, unsigned kinds) {
+    return kinds >> o->type & 1;
+}
+
+static bool native;                       // the device has flush and atomic write
+static struct ibv_sge target;             // that emulated flushes read into
+static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
+
+static void take_pieces(struct fake_elements *to, const struct rpma_sge *pieces,
+                        uint32_t count) {
+    for (const struct rpma_sge *piece = pieces; piece < pieces + count; piece++) {
+        void *memory = NULL;
+        if (piece->len == 0)
+            continue;
+        MUST(rpma_mr_get_ptr(piece->mr, &memory));
+        to->sges[to->num_sge++] = (struct ibv_sge){(uintptr_t)memory + piece->offset,
+                                                   (uint32_t)piece->len, fake_lkey(memory)};
+    }
+}
+
+// The bytes themselves take the place of the elements.
+static void take_inline(struct fake_post *post) {
+    const struct fake_elements elements = post->elements;
+    memset(&post->elements, 0, sizeof(post->elements));
+    post->flags |= IBV_SEND_INLINE;
+    for (int i = 0; i < elements.num_sge; i++) {
+        const struct ibv_sge *sge = &elements.sges[i];
+        memcpy(post->inlined + post->inlined_bytes, (const void *)(uintptr_t)sge->addr,
+               sge->length);
+        post->inlined_bytes += sge->length;
+    }
+}
+
+static void write_atomically(struct fake_post *post, const struct rpma_work *o) {
+    const bool is_native = native && BUILD_WRITES_ATOMICALLY && post->remote_addr % 8 == 0;
+    post->opcode = is_native ? FAKE_WR_ATOMIC_WRITE : (int)IBV_WR_RDMA_WRITE;
+    post->flags |= IBV_SEND_FENCE | (is_native ? 0 : IBV_SEND_INLINE);
+    memcpy(post->inlined, &o->value, sizeof(o->value));
+    post->inlined_bytes = sizeof(o->value);
+}
+
+static void flush(struct fake_post *post, const struct rpma_work *o) {
+    size_t size;
+    MUST(rpma_mr_remote_get_size(o->remote, &size));
+    if (native && BUILD_FLUSHES) {
+        post->opcode = FAKE_WR_FLUSH;
+        post->flush_len = o->flush_len;
+        post->flush_type = o->flush_type == RPMA_FLUSH_TYPE_PERSISTENT ? 2 : 1;
+        return; // the level is a range, which is 0
+    }
+    const size_t left = size - o->remote_offset;
+    post->opcode = IBV_WR_RDMA_READ;
+    post->num_sge = 1;
+    post->sge = target;
+    post->sge.length = left < 8 ? (uint32_t)left : 8;
+}
+
+static inline struct fake_post request(const struct rpma_work *o) {
+    static const enum ibv_wr_opcode opcodes[] = {
+        [RPMA_WORK_READ] = IBV_WR_RDMA_READ,
+        [RPMA_WORK_WRITE] = IBV_WR_RDMA_WRITE,
+        [RPMA_WORK_WRITE_WITH_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
+        [RPMA_WORK_SEND] = IBV_WR_SEND,
+        [RPMA_WORK_SEND_WITH_IMM] = IBV_WR_SEND_WITH_IMM,
+        [RPMA_WORK_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+        [RPMA_WORK_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
+    };
+    struct fake_post post = {.wr_id = (uintptr_t)o->op_context};
+    if (o->remote) {
+        MUST(rpma_mr_remote_get_key(o->remote, &post.remote_addr, &post.rkey));
+        post.remote_addr += o->remote_offset;
+    }
+    if (o->flags & RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR)
+        post.flags |= IBV_SEND_SIGNALED;
+    if (o->flags & RPMA_F_SOLICITED && is(o, SOLICITORS))
+        post.flags |= IBV_SEND_SOLICITED;
+    if (is(o, KIND(SEND_WITH_IMM) | KIND(WRITE_WITH_IMM)))
+        post.imm = htonl(o->imm);
+    if (is(o, ATOMICS)) {
+        const bool swaps = o->type == RPMA_WORK_COMPARE_SWAP;
+        post.flags |= IBV_SEND_FENCE;
+        post.compare_add = swaps ? o->compare : o->value;
+        post.swap = o->value;
+    }
+    if (is(o, LOCALS | ATOMICS)) {
+        const bool is_list = o->nsge > 0 && is(o, LOCALS);
+        post.opcode = (int)opcodes[o->type];
+        take_pieces(&post.elements, is_list ? o->sgl : &o->local, is_list ? o->nsge : 1);
+        if (o->flags & RPMA_F_INLINE && is(o, CARRIERS))
+            take_inline(&post);
+    } else if (o->type == RPMA_WORK_FLUSH) {
+        flush(&post, o);
+    } else {
+        write_atomically(&post, o);
+    }
+    return post;
+}
+
+// The bits of pattern say which pieces have bytes. The others, with or without a region, are
+// left out. Returns how many pieces there are.
+enum { PATTERNS = 1 << LIST_MOST };
+static inline uint32_t make_pieces(struct rpma_sge sgl[LIST_MOST], unsigned pattern) {
+    for (int i = 0; i < LIST_MOST; i++)
+        sgl[i] = pattern >> i & 1 ? list_element(i)
+                 : i % 2          ? (struct rpma_sge){NULL, 0, 0}
+                                  : (struct rpma_sge){list_regions[0], SIZE_MAX, 0};
+    return 1 + pattern % LIST_MOST;
+}
+
+// A world with three regions, whose bytes all differ from 0, and with a batch.
+static inline void request_begin(bool on_native_device) {
+    native = on_native_device;
+    fake_reset();
+    fake_device()->native_flush = fake_device()->native_atomic_write = native;
+    list_world_new(false, LIST_MOST);
+    for (size_t i = 0; i < LENGTH(list_regions); i++) {
+        void *memory = NULL;
+        MUST(rpma_mr_get_ptr(list_regions[i], &memory));
+        for (int k = 0; k < 256; k++)
+            ((unsigned char *)memory)[k] = (unsigned char)(k + 100 * (int)i) | 1;
+    }
+    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
+    misaligned =
+        packed_remote(WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE, 0x31);
+    const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
+    MUST(operation_plain(&flush, w.h.conn));
+    target = operation_posted(0).sge;
+    if (!native || !BUILD_FLUSHES)
+        assert_true(target.lkey != 0 && target.lkey != fake_lkey(w.memory));
+}
+
+static inline void request_end(void) {
+    MUST(rpma_mr_remote_delete(&misaligned));
+    list_world_drop();
+}
+
+#endif // REQUEST_H

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// requests.c -- the request that the device gets for each kind of operation, in every way of
+// posting it, and what the plain functions say when the device refuses it
+
+#include "request.h"
+
+// ---- every way of posting ------------------------------------------------------------------
+
+enum { PLAIN = OPERATION_WAYS, WAYS }; // by the function that posts one operation of that kind
+
+static int post_by(int way, const struct rpma_work *o) {
+    return way == PLAIN ? operation_plain(o, w.h.conn)
+                        : operation_by((enum operation_way)way, o, &w);
+}
+
+static const char *name_of(int way, const struct rpma_work *o) {
+    return way == PLAIN ? operation_plain_name(o->type) : operation_names[way].function;
+}
+
+// Plain functions have no lists, and ignore the flags that the others refuse.
+static bool takes(int way, const struct rpma_work *o) {
+    const int flags = o->flags;
+    if (way == PLAIN)
+        return !is(o, ATOMICS) && (o->nsge == 0 || !is(o, LOCALS));
+    return flags & RPMA_F_COMPLETION_ON_ERROR && flags >> 4 == 0 &&
+           (!(flags & RPMA_F_INLINE) || is(o, CARRIERS)) &&
+           (!(flags & RPMA_F_SOLICITED) || is(o, SOLICITORS));
+}
+
+static void expect(struct rpma_work o) {
+    static const int flags[] = {
+        RPMA_F_COMPLETION_ON_ERROR,
+        RPMA_F_COMPLETION_ALWAYS,
+        RPMA_F_COMPLETION_ALWAYS | RPMA_F_SOLICITED,
+        RPMA_F_COMPLETION_ON_ERROR | RPMA_F_INLINE,
+        RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE | RPMA_F_SOLICITED,
+        1 << 1,
+        1 << 4,
+        ~0,
+    };
+    size_t length = o.nsge > 0 ? 0 : o.local.len;
+    for (uint32_t i = 0; is(&o, LOCALS) && i < o.nsge; i++)
+        length += o.sgl[i].len;
+    for (size_t i = 0; i < LENGTH(flags); i++) {
+        o.flags = flags[i];
+        if (o.flags & RPMA_F_INLINE && is(&o, CARRIERS) && length > INLINE_ROOM)
+            continue;
+        const struct fake_post expected = request(&o);
+        for (int way = 0; way < WAYS; way++) {
+            if (!takes(way, &o))
+                continue;
+            MUST_OF(name_of(way, &o), post_by(way, &o));
+            const struct fake_post got =
+                operation_posted(way != OPERATION_POST && way != PLAIN);
+            operation_compare(&got, &expected, name_of(way, &o));
+        }
+    }
+}
+
+// Whether the place of the operation is one that it takes; work_refused.c has the others.
+static bool is_possible(const struct rpma_work *o) {
+    switch (o->type) {
+    case RPMA_WORK_FLUSH:
+        return o->remote_offset < WORLD_REMOTE_SIZE || (native && BUILD_FLUSHES);
+    case RPMA_WORK_ATOMIC_WRITE:
+        return o->remote_offset % 8 == 0;
+    case RPMA_WORK_FETCH_ADD:
+    case RPMA_WORK_COMPARE_SWAP:
+        return (WORLD_REMOTE_ADDR + 4 + o->remote_offset) % 8 == 0;
+    default:
+        return true;
+    }
+}
+
+// The provider checks ranges: lengths and offsets beyond the region are passed on.
+static void expect_ranges(struct rpma_work o) {
+    static const size_t lengths[] = {0, 1, 8, 20, UINT32_MAX};
+    static const size_t offsets[] = {0, 8, 20, WORLD_REMOTE_SIZE - 3, SIZE_MAX - 7};
+    const bool is_atomic = is(&o, ATOMICS);
+    o.remote = is_atomic ? misaligned : o.remote;
+    for (size_t i = 0; i < LENGTH(lengths); i++)
+        for (size_t k = 0; k < LENGTH(offsets); k++) {
+            o.remote_offset = offsets[k];
+            o.flush_len = lengths[i];
+            o.flush_type = i % 2 ? RPMA_FLUSH_TYPE_VISIBILITY : RPMA_FLUSH_TYPE_PERSISTENT;
+            if (is(&o, LOCALS | ATOMICS))
+                o.local =
+                    (struct rpma_sge){list_regions[k % 3], 8 * i, is_atomic ? 8 : lengths[i]};
+            if (is_possible(&o))
+                expect(o);
+        }
+    o.remote_offset = is_atomic ? 20 : 16;
+    o.remote = o.remote ? misaligned : NULL;
+    expect(o);
+}
+
+static void expect_pieces(struct rpma_work o) {
+    struct rpma_sge sgl[LIST_MOST];
+    o.sgl = sgl;
+    for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
+        o.nsge = make_pieces(sgl, pattern);
+        expect(o);
+    }
+}
+
+static void expect_nothing(struct rpma_work o) {
+    o.remote = NULL;
+    o.remote_offset = 0;
+    o.local = (struct rpma_sge){NULL, 0, 0};
+    expect(o);
+}
+
+TEST_THAT(each_way_asks_for_the_same) {
+    for (int on_native = 0; on_native < 2; on_native++) {
+        request_begin(on_native);
+        fake_device()->any_range = true;
+        for (unsigned kind = RPMA_WORK_READ; kind <= RPMA_WORK_COMPARE_SWAP; kind++) {
+            const struct rpma_work o = operation_of(&w, (enum rpma_work_type)kind);
+            expect_ranges(o);
+            if (is(&o, LOCALS)) {
+                expect_pieces(o);
+                expect_nothing(o);
+            }
+        }
+        request_end();
+    }
+}
+
+// A flush that reads takes 8 bytes, or as many as the region has left there.
+TEST_THAT(flush_reads_inside_the_region) {
+    static const struct {
+        uint64_t size, offset;
+    } cases[] = {{64, 0},  {64, 56}, {64, 57},
+                 {64, 63}, {8, 0},   {8, 1},
+                 {1, 0},   {7, 0},   {(uint64_t)1 << 48, (uint64_t)1 << 40}};
+    request_begin(false);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
+        struct rpma_mr_remote *const remote =
+            packed_remote(WORLD_REMOTE_ADDR, cases[i].size, 9, WORLD_EVERY_USAGE, 0);
+        o.remote = remote;
+        o.remote_offset = cases[i].offset;
+        o.flush_len = UINT32_MAX;
+        expect(o);
+        MUST(rpma_mr_remote_delete((struct rpma_mr_remote **)&o.remote));
+    }
+    request_end();
+}
+
+// rpma_write_atomic(), which no kind stands for.
+TEST_THAT(old_atomic_write_takes_its_bytes_from_a_region) {
+    request_begin(true);
+    for (int flags = 1; flags < 1 << 5; flags++) {
+        const struct fake_post expected = {
+            .wr_id = 7,
+            .opcode = IBV_WR_RDMA_WRITE,
+            .flags = IBV_SEND_FENCE | (flags & 1 << 1 ? IBV_SEND_SIGNALED : 0),
+            .remote_addr = WORLD_REMOTE_ADDR + 8,
+            .rkey = WORLD_REMOTE_RKEY,
+            .elements = {1, {{(uintptr_t)w.memory + 16, 8, fake_lkey(w.memory)}}}};
+        MUST(rpma_write_atomic(w.h.conn, w.h.remote, 8, w.h.mr, 16, flags, (void *)7));
+        const struct fake_post got = operation_posted(0);
+        operation_compare(&got, &expected, "rpma_write_atomic");
+    }
+    fake_fail("ibv_post_send", 1, EINVAL);
+    EXPECT_ERROR(rpma_write_atomic(w.h.conn, w.h.remote, 8, w.h.mr, 16, 1, NULL),
+                 RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", EINVAL,
+                 "ibv_post_send");
+    request_end();
+}
+
+// A connection warns once, whichever way posts the first misaligned write.
+TEST_THAT(misaligned_atomic_writes_warn_once) {
+    for (int i = 0; i < 2 * WAYS; i++) {
+        const int first = i / 2;
+        request_begin(i % 2);
+        struct rpma_work o = operation_of(&w, RPMA_WORK_ATOMIC_WRITE);
+        MUST(post_by(first, &o));
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+        o.remote = misaligned;
+        MUST(post_by(first, &o));
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 1);
+        assert_string_equal(logged_line(RPMA_LOG_LEVEL_WARNING, 0)->function,
+                            name_of(first, &o));
+        logged_forget();
+        for (int way = 0; way < WAYS; way++)
+            assert_int_equal(post_by(way, &o), 0);
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+        request_end();
+    }
+}
+
+// ---- what plain functions say when the device refuses ---------------------------------------
+
+#define FULL "the send queue is full, it holds "
+// Values other than error numbers that providers return, in rdma-core 44: c4iw_post_send() of
+// cxgb4 a negated error number, mthca_tavor_post_send() of mthca -1 whatever the cause. ENOSPC:
+// rdma-core 56, providers/rxe/rxe_queue.h, check_qp_queue_full(). A doorbell rings for an
+// operation that is queued.
+static const struct refusal {
+    const char *fault; // NULL: the call that posts
+    int returned, error;
+    const char *logs;
+} refusals[] = {
+    {NULL, ENOMEM, ENOMEM, FULL},     {NULL, ENOSPC, ENOSPC, FULL},
+    {NULL, EINVAL, EINVAL, "wr_id="}, {"doorbell", EINVAL, EINVAL, "wr_id="},
+    {NULL, -ENOMEM, ENOMEM, FULL},    {NULL, -1, 0, "gives no reason"},
+};
+
+static void refuse(const struct rpma_work *o) {
+    const bool goes_natively =
+        native && (o->type == RPMA_WORK_FLUSH          ? BUILD_FLUSHES
+                   : o->type == RPMA_WORK_ATOMIC_WRITE ? BUILD_WRITES_ATOMICALLY
+                                                       : false);
+    for (size_t i = 0; i < LENGTH(refusals); i++) {
+        const struct refusal *r = &refusals[i];
+        if (goes_natively && r->returned < 0) // these are no calls of a builder
+            continue;
+        fake_fail(r->fault        ? r->fault
+                  : goes_natively ? "ibv_wr_complete"
+                                  : "ibv_post_send",
+                  1, r->returned);
+        EXPECT_ERROR_OF(operation_plain_name(o->type), operation_plain(o, w.h.conn),
+                        RPMA_E_PROVIDER, "ibv_post_send() failed",
+                        goes_natively ? "ibv_wr_complete()" : "ibv_post_send()", r->error,
+                        .logs = r->logs, .any_calls = true);
+        assert_int_equal(fake_posted_count(), r->fault != NULL);
+        fake_faults_off();
+        const char *const key = o->remote ? "rkey=0x4d, lkey=" : "rkey=0x0, lkey=";
+        if (!goes_natively)
+            assert_memory_equal(logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message, key,
+                                strlen(key));
+    }
+}
+
+TEST_THAT(refusals_of_the_device_are_told) {
+    for (int on_native = 0; on_native < 2; on_native++) {
+        request_begin(on_native);
+        for
+            OPERATION_EACH_KIND(kind) {
+                struct rpma_work o = operation_of(&w, kind);
+                refuse(&o);
+                o.remote = NULL;
+                o.remote_offset = 0;
+                o.local = (struct rpma_sge){NULL, 0, 0};
+                if (is(&o, LOCALS))
+                    refuse(&o);
+            }
+        request_end();
+    }
+}
