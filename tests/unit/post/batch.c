@@ -2,7 +2,7 @@
 // Copyright 2026, the librpma developers
 
 // batch.c -- batches: operations that are added and replaced, how many there are, and what a
-// batch outlives
+// batch outlives; parts.c has the lists that the device takes in part
 
 #include "batches.h"
 #include "operation.h"
@@ -164,20 +164,33 @@ TEST_THAT(sizes_are_told) {
     expect_size(0);
 }
 
+// arguments.c has the empty batch.
 TEST_THAT(only_what_is_there_is_replaced) {
-    static const uint32_t indexes[] = {0, 1, MOST, UINT32_MAX};
+    static const uint32_t indexes[] = {1, MOST, UINT32_MAX};
     begin(false);
     const struct rpma_work work = batch_write(&w, 5);
-    for (uint32_t size = 0; size < 2; size++) {
-        for (size_t i = size; i < LENGTH(indexes); i++)
-            EXPECT_ERROR(rpma_batch_set(w.h.batch, indexes[i], &work), RPMA_E_INVAL,
-                         "index >= ", "index >= size of the batch",
-                         .logs = "possible: less than that");
-        post(size ? "0" : "");
-        batch_add(&w, 0, 1);
+    batch_add(&w, 0, 1);
+    for (size_t i = 0; i < LENGTH(indexes); i++)
+        EXPECT_ERROR(rpma_batch_set(w.h.batch, indexes[i], &work), RPMA_E_INVAL,
+                     "index >= ", "index >= size of the batch",
+                     .logs = "possible: less than that");
+    post("0");
+}
+
+TEST_THAT(reset_forgets_refused_operations) {
+    for (unsigned room = 0; room < OPS; room++) {
+        char taken[OPS + 1] = "012345";
+        world_anew();
+        begin(false);
+        batch_add(&w, 0, OPS);
+        taken[room] = '\0';
+        post_with_room(room, taken);
+        MUST(rpma_batch_reset(w.h.batch));
+        EXPECT_CALLS("");
+        post("");
+        batch_add(&w, 1, MOST);
+        post("12345678");
     }
-    EXPECT_ERROR(rpma_batch_set(w.h.batch, 0, NULL), RPMA_E_INVAL, "work == NULL",
-                 "work == NULL", .logs = "work == NULL");
 }
 
 // ---- memory and life -----------------------------------------------------------------------
@@ -240,4 +253,85 @@ TEST_THAT(batch_is_deleted_at_any_time) {
         EXPECT_CALLS("");
         assert_null(w.h.batch);
     }
+}
+
+// More operations than 16 bits count: what is put in the place of the last one and what is
+// refused are found there.
+TEST_THAT(long_list_is_refused_near_its_end) {
+    enum { LONG = UINT16_MAX + 5 };
+    uint32_t size, room;
+    const struct shape shape = {.name = "plain"};
+    fake_device()->max_wr = LONG;
+    world_peer(&w);
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, LONG));
+    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, 1));
+    world_ask(&w, &shape);
+    world_connect(&w, &shape);
+    MUST(rpma_batch_new(w.h.conn, LONG, &w.h.batch));
+    const struct rpma_work usual = batch_write(&w, 1);
+    struct rpma_work last = batch_write(&w, 2);
+    for (unsigned i = 0; i < LONG; i++)
+        MUST(rpma_batch_add(w.h.batch, &usual));
+    MUST(rpma_batch_set(w.h.batch, LONG - 1, &last));
+    MUST(rpma_batch_get_size(w.h.batch, &size, &room));
+    assert_int_equal(size, LONG);
+    assert_int_equal(room, 0);
+    uint32_t posted = 0;
+    fake_fail("send request", LONG - 1, ENOMEM);
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN, "the send queue is full",
+                 "the send queue is full", .calls = "ibv_post_send",
+                 .before = "batch[65539]: ibv_post_send(");
+    assert_int_equal(posted, LONG - 1);
+    fake_faults_off();
+    MUST(rpma_batch_post(w.h.batch, &posted));
+    assert_int_equal(posted, 1);
+    assert_int_equal(fake_last("ibv_post_send")->requests, 1);
+    assert_int_equal(fake_posted(fake_posted_count() - 1)->wr_id, 2);
+}
+
+TEST_THAT(batches_of_a_connection_are_independent) {
+    struct rpma_batch *other = NULL;
+    begin(false);
+    MUST(rpma_batch_new(w.h.conn, 1, &other));
+    batch_add(&w, 0, OPS);
+    const struct rpma_work write = batch_write(&w, 7);
+    MUST(rpma_batch_add(other, &write));
+    post_with_room(2, "01");
+    MUST(rpma_batch_post(other, NULL));
+    expect_numbers("7");
+    MUST(rpma_batch_delete(&other));
+    post("2345");
+}
+
+// ---- bytes
+// -----------------------------------------------------------------------------------
+
+// A batch holds addresses; each post copies the bytes there.
+TEST_THAT(inline_data_is_copied_with_each_post) {
+    begin(false);
+    for (unsigned kind = RPMA_WORK_WRITE; kind <= RPMA_WORK_SEND_WITH_IMM; kind++) {
+        struct rpma_work o = operation_of(&w, (enum rpma_work_type)kind);
+        o.flags |= RPMA_F_INLINE;
+        if (kind != RPMA_WORK_ATOMIC_WRITE && kind != RPMA_WORK_FLUSH)
+            MUST(rpma_batch_add(w.h.batch, &o));
+    }
+    for (int round = 0; round < 2; round++) {
+        memcpy(w.memory + 24, round ? "second.." : "first...", 8);
+        MUST(rpma_batch_post(w.h.batch, NULL));
+        assert_int_equal(fake_posted_count(), 4);
+        for (unsigned i = 0; i < 4; i++)
+            assert_memory_equal(fake_posted(i)->inlined, w.memory + 24, 8);
+    }
+}
+
+TEST_THAT(message_shows_no_key_of_an_earlier_write) {
+    begin(false);
+    struct rpma_work message = batch_write(&w, 0);
+    message.type = RPMA_WORK_SEND;
+    batch_add(&w, 0, 1);
+    MUST(rpma_batch_reset(w.h.batch));
+    MUST(rpma_batch_add(w.h.batch, &message));
+    post_with_room(0, "");
+    assert_memory_equal(logged_line(RPMA_LOG_LEVEL_DEBUG, 1)->message, "rkey=0x0, ", 10);
 }

@@ -268,4 +268,27 @@ TEST_THAT(line_names_what_failed) {
         unit_expect_error(ret, i % 2 ? "rpma_post" : "rpma_batch_post", &e, __FILE__, __LINE__);
     }
 }
+
+// With a native flush in the list, none of it is taken, and the error is not reported as a full
+// queue, though it has the same number.
+TEST_THAT(too_much_beside_a_native_flush_is_refused) {
+    uint32_t posted = 7;
+    new_batch(true, true); // with room for 8 pieces, or 128 bytes
+    for (int i = 0; i < 2; i++) {
+        const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
+        struct rpma_work write = operation_of(&w, RPMA_WORK_WRITE);
+        write.flags |= RPMA_F_INLINE;
+        write.local.len = i ? 129 : 128;
+        MUST(rpma_batch_add(w.h.batch, i ? &write : &flush));
+        MUST(rpma_batch_add(w.h.batch, i ? &flush : &write));
+        if (i == 0)
+            MUST(rpma_batch_post(w.h.batch, &posted));
+    }
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
+                 "ibv_wr_complete() failed", "ibv_wr_complete()", ENOSPC, .any_calls = true,
+                 .before = "batch[0] to batch[3]: ",
+                 .logs = "129 bytes are to go inline, the connection takes 128 at most");
+    assert_int_equal(posted, 0);
+    assert_int_equal(fake_posted_count(), 0);
+}
 #endif

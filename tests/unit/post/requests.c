@@ -251,3 +251,60 @@ TEST_THAT(refusals_of_the_device_are_told) {
         request_end();
     }
 }
+
+// ---- too much inline data
+// --------------------------------------------------------------------
+
+// An operation on that many bytes, or on a half of them and on the other.
+static struct rpma_work carry(enum rpma_work_type kind, bool is_list, size_t length) {
+    static struct rpma_sge sgl[2];
+    struct rpma_work o = operation_of(&w, kind);
+    sgl[0] = (struct rpma_sge){w.h.mr, 4, length / 2};
+    sgl[1] = (struct rpma_sge){w.h.mr, 4 + length / 2, length - length / 2};
+    o.local = (struct rpma_sge){w.h.mr, 4, length};
+    o.sgl = is_list ? sgl : NULL;
+    o.nsge = is_list ? 2 : 0;
+    o.flags |= RPMA_F_INLINE;
+    return o;
+}
+
+// What fits is refused by a full queue alone, what does not in any case: a provider may return
+// the same error for both (send_advice() of post/refused.cc).
+static void carry_too_much(enum rpma_work_type kind, bool is_list, int error) {
+    static const char says[] =
+        "81 bytes are to go inline, the connection takes 80 at most: make "
+        "it more with rpma_conn_cfg_set_inline_size()";
+    for (int way = 0; way < WAYS; way++) {
+        const struct rpma_work fits = carry(kind, is_list, INLINE_ROOM);
+        const bool of_batch = way == OPERATION_ADD || way == OPERATION_SET;
+        const unsigned before = way != OPERATION_POST && way != PLAIN;
+        if (!takes(way, &fits))
+            continue;
+        MUST(post_by(way, &fits));
+        fake_fail(before ? "send request" : "ibv_post_send", 1, ENOMEM);
+        assert_int_equal(post_by(way, &fits), way == PLAIN ? RPMA_E_PROVIDER : RPMA_E_AGAIN);
+        fake_faults_off();
+        assert_non_null(strstr(logged_text(), "the send queue is full"));
+        const struct rpma_work o = carry(kind, is_list, INLINE_ROOM + 1);
+        EXPECT_ERROR_OF(of_batch ? "rpma_batch_post" : name_of(way, &o), post_by(way, &o),
+                        RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", error,
+                        .logs = says, .any_calls = true,
+                        .before = of_batch       ? "batch[1]: "
+                                  : way == PLAIN ? ""
+                                                 : operation_names[way].element);
+        assert_int_equal(fake_posted_count(), before);
+    }
+}
+
+TEST_THAT(full_queue_is_told_from_too_much) {
+    static const int errors[] = {EINVAL, ENOMEM};
+    for (size_t e = 0; e < LENGTH(errors); e++) {
+        request_begin(false);
+        fake_device()->inline_error = errors[e];
+        for
+            OPERATION_EACH_KIND(kind)
+        for (int is_list = 0; CARRIERS >> kind & 1 && is_list < 2; is_list++)
+            carry_too_much(kind, is_list, errors[e]);
+        request_end();
+    }
+}

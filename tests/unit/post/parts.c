@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// post.c -- arrays of operations and of receives: how many of them are posted, and where the
-// next call goes on
+// parts.c -- arrays of operations and of receives, and batches: how many of them are posted,
+// and where the next call goes on
 
 #include "lists.h"
 
 #include <stdio.h>
 
-enum { MOST = 40, AT_ONCE = 16 };
+enum { MOST = 40 };
 
 static struct rpma_work work[MOST];
 static struct rpma_receive receives[MOST];
 
-static const struct list_function sends = {
-    .kind = RPMA_WORK_SEND, .name = "rpma_post", .call = "ibv_post_send", .element = "work"};
+// Whether operations go by a batch, which knows by itself where it goes on, and how many it
+// has.
+static bool batched;
+static uint32_t in_batch;
 
 // Makes arrays of one to LIST_MOST pieces, with contexts that count from 0.
 static void make_arrays(const struct list_function *f) {
@@ -40,11 +42,41 @@ static void begin_anew(const struct list_function *f) {
     fake_reset();
     list_world_new(f->srq, LIST_MOST);
     make_arrays(f);
+    in_batch = 0;
+    if (batched)
+        MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
 }
 
+// Operations behind those that are in a batch are added to it.
 static int run(const struct list_function *f, uint32_t from, uint32_t count, uint32_t *posted) {
-    return f->kind ? rpma_post(w.h.conn, work + from, count, posted)
-                   : f->receive(receives + from, count, posted);
+    for (; batched && in_batch < from + count; in_batch++)
+        assert_int_equal(rpma_batch_add(w.h.batch, &work[in_batch]), 0);
+    return batched   ? rpma_batch_post(w.h.batch, posted)
+           : f->kind ? rpma_post(w.h.conn, work + from, count, posted)
+                     : f->receive(receives + from, count, posted);
+}
+
+static const char *name_of(const struct list_function *f) {
+    return batched ? "rpma_batch_post" : f->name;
+}
+
+static const char *element_of(const struct list_function *f) {
+    return batched ? "batch" : f->element;
+}
+
+static void (*tested)(const struct list_function *f);
+static void test_batch(const struct list_function *f) {
+    if (f->kind)
+        tested(f);
+}
+
+// Calls what() for arrays of each function, and for batches of each kind.
+static void for_each(void (*what)(const struct list_function *f)) {
+    list_for_each(what);
+    tested = what;
+    batched = true;
+    list_for_each(test_batch);
+    batched = false;
 }
 
 // Expects these elements and no others, in this order.
@@ -57,8 +89,13 @@ static void expect_taken(const struct list_function *f, uint32_t from, uint32_t 
     }
 }
 
+// How many of them a provider call gets.
+static uint32_t at_once(void) {
+    return batched ? MOST : 16;
+}
+
 static uint32_t calls_for(uint32_t count) {
-    return (count + AT_ONCE - 1) / AT_ONCE;
+    return (count + at_once() - 1) / at_once();
 }
 
 // Posts all from there on, and expects that none is posted twice.
@@ -74,12 +111,12 @@ static void expect_error(const struct list_function *f, uint32_t count, uint32_t
                          struct expected_error expected) {
     uint32_t posted = 77;
     char before[64];
-    snprintf(before, sizeof(before), "%s[%u]: ", f->element, taken);
+    snprintf(before, sizeof(before), "%s[%u]: ", element_of(f), taken);
     if (!expected.before)
         expected.before = before;
     expected.any_calls = true;
     unit_begin();
-    unit_expect_error(run(f, 0, count, &posted), f->name, &expected, __FILE__, __LINE__);
+    unit_expect_error(run(f, 0, count, &posted), name_of(f), &expected, __FILE__, __LINE__);
     assert_int_equal(posted, taken);
     expect_taken(f, 0, taken);
 }
@@ -95,13 +132,17 @@ static void post_whole(const struct list_function *f) {
         assert_int_equal(fake_count(f->call), calls_for(count));
         expect_taken(f, 0, count);
     }
+    if (batched) { // stays ready
+        go_on(f, 0);
+        return;
+    }
     MUST(run(f, 0, 0, NULL));
     MUST(f->kind ? rpma_post(w.h.conn, NULL, 0, NULL) : f->receive(NULL, 0, NULL));
     EXPECT_CALLS("");
 }
 
-TEST_THAT(arrays_go_in_few_calls) {
-    list_for_each(post_whole);
+TEST_THAT(lists_go_in_few_calls) {
+    for_each(post_whole);
 }
 
 // A call takes 128 pieces, so it takes as many operations as have room with all their pieces.
@@ -113,7 +154,7 @@ TEST_THAT(pieces_fit_a_call) {
         const bool has_empty = pieces == PIECES;
         uint32_t posted = 0;
         list_world_new(queue == 2, PIECES);
-        make_arrays(&sends);
+        make_arrays(&(const struct list_function){.kind = RPMA_WORK_SEND});
         for (int k = 0; k < 2 * pieces; k++) // the empty piece still counts
             sgl[k % 2][k / 2] = (struct rpma_sge){list_regions[k / 2 % 3], (size_t)k,
                                                   k / 2 == 1 && has_empty ? 0 : (size_t)k + 1};
@@ -173,17 +214,25 @@ TEST_THAT(those_before_a_wrong_one_are_posted) {
 
 // Makes the provider refuse the element with that number, from 0.
 static void refuse(const struct list_function *f, uint32_t number, int error) {
-    if (number % AT_ONCE == 0)
-        fake_fail(f->call, number / AT_ONCE + 1, error);
+    if (number % at_once() == 0)
+        fake_fail(f->call, number / at_once() + 1, error);
     else
-        fake_fail(f->kind ? "send request" : "receive request", number - number / AT_ONCE,
+        fake_fail(f->kind ? "send request" : "receive request", number - number / at_once(),
                   error);
 }
 
 // The next call begins with the refused element, for any reason. Two error numbers mean a full
-// queue; the line about a receive queue names its setting.
+// queue; the line about a receive queue names its setting. requests.c has what other numbers
+// providers return.
 static void refuse_each(const struct list_function *f) {
-    static const int errors[] = {ENOMEM, ENOSPC, EINVAL};
+    static const struct {
+        int returned, error;
+        const char *logs;
+    } reasons[] = {{ENOMEM, 0, NULL},
+                   {ENOSPC, 0, NULL},
+                   {EINVAL, EINVAL, NULL},
+                   {-EINVAL, EINVAL, NULL},
+                   {-1, 0, "gives no reason"}};
     const char *const full = f->kind  ? "the send queue is full"
                              : f->srq ? "the shared receive queue is full"
                                       : "the receive queue is full";
@@ -194,24 +243,57 @@ static void refuse_each(const struct list_function *f) {
              : f->srq ? "rpma_srq_cfg_set_rq_size"
                       : "rpma_conn_cfg_set_rq_size");
     snprintf(failed, sizeof(failed), "%s failed", f->cause);
-    for (uint32_t i = 0; i < MOST * LENGTH(errors); i++) {
-        const uint32_t number = i / LENGTH(errors);
-        const int error = errors[i % LENGTH(errors)];
+    for (uint32_t i = 0; i < MOST * LENGTH(reasons); i++) {
+        const uint32_t number = i / LENGTH(reasons), r = i % LENGTH(reasons);
         begin_anew(f);
-        refuse(f, number, error);
-        if (error == EINVAL)
-            expect_error(f, MOST, number,
-                         (struct expected_error){RPMA_E_PROVIDER, failed, f->cause, error});
-        else
+        fake_device()->keeps_bad_wr = i % 2 && f->kind; // of the calls that go well
+        refuse(f, number, reasons[r].returned);
+        if (r < 2)
             expect_error(f, MOST, number,
                          (struct expected_error){RPMA_E_AGAIN, full, full, .logs = again});
+        else
+            expect_error(f, MOST, number,
+                         (struct expected_error){RPMA_E_PROVIDER, failed, f->cause,
+                                                 reasons[r].error, .logs = reasons[r].logs});
         fake_faults_off();
         go_on(f, number);
     }
 }
 
 TEST_THAT(next_call_begins_with_what_was_refused) {
-    list_for_each(refuse_each);
+    for_each(refuse_each);
+}
+
+// Batches in all states between two refusals, and their next round.
+static void refuse_twice(const struct list_function *f) {
+    enum { COUNT = 6 };
+    const struct expected_error full = {RPMA_E_AGAIN, "the send queue is full",
+                                        "the send queue is full"};
+    for (uint32_t first = 0; first < COUNT; first++)
+        for (uint32_t second = first; second < COUNT; second++) {
+            char before[64];
+            uint32_t posted = 77;
+            begin_anew(f);
+            refuse(f, first, ENOMEM);
+            expect_error(f, COUNT, first, full);
+            fake_faults_off();
+            snprintf(before, sizeof(before), "batch[%u]: ", second);
+            refuse(f, second - first, ENOMEM);
+            EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN, full.condition,
+                         full.cause, .before = before, .any_calls = true);
+            assert_int_equal(posted, second - first);
+            expect_taken(f, first, second - first);
+            fake_faults_off();
+            go_on(f, second); // with more that is added
+            go_on(f, 0);
+        }
+}
+
+TEST_THAT(batches_go_on_after_every_pair_of_refusals) {
+    tested = refuse_twice;
+    batched = true;
+    list_for_each(test_batch);
+    batched = false;
 }
 
 // The fakes count the receives of a queue, and refuse one more than it has room for.
@@ -231,85 +313,100 @@ TEST_THAT(receive_queues_are_filled) {
     list_for_each_receive(fill_queue);
 }
 
-// rdma-core 56, providers/siw/siw.c, siw_post_send(): its 0 hides the reason of a refusal. A
-// second call that begins with the refused request returns the reason.
-TEST_THAT(reasons_are_asked_for_again) {
-    list_world_new(false, LIST_MOST);
-    for (uint32_t number = 1; number < AT_ONCE; number++) {
-        begin_anew(&sends);
+// rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell hides the reason of
+// a refusal. A second call that begins with the refused request returns the reason.
+static void ask_again(const struct list_function *f) {
+    for (uint32_t number = 1; f->kind && number < 16; number++) {
+        begin_anew(f);
         fake_device()->hides_refusals = true;
-        refuse(&sends, number, ENOMEM);
+        refuse(f, number, ENOMEM);
         fake_fail("ibv_post_send", 2, ENOMEM);
-        expect_error(&sends, MOST, number,
+        expect_error(f, MOST, number,
                      (struct expected_error){RPMA_E_AGAIN, "the send queue is full",
                                              "the send queue is full"});
         fake_faults_off();
-        go_on(&sends, number);
-        refuse(&sends, number, ENOMEM);
-        MUST(run(&sends, 0, MOST, NULL)); // the second call finds room
-        expect_taken(&sends, 0, MOST);
+        go_on(f, number);
+        refuse(f, number, ENOMEM);
+        MUST(run(f, 0, MOST, NULL)); // the second call finds room
+        expect_taken(f, 0, MOST);
     }
-    list_world_drop();
+}
+
+TEST_THAT(reasons_are_asked_for_again) {
+    for_each(ask_again);
 }
 
 // Queued requests are not posted again, whether the device was notified or not.
-TEST_THAT(doorbells_fail) {
-    list_world_new(false, LIST_MOST);
-    for (uint32_t count = 1; count <= MOST; count++)
+static void ring(const struct list_function *f) {
+    for (uint32_t count = 1; f->kind && count <= MOST; count++)
         for (uint32_t nth = 0; nth < calls_for(count); nth++) {
-            const uint32_t first = nth * AT_ONCE, rest = count - first;
-            const uint32_t taken = first + (rest < AT_ONCE ? rest : AT_ONCE);
+            const uint32_t first = nth * at_once(), rest = count - first;
+            const uint32_t taken = first + (rest < at_once() ? rest : at_once());
+            const char *const element = element_of(f);
             char before[64], last[32] = "";
-            begin_anew(&sends);
+            begin_anew(f);
             fake_fail("doorbell", nth + 1, EIO);
             if (taken - first > 1)
-                snprintf(last, sizeof(last), " to work[%u]", taken - 1);
-            snprintf(before, sizeof(before), "work[%u]%s (queued): ", first, last);
-            expect_error(&sends, count, taken,
+                snprintf(last, sizeof(last), " to %s[%u]", element, taken - 1);
+            snprintf(before, sizeof(before), "%s[%u]%s (queued): ", element, first, last);
+            expect_error(f, count, taken,
                          (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
                                                  "ibv_post_send()", EIO, .before = before});
-            if (taken < MOST)
-                go_on(&sends, taken);
+            fake_faults_off();
+            if (batched || taken < MOST)
+                go_on(f, batched ? 0 : taken);
         }
-    list_world_drop();
+    for (uint32_t number = 1; f->kind && number < 16; number++) {
+        begin_anew(f);
+        refuse(f, number, EINVAL);
+        fake_fail("doorbell", 1, EIO); // its error replaces that of the refusal
+        expect_error(f, MOST, number,
+                     (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
+                                             "ibv_post_send()", EIO});
+        fake_faults_off();
+        go_on(f, number);
+    }
+}
+
+TEST_THAT(doorbells_fail) {
+    for_each(ring);
 }
 
 // A single write takes a path of its own in the code.
 TEST_THAT(write_is_reported_like_an_array) {
+#define FULL "the send queue is full"
     static const struct {
         const char *fault;
-        int error;
+        int returned;
         uint32_t taken;
-        const char *before;
-    } cases[] = {{"ibv_post_send", EINVAL, 0, "work[0]: "},
-                 {"ibv_post_send", EPERM, 0, "work[0]: "},
-                 {"doorbell", EIO, 1, "work[0] (queued): "}};
+        struct expected_error expected;
+    } cases[] = {
+#define FAILS(number) RPMA_E_PROVIDER, "ibv_post_send() failed", "ibv_post_send()", number
+        {"ibv_post_send", EINVAL, 0, {FAILS(EINVAL), .before = "work[0]: "}},
+        {"ibv_post_send", EPERM, 0, {FAILS(EPERM), .before = "work[0]: "}},
+        {"doorbell", EIO, 1, {FAILS(EIO), .before = "work[0] (queued): "}},
+        {"ibv_post_send", ENOMEM, 0, {RPMA_E_AGAIN, FULL, FULL, .before = "work[0]: "}},
+    };
+    uint32_t posted = 77;
     list_world_new(false, LIST_MOST);
     const struct rpma_work write = {.type = RPMA_WORK_WRITE,
                                     .remote = w.h.remote,
                                     .local = list_element(0),
                                     .flags = RPMA_F_COMPLETION_ALWAYS};
-    uint32_t posted = 77;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        fake_fail(cases[i].fault, 1, cases[i].error);
-        EXPECT_ERROR(rpma_post(w.h.conn, &write, 1, &posted), RPMA_E_PROVIDER,
-                     "ibv_post_send() failed", "ibv_post_send()", cases[i].error,
-                     "ibv_post_send", .before = cases[i].before);
+        struct expected_error expected = cases[i].expected;
+        expected.calls = "ibv_post_send";
+        fake_fail(cases[i].fault, 1, cases[i].returned);
+        unit_begin();
+        unit_expect_error(rpma_post(w.h.conn, &write, 1, &posted), "rpma_post", &expected,
+                          __FILE__, __LINE__);
         assert_int_equal(posted, cases[i].taken);
         assert_int_equal(fake_posted_count(), cases[i].taken);
         fake_faults_off();
-    }
-    fake_fail("ibv_post_send", 1, ENOMEM);
-    EXPECT_ERROR(rpma_post(w.h.conn, &write, 1, &posted), RPMA_E_AGAIN,
-                 "the send queue is full", "the send queue is full", .calls = "ibv_post_send",
-                 .before = "work[0]: ");
-    assert_int_equal(posted, 0);
-    fake_faults_off();
-    for (int keeps = 0; keeps < 2; keeps++) { // a provider may leave bad_wr alone
-        fake_device()->keeps_bad_wr = keeps;
-        posted = 77;
+        fake_device()->keeps_bad_wr = i % 2; // a provider may leave bad_wr alone
         MUST(rpma_post(w.h.conn, &write, 1, &posted));
         assert_int_equal(posted, 1);
+        fake_device()->keeps_bad_wr = false;
     }
     EXPECT_ERROR(rpma_post(NULL, &write, 1, &posted), RPMA_E_INVAL, "conn == NULL",
                  "conn == NULL", .logs = "conn == NULL");
