@@ -6,22 +6,6 @@
 
 #include "target.h"
 
-// Not even asked for where the device has none: an extended queue pair could be refused.
-TEST_THAT(extended_queue_pairs_have_what_the_device_has) {
-    const uint64_t both =
-        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
-    for (int has = 0; has < 2; has++) {
-        world_anew();
-        fake_device()->native_flush = true;
-        fake_device()->atomic_cap = has ? IBV_ATOMIC_GLOB : IBV_ATOMIC_NONE;
-        world_peer(&w);
-        MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
-        const uint64_t asked = fake_last("rdma_create_qp_ex")->qp.send_ops_flags & both;
-        assert_int_equal(asked, has && BUILD_FLUSHES ? both : 0);
-        world_drop(&w);
-    }
-}
-
 // Who has the key may use the memory: it stands in a line for debugging, and so does not stand
 // what lies in its place in other requests.
 TEST_THAT(log_lines_name_the_request) {

@@ -46,21 +46,7 @@ TEST_THAT(ordinary_lists_go_the_ordinary_way) {
     expect_way(ORDINARY, 1);
 }
 
-// A flush that the other side does not allow leaves the batch and its way of posting alone.
-TEST_THAT(refused_flush_leaves_an_ordinary_list) {
-    new_batch(true, true);
-    const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
-    add(RPMA_WORK_WRITE);
-    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
-    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
-    EXPECT_ERROR(rpma_batch_add(w.h.batch, &flush), RPMA_E_NOSUPP,
-                 "direct write to PMem not enabled", "direct write to PMem");
-    EXPECT_ERROR(rpma_batch_set(w.h.batch, 0, &flush), RPMA_E_NOSUPP,
-                 "direct write to PMem not enabled", "direct write to PMem");
-    expect_way(ORDINARY, 1);
-    assert_int_equal(fake_posted(0)->opcode, IBV_WR_RDMA_WRITE);
-}
-
+#ifdef TEST_NATIVE_FLUSH
 // A native flush leaves the bounds to the device, which knows them better than the descriptor.
 // A batch checks them when it has to flush by reading.
 TEST_THAT(native_flush_leaves_bounds_to_the_device) {
@@ -68,20 +54,15 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
     struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
     uint32_t posted = 77;
     flush.remote_offset = WORLD_REMOTE_SIZE;
-    if (BUILD_FLUSHES) {
-        MUST(rpma_batch_add(w.h.batch, &flush));
-        expect_way("ibv_wr_start ibv_wr_flush ibv_wr_complete", 1);
-        world_apply(&w, SERVES);
-        EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_INVAL, "(emulated flush)",
-                     "remote_offset >= size of the remote region (emulated flush)",
-                     .logs = "remote_offset", .before = "batch[0]: ");
-        assert_int_equal(posted, 0);
-    } else {
-        EXPECT_ERROR(rpma_batch_add(w.h.batch, &flush), RPMA_E_INVAL, "(emulated flush)",
-                     "remote_offset >= size of the remote region (emulated flush)",
-                     .logs = "remote_offset");
-    }
+    MUST(rpma_batch_add(w.h.batch, &flush));
+    expect_way("ibv_wr_start ibv_wr_flush ibv_wr_complete", 1);
+    world_apply(&w, SERVES);
+    EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_INVAL, "(emulated flush)",
+                 "remote_offset >= size of the remote region (emulated flush)",
+                 .logs = "remote_offset", .before = "batch[0]: ");
+    assert_int_equal(posted, 0);
 }
+#endif
 
 // ---- the statement of the other side -------------------------------------------------------
 

@@ -1,54 +1,309 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// flush.c -- emulated flushes: the memory that they read into, their conditions, RPMA_FLUSH
+// flush.c -- who decides how a connection flushes and writes atomically: the program, the
+// operator, the other side for a connection and for a region, the own device; the notice that
+// is logged where the other side states nothing; and the memory that emulated flushes read into
 
-#include "world.h"
+#include "operation.h"
+#include "packed.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct shape outgoing = {.name = "outgoing"};
-static void *const context = (void *)0x1234567890;
+enum { WITH_FLUSH = 1 << 11 }; // IBV_QP_EX_WITH_FLUSH: older headers lack the name
 
-static void new_conn(void) {
-    world_conn(&w, &outgoing);
+static const enum rpma_flush_type types[] = {RPMA_FLUSH_TYPE_PERSISTENT,
+                                             RPMA_FLUSH_TYPE_VISIBILITY};
+static const struct {
+    const char *value;
+    enum rpma_flush_mode mode;
+    bool warned; // when the peer is made, also of what no device of the build can follow
+} operators[] = {
+    {NULL, RPMA_FLUSH_MODE_AUTO},
+    {"auto", RPMA_FLUSH_MODE_AUTO},
+    {"emulated", RPMA_FLUSH_MODE_EMULATED},
+    {"native", RPMA_FLUSH_MODE_NATIVE},
+    {"nonsense", RPMA_FLUSH_MODE_AUTO, true},
+    {"", RPMA_FLUSH_MODE_AUTO, true},
+};
+static const unsigned statements[] = {SILENT, SERVES, SERVES | SERVES_FLUSH,
+                                      SERVES | SERVES_ATOMIC_WRITE,
+                                      SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE};
+// The statement of a region about native flushes.
+enum { BARE = -1, VISIBILITY = 0x10, PERSISTENT = 0x20 };
+static const int regions[] = {BARE, 0, VISIBILITY, PERSISTENT, VISIBILITY | PERSISTENT};
+
+static struct rpma_mr_remote *remotes[LENGTH(regions)];
+
+static void make_regions(void) {
+    unsigned char desc[21];
+    world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
+                     WORLD_EVERY_USAGE);
+    for (size_t i = 0; i < LENGTH(regions); i++)
+        if (regions[i] == BARE)
+            MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remotes[i]));
+        else
+            remotes[i] = packed_remote(WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
+                                       WORLD_EVERY_USAGE, (uint8_t)regions[i]);
 }
 
-static const struct fake_post *posted(void) {
-    EXPECT_CALLS("ibv_post_send");
-    return &fake_last("ibv_post_send")->send;
+static void peer_of(bool flush, bool atomic_write, size_t o) {
+    const bool in_vain =
+        operators[o].mode == RPMA_FLUSH_MODE_NATIVE && !(flush && BUILD_FLUSHES);
+    struct rpma_peer *peer = NULL;
+    world_anew();
+    fake_device()->native_flush = flush;
+    fake_device()->native_atomic_write = atomic_write;
+    if (operators[o].value)
+        setenv("RPMA_FLUSH", operators[o].value, 1);
+    unit_begin();
+    assert_int_equal(rpma_peer_new(fake_context(0), &peer), 0);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), operators[o].warned || in_vain);
+    MUST(rpma_peer_delete(&peer));
+    world_peer(&w);
+    unsetenv("RPMA_FLUSH");
+}
+
+// A connection on a device that has both operations, or neither.
+static void new_conn(bool native, enum rpma_flush_mode mode) {
+    peer_of(native, native, 0);
+    const struct shape shape = {.flush_mode = mode};
+    world_request(&w, &shape);
+    world_up(&w, &shape);
+    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
 }
 
 static int flush(enum rpma_flush_type type) {
-    return rpma_flush(w.h.conn, w.h.remote, 8, 8, type, RPMA_F_COMPLETION_ALWAYS, context);
+    return rpma_flush(w.h.conn, w.h.remote, 8, 8, type, RPMA_F_COMPLETION_ALWAYS, NULL);
 }
 
-// ---- reads ---------------------------------------------------------------------------------
+// ---- which way a flush goes ----------------------------------------------------------------
 
-static struct rpma_mr_remote *region(uint64_t size, uint8_t usage) {
-    unsigned char desc[21];
-    struct rpma_mr_remote *remote = NULL;
-    world_descriptor(desc, WORLD_REMOTE_ADDR, size, WORLD_REMOTE_RKEY, usage);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
-    return remote;
+enum way { READ, NATIVE, REFUSED };
+
+// The first of these that makes a choice decides: the program, the operator, the other side.
+// Only a program that demands native flushes is refused.
+static enum way expected_way(bool possible, enum rpma_flush_mode chosen, bool by_program,
+                             unsigned statement, int region, enum rpma_flush_type type) {
+    const int bit = type == RPMA_FLUSH_TYPE_PERSISTENT ? PERSISTENT : VISIBILITY;
+    const bool region_allows = region == BARE || region & bit;
+    const bool denied = statement != SILENT && (statement & SERVES_FLUSH) == 0;
+    if (!possible || chosen == RPMA_FLUSH_MODE_EMULATED)
+        return READ;
+    if (chosen == RPMA_FLUSH_MODE_NATIVE)
+        return region_allows ? NATIVE : by_program ? REFUSED : READ;
+    return region_allows && !denied ? NATIVE : READ;
 }
 
-// The first flush goes the long way, where arguments.c has every refusal; later ones do not.
-TEST_THAT(flags_are_checked_behind_a_flush) {
-    new_conn();
+static void expect_way(enum way way, struct rpma_mr_remote *remote, enum rpma_flush_type type) {
+    struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
+    o.remote = remote;
+    o.flush_type = type;
+    struct expected_error refused = {RPMA_E_NOSUPP, "no native flush of this type",
+                                     "the remote region allows no native flush of this type",
+                                     .logs = type == RPMA_FLUSH_TYPE_PERSISTENT
+                                                 ? "does not serve persistent flushes"
+                                                 : "does not serve visibility flushes",
+                                     .any_calls = true};
+    if (way == REFUSED)
+        EXPECT_ERROR(rpma_flush(w.h.conn, remote, 8, 8, type, 1, NULL), RPMA_E_NOSUPP,
+                     refused.condition, refused.cause, .logs = refused.logs);
+    else
+        MUST(operation_plain(&o, w.h.conn));
+    EXPECT_CALLS(way == REFUSED  ? ""
+                 : way == NATIVE ? "ibv_wr_start ibv_wr_flush ibv_wr_complete"
+                                 : "ibv_post_send");
+    for (enum operation_way by = 0; by < OPERATION_WAYS; by++) {
+        unit_begin();
+        const int ret = operation_by(by, &o, &w);
+        refused.before = operation_names[by].element;
+        if (way == REFUSED)
+            unit_expect_error(ret, operation_names[by].function, &refused, __FILE__, __LINE__);
+        else
+            assert_int_equal(operation_got(by).opcode,
+                             way == NATIVE ? FAKE_WR_FLUSH : IBV_WR_RDMA_READ);
+        assert_int_equal(ret, way == REFUSED ? RPMA_E_NOSUPP : 0);
+    }
+}
+
+// Only the other side decides about them.
+static void expect_atomic_writes(bool native) {
+    const struct rpma_work o = operation_of(&w, RPMA_WORK_ATOMIC_WRITE);
+    MUST(operation_plain(&o, w.h.conn));
+    EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_atomic_write ibv_wr_complete" : "ibv_post_send");
+    for (int by = 0; by < OPERATION_WAYS; by++) {
+        MUST(operation_by((enum operation_way)by, &o, &w));
+        assert_int_equal(operation_got((enum operation_way)by).opcode,
+                         native ? FAKE_WR_ATOMIC_WRITE : IBV_WR_RDMA_WRITE);
+    }
+}
+
+static void expect_ways(bool possible, enum rpma_flush_mode chosen, bool by_program,
+                        unsigned statement) {
+    enum rpma_flush_mode mode = RPMA_FLUSH_MODE_AUTO;
+    MUST(rpma_conn_get_flush_mode(w.h.conn, &mode));
+    EXPECT_CALLS("");
+    assert_int_equal(
+        mode, expected_way(possible, chosen, by_program, statement, BARE, types[0]) == NATIVE
+                  ? RPMA_FLUSH_MODE_NATIVE
+                  : RPMA_FLUSH_MODE_EMULATED);
+    for (size_t r = 0; r < LENGTH(regions); r++)
+        for (size_t t = 0; t < LENGTH(types); t++)
+            expect_way(
+                expected_way(possible, chosen, by_program, statement, regions[r], types[t]),
+                remotes[r], types[t]);
+}
+
+static void decide(bool device, enum rpma_flush_mode program, size_t o, bool incoming) {
+    const enum rpma_flush_mode chosen =
+        program != RPMA_FLUSH_MODE_AUTO ? program : operators[o].mode;
+    const bool possible = device && BUILD_FLUSHES;
+    const struct shape shape = {.flush_mode = program, .incoming = incoming};
+    peer_of(device, device, o);
+    world_request(&w, &shape);
+    const bool asked = fake_last("rdma_create_qp_ex")->qp.send_ops_flags & WITH_FLUSH;
+    assert_int_equal(asked, possible && chosen != RPMA_FLUSH_MODE_EMULATED);
+    world_connect(&w, &shape);
+    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
+    make_regions();
+    const bool by_program = program == RPMA_FLUSH_MODE_NATIVE;
+    expect_ways(possible, chosen, by_program, SILENT);
+    expect_atomic_writes(device && BUILD_WRITES_ATOMICALLY);
+    for (size_t i = 0; i < LENGTH(statements); i++) {
+        world_apply(&w, (uint8_t)statements[i]);
+        EXPECT_CALLS("");
+        expect_ways(possible, chosen, by_program, statements[i]);
+        expect_atomic_writes(
+            device && BUILD_WRITES_ATOMICALLY &&
+            (statements[i] == SILENT || (statements[i] & SERVES_ATOMIC_WRITE)));
+    }
+    for (size_t i = 0; i < LENGTH(regions); i++)
+        MUST(rpma_mr_remote_delete(&remotes[i]));
+    world_drop(&w);
+}
+
+TEST_THAT(first_choice_counts) {
+    for (int device = 0; device < 2; device++)
+        for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++)
+            for (size_t o = 0; o < LENGTH(operators); o++)
+                for (int incoming = 0; incoming < 2; incoming++)
+                    if (mode != RPMA_FLUSH_MODE_NATIVE || (device && BUILD_FLUSHES))
+                        decide(device, (enum rpma_flush_mode)mode, o, incoming);
+}
+
+// ---- the notice about a mode that the other side did not state -----------------------------
+
+static void expect_notices(unsigned count, bool native) {
+    const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_NOTICE, 0);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), count);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+    if (count == 0)
+        return;
+    assert_non_null(strstr(line->message,
+                           native ? "a native flush is tried" : "an emulated flush is tried"));
+    assert_non_null(
+        strstr(line->message, native ? "RPMA_FLUSH=emulated" : "RPMA_MR_USAGE_READ_SRC"));
+}
+
+// One notice before any configuration is applied, and one after each that states nothing.
+TEST_THAT(way_that_nobody_stated_is_told_once) {
+    static const unsigned applied[] = {0,      SILENT, SILENT,
+                                       SERVES, SILENT, SERVES | SERVES_FLUSH};
+    for (int device = 0; device < 2; device++)
+        for (int mode = 0; mode <= (device && BUILD_FLUSHES ? 2 : 1); mode++)
+            for (int by = 0; by < OPERATION_WAYS; by++) {
+                const bool native = device && BUILD_FLUSHES && mode != RPMA_FLUSH_MODE_EMULATED;
+                new_conn(device, (enum rpma_flush_mode)mode);
+                struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
+                o.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
+                for (size_t i = 0; i < LENGTH(applied); i++) {
+                    if (i > 0)
+                        world_apply(&w, (uint8_t)applied[i]);
+                    const bool is_denied = device && BUILD_FLUSHES &&
+                                           mode == RPMA_FLUSH_MODE_AUTO && applied[i] == SERVES;
+                    assert_int_equal(strstr(logged_text(), "has no native flush") != NULL,
+                                     is_denied);
+                    assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
+                    unit_begin();
+                    assert_int_equal(operation_by((enum operation_way)by, &o, &w), 0);
+                    // A program that demands a mode needs no statement about it.
+                    expect_notices(applied[i] <= SILENT && mode != RPMA_FLUSH_MODE_NATIVE,
+                                   native);
+                    MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+                    expect_notices(0, native);
+                }
+            }
+}
+
+// A refused flush is not tried.
+TEST_THAT(refused_flush_is_not_told) {
+    for (int device = 0; device < 2; device++) {
+        new_conn(device, RPMA_FLUSH_MODE_AUTO);
+        EXPECT_ERROR(
+            rpma_flush(w.h.conn, w.h.remote, 0, 8, RPMA_FLUSH_TYPE_PERSISTENT, 1, NULL),
+            RPMA_E_NOSUPP, "direct write to PMem not enabled", "direct write to PMem");
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 0);
+        MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_NOTICE), 1);
+    }
+}
+
+// ---- the statement of this side ------------------------------------------------------------
+
+// Its device and its build decide; RPMA_FLUSH, which is for its own flushes, does not count.
+TEST_THAT(statement_is_what_the_device_serves) {
+    for (unsigned device = 0; device < 4; device++)
+        for (size_t o = 0; o < LENGTH(operators); o++) {
+            const bool flushes = device & 1 && BUILD_FLUSHES;
+            const bool writes_atomically = device & 2 && BUILD_WRITES_ATOMICALLY;
+            unsigned char desc[1] = {0};
+            bool is_stated = true, flush = true, atomic_write = true;
+            peer_of(device & 1, device & 2, o);
+            MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
+            assert_int_equal(desc[0], SILENT);
+            MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_stated, &flush, &atomic_write));
+            assert_false(is_stated || flush || atomic_write);
+            MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
+            EXPECT_CALLS("");
+            MUST(rpma_mr_dereg(&w.h.mr));
+            MUST(rpma_peer_delete(&w.h.peer)); // the configuration has a copy
+            MUST(rpma_peer_cfg_get_descriptor(w.h.pcfg, desc));
+            assert_int_equal(desc[0], SERVES | (flushes ? SERVES_FLUSH : 0) |
+                                          (writes_atomically ? SERVES_ATOMIC_WRITE : 0));
+            MUST(rpma_peer_cfg_get_served(w.h.pcfg, &is_stated, &flush, &atomic_write));
+            assert_true(is_stated);
+            assert_int_equal(flush, flushes);
+            assert_int_equal(atomic_write, writes_atomically);
+        }
+}
+
+// A statement that does not go through a descriptor needs no direct write to PMem.
+TEST_THAT(statement_holds_without_a_descriptor) {
+    world_peer(&w); // on a device without native flush
+    MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
+    MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
+    MUST(rpma_mr_dereg(&w.h.mr));
+    MUST(rpma_peer_delete(&w.h.peer));
+    fake_device()->native_flush = true;
+    MUST(rpma_peer_new(fake_context(0), &w.h.peer));
+    world_request(&w, &(const struct shape){.name = "AUTO"});
+    world_up(&w, &(const struct shape){0});
+    MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
-    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 0, context),
-                 RPMA_E_INVAL, "flags == 0", "flags == 0", .logs = "flags");
+    EXPECT_CALLS("ibv_post_send");
 }
+
+// ---- the page that emulated flushes read into, and the first flush
+// ---------------------------
 
 // After a fork, copy-on-write would give the parent another page, so the page is shared.
 TEST_THAT(flush_target_is_shared_with_children) {
     int status = -1;
-    new_conn();
+    new_conn(false, RPMA_FLUSH_MODE_AUTO);
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
-    volatile unsigned char *const target = (unsigned char *)(uintptr_t)posted()->sge.addr;
+    volatile unsigned char *const target = (unsigned char *)(uintptr_t)fake_posted(0)->sge.addr;
     *target = 1;
     const pid_t child = fork();
     if (child == 0) {
@@ -60,48 +315,27 @@ TEST_THAT(flush_target_is_shared_with_children) {
     assert_int_equal(*target, 2);
 }
 
-// An unknown type is an error of the program, so it is reported before the other side's lacks.
-TEST_THAT(unknown_flush_type_comes_first) {
-    new_conn();
-    struct rpma_mr_remote *remote = region(64, RPMA_MR_USAGE_WRITE_DST);
-    EXPECT_ERROR(rpma_flush(w.h.conn, remote, 0, 8, (enum rpma_flush_type)7, 1, context),
-                 RPMA_E_INVAL, "type not in",
-                 "type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}",
-                 .logs = "type");
-    MUST(rpma_mr_remote_delete(&remote));
-}
-
-// ---- RPMA_FLUSH ----------------------------------------------------------------------------
-
-// What each choice leads to is in flush_mode.c; a value that is none, or that no device of the
-// build can follow, is told when the peer is made, and the device decides.
-TEST_THAT(wrong_choice_of_the_operator_is_told) {
-    static const struct {
-        const char *value;
-        bool device, native, warned;
-    } cases[] = {
-        {NULL, true, true, false},        {"auto", true, true, false},
-        {"emulated", true, false, false}, {"native", true, true, !BUILD_FLUSHES},
-        {"native", false, false, true},   {"nonsense", true, true, true},
-        {"", false, false, true},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        const bool native = cases[i].native && BUILD_FLUSHES;
-        world_anew();
-        fake_device()->native_flush = cases[i].device;
-        if (cases[i].value)
-            setenv("RPMA_FLUSH", cases[i].value, 1);
-        unit_begin();
-        assert_int_equal(rpma_peer_new(fake_context(0), &w.h.peer), 0);
-        unsetenv("RPMA_FLUSH");
-        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), cases[i].warned);
-        world_request(&w, &outgoing);
-        world_up(&w, &outgoing);
-        w.h.remote = region(64, WORLD_EVERY_USAGE);
+// The first flush goes the long way, where arguments.c has every refusal; later ones do not. An
+// unknown type is an error of the program, so it is told before what the other side lacks.
+TEST_THAT(arguments_are_checked_behind_a_flush) {
+    static const char types_are[] =
+        "type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}";
+    new_conn(false, RPMA_FLUSH_MODE_AUTO);
+    struct rpma_mr_remote *unused =
+        packed_remote(WORLD_REMOTE_ADDR, 64, 1, RPMA_MR_USAGE_WRITE_DST, 0);
+    for (int behind = 0; behind < 2; behind++) {
+        EXPECT_ERROR(rpma_flush(w.h.conn, unused, 0, 8, (enum rpma_flush_type)7, 1, NULL),
+                     RPMA_E_INVAL, "type not in", types_are, .logs = "type");
         MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
-        EXPECT_CALLS(native ? "ibv_wr_start ibv_wr_flush ibv_wr_complete" : "ibv_post_send");
+        EXPECT_ERROR(
+            rpma_flush(w.h.conn, w.h.remote, 8, 8, RPMA_FLUSH_TYPE_VISIBILITY, 0, NULL),
+            RPMA_E_INVAL, "flags == 0", "flags == 0", .logs = "flags");
     }
+    MUST(rpma_mr_remote_delete(&unused));
 }
+
+// ---- RPMA_FLUSH in the environment of a stranger
+// -----------------------------------------------
 
 static bool set_user_id; // the process has more rights than its caller
 
