@@ -184,51 +184,6 @@ TEST_THAT(bad_arguments_use_the_request_up) {
     }
 }
 
-// ---- configurations that do not fit --------------------------------------------------------
-
-static void many_elements(void) {
-    MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, 33));
-}
-static void too_many_elements(void) {
-    fake_device()->max_sge = 200; // for the next peer
-    MUST(rpma_conn_cfg_set_max_sge(w.h.cfg, 129));
-}
-static void native_flush(void) {
-    MUST(rpma_conn_cfg_set_flush_mode(w.h.cfg, RPMA_FLUSH_MODE_NATIVE));
-}
-
-// The request stays as it was: it can be set up in another way. cq_lent.c has the queues that
-// cannot be combined.
-TEST_THAT(configuration_may_be_tried_again) {
-    static const struct {
-        void (*make)(void);
-        int code;
-        const char *condition, *cause, *logs;
-        int max_sge;
-    } cases[] = {
-        {many_elements, RPMA_E_INVAL, "max_sge of cfg > 128",
-         "max_sge of cfg > max_sge of the device", "the device has 32 (max_sge)", 32},
-        {too_many_elements, RPMA_E_INVAL, "max_sge of cfg > 128", "max_sge of cfg > 128",
-         "librpma has 128 at most", 200},
-        {native_flush, RPMA_E_NOSUPP, "the flush mode of cfg is RPMA_FLUSH_MODE_NATIVE",
-         "the flush mode of cfg is RPMA_FLUSH_MODE_NATIVE && the device or the build has no "
-         "native flush",
-         "RPMA_FLUSH_MODE_NATIVE", 32},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        world_anew();
-        fake_device()->max_sge = cases[i].max_sge;
-        world_peer(&w);
-        MUST(rpma_conn_cfg_new(&w.h.cfg));
-        cases[i].make();
-        take_bare();
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_conn_req_setup(w.h.req, w.h.cfg), cases[i].code, cases[i].condition,
-                     cases[i].cause, .logs = cases[i].logs);
-        MUST(rpma_conn_req_setup(w.h.req, NULL));
-    }
-}
-
 // What was being made is taken back, with every kind of queue, and the next attempt works.
 TEST_THAT(half_made_queues_are_taken_back) {
     static const struct shape shapes[] = {
