@@ -100,26 +100,40 @@ static void expect_data(const void *data, uint8_t len) {
         assert_null(pdata.ptr);
 }
 
-// InfiniBand delivers all bytes of the message, iWARP only those that were sent.
-TEST_THAT(private_data_comes_with_establishment) {
+// InfiniBand delivers all bytes of the message, iWARP only those that were sent. A refusal
+// whose bytes are all 0 gives no reason.
+TEST_THAT(private_data_comes_with_the_answer) {
+    enum { IB = IBV_TRANSPORT_IB, IWARP = IBV_TRANSPORT_IWARP };
     static const struct {
+        enum rdma_cm_event_type type;
         enum ibv_transport_type transport;
+        int byte;
         uint8_t sent, seen;
     } cases[] = {
-        {IBV_TRANSPORT_IB, 0, 196},   {IBV_TRANSPORT_IB, 1, 196},
-        {IBV_TRANSPORT_IB, 196, 196}, {IBV_TRANSPORT_IWARP, 0, 0},
-        {IBV_TRANSPORT_IWARP, 1, 1},  {IBV_TRANSPORT_IWARP, UINT8_MAX, UINT8_MAX},
+        {RDMA_CM_EVENT_ESTABLISHED, IB, 1, 0, 196},
+        {RDMA_CM_EVENT_ESTABLISHED, IB, 1, 1, 196},
+        {RDMA_CM_EVENT_ESTABLISHED, IB, 1, 196, 196},
+        {RDMA_CM_EVENT_ESTABLISHED, IWARP, 1, 0, 0},
+        {RDMA_CM_EVENT_ESTABLISHED, IWARP, 1, 1, 1},
+        {RDMA_CM_EVENT_ESTABLISHED, IWARP, 1, UINT8_MAX, UINT8_MAX},
+        {RDMA_CM_EVENT_REJECTED, IB, 1, 4, 148},
+        {RDMA_CM_EVENT_REJECTED, IB, 1, 0, 0},
+        {RDMA_CM_EVENT_REJECTED, IB, 0, 8, 0},
+        {RDMA_CM_EVENT_REJECTED, IWARP, 1, 4, 4},
+        {RDMA_CM_EVENT_REJECTED, IWARP, 1, 0, 0},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
+        const bool rejected = cases[i].type == RDMA_CM_EVENT_REJECTED;
         enum rpma_conn_event event;
         unsigned char data[UINT8_MAX] = {0};
-        memset(data, 0x31 + (int)i, cases[i].sent);
+        memset(data, cases[i].byte, cases[i].sent);
         fake_device()->transport = cases[i].transport;
         new_unestablished(&outgoing);
         expect_data(NULL, 0);
-        fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, data, cases[i].sent);
+        fake_cm_event(world_event_fd(&w), cases[i].type, data, cases[i].sent);
         MUST(rpma_conn_next_event(w.h.conn, &event));
-        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+        assert_int_equal(event, rejected ? RPMA_CONN_REJECTED : RPMA_CONN_ESTABLISHED);
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), rejected);
         expect_data(data, cases[i].seen);
         fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, "later", 5);
         MUST(rpma_conn_next_event(w.h.conn, &event));

@@ -77,28 +77,6 @@ TEST_THAT(new_makes_room_for_all_completions) {
     }
 }
 
-TEST_THAT(new_names_a_limit_that_is_exceeded) {
-    static const struct {
-        uint32_t size;
-        int error;
-        bool named;
-    } cases[] = {{0, EINVAL, false}, {101, EINVAL, true}, {100, ENOMEM, false}};
-    fake_device()->max_cqe = 100;
-    world_peer(&w);
-    MUST(rpma_conn_cfg_new(&w.h.cfg));
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, cases[i].size));
-        if (cases[i].error == ENOMEM)
-            fake_fail("ibv_create_cq", 1, ENOMEM);
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
-                     RPMA_E_PROVIDER, "every address was tried", "ibv_create_cq()",
-                     cases[i].error, .any_calls = true,
-                     .logs = cases[i].named ? "; the device has max_cqe 100, cqe is 101" : "");
-        assert_int_equal(strstr(logged_text(), "max_cqe") != NULL, cases[i].named);
-    }
-}
-
 TEST_THAT(new_describes_the_queue_pair) {
     world_peer(&w);
     fake_device()->max_cqe = INT32_MAX;
@@ -130,8 +108,6 @@ TEST_THAT(new_describes_the_queue_pair) {
     assert_ptr_equal(qp->send_cq->channel, fake_nth("ibv_create_cq", 1)->create_cq.channel);
     assert_ptr_equal(qp->recv_cq->channel, fake_nth("ibv_create_cq", 2)->create_cq.channel);
 }
-
-// ---- rpma_conn_req_delete(), _recv(), _get_private_data() ----------------------------------
 
 // ---- rpma_conn_req_connect() ---------------------------------------------------------------
 

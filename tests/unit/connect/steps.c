@@ -99,114 +99,92 @@ TEST_THAT(steps_make_a_connection) {
     }
 }
 
-// What can go wrong with an address, and what is called for it.
+// What can go wrong with an address: when it is begun with, or later.
 static const struct broken {
     const char *fails, *cause;
     int error;
+    bool at_once;
 } broken[] = {
-    {"address event", "rdma_resolve_addr()", ETIMEDOUT},
-    {"route event", "rdma_resolve_route()", ETIMEDOUT},
-    {"rdma_resolve_route", "rdma_resolve_route()", ENODEV},
-    {"rdma_ack_cm_event", "rdma_ack_cm_event()", EIO},
+    {"address event", "rdma_resolve_addr()", ETIMEDOUT, false},
+    {"route event", "rdma_resolve_route()", ETIMEDOUT, false},
+    {"rdma_resolve_route", "rdma_resolve_route()", ENODEV, false},
+    {"rdma_ack_cm_event", "rdma_ack_cm_event()", EIO, false},
+    {"rdma_create_id", "rdma_create_id()", ENODEV, true},
+    {"rdma_set_option", "rdma_set_option()", ENOSYS, true},
+    {"rdma_resolve_addr", "rdma_resolve_addr()", ENETUNREACH, true},
 };
 
-TEST_THAT(next_address_is_tried) {
-    for (size_t i = 0; i < LENGTH(broken); i++) {
-        world_anew();
-        fake_device()->addresses = 6;
-        world_peer(&w);
-        for (unsigned n = 1; n < 6; n++)
-            fake_fail(broken[i].fails, n, broken[i].error);
-        start(NULL);
-        const int fd = world_req_fd(&w);
-        MUST(rpma_conn_req_resolve(w.h.req));
-        assert_int_equal(fake_ids_on(fd), 1);
-        assert_int_equal(fake_count("rdma_resolve_addr"), 5); // the first was started
-        for (unsigned n = 1; n < 6; n++)
-            assert_true(fake_addr_is(fake_nth("rdma_resolve_addr", n)->resolve.addr, (int)n));
-        struct sockaddr_storage addr;
-        MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
-        assert_true(fake_addr_is((const struct sockaddr *)&addr, 5));
-        MUST(rpma_conn_req_setup(w.h.req, NULL));
-    }
-}
+enum { ADDRESSES = 4 };
 
-// Addresses that cannot even be begun with are skipped, at the start and later.
-TEST_THAT(address_that_fails_at_once_is_skipped) {
-    static const char *const fails[] = {"rdma_create_id", "rdma_set_option",
-                                        "rdma_resolve_addr"};
-    for (size_t i = 0; i < LENGTH(fails); i++) {
-        world_anew();
-        fake_device()->addresses = 5;
-        world_peer(&w);
-        MUST(rpma_conn_cfg_new(&w.h.cfg));
-        MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
-        fake_fail(fails[i], 1, ENODEV);
-        start(w.h.cfg); // with the second address
+// The first count addresses fail in that way: from the start on, or when the request is
+// resolved, where something has to go wrong with the first address later.
+static void fail_addresses(const struct broken *b, bool in_start, unsigned count) {
+    world_anew();
+    fake_device()->addresses = ADDRESSES;
+    world_peer(&w);
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
+    const bool later = b->at_once && !in_start;
+    if (later) {
         fake_fail("address event", 1, ETIMEDOUT);
-        fake_device()->silent = false;
-        MUST(rpma_conn_req_resolve(w.h.req));
-        struct sockaddr_storage addr;
-        MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
-        assert_true(fake_addr_is((const struct sockaddr *)&addr, 1));
-        MUST(rpma_conn_req_delete(&w.h.req));
-
-        fake_device()->silent = true;
-        fake_faults_off();
         start(w.h.cfg);
-        fake_cm_event_status(world_req_fd(&w), RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, NULL, 0);
-        fake_fail(fails[i], 1, ENODEV);
-        fake_fail(fails[i], 2, ENODEV);
-        unit_begin();
-        assert_int_equal(rpma_conn_req_resolve(w.h.req), RPMA_E_AGAIN);
-        assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), 0);
-        MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
-        assert_true(fake_addr_is((const struct sockaddr *)&addr, 3));
     }
+    if (count == ADDRESSES)
+        fake_fail_from(b->fails, 1, b->error);
+    for (unsigned n = 1; n <= count - later; n++)
+        fake_fail(b->fails, n, b->error);
+    if (!later)
+        start(w.h.cfg);
 }
 
-TEST_THAT(last_failure_is_told) {
-    for (int addresses = 1; addresses < 4; addresses++)
-        for (size_t i = 0; i < LENGTH(broken); i++) {
-            world_anew();
-            fake_device()->addresses = addresses;
-            world_peer(&w);
-            fake_fail_from(broken[i].fails, 1, broken[i].error);
-            start(NULL);
-            WATCH(w.h);
-            EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER,
-                         "or rdma_resolve_route() failed; every", broken[i].cause,
-                         broken[i].error, .any_calls = true);
-            fake_faults_off();
-            WATCH(w.h);
-            EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_INVAL, "has failed",
-                         "the request has failed");
-            WATCH(w.h);
-            EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_INVAL, "has failed",
-                         "the request has failed");
-            MUST(rpma_conn_req_delete(&w.h.req));
-            EXPECT_CALLS("rdma_destroy_id rdma_destroy_event_channel");
+static void expect_address(int number) {
+    struct sockaddr_storage addr;
+    MUST(rpma_conn_req_resolve(w.h.req));
+    assert_int_equal(fake_ids_on(world_req_fd(&w)), 1);
+    MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
+    assert_true(fake_addr_is((const struct sockaddr *)&addr, number));
+    MUST(rpma_conn_req_setup(w.h.req, NULL));
+}
+
+TEST_THAT(next_address_is_tried) {
+    for (size_t i = 0; i < LENGTH(broken); i++)
+        for (int in_start = 0; in_start <= broken[i].at_once; in_start++) {
+            fail_addresses(&broken[i], in_start, ADDRESSES - 1);
+            expect_address(ADDRESSES - 1);
         }
 }
 
-TEST_THAT(calls_that_fail_for_the_last_address) {
-    static const char *const fails[] = {"rdma_create_id", "rdma_set_option",
-                                        "rdma_resolve_addr"};
-    for (size_t i = 0; i < LENGTH(fails); i++) {
-        char cause[32];
-        (void)snprintf(cause, sizeof(cause), "%s()", fails[i]);
-        world_anew();
-        fake_device()->addresses = 2;
-        world_peer(&w);
-        MUST(rpma_conn_cfg_new(&w.h.cfg));
-        MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
-        fake_fail("address event", 1, ETIMEDOUT);
-        start(w.h.cfg);
-        fake_fail(fails[i], 1, ENOSYS);
+TEST_THAT(last_failure_is_told) {
+    static const char has_failed[] = "the request has failed";
+    for (size_t i = 0; i < LENGTH(broken); i++) {
+        fail_addresses(&broken[i], false, ADDRESSES);
         WATCH(w.h);
         EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER,
-                     "or rdma_resolve_route() failed; every", cause, ENOSYS, .any_calls = true);
+                     "or rdma_resolve_route() failed; every", broken[i].cause, broken[i].error,
+                     .any_calls = true);
+        fake_faults_off();
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_INVAL, "has failed", has_failed);
+        WATCH(w.h);
+        EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_INVAL, "has failed",
+                     has_failed);
+        MUST(rpma_conn_req_delete(&w.h.req));
+        EXPECT_CALLS("rdma_destroy_id rdma_destroy_event_channel");
     }
+}
+
+// An address that fails later is replaced while nothing answers for the next ones.
+TEST_THAT(skipping_addresses_does_not_wait) {
+    fake_device()->addresses = ADDRESSES;
+    fake_device()->silent = true;
+    world_peer(&w);
+    start(NULL);
+    fake_cm_event_status(world_req_fd(&w), RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, NULL, 0);
+    fake_fail("rdma_create_id", 1, ENODEV);
+    unit_begin();
+    assert_int_equal(rpma_conn_req_resolve(w.h.req), RPMA_E_AGAIN);
+    assert_int_equal(logged_count(RPMA_LOG_LEVEL_ERROR), 0);
+    assert_true(fake_addr_is(fake_last("rdma_resolve_addr")->resolve.addr, 2));
 }
 
 TEST_THAT(address_behind_another_device_is_no_way) {
@@ -298,60 +276,13 @@ TEST_THAT(listening_follows_its_configuration) {
         }
     MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.ep));
     assert_int_equal(fake_last("rdma_listen")->backlog, 0);
-}
-
-TEST_THAT(option_of_listening_may_fail) {
-    fake_device()->addresses = 2;
-    world_peer(&w);
-    MUST(rpma_ep_cfg_new(&w.h.ep_cfg));
-    MUST(rpma_ep_cfg_set_ipv6_only(w.h.ep_cfg, true));
+    MUST(rpma_ep_shutdown(&w.h.ep));
     fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
     fake_fail("rdma_set_option", 1, ENOSYS);
     WATCH(w.h);
     EXPECT_ERROR(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.ep_cfg, &w.h.ep),
                  RPMA_E_PROVIDER, "every address was tried", "rdma_set_option()", ENOSYS,
                  .any_calls = true);
-}
-
-// Nothing of a stranger stays, and nothing is made for him.
-TEST_THAT(strangers_cost_nothing) {
-    static char reason[] = "unknown client";
-    const struct rpma_conn_private_data why = {reason, sizeof(reason)};
-    struct rpma_conn_private_data said = {NULL, 0};
-    world_peer(&w);
-    world_listen(&w);
-    const unsigned descriptors = unit_descriptors();
-    const size_t bytes = fake_bytes_held();
-    for (int i = 0; i < 10000; i++) {
-        take_bare("hello", 5);
-        MUST(rpma_conn_req_get_private_data(w.h.req, &said));
-        assert_memory_equal(said.ptr, "hello\0", 7);
-        MUST(rpma_conn_req_reject(&w.h.req, i % 2 ? &why : NULL));
-        EXPECT_CALLS("rdma_reject rdma_destroy_id rdma_destroy_event_channel");
-        const struct fake_call *call = fake_last("rdma_reject");
-        assert_int_equal(call->connect.param.private_data_len, i % 2 ? sizeof(reason) : 0);
-        assert_memory_equal(call->connect.data, reason, i % 2 ? sizeof(reason) : 0);
-        assert_null(w.h.req);
-        fake_forget();
-    }
-    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
-    assert_int_equal(unit_descriptors(), descriptors);
-    assert_int_equal(fake_bytes_held(), bytes);
-}
-
-// A request that was rejected with too much data is rejected without any.
-TEST_THAT(reason_that_is_too_long_is_left_out) {
-    static char reason[149];
-    const struct rpma_conn_private_data why = {reason, sizeof(reason)};
-    world_peer(&w);
-    world_listen(&w);
-    take_bare(NULL, 0);
-    EXPECT_ERROR(rpma_conn_req_reject(&w.h.req, &why), RPMA_E_PROVIDER, "", "rdma_reject()",
-                 EINVAL, "rdma_reject rdma_reject rdma_destroy_id rdma_destroy_event_channel",
-                 .logs = "rdma_reject(private_data_len=149) failed");
-    assert_non_null(
-        strstr(logged_text(), "carry 148 bytes of private data with a refusal: send less"));
-    assert_null(w.h.req);
 }
 
 // The other side, or the device, may end a request that is ready.
@@ -381,39 +312,5 @@ TEST_THAT(ready_request_may_end) {
                      .logs = rdma_event_str(cases[i].event));
         MUST(rpma_conn_req_delete(&w.h.req));
         EXPECT_CALLS(cases[i].deleted);
-    }
-}
-
-// ---- what the client hears -----------------------------------------------------------------
-
-TEST_THAT(client_reads_the_reason) {
-    static const char zeros[8];
-    static const struct {
-        const char *sent;
-        uint8_t len;
-        enum ibv_transport_type transport;
-        uint8_t seen;
-    } cases[] = {
-        {"busy", 4, IBV_TRANSPORT_IB, 148}, {"busy", 4, IBV_TRANSPORT_IWARP, 4},
-        {NULL, 0, IBV_TRANSPORT_IB, 0}, // 148 zeros come in
-        {zeros, 8, IBV_TRANSPORT_IB, 0},    {NULL, 0, IBV_TRANSPORT_IWARP, 0},
-    };
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct rpma_conn_private_data said = {&w, 1};
-        world_anew();
-        fake_device()->transport = cases[i].transport;
-        world_peer(&w);
-        start(NULL);
-        MUST(rpma_conn_req_resolve(w.h.req));
-        MUST(rpma_conn_req_setup(w.h.req, NULL));
-        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-        fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_REJECTED, cases[i].sent, cases[i].len);
-        MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
-        assert_int_equal(w.h.event, RPMA_CONN_REJECTED);
-        MUST(rpma_conn_get_private_data(w.h.conn, &said));
-        assert_int_equal(said.len, cases[i].seen);
-        assert_int_equal(said.ptr != NULL, cases[i].seen != 0);
-        if (said.len)
-            assert_memory_equal(said.ptr, cases[i].sent, cases[i].len);
     }
 }

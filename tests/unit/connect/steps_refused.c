@@ -183,35 +183,3 @@ TEST_THAT(bad_arguments_use_the_request_up) {
         assert_null(w.h.req);
     }
 }
-
-// What was being made is taken back, with every kind of queue, and the next attempt works.
-TEST_THAT(half_made_queues_are_taken_back) {
-    static const struct shape shapes[] = {
-        {.name = "plain"},
-        {.name = "rcq", .rcq_size = 4},
-        {.name = "shared, rcq", .shared = true, .rcq_size = 4},
-        {.name = "srq with rcq", .srq = true, .srq_rcq_size = 4},
-        {.name = "lent", .lent_cq = 8, .lent_rcq = 8},
-    };
-    for (size_t i = 0; i < LENGTH(shapes); i++) {
-        world_anew();
-        world_peer(&w);
-        world_cfg(&w, &shapes[i]);
-        take_bare();
-        const size_t bytes = fake_bytes_held();
-        const unsigned descriptors = unit_descriptors();
-        for (unsigned nth = 1;; nth++) {
-            fake_fail(NULL, nth, EIO);
-            const int ret = rpma_conn_req_setup(w.h.req, w.h.cfg);
-            const bool fired = fake_faults_fired() == nth;
-            fake_faults_off();
-            if (!fired) {
-                assert_int_equal(ret, 0);
-                break;
-            }
-            assert_int_equal(ret, RPMA_E_PROVIDER);
-            assert_int_equal(fake_bytes_held(), bytes);
-            assert_int_equal(unit_descriptors(), descriptors);
-        }
-    }
-}
