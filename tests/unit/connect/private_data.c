@@ -107,88 +107,42 @@ TEST_THAT(packed_bytes_are_those_of_the_form) {
 }
 
 TEST_THAT(pack_refuses_every_smaller_buffer) {
-    static struct packed c = {.regions = 2, .direct_write = true, .len = 3};
-    const size_t needed = PACKED_HEADER + 2 * PACKED_REGION + PACKED_STATEMENT + 3;
-    register_all(&c);
-    for (size_t size = 0; size < needed; size++) {
-        unsigned char bytes[PACKED_HEADER + 2 * PACKED_REGION + PACKED_STATEMENT + 3];
-        struct rpma_conn_private_data pdata = {bytes, (uint8_t)size};
-        memset(bytes, 0x77, sizeof(bytes));
-        WATCH(bytes);
-        WATCH(pdata.ptr);
-        WATCH(pdata.len);
-        EXPECT_ERROR(
-            rpma_conn_private_data_pack((const struct rpma_mr_local *const *)mrs, 2, w.h.pcfg,
-                                        counting, 3, &pdata),
-            RPMA_E_INVAL, "pdata->len <", "pdata->len < size of what is packed",
-            .logs = "needed are 55 (regions: 2, a configuration, bytes of the program: 3)");
-    }
-    deregister_all();
-}
-
-// Each part in turn makes the data longer than 8 bits can say.
-TEST_THAT(pack_refuses_what_no_message_can_carry) {
-    static struct packed c;
-    unsigned char bytes[PACKED_MOST] = {0};
+    enum {
+        REGIONS = PACKED_MOST_REGIONS,
+        ONE_MORE = PACKED_MOST - PACKED_HEADER - PACKED_STATEMENT + 1
+    };
     static const struct {
         uint32_t regions, len;
-    } cases[] = {{PACKED_MOST_REGIONS + 1, 0},
-                 {0, PACKED_MOST - PACKED_HEADER + 1},
-                 {0, UINT32_MAX},
-                 {PACKED_MOST_REGIONS,
-                  PACKED_MOST - PACKED_HEADER - PACKED_MOST_REGIONS * PACKED_REGION + 1}};
+        unsigned from, to; // sizes of the buffer
+        const char *logs;
+    } cases[] = {
+        {2, 3, 0, 54, "needed are 55 (regions: 2, a configuration, bytes of the program: 3)"},
+        // Each part in turn makes the data longer than 8 bits can say.
+        {REGIONS + 1, 0, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
+        {0, ONE_MORE, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
+        {0, UINT32_MAX, PACKED_MOST, PACKED_MOST, "pdata->len is 255"},
+        {REGIONS, ONE_MORE - REGIONS * PACKED_REGION, PACKED_MOST, PACKED_MOST,
+         "pdata->len is 255"},
+    };
+    static struct packed c;
+    unsigned char bytes[PACKED_MOST] = {0};
     register_all(&c);
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct rpma_conn_private_data pdata = {bytes, PACKED_MOST};
-        WATCH(bytes);
-        WATCH(pdata.len);
-        EXPECT_ERROR(rpma_conn_private_data_pack((const struct rpma_mr_local *const *)mrs,
-                                                 cases[i].regions, NULL, counting, cases[i].len,
-                                                 &pdata),
-                     RPMA_E_INVAL, "pdata->len <", "pdata->len < size of what is packed",
-                     .logs = "pdata->len is 255");
-    }
+    for (size_t i = 0; i < LENGTH(cases); i++)
+        for (unsigned size = cases[i].from; size <= cases[i].to; size++) {
+            struct rpma_conn_private_data pdata = {bytes, (uint8_t)size};
+            WATCH(bytes);
+            WATCH(pdata.ptr);
+            WATCH(pdata.len);
+            EXPECT_ERROR(rpma_conn_private_data_pack((const struct rpma_mr_local *const *)mrs,
+                                                     cases[i].regions, w.h.pcfg, counting,
+                                                     cases[i].len, &pdata),
+                         RPMA_E_INVAL, "pdata->len <", "pdata->len < size of what is packed",
+                         .logs = cases[i].logs);
+        }
     deregister_all();
 }
 
 // ---- unpacking -----------------------------------------------------------------------------
-
-// Every value in its place, least significant byte first.
-TEST_THAT(bytes_mean_what_the_form_says) {
-    // clang-format off
-    unsigned char bytes[] = {
-        0xf5, 1, 1, 22, 2, 3,                           // header
-        0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, // address
-        0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01, // size
-        0xdd, 0xcc, 0xbb, 0xaa, 0x21, 0x00,             // key, usage, native flushes
-        0x01, 0xa4,                                     // statement
-        'a', 'b', 'c'};
-    // clang-format on
-    const struct rpma_conn_private_data pdata = {bytes, sizeof(bytes)};
-    struct rpma_mr_remote *mr = NULL;
-    struct rpma_peer_cfg *pcfg = NULL;
-    const void *of_program = NULL;
-    uint64_t addr = 0;
-    uint32_t nmrs = 1, len = 0, rkey = 0;
-    size_t size = 0;
-    int flush_type = 0;
-    bool direct_write = false, is_stated = false, flush = true, atomic_write = false;
-    MUST(rpma_conn_private_data_unpack(&pdata, &mr, &nmrs, &pcfg, &of_program, &len));
-    assert_int_equal(nmrs, 1);
-    MUST(rpma_mr_remote_get_key(mr, &addr, &rkey));
-    assert_true(addr == 0x1122334455667788 && rkey == 0xaabbccdd);
-    MUST(rpma_mr_remote_get_size(mr, &size));
-    assert_true(size == 0x0123456789abcdef);
-    MUST(rpma_mr_remote_get_flush_type(mr, &flush_type));
-    assert_int_equal(flush_type, RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
-    MUST(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &direct_write));
-    MUST(rpma_peer_cfg_get_served(pcfg, &is_stated, &flush, &atomic_write));
-    assert_true(direct_write && is_stated && !flush && atomic_write);
-    assert_ptr_equal(of_program, bytes + sizeof(bytes) - 3);
-    assert_int_equal(len, 3);
-    MUST(rpma_mr_remote_delete(&mr));
-    MUST(rpma_peer_cfg_delete(&pcfg));
-}
 
 static struct outputs {
     struct rpma_mr_remote *mrs[PACKED_MOST_REGIONS];
@@ -201,9 +155,13 @@ static void expect_region(const struct packed_region *r, struct rpma_mr_remote *
     uint64_t addr = 0;
     uint32_t rkey = 0;
     size_t size = 0;
+    int flush_type = -1;
     MUST(rpma_mr_remote_get_key(mr, &addr, &rkey));
     MUST(rpma_mr_remote_get_size(mr, &size));
+    MUST(rpma_mr_remote_get_flush_type(mr, &flush_type));
     assert_true(addr == r->addr && rkey == r->rkey && size == r->size);
+    assert_int_equal(flush_type, r->usage & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+                                             RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT));
 }
 
 static void expect_configuration(const struct packed *c) {
@@ -250,6 +208,34 @@ static void unpack_and_compare(const struct packed *c) {
         if (out.pcfg)
             MUST(rpma_peer_cfg_delete(&out.pcfg));
     }
+}
+
+// Every value in its place, least significant byte first.
+TEST_THAT(bytes_mean_what_the_form_says) {
+    // clang-format off
+    static const unsigned char wanted[] = {
+        0xf5, 1, 1, 22, 2, 3,                           // header
+        0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, // address
+        0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01, // size
+        0xdd, 0xcc, 0xbb, 0xaa, 0x21, 0x00,             // key, usage, native flushes
+        0xa5, 0xa4,                                     // statement
+        1, 2, 3};
+    // clang-format on
+    const struct packed c = {
+        .regions = 1,
+        .region = {{0x1122334455667788, 0x0123456789abcdef, 0xaabbccdd, 0x21, 0}},
+        .direct_write = true,
+        .served = 0xa4,
+        .len = 3};
+    unsigned char bytes[PACKED_MOST];
+    assert_int_equal(packed_form(&c, bytes), sizeof(wanted));
+    assert_memory_equal(bytes, wanted, sizeof(wanted));
+    unpack_and_compare(&c);
+    bytes[sizeof(wanted) - 5] = 1; // the other byte states the rest
+    const struct rpma_conn_private_data pdata = {bytes, sizeof(wanted)};
+    MUST(rpma_conn_private_data_unpack(&pdata, NULL, NULL, &out.pcfg, NULL, NULL));
+    expect_configuration(&c);
+    MUST(rpma_peer_cfg_delete(&out.pcfg));
 }
 
 // Unpacks also data of a later release, whose parts are longer.
@@ -331,7 +317,7 @@ TEST_THAT(unpack_refuses_what_is_cut) {
 
 TEST_THAT(unpack_refuses_other_data) {
     unsigned char bytes[2 * PACKED_MOST];
-    const struct rpma_conn_private_data none = {NULL, 0}, nowhere = {NULL, 56};
+    const struct rpma_conn_private_data none[] = {{NULL, 0}, {NULL, 56}};
     const struct packed c = packed_made_up(1, true, 0xa6, 3, 0);
     packed_form(&c, bytes);
     for (unsigned other = 0; other <= UINT8_MAX; other++) {
@@ -346,12 +332,10 @@ TEST_THAT(unpack_refuses_other_data) {
             expect_refused(bytes, 56, "the data is of another version", line);
         bytes[1] = 1;
     }
-    EXPECT_ERROR(rpma_conn_private_data_unpack(&none, NULL, NULL, NULL, NULL, NULL),
-                 RPMA_E_INVAL, not_packed, not_packed, .logs = "not packed",
-                 .level = RPMA_LOG_LEVEL_INFO);
-    EXPECT_ERROR(rpma_conn_private_data_unpack(&nowhere, NULL, NULL, NULL, NULL, NULL),
-                 RPMA_E_INVAL, not_packed, not_packed, .logs = "not packed",
-                 .level = RPMA_LOG_LEVEL_INFO);
+    for (size_t i = 0; i < LENGTH(none); i++)
+        EXPECT_ERROR(rpma_conn_private_data_unpack(&none[i], NULL, NULL, NULL, NULL, NULL),
+                     RPMA_E_INVAL, not_packed, not_packed, .logs = "not packed",
+                     .level = RPMA_LOG_LEVEL_INFO);
 }
 
 TEST_THAT(unpack_refuses_parts_that_are_too_small) {
@@ -389,24 +373,22 @@ TEST_THAT(unpack_refuses_what_describes_no_region) {
 }
 
 TEST_THAT(unpack_needs_room_for_the_regions) {
+    static const unsigned regions[] = {1, PACKED_MOST_REGIONS};
     unsigned char bytes[2 * PACKED_MOST];
-    const struct packed c = packed_made_up(PACKED_MOST_REGIONS, PACKED_NO_STATEMENT, 0, 2, 0);
-    const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
-    for (out.nmrs = 0; out.nmrs < PACKED_MOST_REGIONS; out.nmrs++) {
-        WATCH(out);
-        EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, out.mrs, &out.nmrs, &out.pcfg,
-                                                   &out.bytes, &out.len),
-                     RPMA_E_INVAL, "*nmrs <", "*nmrs < number of regions in the data",
-                     .logs = "the number of regions in the private data is 11",
-                     .level = RPMA_LOG_LEVEL_INFO);
+    for (size_t i = 0; i < LENGTH(regions); i++) {
+        const struct packed c = packed_made_up(regions[i], PACKED_NO_STATEMENT, 0, 2, 0);
+        const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
+        for (out.nmrs = 0; out.nmrs < regions[i]; out.nmrs++) {
+            WATCH(out);
+            EXPECT_ERROR(rpma_conn_private_data_unpack(&pdata, out.mrs, &out.nmrs, &out.pcfg,
+                                                       &out.bytes, &out.len),
+                         RPMA_E_INVAL, "*nmrs <", "*nmrs < number of regions in the data",
+                         .logs =
+                             i ? "the number of regions in the private data is 11"
+                               : "*nmrs is 0, the number of regions in the private data is 1",
+                         .level = RPMA_LOG_LEVEL_INFO);
+        }
     }
-    const struct packed one = packed_made_up(1, PACKED_NO_STATEMENT, 0, 2, 0);
-    const struct rpma_conn_private_data single = {bytes, (uint8_t)packed_form(&one, bytes)};
-    out.nmrs = 0;
-    EXPECT_ERROR(rpma_conn_private_data_unpack(&single, out.mrs, &out.nmrs, NULL, NULL, NULL),
-                 RPMA_E_INVAL, "*nmrs <", "*nmrs < number of regions in the data",
-                 .logs = "*nmrs is 0, the number of regions in the private data is 1",
-                 .level = RPMA_LOG_LEVEL_INFO);
 }
 
 TEST_THAT(unpack_makes_all_or_nothing) {
