@@ -134,29 +134,6 @@ TEST_THAT(native_lists_go_in_parts_that_fit) {
     }
 }
 
-// An empty operation has no bytes that could go inline.
-TEST_THAT(empty_operations_go_beside_a_flush) {
-    static const enum rpma_work_type kinds[] = {RPMA_WORK_WRITE, RPMA_WORK_SEND};
-    for (unsigned i = 0; i < 2 * LENGTH(kinds); i++) {
-        const struct rpma_work empty = {.type = kinds[i / 2],
-                                        .flags = RPMA_F_COMPLETION_ALWAYS | RPMA_F_INLINE};
-        const unsigned at = i % 2;
-        world_anew();
-        new_batch(true, true);
-        for (unsigned k = 0; k < 2; k++)
-            if (k == at)
-                MUST(rpma_batch_add(w.h.batch, &empty));
-            else
-                add(RPMA_WORK_FLUSH);
-        MUST(rpma_batch_post(w.h.batch, NULL));
-        assert_int_equal(fake_posted_count(), 2);
-        assert_int_equal(fake_posted(at)->opcode,
-                         kinds[i / 2] == RPMA_WORK_WRITE ? IBV_WR_RDMA_WRITE : IBV_WR_SEND);
-        assert_int_equal(fake_posted(at)->num_sge, 0);
-        assert_int_equal(fake_posted(at)->inlined_bytes, 0);
-    }
-}
-
 static void allow(bool persistent) {
     MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, persistent));
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));

@@ -26,7 +26,7 @@ static bool is(const struct rpma_work *o, unsigned kinds) {
     return kinds >> o->type & 1;
 }
 
-static bool native;                       // the device has flush and atomic write
+static bool flushes, writes_atomically;   // natively
 static struct ibv_sge target;             // that emulated flushes read into
 static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
 
@@ -56,7 +56,7 @@ static void take_inline(struct fake_post *post) {
 }
 
 static void write_atomically(struct fake_post *post, const struct rpma_work *o) {
-    const bool is_native = native && BUILD_WRITES_ATOMICALLY && post->remote_addr % 8 == 0;
+    const bool is_native = writes_atomically && post->remote_addr % 8 == 0;
     post->opcode = is_native ? FAKE_WR_ATOMIC_WRITE : (int)IBV_WR_RDMA_WRITE;
     post->flags |= IBV_SEND_FENCE | (is_native ? 0 : IBV_SEND_INLINE);
     memcpy(post->inlined, &o->value, sizeof(o->value));
@@ -66,7 +66,7 @@ static void write_atomically(struct fake_post *post, const struct rpma_work *o) 
 static void flush(struct fake_post *post, const struct rpma_work *o) {
     size_t size;
     MUST(rpma_mr_remote_get_size(o->remote, &size));
-    if (native && BUILD_FLUSHES) {
+    if (flushes) {
         post->opcode = FAKE_WR_FLUSH;
         post->flush_len = o->flush_len;
         post->flush_type = o->flush_type == RPMA_FLUSH_TYPE_PERSISTENT ? 2 : 1;
@@ -131,11 +131,14 @@ static inline uint32_t make_pieces(struct rpma_sge sgl[LIST_MOST], unsigned patt
     return 1 + pattern % LIST_MOST;
 }
 
-// A world with three regions, whose bytes all differ from 0, and with a batch.
-static inline void request_begin(bool on_native_device) {
-    native = on_native_device;
+// A world with three regions, whose bytes all differ from 0, and with a batch, on a device with
+// or without native operations.
+static inline void request_begin(bool flush, bool atomic_write, uint32_t max_ops) {
+    flushes = flush && BUILD_FLUSHES;
+    writes_atomically = atomic_write && BUILD_WRITES_ATOMICALLY;
     fake_reset();
-    fake_device()->native_flush = fake_device()->native_atomic_write = native;
+    fake_device()->native_flush = flush;
+    fake_device()->native_atomic_write = atomic_write;
     list_world_new(false, LIST_MOST);
     for (size_t i = 0; i < LENGTH(list_regions); i++) {
         void *memory = NULL;
@@ -143,13 +146,13 @@ static inline void request_begin(bool on_native_device) {
         for (int k = 0; k < 256; k++)
             ((unsigned char *)memory)[k] = (unsigned char)(k + 100 * (int)i) | 1;
     }
-    MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
+    MUST(rpma_batch_new(w.h.conn, max_ops, &w.h.batch));
     misaligned =
         packed_remote(WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE, 0x31);
-    const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
-    MUST(operation_plain(&flush, w.h.conn));
+    const struct rpma_work work = operation_of(&w, RPMA_WORK_FLUSH);
+    MUST(operation_plain(&work, w.h.conn));
     target = operation_posted(0).sge;
-    if (!native || !BUILD_FLUSHES)
+    if (!flushes)
         assert_true(target.lkey != 0 && target.lkey != fake_lkey(w.memory));
 }
 

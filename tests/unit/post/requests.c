@@ -63,7 +63,7 @@ static void expect(struct rpma_work o) {
 static bool is_possible(const struct rpma_work *o) {
     switch (o->type) {
     case RPMA_WORK_FLUSH:
-        return o->remote_offset < WORLD_REMOTE_SIZE || (native && BUILD_FLUSHES);
+        return o->remote_offset < WORLD_REMOTE_SIZE || flushes;
     case RPMA_WORK_ATOMIC_WRITE:
         return o->remote_offset % 8 == 0;
     case RPMA_WORK_FETCH_ADD:
@@ -114,7 +114,7 @@ static void expect_nothing(struct rpma_work o) {
 
 TEST_THAT(each_way_asks_for_the_same) {
     for (int on_native = 0; on_native < 2; on_native++) {
-        request_begin(on_native);
+        request_begin(on_native, on_native, 3);
         fake_device()->any_range = true;
         for (unsigned kind = RPMA_WORK_READ; kind <= RPMA_WORK_COMPARE_SWAP; kind++) {
             const struct rpma_work o = operation_of(&w, (enum rpma_work_type)kind);
@@ -135,7 +135,7 @@ TEST_THAT(flush_reads_inside_the_region) {
     } cases[] = {{64, 0},  {64, 56}, {64, 57},
                  {64, 63}, {8, 0},   {8, 1},
                  {1, 0},   {7, 0},   {(uint64_t)1 << 48, (uint64_t)1 << 40}};
-    request_begin(false);
+    request_begin(false, false, 3);
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
         struct rpma_mr_remote *const remote =
@@ -151,7 +151,7 @@ TEST_THAT(flush_reads_inside_the_region) {
 
 // rpma_write_atomic(), which no kind stands for.
 TEST_THAT(old_atomic_write_takes_its_bytes_from_a_region) {
-    request_begin(true);
+    request_begin(true, true, 3);
     for (int flags = 1; flags < 1 << 5; flags++) {
         const struct fake_post expected = {
             .wr_id = 7,
@@ -175,7 +175,7 @@ TEST_THAT(old_atomic_write_takes_its_bytes_from_a_region) {
 TEST_THAT(misaligned_atomic_writes_warn_once) {
     for (int i = 0; i < 2 * WAYS; i++) {
         const int first = i / 2;
-        request_begin(i % 2);
+        request_begin(i % 2, i % 2, 3);
         struct rpma_work o = operation_of(&w, RPMA_WORK_ATOMIC_WRITE);
         MUST(post_by(first, &o));
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
@@ -210,10 +210,9 @@ static const struct refusal {
 };
 
 static void refuse(const struct rpma_work *o) {
-    const bool goes_natively =
-        native && (o->type == RPMA_WORK_FLUSH          ? BUILD_FLUSHES
-                   : o->type == RPMA_WORK_ATOMIC_WRITE ? BUILD_WRITES_ATOMICALLY
-                                                       : false);
+    const bool goes_natively = o->type == RPMA_WORK_FLUSH
+                                   ? flushes
+                                   : o->type == RPMA_WORK_ATOMIC_WRITE && writes_atomically;
     for (size_t i = 0; i < LENGTH(refusals); i++) {
         const struct refusal *r = &refusals[i];
         if (goes_natively && r->returned < 0) // these are no calls of a builder
@@ -237,7 +236,7 @@ static void refuse(const struct rpma_work *o) {
 
 TEST_THAT(refusals_of_the_device_are_told) {
     for (int on_native = 0; on_native < 2; on_native++) {
-        request_begin(on_native);
+        request_begin(on_native, on_native, 3);
         for
             OPERATION_EACH_KIND(kind) {
                 struct rpma_work o = operation_of(&w, kind);
@@ -299,7 +298,7 @@ static void carry_too_much(enum rpma_work_type kind, bool is_list, int error) {
 TEST_THAT(full_queue_is_told_from_too_much) {
     static const int errors[] = {EINVAL, ENOMEM};
     for (size_t e = 0; e < LENGTH(errors); e++) {
-        request_begin(false);
+        request_begin(false, false, 3);
         fake_device()->inline_error = errors[e];
         for
             OPERATION_EACH_KIND(kind)

@@ -1,28 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// post_native.c -- arrays and batches on devices with native flush and atomic write: where the
+// native_lists.c -- arrays and batches on devices with native flush and atomic write: where the
 // build knows these operations, an extended queue pair gets the list; where it does not, the
 // list is like any other. Each test expects one or the other.
 
-#include "operation.h"
+#include "request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-// Every kind; those with local memory also with a list of pieces.
+// Every kind, with the forms of each.
 static const struct {
     enum rpma_work_type kind;
-    bool has_list;
+    enum form { ONE, LIST, EMPTY, MISALIGNED } form;
 } operations[] = {
-    {RPMA_WORK_READ, false},           {RPMA_WORK_READ, true},
-    {RPMA_WORK_WRITE, false},          {RPMA_WORK_WRITE, true},
-    {RPMA_WORK_WRITE_WITH_IMM, false}, {RPMA_WORK_WRITE_WITH_IMM, true},
-    {RPMA_WORK_ATOMIC_WRITE, false},   {RPMA_WORK_FLUSH, false},
-    {RPMA_WORK_SEND, false},           {RPMA_WORK_SEND, true},
-    {RPMA_WORK_SEND_WITH_IMM, false},  {RPMA_WORK_SEND_WITH_IMM, true},
+    {RPMA_WORK_READ, ONE},
+    {RPMA_WORK_READ, LIST},
+    {RPMA_WORK_WRITE, ONE},
+    {RPMA_WORK_WRITE, LIST},
+    {RPMA_WORK_WRITE_WITH_IMM, ONE},
+    {RPMA_WORK_WRITE_WITH_IMM, LIST},
+    {RPMA_WORK_ATOMIC_WRITE, ONE},
+    {RPMA_WORK_ATOMIC_WRITE, MISALIGNED}, // becomes an ordinary one
+    {RPMA_WORK_FLUSH, ONE},
+    {RPMA_WORK_SEND, ONE},
+    {RPMA_WORK_SEND, LIST},
+    {RPMA_WORK_SEND_WITH_IMM, ONE},
+    {RPMA_WORK_SEND_WITH_IMM, LIST},
+    {RPMA_WORK_FETCH_ADD, MISALIGNED},
+    {RPMA_WORK_COMPARE_SWAP, MISALIGNED},
+    {RPMA_WORK_WRITE, EMPTY}, // has no bytes that could go inline
 };
-enum { OPERATIONS = LENGTH(operations), ATOMIC_WRITE = 6 };
+enum { OPERATIONS = LENGTH(operations) }; // as many as rpma_post() hands over at once
 
 static unsigned elements = 3; // of a list
 
@@ -33,30 +43,40 @@ static struct rpma_work work[OPERATIONS];
 static struct fake_post expected[OPERATIONS];
 static unsigned taken;
 
-static void new_batch(bool flush, bool atomic_write) {
-    world_anew();
-    fake_device()->native_flush = flush;
-    fake_device()->native_atomic_write = atomic_write;
-    world_conn(&w, &(const struct shape){.max_sge = OPERATION_MOST_SGES});
-    MUST(rpma_batch_new(w.h.conn, OPERATIONS, &w.h.batch));
+static struct rpma_work operation_number(size_t i, int flags) {
+    static struct rpma_sge sgl[LIST_MOST];
+    struct rpma_work o = operation_of(&w, operations[i].kind);
+    o.flags = flags;
+    o.op_context = (void *)(0x100 + i);
+    for (int k = 0; k < LIST_MOST; k++)
+        sgl[k] = list_element(k);
+    if (operations[i].form == LIST) {
+        o.sgl = sgl;
+        o.nsge = elements;
+    } else if (operations[i].form == MISALIGNED) {
+        o.remote = misaligned;
+        o.remote_offset = o.type == RPMA_WORK_ATOMIC_WRITE ? 16 : 20;
+    } else if (operations[i].form == EMPTY) {
+        o.remote = NULL;
+        o.remote_offset = 0;
+        o.local = (struct rpma_sge){NULL, 0, 0};
+        o.flags |= RPMA_F_INLINE;
+    }
+    return o;
+}
+
+static void begin_every_kind(bool flush, bool atomic_write, int flags) {
+    request_begin(flush, atomic_write, OPERATIONS);
     taken = 0;
-}
-
-static bool is_native(bool flush, bool atomic_write) {
-    return (flush && BUILD_FLUSHES) || (atomic_write && BUILD_WRITES_ATOMICALLY);
-}
-
-static void add_every_kind(int flags) {
     for (size_t i = 0; i < OPERATIONS; i++) {
-        work[i] = operations[i].has_list ? operation_of_pieces(&w, operations[i].kind, elements)
-                                         : operation_of(&w, operations[i].kind);
-        work[i].flags = flags;
-        work[i].op_context = (void *)(0x100 + i);
-        expected[i] = operation_expected(&work[i], &w);
+        work[i] = operation_number(i, flags);
+        expected[i] = request(&work[i]);
         unit_begin();
         assert_int_equal(rpma_batch_add(w.h.batch, &work[i]), 0);
         EXPECT_CALLS("");
     }
+    if (!by_array)
+        memset(work, 'x', sizeof(work)); // was copied
 }
 
 static int post(uint32_t *posted) {
@@ -93,8 +113,8 @@ static void expect_all_posted_twice(unsigned lists, unsigned runs) {
 static unsigned runs(bool of_lists) {
     unsigned count = 0;
     for (unsigned i = 0; i < OPERATIONS; i++) {
-        const bool is_list = operations[i].has_list;
-        const bool was_list = i > 0 && operations[i - 1].has_list;
+        const bool is_list = operations[i].form == LIST;
+        const bool was_list = i > 0 && operations[i - 1].form == LIST;
         count += is_list == of_lists && (of_lists || i == 0 || was_list);
     }
     return count;
@@ -103,45 +123,16 @@ static unsigned runs(bool of_lists) {
 // wr_set_sge_list() of rxe gets the length of several elements wrong, so these operations go by
 // ibv_post_send().
 TEST_THAT(elements_interrupt_a_native_list) {
-    const bool native = is_native(true, true);
-    for (int i = 0; i < 8; i++) {
-        elements = 2 + i / 2 % 2;
-        by_array = i / 4;
-        new_batch(true, true);
-        fake_device()->keeps_bad_wr = i % 2;
-        add_every_kind(RPMA_F_COMPLETION_ALWAYS);
-        expect_all_posted_twice(native ? runs(true) : 1, native ? runs(false) : 0);
-    }
-    elements = 3;
-}
-
-TEST_THAT(list_is_handed_over_at_once) {
-    elements = 1;
-    for (int i = 0; i < 16; i++) {
-        const bool flush = i & 1, atomic_write = i & 2;
-        const bool native = is_native(flush, atomic_write);
+    for (int i = 0; i < 64; i++) {
+        elements = 1 + i % 4 % 3;
         by_array = i & 4;
-        new_batch(flush, atomic_write);
-        add_every_kind(i & 8 ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR);
-        expect_all_posted_twice(!native, native);
+        begin_every_kind(i & 8, i & 16,
+                         i & 32 ? RPMA_F_COMPLETION_ALWAYS : RPMA_F_COMPLETION_ON_ERROR);
+        const bool native = flushes || writes_atomically, is_cut = native && elements > 1;
+        fake_device()->keeps_bad_wr = i % 4 == 3;
+        expect_all_posted_twice(is_cut ? runs(true) : !native, is_cut ? runs(false) : native);
+        request_end();
     }
-    elements = 3;
-}
-
-// A misaligned atomic write becomes an ordinary one, whose bytes go with the request.
-TEST_THAT(misaligned_atomic_write_goes_with_a_flush) {
-    unsigned char desc[21];
-    new_batch(true, true);
-    MUST(rpma_mr_remote_delete(&w.h.remote));
-    world_descriptor(desc, WORLD_REMOTE_ADDR + 1, 64, 1, WORLD_EVERY_USAGE);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
-    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
-    memset(work, 'x', sizeof(work)); // the bytes were copied
-    MUST(rpma_batch_post(w.h.batch, NULL));
-    expect_posted(0, OPERATIONS);
-    assert_int_equal(fake_posted(ATOMIC_WRITE)->flags,
-                     IBV_SEND_FENCE | IBV_SEND_INLINE | IBV_SEND_SIGNALED);
-    assert_memory_equal(fake_posted(ATOMIC_WRITE)->inlined, "8 bytes", 8);
 }
 
 // ---- refusals ------------------------------------------------------------------------------
@@ -150,8 +141,7 @@ TEST_THAT(misaligned_atomic_write_goes_with_a_flush) {
 // the next post goes on with the rest, or begins anew if there is none.
 static bool goes_on_after(const char *fault, unsigned nth, int error) {
     uint32_t posted = 77;
-    new_batch(true, true);
-    add_every_kind(RPMA_F_COMPLETION_ALWAYS);
+    begin_every_kind(true, true, RPMA_F_COMPLETION_ALWAYS);
     fake_fail(fault, nth, error);
     fake_forget();
     const int ret = post(&posted);
@@ -167,7 +157,7 @@ static bool goes_on_after(const char *fault, unsigned nth, int error) {
         MUST(post(&posted));
         expect_posted(0, OPERATIONS);
     }
-    world_drop(&w);
+    request_end();
     return ret != 0;
 }
 
@@ -175,7 +165,7 @@ static bool goes_on_after(const char *fault, unsigned nth, int error) {
 // both in lists that operations of several elements cut and in lists that one call posts. A
 // native list is refused as a whole.
 TEST_THAT(nothing_is_posted_twice) {
-    const bool native = is_native(true, true);
+    const bool native = BUILD_FLUSHES || BUILD_WRITES_ATOMICALLY;
     for (int i = 0; i < 4; i++) {
         elements = i % 2 ? 3 : 1;
         by_array = i / 2;
@@ -202,7 +192,6 @@ TEST_THAT(nothing_is_posted_twice) {
         assert_int_equal(faults[4].places, lists + others);
         assert_int_equal(faults[5].places, others);
     }
-    elements = 3;
 }
 
 #if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
@@ -241,7 +230,7 @@ TEST_THAT(line_names_what_failed) {
         const bool is_again = cases[c].error == ENOSPC || cases[c].error == ENOMEM;
         const bool is_range = strstr(cases[c].places[0], " to ") != NULL;
         char before[64];
-        new_batch(true, true);
+        request_begin(true, true, 3);
         for (uintptr_t n = 0; n < 3; n++) {
             const char kind = cases[c].list[n];
             work[n] = kind == 'L'   ? operation_of_pieces(&w, RPMA_WORK_WRITE, 2)
@@ -266,6 +255,7 @@ TEST_THAT(line_names_what_failed) {
             .before = before,
             .logs = cases[c].logs};
         unit_expect_error(ret, i % 2 ? "rpma_post" : "rpma_batch_post", &e, __FILE__, __LINE__);
+        request_end();
     }
 }
 
@@ -273,12 +263,12 @@ TEST_THAT(line_names_what_failed) {
 // queue, though it has the same number.
 TEST_THAT(too_much_beside_a_native_flush_is_refused) {
     uint32_t posted = 7;
-    new_batch(true, true); // with room for 8 pieces, or 128 bytes
+    request_begin(true, true, 4);
     for (int i = 0; i < 2; i++) {
         const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
         struct rpma_work write = operation_of(&w, RPMA_WORK_WRITE);
         write.flags |= RPMA_F_INLINE;
-        write.local.len = i ? 129 : 128;
+        write.local.len = INLINE_ROOM + (unsigned)i;
         MUST(rpma_batch_add(w.h.batch, i ? &write : &flush));
         MUST(rpma_batch_add(w.h.batch, i ? &flush : &write));
         if (i == 0)
@@ -287,8 +277,9 @@ TEST_THAT(too_much_beside_a_native_flush_is_refused) {
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_PROVIDER,
                  "ibv_wr_complete() failed", "ibv_wr_complete()", ENOSPC, .any_calls = true,
                  .before = "batch[0] to batch[3]: ",
-                 .logs = "129 bytes are to go inline, the connection takes 128 at most");
+                 .logs = "81 bytes are to go inline, the connection takes 80 at most");
     assert_int_equal(posted, 0);
     assert_int_equal(fake_posted_count(), 0);
+    request_end();
 }
 #endif
