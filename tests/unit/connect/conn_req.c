@@ -1,41 +1,172 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn_req.c -- outgoing connection requests, and the way of each request to a connection
+// conn_req.c -- requests of all kinds, and the way of each to a connection
 
 #include "world.h"
 
-#define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
-#define QUEUES "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq "
+#include <fcntl.h>
 
-static void new_request(const struct rpma_conn_cfg *cfg) {
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
+// Made at once or in steps.
+enum way { OUTGOING, INCOMING, OUTGOING_STEPS, INCOMING_STEPS, WAYS };
+
+static void request_by(enum way way, const struct rpma_conn_cfg *cfg) {
+    if (way % 2) {
+        world_listen(&w);
+        fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
+    }
+    if (way == OUTGOING)
+        MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
+    else if (way == INCOMING)
+        MUST(rpma_ep_next_conn_req(w.h.ep, cfg, &w.h.req));
+    else if (way == OUTGOING_STEPS)
+        MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
+    else
+        MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
 }
 
-// ---- rpma_conn_req_new() -------------------------------------------------------------------
+// ---- the queues, and what goes to the other side
+// -----------------------------------------------
 
-TEST_THAT(new_resolves_and_makes_the_queues) {
-    struct rpma_conn_private_data pdata = {&w, 1};
-    world_peer(&w);
-    new_request(NULL);
+#define RESOLVED "rdma_getaddrinfo rdma_create_id rdma_resolve_addr rdma_resolve_route "
+#define STARTED "rdma_create_event_channel rdma_create_id rdma_resolve_addr"
+#define QUEUES "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq rdma_create_qp_ex"
+#define OWN_CHANNEL "rdma_create_event_channel rdma_migrate_id"
+
+static const struct calls {
+    const char *request, *connect;
+} calls[WAYS] = {
+    {RESOLVED QUEUES " rdma_freeaddrinfo", OWN_CHANNEL " ibv_reg_mr rdma_connect"},
+    {"rdma_get_cm_event " QUEUES " rdma_ack_cm_event " OWN_CHANNEL, "ibv_reg_mr rdma_accept"},
+    {STARTED, "ibv_reg_mr rdma_connect"},
+    {"rdma_get_cm_event rdma_ack_cm_event " OWN_CHANNEL, "ibv_reg_mr rdma_accept"},
+};
+
+static const struct settings {
+    int timeout;
+    uint32_t cq, rcq, sq, rq, retries, rnr_retries;
+    uint8_t data; // bytes with the request or the answer
+} defaults = {1000, 20, 0, 10, 10, 7, 7, 0}, others = {7, 11, 12, 13, 14, 3, 2, 56};
+
+static void set_others(void) {
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_timeout(w.h.cfg, others.timeout));
+    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, others.cq));
+    MUST(rpma_conn_cfg_set_rcq_size(w.h.cfg, others.rcq));
+    MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, others.sq));
+    MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, others.rq));
+    MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, others.retries));
+    MUST(rpma_conn_cfg_set_rnr_retry_count(w.h.cfg, others.rnr_retries));
+}
+
+static void expect_resolved(enum way way, const struct settings *s) {
+    const struct fake_call *addr = fake_last("rdma_resolve_addr");
     world_expect_name(WORLD_ADDRESS, WORLD_PORT, 0);
+    assert_true(fake_addr_is(addr->resolve.addr, 0));
+    assert_null(addr->resolve.source);
+    assert_int_equal(addr->resolve.timeout_ms, s->timeout);
+    if (way == OUTGOING_STEPS) { // on the channel of its descriptor
+        assert_ptr_equal(fake_last("rdma_create_id")->channel,
+                         fake_event_channel_on(world_req_fd(&w)));
+        return;
+    }
     const struct fake_call *route = fake_last("rdma_getaddrinfo");
     assert_string_equal(route->getaddrinfo.node, "");
     assert_int_equal(route->getaddrinfo.flags, 0);
     assert_int_equal(route->getaddrinfo.qp_type, IBV_QPT_RC);
     assert_int_equal(route->getaddrinfo.port_space, RDMA_PS_TCP);
-    assert_true(fake_addr_is(fake_last("rdma_resolve_addr")->resolve.addr, 0));
-    assert_null(fake_last("rdma_resolve_addr")->resolve.source);
     assert_null(fake_last("rdma_create_id")->channel);
-    assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 1000);
-    assert_int_equal(fake_last("rdma_resolve_route")->resolve.timeout_ms, 1000);
-    const struct fake_call *cq = fake_last("ibv_create_cq");
-    assert_int_equal(cq->create_cq.cqe, 20);
-    assert_int_equal(cq->create_cq.comp_vector, 0);
-    assert_null(cq->create_cq.cq_context);
-    MUST(rpma_conn_req_get_private_data(w.h.req, &pdata)); // an outgoing request has none
-    assert_null(pdata.ptr);
-    assert_int_equal(pdata.len, 0);
+    assert_int_equal(fake_last("rdma_resolve_route")->resolve.timeout_ms, s->timeout);
+}
+
+static void expect_queues(const struct settings *s) {
+    for (unsigned i = 0; i < fake_count("ibv_create_cq"); i++) {
+        const struct fake_call *cq = fake_nth("ibv_create_cq", i + 1);
+        assert_int_equal(cq->create_cq.cqe, i ? s->rcq : s->cq);
+        assert_int_equal(cq->create_cq.comp_vector, 0);
+        assert_null(cq->create_cq.cq_context);
+    }
+    const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
+    assert_int_equal(qp->cap.max_send_wr, s->sq);
+    assert_int_equal(qp->cap.max_recv_wr, s->rq);
+    assert_int_equal(qp->cap.max_send_sge, 1);
+    assert_int_equal(qp->cap.max_recv_sge, 1);
+    assert_int_equal(qp->cap.max_inline_data, 8);
+    assert_int_equal(qp->qp_type, IBV_QPT_RC);
+    assert_int_equal(qp->sq_sig_all, 0);
+    assert_int_equal(qp->comp_mask, IBV_QP_INIT_ATTR_PD);
+    assert_null(qp->srq);
+    assert_int_equal(qp->send_cq != qp->recv_cq, s->rcq != 0);
+    assert_ptr_equal(qp->send_cq->channel, fake_nth("ibv_create_cq", 1)->create_cq.channel);
+    assert_ptr_equal(qp->recv_cq->channel, fake_last("ibv_create_cq")->create_cq.channel);
+}
+
+static void expect_connected(enum way way, const struct settings *s, const void *data) {
+    const struct fake_call *call = fake_last(way % 2 ? "rdma_accept" : "rdma_connect");
+    const struct rdma_conn_param *param = &call->connect.param;
+    assert_int_equal(param->private_data_len, s->data);
+    assert_memory_equal(call->connect.data, data, s->data);
+    assert_int_equal(param->private_data != NULL, s->data != 0);
+    assert_int_equal(param->responder_resources, RDMA_MAX_RESP_RES);
+    assert_int_equal(param->initiator_depth, RDMA_MAX_INIT_DEPTH);
+    assert_int_equal(param->flow_control, 1);
+    assert_int_equal(param->retry_count, s->retries);
+    assert_int_equal(param->rnr_retry_count, s->rnr_retries);
+    assert_int_equal(fake_ids_on(world_event_fd(&w)), 1); // none of its events can get lost
+    if (way % 2)
+        assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
+}
+
+// The descriptor of a request is that of the connection, and the configuration is forgotten.
+static void connect_by(enum way way, const struct settings *s) {
+    struct rpma_conn_private_data said = {&w, 1}, data = {w.memory, s->data};
+    int fd = -1;
+    request_by(way, w.h.cfg);
+    if (s == &defaults)
+        EXPECT_CALLS(calls[way].request);
+    const unsigned notices = logged_count(RPMA_LOG_LEVEL_NOTICE);
+    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, notices - 1)->message,
+                        way % 2 ? "a connection request came in"
+                                : "requesting a connection to " WORLD_ADDRESS ":" WORLD_PORT);
+    if (way % 2 == 0)
+        expect_resolved(way, s);
+    if (way >= OUTGOING_STEPS) {
+        fd = world_req_fd(&w);
+        assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+        MUST(rpma_conn_req_resolve(w.h.req));
+        MUST(rpma_conn_req_setup(w.h.req, w.h.cfg));
+        if (s == &defaults)
+            EXPECT_CALLS(QUEUES);
+    }
+    expect_queues(s);
+    MUST(rpma_conn_req_get_private_data(w.h.req, &said));
+    assert_int_equal(said.len, way % 2 ? 56 : 0); // the whole message
+    assert_int_equal(said.ptr != NULL, way % 2);
+    if (way % 2)
+        assert_memory_equal(said.ptr, "hello\0", 7);
+    MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, NULL));
+    if (w.h.cfg)
+        MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 1));
+    MUST(rpma_conn_cfg_delete(&w.h.cfg));
+    MUST(rpma_conn_req_connect(&w.h.req, s->data ? &data : NULL, &w.h.conn));
+    EXPECT_CALLS(calls[way].connect);
+    assert_null(w.h.req);
+    expect_connected(way, s, w.memory);
+    assert_true(fd < 0 || fd == world_event_fd(&w));
+    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+    MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
+    assert_int_equal(w.h.event, RPMA_CONN_ESTABLISHED);
+}
+
+TEST_THAT(every_way_makes_the_connection_that_is_asked_for) {
+    for (enum way way = 0; way < WAYS; way++)
+        for (int with_others = 0; with_others < 2; with_others++) {
+            world_anew();
+            world_peer(&w);
+            if (with_others)
+                set_others();
+            connect_by(way, with_others ? &others : &defaults);
+        }
 }
 
 // A completion that finds no room is lost. A size that the program set is used as it is.
@@ -44,6 +175,7 @@ TEST_THAT(new_makes_room_for_all_completions) {
         uint32_t sq, rq, rcq, srq_rcq; // 0: none, or the default
         bool srq;                      // for 100 receives
         uint32_t set, cqe;
+        int max_cqe; // of the device; 0: its own
     } cases[] = {
         {.cqe = 20},
         {.sq = 100, .cqe = 110},
@@ -56,12 +188,14 @@ TEST_THAT(new_makes_room_for_all_completions) {
         {.srq = true, .rcq = 5, .cqe = 10},
         {.sq = 1000, .rq = 1000, .set = 10, .cqe = 10},
         {.sq = 20000, .rq = 20000, .cqe = 32767}, // the limit of the device
+        {.set = UINT32_MAX, .cqe = INT32_MAX, .max_cqe = INT32_MAX},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         const struct shape shape = {
             .rcq_size = cases[i].rcq, .srq = cases[i].srq, .srq_rcq_size = cases[i].srq_rcq};
-        uint32_t size = 0;
         world_anew();
+        if (cases[i].max_cqe)
+            fake_device()->max_cqe = cases[i].max_cqe;
         world_peer(&w);
         world_cfg(&w, &shape);
         if (cases[i].sq)
@@ -70,82 +204,9 @@ TEST_THAT(new_makes_room_for_all_completions) {
             MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, cases[i].rq));
         if (cases[i].set)
             MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, cases[i].set));
-        MUST(rpma_conn_cfg_get_cq_size(w.h.cfg, &size));
-        assert_int_equal(size, 10);
-        new_request(w.h.cfg);
+        request_by(OUTGOING, w.h.cfg);
         assert_int_equal(fake_nth("ibv_create_cq", 1)->create_cq.cqe, cases[i].cqe);
     }
-}
-
-TEST_THAT(new_describes_the_queue_pair) {
-    world_peer(&w);
-    fake_device()->max_cqe = INT32_MAX;
-    MUST(rpma_conn_cfg_new(&w.h.cfg));
-    MUST(rpma_conn_cfg_set_timeout(w.h.cfg, 7));
-    MUST(rpma_conn_cfg_set_cq_size(w.h.cfg, UINT32_MAX));
-    MUST(rpma_conn_cfg_set_rcq_size(w.h.cfg, 12));
-    MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, 13));
-    MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, 14));
-    new_request(w.h.cfg);
-    EXPECT_CALLS(RESOLVED QUEUES QUEUES "rdma_create_qp_ex rdma_freeaddrinfo");
-    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
-                        "requesting a connection to " WORLD_ADDRESS ":" WORLD_PORT);
-    assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 7);
-    assert_int_equal(fake_last("rdma_resolve_route")->resolve.timeout_ms, 7);
-    assert_int_equal(fake_nth("ibv_create_cq", 1)->create_cq.cqe, INT32_MAX);
-    assert_int_equal(fake_nth("ibv_create_cq", 2)->create_cq.cqe, 12);
-    const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
-    assert_int_equal(qp->cap.max_send_wr, 13);
-    assert_int_equal(qp->cap.max_recv_wr, 14);
-    assert_int_equal(qp->cap.max_send_sge, 1);
-    assert_int_equal(qp->cap.max_recv_sge, 1);
-    assert_int_equal(qp->cap.max_inline_data, 8);
-    assert_int_equal(qp->qp_type, IBV_QPT_RC);
-    assert_int_equal(qp->sq_sig_all, 0);
-    assert_int_equal(qp->comp_mask, IBV_QP_INIT_ATTR_PD);
-    assert_null(qp->srq);
-    assert_ptr_not_equal(qp->send_cq, qp->recv_cq);
-    assert_ptr_equal(qp->send_cq->channel, fake_nth("ibv_create_cq", 1)->create_cq.channel);
-    assert_ptr_equal(qp->recv_cq->channel, fake_nth("ibv_create_cq", 2)->create_cq.channel);
-}
-
-// ---- rpma_conn_req_connect() ---------------------------------------------------------------
-
-static const struct shape outgoing = {.name = "outgoing"};
-static const struct shape incoming = {.name = "incoming", .incoming = true};
-
-static void new_request_of(const struct shape *shape) {
-    world_peer(&w);
-    world_request(&w, shape);
-}
-
-// An incoming ID got its own channel with the request, so none of its events can get lost.
-TEST_THAT(connects_on_its_own_channel_with_the_defaults) {
-    unsigned char bytes[56]; // the room in a request of InfiniBand
-    const struct rpma_conn_private_data data[] = {
-        {bytes, sizeof(bytes)}, {bytes, 1}, {NULL, 0}};
-    memset(bytes, 0x77, sizeof(bytes));
-    for (size_t i = 0; i < LENGTH(data); i++)
-        for (int comes = 0; comes < 2; comes++) {
-            const uint8_t len = data[i].len;
-            world_anew();
-            new_request_of(comes ? &incoming : &outgoing);
-            MUST(rpma_conn_req_connect(&w.h.req, len ? &data[i] : NULL, &w.h.conn));
-            assert_null(w.h.req);
-            assert_int_equal(fake_ids_on(world_event_fd(&w)), 1);
-            if (comes)
-                assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
-            const struct fake_call *call = fake_last(comes ? "rdma_accept" : "rdma_connect");
-            const struct rdma_conn_param *param = &call->connect.param;
-            assert_int_equal(param->private_data_len, len);
-            assert_memory_equal(call->connect.data, bytes, len);
-            assert_int_equal(param->private_data != NULL, len != 0);
-            assert_int_equal(param->responder_resources, RDMA_MAX_RESP_RES);
-            assert_int_equal(param->initiator_depth, RDMA_MAX_INIT_DEPTH);
-            assert_int_equal(param->flow_control, 1);
-            assert_int_equal(param->retry_count, 7);
-            assert_int_equal(param->rnr_retry_count, 7);
-        }
 }
 
 // EINVAL may mean too much private data, but only if there is any.
@@ -158,7 +219,8 @@ TEST_THAT(private_data_is_suspected_where_it_can_be) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         const struct rpma_conn_private_data pdata = {(void *)"x", cases[i].len};
         world_anew();
-        new_request_of(&outgoing);
+        world_peer(&w);
+        request_by(OUTGOING, NULL);
         fake_fail("rdma_connect", 1, cases[i].error);
         EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, cases[i].len ? &pdata : NULL, &w.h.conn),
                      RPMA_E_PROVIDER, "outgoing:", "rdma_connect()", cases[i].error,

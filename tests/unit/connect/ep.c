@@ -34,21 +34,6 @@ TEST_THAT(listen_binds_and_listens) {
 
 // ---- rpma_ep_next_conn_req() ----------------------------------------------------------------
 
-TEST_THAT(request_gets_its_own_channel_at_once) {
-    struct rpma_conn_private_data pdata = {NULL, 0};
-    new_ep();
-    ask("hello", 5);
-    MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
-    EXPECT_CALLS(WITH_QP "rdma_ack_cm_event rdma_create_event_channel rdma_migrate_id");
-    assert_string_equal(
-        logged_line(RPMA_LOG_LEVEL_NOTICE, logged_count(RPMA_LOG_LEVEL_NOTICE) - 1)->message,
-        "a connection request came in");
-    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
-    MUST(rpma_conn_req_get_private_data(w.h.req, &pdata));
-    assert_int_equal(pdata.len, 56); // the whole message
-    assert_memory_equal(pdata.ptr, "hello\0", 7);
-}
-
 // Shutting down an endpoint does not affect the requests that came in at it.
 TEST_THAT(request_outlives_the_endpoint) {
     const struct shape shape = {.incoming = true};

@@ -6,20 +6,12 @@
 #include "world.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <poll.h>
 
-#define STARTED "rdma_create_event_channel rdma_create_id rdma_resolve_addr"
 #define TAKEN "rdma_get_cm_event rdma_ack_cm_event"
-#define QUEUES "ibv_create_comp_channel ibv_create_cq ibv_req_notify_cq rdma_create_qp_ex"
 
 static void start(const struct rpma_conn_cfg *cfg) {
     MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
-}
-
-static void take_bare(const char *data, uint8_t len) {
-    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, data, len);
-    MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
 }
 
 static bool readable(int fd) {
@@ -32,17 +24,8 @@ static bool readable(int fd) {
 TEST_THAT(each_step_waits_for_its_event) {
     fake_device()->silent = true;
     world_peer(&w);
-    MUST(rpma_conn_cfg_new(&w.h.cfg));
-    MUST(rpma_conn_cfg_set_timeout(w.h.cfg, 7));
-    start(w.h.cfg);
-    EXPECT_CALLS(STARTED);
-    world_expect_name(WORLD_ADDRESS, WORLD_PORT, 0);
-    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
-                        "requesting a connection to " WORLD_ADDRESS ":" WORLD_PORT);
+    start(NULL);
     const int fd = world_req_fd(&w);
-    assert_ptr_equal(fake_last("rdma_create_id")->channel, fake_event_channel_on(fd));
-    assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 7);
-    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     for (int step = 0; step < 2; step++) {
         assert_false(readable(fd));
         WATCH(w.h);
@@ -58,45 +41,6 @@ TEST_THAT(each_step_waits_for_its_event) {
     }
     MUST(rpma_conn_req_resolve(w.h.req)); // it stays ready
     EXPECT_CALLS("rdma_get_cm_event");
-}
-
-// The descriptor of the request becomes that of the connection.
-TEST_THAT(steps_make_a_connection) {
-    static const char said[] = "hello";
-    const struct rpma_conn_private_data pdata = {(void *)said, sizeof(said)};
-    for (int incoming = 0; incoming < 2; incoming++) {
-        world_anew();
-        world_peer(&w);
-        MUST(rpma_conn_cfg_new(&w.h.cfg));
-        MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 3));
-        MUST(rpma_conn_cfg_set_rnr_retry_count(w.h.cfg, 2));
-        if (incoming) {
-            world_listen(&w);
-            take_bare(said, sizeof(said));
-            EXPECT_CALLS(TAKEN " rdma_create_event_channel rdma_migrate_id");
-        } else {
-            start(NULL);
-        }
-        const int fd = world_req_fd(&w);
-        assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
-        MUST(rpma_conn_req_resolve(w.h.req));
-        MUST(rpma_conn_req_setup(w.h.req, w.h.cfg));
-        EXPECT_CALLS(QUEUES);
-        MUST(rpma_conn_req_recv(w.h.req, w.h.mr, 0, 8, NULL));
-        MUST(rpma_conn_req_connect(&w.h.req, &pdata, &w.h.conn));
-        EXPECT_CALLS(incoming ? "ibv_reg_mr rdma_accept" : "ibv_reg_mr rdma_connect");
-        const struct fake_call *call = fake_last(incoming ? "rdma_accept" : "rdma_connect");
-        assert_int_equal(call->connect.param.retry_count, 3);
-        assert_int_equal(call->connect.param.rnr_retry_count, 2);
-        assert_string_equal((const char *)call->connect.data, said);
-        assert_int_equal(world_event_fd(&w), fd);
-        WATCH(w.h);
-        EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &w.h.event), RPMA_E_NO_EVENT, "",
-                     "rdma_get_cm_event()", EAGAIN, "rdma_get_cm_event");
-        fake_cm_event(fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
-        MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
-        assert_int_equal(w.h.event, RPMA_CONN_ESTABLISHED);
-    }
 }
 
 // What can go wrong with an address: when it is begun with, or later.

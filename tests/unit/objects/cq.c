@@ -4,7 +4,7 @@
 // cq.c -- completion queues: waiting on their own or on a shared channel, polling, and those
 // that the program makes
 
-#include "world.h"
+#include "arguments.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -44,6 +44,7 @@ TEST_THAT(halves_of_the_wait_do_one_thing_each) {
 
 // ---- rpma_cq_set_moderation() --------------------------------------------------------------
 
+// ../promises/failing.c has what the device refuses.
 TEST_THAT(moderation_reaches_the_device) {
     new_conn(&shared);
     MUST(rpma_cq_set_moderation(cq, UINT16_MAX, 4095));
@@ -52,13 +53,6 @@ TEST_THAT(moderation_reaches_the_device) {
     assert_int_equal(attr->attr_mask, IBV_CQ_ATTR_MODERATE);
     assert_int_equal(attr->moderate.cq_count, UINT16_MAX);
     assert_int_equal(attr->moderate.cq_period, 4095);
-    EXPECT_ERROR(rpma_cq_set_moderation(cq, 1, UINT16_MAX), RPMA_E_PROVIDER,
-                 "ibv_modify_cq() failed otherwise", "ibv_modify_cq()", EINVAL, "ibv_modify_cq",
-                 .logs = "ibv_modify_cq(cq_count=1, cq_period=65535)");
-    fake_device()->moderates = false;
-    (void)fake_context(0); // takes over what the device has
-    EXPECT_ERROR(rpma_cq_set_moderation(cq, 1, 1), RPMA_E_NOSUPP, "in {EOPNOTSUPP, ENOSYS}",
-                 "ibv_modify_cq()", EOPNOTSUPP, .logs = "ibv_modify_cq(cq_count=1");
 }
 
 // ---- acknowledgements, of all that take events ---------------------------------------------
@@ -109,26 +103,29 @@ TEST_THAT(event_of_another_queue_is_acknowledged) {
     }
 }
 
+// A wait that does not fit the channel, and what asks for one.
+static void expect_wrong_channel(const char *const *functions, int code, const char *condition,
+                                 const char *cause) {
+    static struct arguments a;
+    for (; *functions; functions++) {
+        arguments_good(&a, *functions, &w);
+        arguments_watch(&a);
+        EXPECT_ERROR_OF(*functions, arguments_call(&a), code, condition, cause);
+    }
+}
+
 TEST_THAT(each_channel_has_its_wait) {
+    static const char *const of_shared[] = {"rpma_conn_wait", "rpma_conn_get_compl_fd", NULL};
+    static const char *const of_own[] = {"rpma_cq_wait", "rpma_conn_completion_wait",
+                                         "rpma_cq_take_event", "rpma_cq_arm", NULL};
     int fd = -7;
     new_conn(&own);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_wait(w.h.conn, 0, &w.h.fired, NULL), RPMA_E_NOT_SHARED_CHNL,
-                 "without a shared completion channel", "not shared");
-    WATCH(fd);
-    EXPECT_ERROR(rpma_conn_get_compl_fd(w.h.conn, &fd), RPMA_E_NOT_SHARED_CHNL,
-                 "without a shared completion channel", "not shared");
+    expect_wrong_channel(of_shared, RPMA_E_NOT_SHARED_CHNL,
+                         "without a shared completion channel", "not shared");
     world_drop(&w);
     new_conn(&shared);
     fake_complete(queue, &done);
-    EXPECT_ERROR(rpma_cq_wait(cq), RPMA_E_SHARED_CHANNEL, "shared completion channel",
-                 "shared");
-    EXPECT_ERROR(rpma_conn_completion_wait(w.h.conn), RPMA_E_SHARED_CHANNEL,
-                 "shared completion channel", "shared");
-    EXPECT_ERROR(rpma_cq_take_event(cq), RPMA_E_SHARED_CHANNEL, "shared completion channel",
-                 "shared");
-    EXPECT_ERROR(rpma_cq_arm(cq, false), RPMA_E_SHARED_CHANNEL, "shared completion channel",
-                 "shared");
+    expect_wrong_channel(of_own, RPMA_E_SHARED_CHANNEL, "shared completion channel", "shared");
     MUST(rpma_conn_get_compl_fd(w.h.conn, &fd));
     assert_int_equal(fd, world_cq_fd(cq));
     assert_int_equal(fd, world_cq_fd(world_rcq(&w)));
@@ -159,24 +156,28 @@ TEST_THAT(completions_come_as_they_are) {
 }
 
 TEST_THAT(polling_fails_as_documented) {
+    static const struct expected_error cases[] = {
+        {RPMA_E_NO_COMPLETION, "CQ empty", "ibv_poll_cq()", .logs = "empty"},
+        {RPMA_E_UNKNOWN, "> num_entries", "ibv_poll_cq()",
+         .logs = "ibv_poll_cq(num_entries=2) returned 3"},
+        {RPMA_E_PROVIDER, "ibv_poll_cq() < 0", "ibv_poll_cq()", .logs = "gives no reason"},
+    };
     struct ibv_wc wc[2] = {{.wr_id = 9}};
     int got = -7;
     new_conn(&own);
-    WATCH(wc);
-    WATCH(got);
-    EXPECT_ERROR(rpma_cq_get_wc(cq, 2, wc, &got), RPMA_E_NO_COMPLETION, "CQ empty",
-                 "ibv_poll_cq()", .logs = "empty", .calls = "ibv_poll_cq");
-    fake_poll_returns(3);
-    WATCH(wc);
-    WATCH(got);
-    EXPECT_ERROR(rpma_cq_get_wc(cq, 2, wc, &got), RPMA_E_UNKNOWN, "> num_entries",
-                 "ibv_poll_cq()", .calls = "ibv_poll_cq",
-                 .logs = "ibv_poll_cq(num_entries=2) returned 3");
-    fake_fail("ibv_poll_cq", 1, EIO);
-    WATCH(wc);
-    WATCH(got);
-    EXPECT_ERROR(rpma_cq_get_wc(cq, 2, wc, &got), RPMA_E_PROVIDER, "ibv_poll_cq() < 0",
-                 "ibv_poll_cq()", .calls = "ibv_poll_cq", .logs = "gives no reason");
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct expected_error expected = cases[i];
+        expected.calls = "ibv_poll_cq";
+        if (i == 1)
+            fake_poll_returns(3);
+        else if (i == 2)
+            fake_fail("ibv_poll_cq", 1, EIO);
+        WATCH(wc);
+        WATCH(got);
+        unit_begin();
+        unit_expect_error(rpma_cq_get_wc(cq, 2, wc, &got), "rpma_cq_get_wc", &expected,
+                          __FILE__, __LINE__);
+    }
 }
 
 // ---- rpma_cq_new(), rpma_cq_delete() -------------------------------------------------------

@@ -196,38 +196,25 @@ TEST_THAT(from_descriptor_reads_every_field) {
     for (size_t i = 0; i < LENGTH(sizes); i++) // each ends at the last address that there is
         for (unsigned usage = 1; usage <= UINT8_MAX; usage++) {
             unsigned char unaligned[1 + 21 + 40];
+            uint64_t addr = 1;
+            uint32_t rkey = 1;
             size_t size = 1;
             int flush_type = -1;
             memset(unaligned, 0xff, sizeof(unaligned)); // what follows is ignored
-            world_descriptor(unaligned + 1, UINT64_MAX - sizes[i], sizes[i], UINT32_MAX,
+            world_descriptor(unaligned + 1, UINT64_MAX - sizes[i], sizes[i], UINT32_MAX - usage,
                              (uint8_t)usage);
             MUST(rpma_mr_remote_from_descriptor(unaligned + 1, 21 + usage % 41, &remote));
             EXPECT_CALLS("");
             MUST(rpma_mr_remote_get_size(remote, &size));
             assert_int_equal(size, sizes[i]);
+            MUST(rpma_mr_remote_get_key(remote, &addr, &rkey));
+            assert_true(addr == UINT64_MAX - sizes[i] && rkey == UINT32_MAX - usage);
             MUST(rpma_mr_remote_get_flush_type(remote, &flush_type));
             assert_int_equal(flush_type, usage & (RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                                                   RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT));
             MUST(rpma_mr_remote_delete(&remote));
             assert_null(remote);
         }
-}
-
-// The work request of an operation shows the address and the key.
-TEST_THAT(address_and_key_reach_the_work_request) {
-    const struct shape shape = {.name = "plain"};
-    unsigned char desc[21];
-    world_conn(&w, &shape);
-    world_descriptor(desc, 0x1122334455667788u, 64, 0x99aabbccu, RPMA_MR_USAGE_WRITE_DST);
-    MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
-    assert_string_equal(logged_line(RPMA_LOG_LEVEL_DEBUG, 0)->message,
-                        "remote region: addr=0x1122334455667788, size=64, rkey=0x99aabbcc, "
-                        "usage=0x8");
-    MUST(rpma_write(w.h.conn, remote, 8, w.h.mr, 0, 1, RPMA_F_COMPLETION_ALWAYS, NULL));
-    const struct fake_post *post = &fake_last("ibv_post_send")->send;
-    assert_int_equal(post->remote_addr, 0x1122334455667790u);
-    assert_int_equal(post->rkey, 0x99aabbccu);
-    MUST(rpma_mr_remote_delete(&remote));
 }
 
 TEST_THAT(from_descriptor_refuses_every_shorter_input) {

@@ -117,29 +117,6 @@ TEST_THAT(shared_queues_have_what_was_asked_for) {
     }
 }
 
-// A request keeps the counts of its time, and forgets its configuration.
-TEST_THAT(counts_go_into_the_request_and_into_the_answer) {
-    for (uint32_t i = 0; i < 16; i++) {
-        const struct shape *side = &sides[i % 2];
-        const uint32_t count = i / 2;
-        world_anew();
-        begin(side);
-        set("rpma_conn_cfg_set_ack_timeout", 100);
-        set("rpma_conn_cfg_set_retry_count", count);
-        set("rpma_conn_cfg_set_rnr_retry_count", 7 - count);
-        MUST(new_request(side->incoming));
-        set("rpma_conn_cfg_set_ack_timeout", 1);
-        set("rpma_conn_cfg_set_retry_count", 7 - count);
-        MUST(rpma_conn_cfg_delete(&w.h.cfg));
-        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-        assert_int_equal(fake_count("rdma_set_option"), 0);
-        const struct fake_call *call =
-            fake_last(side->incoming ? "rdma_accept" : "rdma_connect");
-        assert_int_equal(call->connect.param.retry_count, count);
-        assert_int_equal(call->connect.param.rnr_retry_count, 7 - count);
-    }
-}
-
 // Options belong to an ID, and each route and each address has one of its own.
 TEST_THAT(every_address_gets_the_settings) {
     begin(&sides[0]);

@@ -60,51 +60,40 @@ static uint64_t result(unsigned conn) {
     return word;
 }
 
-static void expect_result(enum target_way way, struct rpma_work o, uint64_t before,
-                          uint64_t after) {
-    target_run(&(const struct step){o, 0}, 1, way);
-    assert_int_equal(result(0), before);
-    assert_int_equal(found(o.remote_offset), after);
-}
-
+// One after another, on two connections. The neighbours of the word stay as they are.
 TEST_THAT(words_change_as_the_operands_say) {
-    const uint64_t big = UINT64_MAX - 1;
+#define ADD(conn, value, before, after) \
+    { RPMA_WORK_FETCH_ADD, conn, 77, value, before, after }
+#define SWAP(conn, compare, value, before, after) \
+    { RPMA_WORK_COMPARE_SWAP, conn, compare, value, before, after }
+    static const struct {
+        enum rpma_work_type kind;
+        unsigned conn;
+        uint64_t compare, value, before, after;
+    } cases[] = {
+        ADD(0, 5, 0, 5),
+        ADD(1, 0, 5, 5),
+        ADD(0, UINT64_MAX - 1, 5, 3), // modulo 2^64
+        SWAP(0, 4, 9, 3, 3),
+        SWAP(1, 3, 0x0102030405060708, 3, 0x0102030405060708),
+        SWAP(0, 0x0102030405060708, 0, 0x0102030405060708, 0),
+        SWAP(0, 0, 0, 0, 0),
+    };
     for (enum target_way way = 0; way < TARGET_WAYS; way++) {
         world_anew();
         target_begin(false);
-#define ADD(value, before, after) \
-    expect_result(way, target_atomic(RPMA_WORK_FETCH_ADD, 0, 8, 77, value), before, after)
-#define SWAP(compare, value, before, after)                                                 \
-    expect_result(way, target_atomic(RPMA_WORK_COMPARE_SWAP, 0, 8, compare, value), before, \
-                  after)
-        ADD(5, 0, 5);
-        ADD(0, 5, 5);
-        ADD(big, 5, 3); // modulo 2^64
-        SWAP(4, 9, 3, 3);
-        SWAP(3, 0x0102030405060708, 3, 0x0102030405060708);
-        SWAP(0x0102030405060708, 0, 0x0102030405060708, 0);
-        SWAP(0, 0, 0, 0);
-        assert_int_equal(found(0), 0); // its neighbours are as they were
+        for (size_t i = 0; i < LENGTH(cases); i++) {
+            const unsigned conn = cases[i].conn;
+            const struct step step = {
+                target_atomic(cases[i].kind, conn, 8, cases[i].compare, cases[i].value), conn};
+            target_run(&step, 1, way);
+            assert_int_equal(result(conn), cases[i].before);
+            assert_int_equal(found(8), cases[i].after);
+        }
+        assert_int_equal(found(0), 0);
         assert_int_equal(found(16), 0);
         target_end();
     }
-}
-
-TEST_THAT(they_stand_in_the_order_of_posting) {
-    target_begin(false);
-    uint64_t first = 40;
-    memcpy(target_worlds[0].memory + TARGET_SOURCE, &first, sizeof(first));
-    const struct step steps[] = {
-        {target_write(0, 0, 8, 8), 0}, // 40
-        {target_atomic(RPMA_WORK_FETCH_ADD, 0, 8, 0, 2), 0},
-        {target_atomic(RPMA_WORK_FETCH_ADD, 1, 8, 0, 100), 1},
-        {target_atomic(RPMA_WORK_COMPARE_SWAP, 0, 8, 142, 7), 0},
-    };
-    target_run(steps, LENGTH(steps), TARGET_ONE_BY_ONE);
-    assert_int_equal(result(0), 142);
-    assert_int_equal(result(1), 42);
-    assert_int_equal(found(8), 7);
-    target_end();
 }
 
 // The connection is broken then, and nothing behind it is executed.
@@ -124,22 +113,3 @@ TEST_THAT(targets_refuse_what_they_do_not_serve) {
         target_end();
     }
 }
-
-// A prepared batch: the operands are those of the last rpma_batch_set().
-TEST_THAT(batches_count) {
-    target_begin(false);
-    struct rpma_batch *const batch = target_worlds[0].h.batch;
-    struct rpma_work o = target_atomic(RPMA_WORK_FETCH_ADD, 0, 8, 0, 1);
-    MUST(rpma_batch_add(batch, &o));
-    MUST(rpma_batch_post(batch, NULL));
-    MUST(rpma_batch_post(batch, NULL));
-    assert_int_equal(found(8), 2);
-    o.value = 10;
-    MUST(rpma_batch_set(batch, 0, &o));
-    o.value = 1000; // was copied
-    MUST(rpma_batch_post(batch, NULL));
-    assert_int_equal(found(8), 12);
-    target_end();
-}
-
-// ---- solicited -----------------------------------------------------------------------------
