@@ -6,41 +6,38 @@
 #include "world.h"
 
 TEST_THAT(new_makes_queue_and_receive_cq) {
-    struct rpma_cq *rcq = NULL;
-    struct ibv_wc wc = {.wr_id = 42}, got = {0};
-    world_peer(&w);
-    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-    const struct fake_call *srq = fake_last("ibv_create_srq");
-    assert_int_equal(srq->srq.attr.max_wr, 100);
-    assert_int_equal(srq->srq.attr.max_sge, 1);
-    assert_int_equal(srq->srq.attr.srq_limit, 0);
-    assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
-    MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
-    assert_true(fake_armed(fake_cq_on(world_cq_fd(rcq), 0)));
-    fake_complete(fake_cq_on(world_cq_fd(rcq), 0), &wc);
-    MUST(rpma_cq_wait(rcq));
-    MUST(rpma_cq_get_wc(rcq, 1, &got, NULL));
-    assert_int_equal(got.wr_id, 42);
-    world_drop(&w); // a misuse unless the event is acknowledged
-}
-
-TEST_THAT(new_follows_the_configuration) {
-    struct rpma_cq *rcq = (struct rpma_cq *)&w;
+    static const struct {
+        uint32_t rq, rcq; // 0, 0: no configuration
+        uint32_t cqe;     // 0: no CQ
+    } cases[] = {{0, 0, 100}, {7, 0, 0}, {7, UINT32_MAX, INT32_MAX}};
+    const struct ibv_wc wc = {.wr_id = 42};
     world_peer(&w);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
-    MUST(rpma_srq_cfg_set_rq_size(w.h.srq_cfg, 7));
-    MUST(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, 0));
-    MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
-    EXPECT_CALLS("ibv_create_srq");
-    assert_int_equal(fake_last("ibv_create_srq")->srq.attr.max_wr, 7);
-    MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
-    assert_null(rcq);
-    MUST(rpma_srq_delete(&w.h.srq));
-    EXPECT_CALLS("ibv_destroy_srq");
     fake_device()->max_cqe = INT32_MAX;
-    MUST(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, UINT32_MAX));
-    MUST(rpma_srq_new(w.h.peer, w.h.srq_cfg, &w.h.srq));
-    assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, INT32_MAX);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rpma_cq *rcq = (struct rpma_cq *)&w;
+        struct ibv_wc got = {0};
+        MUST(rpma_srq_cfg_set_rq_size(w.h.srq_cfg, cases[i].rq));
+        MUST(rpma_srq_cfg_set_rcq_size(w.h.srq_cfg, cases[i].rcq));
+        MUST(rpma_srq_new(w.h.peer, cases[i].rq ? w.h.srq_cfg : NULL, &w.h.srq));
+        const struct fake_call *srq = fake_last("ibv_create_srq");
+        assert_int_equal(srq->srq.attr.max_wr, cases[i].rq ? cases[i].rq : 100);
+        assert_int_equal(srq->srq.attr.max_sge, 1);
+        assert_int_equal(srq->srq.attr.srq_limit, 0);
+        assert_int_equal(fake_count("ibv_create_cq"), cases[i].cqe != 0);
+        if (cases[i].cqe)
+            assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, cases[i].cqe);
+        MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
+        assert_int_equal(rcq != NULL, cases[i].cqe != 0);
+        if (rcq) {
+            assert_true(fake_armed(fake_cq_on(world_cq_fd(rcq), 0)));
+            fake_complete(fake_cq_on(world_cq_fd(rcq), 0), &wc);
+            MUST(rpma_cq_wait(rcq));
+            MUST(rpma_cq_get_wc(rcq, 1, &got, NULL));
+            assert_int_equal(got.wr_id, 42);
+        }
+        MUST(rpma_srq_delete(&w.h.srq)); // a misuse unless the event is acknowledged
+    }
 }
 
 static void expect_received_into(struct rpma_srq **srq) {
