@@ -4,14 +4,32 @@
 // batch.c -- batches: operations that are added and replaced, how many there are, and what a
 // batch outlives; parts.c has the lists that the device takes in part
 
-#include "batches.h"
 #include "operation.h"
 
 #include <stdio.h>
 
+enum { MOST = 8, OPS = 6 }; // the room of the batch, and the operations of most tests
+
+// A connection and a batch with room for MOST operations.
 static void begin(bool native) {
     fake_device()->native_flush = fake_device()->native_atomic_write = native;
-    batch_begin(&w);
+    world_conn(&w, &(const struct shape){.max_sge = 2});
+    MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
+}
+
+// A write with that context, which is told apart from others by its memory, too.
+static struct rpma_work write_number(unsigned number) {
+    return (struct rpma_work){.type = RPMA_WORK_WRITE,
+                              .remote = w.h.remote,
+                              .local = {w.h.mr, number, number + 1},
+                              .flags = RPMA_F_COMPLETION_ALWAYS,
+                              .op_context = (void *)(uintptr_t)number};
+}
+
+// Adds writes with the contexts from first on.
+static void add(unsigned first, unsigned count) {
+    for (unsigned i = first; i < first + count; i++)
+        MUST(rpma_batch_add(w.h.batch, (const struct rpma_work[]){write_number(i)}));
 }
 
 static void expect_size(uint32_t expected) {
@@ -25,7 +43,7 @@ static void expect_size(uint32_t expected) {
 
 // Replaces an operation by the write with that number.
 static void set(uint32_t index, unsigned number) {
-    const struct rpma_work work = batch_write(&w, number);
+    const struct rpma_work work = write_number(number);
     MUST(rpma_batch_set(w.h.batch, index, &work));
     EXPECT_CALLS("");
 }
@@ -35,6 +53,8 @@ static void expect_numbers(const char *numbers) {
     assert_int_equal(fake_posted_count(), strlen(numbers));
     for (unsigned i = 0; numbers[i]; i++) {
         assert_int_equal(fake_posted(i)->wr_id, numbers[i] - '0');
+        assert_int_equal(fake_posted(i)->sge.addr,
+                         (uintptr_t)w.memory + (unsigned)numbers[i] - '0');
         assert_int_equal(fake_posted(i)->sge.length, numbers[i] - '0' + 1);
     }
 }
@@ -64,7 +84,7 @@ static void post_with_room(unsigned room, const char *numbers) {
 // a reset, in the memory of the new one.
 static void replace(const struct rpma_work *old, const struct rpma_work *new, uint32_t index,
                     bool posted) {
-    const struct rpma_work other = batch_write(&w, 3);
+    const struct rpma_work other = write_number(3);
     const struct fake_post around = operation_expected(&other, &w);
     const struct fake_post expected = operation_expected(new, &w);
     MUST(rpma_batch_reset(w.h.batch));
@@ -118,7 +138,7 @@ TEST_THAT(batch_stays_ready) {
         char numbers[] = "000000";
         MUST(rpma_batch_reset(w.h.batch));
         for (uint32_t i = 0; i < size; i++) {
-            batch_add(&w, 0, 1);
+            add(0, 1);
             numbers[size] = '\0';
         }
         for (uint32_t index = 0; index < size; index++) {
@@ -133,7 +153,7 @@ TEST_THAT(batch_stays_ready) {
 // Replacing an operation that was taken counts in the next round, otherwise in this one.
 TEST_THAT(part_of_a_list_is_replaced) {
     begin(false);
-    batch_add(&w, 0, 4);
+    add(0, 4);
     post_with_room(2, "01");
     set(0, 5);
     set(3, 6);
@@ -143,7 +163,7 @@ TEST_THAT(part_of_a_list_is_replaced) {
     post("5176");
     post_with_room(0, "");
     set(0, 8);
-    batch_add(&w, 4, 1); // opens the list again
+    add(4, 1); // opens the list again
     post_with_room(3, "817");
     expect_size(5);
     post("64");
@@ -154,7 +174,7 @@ TEST_THAT(sizes_are_told) {
     begin(false);
     expect_size(0);
     for (unsigned size = 1; size <= MOST; size++) {
-        batch_add(&w, size - 1, 1);
+        add(size - 1, 1);
         expect_size(size);
         MUST(rpma_batch_post(w.h.batch, NULL));
         expect_size(size);
@@ -168,8 +188,8 @@ TEST_THAT(sizes_are_told) {
 TEST_THAT(only_what_is_there_is_replaced) {
     static const uint32_t indexes[] = {1, MOST, UINT32_MAX};
     begin(false);
-    const struct rpma_work work = batch_write(&w, 5);
-    batch_add(&w, 0, 1);
+    const struct rpma_work work = write_number(5);
+    add(0, 1);
     for (size_t i = 0; i < LENGTH(indexes); i++)
         EXPECT_ERROR(rpma_batch_set(w.h.batch, indexes[i], &work), RPMA_E_INVAL,
                      "index >= ", "index >= size of the batch",
@@ -182,13 +202,13 @@ TEST_THAT(reset_forgets_refused_operations) {
         char taken[OPS + 1] = "012345";
         world_anew();
         begin(false);
-        batch_add(&w, 0, OPS);
+        add(0, OPS);
         taken[room] = '\0';
         post_with_room(room, taken);
         MUST(rpma_batch_reset(w.h.batch));
         EXPECT_CALLS("");
         post("");
-        batch_add(&w, 1, MOST);
+        add(1, MOST);
         post("12345678");
     }
 }
@@ -198,7 +218,7 @@ TEST_THAT(reset_forgets_refused_operations) {
 TEST_THAT(no_batch_is_longer_than_a_send_queue) {
     static const uint32_t sizes[] = {101, UINT32_MAX};
     fake_device()->max_wr = 100;
-    batch_begin(&w);
+    begin(false);
     MUST(rpma_batch_delete(&w.h.batch));
     for (size_t i = 0; i < LENGTH(sizes); i++) {
         WATCH(w.h);
@@ -214,11 +234,11 @@ TEST_THAT(no_batch_is_longer_than_a_send_queue) {
 // connection is gone and its operations are outstanding.
 TEST_THAT(memory_is_taken_once) {
     struct rpma_batch *other = NULL;
-    batch_begin(&w);
+    begin(false);
     const size_t held = fake_bytes_held();
     fake_fail_from("malloc", 1, ENOMEM);
-    batch_add(&w, 0, MOST);
-    batch_post_all(&w, 0, MOST);
+    add(0, MOST);
+    post("01234567");
     assert_int_equal(fake_bytes_held(), held);
     fake_faults_off();
     for (unsigned i = 1; i <= 2; i++) { // the two allocations
@@ -250,8 +270,8 @@ TEST_THAT(long_list_is_refused_near_its_end) {
     world_ask(&w, &shape);
     world_connect(&w, &shape);
     MUST(rpma_batch_new(w.h.conn, LONG, &w.h.batch));
-    const struct rpma_work usual = batch_write(&w, 1);
-    struct rpma_work last = batch_write(&w, 2);
+    const struct rpma_work usual = write_number(1);
+    struct rpma_work last = write_number(2);
     for (unsigned i = 0; i < LONG; i++)
         MUST(rpma_batch_add(w.h.batch, &usual));
     MUST(rpma_batch_set(w.h.batch, LONG - 1, &last));
@@ -275,8 +295,8 @@ TEST_THAT(batches_of_a_connection_are_independent) {
     struct rpma_batch *other = NULL;
     begin(false);
     MUST(rpma_batch_new(w.h.conn, 1, &other));
-    batch_add(&w, 0, OPS);
-    const struct rpma_work write = batch_write(&w, 7);
+    add(0, OPS);
+    const struct rpma_work write = write_number(7);
     MUST(rpma_batch_add(other, &write));
     post_with_room(2, "01");
     MUST(rpma_batch_post(other, NULL));
@@ -308,9 +328,9 @@ TEST_THAT(inline_data_is_copied_with_each_post) {
 
 TEST_THAT(message_shows_no_key_of_an_earlier_write) {
     begin(false);
-    struct rpma_work message = batch_write(&w, 0);
+    struct rpma_work message = write_number(0);
     message.type = RPMA_WORK_SEND;
-    batch_add(&w, 0, 1);
+    add(0, 1);
     MUST(rpma_batch_reset(w.h.batch));
     MUST(rpma_batch_add(w.h.batch, &message));
     post_with_room(0, "");
