@@ -161,17 +161,6 @@ TEST_THAT(reg_fails_with_the_provider) {
     }
 }
 
-TEST_THAT(reg_retries_with_on_demand_paging) {
-    fake_device()->dax = true;
-    fake_device()->odp = true;
-    new_peer();
-    register_with(RPMA_MR_USAGE_READ_DST);
-    EXPECT_CALLS("ibv_reg_mr ibv_reg_mr");
-    assert_int_equal(fake_nth("ibv_reg_mr", 1)->reg_mr.access, LOCAL_WRITE);
-    assert_int_equal(fake_nth("ibv_reg_mr", 2)->reg_mr.access,
-                     LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
-}
-
 TEST_THAT(advise_hands_the_range_on) {
     new_peer();
     register_with(RPMA_MR_USAGE_READ_SRC);

@@ -106,6 +106,7 @@ TEST_THAT(regions_serve_both_kinds_of_initiators) {
         assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access,
                          IBV_ACCESS_REMOTE_READ | cases[i].access |
                              (BUILD_FLUSHES ? cases[i].native : 0));
+        assert_int_equal(fake_nth("ibv_reg_mr", 1)->reg_mr.access & IBV_ACCESS_ON_DEMAND, 0);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO),
                          BUILD_FLUSHES ? cases[i].native_infos : 0);
     }
