@@ -4,7 +4,7 @@
 // parts.c -- arrays of operations and of receives, and batches: how many of them are posted,
 // and where the next call goes on
 
-#include "lists.h"
+#include "request.h"
 
 #include <stdio.h>
 
@@ -156,48 +156,40 @@ TEST_THAT(lists_go_in_few_calls) {
     for_each(post_whole);
 }
 
-// A call takes 128 pieces, so it takes as many operations as have room with all their pieces.
-TEST_THAT(pieces_fit_a_call) {
+// A call takes 128 pieces, so it takes as many operations as have room with all their pieces,
+// one of which may be empty.
+static void fit(const struct list_function *f) {
     enum { MOST_PIECES = 128, PIECES = FAKE_MAX_SRQ_SGE };
-    for (int i = 0; i < 6; i++) {
-        const int queue = i % 3, pieces = i / 3 ? PIECES : MOST_PIECES / 8;
+    static const uint32_t pieces[] = {MOST_PIECES / 8, PIECES};
+    for (size_t i = 0; i < LENGTH(pieces); i++) {
         struct rpma_sge sgl[2][PIECES]; // one list for every other operation
-        const bool has_empty = pieces == PIECES;
         uint32_t posted = 0;
-        list_world_new(queue == 2, PIECES);
-        make_arrays(&(const struct list_function){.kind = RPMA_WORK_SEND});
-        for (int k = 0; k < 2 * pieces; k++) // the empty piece still counts
-            sgl[k % 2][k / 2] = (struct rpma_sge){list_regions[k / 2 % 3], (size_t)k,
-                                                  k / 2 == 1 && has_empty ? 0 : (size_t)k + 1};
-        for (uint32_t k = 0; k < MOST; k++) {
-            work[k].sgl = receives[k].sgl = sgl[k % 2];
-            work[k].nsge = receives[k].nsge = (uint32_t)pieces;
-        }
-        if (queue == 0)
-            MUST(rpma_post(w.h.conn, work, MOST, &posted));
-        else if (queue == 1)
-            MUST(rpma_recv_many(w.h.conn, receives, MOST, &posted));
-        else
-            MUST(rpma_srq_recv_many(w.h.srq, receives, MOST, &posted));
-        assert_int_equal(posted, MOST);
-        assert_int_equal(fake_count(queue == 0   ? "ibv_post_send"
-                                    : queue == 1 ? "ibv_post_recv"
-                                                 : "ibv_post_srq_recv"),
-                         MOST / (MOST_PIECES / pieces));
-        for (unsigned n = 0; n < MOST; n++) {
-            const struct fake_elements *got =
-                queue ? &fake_received(n)->elements : &fake_posted(n)->elements;
-            assert_int_equal(got->num_sge, pieces - has_empty);
-            for (int k = 2; k < pieces; k++) {
-                const size_t offset = 2 * (size_t)k + n % 2;
-                assert_int_equal(got->sges[k - has_empty].length, offset + 1);
-                assert_int_equal(got->sges[k - has_empty].addr,
-                                 (uintptr_t)list_memories[k % 3] + offset);
-            }
-        }
         list_world_drop();
         fake_reset();
+        list_world_new(f->srq, PIECES);
+        make_arrays(f);
+        for (int k = 0; k < 2 * PIECES; k++)
+            sgl[k % 2][k / 2] = (struct rpma_sge){list_regions[k / 2 % 3], (size_t)k,
+                                                  k / 2 == 1 && i == 1 ? 0 : (size_t)k + 1};
+        for (uint32_t k = 0; k < MOST; k++) {
+            work[k].sgl = receives[k].sgl = sgl[k % 2];
+            work[k].nsge = receives[k].nsge = pieces[i];
+        }
+        MUST(run(f, 0, MOST, &posted));
+        assert_int_equal(posted, MOST);
+        assert_int_equal(fake_count(f->call), MOST / (MOST_PIECES / pieces[i]));
+        for (unsigned n = 0; n < MOST; n++) {
+            struct fake_elements expected = {0}, got = f->kind ? fake_posted(n)->elements
+                                                               : fake_received(n)->elements;
+            for (uint32_t k = 0; k < pieces[i]; k++)
+                take_piece(&expected, &sgl[n % 2][k]);
+            assert_memory_equal(&got, &expected, sizeof(got));
+        }
     }
+}
+
+TEST_THAT(pieces_fit_a_call) {
+    list_for_each(fit);
 }
 
 // ---- arrays that are posted in part ---------------------------------------------------------

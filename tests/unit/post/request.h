@@ -30,16 +30,13 @@ static bool flushes, writes_atomically;   // natively
 static struct ibv_sge target;             // that emulated flushes read into
 static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
 
-static void take_pieces(struct fake_elements *to, const struct rpma_sge *pieces,
-                        uint32_t count) {
-    for (const struct rpma_sge *piece = pieces; piece < pieces + count; piece++) {
-        void *memory = NULL;
-        if (piece->len == 0)
-            continue;
-        MUST(rpma_mr_get_ptr(piece->mr, &memory));
-        to->sges[to->num_sge++] = (struct ibv_sge){(uintptr_t)memory + piece->offset,
-                                                   (uint32_t)piece->len, fake_lkey(memory)};
-    }
+static void take_piece(struct fake_elements *to, const struct rpma_sge *piece) {
+    void *memory = NULL;
+    if (piece->len == 0)
+        return;
+    assert_int_equal(rpma_mr_get_ptr(piece->mr, &memory), 0);
+    to->sges[to->num_sge++] = (struct ibv_sge){(uintptr_t)memory + piece->offset,
+                                               (uint32_t)piece->len, fake_lkey(memory)};
 }
 
 // The bytes themselves take the place of the elements.
@@ -109,7 +106,8 @@ static inline struct fake_post request(const struct rpma_work *o) {
     if (is(o, LOCALS | ATOMICS)) {
         const bool is_list = o->nsge > 0 && is(o, LOCALS);
         post.opcode = (int)opcodes[o->type];
-        take_pieces(&post.elements, is_list ? o->sgl : &o->local, is_list ? o->nsge : 1);
+        for (uint32_t i = 0; i < (is_list ? o->nsge : 1); i++)
+            take_piece(&post.elements, is_list ? &o->sgl[i] : &o->local);
         if (o->flags & RPMA_F_INLINE && is(o, CARRIERS))
             take_inline(&post);
     } else if (o->type == RPMA_WORK_FLUSH) {
