@@ -50,6 +50,22 @@ static struct ibv_cq *device_queue(const struct way *way, const char *name) {
     return fake_cq_on(world_cq_fd(queue_called(name)), second);
 }
 
+static struct rpma_peer_event event_of(enum ibv_event_type type, void *object) {
+    struct rpma_peer_event event;
+    fake_async_event(fake_context(0), type, object, 0);
+    MUST(rpma_peer_next_event(w.h.peer, &event));
+    return event;
+}
+
+// Events of the device name the handles, whoever made them.
+static void expect_handles(const struct way *way, struct ibv_qp *qp) {
+    assert_ptr_equal(event_of(IBV_EVENT_QP_FATAL, qp).conn, w.h.conn);
+    assert_ptr_equal(event_of(IBV_EVENT_CQ_ERR, qp->send_cq).cq, queue_called(way->sends));
+    assert_ptr_equal(event_of(IBV_EVENT_CQ_ERR, qp->recv_cq).cq, queue_called(way->receives));
+    if (qp->srq)
+        assert_ptr_equal(event_of(IBV_EVENT_SRQ_ERR, qp->srq).srq, w.h.srq);
+}
+
 TEST_THAT(each_completion_has_its_queue) {
     for (const struct way *way = ways; way < ways + LENGTH(ways); way++)
         for (int incoming = 0; incoming < 2; incoming++) {
@@ -64,7 +80,7 @@ TEST_THAT(each_completion_has_its_queue) {
                                  way->makes[i]);
             assert_int_equal(fake_count("ibv_create_comp_channel"), way->channels);
             world_connect(&w, &shape);
-            const struct ibv_qp *qp = world_qp(&w);
+            struct ibv_qp *const qp = world_qp(&w);
             assert_int_equal(qp->srq != NULL, shape.srq);
             assert_ptr_equal(qp->send_cq, device_queue(way, way->sends));
             assert_ptr_equal(qp->recv_cq, device_queue(way, way->receives));
@@ -72,6 +88,7 @@ TEST_THAT(each_completion_has_its_queue) {
             assert_ptr_equal(world_cq(&w), queue_called(way->sends));
             assert_ptr_equal(world_rcq(&w), queue_called(way->rcq));
             assert_non_null(world_cq(&w));
+            expect_handles(way, qp);
         }
 }
 

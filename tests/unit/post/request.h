@@ -22,7 +22,7 @@ enum {
     INLINE_ROOM = 16 * LIST_MOST, // rxe has room for the elements, or for as many bytes
 };
 
-static bool is(const struct rpma_work *o, unsigned kinds) {
+static inline bool is(const struct rpma_work *o, unsigned kinds) {
     return kinds >> o->type & 1;
 }
 
@@ -30,7 +30,7 @@ static bool flushes, writes_atomically;   // natively
 static struct ibv_sge target;             // that emulated flushes read into
 static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
 
-static void take_piece(struct fake_elements *to, const struct rpma_sge *piece) {
+static inline void take_piece(struct fake_elements *to, const struct rpma_sge *piece) {
     void *memory = NULL;
     if (piece->len == 0)
         return;
@@ -40,7 +40,7 @@ static void take_piece(struct fake_elements *to, const struct rpma_sge *piece) {
 }
 
 // The bytes themselves take the place of the elements.
-static void take_inline(struct fake_post *post) {
+static inline void take_inline(struct fake_post *post) {
     const struct fake_elements elements = post->elements;
     memset(&post->elements, 0, sizeof(post->elements));
     post->flags |= IBV_SEND_INLINE;
@@ -52,7 +52,7 @@ static void take_inline(struct fake_post *post) {
     }
 }
 
-static void write_atomically(struct fake_post *post, const struct rpma_work *o) {
+static inline void write_atomically(struct fake_post *post, const struct rpma_work *o) {
     const bool is_native = writes_atomically && post->remote_addr % 8 == 0;
     post->opcode = is_native ? FAKE_WR_ATOMIC_WRITE : (int)IBV_WR_RDMA_WRITE;
     post->flags |= IBV_SEND_FENCE | (is_native ? 0 : IBV_SEND_INLINE);
@@ -60,7 +60,7 @@ static void write_atomically(struct fake_post *post, const struct rpma_work *o) 
     post->inlined_bytes = sizeof(o->value);
 }
 
-static void flush(struct fake_post *post, const struct rpma_work *o) {
+static inline void flush(struct fake_post *post, const struct rpma_work *o) {
     size_t size;
     MUST(rpma_mr_remote_get_size(o->remote, &size));
     if (flushes) {

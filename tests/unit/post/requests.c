@@ -143,13 +143,13 @@ TEST_THAT(flush_reads_inside_the_region) {
     request_begin(false, false, 3);
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
-        struct rpma_mr_remote *const remote =
+        struct rpma_mr_remote *remote =
             packed_remote(WORLD_REMOTE_ADDR, cases[i].size, 9, WORLD_EVERY_USAGE, 0);
         o.remote = remote;
         o.remote_offset = cases[i].offset;
         o.flush_len = UINT32_MAX;
         expect(o);
-        MUST(rpma_mr_remote_delete((struct rpma_mr_remote **)&o.remote));
+        MUST(rpma_mr_remote_delete(&remote));
     }
     request_end();
 }
