@@ -7,7 +7,6 @@
 
 struct rpma_mr_local *list_regions[3];
 static unsigned char other_memory[2][256];
-const unsigned char *const list_memories[3] = {w.memory, other_memory[0], other_memory[1]};
 
 void list_world_new(bool with_srq, uint32_t max_sge) {
     const struct shape shape = {.srq = with_srq, .max_sge = max_sge};
@@ -45,11 +44,11 @@ static int receive_by_srq(const struct rpma_receive *receives, uint32_t count,
 #define SENDS NULL, "rpma_post", "ibv_post_send", "ibv_post_send()", "work"
 #define RECEIVES "ibv_post_recv", "ibv_post_recv()", "receives"
 static const struct list_function functions[] = {
-    {RPMA_WORK_READ, SENDS, IBV_WR_RDMA_READ, .remote = true},
-    {RPMA_WORK_WRITE, SENDS, IBV_WR_RDMA_WRITE, .remote = true},
-    {RPMA_WORK_WRITE_WITH_IMM, SENDS, IBV_WR_RDMA_WRITE_WITH_IMM, .remote = true, .imm = true},
-    {RPMA_WORK_SEND, SENDS, IBV_WR_SEND},
-    {RPMA_WORK_SEND_WITH_IMM, SENDS, IBV_WR_SEND_WITH_IMM, .imm = true},
+    {RPMA_WORK_READ, SENDS, .remote = true},
+    {RPMA_WORK_WRITE, SENDS, .remote = true},
+    {RPMA_WORK_WRITE_WITH_IMM, SENDS, .remote = true},
+    {RPMA_WORK_SEND, SENDS},
+    {RPMA_WORK_SEND_WITH_IMM, SENDS},
     {0, receive, "rpma_recv_many", RECEIVES},
     {0, receive_by_request, "rpma_conn_req_recv_many", RECEIVES},
     {0, receive_by_srq, "rpma_srq_recv_many", "ibv_post_srq_recv", "ibv_post_srq_recv()",
@@ -73,33 +72,21 @@ void list_for_each_receive(void (*what)(const struct list_function *f)) {
     for_each_from(LENGTH(functions) - 3, what);
 }
 
-static int run(const struct list_function *f, struct rpma_sge local, const struct rpma_sge *sgl,
-               uint32_t nsge) {
+int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge) {
+    const struct rpma_sge unread = {NULL, 1, SIZE_MAX}, local = nsge ? unread : *sgl;
+    const struct rpma_sge *const list = nsge ? sgl : NULL;
     const struct rpma_work work = {.type = f->kind,
-                                   .imm = LIST_IMM,
                                    .remote = f->remote ? w.h.remote : NULL,
                                    .remote_offset = 8,
                                    .local = local,
-                                   .sgl = sgl,
+                                   .sgl = list,
                                    .nsge = nsge,
                                    .flags = RPMA_F_COMPLETION_ALWAYS,
                                    .op_context = LIST_CONTEXT};
-    const struct rpma_receive receive = {local, sgl, nsge, 0, LIST_CONTEXT};
+    const struct rpma_receive receive = {local, list, nsge, 0, LIST_CONTEXT};
     return f->kind ? rpma_post(w.h.conn, &work, 1, NULL) : f->receive(&receive, 1, NULL);
-}
-
-int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge) {
-    return run(f, (struct rpma_sge){NULL, 1, SIZE_MAX}, sgl, nsge); // local is not read
-}
-
-int list_run_local(const struct list_function *f, struct rpma_sge piece) {
-    return run(f, piece, NULL, 0);
 }
 
 struct rpma_sge list_element(int i) {
     return (struct rpma_sge){list_regions[i % 3], 10 + (size_t)i, 20 + (size_t)i};
-}
-
-void list_must(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge) {
-    MUST_OF(f->name, list_run(f, sgl, nsge));
 }

@@ -9,7 +9,7 @@
 
 #include "world.h"
 
-enum { LIST_MOST = 5, LIST_IMM = 0x12345678 };
+enum { LIST_MOST = 5 };
 #define LIST_CONTEXT ((void *)0x1234567890)
 
 struct list_function {
@@ -18,12 +18,10 @@ struct list_function {
     int (*receive)(const struct rpma_receive *receives, uint32_t count, uint32_t *posted);
     const char *name, *call, *cause;
     const char *element; // the name of its array in log lines
-    int opcode;          // of a send
-    bool remote, imm, srq;
+    bool remote, srq;
 };
 
 extern struct rpma_mr_local *list_regions[3];
-extern const unsigned char *const list_memories[3];
 
 void list_world_new(bool with_srq, uint32_t max_sge);
 void list_world_drop(void);
@@ -33,16 +31,12 @@ void list_for_each(void (*what)(const struct list_function *f));
 // The same for the three functions of receives.
 void list_for_each_receive(void (*what)(const struct list_function *f));
 
-// Posts one operation or receive of these pieces with LIST_CONTEXT. An operation has
-// RPMA_F_COMPLETION_ALWAYS and accesses a remote region from offset 8 on.
+// Posts one operation or receive of these pieces, or with nsge 0 of the piece at sgl alone,
+// with LIST_CONTEXT. An operation has RPMA_F_COMPLETION_ALWAYS and accesses a remote region
+// from offset 8 on.
 int list_run(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge);
-// The same with a single piece as local.
-int list_run_local(const struct list_function *f, struct rpma_sge piece);
 
 // Element i: of region i % 3, at offset 10 + i, with 20 + i bytes.
 struct rpma_sge list_element(int i);
-
-// Calls the function and fails the test unless it succeeds.
-void list_must(const struct list_function *f, const struct rpma_sge *sgl, uint32_t nsge);
 
 #endif // LISTS_H

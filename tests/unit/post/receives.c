@@ -23,12 +23,12 @@ static void receive_pieces(const struct list_function *f) {
     struct rpma_sge sgl[LIST_MOST];
     for (unsigned pattern = 0; pattern < PATTERNS; pattern++) {
         const uint32_t number = make_pieces(sgl, pattern);
-        list_must(f, sgl, number);
+        MUST_OF(f->name, list_run(f, sgl, number));
         expect_received(f, sgl, number);
     }
-    MUST_OF(f->name, list_run_local(f, one));
+    MUST_OF(f->name, list_run(f, &one, 0));
     expect_received(f, &one, 1);
-    MUST_OF(f->name, list_run_local(f, none));
+    MUST_OF(f->name, list_run(f, &none, 0));
     expect_received(f, &none, 1);
 }
 
