@@ -193,6 +193,10 @@ TEST_THAT(misaligned_atomic_writes_warn_once) {
         for (int way = 0; way < WAYS; way++)
             assert_int_equal(post_by(way, &o), 0);
         assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), 0);
+        fake_fail("ibv_post_send", 1, ENOMEM);
+        EXPECT_ERROR_OF("rpma_atomic_write", post_by(PLAIN, &o), RPMA_E_PROVIDER,
+                        "ibv_post_send() failed", "ibv_post_send()", ENOMEM, "ibv_post_send");
+        fake_faults_off();
         request_end();
     }
 }

@@ -195,21 +195,26 @@ static void expect_unchanged_batch(void) {
         assert_true(fake_posted(i)->wr_id == (uintptr_t)&w && fake_posted(i)->num_sge == 0);
 }
 
+// Of an array, the operation before it is posted.
 static void expect_refused(const struct wrong *wrong, const struct rpma_work *o) {
-    static const enum operation_way ways[] = {OPERATION_POST, OPERATION_ADD, OPERATION_SET};
-    for (size_t i = 0; i < LENGTH(ways); i++) {
-        const struct operation_names *names = &operation_names[ways[i]];
+    const struct rpma_work other = {.type = RPMA_WORK_SEND, .flags = 1},
+                           array[] = {other, *o, other};
+    for (enum operation_way way = 0; way < OPERATION_WAYS; way++) {
         uint32_t posted = 77;
+        const struct expected_error expected = {wrong->code ? wrong->code : RPMA_E_INVAL,
+                                                wrong->condition,
+                                                wrong->cause,
+                                                .logs = wrong->logs,
+                                                .before = operation_names[way].element,
+                                                .any_calls = way == OPERATION_ARRAY};
         unit_begin();
-        const int ret = ways[i] == OPERATION_POST  ? rpma_post(w.h.conn, o, 1, &posted)
-                        : ways[i] == OPERATION_ADD ? rpma_batch_add(w.h.batch, o)
-                                                   : rpma_batch_set(w.h.batch, 1, o);
-        unit_expect_error(ret, names->function,
-                          &(struct expected_error){
-                              wrong->code ? wrong->code : RPMA_E_INVAL, wrong->condition,
-                              wrong->cause, .logs = wrong->logs, .before = names->element},
-                          __FILE__, __LINE__);
-        assert_int_equal(posted, ways[i] == OPERATION_POST ? 0 : 77);
+        const int ret = way == OPERATION_POST    ? rpma_post(w.h.conn, o, 1, &posted)
+                        : way == OPERATION_ARRAY ? rpma_post(w.h.conn, array, 3, &posted)
+                        : way == OPERATION_ADD   ? rpma_batch_add(w.h.batch, o)
+                                                 : rpma_batch_set(w.h.batch, 1, o);
+        unit_expect_error(ret, operation_names[way].function, &expected, __FILE__, __LINE__);
+        assert_int_equal(posted, way == OPERATION_POST ? 0 : way == OPERATION_ARRAY ? 1 : 77);
+        assert_int_equal(fake_posted_count(), way == OPERATION_ARRAY);
     }
     expect_unchanged_batch();
 }
