@@ -8,7 +8,7 @@
 #include <netdb.h>
 #include <stdio.h>
 
-// ---- what all functions that take an address do ---------------------------------------------
+// ---- what all functions that take an address do --------------------------------------------
 
 static const struct user {
     const char *name, *service;
@@ -123,8 +123,7 @@ TEST_THAT(unknown_name_is_explained) {
         }
 }
 
-// ---- routes, devices and addresses
-// -----------------------------------------------------------
+// ---- routes, devices and addresses ---------------------------------------------------------
 
 // A peer of one device cannot serve a route that leads over another.
 TEST_THAT(new_fails_when_the_route_leads_over_another_device) {

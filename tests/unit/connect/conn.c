@@ -177,7 +177,7 @@ TEST_THAT(delete_does_not_mind_what_waits) {
     MUST(rpma_conn_delete(&w.h.conn));
 }
 
-// ---- the objects of a connection ------------------------------------------------------------
+// ---- the objects of a connection -----------------------------------------------------------
 
 TEST_THAT(objects_of_libibverbs_are_those_that_were_made) {
     struct ibv_pd *pd = NULL;

@@ -32,7 +32,7 @@ TEST_THAT(listen_binds_and_listens) {
     assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1);
 }
 
-// ---- rpma_ep_next_conn_req() ----------------------------------------------------------------
+// ---- rpma_ep_next_conn_req() ---------------------------------------------------------------
 
 // Shutting down an endpoint does not affect the requests that came in at it.
 TEST_THAT(request_outlives_the_endpoint) {

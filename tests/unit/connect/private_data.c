@@ -267,7 +267,7 @@ TEST_THAT(what_nobody_wants_is_left_out) {
     assert_null(out.mrs[3]);
 }
 
-// ---- private data that has not the packed form, and failed allocations ----------------------
+// ---- private data that has not the packed form, and failed allocations ---------------------
 
 static void expect_refused(const unsigned char *bytes, size_t size, const char *condition,
                            const char *logs) {

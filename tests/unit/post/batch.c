@@ -294,8 +294,7 @@ TEST_THAT(batches_of_a_connection_are_independent) {
     post("2345");
 }
 
-// ---- bytes
-// -----------------------------------------------------------------------------------
+// ---- bytes ---------------------------------------------------------------------------------
 
 // A batch holds addresses; each post copies the bytes there.
 TEST_THAT(inline_data_is_copied_with_each_post) {

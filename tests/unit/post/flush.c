@@ -295,8 +295,7 @@ TEST_THAT(statement_holds_without_a_descriptor) {
     EXPECT_CALLS("ibv_post_send");
 }
 
-// ---- the page that emulated flushes read into, and the first flush
-// ---------------------------
+// ---- the page that emulated flushes read into, and the first flush -------------------------
 
 // After a fork, copy-on-write would give the parent another page, so the page is shared.
 TEST_THAT(flush_target_is_shared_with_children) {
@@ -334,8 +333,7 @@ TEST_THAT(arguments_are_checked_behind_a_flush) {
     MUST(rpma_mr_remote_delete(&unused));
 }
 
-// ---- RPMA_FLUSH in the environment of a stranger
-// -----------------------------------------------
+// ---- RPMA_FLUSH in the environment of a stranger -------------------------------------------
 
 static bool set_user_id; // the process has more rights than its caller
 

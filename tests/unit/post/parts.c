@@ -75,7 +75,7 @@ static void test_batch(const struct list_function *f) {
         tested(f);
 }
 
-// Calls what() for arrays of each function, and for batches of each kind.
+// Calls what() for arrays of each function, of 40 and of one, and for batches of each kind.
 static void for_each(void (*what)(const struct list_function *f)) {
     list_for_each(what);
     tested = what;
@@ -192,7 +192,7 @@ TEST_THAT(pieces_fit_a_call) {
     list_for_each(fit);
 }
 
-// ---- arrays that are posted in part ---------------------------------------------------------
+// ---- arrays that are posted in part --------------------------------------------------------
 
 static void have_a_wrong_one(const struct list_function *f) {
     static const uint32_t counts[] = {1, 2, 16, 17, MOST};

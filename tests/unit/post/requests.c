@@ -201,7 +201,7 @@ TEST_THAT(misaligned_atomic_writes_warn_once) {
     }
 }
 
-// ---- what plain functions say when the device refuses ---------------------------------------
+// ---- what plain functions say when the device refuses --------------------------------------
 
 #define FULL "the send queue is full, it holds "
 // Values other than error numbers that providers return, in rdma-core 44: c4iw_post_send() of
@@ -260,8 +260,7 @@ TEST_THAT(refusals_of_the_device_are_told) {
     }
 }
 
-// ---- too much inline data
-// --------------------------------------------------------------------
+// ---- too much inline data ------------------------------------------------------------------
 
 // An operation on that many bytes, or on a half of them and on the other.
 static struct rpma_work carry(enum rpma_work_type kind, bool is_list, size_t length) {
