@@ -85,7 +85,6 @@ TEST_THAT(reg_refuses_atomics_that_the_device_has_not) {
                              RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_ATOMIC, &w.h.mr),
                  RPMA_E_NOSUPP, condition, condition, .logs = "fake0 has no remote atomics");
     register_with(WORLD_EVERY_USAGE);
-    world_drop(&w);
 }
 
 // The layout is the wire format of every release: it must never change.
@@ -96,15 +95,11 @@ TEST_THAT(descriptor_has_the_layout_of_all_releases) {
         if (usage == RPMA_MR_USAGE_ATOMIC) // alone it would leave no usage in the descriptor
             continue;
         register_with(usage);
-        const struct fake_call *call = fake_last("ibv_reg_mr");
+        assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.length, 64);
         memset(desc, 0x5a, sizeof(desc));
-        assert_int_equal(call->reg_mr.length, 64);
         assert_int_equal(rpma_mr_get_descriptor(w.h.mr, desc + 1), 0); // not aligned
-        // The expected key comes from the provider, not from the library.
-        const uint32_t rkey = (uint32_t)desc[17] | (uint32_t)desc[18] << 8 |
-                              (uint32_t)desc[19] << 16 | (uint32_t)desc[20] << 24;
-        assert_int_equal(rkey, fake_rkey(w.memory));
-        world_descriptor(expected, (uintptr_t)w.memory, 64, rkey, (uint8_t)usage);
+        world_descriptor(expected, (uintptr_t)w.memory, 64, fake_rkey(w.memory),
+                         (uint8_t)usage);
         assert_memory_equal(desc + 1, expected, sizeof(expected));
         assert_int_equal(desc[0], 0x5a);
         assert_int_equal(desc[22], 0x5a);

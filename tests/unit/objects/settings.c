@@ -53,21 +53,11 @@ static const struct call_by_name *call_of(const struct setting *s, const char *v
     return call;
 }
 
-static uintptr_t new_cfg(const char *object) {
-    uintptr_t cfg = 0;
+// Makes or deletes a configuration.
+static void call_with(const char *object, const char *verb, uintptr_t *cfg) {
     char name[96];
-    snprintf(name, sizeof(name), "rpma_%s_new", object);
-    const uintptr_t words[] = {(uintptr_t)&cfg};
-    MUST(call_named(name)->call(words));
-    return cfg;
-}
-
-static void delete_cfg(const char *object, uintptr_t cfg) {
-    char name[96];
-    snprintf(name, sizeof(name), "rpma_%s_delete", object);
-    const uintptr_t words[] = {(uintptr_t)&cfg};
-    MUST(call_named(name)->call(words));
-    assert_int_equal(cfg, 0);
+    snprintf(name, sizeof(name), "rpma_%s_%s", object, verb);
+    MUST(call_named(name)->call((const uintptr_t[]){(uintptr_t)cfg}));
 }
 
 static void expect_setting(const struct setting *s, uintptr_t cfg, uint64_t value) {
@@ -87,30 +77,26 @@ static void expect_setting(const struct setting *s, uintptr_t cfg, uint64_t valu
     assert_memory_equal(got, expected, sizeof(got));
 }
 
+// One setting of the configuration has this value, all others are as they start.
+static void expect_only(const struct setting *one, uintptr_t cfg, uint64_t value) {
+    for (const struct setting *s = settings; s < settings + LENGTH(settings); s++)
+        if (strcmp(s->object, one->object) == 0)
+            expect_setting(s, cfg, s == one ? value : s->start);
+}
+
 TEST_THAT(what_is_set_is_got) {
     for (const struct setting *s = settings; s < settings + LENGTH(settings); s++) {
-        const uintptr_t cfg = new_cfg(s->object);
-        expect_setting(s, cfg, s->start);
+        uintptr_t cfg = 0;
+        call_with(s->object, "new", &cfg);
+        expect_only(s, cfg, s->start);
         for (size_t i = 0; i < LENGTH(s->values); i++) {
             const uintptr_t words[] = {cfg, (uintptr_t)s->values[i]};
             MUST(call_of(s, "set")->call(words));
             EXPECT_CALLS("");
-            expect_setting(s, cfg, s->values[i]);
+            expect_only(s, cfg, s->values[i]);
         }
-        delete_cfg(s->object, cfg);
-    }
-}
-
-// Each setting is one of its own: setting one leaves the others as they start.
-TEST_THAT(settings_are_independent) {
-    for (const struct setting *one = settings; one < settings + LENGTH(settings); one++) {
-        const uintptr_t cfg = new_cfg(one->object);
-        const uintptr_t words[] = {cfg, (uintptr_t)one->values[0] + 1};
-        MUST(call_of(one, "set")->call(words));
-        for (const struct setting *s = settings; s < settings + LENGTH(settings); s++)
-            if (s != one && strcmp(s->object, one->object) == 0)
-                expect_setting(s, cfg, s->start);
-        delete_cfg(one->object, cfg);
+        call_with(s->object, "delete", &cfg);
+        assert_int_equal(cfg, 0);
     }
 }
 
