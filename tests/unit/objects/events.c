@@ -124,26 +124,15 @@ TEST_THAT(objects_of_the_program_are_no_handles) {
 
 // ---- life of a handle ----------------------------------------------------------------------
 
-// The program has no connection before it connects, and none if that fails.
+// The program has no connection before it connects.
 TEST_THAT(connection_is_named_from_connecting_on) {
-    const struct shape shape = {.name = "outgoing"};
     world_peer(&w);
-    for (int fails = 0; fails < 2; fails++) {
-        world_request(&w, &shape);
-        const struct rdma_cm_id *id = fake_last("rdma_create_qp_ex")->object;
-        struct ibv_qp *qp = id->qp;
-        assert_null(happen(IBV_EVENT_COMM_EST, qp).conn);
-        if (fails) {
-            fake_fail("rdma_connect", 1, EIO);
-            EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn), RPMA_E_PROVIDER,
-                         "rdma_connect()", "rdma_connect()", EIO, .any_calls = true);
-            continue;
-        }
-        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-        assert_ptr_equal(happen(IBV_EVENT_COMM_EST, qp).conn, w.h.conn);
-        MUST(rpma_conn_delete(&w.h.conn));
-        MUST(rpma_conn_cfg_delete(&w.h.cfg));
-    }
+    world_request(&w, &(const struct shape){.name = "outgoing"});
+    const struct rdma_cm_id *id = fake_last("rdma_create_qp_ex")->object;
+    struct ibv_qp *qp = id->qp;
+    assert_null(happen(IBV_EVENT_COMM_EST, qp).conn);
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    assert_ptr_equal(happen(IBV_EVENT_COMM_EST, qp).conn, w.h.conn);
 }
 
 TEST_THAT(refused_deletion_keeps_the_handle) {
