@@ -22,14 +22,51 @@ static void ask(const char *data, uint8_t len) {
 
 // ---- rpma_ep_listen() ----------------------------------------------------------------------
 
+// With the defaults, which rpma_ep_listen() has, too.
 TEST_THAT(listen_binds_and_listens) {
-    new_ep();
-    assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
-                        "listening on " WORLD_ADDRESS ":" WORLD_PORT);
-    world_expect_name(WORLD_ADDRESS, WORLD_PORT, AI_PASSIVE);
-    assert_true(fake_addr_is(fake_last("rdma_bind_addr")->resolve.addr, 0));
-    assert_int_equal(fake_last("rdma_listen")->backlog, 0);
-    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1);
+    for (int with = 0; with < 2; with++) {
+        world_anew();
+        world_peer(&w);
+        if (with)
+            MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.ep));
+        else
+            world_listen(&w);
+        assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
+                            "listening on " WORLD_ADDRESS ":" WORLD_PORT);
+        world_expect_name(WORLD_ADDRESS, WORLD_PORT, AI_PASSIVE);
+        assert_true(fake_addr_is(fake_last("rdma_bind_addr")->resolve.addr, 0));
+        assert_int_equal(fake_last("rdma_listen")->backlog, 0);
+        assert_int_equal(fake_count("rdma_set_option"), 0);
+        assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1);
+    }
+}
+
+TEST_THAT(listening_follows_its_configuration) {
+    world_peer(&w);
+    MUST(rpma_ep_cfg_new(&w.h.ep_cfg));
+    MUST(rpma_ep_cfg_set_backlog(w.h.ep_cfg, 17));
+    for (int only = 0; only < 2; only++)
+        for (int address = 0; address < 2; address++) { // IPv4, IPv6
+            fake_device()->addresses = 2;
+            MUST(rpma_ep_cfg_set_ipv6_only(w.h.ep_cfg, only));
+            if (address == 1)
+                fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
+            MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.ep_cfg, &w.h.ep));
+            assert_int_equal(fake_last("rdma_listen")->backlog, 17);
+            const struct fake_call *option = fake_last("rdma_set_option");
+            assert_int_equal(option != NULL, only && address);
+            if (option) {
+                assert_int_equal(option->option.name, RDMA_OPTION_ID_AFONLY);
+                assert_int_equal(option->option.value, 1);
+            }
+            MUST(rpma_ep_shutdown(&w.h.ep));
+        }
+    fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
+    fake_fail("rdma_set_option", 1, ENOSYS);
+    WATCH(w.h);
+    EXPECT_ERROR(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.ep_cfg, &w.h.ep),
+                 RPMA_E_PROVIDER, "every address was tried", "rdma_set_option()", ENOSYS,
+                 .any_calls = true);
 }
 
 // ---- rpma_ep_next_conn_req() ---------------------------------------------------------------

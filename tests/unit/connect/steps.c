@@ -19,8 +19,6 @@ static bool readable(int fd) {
     return poll(&watched, 1, 0) == 1;
 }
 
-// ---- the connecting side -------------------------------------------------------------------
-
 TEST_THAT(each_step_waits_for_its_event) {
     fake_device()->silent = true;
     world_peer(&w);
@@ -194,39 +192,6 @@ TEST_THAT(source_address_is_used) {
             start(w.h.cfg);
             assert_null(fake_last("rdma_resolve_addr")->resolve.source);
         }
-}
-
-// ---- the accepting side --------------------------------------------------------------------
-
-TEST_THAT(listening_follows_its_configuration) {
-    world_peer(&w);
-    MUST(rpma_ep_cfg_new(&w.h.ep_cfg));
-    MUST(rpma_ep_cfg_set_backlog(w.h.ep_cfg, 17));
-    for (int only = 0; only < 2; only++)
-        for (int address = 0; address < 2; address++) { // IPv4, IPv6
-            fake_device()->addresses = 2;
-            MUST(rpma_ep_cfg_set_ipv6_only(w.h.ep_cfg, only));
-            if (address == 1)
-                fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
-            MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.ep_cfg, &w.h.ep));
-            assert_int_equal(fake_last("rdma_listen")->backlog, 17);
-            const struct fake_call *option = fake_last("rdma_set_option");
-            assert_int_equal(option != NULL, only && address);
-            if (option) {
-                assert_int_equal(option->option.name, RDMA_OPTION_ID_AFONLY);
-                assert_int_equal(option->option.value, 1);
-            }
-            MUST(rpma_ep_shutdown(&w.h.ep));
-        }
-    MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.ep));
-    assert_int_equal(fake_last("rdma_listen")->backlog, 0);
-    MUST(rpma_ep_shutdown(&w.h.ep));
-    fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
-    fake_fail("rdma_set_option", 1, ENOSYS);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.ep_cfg, &w.h.ep),
-                 RPMA_E_PROVIDER, "every address was tried", "rdma_set_option()", ENOSYS,
-                 .any_calls = true);
 }
 
 // The other side, or the device, may end a request that is ready.
