@@ -9,8 +9,10 @@
 // ---- which queue takes which completions ---------------------------------------------------
 
 static const struct way {
-    uint32_t makes[2]; // sizes of the queues that the connection makes; 0: none
-    unsigned channels; // that it makes
+    // Sizes of the queues that the connection makes; 0: none. rdma_rxe rounds the 100 receives
+    // of a shared queue up to 127.
+    uint32_t makes[2];
+    unsigned channels;                  // that it makes
     const char *sends, *receives, *rcq; // "cq", "rcq": lent; "own", "own rcq", "srq", "none"
     struct shape shape;
 } ways[] = {
