@@ -47,7 +47,8 @@ static void receive_one(const struct list_function *f) {
                                          : (uintptr_t)w.h.conn;
     fake_device()->any_range = true;
     for (size_t i = 0; i < LENGTH(lengths) - of_request; i++) {
-        const struct rpma_sge piece = {lengths[i] ? w.h.mr : NULL, lengths[i] ? 24 : 0,
+        const size_t offset = lengths[i] == 1 ? SIZE_MAX - 7 : 24;
+        const struct rpma_sge piece = {lengths[i] ? w.h.mr : NULL, lengths[i] ? offset : 0,
                                        lengths[i]};
         const uintptr_t words[] = {queue, (uintptr_t)piece.mr, piece.offset, piece.len,
                                    (uintptr_t)LIST_CONTEXT};
