@@ -3,13 +3,14 @@
 # Copyright 2026, the librpma developers
 """What rpma-info concludes on recorded machines: info_recorded.py PROGRAM TABLE plain|native
 
-The program is rpma-info over info_machine.cc. TABLE has each line of its text and of its JSON below
-the machines that print it; with "record" in place of the last argument, from a plain build, the
+The program is rpma-info over info_machine.cc. TABLE has each fact of its text and of its JSON below
+the machines that state it; with "record" in place of the last argument, from a plain build, the
 answers of the program become the table, which is then to be read: users of these devices read it.
 A machine "plain:…" is for builds of librpma without native operations; those with them run in the lab.
 """
 
 import difflib
+import json
 import os
 import pathlib
 import re
@@ -26,6 +27,13 @@ PROGRAM, TABLE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 ROCE1, ROCE2, IB = 1, 2, 0  # rdma-core, libibverbs/verbs.h, enum ibv_gid_type
 ETHERNET, INFINIBAND = 2, 1  # IBV_LINK_LAYER_*
 IP6 = "fe80::5054:ff:fe00:1"
+# The heads and labels of the text, in their order.
+LABELS = """This|librpma|rdma-core|kernel|connection manager|locked memory|descriptors|address|devices|Device|can be used|\
+driver|traps|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|on-demand paging|send queue|\
+receive queue|completion queue|shared receives|elements|elements of a read|elements, shared|inline bytes|registers|\
+flush, visibility|flush, persistent|pinned|paged on demand|persistent, really|remarks|Memory|kind|size|alignment|\
+MAP_SYNC|power failure|persistent|CXL region|CXL device|GPF, device|GPF, port|dirty shutdowns|poison list|\
+direct write""".split("|")
 
 # Limits that only the firmware knows are round numbers; all others are from Linux 7.3, where
 # include/ and drivers/infiniband/ are left out. max_sge is the lesser of those for sends and receives
@@ -196,11 +204,47 @@ def limit():
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 4096))
 
 
+def text_facts(lines):
+    """A fact for each sentence below a label; checks the layout, and the order of the labels."""
+    facts, label, place, before = [], "", 0, ""
+    for line in lines:
+        is_head, has_label, words = line[:1] > " ", line[:3].strip() != "", line[22:]
+        expect((len(line) <= 80, is_head), (True, not before and line != ""), f"layout at {line!r}")
+        if has_label:
+            label = line if is_head else line[2:22].rstrip()
+            place = LABELS.index(label.split(" ")[0] if is_head else label, place)
+        if is_head:
+            facts.append(line)
+        # A word stands in a new line because the one before has no room, or begins a new sentence.
+        elif not has_label and (words.startswith("-> ") or len(before) + 1 + len(words.split(" ")[0]) > 80):
+            facts[-1] += " " + words
+        elif line:
+            facts.append(f"{label}: {words}")
+        before = line
+    return facts
+
+
+def json_facts(value, path=""):
+    """A fact for each value, where an answer is one, with its reason and its help, and an item of a list."""
+    if isinstance(value, dict) and "is" in value:
+        yield path + " = " + json.dumps(value["is"]) + "".join(
+            sign + value[key] for key, sign in (("why", ": "), ("help", " -> ")) if key in value)
+        expect(list(value), ["is", "why", "help"][:len(value)], path)
+    elif value and (isinstance(value, list) or isinstance(value, dict) and not is_item(path, value)):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from json_facts(each, f"{path}.{key}" if path else key)
+    else:
+        yield f"{path} = {json.dumps(value, ensure_ascii=False)}"
+
+
+def is_item(path, value):
+    return path[-1:].isdigit() and not any(isinstance(each, (dict, list)) for each in value.values())
+
+
 def answers(name):
-    """The lines of text and JSON on a machine, without what depends on this one."""
+    """What the program says on a machine, in text and in JSON, without what depends on this one."""
     device, memory, changes = MACHINES[name]
     settings = {"name": re.match(r"\w*", name.split(":")[-1])[0] + "_0", **device, **MEMORIES.get(memory, {}), **changes}
-    lines = []
     with tempfile.TemporaryDirectory() as root:
         arguments = settings.pop("arguments", [])
         if memory:
@@ -209,13 +253,18 @@ def answers(name):
             arguments = ["--memory", str(path)]
         make(root, settings)
         environment = {key: value for key, value in os.environ.items() if key != "RPMA_FLUSH"}
-        for json in ([], ["--json"]):
-            done = run(PROGRAM, *json, *arguments, preexec_fn=limit, env={**environment, "MACHINE": root})
+
+        def said(*options):
+            done = run(PROGRAM, *options, *arguments, preexec_fn=limit, env={**environment, "MACHINE": root})
             expect(done.stderr, "", f"{name}: standard error")
-            text = re.sub(r'("(librpma|rdma_core|libibverbs)": )(".*"|null)', r'\1"…"', done.stdout)
-            text = re.sub(r"^( +(librpma|rdma-core) +).*\n( {22}.*\n)*", r"\1…\n", text, flags=re.M)
-            lines += text.replace(root, "/machine").splitlines() + [f"status {done.returncode}"]
-    return lines
+            return done.stdout.replace(root, "/machine"), done.returncode
+        (text, status), (report, json_status) = said(), said("--json")
+    text = re.sub(r"^(  (librpma|rdma-core) +).*\n( {22}.*\n)*", r"\1…\n", text, flags=re.M)
+    report = re.sub(r'("(librpma|rdma_core|libibverbs)": )(".*"|null)', r'\1"…"', report)
+    parsed = json.loads(report)
+    expect(json.dumps(parsed, indent=2, ensure_ascii=False) + "\n", re.sub(r"\[\n +\]", "[]", report), "layout")
+    expect((json_status, parsed["exit_status"]), (status, status), "exit status")
+    return [*text_facts(text.splitlines()), *json_facts(parsed)]
 
 
 def machines():
@@ -223,7 +272,7 @@ def machines():
 
 
 def rows():
-    """(set of machines, line) of each line of the table."""
+    """(set of machines, fact) of each fact of the table."""
     names = set()
     for row in TABLE.read_text(encoding="utf-8").splitlines():
         if row.startswith("@"):
@@ -234,39 +283,34 @@ def rows():
 
 
 def record():
-    table = []
+    found = {}  # {fact: machines}
     for name in MACHINES:
-        lines, merged = answers(name), []
-        matcher = difflib.SequenceMatcher(None, [line for _, line in table], lines, autojunk=False)
-        for tag, a, b, c, d in matcher.get_opcodes():
-            merged += [(names | ({name} if tag == "equal" else set()), line) for names, line in table[a:b]]
-            merged += [({name}, line) for line in lines[c:d]] if tag != "equal" else []
-        table = merged
+        for fact in answers(name):
+            found.setdefault(fact, []).append(name)
+    groups = {}
+    for fact, names in found.items():
+        groups.setdefault(tuple(names), []).append(fact)
     with TABLE.open("w", encoding="utf-8") as file:
         file.write(HEAD)
-        last = None
-        for names, line in table:
-            if names != last:
-                without = set(MACHINES) - names
-                chosen, begin = (without, "@all but ") if len(without) < len(names) else (names, "@")
-                listed = "; ".join(name for name in MACHINES if name in chosen)
-                file.write(f"{begin}{listed}\n" if without else "@all\n")
-            file.write(line + "\n")
-            last = names
+        for names, facts in groups.items():
+            without = [name for name in MACHINES if name not in names]
+            listed, begin = (without, "@all but ") if len(without) < len(names) else (names, "@")
+            file.write("\n".join([begin + "; ".join(listed) if without else "@all", *facts, ""]))
 
 
 HEAD = """# SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-# What rpma-info prints on the machines of info_recorded.py, text before JSON; made by its "record".
-# "@" begins the names of the machines that print the lines below.
-# rpma-info 1.4, which was written in C, prints the same lines on these machines, but for those on
+# What rpma-info says on the machines of info_recorded.py, made by its "record": "label: sentence" in
+# its text, "member = value" in its JSON, where an answer that is not yes has its reason and its help.
+# "@" begins the names of the machines that say what stands below.
+# rpma-info 1.4, which was written in C, says the same on these machines, but for
 # link, LID, GUID and NUMA node, which it lacks: these agree with the sources that info_recorded.py names.
 """
 
 
 def check(name):
-    differ = difflib.unified_diff([line for names, line in rows() if name in names], answers(name),
-                                  "the table", name, lineterm="", n=1)
+    differ = difflib.unified_diff(sorted(fact for names, fact in rows() if name in names),
+                                  sorted(answers(name)), "the table", name, lineterm="", n=0)
     expect("\n".join(differ), "", "what differs")
 
 
