@@ -88,7 +88,9 @@ bool fits(const Json &value, const Member &member) {
                value.get_ref<const std::string &>().size() % 2 == 0;
     case Type::numbers:
         return value.is_array() && is_in(member, value.size()) &&
-               std::ranges::all_of(value, &Json::is_number_unsigned);
+               std::ranges::all_of(value, [](const Json &count) {
+                   return count.is_number_unsigned() && count.get<uint64_t>() <= COUNT_MAX;
+               });
     }
     return false;
 }

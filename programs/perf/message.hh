@@ -16,7 +16,10 @@
 
 using Json = nlohmann::ordered_json; // keys keep their order
 
-constexpr size_t MESSAGE_SIZE = 32768;
+constexpr size_t MESSAGE_SIZE = 16384;
+// What a message says that a connection has done: the longest message has such a count of each
+// connection. One operation every nanosecond of the longest duration is less.
+constexpr uint64_t COUNT_MAX = 99'999'999'999'999;
 constexpr unsigned PROTOCOL = 3; // version of the messages; the two sides must have the same
 
 // A message of a word, with its members: message("refused", {{"reason", "…"}}).

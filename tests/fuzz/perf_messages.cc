@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace {
 
-constexpr size_t LONGEST = 32768;
+constexpr size_t LONGEST = 16384;
 
 #define EXPECT(condition) expect(condition, #condition)
 void expect(bool holds, const char *condition) {
@@ -54,8 +54,8 @@ template <size_t least> bool packed(const Json &value) {
 
 bool are_counts(const Json &value) {
     return value.is_array() && value.size() >= 1 && value.size() <= 1024 &&
-           std::ranges::all_of(value,
-                               [](const Json &one) { return is_number(one, 0, UINT64_MAX); });
+           std::ranges::all_of(
+               value, [](const Json &one) { return is_number(one, 0, 99'999'999'999'999); });
 }
 
 using Check = bool (*)(const Json &value);
