@@ -46,13 +46,17 @@ std::string_view Plan::conflict() const {
         {depth % batch != 0, "the depth must be a multiple of the batch"},
         {prepared && batch == 1, "to prepare takes a batch of 2 operations or more"},
         {threads > connections, "each thread needs a connection of its own"},
-        {target_size() > UINT64_C(1) << 40,
-         "depth, ring or region, size and connections need more than a tebibyte of memory"},
     };
     for (const auto &conflict : conflicts)
         if (conflict.is_there)
             return conflict.text;
-    return "";
+    // A plan without these conflicts has a size, or no places. Their product may exceed 64
+    // bits.
+    const bool is_too_great =
+        size && connections * target_places() > (UINT64_C(1) << 40) / stride();
+    return is_too_great ? "depth, ring or region, size and connections need more than a "
+                          "tebibyte of memory"
+                        : "";
 }
 
 uint64_t Plan::receives() const {

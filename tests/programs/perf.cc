@@ -197,6 +197,7 @@ static void plans_conflict_at_these_bounds(void **) {
          {.depth = 2, .batch = 2, .ring = 8},
          "no --prepared, no --verify"},
         {{.depth = 2, .ring = 7}, {.depth = 2, .ring = 8}, "four times as many places"},
+        {{.size = 0, .region = 4096}, {.size = 1, .region = 4096}, "a byte for each element"},
         {{.size = 3, .elements = 4}, {.size = 4, .elements = 4}, "a byte for each element"},
         {{.depth = 5, .batch = 2}, {.depth = 4, .batch = 2}, "a multiple of the batch"},
         {{.prepared = 1}, {.depth = 2, .batch = 2, .prepared = 1}, "takes a batch of 2"},
@@ -205,6 +206,9 @@ static void plans_conflict_at_these_bounds(void **) {
          "each thread needs"},
         {{.size = (1 << 30) - 4095, .depth = 1025},
          {.size = 1 << 30, .depth = 1024},
+         "a tebibyte"},
+        {{.size = 1 << 30, .connections = 1024, .ring = 1 << 24}, // 2^64 bytes
+         {.size = 4096, .connections = 16, .ring = 1 << 24},
          "a tebibyte"},
     };
     for (const auto &[wrong, right, text] : cases) {
