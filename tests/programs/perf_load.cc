@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// perf_load.cc -- loads of rpma-perf, both sides in one process over the fakes of the unit
+// tests. A thread is the network: it moves the data of each request, so that both sides verify
+// real bytes, and it may spoil one.
+
+#include "lane.hh"
+#include "load.hh"
+#include "serve.hh"
+#include "waiting.hh"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <poll.h>
+#include <unistd.h>
+
+// cmocka's macro fail() has to be defined after these.
+extern "C" {
+#include "unit.h"
+}
+
+static std::atomic<uint64_t> now; // passes where something waits for it, and with each request
+
+// ---- instead of waiting.cc and of the kernel ------------------------------------------------
+
+uint64_t now_ns() {
+    return now;
+}
+
+Epoll::Epoll() : fd(epoll_create1(EPOLL_CLOEXEC)) {}
+
+Epoll::~Epoll() {
+    close(fd);
+}
+
+void Epoll::add(int readable, uint64_t number) const {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = number;
+    assert_return_code(epoll_ctl(fd, EPOLL_CTL_ADD, readable, &event), errno);
+}
+
+extern "C" int ppoll(pollfd *, nfds_t, const timespec *time, const sigset_t *) {
+    now +=
+        static_cast<uint64_t>(time->tv_sec) * 1000000000 + static_cast<uint64_t>(time->tv_nsec);
+    return 0;
+}
+
+// ---- the network ----------------------------------------------------------------------------
+
+static std::array<Crew *, 2> sides;
+static std::map<Lane *, std::deque<fake_receive>> receives;
+static unsigned spoiled; // the request whose last byte arrives changed, from 1; 0: none
+static unsigned moved;   // requests so far
+static std::atomic<bool> is_lost; // a message found no receive
+
+static Crew &other(const Crew &crew) {
+    return *sides[&crew == sides[0]];
+}
+
+static void complete(Lane &lane, ibv_wc_opcode opcode, size_t length = 0) {
+    ibv_wc wc{};
+    wc.wr_id = reinterpret_cast<uintptr_t>(&lane);
+    wc.opcode = opcode;
+    wc.byte_len = static_cast<uint32_t>(length);
+    const Worker &worker = *lane.worker;
+    rpma::cq_ref queue = opcode == IBV_WC_RECV && worker.rcq ? *worker.rcq : *worker.cq;
+    fake_complete(queue.get_ibv_cq(), &wc);
+}
+
+// Fills the elements of a request with what it fetches.
+static void bring(const fake_post &post, const char *data) {
+    for (int i = 0; i < post.num_sge; i++) {
+        const ibv_sge &sge = post.elements.sges[i];
+        std::memcpy(reinterpret_cast<void *>(sge.addr), data, sge.length);
+        data += sge.length;
+    }
+}
+
+static std::string data_of(const fake_post &post) {
+    std::string data(reinterpret_cast<const char *>(post.inlined), post.inlined_bytes);
+    for (int i = 0; i < post.num_sge && post.inlined_bytes == 0; i++)
+        data.append(reinterpret_cast<const char *>(post.elements.sges[i].addr),
+                    post.elements.sges[i].length);
+    return data;
+}
+
+static void deliver(Lane &lane, const std::string &message) {
+    auto &waiting = receives[&lane];
+    is_lost = is_lost || waiting.empty();
+    if (waiting.empty())
+        return;
+    std::memcpy(reinterpret_cast<void *>(waiting.front().sge.addr), message.data(),
+                message.size());
+    waiting.pop_front();
+    complete(lane, IBV_WC_RECV, message.size());
+}
+
+static void execute(const fake_post &post) {
+    Lane &lane = *reinterpret_cast<Lane *>(post.wr_id);
+    auto *const remote = reinterpret_cast<char *>(post.remote_addr);
+    auto *const word = reinterpret_cast<uint64_t *>(remote);
+    std::string data = data_of(post);
+    const bool fetches = post.opcode == IBV_WR_RDMA_READ ||
+                         post.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
+                         post.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    if (fetches)
+        data.assign(remote, data.size());
+    if (++moved == spoiled)
+        data.back() = static_cast<char>(data.back() + 1);
+    if (fetches)
+        bring(post, data.data());
+    else if (post.opcode != IBV_WR_SEND)
+        data.copy(remote, data.size());
+    if (post.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+        *word += post.compare_add;
+    if (post.opcode == IBV_WR_ATOMIC_CMP_AND_SWP && *word == post.compare_add)
+        *word = post.swap;
+    now += 1000;
+    if (post.opcode == IBV_WR_SEND)
+        deliver(other(*lane.crew).lanes[lane.index], data);
+    if (post.flags & IBV_SEND_SIGNALED)
+        complete(lane, post.opcode == IBV_WR_SEND ? IBV_WC_SEND
+                       : fetches                  ? IBV_WC_RDMA_READ
+                                                  : IBV_WC_RDMA_WRITE);
+}
+
+static void run_network(const std::stop_token &token) {
+    unsigned received = 0;
+    for (unsigned posted = 0; !token.stop_requested();) {
+        const unsigned all = fake_posted_count();
+        for (; received < fake_received_count(); received++) {
+            const fake_receive &receive = *fake_received(received);
+            receives[reinterpret_cast<Lane *>(receive.wr_id)].push_back(receive);
+        }
+        for (; posted < all; posted++)
+            execute(*fake_posted(posted));
+        usleep(10);
+    }
+}
+
+// ---- running a load -------------------------------------------------------------------------
+
+// What a request asks for: places in the memory of the one side and of the other.
+static std::string text_of(const fake_post &post) {
+    const Lane &lane = *reinterpret_cast<const Lane *>(post.wr_id);
+    const auto place = [](const Crew &crew, uint64_t address) {
+        return address - reinterpret_cast<uintptr_t>(crew.memory.data());
+    };
+    const bool is_own = place(*lane.crew, post.sge.addr) < lane.crew->memory.size();
+    std::string text = post.opcode == IBV_WR_SEND         ? "send"
+                       : post.opcode == IBV_WR_RDMA_WRITE ? "write"
+                       : post.opcode != IBV_WR_RDMA_READ  ? "atomic"
+                       : is_own                           ? "read"
+                                                          : "flush";
+    for (int i = 0; i < post.num_sge && is_own; i++)
+        text +=
+            fmt::format("{}{}:{}", i ? "+" : " ", place(*lane.crew, post.elements.sges[i].addr),
+                        post.elements.sges[i].length);
+    if (post.opcode != IBV_WR_SEND)
+        text += fmt::format(" at {}", place(other(*lane.crew), post.remote_addr));
+    return text + (post.flags & IBV_SEND_INLINE ? " inline" : "") +
+           (post.flags & IBV_SEND_SIGNALED ? "" : " quiet");
+}
+
+struct Outcome {
+    std::string failure;              // the first; "": none
+    std::array<std::string, 2> posts; // of the server, and of the client
+    std::vector<uint64_t> done;       // of each connection of the client
+    Histogram latency;                // of the client's first worker
+    uint64_t took = 0;                // its measurement
+};
+
+static void connect(Crew &crew, bool is_server) {
+    for (Lane &lane : crew.lanes) {
+        // The fakes never take a receive away, and loads post them again and again.
+        const Queues queues = {
+            is_server ? serve_queues(crew.plan).sends : lane_queues(crew.plan).sends, 500};
+        const rpma::conn_cfg cfg = crew.cfg_of(lane, queues, true);
+        lane.link.request = rpma::conn_req(crew.peer, "192.168.0.1", "7204", cfg);
+        if (is_server)
+            serve_post_receives(lane);
+        lane.link.conn = std::move(lane.link.request).connect();
+        fake_cm_event(lane.link.conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
+        (void)lane.link.conn.next_event();
+        if (crew.remote)
+            crew.apply_target(lane);
+        if (crew.remote)
+            prepare(lane);
+    }
+}
+
+static std::string failure_of(const Crew &server, const Crew &client) {
+    try {
+        server.check();
+        client.check();
+        return is_lost ? "a message finds no receive" : "";
+    } catch (const Failure &why) {
+        return why.what();
+    }
+}
+
+static void measure(Crew &server, Crew &client, Outcome &outcome) {
+    const Plan &plan = client.plan;
+    const std::jthread network(run_network);
+    for (Crew *crew : {&server, &client})
+        crew->open_gate();
+    if (plan.both || plan.op().is_message)
+        server.start(plan.both ? run_load : run_serve);
+    client.start(run_load);
+    const auto is_over = [&] {
+        return client.has_ended() && (!plan.both || server.has_ended()) &&
+               (!plan.op().is_message || !plan.verify || serve_has_all(server, outcome.done));
+    };
+    for (unsigned round = 0; !is_over() && failure_of(server, client).empty(); round++) {
+        if (round == 100000)
+            fail_msg("the load does not end");
+        usleep(100);
+        outcome.done.clear();
+        for (const Lane &lane : client.lanes)
+            outcome.done.push_back(lane.completed);
+    }
+    client.stop();
+    server.stop();
+}
+
+// Runs a load of both sides, and lets the server check what it has.
+static Outcome run(const Plan &plan, const Limits &limits, unsigned spoils = 0) {
+    constexpr int USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
+                          RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
+                          RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
+                          RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_ATOMIC;
+    assert_string_equal(std::string(plan.conflict()).c_str(), "");
+    const uint64_t own = plan.connections * lane_memory_size(plan);
+    rpma::peer peer(fake_context(0));
+    Crew server(plan, peer, serve_queues(plan),
+                Memory::allocate(plan.target_size() + (plan.both ? own : 0)), {}, USAGE);
+    Crew client(plan, peer, lane_queues(plan),
+                Memory::allocate(target_before_lanes(plan) + own), {}, USAGE);
+    Outcome outcome{.done = std::vector<uint64_t>(plan.connections)};
+    fake_device()->fast = true;
+    sides = {&server, &client};
+    receives.clear();
+    spoiled = spoils;
+    moved = 0;
+    is_lost = false;
+    now = 1000000000;
+    client.limits = server.limits = limits;
+    if (plan.verify || plan.op().is_fetching())
+        serve_fill(server);
+    client.take_target(server.target(false));
+    if (plan.both)
+        server.take_target(client.target(false));
+    connect(server, true);
+    connect(client, false);
+    measure(server, client, outcome);
+    outcome.failure = failure_of(server, client);
+    if (outcome.failure.empty() && plan.verify)
+        try {
+            serve_check(server, outcome.done);
+        } catch (const Failure &why) {
+            outcome.failure = why.what();
+        }
+    for (unsigned i = 0; i < fake_posted_count(); i++) {
+        const fake_post &post = *fake_posted(i);
+        outcome.posts[reinterpret_cast<Lane *>(post.wr_id)->crew == &client] +=
+            text_of(post) + "\n";
+    }
+    outcome.latency = client.workers[0].histogram;
+    outcome.took = client.workers[0].ended_at - client.workers[0].began_at;
+    return outcome;
+}
+
+static Plan plan_of(std::string_view operation, Plan plan) {
+    plan.operation = find_operation(operation);
+    return plan;
+}
+
+// ---- the tests ------------------------------------------------------------------------------
+
+static const Plan shapes[] = {
+    {.size = 8, .depth = 4, .connections = 2, .threads = 2, .verify = 1},
+    {.size = 8,
+     .depth = 4,
+     .batch = 2,
+     .inline_size = 8,
+     .connections = 3,
+     .threads = 2,
+     .verify = 1},
+    {.size = 8, .depth = 2, .poll = 1, .verify = 1},
+    {.size = 5001, .depth = 4, .batch = 2, .elements = 3, .verify = 1},
+    {.size = 5001, .depth = 6, .batch = 3, .prepared = 1, .verify = 1},
+};
+
+// Each operation in each shape: both sides find every byte right.
+static void every_byte_arrives(void **) {
+    for (const char *operation : {"write", "read", "flush-visibility", "atomic-write", "send",
+                                  "ping-pong", "ping-pong-rcq", "fetch-add", "compare-swap"})
+        for (const Plan &shape : shapes) {
+            const Plan plan = plan_of(operation, shape);
+            if (plan.op().is_atomic() && plan.size != ATOMIC_SIZE)
+                continue;
+            assert_int_equal(unit_setup(nullptr), 0);
+            const uint64_t each = 12 * plan.batch;
+            const Outcome outcome = run(plan, {.warmup = 2 * plan.batch, .count = each});
+            if (!outcome.failure.empty())
+                fail_msg("%s of %lu bytes: %s", operation, plan.size, outcome.failure.c_str());
+            assert_true(std::ranges::count(outcome.done, each + 2 * plan.batch) ==
+                        static_cast<long>(plan.connections));
+            // The warm-up does not count, and the first worker has every second connection.
+            assert_int_equal(outcome.latency.count,
+                             each * ((plan.connections + plan.threads - 1) / plan.threads));
+        }
+}
+
+// The last byte of one request is spoiled on its way, or that of what it fetches.
+static void every_byte_is_checked(void **) {
+    static const struct {
+        const char *operation;
+        unsigned request;
+        const char *failure;
+    } cases[] = {
+        {"write", 5, "operation 4: byte 7 of 8 is wrong in the server's memory"},
+        {"read", 3, "operation 2: byte 7 of 8 is wrong in the client's memory"},
+        {"send", 3, "operation 2: byte 7 of 8 is wrong in the server's memory"},
+        {"ping-pong", 5, "operation 2: byte 7 of 8 is wrong in the server's memory"},
+        {"ping-pong", 6, "operation 2: byte 7 of 8 is wrong in the client's memory"},
+        {"fetch-add", 3, "operation 2: it found 72057594037927938, not 2"},
+    };
+    for (const auto &[operation, request, failure] : cases) {
+        assert_int_equal(unit_setup(nullptr), 0);
+        const Outcome outcome = run(plan_of(operation, {.size = 8, .verify = 1}),
+                                    {.warmup = 0, .count = 5}, request);
+        assert_string_equal(
+            outcome.failure.c_str(),
+            (std::string("verification failed: connection 0, ") + failure).c_str());
+    }
+}
+
+// What the client posts, for which places: depth places of 4096 bytes on each side; with a
+// list, one of elements 64 bytes apart on each of twice as much.
+static void operations_are_posted_like_this(void **) {
+    static const struct {
+        const char *operation;
+        Plan plan;
+        const char *posts;
+    } cases[] = {
+        {"write",
+         {.size = 9, .depth = 2},
+         "write 0:9 at 0\nwrite 4096:9 at 4096\nwrite 0:9 at 0\n"
+         "write 4096:9 at 4096\n"},
+        {"write",
+         {.size = 9, .depth = 2, .batch = 2, .elements = 2, .inline_size = 9},
+         "write 0:4+68:5 at 0 inline\nwrite 8192:4+8260:5 at 4096 inline\n"
+         "write 0:4+68:5 at 0 inline\nwrite 8192:4+8260:5 at 4096 inline\n"},
+        {"flush-visibility",
+         {.size = 9},
+         "write 0:9 at 0 quiet\nflush at 0\nwrite 0:9 at 0 quiet\nflush at 0\n"
+         "write 0:9 at 0 quiet\nflush at 0\nwrite 0:9 at 0 quiet\nflush at 0\n"},
+        {"read",
+         {.size = 9, .inline_size = 9},
+         "read 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\nread 0:9 at 0\n"},
+        // The numbers 0 to 3 give 0, 89, 30 and 56 of 100. What is read comes to a place of its
+        // own, behind those of the writes.
+        {"write",
+         {.size = 9, .region = 12289, .reads = 57},
+         "read 4096:9 at 0\nwrite 0:9 at 4096\nread 4096:9 at 8192\nread 4096:9 at 0\n"},
+        {"write",
+         {.size = 9, .region = 16384, .random = 1},
+         "write 0:9 at 0\nwrite 0:9 at 4096\nwrite 0:9 at 8192\nwrite 0:9 at 0\n"},
+        {"send", {.size = 9, .inline_size = 8}, "send 0:9\nsend 0:9\nsend 0:9\nsend 0:9\n"},
+        {"ping-pong",
+         {.size = 9, .depth = 2, .batch = 2, .inline_size = 9},
+         "send 0:9 inline quiet\nsend 4096:9 inline\nsend 0:9 inline quiet\nsend 4096:9 "
+         "inline\n"},
+    };
+    for (const auto &[operation, plan, posts] : cases) {
+        assert_int_equal(unit_setup(nullptr), 0);
+        const Outcome outcome = run(plan_of(operation, plan), {.warmup = 0, .count = 4});
+        assert_string_equal(outcome.failure.c_str(), "");
+        assert_string_equal(outcome.posts[1].c_str(), posts);
+    }
+}
+
+// Of 1024 bytes in two places, the server may use the first on the client, and the client has
+// its own behind it.
+static void both_sides_post(void **) {
+    const Plan plan = plan_of("write", {.size = 1024, .depth = 2, .both = 1});
+    const Outcome outcome = run(plan, {.warmup = 0, .count = 3});
+    assert_string_equal(outcome.failure.c_str(), "");
+    for (const std::string &posts : outcome.posts)
+        assert_string_equal(posts.c_str(), "write 8192:1024 at 0\nwrite 12288:1024 at 4096\n"
+                                           "write 8192:1024 at 0\n");
+}
+
+// The server allows 16 more messages for each 16 of 32 receives that it has posted again. An
+// echo is sent from the place of its message, inline where that fits, and one of 64 is
+// signaled.
+static void a_server_answers_like_this(void **) {
+    static const struct {
+        const char *operation;
+        Plan plan;
+        uint64_t count;
+        const char *posts;
+    } cases[] = {
+        {"send", {.size = 9}, 47, "send 0:8\nsend 0:8\n"},
+        {"send", {.size = 9}, 48, "send 0:8\nsend 0:8\nsend 0:8\n"},
+        {"ping-pong",
+         {.size = 9, .inline_size = 9},
+         3,
+         "send 0:9 inline quiet\nsend 4096:9 inline quiet\nsend 0:9 inline quiet\n"},
+        {"ping-pong", {.size = 9, .depth = 2, .batch = 2}, 2, "send 0:9 quiet\nsend 4096:9\n"},
+    };
+    for (const auto &[operation, plan, count, posts] : cases) {
+        assert_int_equal(unit_setup(nullptr), 0);
+        Plan verified = plan_of(operation, plan);
+        verified.verify = 1; // the run goes on until the server has all messages
+        const Outcome outcome = run(verified, {.warmup = 0, .count = count});
+        assert_string_equal(outcome.failure.c_str(), "");
+        assert_string_equal(outcome.posts[0].c_str(), posts);
+    }
+}
+
+// 8 operations at 1,000 a second on two connections: one each millisecond, on one connection
+// after the other. The last is due after 7 ms, and takes 1 us. No rate holds the warm-up back.
+static void a_rate_is_kept(void **) {
+    for (const uint64_t batch : {1, 2}) {
+        assert_int_equal(unit_setup(nullptr), 0);
+        const Plan plan = plan_of(
+            "write",
+            {.size = 8, .depth = batch, .batch = batch, .connections = 2, .rate = 1000});
+        const Outcome outcome = run(plan, {.warmup = 100, .count = 4});
+        assert_string_equal(outcome.failure.c_str(), "");
+        // Both connections begin: a batch of theirs is due each 2 ms.
+        assert_in_range(outcome.took, batch == 1 ? 7000000 : 5000000,
+                        batch == 1 ? 7010000 : 5010000);
+    }
+}
+
+int main() {
+    const struct CMUnitTest tests[] = {
+        TEST(every_byte_arrives),
+        TEST(every_byte_is_checked),
+        TEST(operations_are_posted_like_this),
+        TEST(both_sides_post),
+        TEST(a_server_answers_like_this),
+        TEST(a_rate_is_kept),
+    };
+    struct sigaction waking {}; // without SA_RESTART: it ends waits
+    waking.sa_handler = [](int) {};
+    sigaction(WAKE_SIGNAL, &waking, nullptr);
+    rpma::keep_log_lines();
+    if (const char *trouble = fake_hook_allocator()) {
+        fprintf(stderr, "%s\n", trouble);
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
