@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf.cc -- tests the parts of rpma-perf that need no RDMA: histogram, pattern, and messages
+// perf.cc -- tests the parts of rpma-perf that need no RDMA: histogram, pattern, messages and
+// ledger
 
 #include "failure.hh"
 #include "histogram.hh"
+#include "ledger.hh"
 #include "message.hh"
 #include "pattern.hh"
 
@@ -12,6 +14,9 @@
 #include <array>
 #include <csetjmp>
 #include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
 #include <vector>
 
 extern "C" {
@@ -330,6 +335,58 @@ static void a_reason_is_cut_to_what_a_message_carries(void **) {
     assert_int_equal(found.compare(0, 7, "line??x"), 0);
 }
 
+// ---- ledgers: the answers are those of "perf_ledger.py known" -------------------------------
+
+static const LedgerHead known_head = {
+    .run = UINT64_C(0xfedcba9876543210),
+    .plan = {.operation = 3, .size = 4500, .connections = 2, .ring = 8}};
+
+static void a_ledger_has_these_lines(void **) {
+    static const char wanted[] =
+        "rpma-perf ledger 1: run fedcba9876543210, flush-persistent, size 4500, ring 8, "
+        "connections 2 1fa6e3e1\n"
+        "0 3 7 cc253ac1\n1 2 6 878049d0\n0 13 17 0ad15d3e\n1 10 12 ce790deb\n";
+    char path[] = "/tmp/rpma-perf-XXXXXX", text[sizeof(wanted) + 1];
+    const int fd = mkstemp(path);
+    std::string failure;
+    assert_true(fd >= 0);
+    try {
+        const Ledger ledger(path, known_head); // what exists is not overwritten
+    } catch (const Failure &why) {
+        failure = why.what();
+    }
+    assert_int_equal(failure.find("cannot make the ledger"), 0);
+    close(fd);
+    unlink(path);
+    {
+        Ledger ledger(path, known_head);
+        for (const LedgerLine line : {LedgerLine{0, 3, 7}, {1, 2, 6}, {0, 13, 17}, {1, 10, 12}})
+            ledger.add(line);
+        ledger.sync();
+    }
+    FILE *file = fopen(path, "re");
+    assert_int_equal(fread(text, 1, sizeof(text), file), sizeof(wanted) - 1);
+    assert_memory_equal(text, wanted, sizeof(wanted) - 1);
+    fclose(file);
+    unlink(path);
+}
+
+static void a_record_has_these_bytes(void **) {
+    // In the byte order of the machine, as the record is.
+    static const uint64_t first[] = {UINT64_C(0xfedcba9876543210),
+                                     UINT64_C(0x1),
+                                     UINT64_C(0x9),
+                                     UINT64_C(0x12000),
+                                     UINT64_C(0x4a491fd8c463a50e),
+                                     UINT64_C(0xb3fa0fc454ac134)};
+    static const uint32_t last = 0xdf63a397U;
+    char record[4508] = {0};
+    known_head.fill(std::span(record).first(4500), 1, 9);
+    assert_memory_equal(record, first, sizeof(first));
+    assert_memory_equal(record + 4496, &last, sizeof(last));
+    assert_int_equal(record[4500], 0);
+}
+
 int main() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentiles),
@@ -347,6 +404,8 @@ int main() {
         cmocka_unit_test(what_is_no_message),
         cmocka_unit_test(numbers_out_of_their_range),
         cmocka_unit_test(members_of_another_type),
+        cmocka_unit_test(a_ledger_has_these_lines),
+        cmocka_unit_test(a_record_has_these_bytes),
         cmocka_unit_test(a_reason_is_cut_to_what_a_message_carries),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

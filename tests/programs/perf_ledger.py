@@ -3,7 +3,7 @@
 # Copyright 2026, the librpma developers
 """
 rpma-perf --verify --ledger over images of memory and ledgers that this program makes by itself:
-perf_ledger.py PROGRAM. With "known" instead it prints the answers that perf_sides.cc expects.
+perf_ledger.py PROGRAM. With "known" instead it prints the answers that perf.cc expects.
 """
 
 import os

@@ -7,6 +7,7 @@
 
 #include "lane.hh"
 #include "load.hh"
+#include "pattern.hh"
 #include "serve.hh"
 #include "waiting.hh"
 
@@ -21,7 +22,8 @@ extern "C" {
 #include "unit.h"
 }
 
-static std::atomic<uint64_t> now; // passes where something waits for it, and with each request
+static std::atomic<int> newest_fd; // of a connection that comes up
+static std::atomic<uint64_t> now;  // passes where something waits for it, and with each request
 
 // ---- instead of waiting.cc and of the kernel ------------------------------------------------
 
@@ -39,6 +41,7 @@ void Epoll::add(int readable, uint64_t number) const {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = number;
+    newest_fd = readable;
     assert_return_code(epoll_ctl(fd, EPOLL_CTL_ADD, readable, &event), errno);
 }
 
@@ -52,8 +55,13 @@ extern "C" int ppoll(pollfd *, nfds_t, const timespec *time, const sigset_t *) {
 
 static std::array<Crew *, 2> sides;
 static std::map<Lane *, std::deque<fake_receive>> receives;
-static unsigned spoiled; // the request whose last byte arrives changed, from 1; 0: none
-static unsigned moved;   // requests so far
+// The last byte of this request, from 1, arrives changed or not at all; 0: of none.
+struct Spoiled {
+    unsigned request;
+    bool is_cut;
+};
+static Spoiled spoiled;
+static unsigned moved;            // requests so far
 static std::atomic<bool> is_lost; // a message found no receive
 
 static Crew &other(const Crew &crew) {
@@ -108,7 +116,9 @@ static void execute(const fake_post &post) {
                          post.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
     if (fetches)
         data.assign(remote, data.size());
-    if (++moved == spoiled)
+    if (++moved == spoiled.request && spoiled.is_cut)
+        data.pop_back();
+    else if (moved == spoiled.request)
         data.back() = static_cast<char>(data.back() + 1);
     if (fetches)
         bring(post, data.data());
@@ -127,8 +137,18 @@ static void execute(const fake_post &post) {
                                                   : IBV_WC_RDMA_WRITE);
 }
 
+// Answers the requests to connect and to disconnect, where there is one connection at a time.
+static void answer(const char *call, unsigned &answered, uint64_t time,
+                   rdma_cm_event_type type) {
+    if (sides[1]->operation.is_connect() && fake_count(call) > answered) {
+        answered++;
+        now += time;
+        fake_cm_event(newest_fd, type, nullptr, 0);
+    }
+}
+
 static void run_network(const std::stop_token &token) {
-    unsigned received = 0;
+    unsigned received = 0, connected = 0, disconnected = 0;
     for (unsigned posted = 0; !token.stop_requested();) {
         const unsigned all = fake_posted_count();
         for (; received < fake_received_count(); received++) {
@@ -137,6 +157,8 @@ static void run_network(const std::stop_token &token) {
         }
         for (; posted < all; posted++)
             execute(*fake_posted(posted));
+        answer("rdma_connect", connected, 3000, RDMA_CM_EVENT_ESTABLISHED);
+        answer("rdma_disconnect", disconnected, 5000, RDMA_CM_EVENT_DISCONNECTED);
         usleep(10);
     }
 }
@@ -227,7 +249,7 @@ static void measure(Crew &server, Crew &client, Outcome &outcome) {
 }
 
 // Runs a load of both sides, and lets the server check what it has.
-static Outcome run(const Plan &plan, const Limits &limits, unsigned spoils = 0) {
+static Outcome run(const Plan &plan, const Limits &limits, Spoiled spoils = {}) {
     constexpr int USAGE = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
                           RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
                           RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
@@ -236,9 +258,9 @@ static Outcome run(const Plan &plan, const Limits &limits, unsigned spoils = 0) 
     const uint64_t own = plan.connections * lane_memory_size(plan);
     rpma::peer peer(fake_context(0));
     Crew server(plan, peer, serve_queues(plan),
-                Memory::allocate(plan.target_size() + (plan.both ? own : 0)), {}, USAGE);
+                Memory::allocate(plan.target_size() + (plan.both ? own : 0) + 1), {}, USAGE);
     Crew client(plan, peer, lane_queues(plan),
-                Memory::allocate(target_before_lanes(plan) + own), {}, USAGE);
+                Memory::allocate(target_before_lanes(plan) + own + 1), {}, USAGE);
     Outcome outcome{.done = std::vector<uint64_t>(plan.connections)};
     fake_device()->fast = true;
     sides = {&server, &client};
@@ -253,8 +275,12 @@ static Outcome run(const Plan &plan, const Limits &limits, unsigned spoils = 0) 
     client.take_target(server.target(false));
     if (plan.both)
         server.take_target(client.target(false));
-    connect(server, true);
-    connect(client, false);
+    client.address = "192.168.0.1";
+    client.port = "7204";
+    if (!plan.op().is_connect()) {
+        connect(server, true);
+        connect(client, false);
+    }
     measure(server, client, outcome);
     outcome.failure = failure_of(server, client);
     if (outcome.failure.empty() && plan.verify)
@@ -295,7 +321,7 @@ static const Plan shapes[] = {
 };
 
 // Each operation in each shape: both sides find every byte right.
-static void every_byte_arrives(void **) {
+TEST_THAT(every_byte_arrives) {
     for (const char *operation : {"write", "read", "flush-visibility", "atomic-write", "send",
                                   "ping-pong", "ping-pong-rcq", "fetch-add", "compare-swap"})
         for (const Plan &shape : shapes) {
@@ -316,7 +342,7 @@ static void every_byte_arrives(void **) {
 }
 
 // The last byte of one request is spoiled on its way, or that of what it fetches.
-static void every_byte_is_checked(void **) {
+TEST_THAT(every_byte_is_checked) {
     static const struct {
         const char *operation;
         unsigned request;
@@ -332,16 +358,22 @@ static void every_byte_is_checked(void **) {
     for (const auto &[operation, request, failure] : cases) {
         assert_int_equal(unit_setup(nullptr), 0);
         const Outcome outcome = run(plan_of(operation, {.size = 8, .verify = 1}),
-                                    {.warmup = 0, .count = 5}, request);
+                                    {.warmup = 0, .count = 5}, {request, false});
         assert_string_equal(
             outcome.failure.c_str(),
             (std::string("verification failed: connection 0, ") + failure).c_str());
     }
 }
 
+TEST_THAT(a_message_has_its_size) {
+    const Outcome outcome = run(plan_of("send", {.size = 8, .verify = 1}),
+                                {.warmup = 0, .count = 5}, {.request = 2, .is_cut = true});
+    assert_string_equal(outcome.failure.c_str(), "a message has 7 bytes, not 8");
+}
+
 // What the client posts, for which places: depth places of 4096 bytes on each side; with a
 // list, one of elements 64 bytes apart on each of twice as much.
-static void operations_are_posted_like_this(void **) {
+TEST_THAT(operations_are_posted_like_this) {
     static const struct {
         const char *operation;
         Plan plan;
@@ -386,7 +418,7 @@ static void operations_are_posted_like_this(void **) {
 
 // Of 1024 bytes in two places, the server may use the first on the client, and the client has
 // its own behind it.
-static void both_sides_post(void **) {
+TEST_THAT(both_sides_post) {
     const Plan plan = plan_of("write", {.size = 1024, .depth = 2, .both = 1});
     const Outcome outcome = run(plan, {.warmup = 0, .count = 3});
     assert_string_equal(outcome.failure.c_str(), "");
@@ -398,7 +430,7 @@ static void both_sides_post(void **) {
 // The server allows 16 more messages for each 16 of 32 receives that it has posted again. An
 // echo is sent from the place of its message, inline where that fits, and one of 64 is
 // signaled.
-static void a_server_answers_like_this(void **) {
+TEST_THAT(a_server_answers_like_this) {
     static const struct {
         const char *operation;
         Plan plan;
@@ -425,7 +457,7 @@ static void a_server_answers_like_this(void **) {
 
 // 8 operations at 1,000 a second on two connections: one each millisecond, on one connection
 // after the other. The last is due after 7 ms, and takes 1 us. No rate holds the warm-up back.
-static void a_rate_is_kept(void **) {
+TEST_THAT(a_rate_is_kept) {
     for (const uint64_t batch : {1, 2}) {
         assert_int_equal(unit_setup(nullptr), 0);
         const Plan plan = plan_of(
@@ -439,22 +471,157 @@ static void a_rate_is_kept(void **) {
     }
 }
 
-int main() {
-    const struct CMUnitTest tests[] = {
-        TEST(every_byte_arrives),
-        TEST(every_byte_is_checked),
-        TEST(operations_are_posted_like_this),
-        TEST(both_sides_post),
-        TEST(a_server_answers_like_this),
-        TEST(a_rate_is_kept),
+// Each connection is up after 3 us, which is its latency, and down after 5 us more.
+TEST_THAT(connections_are_made_one_after_the_other) {
+    const Outcome outcome = run(plan_of("connect", {.size = 0}), {.warmup = 2, .count = 4});
+    assert_string_equal(outcome.failure.c_str(), "");
+    assert_true(outcome.done == std::vector<uint64_t>{6});
+    assert_int_equal(outcome.latency.count, 4);
+    assert_int_equal(outcome.latency.min, 3000);
+    assert_int_equal(outcome.latency.max, 3000);
+    assert_int_equal(outcome.took, 4 * 8000);
+}
+
+// ---- parts of it ----------------------------------------------------------------------------
+
+// The queues of a worker hold what its connections may have outstanding: 2 of 3 connections,
+// 256 sends and 4 receives each, or 4 operations of one or two work requests, one that ends
+// them, and a receive.
+TEST_THAT(queues_have_room) {
+    const struct {
+        const char *operation;
+        std::vector<int> sizes;
+    } cases[] = {{"ping-pong", {520, 520}},
+                 {"ping-pong-rcq", {512, 8, 512, 8}},
+                 {"write", {12, 12}},
+                 {"flush-visibility", {20, 20}}};
+    for (const auto &[operation, sizes] : cases) {
+        fake_forget();
+        Plan plan = plan_of(operation, {.size = 8, .depth = 4});
+        plan.connections = 3;
+        plan.threads = 2;
+        rpma::peer peer(fake_context(0));
+        const Crew crew(plan, peer, lane_queues(plan),
+                        Memory::allocate(3 * lane_memory_size(plan)), {}, RPMA_MR_USAGE_SEND);
+        assert_int_equal(fake_count("ibv_create_cq"), sizes.size());
+        for (unsigned i = 0; i < sizes.size(); i++)
+            assert_int_equal(fake_nth("ibv_create_cq", i + 1)->create_cq.cqe, sizes[i]);
+    }
+}
+
+static std::string failure_of_check(Crew &crew, const std::vector<uint64_t> &counts) {
+    try {
+        serve_check(crew, counts);
+    } catch (const Failure &why) {
+        return why.what();
+    }
+    return "";
+}
+
+static void expect_failure(Crew &crew, const std::vector<uint64_t> &counts,
+                           const std::string &begin) {
+    const std::string failure = failure_of_check(crew, counts);
+    if (!failure.starts_with(begin))
+        fail_msg("\"%s\" instead of \"%s…\"", failure.c_str(), begin.c_str());
+}
+
+// Two connections with three places each have done four operations and two: a place has the
+// data of its last operation, and one without an operation is still empty.
+TEST_THAT(a_server_checks_each_place) {
+    Plan plan = plan_of("write", {.size = 8, .depth = 3});
+    plan.connections = 2;
+    plan.verify = 1;
+    rpma::peer peer(fake_context(0));
+    std::vector<char> memory(plan.target_size(), 'x');
+    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_WRITE_DST);
+    const std::vector<uint64_t> counts = {4, 2};
+    serve_fill(crew);
+    const auto place = [&](uint64_t lane, uint64_t number) {
+        return std::span(memory).subspan((lane * 3 + number % 3) * SLOT_ALIGNMENT, plan.size);
     };
+    for (uint64_t lane = 0; lane < 2; lane++)
+        for (uint64_t number = 0; number < counts[lane]; number++)
+            pattern_fill(place(lane, number), lane, number);
+    assert_string_equal(failure_of_check(crew, counts).c_str(), "");
+    for (uint64_t lane = 0; lane < 2; lane++)
+        for (uint64_t number = 0; number < 3; number++) {
+            char &byte = place(lane, number)[7];
+            byte = static_cast<char>(byte + 1);
+            expect_failure(crew, counts,
+                           "verification failed: connection " + std::to_string(lane));
+            byte = static_cast<char>(byte - 1);
+        }
+    expect_failure(crew, {4, 3}, "verification failed: connection 1, operation 2");
+    expect_failure(crew, {7, 2}, "verification failed: connection 0, operation 6");
+}
+
+// An atomic counts itself: four and two on two places each are 2, 2, 1 and 1.
+TEST_THAT(a_server_checks_each_word) {
+    Plan plan = plan_of("fetch-add", {.size = 8, .depth = 2});
+    plan.connections = 2;
+    rpma::peer peer(fake_context(0));
+    std::vector<char> memory(plan.target_size(), 'x');
+    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_WRITE_DST);
+    serve_fill(crew);
+    for (size_t place = 0; place < 4; place++)
+        memory[place * SLOT_ALIGNMENT] = place < 2 ? 2 : 1;
+    assert_string_equal(failure_of_check(crew, {4, 2}).c_str(), "");
+    assert_string_equal(
+        failure_of_check(crew, {4, 3}).c_str(),
+        "verification failed: connection 1, place 0: it is 1 after 2 operations");
+}
+
+// A message that the client has sent may still be on its way.
+TEST_THAT(a_server_waits_for_messages) {
+    const Plan plan = plan_of("send", {.size = 8, .depth = 1});
+    rpma::peer peer(fake_context(0));
+    std::vector<char> memory(plan.target_size());
+    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_RECV);
+    crew.lanes[0].received = 5;
+    assert_true(serve_has_all(crew, {5}));
+    assert_false(serve_has_all(crew, {6}));
+    assert_string_equal(failure_of_check(crew, {5}).c_str(), "");
+    assert_string_equal(failure_of_check(crew, {4}).c_str(),
+                        "verification failed: connection 0: 5 of 4 messages arrived");
+    assert_string_equal(failure_of_check(crew, {6}).c_str(),
+                        "verification failed: connection 0: 5 of 6 messages arrived");
+}
+
+// More echoes than messages end the run: fewer than 0 messages would be outstanding.
+TEST_THAT(an_echo_too_many_ends_the_run) {
+    const Plan plan = plan_of("ping-pong", {.size = 8, .depth = 4});
+    rpma::peer peer(fake_context(0));
+    Crew crew(plan, peer, lane_queues(plan), Memory::allocate(lane_memory_size(plan)), {},
+              RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
+    crew.limits = {.warmup = 0, .count = 1};
+    Lane &lane = crew.lanes[0];
+    const rpma::conn_cfg cfg = crew.cfg_of(lane, lane_queues(plan), false);
+    lane.link.conn = rpma::conn_req(peer, "192.168.0.1", "7204", cfg).connect();
+    fake_cm_event(lane.link.conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
+    (void)lane.link.conn.next_event();
+    prepare(lane);
+    crew.open_gate();
+    ibv_wc wc{};
+    wc.wr_id = reinterpret_cast<uintptr_t>(&lane);
+    wc.opcode = IBV_WC_RECV;
+    wc.byte_len = 8;
+    ibv_cq *cq = fake_cq_on(lane.worker->cq->get_fd(), 0);
+    fake_complete(cq, &wc);
+    fake_complete(cq, &wc);
+    fake_fail_from("ibv_poll_cq", 2, EIO); // otherwise the load would poll for ever
+    std::string failure;
+    try {
+        run_load(*lane.worker);
+    } catch (const Failure &why) {
+        failure = why.what();
+    }
+    assert_string_equal(failure.c_str(), "the server returned a message that it was not sent");
+    fake_faults_off();
+}
+
+int main(int argc, char **argv) {
     struct sigaction waking {}; // without SA_RESTART: it ends waits
     waking.sa_handler = [](int) {};
     sigaction(WAKE_SIGNAL, &waking, nullptr);
-    rpma::keep_log_lines();
-    if (const char *trouble = fake_hook_allocator()) {
-        fprintf(stderr, "%s\n", trouble);
-        return 1;
-    }
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
+    return unit_main(argc, argv);
 }

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// perf_script.cc -- the other side of a server or a client of rpma-perf, and the time
+
+#include "perf_script.hh"
+
+#include <algorithm>
+#include <csignal>
+#include <deque>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static constexpr uint64_t NEVER_S = 1000; // no test takes so long
+
+static std::span<const Turn> turns;
+std::atomic<uint64_t> now;
+std::vector<Json> said;
+std::span<const uint64_t> group_times;
+size_t group_size;
+uint64_t cpu_step;
+static bool is_interrupted, is_server;
+static size_t answered; // of these, how many there were at the last turn that waited
+static unsigned posts_seen;
+
+// The tested side's sessions, in the order in which they began; a server's first set of
+// descriptors is of its endpoint and of these.
+struct Sight {
+    int epoll;
+    std::vector<std::pair<uint64_t, int>> added; // descriptors, by their numbers
+    fake_receive receive;                        // for messages, once it is established
+
+    int fd_of(uint64_t number) const {
+        const auto last = std::find_if(added.rbegin(), added.rend(),
+                                       [=](const auto &one) { return one.first == number; });
+        return last == added.rend() ? -1 : last->second;
+    }
+};
+static std::vector<Sight> sights;
+static size_t current;        // the session that the script plays with
+static std::deque<int> links; // descriptors of connections that come up
+static std::vector<const fake_post *> outstanding;
+static uint64_t cpu_used;
+
+// ---- instead of waiting.cc -----------------------------------------------------------------
+
+uint64_t now_ns() {
+    return now;
+}
+
+uint64_t cpu_ns() {
+    return cpu_used += cpu_step;
+}
+
+bool is_stopping() {
+    return is_interrupted || now > NEVER_S * UINT64_C(1000000000);
+}
+
+Epoll::Epoll() : fd(epoll_create1(EPOLL_CLOEXEC)) {
+    sights.push_back({fd, {}, {}});
+}
+
+Epoll::~Epoll() {
+    std::ranges::find(sights, fd, &Sight::epoll)->epoll = -1; // others may get its number
+    close(fd);
+}
+
+void Epoll::add(int readable, uint64_t number) const {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = number;
+    assert_return_code(epoll_ctl(fd, EPOLL_CTL_ADD, readable, &event), errno);
+    const auto sight = std::ranges::find(sights, fd, &Sight::epoll);
+    sight->added.emplace_back(number, readable);
+    if (sight - sights.begin() >= is_server &&
+        (number == Session::EVENTS || number >= Session::LANES))
+        links.push_back(readable);
+}
+
+// The fake tells the capabilities of its device in ibv_query_device_ex() only.
+int ibv_query_device(ibv_context *, ibv_device_attr *attributes) {
+    attributes->atomic_cap = fake_device()->atomic_cap;
+    return 0;
+}
+
+static Sight &session() {
+    if (is_server)
+        return sights[current + 1];
+    return *std::find_if(sights.rbegin(), sights.rend(), // a client has a new one after a break
+                         [](const Sight &one) { return one.fd_of(Session::EVENTS) >= 0; });
+}
+
+static void complete(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0) {
+    ibv_wc wc{};
+    wc.wr_id = wr_id;
+    wc.opcode = opcode;
+    wc.byte_len = static_cast<uint32_t>(length);
+    fake_complete(fake_cq_on(session().fd_of(Session::CQ), 0), &wc);
+}
+
+static void complete_group() {
+    now += group_times.front();
+    group_times = group_times.subspan(1);
+    for (const fake_post *post : outstanding) {
+        ibv_wc wc{};
+        wc.wr_id = post->wr_id;
+        wc.opcode = post->opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+        fake_complete(reinterpret_cast<Lane *>(post->wr_id)->worker->cq->get_ibv_cq(), &wc);
+    }
+    outstanding.clear();
+}
+
+// Of the load: an operation with data, unless nobody asks for its completion.
+static bool is_of_load(const fake_post &post) {
+    return post.opcode != IBV_WR_SEND && post.num_sge > 0 && post.sge.length > 0;
+}
+
+// The other side's device takes messages, and answers the reads that test whether it is alive.
+static void look_at_posts() {
+    for (; posts_seen < fake_posted_count(); posts_seen++) {
+        const fake_post *post = fake_posted(posts_seen);
+        if (is_of_load(*post)) {
+            if (post->flags & IBV_SEND_SIGNALED && !group_times.empty())
+                outstanding.push_back(post);
+        } else if (post->opcode == IBV_WR_RDMA_READ) {
+            assert_int_equal(post->num_sge, 1); // of 0 bytes: see Control::beat()
+            complete(post->wr_id, IBV_WC_RDMA_READ);
+        } else if (post->opcode == IBV_WR_SEND) {
+            said.push_back(
+                decode({reinterpret_cast<const char *>(post->sge.addr), post->sge.length}));
+            complete(post->wr_id, IBV_WC_SEND);
+        }
+    }
+    if (!outstanding.empty() && outstanding.size() == group_size)
+        complete_group();
+}
+
+static bool is_due(const Turn &turn) {
+    return turn.after.empty() || (said.size() > answered && said.back()["word"] == turn.after);
+}
+
+std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
+                                int milliseconds) {
+    const auto look = [&](int time) {
+        const int found =
+            epoll_wait(epoll.fd, room.data(), static_cast<int>(room.size()), time);
+        return room.first(static_cast<size_t>(std::max(found, 0)));
+    };
+    look_at_posts();
+    if (const auto found = look(0); !found.empty() || milliseconds == 0)
+        return found;
+    if (!turns.empty() && is_due(turns[0])) {
+        const Turn &turn = turns[0];
+        turns = turns.subspan(1);
+        if (!turn.after.empty())
+            answered = said.size();
+        turn.act(turn.text);
+    } else if (!turns.empty() && !turns[0].takes_time) {
+        std::span<epoll_event> found; // a thread of the load makes it so, or posts first
+        while ((found = look(1)).empty())
+            look_at_posts();
+        return found;
+    } else {
+        now += static_cast<uint64_t>(milliseconds) * 1000000;
+    }
+    return look(0);
+}
+
+// ---- actions of the other side -------------------------------------------------------------
+
+void request(const std::string &greeting) {
+    fake_cm_event(sights[0].fd_of(0), RDMA_CM_EVENT_CONNECT_REQUEST, greeting.c_str(),
+                  static_cast<uint8_t>(greeting.size() + 1));
+}
+
+void request_data(const std::string &number) {
+    const auto ready = std::find_if(said.rbegin(), said.rend(), [](const Json &message) {
+        return message["word"] == "ready";
+    });
+    request(fmt::format("rpma-perf 3 data {} {}", (*ready)["session"].get<uint64_t>(),
+                        number.empty() ? "0" : number));
+}
+
+static void end_connecting(rdma_cm_event_type type, const std::string &text) {
+    const int fd = links.front();
+    links.pop_front();
+    Sight &newest = is_server ? sights.back() : session();
+    if (fd == newest.fd_of(Session::EVENTS) && type == RDMA_CM_EVENT_ESTABLISHED)
+        newest.receive = fake_last("ibv_post_recv")->recv;
+    fake_cm_event(fd, type, text.empty() ? nullptr : text.c_str(),
+                  static_cast<uint8_t>(text.empty() ? 0 : text.size() + 1));
+}
+
+void establish(const std::string &greeting) {
+    end_connecting(RDMA_CM_EVENT_ESTABLISHED, greeting);
+}
+
+void refuse(const std::string &greeting) {
+    end_connecting(RDMA_CM_EVENT_REJECTED, greeting);
+}
+
+void let_hang(const std::string &) {
+    links.pop_front();
+}
+
+// Puts the text into the receive for messages.
+void say(const std::string &text) {
+    memcpy(reinterpret_cast<void *>(session().receive.sge.addr), text.data(), text.size());
+    complete(session().receive.wr_id, IBV_WC_RECV, text.size());
+}
+
+void pause_50_s(const std::string &) {
+    now += UINT64_C(50000000000);
+}
+
+void leave(const std::string &) {
+    fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
+}
+
+void leave_lane(const std::string &) {
+    fake_cm_event(session().fd_of(Session::LANES), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
+}
+
+void interrupt(const std::string &) {
+    is_interrupted = true;
+}
+
+void play_with(const std::string &number) {
+    current = std::stoul(number);
+}
+
+void forget(const std::string &) {
+    fake_forget();
+    posts_seen = 0;
+}
+
+void finish_groups() {
+    while (!group_times.empty())
+        look_at_posts();
+    while (posts_seen == fake_posted_count())
+        continue;
+    posts_seen = fake_posted_count();
+}
+
+std::vector<Turn> script_of(const Words &words, const std::string &script) {
+    std::vector<Turn> turns_of_words;
+    for (size_t begin = 0, end; begin < script.size(); begin = end + 2) {
+        end = std::min(script.find(", ", begin), script.size());
+        const auto found = words.find(script.substr(begin, end - begin));
+        if (found == words.end())
+            fail_msg("no word of a script: %s", script.c_str() + begin);
+        turns_of_words.insert(turns_of_words.end(), found->second.begin(), found->second.end());
+    }
+    return turns_of_words;
+}
+
+// ---- running one side ----------------------------------------------------------------------
+
+static int redirect(int fd, FILE *file) {
+    const int kept = dup(fd);
+    assert_true(kept >= 0 && dup2(fileno(file), fd) == fd);
+    return kept;
+}
+
+static void begin(std::span<const Turn> script, bool serves) {
+    turns = script;
+    now = 0;
+    is_interrupted = false;
+    is_server = serves;
+    said = {};
+    answered = 0;
+    posts_seen = 0;
+    outstanding = {};
+    sights = {};
+    links = {};
+    current = 0;
+    rpma::keep_log_lines();
+    fake_device()->fast = true; // or the send queues would be full after a few operations
+}
+
+static Outcome run(int (*side)(const Options &), const Options &options) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stdout);
+    const int out = redirect(STDOUT_FILENO, file), err = redirect(STDERR_FILENO, file);
+    Outcome outcome{std::string(4096, '\0'), "", EXIT_FAILURE};
+    try {
+        outcome.status = side(options);
+    } catch (const std::exception &why) {
+        outcome.failure = why.what();
+    }
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    close(out);
+    close(err);
+    rewind(file);
+    outcome.text.resize(fread(outcome.text.data(), 1, outcome.text.size(), file));
+    fclose(file);
+    return outcome;
+}
+
+Outcome run_server_with(const Options &options, const std::vector<Turn> &script) {
+    begin(script, true);
+    return run(run_server, options);
+}
+
+Outcome run_client_with(const Options &options, const std::vector<Turn> &script) {
+    begin(script, false);
+    return run(run_client, options);
+}
+
+void expect_equal(const char *name, const std::string &found, const std::string &wanted) {
+    if (found != wanted)
+        fail_msg("%s:\n\"%s\" instead of\n\"%s\"", name, found.c_str(), wanted.c_str());
+}
+
+void expect_part(const char *name, const std::string &text, const std::string &part) {
+    if (text.find(part) == std::string::npos)
+        fail_msg("%s: no \"%s\" in:\n%s", name, part.c_str(), text.c_str());
+}
+
+std::string words_said() {
+    std::string words;
+    for (const Json &message : said) {
+        words += words.empty() ? "" : ", ";
+        words += message["word"].get<std::string>();
+        if (message.contains("reason"))
+            words += ": " + message["reason"].get<std::string>();
+        for (const char *figure : {"done", "cpu_ns", "operations", "ns"})
+            if (message.contains(figure) && message["word"] != "plan")
+                words += " " + message[figure].dump();
+    }
+    return words;
+}
+
+Plan plan_of_test(std::string_view operation, Plan plan) {
+    plan.operation = find_operation(operation);
+    return plan;
+}
+
+std::string text_of(std::string_view word, const Json &members) {
+    return message(word, members).dump();
+}
+
+int main(int argc, char **argv) {
+    struct sigaction waking {}; // without SA_RESTART: it ends waits
+    waking.sa_handler = [](int) {};
+    sigaction(WAKE_SIGNAL, &waking, nullptr);
+    rlimit limit; // each client has several descriptors
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return unit_main(argc, argv);
+}

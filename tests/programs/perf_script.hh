@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// perf_script.hh -- a server or a client of rpma-perf runs over the fakes of the unit tests,
+// and a script plays the other side, which may do anything. The script also sets the time.
+
+#ifndef PERF_SCRIPT_HH
+#define PERF_SCRIPT_HH 1
+
+#include "lane.hh"
+#include "message.hh"
+#include "session.hh"
+#include "sides.hh"
+
+#include <atomic>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+// cmocka's macro fail() has to be defined after these.
+extern "C" {
+#include "unit.h"
+}
+
+#define GREETING "rpma-perf 3 control 0 0"
+
+// The action of the other side when the tested side waits and is idle.
+struct Turn {
+    void (*act)(const std::string &text);
+    std::string text{};
+    std::string after{};     // the word of the latest message before it; "": any
+    bool takes_time = false; // time passes until that message; otherwise only threads are
+                             // waited for
+};
+
+extern std::atomic<uint64_t> now;
+extern std::vector<Json> said; // all messages of the tested side
+// The load's operations complete in groups: when as many are outstanding as a group has, its
+// time passes. So each of them takes that time, whatever the threads do.
+extern std::span<const uint64_t> group_times;
+extern size_t group_size;
+extern uint64_t cpu_step; // each question for the processor time adds a step
+
+// ---- actions of the other side -------------------------------------------------------------
+
+void request(const std::string &greeting);
+void request_data(const std::string &number); // of the load whose "ready" was said last
+void establish(const std::string &greeting);  // the oldest connection that comes up
+void refuse(const std::string &greeting);     // the same
+void let_hang(const std::string &);           // the same
+void say(const std::string &text);
+void pause_50_s(const std::string &);
+void leave(const std::string &);
+void leave_lane(const std::string &); // the first connection of the load
+void interrupt(const std::string &);
+// The session of a server that the next actions are of.
+void play_with(const std::string &number);
+// The record of the fakes is short.
+void forget(const std::string &);
+// Waits until all groups have completed and the next operation is posted.
+void finish_groups();
+
+// A script as words with commas between them, each of which stands for turns.
+using Words = std::map<std::string, std::vector<Turn>>;
+std::vector<Turn> script_of(const Words &words, const std::string &script);
+
+// ---- running one side ----------------------------------------------------------------------
+
+struct Outcome {
+    std::string text;    // its output
+    std::string failure; // what it threw; "": nothing
+    int status;
+};
+Outcome run_server_with(const Options &options, const std::vector<Turn> &script);
+Outcome run_client_with(const Options &options, const std::vector<Turn> &script);
+
+void expect_equal(const char *name, const std::string &found, const std::string &wanted);
+void expect_part(const char *name, const std::string &text, const std::string &part);
+
+// The words of the tested side, with what it says why or counts.
+std::string words_said();
+
+Plan plan_of_test(std::string_view operation, Plan plan = {.size = 8});
+std::string text_of(std::string_view word, const Json &members = Json::object());
+
+#endif

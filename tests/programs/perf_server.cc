@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// perf_server.cc -- what a server of rpma-perf answers to clients, whatever they do
+
+#include "perf_script.hh"
+
+#include <algorithm>
+#include <unistd.h>
+
+static Options options_of_server() {
+    Options options;
+    options.is_server = true;
+    options.address = "192.168.0.1";
+    options.limit = 2 * SLOT_ALIGNMENT;
+    options.once = true;
+    return options;
+}
+
+static std::string plan_text(std::string_view operation, const Plan &plan = {.size = 8}) {
+    return message_of(plan_of_test(operation, plan)).dump();
+}
+
+// The private data of all rejections.
+static std::string rejections() {
+    std::string all;
+    for (unsigned i = 1; i <= fake_count("rdma_reject"); i++) {
+        const fake_call &call = *fake_nth("rdma_reject", i);
+        all += "[" +
+               std::string(reinterpret_cast<const char *>(call.connect.data),
+                           std::max<size_t>(call.connect.param.private_data_len, 1) - 1) +
+               "]";
+    }
+    return all;
+}
+
+static const Words &words() {
+    static const Plan deep = {.size = 8, .depth = 2};
+    static const Words all = {
+        {"enter", {{request, GREETING}, {establish}}},
+        {"comes", {{request, GREETING}}},
+        {"is up", {{establish}}},
+        {"stranger", {{request, "hello"}}},
+        {"other kind", {{request, "rpma-perf 3 other 0 0"}}},
+        {"foreign data", {{request, "rpma-perf 3 data 1 0"}}},
+        {"old client", {{request, "rpma-perf 2 control 0 0"}, {establish}}},
+        {"data", {{request_data}}},
+        {"data of 1", {{request_data, "1"}}},
+        {"noise", {{say, "hello"}}},
+        {"hello", {{say, text_of("hello")}}},
+        {"ok", {{say, text_of("ok")}}},
+        {"begin", {{say, text_of("begin")}}},
+        {"measure", {{say, text_of("measure")}}},
+        {"stop 1", {{say, text_of("stop", {{"done", {1}}})}}},
+        {"stop 7 7", {{say, text_of("stop", {{"done", {7, 7}}})}}},
+        {"50 s", {{pause_50_s}, {say, text_of("alive")}}},
+        {"first", {{play_with, "0"}}},
+        {"second", {{play_with, "1"}}},
+        {"write", {{say, plan_text("write")}}},
+        {"2 writes", {{say, plan_text("write", deep)}}},
+        {"3 writes", {{say, plan_text("write", {.size = 8, .depth = 3})}}},
+        {"verified write", {{say, plan_text("write", {.size = 8, .verify = 1})}}},
+        {"verified send", {{say, plan_text("send", {.size = 8, .verify = 1})}}},
+        {"echo", {{say, plan_text("ping-pong")}}},
+        {"echoes", {{say, plan_text("ping-pong", {.size = 8, .depth = 2, .inline_size = 64})}}},
+        {"sends", {{say, plan_text("send", {.size = 8, .depth = 2, .inline_size = 64})}}},
+        {"writes", {{say, plan_text("write", {.size = 8, .depth = 2, .inline_size = 64})}}},
+        {"persistent", {{say, plan_text("flush-persistent")}}},
+        {"atomics", {{say, plan_text("fetch-add")}}},
+        {"connections", {{say, plan_text("connect", {.size = 0})}}},
+        {"lane ends", {{leave_lane}}},
+        {"leave", {{leave}}},
+        {"end", {{interrupt}}},
+    };
+    return all;
+}
+
+struct Scene {
+    const char *name;
+    const char *script;
+    const char *said;    // by the server
+    const char *printed; // a part of its output
+    int status = EXIT_SUCCESS;
+    const char *rejected = "";
+    uint64_t seconds = 0; // that pass
+    uint64_t places = 0;  // of memory for several clients; 0: there is one client
+};
+
+static const Scene scenes[] = {
+    {"a load begins once", "enter, echo, data, is up, begin, begin, leave",
+     "ready, ok, refused: there is nothing to begin", "refused: there is nothing to begin"},
+    {"a load begins when it is connected, whoever knows it first",
+     "enter, write, begin, begin, write, begin, data, is up, leave",
+     "ready, refused: there is nothing to begin, ready, ok", "closed the connection",
+     EXIT_FAILURE},
+    {"memory has a limit", "enter, 2 writes, 3 writes, leave",
+     "ready, refused: these settings need 12288 bytes of memory, the server's --limit is 8192",
+     "refused: these settings need 12288 bytes"},
+    {"two clients share the limit", "enter, write, enter, second, 2 writes, write, end",
+     "ready, refused: these settings need 8192 bytes of memory, the server's --limit is 8192, "
+     "and other clients use 4096, ready",
+     "", EXIT_SUCCESS, "", 0, 2},
+    {"other messages are refused", "enter, noise, ok, begin, measure, stop 1, hello, leave",
+     "refused: the other side sent what is no message, "
+     "refused: \"ok\" is no word of a client, refused: there is nothing to begin, "
+     "refused: there is nothing to measure, refused: there is nothing to stop, welcome",
+     "refused: the other side sent what is no message"},
+    {"a silent client is given up", "enter, hello", "welcome",
+     "the client has said nothing for 60 s", EXIT_FAILURE, "", 60},
+    {"a client that speaks is kept", "enter, hello, 50 s, 50 s", "welcome, ok, ok",
+     "the client has said nothing for 60 s", EXIT_FAILURE, "", 160},
+    {"another client is told that the server is busy", "enter, comes, hello, leave", "welcome",
+     "", EXIT_SUCCESS, "[rpma-perf 3 full 0 0]"},
+    {"a stranger gets nothing", "stranger, enter, leave", "",
+     "somebody connected who is no rpma-perf", EXIT_SUCCESS, "[]"},
+    {"an unknown kind of connection gets nothing", "other kind, enter, leave", "",
+     "a connection of a client that is gone", EXIT_SUCCESS, "[]"},
+    {"nobody joins another client's load", "enter, write, foreign data, leave", "ready",
+     "a connection of a client that is gone", EXIT_FAILURE, "[]"},
+    {"a load has so many connections and no more, each once",
+     "enter, write, data of 1, data, is up, data, begin, leave", "ready, ok",
+     "closed the connection", EXIT_FAILURE, "[][]"},
+    {"a client of another version is sent away", "old client, hello, leave", "",
+     "a client speaks version 2 of the protocol, this server version 3", EXIT_FAILURE},
+    {"a load without messages needs no time of the server",
+     "enter, write, data, is up, begin, measure, stop 1, stop 1, leave",
+     "ready, ok, ok, result 1234 0 0, refused: there is nothing to stop",
+     "refused: there is nothing to stop"},
+    {"each connection has a count",
+     "enter, write, data, is up, begin, measure, stop 7 7, leave",
+     "ready, ok, ok, refused: the client does not say how much it did", "refused: "},
+    {"a connection that ends says that the client is lost",
+     "enter, write, data, is up, begin, measure, lane ends", "ready, ok, ok",
+     "the other side closed the connection", EXIT_FAILURE},
+    {"after the load connections may end",
+     "enter, write, data, is up, begin, measure, stop 1, lane ends, hello, leave",
+     "ready, ok, ok, result 1234 0 0, welcome", ""},
+    {"connections come and go where they are what is measured",
+     "enter, connections, data, is up, begin, measure, lane ends, data, is up, data, is up, "
+     "stop 1, leave",
+     "ready, ok, ok, result 1234 0 0", ""},
+    {"data that never came is found",
+     "enter, verified write, data, is up, begin, measure, stop 1, leave",
+     "ready, ok, ok, refused: verification failed: connection 0, operation 0: byte 0 of 8 is "
+     "wrong in the server's memory",
+     "refused: verification failed"},
+    // Messages that a client states may still come: the server waits, but not with its other
+    // clients, and not for ever.
+    {"a liar holds up nobody",
+     "enter, verified send, data, is up, begin, measure, stop 1, enter, second, hello, "
+     "verified send, first, 50 s, 50 s, end",
+     "ready, ok, ok, welcome, ready, ok, refused: verification failed: connection 0: 0 of 1 "
+     "messages arrived, ok",
+     "", EXIT_SUCCESS, "", 100, 64},
+};
+
+static void play(const Scene &scene) {
+    Options options = options_of_server();
+    options.once = scene.places == 0;
+    options.limit = scene.places ? scene.places * SLOT_ALIGNMENT : options.limit;
+    assert_int_equal(unit_setup(nullptr), 0);
+    const Outcome outcome = run_server_with(options, script_of(words(), scene.script));
+    expect_equal(scene.name, words_said(), scene.said);
+    expect_part(scene.name, outcome.text + outcome.failure, scene.printed);
+    expect_equal(scene.name, rejections(), scene.rejected);
+    expect_equal(scene.name, std::to_string(outcome.status), std::to_string(scene.status));
+    if (scene.seconds)
+        assert_int_equal(now / 1000000000, scene.seconds);
+    assert_int_equal(unit_teardown(nullptr), 0);
+}
+
+TEST_THAT(a_server_plays_each_scene) {
+    cpu_step = 1234;
+    for (const Scene &scene : scenes)
+        play(scene);
+}
+
+TEST_THAT(nobody_guesses_a_session) {
+    (void)run_server_with(options_of_server(),
+                          script_of(words(), "enter, write, write, leave"));
+    const auto first = said.front()["session"].get<uint64_t>(),
+               second = said.back()["session"].get<uint64_t>();
+    assert_true(first != second);
+    assert_true(first >> 32 && second >> 32); // of 64 random bits
+}
+
+// With both directions the server's load runs from "measure" to "stop", here for 50 s. Its one
+// write never completes.
+TEST_THAT(a_server_has_a_load_of_its_own) {
+    const std::string target = "f50101160200000001000000000000100000000000004d000000ff0000a0";
+    std::vector<Turn> script = script_of(words(), "enter, write, data, is up, begin, measure");
+    script[2].text = message_of(plan_of_test("write", {.size = 8, .both = 1}), target).dump();
+    script.insert(script.end(),
+                  {{pause_50_s}, {say, text_of("stop", {{"done", {1}}})}, {leave}});
+    Options options = options_of_server();
+    options.limit = 64 * SLOT_ALIGNMENT;
+    cpu_step = 1234;
+    (void)run_server_with(options, script);
+    expect_equal("both", words_said(), "ready, ok, ok, result 1234 0 50000000000");
+    assert_int_equal(fake_posted_count() - said.size(), 1);
+}
+
+// The server names the file that clients may overwrite before the first of them comes. The
+// first plan needs all of the file, the second one more than that, and a second client finds it
+// used.
+TEST_THAT(a_file_is_said_to_be_the_clients) {
+    char path[] = "/tmp/rpma-perf-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0 && ftruncate(fd, SLOT_ALIGNMENT) == 0);
+    Options options = options_of_server();
+    options.memory = path;
+    options.once = false;
+    const Outcome outcome = run_server_with(
+        options, script_of(words(), "enter, write, enter, second, 2 writes, write, end"));
+    close(fd);
+    unlink(path);
+    assert_int_equal(outcome.status, EXIT_SUCCESS);
+    expect_part("output", outcome.text, ", memory file that any client may overwrite\n");
+    expect_equal(
+        "file", words_said(),
+        "ready, refused: " + std::string(path) +
+            " has 4096 bytes, these settings need 8192, refused: another client uses " + path);
+}
+
+// Some stall before they are connected or say what is no message: the others go on as if they
+// were not there.
+TEST_THAT(a_thousand_clients_are_served_at_once) {
+    constexpr size_t CLIENTS = 1000, HALF_OPEN = 7;
+    std::vector<Turn> script;
+    for (size_t i = 0; i < CLIENTS; i++) {
+        script.insert(script.end(), {{forget}, {request, GREETING}});
+        script.push_back(i == HALF_OPEN ? Turn{let_hang} : Turn{establish});
+    }
+    for (size_t i = 0; i < CLIENTS; i++)
+        if (i != HALF_OPEN)
+            script.insert(script.end(), {{forget},
+                                         {play_with, std::to_string(i)},
+                                         {say, i % 10 ? text_of("hello") : "hello"}});
+    script.push_back({interrupt});
+    Options options = options_of_server();
+    options.once = false;
+    assert_int_equal(run_server_with(options, script).status, EXIT_SUCCESS);
+    assert_int_equal(said.size(), CLIENTS - 1);
+    for (size_t i = 0; i < said.size(); i++)
+        assert_true(said[i]["word"] == ((i + (i >= HALF_OPEN)) % 10 ? "welcome" : "refused"));
+    assert_int_equal(now, 0);
+}
+
+// What the operator states reaches the client, and its configuration of the connection; the
+// memory is registered for what the operation needs.
+TEST_THAT(a_server_states_what_its_memory_is) {
+    constexpr unsigned ALWAYS =
+        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    const struct {
+        const char *plan;
+        bool stated;
+        int flushes;
+        unsigned access;
+    } cases[] = {{"write", false, RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY, ALWAYS},
+                 {"persistent", true,
+                  RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
+                  ALWAYS},
+                 {"atomics", false, RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY,
+                  ALWAYS | IBV_ACCESS_REMOTE_ATOMIC}};
+    for (const auto &[plan, stated, flushes, access] : cases) {
+        assert_int_equal(unit_setup(nullptr), 0);
+        Options options = options_of_server();
+        options.direct_write = stated;
+        (void)run_server_with(
+            options, script_of(words(), std::string("enter, hello, ") + plan + ", leave"));
+        assert_true(said[0]["direct_write"] == stated);
+        const rpma::received target = rpma::unpack(bytes_of(said[1]["target"]));
+        assert_int_equal(target.regions.size(), 1);
+        assert_int_equal(target.regions[0].get_size(), SLOT_ALIGNMENT);
+        assert_int_equal(target.regions[0].get_flush_type(), flushes);
+        assert_true(target.pcfg.get_direct_write_to_pmem() == stated);
+        assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.access, access);
+    }
+}
+
+// Receives are there before the connection is, and only a server that echoes needs inline data.
+TEST_THAT(a_server_prepares_its_connections) {
+    const struct {
+        const char *plan;
+        uint32_t inline_size;
+        unsigned receives; // with two for messages of the control connection
+    } cases[] = {{"echoes", 64, 2 + 2}, {"sends", 8, 32 + 2}, {"writes", 8, 2}};
+    for (const auto &[plan, inline_size, receives] : cases) {
+        assert_int_equal(unit_setup(nullptr), 0);
+        Options options = options_of_server();
+        options.limit = 64 * SLOT_ALIGNMENT;
+        (void)run_server_with(options, script_of(words(), std::string("enter, ") + plan +
+                                                              ", data, is up, leave"));
+        expect_equal(plan, words_said(), "ready");
+        assert_int_equal(fake_count("rdma_accept"), 2);
+        assert_int_equal(fake_last("rdma_create_qp_ex")->qp.cap.max_inline_data, inline_size);
+        assert_int_equal(fake_received_count(), receives);
+    }
+}
