@@ -63,7 +63,8 @@ def options_of_page(page):
 def completed(completion, name, *words):
     """bash's completions of the last of the words behind the program's name."""
     script = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
-              '"_${1//-/_}"; ((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"')
+              '"_${1//-/_}" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"; '
+              '((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "-euc", script, "bash", completion, name, *words], check=True,
                           capture_output=True, text=True)
     return done.stdout.splitlines()
