@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// perf.cc -- tests the parts of rpma-perf that need no RDMA: histogram, pattern, messages and
-// ledger
+// perf.cc -- tests the parts of rpma-perf that need no RDMA: histogram, pattern, plan,
+// options, messages and ledger
 
 #include "failure.hh"
 #include "histogram.hh"
 #include "ledger.hh"
 #include "message.hh"
+#include "options.hh"
 #include "pattern.hh"
 
 #include <algorithm>
@@ -226,6 +227,95 @@ static void plans_conflict_at_these_bounds(void **) {
     assert_int_equal(find_operation("shout"), OPERATION_COUNT);
 }
 
+// ---- options -------------------------------------------------------------------------------
+
+// What is not as it is by default, the operations and sizes, and the limits in nanoseconds.
+static std::string options_of(std::vector<const char *> words) {
+    words.insert(words.begin(), "rpma-perf");
+    const Options o =
+        read_options(static_cast<int>(words.size()), const_cast<char **>(words.data()));
+    std::string text = o.address + ":" + o.port;
+    for (const Setting &setting : settings)
+        if (o.plan.*setting.field != Plan().*setting.field)
+            text += fmt::format(" {}={}", setting.name, o.plan.*setting.field);
+    for (const uint64_t operation : o.operations)
+        text += fmt::format(" {}", operations[operation].name);
+    for (const uint64_t size : o.sizes)
+        text += fmt::format(" {}", size);
+    text += fmt::format(" w{} n{} D{} i{}", o.limits.warmup, o.limits.count,
+                        o.limits.duration_ns, o.limits.interval_ns);
+    const std::pair<bool, const char *> flags[] = {{o.is_server, " server"},
+                                                   {o.direct_write, " direct-write"},
+                                                   {o.once, " once"},
+                                                   {o.json, " json"},
+                                                   {o.shows_intervals, " intervals"},
+                                                   {o.reconnect, " reconnect"},
+                                                   {o.takes_all, " takes all"},
+                                                   {o.is_check(), " check"}};
+    for (const auto &[is_there, name] : flags)
+        text += is_there ? name : "";
+    for (const std::string &path : {o.memory, o.plot, o.ledger})
+        text += path.empty() ? "" : " " + path;
+    return text + (o.limit == UINT64_C(1) << 30 ? "" : fmt::format(" limit={}", o.limit));
+}
+
+static void options_mean_this(void **) {
+    const struct {
+        std::vector<const char *> words;
+        const char *options;
+    } cases[] = {
+        {{"host"}, "host:7204 write 64 w100 n0 D3000000000 i0"},
+        {{"-o", "read,send", "-b", "64,4K,3m,1G", "-d", "8", "-p", "1", "host"},
+         "host:1 depth=8 read send 64 4096 3145728 1073741824 w100 n0 D3000000000 i0"},
+        {{"-b", "1:9", "--batch", "4", "-t", "3", "-w", "0", "-n", "7", "host"},
+         "host:7204 depth=4 batch=4 connections=3 threads=3 write 1 2 4 8 w0 n7 D3000000000 "
+         "i0"},
+        {{"-o", "all", "-b", "8", "-c", "2", "-D", "0.5", "--interval", "0.25", "--reconnect",
+          "-j", "host"},
+         "host:7204 connections=2 write read flush-visibility flush-persistent atomic-write "
+         "send "
+         "ping-pong ping-pong-rcq fetch-add compare-swap 8 w100 n0 D500000000 i250000000 json "
+         "intervals reconnect takes all"},
+        {{"-e", "2", "-i", "16", "--poll", "--region", "1M", "--random", "--reads", "5",
+          "--both", "--rate", "9", "host"},
+         "host:7204 elements=2 inline=16 poll=1 region=1048576 random=1 reads=5 both=1 rate=9 "
+         "write "
+         "64 w100 n0 D3000000000 i0"},
+        {{"--batch", "2", "-d", "4", "--prepared", "--verify", "host"},
+         "host:7204 depth=4 batch=2 prepared=1 verify=1 write 64 w100 n0 D3000000000 i0"},
+        // A picture has 200 intervals, of 1 ms at least, or of 10 ms where nobody knows the
+        // end.
+        {{"--plot", "f", "-D", "2", "host"},
+         "host:7204 write 64 w100 n0 D2000000000 i10000000 f"},
+        {{"--plot", "f", "-D", "0.1", "host"},
+         "host:7204 write 64 w100 n0 D100000000 i1000000 f"},
+        {{"--plot", "f", "-n", "5", "host"},
+         "host:7204 write 64 w100 n5 D3000000000 i10000000 f"},
+        {{"--ledger", "f", "host"},
+         "host:7204 ring=65536 flush-persistent 4096 w100 n0 D86400000000000 i0 f"},
+        {{"--ledger", "f", "--ring", "8", "-d", "2", "-o", "write", "-b", "128", "-D", "1",
+          "host"},
+         "host:7204 depth=2 ring=8 write 128 w100 n0 D1000000000 i0 f"},
+        {{"-s", "-1", "-m", "p", "--direct-write", "host"},
+         "host:7204 write 64 w100 n0 D3000000000 i0 server direct-write once p"},
+        {{"-s", "--limit", "2M", "host"},
+         "host:7204 write 64 w100 n0 D3000000000 i0 server limit=2097152"},
+        {{"--verify", "--ledger", "f", "-m", "p"},
+         ":7204 verify=1 w100 n0 D3000000000 i0 check p f"},
+    };
+    for (const auto &[words, options] : cases)
+        assert_string_equal(options_of(words).c_str(), options);
+    // One plan for each size, but one in all where the operation has its own.
+    const Options three{.sizes = {1, 2, 3}};
+    assert_int_equal(three.plans(0).size(), 3);
+    assert_int_equal(three.plans(1)[2].size, 3);
+    assert_int_equal(three.plans(1)[2].operation, 1);
+    assert_int_equal(three.plans(find_operation("fetch-add")).size(), 1);
+    assert_int_equal(three.plans(find_operation("fetch-add"))[0].size, 8);
+    assert_int_equal(three.plans(find_operation("connect")).size(), 1);
+    assert_int_equal(three.plans(find_operation("connect"))[0].size, 0);
+}
+
 // ---- messages ------------------------------------------------------------------------------
 
 // Why the bytes are refused; "" if they are not.
@@ -399,6 +489,7 @@ int main() {
         cmocka_unit_test(a_pattern_keeps_its_size),
         cmocka_unit_test(plans_have_these_needs),
         cmocka_unit_test(plans_conflict_at_these_bounds),
+        cmocka_unit_test(options_mean_this),
         cmocka_unit_test(a_message_comes_back),
         cmocka_unit_test(a_plan_comes_back),
         cmocka_unit_test(what_is_no_message),
