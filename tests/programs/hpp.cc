@@ -147,7 +147,7 @@ static rpma::error caught(const std::function<void()> &call) {
 
 // ---- owners ------------------------------------------------------------------------------
 
-static void every_owner_releases_its_object(void **) {
+TEST_THAT(every_owner_releases_its_object) {
     const objects all;
 }
 
@@ -169,7 +169,7 @@ template <class Owner> static void moves(Owner &owner) {
     assert_ptr_equal(owner.get(), handle);
 }
 
-static void every_owner_is_moved_and_hands_over(void **) {
+TEST_THAT(every_owner_is_moved_and_hands_over) {
     objects all;
     moves(all.peer);
     moves(all.mr);
@@ -188,7 +188,7 @@ static void every_owner_is_moved_and_hands_over(void **) {
 }
 
 // What an owner had before goes at once, so the fake of the provider sees its release.
-static void an_assignment_releases_what_was_there(void **) {
+TEST_THAT(an_assignment_releases_what_was_there) {
     rpma::peer peer(fake_context(0));
     rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
     mr = rpma::mr_local(peer, memory.data(), 128, RPMA_MR_USAGE_SEND);
@@ -200,7 +200,7 @@ static void an_assignment_releases_what_was_there(void **) {
     mr.close();
 }
 
-static void close_throws_and_keeps_what_the_library_kept(void **) {
+TEST_THAT(close_throws_and_keeps_what_the_library_kept) {
     rpma::peer peer(fake_context(0));
     rpma::mr_local mr(peer, memory.data(), 64, RPMA_MR_USAGE_SEND);
     fake_fail("ibv_dereg_mr", 1, EBUSY);
@@ -231,7 +231,7 @@ static void fail_each_call(const std::function<void()> &scenario) {
     assert_true(nth > 3);
 }
 
-static void nothing_is_left_after_a_failure(void **) {
+TEST_THAT(nothing_is_left_after_a_failure) {
     fail_each_call([] {
         rpma::peer peer(fake_context(0));
         rpma::mr_local mr(peer, memory.data(), memory.size(), WORLD_EVERY_USAGE);
@@ -251,7 +251,7 @@ static void nothing_is_left_after_a_failure(void **) {
 
 // ---- errors ------------------------------------------------------------------------------
 
-static void an_error_without_a_line_names_function_and_code(void **) {
+TEST_THAT(an_error_without_a_line_names_function_and_code) {
     rpma::peer peer(fake_context(0));
     const rpma::error error =
         caught([&] { rpma::mr_local(peer, nullptr, 64, RPMA_MR_USAGE_SEND); });
@@ -271,7 +271,7 @@ static void hear(enum rpma_log_level level, const char *, const int, const char 
     heard += std::to_string(level) + " " + function + " " + message;
 }
 
-static void an_error_carries_the_line_of_the_log(void **) {
+TEST_THAT(an_error_carries_the_line_of_the_log) {
     rpma::keep_log_lines(hear);
     rpma::peer peer(fake_context(0));
     heard.clear();
@@ -291,7 +291,7 @@ static void an_error_carries_the_line_of_the_log(void **) {
     assert_string_equal(other.what(), "rpma_mr_reg: Invalid argument");
 }
 
-static void a_copied_error_says_the_same(void **) {
+TEST_THAT(a_copied_error_says_the_same) {
     rpma::keep_log_lines();
     const auto error = std::make_unique<rpma::error>(
         caught([&] { rpma::peer(static_cast<ibv_context *>(nullptr)); }));
@@ -304,7 +304,7 @@ static void a_copied_error_says_the_same(void **) {
 }
 
 // Each thread fails in its own way, and its errors never carry the line of the other.
-static void errors_of_threads_keep_apart(void **) {
+TEST_THAT(errors_of_threads_keep_apart) {
     rpma::keep_log_lines();
     rpma::peer peer(fake_context(0));
     fake_quiet(true);
@@ -327,7 +327,7 @@ static void errors_of_threads_keep_apart(void **) {
     assert_true(mine && other);
 }
 
-static void check_throws_what_the_data_path_returned(void **) {
+TEST_THAT(check_throws_what_the_data_path_returned) {
     rpma::keep_log_lines();
     objects all;
     rpma::check(all.conn.write(all.remote, 0, all.mr, 0, 8, RPMA_F_COMPLETION_ALWAYS));
@@ -348,7 +348,7 @@ static void check_throws_what_the_data_path_returned(void **) {
     assert_true(empty.code() == std::errc::resource_unavailable_try_again);
 }
 
-static void codes_have_a_general_meaning(void **) {
+TEST_THAT(codes_have_a_general_meaning) {
     const std::error_code code = rpma::status::inval;
     assert_true(code == std::errc::invalid_argument && code == rpma::status::inval);
     assert_string_equal(code.category().name(), "librpma");
@@ -363,7 +363,7 @@ static void codes_have_a_general_meaning(void **) {
 }
 
 // A call that succeeds leaves errno alone.
-static void success_leaves_errno_alone(void **) {
+TEST_THAT(success_leaves_errno_alone) {
     errno = EXDEV;
     const rpma::conn_cfg cfg;
     assert_int_equal(cfg.get_sq_size(), 10);
@@ -373,7 +373,7 @@ static void success_leaves_errno_alone(void **) {
 // ---- the data path -----------------------------------------------------------------------
 
 // The operations with a request of the provider, through the header and by the C function.
-static void operations_ask_for_the_same(void **) {
+TEST_THAT(operations_ask_for_the_same) {
     objects all;
     rpma_conn *const conn = all.conn;
     rpma_mr_remote *const remote = all.remote;
@@ -431,7 +431,7 @@ static void operations_ask_for_the_same(void **) {
     }
 }
 
-static void receives_ask_for_the_same(void **) {
+TEST_THAT(receives_ask_for_the_same) {
     objects all;
     const rpma_receive both[] = {
         {.local = {.mr = all.mr, .offset = 8, .len = 16}, .op_context = &memory[1]},
@@ -458,7 +458,7 @@ static void receives_ask_for_the_same(void **) {
     }
 }
 
-static void spans_are_posted_whole(void **) {
+TEST_THAT(spans_are_posted_whole) {
     objects all;
     std::vector<rpma_work> works(3, {.type = RPMA_WORK_WRITE,
                                      .remote = all.remote,
@@ -474,7 +474,7 @@ static void spans_are_posted_whole(void **) {
     assert_int_equal(posted, 1);
 }
 
-static void a_batch_keeps_its_operations(void **) {
+TEST_THAT(a_batch_keeps_its_operations) {
     objects all;
     rpma_work work = {.type = RPMA_WORK_SEND,
                       .local = {.mr = all.mr, .len = 8},
@@ -495,7 +495,7 @@ static void a_batch_keeps_its_operations(void **) {
     assert_int_equal(all.batch.size(), 0);
 }
 
-static void completions_come_into_the_span(void **) {
+TEST_THAT(completions_come_into_the_span) {
     objects all;
     rpma::cq_ref cq = all.conn.get_cq();
     std::array<ibv_wc, 3> room{};
@@ -520,7 +520,7 @@ static void completions_come_into_the_span(void **) {
     assert_int_equal(wc.wr_id, reinterpret_cast<uintptr_t>(&memory[7]));
 }
 
-static void a_shared_channel_names_the_queue(void **) {
+TEST_THAT(a_shared_channel_names_the_queue) {
     rpma::peer peer(fake_context(0));
     rpma::conn_cfg cfg;
     cfg.set_compl_channel(true).set_rcq_size(10);
@@ -538,7 +538,7 @@ static void a_shared_channel_names_the_queue(void **) {
 
 // ---- connecting --------------------------------------------------------------------------
 
-static void nothing_to_take_is_no_error(void **) {
+TEST_THAT(nothing_to_take_is_no_error) {
     objects all;
     nonblocking(all.ep.get_fd());
     nonblocking(all.conn.get_event_fd());
@@ -552,7 +552,7 @@ static void nothing_to_take_is_no_error(void **) {
 }
 
 // A request is consumed even if it cannot be connected: the owner must not delete it again.
-static void connecting_consumes_the_request(void **) {
+TEST_THAT(connecting_consumes_the_request) {
     rpma::peer peer(fake_context(0));
     rpma::conn_req req(peer, WORLD_ADDRESS, WORLD_PORT);
     fake_fail("rdma_connect", 1, ETIMEDOUT);
@@ -561,7 +561,7 @@ static void connecting_consumes_the_request(void **) {
     assert_null(req.get());
 }
 
-static void both_sides_see_the_private_data(void **) {
+TEST_THAT(both_sides_see_the_private_data) {
     const std::array<std::byte, 3> data = {std::byte{1}, std::byte{2}, std::byte{3}};
     rpma::peer peer(fake_context(0));
     rpma::ep ep(peer, WORLD_ADDRESS, WORLD_PORT);
@@ -583,7 +583,7 @@ static void both_sides_see_the_private_data(void **) {
         RPMA_E_INVAL);
 }
 
-static void packed_data_is_unpacked(void **) {
+TEST_THAT(packed_data_is_unpacked) {
     rpma::peer peer(fake_context(0));
     rpma::mr_local one(peer, memory.data(), 64, RPMA_MR_USAGE_WRITE_DST);
     rpma::mr_local two(peer, memory.data(), 128, RPMA_MR_USAGE_READ_SRC);
@@ -608,7 +608,7 @@ static void packed_data_is_unpacked(void **) {
 }
 
 // The steps of a connection, on both sides: nothing blocks, "not yet" is no error.
-static void a_connection_is_made_in_steps(void **) {
+TEST_THAT(a_connection_is_made_in_steps) {
     rpma::peer peer(fake_context(0));
     rpma::conn_req req = rpma::conn_req::start(peer, WORLD_ADDRESS, WORLD_PORT);
     const int fd = req.get_event_fd();
@@ -635,7 +635,7 @@ static void a_connection_is_made_in_steps(void **) {
     assert_memory_equal(rejected->connect.data, why.data(), why.size());
 }
 
-static void events_of_a_device_and_a_queue_are_taken(void **) {
+TEST_THAT(events_of_a_device_and_a_queue_are_taken) {
     objects all;
     nonblocking(all.peer.get_event_fd());
     assert_false(all.peer.next_event().has_value());
@@ -650,28 +650,28 @@ static void events_of_a_device_and_a_queue_are_taken(void **) {
 
 // ---- values ------------------------------------------------------------------------------
 
-static void configurations_keep_what_is_set(void **) {
+TEST_THAT(configurations_keep_what_is_set) {
     rpma::peer peer(fake_context(0));
     rpma::srq srq(peer);
     rpma::cq cq(peer), rcq(peer);
     rpma::conn_cfg cfg;
-    cfg.set_timeout(1).set_cq_size(2).set_rcq_size(3).set_sq_size(4).set_rq_size(5);
-    cfg.set_max_sge(6).set_ack_timeout(7).set_retry_count(1).set_rnr_retry_count(2).set_tos(8);
-    cfg.set_flush_mode(RPMA_FLUSH_MODE_NATIVE).set_inline_size(9).set_compl_channel(true);
+    // Each setter returns the configuration.
+#define KEEPS(cfg, setting, value) \
+    assert_true((cfg).set_##setting(value).get_##setting() == (value))
+    KEEPS(cfg, timeout, 1);
+    KEEPS(cfg, cq_size, 2U);
+    KEEPS(cfg, rcq_size, 3U);
+    KEEPS(cfg, sq_size, 4U);
+    KEEPS(cfg, rq_size, 5U);
+    KEEPS(cfg, max_sge, 6U);
+    KEEPS(cfg, ack_timeout, 7);
+    KEEPS(cfg, retry_count, 1);
+    KEEPS(cfg, rnr_retry_count, 2);
+    KEEPS(cfg, tos, 8);
+    KEEPS(cfg, flush_mode, RPMA_FLUSH_MODE_NATIVE);
+    KEEPS(cfg, inline_size, 9U);
+    KEEPS(cfg, compl_channel, true);
     cfg.set_srq(srq).set_cq(cq).set_rcq(rcq);
-    assert_int_equal(cfg.get_timeout(), 1);
-    assert_int_equal(cfg.get_cq_size(), 2);
-    assert_int_equal(cfg.get_rcq_size(), 3);
-    assert_int_equal(cfg.get_sq_size(), 4);
-    assert_int_equal(cfg.get_rq_size(), 5);
-    assert_int_equal(cfg.get_max_sge(), 6);
-    assert_int_equal(cfg.get_ack_timeout(), 7);
-    assert_int_equal(cfg.get_retry_count(), 1);
-    assert_int_equal(cfg.get_rnr_retry_count(), 2);
-    assert_int_equal(cfg.get_tos(), 8);
-    assert_int_equal(cfg.get_flush_mode(), RPMA_FLUSH_MODE_NATIVE);
-    assert_int_equal(cfg.get_inline_size(), 9);
-    assert_true(cfg.get_compl_channel());
     assert_ptr_equal(cfg.get_srq(), srq.get());
     assert_ptr_equal(cfg.get_cq().get(), cq.get());
     assert_ptr_equal(cfg.get_rcq().get(), rcq.get());
@@ -681,18 +681,15 @@ static void configurations_keep_what_is_set(void **) {
     assert_int_equal(cfg.get_source_addr().ss_family, AF_INET);
 
     rpma::ep_cfg ep_cfg;
-    ep_cfg.set_backlog(9).set_ipv6_only(true);
-    assert_int_equal(ep_cfg.get_backlog(), 9);
-    assert_true(ep_cfg.get_ipv6_only());
+    KEEPS(ep_cfg, backlog, 9);
+    KEEPS(ep_cfg, ipv6_only, true);
     rpma::srq_cfg srq_cfg;
-    srq_cfg.set_rq_size(1).set_rcq_size(2).set_max_sge(3);
-    assert_int_equal(srq_cfg.get_rq_size(), 1);
-    assert_int_equal(srq_cfg.get_rcq_size(), 2);
-    assert_int_equal(srq_cfg.get_max_sge(), 3);
+    KEEPS(srq_cfg, rq_size, 1U);
+    KEEPS(srq_cfg, rcq_size, 2U);
+    KEEPS(srq_cfg, max_sge, 3U);
     rpma::cq_cfg cq_cfg;
-    cq_cfg.set_size(1).set_comp_vector(2);
-    assert_int_equal(cq_cfg.get_size(), 1);
-    assert_int_equal(cq_cfg.get_comp_vector(), 2);
+    KEEPS(cq_cfg, size, 1U);
+    KEEPS(cq_cfg, comp_vector, 2);
 
     rpma::peer_cfg pcfg;
     assert_false(pcfg.get_served().has_value());
@@ -703,7 +700,7 @@ static void configurations_keep_what_is_set(void **) {
     assert_true(same.get_direct_write_to_pmem() && same.get_served().has_value());
 }
 
-static void objects_show_what_they_are(void **) {
+TEST_THAT(objects_show_what_they_are) {
     objects all;
     assert_ptr_equal(rpma::get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE),
                      fake_context(0));
@@ -730,36 +727,4 @@ static void objects_show_what_they_are(void **) {
     assert_true(all.cq.get_fd() >= 0);
     assert_int_equal(caught([&] { (void)all.conn.get_compl_fd(); }).code().value(),
                      RPMA_E_NOT_SHARED_CHNL);
-}
-
-int main() {
-    const struct CMUnitTest tests[] = {
-        TEST(every_owner_releases_its_object),
-        TEST(every_owner_is_moved_and_hands_over),
-        TEST(an_assignment_releases_what_was_there),
-        TEST(close_throws_and_keeps_what_the_library_kept),
-        TEST(nothing_is_left_after_a_failure),
-        TEST(an_error_without_a_line_names_function_and_code),
-        TEST(an_error_carries_the_line_of_the_log),
-        TEST(a_copied_error_says_the_same),
-        TEST(errors_of_threads_keep_apart),
-        TEST(check_throws_what_the_data_path_returned),
-        TEST(codes_have_a_general_meaning),
-        TEST(success_leaves_errno_alone),
-        TEST(operations_ask_for_the_same),
-        TEST(receives_ask_for_the_same),
-        TEST(spans_are_posted_whole),
-        TEST(a_batch_keeps_its_operations),
-        TEST(completions_come_into_the_span),
-        TEST(a_shared_channel_names_the_queue),
-        TEST(nothing_to_take_is_no_error),
-        TEST(connecting_consumes_the_request),
-        TEST(both_sides_see_the_private_data),
-        TEST(packed_data_is_unpacked),
-        TEST(a_connection_is_made_in_steps),
-        TEST(events_of_a_device_and_a_queue_are_taken),
-        TEST(configurations_keep_what_is_set),
-        TEST(objects_show_what_they_are),
-    };
-    return UNIT_RUN("hpp", tests);
 }
