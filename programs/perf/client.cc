@@ -55,6 +55,8 @@ class Client {
     void run_plan(const Plan &plan);
     void make_crew(const Plan &plan);
     void prepare_lanes(const Json &ready);
+    void go_on_anyway(Lane &lane);
+    Json last_words();
     [[noreturn]] void explain();
     void do_load(const Plan &plan);
     void run_load();
@@ -101,20 +103,24 @@ News Client::wait(int milliseconds) {
     return news;
 }
 
+[[noreturn]] void fail_refused(const Json &answer) {
+    fail("the server refuses: {}", answer.value("reason", "no reason given"));
+}
+
 // Waits for an answer of that word; a refusal of the server is a failure.
 Json Client::await(std::string_view word) {
-    const uint64_t until = now_ns() + uint64_t{PATIENCE_MS} * 1000000;
+    const uint64_t asked = now_ns();
     News news = News::worker;
-    while ((news == News::worker || news == News::lane) && now_ns() < until)
+    while ((news == News::worker || news == News::lane) && !is_past(asked, PATIENCE_MS))
         news = wait(PATIENCE_MS);
     if (news == News::stop)
         fail("interrupted");
     if (news != News::message)
         fail("the server does not answer");
     Json answer = decode(session->in);
-    if (answer["word"] == word)
-        return answer;
-    fail("the server refuses: {}", answer.value("reason", "no reason given"));
+    if (answer["word"] != word)
+        fail_refused(answer);
+    return answer;
 }
 
 Json Client::ask(std::string_view word, std::string_view answer) {
@@ -133,7 +139,7 @@ void check_greeting(const Greeting &greeting, const Options &options) {
 }
 
 void Client::connect(int patience_ms) {
-    const uint64_t until = now_ns() + static_cast<uint64_t>(patience_ms) * 1000000;
+    const uint64_t began = now_ns();
     session.emplace(device.peer);
     Link &link = session->control.link;
     link.start(device.peer, options.address, options.port);
@@ -141,7 +147,7 @@ void Client::connect(int patience_ms) {
     while (!link.is_established) {
         if (session->wait(TICK_MS) == News::stop)
             fail("interrupted while connecting");
-        if (now_ns() >= until)
+        if (is_past(began, patience_ms))
             fail("the other side does not answer");
     }
     check_greeting(greeting_of(link.conn.get_private_data()), options);
@@ -205,23 +211,30 @@ void Client::make_crew(const Plan &plan) {
         session->crew->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
 }
 
-// The server may have sent the reason of a failure over the control connection.
-void Client::explain() {
-    Json answer;
+// Goes on with a connection after the first failure of another, the one that counts.
+void Client::go_on_anyway(Lane &lane) {
     try {
-        News news = News::lane;
-        while (news == News::lane)
-            if ((news = session->wait(TICK_MS)) == News::lane)
-                try {
-                    go_on(session->crew->lanes[session->lane]);
-                } catch (const Failure &) { // the first failure counts
-                }
-        if (news == News::message)
-            answer = decode(session->in);
+        go_on(lane);
     } catch (const Failure &) {
     }
-    if (answer.contains("reason"))
-        fail("the server refuses: {}", answer["reason"].get<std::string>());
+}
+
+// What the server has to say after a failure, if it says so soon.
+Json Client::last_words() {
+    try {
+        News news = News::lane;
+        while ((news = session->wait(TICK_MS)) == News::lane)
+            go_on_anyway(session->crew->lanes[session->lane]);
+        return news == News::message ? decode(session->in) : Json();
+    } catch (const Failure &) {
+        return {};
+    }
+}
+
+// In the handler of a failure, for which the server may have sent the reason.
+void Client::explain() {
+    if (const Json answer = last_words(); answer.contains("reason"))
+        fail_refused(answer);
     throw;
 }
 
@@ -245,9 +258,8 @@ void Client::prepare_lanes(const Json &ready) {
             if (news == News::stop)
                 fail("interrupted while connecting");
             if (news == News::message)
-                fail("the server refuses: {}",
-                     decode(session->in).value("reason", "no reason given"));
-            if (now_ns() - moved >= uint64_t{PATIENCE_MS} * 1000000)
+                fail_refused(decode(session->in));
+            if (is_past(moved, PATIENCE_MS))
                 fail("the other side does not answer");
         }
     } catch (const Failure &) {
@@ -267,7 +279,7 @@ bool all_have_ended(const Crew &crew) {
 
 // The server gives up a client that says nothing.
 void Client::beat(uint64_t &spoke) {
-    if (now_ns() - spoke <= uint64_t{BEAT_MS} * 1000000)
+    if (!is_past(spoke, BEAT_MS))
         return;
     ask("alive", "ok");
     spoke = now_ns();
@@ -318,9 +330,9 @@ void Client::watch(bool (*is_reached)(const Crew &crew), Progress &progress, boo
         if (progress.operations != operations)
             progress.moved = progress.now;
         progress.operations = operations;
-        beat(spoke);
-        if (progress.now - progress.moved > uint64_t{PATIENCE_MS} * 1000000)
+        if (is_past(progress.moved, PATIENCE_MS))
             fail("no operation completed for {} s", PATIENCE_MS / 1000);
+        beat(spoke);
         show(progress, is_measured);
     }
     crew.check();
@@ -415,7 +427,7 @@ bool Client::reconnect(const std::string &failure) {
         }
         if (is_stopping())
             fail("interrupted");
-        if (now_ns() - measured.broke_at > uint64_t{PATIENCE_MS} * 1000000)
+        if (is_past(measured.broke_at, PATIENCE_MS))
             fail("no operation completed for {} s: {}", PATIENCE_MS / 1000, why);
         try {
             connect(ATTEMPT_MS);

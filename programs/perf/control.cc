@@ -86,10 +86,9 @@ void Control::take_cq_event() {
 }
 
 void Control::beat() {
-    const uint64_t silent_ms = (now_ns() - heard) / 1000000;
-    if (!link.is_established || silent_ms < BEAT_MS)
+    if (!link.is_established || !is_past(heard, BEAT_MS))
         return;
-    if (is_beating && silent_ms >= PATIENCE_MS)
+    if (is_beating && is_past(heard, PATIENCE_MS))
         fail("the other side is gone (no answer)");
     if (!is_beating)
         // soft-iWARP's read always has one element. A work request without one would leave

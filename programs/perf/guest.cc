@@ -127,7 +127,7 @@ void Guest::go_on() {
 
 void Guest::tick() {
     session.control.beat();
-    if (now_ns() - heard >= uint64_t{IDLE_MS} * 1000000)
+    if (is_past(heard, IDLE_MS))
         fail("the client has said nothing for {} s", IDLE_MS / 1000);
     if (state != State::stopping)
         return;
@@ -261,8 +261,7 @@ void Guest::on_stop(const std::vector<uint64_t> &done) {
 
 void Guest::end_load() {
     Crew &crew = *session.crew;
-    const uint64_t waited_ms = (now_ns() - asked) / 1000000;
-    if (crew.plan.verify && waited_ms < PATIENCE_MS && !crew.has_failed() &&
+    if (crew.plan.verify && !is_past(asked, PATIENCE_MS) && !crew.has_failed() &&
         !serve_has_all(crew, counts))
         return;
     crew.check();

@@ -123,7 +123,7 @@ int Server::serve() {
             Guest &guest = *reinterpret_cast<Guest *>(event.data.u64);
             attend(guest, [&] { guest.go_on(); });
         }
-        if (now_ns() - ticked >= uint64_t(patience()) * 1000000)
+        if (is_past(ticked, patience()))
             tick();
     }
     return is_fine || !options.once ? EXIT_SUCCESS : EXIT_FAILURE;

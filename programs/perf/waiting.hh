@@ -33,6 +33,10 @@ std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
                                 int milliseconds);
 
 uint64_t now_ns();
+// Whether so much time has passed since then.
+inline bool is_past(uint64_t since_ns, int milliseconds) {
+    return now_ns() - since_ns >= static_cast<uint64_t>(milliseconds) * 1000000;
+}
 // The processor time of all threads of this process, in user and kernel mode.
 uint64_t cpu_ns();
 
