@@ -8,8 +8,7 @@
 //   without that of the class, and its comment is in librpma.h, its page in section 3 of the
 //   manual: rpma::conn::read() is rpma_read(), rpma::mr_local's constructor is rpma_mr_reg().
 // - What posts, polls or waits for completions is noexcept and returns a status, which nobody
-// may
-//   ignore. It costs what the C function costs. Everything else throws rpma::error.
+//   may ignore. It costs what the C function costs. Everything else throws rpma::error.
 // - An owner goes wherever a handle goes that is only used, to functions of C as well. So a
 //   struct rpma_work takes regions by their names. It does not go there as a temporary object,
 //   whose handle would be deleted too early.
