@@ -7,46 +7,53 @@
 
 #include <algorithm>
 
+// What a power failure leaves; of the variants of POWER.
+enum Loss { OLD, NEW, MIXED };
+
+// The variants of FAIL, NEWS and COMPLETE are the side; + 3 means: for long, or in silence.
+const Event_kind event_kinds[] = {
+    {"run", "%s goes on", 1},
+    {"request", "the request of %s arrives", 1},
+    {"news", "%s: news arrive", 2},
+    {"execute", "%s: the next operation is executed", 6}, // Flow::Visible + 3 * the side
+    {"complete", "%s: completions arrive", 2},
+    {"fail", "%s: what is outstanding fails", 2},
+    {"start", "%s starts", 1}, // its machine too, if that is off
+    {"join", "%s is on the network again", 1},
+    {"time", "time passes%s", 1},              // until an event is due
+    {"break", "%s: the connection breaks", 6}, // Link::Fate + 3
+    {"kill", "%s is killed", 2},               // 1: for long
+    {"power", "%s: the power fails", 6},       // Loss + 3
+    {"power-all", "the power of all servers fails%s", 3},
+    {"cut", "%s is cut off", 4}, // 1: for long, + 2: its device is removed
+    {"freeze", "%s stands still", 2},
+    {"forget", "%s gets a blank memory", 1}};
+
 namespace {
 
 constexpr int64_t SOON_MS[] = {1000, 5000};        // until a failed server or machine is back
 constexpr int64_t STANDSTILL_MS[] = {4000, 70000}; // for how long a program stands still
-
-// Of an event that belongs to one side of a connection.
-uint16_t variant_of(Event::Kind kind, uint16_t side) {
-    return kind == Event::EXECUTE ? static_cast<uint16_t>(3 * side) : side;
-}
-
-bool is_of_link(const Event &event) {
-    return event.kind == Event::BREAK ||
-           (event.kind >= Event::REQUEST && event.kind <= Event::FAIL);
-}
 
 } // namespace
 
 bool World::is_ready(const Process &process) {
     if (process.state == Process::OFF || process.frozen_until > now)
         return false;
-    if (process.state == Process::READY || process.deadline <= now)
-        return true;
-    for (size_t i = 0; i < process.fd_count; i++)
-        if (process.fds[i].fd >= 0 && is_readable(process.fds[i].fd))
-            return true;
-    return false;
+    return process.state == Process::READY || process.deadline <= now ||
+           std::any_of(process.fds, process.fds + process.fd_count,
+                       [this](const pollfd &fd) { return fd.fd >= 0 && is_readable(fd.fd); });
 }
 
 // The time of the next event that only passing time brings about, or NEVER.
 int64_t World::next_time() {
     int64_t next = NEVER;
     for (auto &process : processes) {
-        next = std::min(next, process->back_at);
+        next = std::min({next, process->back_at, process->machine->back_at});
         if (process->frozen_until > now)
             next = std::min(next, process->frozen_until);
         else if (process->state == Process::WAITING)
             next = std::min(next, process->deadline);
     }
-    for (auto &machine : machines)
-        next = std::min(next, machine->back_at);
     return next;
 }
 
@@ -58,31 +65,59 @@ Process *World::next_client() {
     return nullptr;
 }
 
-bool World::may(Event::Kind kind, const Link &link, int side) const {
-    bool connected = link.state == Link::UP || link.state == Link::ANSWERED;
-    switch (kind) {
+bool World::may_on_link(const Event &event) const {
+    const Link &link = *links[event.object];
+    const Flow &flow = link.flows[event.side()];
+    switch (event.kind) {
     case Event::REQUEST:
         return (link.state == Link::REQUESTED || link.state == Link::RESOLVING) &&
                link.can_resolve();
     case Event::NEWS:
-        return link.reaches(side);
+        return link.reaches(event.side());
     case Event::EXECUTE:
-        return link.flows[side].can_pass() && link.flows[side].has_work();
+        return flow.can_pass() && flow.has_work() &&
+               (event.variant % 3 == Flow::ALL ||
+                flow.posted[flow.executed].kind == Operation::WRITE);
     case Event::COMPLETE:
-        return link.flows[side].can_pass() && link.flows[side].has_answers() &&
-               link.conns[side];
+        return flow.can_pass() && flow.has_answers() && link.conns[event.side()];
     case Event::FAIL:
-        return link.flows[side].may_fail();
+        return flow.may_fail();
     default: // BREAK
-        return connected && !link.broken && link.conns[0] && link.conns[1];
+        return (link.state == Link::UP || link.state == Link::ANSWERED) && !link.broken &&
+               link.conns[0] && link.conns[1];
     }
 }
 
-uint16_t World::index_of(const Process *process) const {
-    uint16_t index = 0;
-    while (processes[index].get() != process)
-        index++;
-    return index;
+bool World::may(const Event &event) {
+    if (healed && event.kind >= Event::FIRST_FAULT)
+        return false;
+    if (event.is_of_link())
+        return may_on_link(event);
+    const Process &process = *processes[event.object];
+    const Oracle &oracle = *configuration->oracle;
+    bool runs = process.state != Process::OFF;
+    switch (event.kind) {
+    case Event::RUN:
+        return &process != m_running && is_ready(process);
+    case Event::START:
+        return process.is_server ? !runs && !healed : &process == next_client();
+    case Event::JOIN:
+        return process.machine->cut_off;
+    case Event::TIME:
+        return next_time() != NEVER && (!oracle.hurries || m_hurried < oracle.hurries);
+    case Event::KILL:
+        return runs && (process.is_server || event.variant == 0);
+    case Event::POWER:
+        return process.is_server && process.machine->on;
+    case Event::CUT:
+        return runs && !process.machine->cut_off && (event.variant < 2 || oracle.heeds_device);
+    case Event::FREEZE:
+        return runs && process.frozen_until <= now;
+    case Event::FORGET:
+        return configuration->forgets && process.is_server && oracle.may_forget(process);
+    default: // POWER_ALL
+        return true;
+    }
 }
 
 /*
@@ -91,94 +126,55 @@ uint16_t World::index_of(const Process *process) const {
  */
 Event World::usual_event() {
     if (m_running && is_ready(*m_running))
-        return {Event::RUN, index_of(m_running), 0};
-    for (uint16_t i = 0; i < processes.size(); i++)
-        if (is_ready(*processes[i]))
-            return {Event::RUN, i, 0};
+        return {Event::RUN, m_running->index, 0};
+    for (auto &process : processes)
+        if (is_ready(*process))
+            return {Event::RUN, process->index, 0};
     std::erase_if(open_links, [this](uint16_t i) {
         return !links[i]->conns[0] && !links[i]->conns[1] && links[i]->state != Link::WAITING;
     });
-    for (uint16_t i : open_links) {
-        const Link &link = *links[i];
+    for (uint16_t i : open_links)
         for (auto kind :
              {Event::REQUEST, Event::EXECUTE, Event::COMPLETE, Event::FAIL, Event::NEWS})
-            for (uint16_t side = 0; side < 2; side++)
-                if (may(kind, link, side) &&
-                    (kind != Event::FAIL || (link.broken && !link.silent)))
-                    return {kind, i, variant_of(kind, side)};
-    }
+            for (uint16_t side = 0; side < (kind == Event::REQUEST ? 1 : 2); side++) {
+                const Event event{
+                    kind, i, static_cast<uint16_t>(kind == Event::EXECUTE ? 3 * side : side)};
+                if (may_on_link(event) &&
+                    (kind != Event::FAIL || (links[i]->broken && !links[i]->silent)))
+                    return event;
+            }
     Process *client = next_client();
-    if (client && std::all_of(processes.begin(), processes.end(), [](auto &process) {
-            return process->is_server || process->state == Process::OFF;
-        }))
-        return {Event::START, index_of(client), 0};
-    if (next_time() == NEVER)
-        for (uint16_t i : open_links)
-            for (uint16_t side = 0; side < 2; side++)
-                if (may(Event::FAIL, *links[i], side))
-                    return {Event::FAIL, i, side};
-    if (client && next_time() == NEVER)
-        return {Event::START, index_of(client), 0};
-    return {Event::TIME, 0, 0};
+    bool clients_are_off = std::ranges::all_of(processes, [](auto &process) {
+        return process->is_server || process->state == Process::OFF;
+    });
+    if (client && clients_are_off)
+        return {Event::START, client->index, 0};
+    if (next_time() != NEVER)
+        return {Event::TIME, 0, 0};
+    for (uint16_t i : open_links)
+        for (uint16_t side = 0; side < 2; side++)
+            if (may_on_link({Event::FAIL, i, side}))
+                return {Event::FAIL, i, side};
+    return client ? Event{Event::START, client->index, 0} : Event{Event::TIME, 0, 0};
 }
 
 const std::vector<Event> &World::options() {
     m_options.clear();
-    auto add = [this](Event::Kind kind, size_t object, unsigned variants, unsigned first = 0) {
-        for (unsigned i = first; i < first + variants; i++)
-            m_options.push_back(
-                {kind, static_cast<uint16_t>(object), static_cast<uint16_t>(i)});
-    };
-    for (size_t i = 0; i < processes.size(); i++)
-        if (processes[i].get() != m_running && is_ready(*processes[i]))
-            add(Event::RUN, i, 1);
-    for (auto kind :
-         {Event::REQUEST, Event::NEWS, Event::EXECUTE, Event::COMPLETE, Event::FAIL})
-        for (uint16_t i : open_links) {
-            for (uint16_t side = 0; side < (kind == Event::REQUEST ? 1 : 2); side++) {
-                const Flow &flow = links[i]->flows[side];
-                bool write = kind == Event::EXECUTE && flow.has_work() &&
-                             flow.posted[flow.executed].kind == Operation::WRITE;
-                if (may(kind, *links[i], side))
-                    add(kind, i, write ? 3 : 1, variant_of(kind, side));
-            }
+    uint8_t end = m_schedule->may_fault() ? Event::KINDS : Event::FIRST_FAULT;
+    for (uint8_t kind = 0; kind < end; kind++) {
+        Event event{static_cast<Event::Kind>(kind), 0, 0};
+        bool of_all = event.kind == Event::TIME || event.kind == Event::POWER_ALL;
+        size_t count = event.is_of_link() ? open_links.size() : of_all ? 1 : processes.size();
+        for (size_t i = 0; i < count; i++) {
+            event.object = event.is_of_link() ? open_links[i] : static_cast<uint16_t>(i);
+            for (event.variant = 0; event.variant < event_kinds[kind].variants; event.variant++)
+                if (may(event))
+                    m_options.push_back(event);
+                else if (kind >= Event::FIRST_FAULT)
+                    break; // it has no other variants, either
         }
-    if (Process *client = next_client())
-        add(Event::START, index_of(client), 1);
-    for (size_t i = 0; i < processes.size(); i++)
-        if (processes[i]->is_server && processes[i]->state == Process::OFF && !healed)
-            add(Event::START, i, 1);
-    for (size_t i = 0; i < machines.size(); i++)
-        if (machines[i]->cut_off)
-            add(Event::JOIN, i, 1);
-    unsigned hurries = configuration->example->hurries;
-    if (next_time() != NEVER && (!hurries || m_hurried < hurries))
-        add(Event::TIME, 0, 1);
-    if (!healed)
-        add_faults(add);
+    }
     return m_options;
-}
-
-template <typename Add> void World::add_faults(Add add) {
-    for (uint16_t i : open_links)
-        if (may(Event::BREAK, *links[i], 0))
-            add(Event::BREAK, i, 6);
-    for (size_t i = 0; i < processes.size(); i++)
-        if (processes[i]->state != Process::OFF)
-            add(Event::KILL, i, processes[i]->is_server ? 2 : 1);
-    for (size_t i = 0; i < configuration->servers; i++)
-        if (machines[i]->on)
-            add(Event::POWER, i, 6);
-    add(Event::POWER_ALL, 0, 3);
-    for (size_t i = 0; i < machines.size(); i++)
-        if (!machines[i]->cut_off && processes[i]->state != Process::OFF)
-            add(Event::CUT, i, configuration->example->heeds_device ? 4 : 2);
-    for (size_t i = 0; i < processes.size(); i++)
-        if (processes[i]->state != Process::OFF && processes[i]->frozen_until <= now)
-            add(Event::FREEZE, i, 2);
-    for (size_t i = 0; i < configuration->servers && configuration->forgets; i++)
-        if (configuration->example->may_forget(*processes[i]))
-            add(Event::FORGET, i, 1);
 }
 
 // The port of a machine notices, unless it was somewhere else that the network was cut.
@@ -206,7 +202,7 @@ void World::remove_device(Machine &machine) {
         Link &link = *links[i];
         if (link.machines[0] != &machine && link.machines[1] != &machine)
             continue;
-        if (may(Event::BREAK, link, 0))
+        if (may_on_link({Event::BREAK, i, 0}))
             link.break_up(Link::PARTLY_EXECUTED, true);
         else if (link.state <= Link::REQUESTED)
             link.state = Link::OVER;
@@ -231,49 +227,54 @@ void World::pass_time() {
         return;
     }
     now = std::max(now, next);
-    for (size_t i = 0; i < processes.size(); i++) {
-        if (processes[i]->back_at <= now)
-            start(*processes[i]);
-        if (machines[i]->back_at <= now)
-            join(*machines[i]);
+    for (auto &process : processes) {
+        if (process->back_at <= now)
+            start(*process);
+        if (process->machine->back_at <= now)
+            join(*process->machine);
     }
 }
 
 void World::fail_power(Process &server, unsigned variant) {
-    Machine &machine = *server.machine;
-    machine.on = false;
-    if (server.state != Process::OFF)
-        server.end(Process::KILLED);
-    auto loss = static_cast<Event::Loss>(variant % 3);
-    machine.memory.lose_power(
-        [this, loss] { return loss == Event::MIXED ? chance() : loss == Event::NEW; });
+    server.machine->on = false;
+    kill(server);
+    server.machine->memory.lose_power(
+        [this, variant] { return variant % 3 == MIXED ? chance() : variant % 3 == NEW; });
     server.back_at = now + SOON_MS[variant / 3];
 }
 
+void World::kill(Process &process) {
+    if (process.state != Process::OFF)
+        process.end(Process::KILLED);
+}
+
+void World::apply_to_link(const Event &event) {
+    Link &link = *links[event.object];
+    Flow &flow = link.flows[event.side()];
+    switch (event.kind) {
+    case Event::REQUEST:
+        return link.arrive();
+    case Event::NEWS:
+        return link.tell(event.side());
+    case Event::EXECUTE:
+        return flow.execute(static_cast<Flow::Visible>(event.variant % 3));
+    case Event::COMPLETE:
+        return flow.complete();
+    case Event::FAIL:
+        return flow.fail_outstanding();
+    default: // BREAK
+        return link.break_up(static_cast<Link::Fate>(event.variant % 3), event.variant >= 3);
+    }
+}
+
 void World::apply(const Event &event) {
-    uint16_t variant = event.variant;
     faulted |= event.kind >= Event::FIRST_FAULT;
     if (tracing && event.kind != Event::RUN)
-        trace("- %s", text_of(event).c_str());
-    if (is_of_link(event)) {
-        Link &link = *links[event.object];
-        switch (event.kind) {
-        case Event::REQUEST:
-            return link.arrive();
-        case Event::NEWS:
-            return link.tell(variant);
-        case Event::EXECUTE:
-            return link.flows[variant / 3].execute(static_cast<Flow::Visible>(variant % 3));
-        case Event::COMPLETE:
-            return link.flows[variant].complete();
-        case Event::FAIL:
-            return link.flows[variant].fail_outstanding();
-        default:
-            return link.break_up(static_cast<Link::Fate>(variant % 3), variant >= 3);
-        }
-    }
+        trace("- " + text_of(event));
+    if (event.is_of_link())
+        return apply_to_link(event);
     Process &process = *processes[event.object];
-    Machine &machine = *machines[event.object];
+    Machine &machine = *process.machine;
     switch (event.kind) {
     case Event::RUN:
         m_running = &process;
@@ -285,66 +286,42 @@ void World::apply(const Event &event) {
     case Event::TIME:
         return pass_time();
     case Event::KILL:
-        process.end(Process::KILLED);
+        kill(process);
         if (process.is_server)
-            process.back_at = now + SOON_MS[variant];
+            process.back_at = now + SOON_MS[event.variant];
         return;
     case Event::POWER:
-        return fail_power(process, variant);
+        return fail_power(process, event.variant);
     case Event::POWER_ALL:
-        for (auto &server : processes)
-            if (server->is_server)
-                fail_power(*server, variant);
+        for (unsigned i = 0; i < configuration->servers; i++)
+            fail_power(*processes[i], event.variant);
         return;
     case Event::CUT:
         machine.cut_off = true;
-        machine.back_at = now + SOON_MS[variant % 2];
-        if (variant < 2)
-            tell_peers(machine, RPMA_PEER_EVENT_PORT_DOWN);
-        else
-            remove_device(machine);
-        return;
+        machine.back_at = now + SOON_MS[event.variant % 2];
+        return event.variant < 2 ? tell_peers(machine, RPMA_PEER_EVENT_PORT_DOWN)
+                                 : remove_device(machine);
     case Event::FORGET:
-        if (process.state != Process::OFF)
-            process.end(Process::KILLED);
+        kill(process);
         machine.memory.reset();
         process.was_ready = false;
         process.back_at = now + SOON_MS[0];
         return;
     default: // FREEZE
-        process.frozen_until = now + STANDSTILL_MS[variant];
+        process.frozen_until = now + STANDSTILL_MS[event.variant];
     }
 }
 
 std::string World::text_of(const Event &event) const {
-    static const char *const texts[] = {
-        "%s goes on",
-        "the request of %s arrives",
-        "%s: news arrive",
-        "%s: the next operation is executed",
-        "%s: completions arrive",
-        "%s: what is outstanding fails",
-        "%s starts",
-        "%s is on the network again",
-        "time passes%s",
-        "%s: the connection breaks",
-        "%s is killed",
-        "%s: the power fails",
-        "the power of all servers fails%s",
-        "%s is cut off",
-        "%s stands still",
-        "%s gets a blank memory",
-    };
     std::string object;
-    if (is_of_link(event)) {
+    if (event.is_of_link()) {
         const Link &link = *links[event.object];
         object = link.machines[0]->name + " -> " + link.machines[1]->name + " #" +
                  std::to_string(link.number);
     } else if (event.kind != Event::TIME && event.kind != Event::POWER_ALL) {
         object = processes[event.object]->name;
     }
-    char text[256];
-    snprintf(text, sizeof(text), texts[event.kind], object.c_str());
-    return std::string(text) +
-           (event.variant ? ", variant " + std::to_string(event.variant) : "");
+    std::string text = event_kinds[event.kind].words;
+    text.replace(text.find("%s"), 2, object);
+    return text + (event.variant ? ", variant " + std::to_string(event.variant) : "");
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// library.hh -- the objects of the simulated librpma, and helpers of its functions
+// library.hh -- the objects of the simulated librpma that no other file knows, and helpers of
+// its functions. A call that a manual page forbids is a finding. So is a function that is
+// missing, because the module cannot be loaded.
 
 #ifndef SIMULATOR_LIBRARY_HH
 #define SIMULATOR_LIBRARY_HH 1
@@ -33,7 +35,6 @@ struct rpma_cq_cfg : Object {
 };
 
 struct rpma_conn_req : Object {
-    rpma_peer *peer;
     Link *link;
     bool incoming;
     rpma_conn *conn; // what it may become
@@ -53,5 +54,37 @@ template <typename T> int forget(T **object, const char *function) {
     *object = nullptr;
     return 0;
 }
+
+// Functions of one shape, named after the object and its member.
+#define NEW(object)                          \
+    int object##_new(object **made) {        \
+        *made = world.make_object<object>(); \
+        return 0;                            \
+    }
+#define DELETE(object)                   \
+    int object##_delete(object **made) { \
+        return forget(made, __func__);   \
+    }
+#define SET(object, member, type)                         \
+    int object##_set_##member(object *made, type value) { \
+        USE(made).member = value;                         \
+        return 0;                                         \
+    }
+#define GET(object, name, type, value)                          \
+    int object##_get_##name(const object *made, type *output) { \
+        *output = USE(made).value;                              \
+        return 0;                                               \
+    }
+
+// Returns false where a read of the descriptor would return EAGAIN.
+bool wait_for(int fd);
+// Makes a queue, with a channel of its own unless it shares one.
+rpma_cq *make_cq(size_t size, const rpma_conn *of = nullptr, Channel *shared = nullptr);
+Channel *make_channel();
+// Adds receives to a queue.
+int receive(std::deque<Receive> &queue, size_t size, const rpma_receive *receives,
+            uint32_t count, uint32_t *posted);
+int receive_one(std::deque<Receive> &queue, size_t size, rpma_mr_local *dst, size_t offset,
+                size_t len, const void *op_context);
 
 #endif

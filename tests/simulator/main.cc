@@ -7,115 +7,151 @@
 
 #include <chrono>
 #include <cinttypes>
-#include <cstdlib>
 #include <cstring>
-#include <getopt.h>
-
-const Configuration configurations[] = {
-    {"connection", &connection, 1, 2, 0, 0, false, nullptr},
-    {"read", &read_to_volatile, 1, 2, 0, 0, false, nullptr},
-    {"read-persistent", &read_to_persistent, 1, 2, 0, 0, false, nullptr},
-    {"write", &write_to_persistent, 1, 2, 0, 0, false, nullptr},
-    {"flush", &flush_to_persistent, 1, 2, 0, 0, false, nullptr},
-    {"connections", &multiple_connections, 1, 3, 0, 0, false, nullptr},
-    {"connections-shared", &multiple_connections, 1, 3, 0, 0, false, "--shared-channel"},
-    {"atomic-write", &atomic_write, 1, 2, 0, 0, false, nullptr},
-    {"ping-pong", &ping_pong, 1, 2, 0, 0, false, nullptr},
-    {"ping-pong-shared", &ping_pong, 1, 2, 0, 0, false, "--shared-receive-queue"},
-    {"gpspm", &gpspm, 1, 2, 0, 0, false, nullptr},
-    {"gpspm-shared", &gpspm, 1, 2, 0, 0, false, "--shared-channel"},
-    {"send-imm", &send_with_imm, 1, 2, 0, 0, false, nullptr},
-    {"write-imm", &write_with_imm, 1, 2, 0, 0, false, nullptr},
-    {"receive-cq", &receive_cq, 1, 2, 0, 0, false, nullptr},
-    {"receive-cq-shared", &receive_cq, 1, 2, 0, 0, false, "--shared-channel"},
-    {"shared-receives", &shared_receives, 1, 3, 0, 0, false, nullptr},
-    {"log-3", &replicated_log, 3, 2, 2, 1, false, nullptr},
-    {"log-3-short", &replicated_log, 3, 2, 0, 0, false, nullptr},
-    {"log-3-takeovers", &replicated_log, 3, 4, 0, 0, false, nullptr},
-    {"log-3-clients", &replicated_log, 3, 3, 4, 2, false, nullptr},
-    {"log-5", &replicated_log, 5, 2, 3, 1, false, nullptr},
-    {"log-3-forgetful", &replicated_log, 3, 4, 1, 1, true, nullptr},
-    {"log-5-forgetful", &replicated_log, 5, 4, 1, 1, true, nullptr},
-    {"mover", &block_mover, 1, 3, 0, 0, false, nullptr},
-    {"mover-2", &block_mover, 2, 2, 0, 0, false, nullptr},
-    // Then ENTRY-wrong or ENTRY-right.
-    {"pitfall-", &pitfalls, 1, 1, 0, 0, false, nullptr},
-    {nullptr, nullptr, 0, 0, 0, 0, false, nullptr},
-};
+#include <fstream>
+#include <map>
 
 namespace {
 
-const char *save_name;
+const Configuration configurations[] = {
+    {"connection", "01-connection", &promise, 1, 2},
+    {"read", "02-read-to-volatile", &promise, 1, 2},
+    {"read-persistent", "03-read-to-persistent", &promise, 1, 2},
+    {"write", "04-write-to-persistent", &promise, 1, 2},
+    {"flush", "05-flush-to-persistent", &promise, 1, 2},
+    {"connections", "06-multiple-connections", &promise, 1, 3},
+    {"connections-shared", "06-multiple-connections", &promise, 1, 3, "--shared-channel"},
+    {"atomic-write", "07-atomic-write", &atomic_write, 1, 2},
+    {"ping-pong", "08-messages-ping-pong", &promise, 1, 2},
+    {"ping-pong-shared", "08-messages-ping-pong", &promise, 1, 2, "--shared-receive-queue"},
+    {"gpspm", "09-flush-to-persistent-GPSPM", &promise, 1, 2},
+    {"gpspm-shared", "09-flush-to-persistent-GPSPM", &promise, 1, 2, "--shared-channel"},
+    {"send-imm", "10-send-with-imm", &promise, 1, 2},
+    {"write-imm", "11-write-with-imm", &promise, 1, 2},
+    {"receive-cq", "12-receive-completion-queue", &promise, 1, 2},
+    {"receive-cq-shared", "12-receive-completion-queue", &promise, 1, 2, "--shared-channel"},
+    {"shared-receives", "13-messages-ping-pong-srq", &promise, 1, 3},
+    {"log-3", "14-replicated-log", &replicated_log, 3, 2, nullptr, 2, 1},
+    {"log-3-short", "14-replicated-log", &replicated_log, 3, 2},
+    {"log-3-takeovers", "14-replicated-log", &replicated_log, 3, 4},
+    {"log-3-clients", "14-replicated-log", &replicated_log, 3, 3, nullptr, 4, 2},
+    {"log-5", "14-replicated-log", &replicated_log, 5, 2, nullptr, 3, 1},
+    {"log-3-forgetful", "14-replicated-log", &replicated_log, 3, 4, nullptr, 1, 1, true},
+    {"log-5-forgetful", "14-replicated-log", &replicated_log, 5, 4, nullptr, 1, 1, true},
+    {"mover", "15-block-mover", &block_mover, 1, 3},
+    {"mover-2", "15-block-mover", &block_mover, 2, 2},
+    // Then ENTRY-wrong or ENTRY-right: an entry of rpma_pitfalls(7) and its form.
+    {"pitfall-", "pitfalls", &pitfalls, 1, 1},
+};
+
+struct Option {
+    std::string value;
+    const char *argument, *help;
+};
+std::map<std::string, Option> options = {
+    {"random", {"", "COUNT", "schedules at random"}},
+    {"seed", {"1", "FIRST", "of the first of them"}},
+    {"exhaustive", {"0", "N", "all schedules with up to N unusual events"}},
+    {"part", {"0/1", "I/N", "of these, those whose first event is at every Nth position"}},
+    {"kinds", {"", "KIND,...", "only with these unusual events"}},
+    {"replay", {"", "FILE", "the schedule that was saved in FILE, step by step"}},
+    {"save", {"", "FILE", "a schedule with a finding is saved there"}},
+    {"shorten", {"1000", "COUNT", "tries so many shorter schedules"}},
+    {"script", {"", "FILE", "what FILE says happens besides, when a program says its words"}},
+    {"damage", {"", "yes", "damages the logs of example 14 in all ways"}},
+    {"trace", {"", "yes", "prints each step of a single schedule"}},
+    {"modules", {".", "DIR", "where the modules of the examples are"}},
+};
+
 uint32_t kinds = UINT32_MAX; // of unusual events, a bit for each
-uint64_t shorten_max = 1000; // most schedules that shortening may run
 uint64_t schedules;
 
-// In the order of Event::Kind.
-const char *const kind_names[] = {
-    "run",  "request", "news", "execute", "complete",  "fail", "start",  "join",
-    "time", "break",   "kill", "power",   "power-all", "cut",  "freeze", "forget"};
-
-std::string kind_list() {
-    std::string list;
-    for (const char *name : kind_names)
-        list += std::string(" ") + name;
-    return list;
+[[noreturn]] void give_up(const std::string &problem) {
+    fprintf(stderr, "simulator: %s\n", problem.c_str());
+    exit(2);
 }
 
-[[noreturn]] void usage(int status) {
-    fprintf(status ? stderr : stdout,
-            "usage: simulator [OPTION]... CONFIGURATION\n"
-            "       simulator [OPTION]... --replay FILE\n"
-            "Runs the programs of an example in a world where everything may fail.\n"
-            "--random COUNT    schedules at random; --seed FIRST (1): of the first of them\n"
-            "--exhaustive N    all schedules with up to N unusual events; 0: the usual one\n"
-            "--part I/N        of these, those whose first event is at every Nth position\n"
-            "--kinds KIND,...  only with these:%s\n"
-            "--replay FILE     the schedule that was saved in FILE, step by step\n"
-            "--save FILE       a schedule with a finding is saved there\n"
-            "--shorten COUNT   tries so many shorter ones (1000)\n"
-            "--script FILE     what FILE says happens besides, when a program says its words\n"
-            "--damage          damages the logs of the example in all ways\n"
-            "--trace           prints each step of a single schedule\n"
-            "--modules DIR     where the modules of the examples are\n"
-            "configurations:",
-            kind_list().c_str());
-    for (const Configuration *c = configurations; c->name; c++)
-        fprintf(status ? stderr : stdout, " %s", c->name);
-    fputc('\n', status ? stderr : stdout);
-    exit(status);
+[[noreturn]] void print_usage() {
+    puts("usage: simulator [--OPTION VALUE]... CONFIGURATION\n"
+         "Runs the programs of an example in a world where everything may fail.");
+    for (const auto &[name, option] : options)
+        printf("--%s %s: %s (%s)\n", name.c_str(), option.argument, option.help,
+               option.value.c_str());
+    printf("kinds of events:");
+    for (const Event_kind &kind : event_kinds)
+        printf(" %s", kind.name);
+    printf("\nconfigurations:");
+    for (const Configuration &configuration : configurations)
+        printf(" %s", configuration.name.c_str());
+    putchar('\n');
+    exit(0);
 }
 
-Event::Kind kind_of(const char *name) {
-    uint8_t kind = 0;
-    while (kind < std::size(kind_names) && strcmp(kind_names[kind], name))
-        kind++;
-    if (kind == std::size(kind_names))
-        usage(2);
-    return static_cast<Event::Kind>(kind);
+// Yields the configuration, or nothing.
+std::string read_options(int argc, char *argv[]) {
+    std::string configuration;
+    for (int i = 1; i < argc; i++) {
+        std::string word = argv[i];
+        if (word == "--help")
+            print_usage();
+        auto option = options.find(word.starts_with("--") ? word.substr(2) : "");
+        if (option != options.end() && i + 1 < argc)
+            option->second.value = argv[++i];
+        else if (configuration.empty() && !word.starts_with("--"))
+            configuration = word;
+        else
+            give_up("cannot use " + word + ", see --help");
+    }
+    return configuration;
 }
 
-uint32_t kinds_of(char *list) {
+const std::string &text(const char *option) {
+    return options.at(option).value;
+}
+
+uint64_t number(const char *option) {
+    return strtoull(text(option).c_str(), nullptr, 10);
+}
+
+Event::Kind kind_of(const std::string &name) {
+    for (uint8_t kind = 0; kind < Event::KINDS; kind++)
+        if (name == event_kinds[kind].name)
+            return static_cast<Event::Kind>(kind);
+    give_up("there is no kind of events " + name + ", see --help");
+}
+
+uint32_t kinds_of(std::string list) {
     uint32_t found = 0;
-    for (char *name = strtok(list, ","); name; name = strtok(nullptr, ","))
+    for (char *name = strtok(list.data(), ","); name; name = strtok(nullptr, ","))
         found |= 1U << kind_of(name);
     return found;
 }
 
 // Lines "TEXT | KIND PROCESS VARIANT", after comments.
-void read_script(const char *name) {
-    char line[256], text[128], kind[32], process[32];
-    FILE *file = fopen(name, "r");
+void read_script(const std::string &name) {
+    char words[128], kind[32], process[32];
+    std::ifstream file(name);
     unsigned short variant;
-    while (file && fgets(line, sizeof(line), file))
-        if (sscanf(line, "%127[^|#] | %31s %31s %hu", text, kind, process, &variant) == 4)
-            world.script.push_back({std::string(text).substr(0, strlen(text) - 1), process,
-                                    kind_of(kind), variant});
-    if (!file || world.script.empty()) {
-        fprintf(stderr, "simulator: there is no script in %s\n", name);
-        exit(2);
-    }
-    fclose(file);
+    for (std::string line; std::getline(file, line);)
+        if (sscanf(line.c_str(), "%127[^|#] | %31s %31s %hu", words, kind, process, &variant) ==
+            4)
+            world.script.push_back(
+                {std::string(words, strlen(words) - 1), process, kind_of(kind), variant});
+    if (world.script.empty())
+        give_up("there is no script in " + name);
+}
+
+// The name of a pitfall continues with its entry and its form.
+const Configuration &find_configuration(const std::string &name) {
+    static Configuration found;
+    for (const Configuration &configuration : configurations)
+        if (name == configuration.name ||
+            (configuration.oracle == &pitfalls && name.starts_with(configuration.name))) {
+            found = configuration;
+            found.name = name;
+            return found;
+        }
+    give_up("there is no configuration '" + name + "', see --help");
 }
 
 bool run(Schedule &schedule) {
@@ -131,18 +167,16 @@ Schedule with_choices(const Schedule &schedule, std::vector<Choice> choices) {
 }
 
 // Whether two findings are of one kind: names and numbers do not count.
-bool is_same(const std::string &one, const std::string &other) {
-    auto kind = [](std::string text) {
-        std::erase_if(text, [](char byte) { return byte >= '0' && byte <= '9'; });
-        return text;
-    };
-    return kind(one) == kind(other);
+bool is_same(std::string one, std::string other) {
+    for (std::string *finding : {&one, &other})
+        std::erase_if(*finding, [](char byte) { return byte >= '0' && byte <= '9'; });
+    return one == other;
 }
 
 // Leaves out choices that the finding does not need: first many at once, then one after
 // another.
 Schedule shorten(Schedule schedule, const std::string &finding) {
-    uint64_t end = schedules + shorten_max;
+    uint64_t end = schedules + number("shorten");
     for (size_t part = schedule.choices.size() / 2 + 1; part > 0;) {
         bool shorter = false;
         for (size_t i = schedule.choices.size(); i-- > 0;) {
@@ -171,23 +205,19 @@ Schedule shorten(Schedule schedule, const std::string &finding) {
     Schedule again = with_choices(found, events);
     if (run(again) || world.finding != finding)
         again = with_choices(found, found.choices);
-    if (run(again) || world.finding != finding) {
-        printf("%s: %s\nBut it does not happen again: the simulator has a mistake.\n",
-               origin.c_str(), finding.c_str());
-        exit(EXIT_FAILURE);
-    }
+    if (run(again) || world.finding != finding)
+        give_up(origin + ": " + finding +
+                "\nBut it does not happen again: the simulator has a mistake.");
     Schedule shortest = shorten(again, finding);
     world.tracing = true;
     run(shortest);
     printf("%s: FOUND: %s\n", origin.c_str(), world.finding.c_str());
     printf("(%zu unusual events; without shortening it was %zu: %s)\n", shortest.choices.size(),
            events.size(), finding.c_str());
-    if (save_name) {
-        if (!shortest.save(save_name, world.configuration->name)) {
-            fprintf(stderr, "simulator: cannot write %s: %s\n", save_name, strerror(errno));
-            exit(EXIT_FAILURE);
-        }
-        printf("again: simulator --replay %s\n", save_name);
+    if (!text("save").empty()) {
+        if (!shortest.save(text("save"), world.configuration->name))
+            give_up("cannot write " + text("save"));
+        printf("again: simulator --replay %s\n", text("save").c_str());
     }
     exit(EXIT_FAILURE);
 }
@@ -200,7 +230,7 @@ void run_random(uint64_t first, uint64_t count) {
     }
 }
 
-void run_all(const std::vector<Choice> &choices, unsigned depth, unsigned part,
+void run_all(const std::vector<Choice> &choices, uint64_t depth, unsigned part,
              unsigned parts) {
     std::vector<std::vector<Event>> listed;
     Schedule schedule;
@@ -224,104 +254,35 @@ void run_all(const std::vector<Choice> &choices, unsigned depth, unsigned part,
 
 } // namespace
 
-// The name of a pitfall continues with its entry in rpma_pitfalls(7) and its form.
-const Configuration *find_configuration(const std::string &name) {
-    static Configuration found;
-    static std::string whole;
-    for (const Configuration *c = configurations; c->name; c++)
-        if (name == c->name || (c->example == &pitfalls && name.starts_with(c->name))) {
-            whole = name;
-            found = *c;
-            found.name = whole.c_str();
-            return &found;
-        }
-    fprintf(stderr, "simulator: there is no configuration %s\n", name.c_str());
-    usage(2);
-}
-
 int main(int argc, char *argv[]) {
-    static const option options[] = {
-        {"random", 1, nullptr, 'r'},     {"seed", 1, nullptr, 's'},
-        {"exhaustive", 1, nullptr, 'e'}, {"part", 1, nullptr, 'p'},
-        {"save", 1, nullptr, 'w'},       {"replay", 1, nullptr, 'a'},
-        {"trace", 0, nullptr, 't'},      {"help", 0, nullptr, 'h'},
-        {"modules", 1, nullptr, 'm'},    {"shorten", 1, nullptr, 'o'},
-        {"kinds", 1, nullptr, 'k'},      {"damage", 0, nullptr, 'd'},
-        {"script", 1, nullptr, 'x'},     {nullptr, 0, nullptr, 0}};
-    std::string modules = ".", replay, name;
-    uint64_t first = 1, count = 0;
-    unsigned depth = 0, part = 0, parts = 1;
-    bool damage = false;
-    for (int found; (found = getopt_long(argc, argv, "", options, nullptr)) != -1;)
-        switch (found) {
-        case 'r':
-            count = strtoull(optarg, nullptr, 10);
-            break;
-        case 's':
-            first = strtoull(optarg, nullptr, 10);
-            break;
-        case 'e':
-            depth = static_cast<unsigned>(atoi(optarg));
-            break;
-        case 'k':
-            kinds = kinds_of(optarg);
-            break;
-        case 'x':
-            read_script(optarg);
-            break;
-        case 'd':
-            damage = true;
-            break;
-        case 'o':
-            shorten_max = strtoull(optarg, nullptr, 10);
-            break;
-        case 'p':
-            if (sscanf(optarg, "%u/%u", &part, &parts) != 2 || part >= parts)
-                usage(2);
-            break;
-        case 'w':
-            save_name = optarg;
-            break;
-        case 'a':
-            replay = optarg;
-            break;
-        case 't':
-            world.tracing = true;
-            break;
-        case 'm':
-            modules = optarg;
-            break;
-        default:
-            usage(found == 'h' ? 0 : 2);
-        }
+    std::string name = read_options(argc, argv);
+    unsigned part, parts;
+    if (sscanf(text("part").c_str(), "%u/%u", &part, &parts) != 2 || part >= parts)
+        give_up("a part is I/N");
+    if (!text("kinds").empty())
+        kinds = kinds_of(text("kinds"));
+    if (!text("script").empty())
+        read_script(text("script"));
     Schedule saved;
-    if (!replay.empty() && !saved.load(replay.c_str(), name)) {
-        fprintf(stderr, "simulator: %s is no schedule that can be read\n", replay.c_str());
-        return 2;
-    }
-    if (replay.empty() == (optind == argc))
-        usage(2);
-    if (replay.empty())
-        name = argv[optind];
+    bool replays = !text("replay").empty();
+    if (replays && !saved.load(text("replay"), name))
+        give_up(text("replay") + " is no schedule that can be read");
+    world.tracing = replays || !text("trace").empty();
     setvbuf(stdout, nullptr, _IOLBF, 0);
-    world.make(*find_configuration(name), modules);
+    world.make(find_configuration(name), text("modules"));
 
     auto begin = std::chrono::steady_clock::now();
-    if (!replay.empty()) {
-        world.tracing = true;
-        if (!run(saved)) {
-            printf("FOUND: %s\n", world.finding.c_str());
-            return EXIT_FAILURE;
-        }
-    } else if (damage) {
-        unsigned logs = damage_logs();
-        printf("%u damaged logs%s%s\n", logs,
-               world.finding.empty() ? "" : "; FOUND: ", world.finding.c_str());
-        return world.finding.empty() ? EXIT_SUCCESS : EXIT_FAILURE;
-    } else if (count) {
-        run_random(first, count);
-    } else {
-        run_all({}, depth, part, parts);
+    if (replays)
+        run(saved);
+    else if (!text("damage").empty())
+        schedules = damage_logs();
+    else if (!text("random").empty())
+        run_random(number("seed"), number("random"));
+    else
+        run_all({}, number("exhaustive"), part, parts);
+    if (!world.finding.empty()) {
+        printf("FOUND: %s\n", world.finding.c_str());
+        return EXIT_FAILURE;
     }
     std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     printf("%s: %" PRIu64 " schedules, nothing found, %.1f s\n", name.c_str(), schedules,

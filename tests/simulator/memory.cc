@@ -20,7 +20,7 @@ void forget(void *map, size_t size) {
 
 } // namespace
 
-void Memory::open() {
+Memory::Memory() {
     size_t size = 3 * MEMORY_SIZE + WORDS * sizeof(*m_seen);
     void *map = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

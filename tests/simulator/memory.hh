@@ -33,7 +33,7 @@ class Memory {
     bool is_pmem = true; // else the file is in the page cache: a flush persists nothing
     bool tears = false;  // a power failure may leave a part of the bytes of a word
 
-    void open(); // once
+    Memory();
     void reset();
 
     char *visible() const { return m_visible; }

@@ -5,104 +5,121 @@
 
 mistakes.txt names them. A mistake whose text is no longer in its file is an error, as is one that
 is not found: then the simulator, or a configuration, has become too weak. Each schedule that
-found a mistake is run again from its file, and must find the same.
+found a mistake is run again from its file, and must find the same. The wrong programs of
+rpma_pitfalls(7) are mistakes already: each is named after what has to be found.
 """
 
 import argparse
 import concurrent.futures
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = "client", "server", "reader"
 
 
 def read_mistakes(path):
-    """Blocks as the head of mistakes.txt describes them."""
-    mistakes = []
+    """Blocks as the head of mistakes.txt describes them: (name, file, how it is found, edits)."""
+    def lines_of(edit, marks):
+        return "\n".join(line[2:] for line in edit.split("\n") if line[:1] in marks)
+
     for block in re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
-        head, body = block.split("\n", 1)
-        name, file, configuration = (field.strip() for field in head.split("|"))
-        edits = re.findall(r"^<<<\n(.*?)^===\n(.*?)^>>>\n", body, flags=re.M | re.S)
-        mistakes.append((name, file, configuration, edits))
-    return mistakes
+        head, *body = block.strip("\n").split("\n")
+        edits = "\n".join(body).split("\n@@\n") if body else []
+        yield *head.split(" | "), [(lines_of(edit, "- "), lines_of(edit, "+ ")) for edit in edits]
 
 
 def plant(tree, name, file, edits):
     path = tree / file
-    text = path.read_text(encoding="utf-8")
+    source = path.read_text(encoding="utf-8")
     for old, new in edits:
-        if text.count(old) != 1:
-            sys.exit(f"mistakes.py: '{name}': this is {text.count(old)} times in {file}, not once"
-                     f"; adapt tests/simulator/mistakes.txt:\n{old}")
-        text = text.replace(old, new)
-    path.write_text(text, encoding="utf-8")
+        if source.count(old) != 1:
+            sys.exit(f"'{name}': this is {source.count(old)} times in {file}, not once:\n{old}")
+        source = source.replace(old, new)
+    path.write_text(source, encoding="utf-8")
 
 
-def build(tree, directory, file, options):
-    """The modules that contain the file; the other modules come from the build."""
-    for module in options.module:
-        name, sources = module.split("=")
-        target = directory / (name + ".so")
-        if file not in sources.split(","):
-            target.symlink_to(pathlib.Path(options.modules) / target.name)
-            continue
+class Builder:
+    """Builds the modules of an example with a mistake; the code need not be fast."""
+
+    def __init__(self, options, scratch):
+        self.options, self.scratch, self.lock = options, scratch, threading.Lock()
+
+    def run(self, *arguments):
         # The compiler may have a prefix, such as ccache: nothing can stand between it and its options.
-        subprocess.run([*options.compiler, "-std=c99", "-O2", "-fPIC", "-shared", "-w",
-                        "-I", options.include, "-I", tree / "common", "-o", target,
-                        *[tree / source for source in sources.split(",")]], check=True)
+        subprocess.run([*self.options.compiler, "-std=c99", "-O1", "-fPIC", "-w", *arguments], check=True)
 
+    def compile(self, source, target, tree):
+        self.run("-c", tree / source, "-o", target, "-I", self.options.examples / source.parent,
+                 "-I", self.options.examples / "common", "-I", self.options.include)
+        return target
 
-def look_for(mistake, options):
-    name, file, configuration, edits = mistake
-    begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as temporary:
-        directory = pathlib.Path(temporary)
-        tree = directory / "examples"
-        shutil.copytree(options.examples, tree)
+    def unchanged(self, source):
+        target = self.scratch / str(source).replace("/", "-").replace(".c", ".o")
+        with self.lock:
+            return target if target.exists() else self.compile(source, target, self.options.examples)
+
+    def build(self, tree, file, edits, name):
+        """Modules that have one program and the sources without a main() each. Returns their folder."""
+        examples, folder, changed = self.options.examples, pathlib.Path(file).parent, tree / file
+        changed.parent.mkdir()
+        changed.write_bytes((examples / file).read_bytes())
         plant(tree, name, file, edits)
-        build(tree, directory, file, options)
-        run = [options.simulator, "--modules", directory]
-        saved = directory / "schedule"
-        configuration, *how = configuration.split()
-        scripted = bool(how) and how[0].endswith(".txt")
-        run += ["--script", HERE / how[0]] if scripted else []
-        amount = [] if scripted else ["--random", str(options.schedules)]
-        amount += ["--kinds", *how] if how and not scripted else []
-        found = subprocess.run([*run, *amount, "--save", saved, "--shorten", "200", configuration],
-                               capture_output=True, text=True)
-        finding = re.search(r"^(.*): FOUND: (.*)$", found.stdout, flags=re.M)
-        if not finding:
-            return name, False, f"NOT FOUND in {options.schedules} of {configuration}\n{found.stderr}"
-        again = subprocess.run([*run, "--replay", saved], capture_output=True, text=True)
-        if again.returncode != 1 or f"FOUND: {finding[2]}" not in again.stdout:
-            return name, False, "found, but not again when it was replayed"
-    return name, True, f"{finding[1]}, {time.monotonic() - begin:.1f} s: {finding[2]}"
+        self.compile(pathlib.Path(file), tree / "changed.o", tree)
+        shared = [*(examples / folder).glob("*.c"), *(examples / "common").glob("*.c")]
+        shared = [path.relative_to(examples) for path in shared if path.stem not in PROGRAMS]
+        for program in PROGRAMS:
+            sources = [folder / f"{program}.c", *shared]
+            module = f"{folder}-{program}.so"
+            if pathlib.Path(file) in sources and (examples / sources[0]).exists():
+                objects = [tree / "changed.o" if source == pathlib.Path(file) else self.unchanged(source)
+                           for source in sources]
+                self.run("-shared", "-o", tree / module, *objects)
+            else:
+                (tree / module).symlink_to(self.options.modules / module)
+        return tree
+
+
+def look_for(mistake, builder):
+    """Whether the mistake was found, and again, and what the simulator said."""
+    name, file, how, edits = mistake
+    configuration, *arguments = how.split()
+    with tempfile.TemporaryDirectory(dir=builder.scratch) as temporary:
+        tree = pathlib.Path(temporary)
+        modules = builder.build(tree, file, edits, name) if edits else builder.options.modules
+        run = [builder.options.simulator, "--modules", modules, *arguments]
+        amount = [] if "--exhaustive" in arguments else ["--random", "20000"]
+        found, again = (subprocess.run([*run, *more], cwd=HERE, capture_output=True, text=True) for more in (
+            [*amount, "--shorten", "200", "--save", tree / "schedule", configuration],
+            ["--replay", tree / "schedule"]))
+    finding = re.search(r"^.*: FOUND: (.*)$", found.stdout, flags=re.M)
+    if not finding or not edits and name not in finding[1]:
+        return False, f"NOT FOUND with {how}\n{found.stdout[-200:]}{found.stderr}"
+    good = again.returncode == 1 and f"FOUND: {finding[1]}" in again.stdout
+    return good, finding[0] if good else "found, but not again when it was replayed"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--simulator", required=True)
-    parser.add_argument("--examples", required=True, help="directory of their sources")
-    parser.add_argument("--modules", required=True, help="directory of the modules")
-    parser.add_argument("--include", required=True, help="directory of librpma.h")
-    parser.add_argument("--schedules", type=int, default=20000)
     parser.add_argument("--only", default="", help="mistakes whose names contain this")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("module", nargs="+", help="NAME=SOURCE,SOURCE…")
-    arguments = sys.argv[1:]
-    split = arguments.index("--")
-    options = parser.parse_args(arguments[:split])
-    options.compiler = arguments[split + 1:]
-    mistakes = [m for m in read_mistakes(HERE / "mistakes.txt") if options.only in m[0]]
+    for name in ("simulator", "modules", "examples", "include"):
+        parser.add_argument(name, type=lambda path: pathlib.Path(path).resolve())
+    split = sys.argv.index("--")
+    options = parser.parse_args(sys.argv[1:split])
+    options.compiler = sys.argv[split + 1:]
+    mistakes = [mistake for mistake in read_mistakes(HERE / "mistakes.txt") if options.only in mistake[0]]
     missed = 0
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, good, text in pool.map(lambda m: look_for(m, options), mistakes):
-            print(f"{name}: {text}", flush=True)
+    with tempfile.TemporaryDirectory() as scratch, \
+            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        builder = Builder(options, pathlib.Path(scratch))
+        verdicts = pool.map(lambda mistake: look_for(mistake, builder), mistakes)
+        for mistake, (good, words) in zip(mistakes, verdicts):
+            print(f"{mistake[0]}: {words}", flush=True)
             missed += not good
     print(f"{len(mistakes) - missed} of {len(mistakes)} mistakes were found")
     return 1 if missed or not mistakes else 0

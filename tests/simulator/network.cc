@@ -54,7 +54,7 @@ bool Link::reaches(int side) const {
            !cut_off();
 }
 
-bool rpma_conn::has_news() const {
+bool rpma_conn::is_readable() const {
     return !events.empty() || (side == 0 && link->state == Link::RESOLVED);
 }
 
@@ -114,6 +114,16 @@ bool Flow::may_fail() const {
     return conn && (completed < posted.size() || receives) && !can_pass();
 }
 
+bool Flow::uses(const Piece &region) const {
+    auto is_in = [&region](const Piece &piece) {
+        return piece.size && piece.ptr >= region.ptr && piece.ptr < region.ptr + region.size;
+    };
+    auto outstanding =
+        std::ranges::subrange(posted.begin() + static_cast<ptrdiff_t>(completed), posted.end());
+    return std::ranges::any_of(outstanding, is_in, &Operation::piece) ||
+           std::ranges::any_of(link->conns[side]->receives, is_in, &Receive::piece);
+}
+
 void Flow::place(const Operation &operation, Visible visible) {
     each_word(operation.target, operation.data.data(), operation.size, [&](const Part &part) {
         if (visible == ALL || (visible == SOME && world.chance()))
@@ -169,8 +179,8 @@ void Flow::execute(Visible visible) {
         static const int needed[] = {
             RPMA_MR_USAGE_READ_SRC, RPMA_MR_USAGE_WRITE_DST, RPMA_MR_USAGE_WRITE_DST,
             RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT};
-        if (operation.target < region.ptr ||
-            operation.target + operation.size > region.ptr + region.size ||
+        if (operation.target < region.piece.ptr ||
+            operation.target + operation.size > region.piece.ptr + region.piece.size ||
             !(region.usage & needed[operation.kind]))
             return world.found(
                 "an operation reaches outside of the region, or the region does not allow it");

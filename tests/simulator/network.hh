@@ -17,6 +17,13 @@ struct Object {
     Process *owner = nullptr;
     bool alive = true;
     virtual ~Object() = default;
+    virtual bool is_readable() const { return true; } // its descriptor
+    virtual struct File *as_file() { return nullptr; }
+};
+
+struct Piece {
+    char *ptr;
+    size_t size;
 };
 
 struct rpma_peer : Object {
@@ -25,12 +32,12 @@ struct rpma_peer : Object {
     int event_fd;
     ibv_pd pd{};
     bool gone = false; // its device was removed
+    bool is_readable() const override { return !events.empty(); }
 };
 
 struct rpma_mr_local : Object {
     rpma_peer *peer;
-    char *ptr;
-    size_t size;
+    Piece piece;
     int usage;
 };
 
@@ -38,6 +45,7 @@ struct rpma_mr_local : Object {
 struct Channel : Object {
     std::deque<struct rpma_cq *> events;
     int fd;
+    bool is_readable() const override { return !events.empty(); }
 };
 
 struct rpma_cq : Object {
@@ -60,12 +68,8 @@ struct rpma_ep : Object {
     std::string port;
     std::deque<struct Link *> requests;
     int fd;
+    bool is_readable() const override { return !requests.empty(); }
     void close(bool with_news); // rejects requests that nobody took
-};
-
-struct Piece {
-    char *ptr;
-    size_t size;
 };
 
 struct Receive {
@@ -95,7 +99,7 @@ struct rpma_conn : Object {
     bool may_be_persistent = false; // a peer configuration with direct write was applied
     std::string private_data;       // of the other side
 
-    bool has_news() const; // an event, or a request that is resolved
+    bool is_readable() const override; // an event, or a request that is resolved
 };
 
 struct Operation {
@@ -123,6 +127,7 @@ struct Flow {
     bool has_work() const { return executed < posted.size(); }
     bool has_answers() const { return completed < executed; }
     bool may_fail() const; // whether something is outstanding, and will not be done any more
+    bool uses(const Piece &region) const; // whether an operation or a receive needs it
 
     enum Visible { ALL, NONE, SOME };
     void execute(Visible visible);

@@ -7,21 +7,23 @@
 
 #include "world.hh"
 
-#include <cerrno>
 #include <cstdarg>
 #include <cstring>
 #include <fcntl.h>
 #include <libpmem2.h>
+#include <sstream>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-
-namespace {
+#include <utility>
 
 struct File : Object {
     Machine *machine;
+    File *as_file() override { return this; }
 };
+
+namespace {
 
 int print(FILE *stream, const std::string &text) {
     Process &process = *world.current;
@@ -30,13 +32,9 @@ int print(FILE *stream, const std::string &text) {
     if (stream == stderr || output.empty() || output.back() != '\n')
         return static_cast<int>(text.size());
     world.point();
-    std::string lines;
-    lines.swap(output);
-    for (size_t begin = 0; begin < lines.size();) {
-        size_t end = lines.find('\n', begin);
-        world.line(process, lines.substr(begin, end - begin));
-        begin = end + 1;
-    }
+    std::istringstream lines(std::exchange(output, {}));
+    for (std::string line; std::getline(lines, line);)
+        world.line(process, line);
     return static_cast<int>(text.size());
 }
 
@@ -63,29 +61,26 @@ int wait_for_any(struct pollfd *fds, nfds_t count, int timeout) {
 }
 
 File *file_of(int fd) {
-    const Descriptor &descriptor = world.descriptor(fd);
-    if (descriptor.kind != Descriptor::FILE)
+    Object *object = world.descriptor(fd).object;
+    File *file = object ? object->as_file() : nullptr;
+    if (!file)
         world.found("uses the descriptor %d, which is no file", fd);
-    return static_cast<File *>(descriptor.object);
+    return file;
 }
 
 } // namespace
 
-#define WRAPPED extern "C" __attribute__((visibility("default")))
+#define WRAPPED extern "C"
 
-// Functions that change nothing here.
-#define SUCCEEDS(function, ...)         \
-    WRAPPED int function(__VA_ARGS__) { \
-        return 0;                       \
+// A function that only gives a value.
+#define GIVES(type, function, parameters, value) \
+    WRAPPED type function parameters {           \
+        return value;                            \
     }
 
-SUCCEEDS(__wrap_setvbuf, FILE *, char *, int, size_t)
-SUCCEEDS(__wrap_sigprocmask, int, const sigset_t *, sigset_t *)
-SUCCEEDS(__wrap_posix_fallocate, int, off_t, off_t)
-SUCCEEDS(pmem2_source_delete, pmem2_source **)
-SUCCEEDS(pmem2_config_set_required_store_granularity, pmem2_config *, pmem2_granularity)
-SUCCEEDS(pmem2_config_delete, pmem2_config **)
-SUCCEEDS(pmem2_map_delete, pmem2_map **)
+GIVES(int, __wrap_setvbuf, (FILE *, char *, int, size_t), 0)
+GIVES(int, __wrap_sigprocmask, (int, const sigset_t *, sigset_t *), 0)
+GIVES(int, __wrap_posix_fallocate, (int, off_t, off_t), 0)
 
 // ---- input and output
 
@@ -111,30 +106,20 @@ WRAPPED int __wrap_printf(const char *format, ...) {
     return size;
 }
 
-WRAPPED int __wrap_fputc(int byte, FILE *stream) {
-    return print(stream, std::string(1, static_cast<char>(byte)));
-}
+GIVES(int, __wrap_fputc, (int byte, FILE *stream), print(stream, {static_cast<char>(byte)}))
 
 // The reader gets the lines of the clients; a client gets lines of different lengths.
 WRAPPED char *__wrap_fgets(char *buffer, int size, FILE *) {
     Process &process = *world.current;
     world.point();
-    std::string line;
-    if (&process == &world.reader) {
-        size_t end = world.said.find('\n', process.lines_read);
-        if (end == std::string::npos)
-            return nullptr;
-        line = world.said.substr(process.lines_read, end + 1 - process.lines_read);
-        process.lines_read = static_cast<unsigned>(end + 1);
-    } else {
-        if (!process.lines_left)
-            return nullptr;
-        process.lines_left--;
-        unsigned number = ++process.lines_read;
-        line = process.name + ", line " + std::to_string(number) +
-               std::string(number * 7 % 23, '.') + '\n';
-    }
-    snprintf(buffer, static_cast<size_t>(size), "%s", line.c_str());
+    if (process.lines_read == process.lines)
+        return nullptr;
+    unsigned number = process.lines_read++;
+    std::string line = &process == &world.reader
+                           ? world.said[number]
+                           : process.name + ", line " + std::to_string(number + 1) +
+                                 std::string((number + 1) * 7 % 23, '.');
+    snprintf(buffer, static_cast<size_t>(size), "%s\n", line.c_str());
     return buffer;
 }
 
@@ -152,19 +137,14 @@ WRAPPED int __wrap_clock_gettime(clockid_t, struct timespec *time) {
     return 0;
 }
 
-WRAPPED int __wrap_signalfd(int, const sigset_t *, int) {
-    return world.open_descriptor(Descriptor::SIGNALS, nullptr, world.current);
-}
+GIVES(int, __wrap_signalfd, (int, const sigset_t *, int), world.open_descriptor(nullptr))
+GIVES(int, __wrap_epoll_create1, (int), world.open_descriptor(world.make_object<Epoll>()))
 
 WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
     for (nfds_t i = 0; i < count; i++)
         if (fds[i].fd >= 0)
             world.descriptor(fds[i].fd);
     return wait_for_any(fds, count, timeout);
-}
-
-WRAPPED int __wrap_epoll_create1(int) {
-    return world.open_descriptor(Descriptor::EPOLL, world.make_object<Epoll>(), world.current);
 }
 
 WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event) {
@@ -188,12 +168,10 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
         const Object *object = world.descriptor(watch.first).object;
         return object && !object->alive;
     });
-    if (world.configuration->example->waits)
-        world.configuration->example->waits(*world.current);
+    world.configuration->oracle->waits(*world.current);
     world.current->links_at_up = 0;
-    if (world.current->waited_at != world.now)
+    if (std::exchange(world.current->waited_at, world.now) != world.now)
         world.current->wake_ups = 0;
-    world.current->waited_at = world.now;
     if (++world.current->wake_ups > WAKE_UPS_MAX)
         world.found("wakes up again and again for something that it does not take");
     epoll->fds.clear();
@@ -216,14 +194,9 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
 // ---- files and memory
 
 WRAPPED int __wrap_open(const char *name, int, ...) {
-    Machine *machine = world.machine(name);
-    if (!machine) {
-        errno = ENOENT;
-        return -1;
-    }
     auto *file = world.make_object<File>();
-    file->machine = machine;
-    return world.open_descriptor(Descriptor::FILE, file, world.current);
+    file->machine = world.machine(name);
+    return world.open_descriptor(file);
 }
 
 WRAPPED int __wrap_close(int fd) {
@@ -271,13 +244,16 @@ pmem2_source the_source;
 pmem2_config the_config;
 pmem2_map the_map;
 
+Memory &memory() {
+    return world.current->machine->memory;
+}
+
 void persist(const void *ptr, size_t size) {
-    Memory &memory = world.current->machine->memory;
     world.point();
-    if (!memory.contains(ptr))
+    if (!memory().contains(ptr))
         world.found("makes memory persistent that is not");
-    size_t begin = static_cast<size_t>(static_cast<const char *>(ptr) - memory.visible());
-    memory.persist(begin, begin + size);
+    size_t begin = static_cast<size_t>(static_cast<const char *>(ptr) - memory().visible());
+    memory().persist(begin, begin + size);
 }
 
 } // namespace
@@ -299,23 +275,13 @@ WRAPPED int pmem2_map_new(pmem2_map **map, const pmem2_config *, const pmem2_sou
     return 0;
 }
 
-WRAPPED void *pmem2_map_get_address(pmem2_map *) {
-    return world.current->machine->memory.visible();
-}
-
-WRAPPED size_t pmem2_map_get_size(pmem2_map *) {
-    return MEMORY_SIZE;
-}
-
-WRAPPED pmem2_granularity pmem2_map_get_store_granularity(pmem2_map *) {
-    return world.current->machine->memory.is_pmem ? PMEM2_GRANULARITY_CACHE_LINE
-                                                  : PMEM2_GRANULARITY_PAGE;
-}
-
-WRAPPED pmem2_persist_fn pmem2_get_persist_fn(pmem2_map *) {
-    return persist;
-}
-
-WRAPPED const char *pmem2_errormsg(void) {
-    return "a failure of libpmem2";
-}
+GIVES(int, pmem2_config_set_required_store_granularity, (pmem2_config *, pmem2_granularity), 0)
+GIVES(int, pmem2_source_delete, (pmem2_source **), 0)
+GIVES(int, pmem2_config_delete, (pmem2_config **), 0)
+GIVES(int, pmem2_map_delete, (pmem2_map **), 0)
+GIVES(void *, pmem2_map_get_address, (pmem2_map *), memory().visible())
+GIVES(size_t, pmem2_map_get_size, (pmem2_map *), MEMORY_SIZE)
+GIVES(pmem2_granularity, pmem2_map_get_store_granularity, (pmem2_map *),
+      memory().is_pmem ? PMEM2_GRANULARITY_CACHE_LINE : PMEM2_GRANULARITY_PAGE)
+GIVES(pmem2_persist_fn, pmem2_get_persist_fn, (pmem2_map *), persist)
+GIVES(const char *, pmem2_errormsg, (void), "a failure of libpmem2")

@@ -22,21 +22,21 @@ Machine &target() {
 }
 
 // What is stated in the way of rpma_pmem(7), step 9; in entry 1 nobody went through its steps.
-Arguments arguments(bool of_server) {
+Arguments arguments_of(const Process &process) {
     Arguments list;
     if (wrong)
         list.push_back("--wrong");
-    if (of_server && entry != 1)
+    if (process.is_server && entry != 1)
         list.push_back("--direct-write");
     list.insert(list.end(), {target().name, "7471", std::to_string(entry)});
-    if (of_server)
+    if (process.is_server)
         list.push_back(target().name);
     return list;
 }
 
 void begin() {
     char form;
-    if (sscanf(world.configuration->name, "pitfall-%u-%c", &entry, &form) != 2)
+    if (sscanf(world.configuration->name.c_str(), "pitfall-%u-%c", &entry, &form) != 2)
         return world.found("a pitfall has a name such as pitfall-3-wrong");
     wrong = form == 'w';
     safe = false;
@@ -88,13 +88,8 @@ void check() {
 void said(Process &client, const char *line) {
     if (client.is_server)
         return;
-    if (entry == 4) {
-        bool connected = std::any_of(world.links.begin(), world.links.end(), [&](auto &link) {
-            return link->conns[0] && link->conns[0]->owner == &client && link->conns[1];
-        });
-        if (connected && !has_record(false))
-            world.found("the record was called visible, and it is not");
-    }
+    if (entry == 4 && world.is_connected(client) && !has_record(false))
+        world.found("the record was called visible, and it is not");
     if (sscanf(line, "client: the number %u is safe", &number) != 1)
         safe = entry != 6;
     check();
@@ -102,10 +97,8 @@ void said(Process &client, const char *line) {
 
 } // namespace
 
-const Example pitfalls = {.name = "pitfalls",
-                          .serves_one = true,
-                          .server_arguments = [](const Process &) { return arguments(true); },
-                          .client_arguments = [](const Process &) { return arguments(false); },
-                          .begin = begin,
-                          .said = said,
-                          .check = check};
+const Oracle pitfalls = {.serves_one = true,
+                         .arguments = arguments_of,
+                         .begin = begin,
+                         .said = said,
+                         .check = check};

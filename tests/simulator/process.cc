@@ -54,7 +54,7 @@ std::string copy_of(const std::string &module) {
 
 struct Search {
     const std::string &file;
-    std::vector<Part_of_module> parts;
+    std::vector<std::pair<char *, std::string>> parts;
 };
 
 // The program's writable segment, without the part that the loader protects after relocation.
@@ -74,10 +74,9 @@ int find_globals(dl_phdr_info *info, size_t, void *data) {
             continue;
         uintptr_t begin = info->dlpi_addr + segment.p_vaddr, end = begin + segment.p_memsz;
         begin = std::max(begin, read_only_end);
-        if (begin < end) {
-            auto *globals = reinterpret_cast<char *>(begin);
-            search->parts.push_back({globals, std::string(globals, end - begin)});
-        }
+        auto *globals = reinterpret_cast<char *>(begin);
+        if (begin < end)
+            search->parts.emplace_back(globals, std::string(globals, end - begin));
     }
     return 1;
 }
@@ -99,15 +98,11 @@ void Process::load(const std::string &module) {
 }
 
 void Process::start(const std::vector<std::string> &arguments) {
-    for (const Part_of_module &part : m_globals)
-        memcpy(part.begin, part.initial.data(), part.initial.size());
+    for (const auto &[globals, initial] : m_globals)
+        memcpy(globals, initial.data(), initial.size());
     for (Map &map : m_maps)
         map.used = false;
     m_arguments = arguments;
-    m_argv.clear();
-    for (std::string &argument : m_arguments)
-        m_argv.push_back(argument.data());
-    m_argv.push_back(nullptr);
     getcontext(&m_first);
     m_first.uc_stack.ss_sp = m_stack;
     m_first.uc_stack.ss_size = STACK_SIZE;
@@ -115,15 +110,9 @@ void Process::start(const std::vector<std::string> &arguments) {
     makecontext(&m_first, entry, 0);
     m_fresh = true;
     starts++;
-    qp_nums = 1;
-    port_was_up = spoke_in_vain = false;
-    waited_at = NEVER;
-    links_at_up = 0;
     state = READY;
-    told_to_stop = false;
     back_at = NEVER;
-    output.clear();
-    errors.clear();
+    static_cast<Run &>(*this) = {};
 }
 
 // Abandons the stack, like that of a killed program.
@@ -136,8 +125,11 @@ void Process::end(int status_) {
 
 void Process::entry() {
     Process *self = world.current;
-    int status = self->m_main(static_cast<int>(self->m_arguments.size()), self->m_argv.data());
-    self->end(status);
+    char *argv[32] = {}; // abandoned with the stack
+    int argc = 0;
+    for (std::string &argument : self->m_arguments)
+        argv[argc++] = argument.data();
+    self->end(self->m_main(argc, argv));
     self->leave();
 }
 

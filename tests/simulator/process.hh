@@ -14,48 +14,54 @@
 #include <string>
 #include <ucontext.h>
 
-struct Machine {
+constexpr int64_t NEVER = INT64_MAX;
+
+// What is the state of a machine besides its memory, at first as here.
+struct Plug {
+    bool on = true, cut_off = false;
+    bool port_down = false;  // while it is cut off: its device noticed
+    bool no_device = false;  // while it is cut off: its device was removed
+    int64_t back_at = NEVER; // when somebody plugs it in again, in ms
+};
+
+struct Machine : Plug {
     std::string name; // also the address
-    bool on, cut_off;
-    bool port_down;  // while it is cut off: its device noticed
-    bool no_device;  // while it is cut off: its device was removed
-    int64_t back_at; // when somebody plugs it in again, in ms
     Memory memory;
 };
 
-struct Part_of_module {
-    char *begin;
-    std::string initial;
+// The state of a program in a schedule, at first as here.
+struct Life {
+    enum State { OFF, READY, WAITING } state = OFF;
+    int status = 0;                   // if OFF: exit status, or KILLED
+    unsigned starts = 0;              // starts in this schedule
+    bool was_ready = false;           // a server: it has listened
+    int64_t frozen_until = 0;         // the process stands still until then
+    int64_t back_at = NEVER;          // a server: when it is started again
+    size_t lines = 0, lines_read = 0; // of its standard input
+    unsigned committed = 0;           // records that it reported as committed
+    unsigned completions = 0;         // completions that it has taken
 };
 
-constexpr int64_t NEVER = INT64_MAX;
+// The same from one start to the next.
+struct Run {
+    bool told_to_stop = false;  // SIGTERM
+    uint64_t qp_nums = 1;       // a bit for each that is in use
+    bool port_was_up = false;   // it has asked since it last waited
+    bool spoke_in_vain = false; // about a connection, to a port that it could know to be down
+    int64_t waited_at = NEVER;  // when it last began to wait for an epoll descriptor
+    unsigned wake_ups = 0;      // how often at that time
+    size_t links_at_up = 0; // links that there were when it took a port's event, while it runs
+    std::string output, errors; // a line that is not complete; the text on stderr
+};
 
-class Process {
+class Process : public Life, public Run {
   public:
-    enum State { OFF, READY, WAITING };
     static constexpr int KILLED = -1;
 
     std::string name;
+    uint16_t index; // of those of the world
     Machine *machine;
     bool is_server;
-    State state = OFF;
-    unsigned starts = 0;       // starts in this schedule
-    bool was_ready = false;    // a server: it has listened
-    int status = 0;            // if OFF: exit status, or KILLED
-    int64_t frozen_until = 0;  // the process stands still until then
-    int64_t back_at = NEVER;   // a server: when it is started again
-    bool told_to_stop = false; // SIGTERM
-    unsigned lines_left = 0;   // of its standard input
-    unsigned lines_read = 0;   // lines read in all
-    unsigned committed = 0;    // records that it reported as committed
-    unsigned completions = 0;  // completions that it has taken
-    uint64_t qp_nums = 1;      // a bit for each that is in use
-    bool port_was_up = false;  // it has asked since it last waited
-    int64_t waited_at = NEVER; // when it last began to wait for an epoll descriptor
-    unsigned wake_ups = 0;     // how often at that time
-    size_t links_at_up = 0; // links that there were when it took a port's event, while it runs
-    bool spoke_in_vain = false; // about a connection, to a port that it could know to be down
-    std::string output, errors; // a line that is not complete; the text on stderr
 
     std::string first_error() const { return errors.substr(0, errors.find('\n')); }
 
@@ -90,11 +96,10 @@ class Process {
     static void entry();
 
     int (*m_main)(int, char **);
-    std::vector<Part_of_module> m_globals;
+    std::vector<std::pair<char *, std::string>> m_globals; // and what they are at first
     std::vector<Map> m_maps;
     char *m_stack = nullptr;
     std::vector<std::string> m_arguments;
-    std::vector<char *> m_argv;
     ucontext_t m_first;
     jmp_buf m_where;
     bool m_fresh;

@@ -192,11 +192,11 @@ void said(Process &client, const char *line) {
 }
 
 // A client commits each of its lines, or reports why not.
-void ended(const Process &process) {
+void ended(Process &process) {
     if (process.is_server && (process.status || !process.told_to_stop))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
     if (!process.is_server && !process.status && process.committed < process.lines_read)
-        world.found("ends well with %u lines, but committed %u records", process.lines_read,
+        world.found("ends well with %zu lines, but committed %u records", process.lines_read,
                     process.committed);
     founded |= process.errors.find("start without --new") != std::string::npos;
     if (process.status && process.errors.empty())
@@ -204,50 +204,33 @@ void ended(const Process &process) {
 }
 
 // The operator makes and begins a log once, and again only after a failure.
-Arguments server_arguments(const Process &server) {
-    Arguments arguments{"--direct-write", server.machine->name, "7471", "1",
-                        server.machine->name};
-    if (!server.was_ready)
-        arguments.insert(arguments.begin(), "--new");
-    return arguments;
-}
-
-Arguments client_arguments(const Process &) {
+Arguments arguments_of(const Process &process) {
     Arguments arguments;
-    if (!founded)
+    if (process.is_server ? !process.was_ready : !founded)
         arguments.push_back("--new");
-    for (auto &process : world.processes)
-        if (process->is_server)
-            arguments.insert(arguments.end(), {process->machine->name, "7471"});
+    if (process.is_server)
+        arguments.insert(arguments.end(), {"--direct-write", process.machine->name, "7471", "1",
+                                           process.machine->name});
+    for (unsigned i = 0; i < world.configuration->servers && !process.is_server; i++)
+        arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
     return arguments;
 }
 
 } // namespace
 
-const Example replicated_log = {.name = "14-replicated-log",
-                                .has_reader = true,
-                                .server_arguments = server_arguments,
-                                .client_arguments = client_arguments,
-                                .begin = begin,
-                                .said = said,
-                                .ended = ended,
-                                .check = check,
-                                .may_forget = may_forget};
+const Oracle replicated_log = {.has_reader = true,
+                               .arguments = arguments_of,
+                               .begin = begin,
+                               .said = said,
+                               .ended = ended,
+                               .check = check,
+                               .may_forget = may_forget};
 
 // ---- damaged logs
 
 namespace {
 
 using Image = std::string;
-
-Image image_of(const Process &server, size_t size) {
-    return {server.machine->memory.image(false), size};
-}
-
-void set_image(Process &server, const Image &image) {
-    memcpy(server.machine->memory.visible(), image.data(), image.size());
-    server.machine->memory.persist(0, image.size());
-}
 
 void set_number(Image &image, size_t place, uint64_t number) {
     const uint64_t sealed[] = {place, number};
@@ -259,18 +242,15 @@ void set_number(Image &image, size_t place, uint64_t number) {
 // Appends records until the log is full, all but the last ones as large as they may be.
 Image full_log(const Image &good, uint64_t number) {
     Image image = good;
-    uint64_t epoch;
+    uint32_t epoch;
     memcpy(&epoch, good.data() + EPOCH_PLACE, sizeof(epoch));
-    epoch &= UINT32_MAX;
     for (; image.size() < MEMORY_SIZE; number++) {
         size_t room = MEMORY_SIZE - image.size();
         size_t space =
             room <= PAYLOAD_MAX ? room : std::min(PAYLOAD_MAX, room / 2 / WORD * WORD);
-        Image record(space, 'x');
-        auto size = static_cast<uint32_t>(space - RECORD_HEADER);
-        memcpy(record.data() + 4, &size, 4);
-        memcpy(record.data() + 8, &number, 8);
-        memcpy(record.data() + 16, &epoch, 8);
+        const uint64_t head[] = {(space - RECORD_HEADER) << 32, number, epoch};
+        Image record(reinterpret_cast<const char *>(head), sizeof(head));
+        record.resize(space, 'x');
         uint32_t checksum = crc32c(record.data() + 4, space - 4);
         memcpy(record.data(), &checksum, 4);
         image += record;
@@ -279,59 +259,61 @@ Image full_log(const Image &good, uint64_t number) {
     return image;
 }
 
-// What the first server does with the image as its log.
-struct Damage {
-    unsigned count = 0;
-    std::string finding;
+unsigned damages;
+std::string damage_finding;
 
-    void expect(bool good, const std::string &what) {
-        count++;
-        if (finding.empty() && !good)
-            finding = what;
-    }
+void expect(bool good, const std::string &what) {
+    damages++;
+    if (damage_finding.empty() && !good)
+        damage_finding = what;
+}
 
-    void look_at(const Image &image, bool make_new, bool starts, const std::string &what) {
-        Process &server = *world.processes[0];
-        set_image(server, image);
-        server.was_ready = !make_new;
-        world.start_more({&server}, false);
-        bool listens = server.state == Process::WAITING;
-        bool refuses = server.state == Process::OFF && server.status == EXIT_FAILURE &&
-                       server.errors.find("log 1 of") != std::string::npos;
-        if (listens)
-            server.end(Process::KILLED);
-        bool unchanged = image_of(server, image.size()) == image;
-        expect(starts ? listens : refuses, what + (starts ? " is refused" : " is served"));
-        expect(unchanged || (starts && make_new), what + " is overwritten");
+// Starts the first servers with the image as their log, or with blank memory.
+void start_servers(unsigned count, const Image &image, bool make_new) {
+    std::vector<Process *> servers;
+    for (unsigned i = 0; i < count; i++) {
+        servers.push_back(world.processes[i].get());
+        servers[i]->was_ready = !make_new;
+        Memory &memory = servers[i]->machine->memory;
+        memory.reset();
+        memcpy(memory.visible(), image.data(), image.size());
+        memory.persist(0, std::max(image.size(), WORD));
     }
+    world.start_more(servers, false);
+}
 
-    // All servers have this log: the client must end with the wanted line and change no record.
-    void look_at_client(const Image &image, bool forgotten, const char *wanted,
-                        const std::string &what) {
-        std::vector<Process *> servers;
-        for (unsigned i = 0; i < world.configuration->servers; i++) {
-            servers.push_back(world.processes[i].get());
-            servers[i]->was_ready = !forgotten;
-            if (forgotten)
-                servers[i]->machine->memory.reset();
-            else
-                set_image(*servers[i], image);
-        }
-        world.start_more(servers, false);
-        Process &client = *world.processes.back();
-        world.start_more({&client}, true);
-        expect(client.status == EXIT_FAILURE && client.errors.find(wanted) != std::string::npos,
-               what + ": the client says: " + client.first_error());
-        for (Process *server : servers) {
-            server->end(Process::KILLED);
-            size_t begin = forgotten ? 0 : FIXED_BEGIN, size = forgotten ? 0 : image.size();
-            expect(!memcmp(server->machine->memory.image(false) + begin, image.data() + begin,
-                           size - std::min(size, begin)),
-                   what + ": a log has changed");
-            expect(!forgotten || is_forgetful(*server), what + ": a log counts");
-        }
+// What a server does with the image as its log.
+void look_at(const Image &image, bool make_new, bool starts, const std::string &what) {
+    Process &server = *world.processes[0];
+    start_servers(1, image, make_new);
+    bool listens = server.state == Process::WAITING;
+    bool refuses = server.state == Process::OFF && server.status == EXIT_FAILURE &&
+                   server.errors.find("log 1 of") != std::string::npos;
+    if (listens)
+        server.end(Process::KILLED);
+    expect(starts ? listens : refuses, what + (starts ? " is refused" : " is served"));
+    expect((starts && make_new) ||
+               !memcmp(server.machine->memory.visible(), image.data(), image.size()),
+           what + " is overwritten");
+}
+
+// All servers have this log: the client must end with the wanted line and change no record.
+void look_at_client(const Image &image, const char *wanted, const std::string &what) {
+    start_servers(world.configuration->servers, image, image.empty());
+    Process &client = *world.processes.back();
+    world.start_more({&client}, true);
+    expect(client.status == EXIT_FAILURE && client.errors.find(wanted) != std::string::npos,
+           what + ": the client says: " + client.first_error());
+    for (unsigned i = 0; i < world.configuration->servers; i++) {
+        const Process &server = *world.processes[i];
+        world.processes[i]->end(Process::KILLED);
+        size_t begin = std::min(FIXED_BEGIN, image.size());
+        expect(!memcmp(server.machine->memory.visible() + begin, image.data() + begin,
+                       image.size() - begin),
+               what + ": a log has changed");
+        expect(is_forgetful(server) == image.empty(), what + ": a log counts, or does not");
     }
-};
+}
 
 } // namespace
 
@@ -339,35 +321,34 @@ unsigned damage_logs() {
     Schedule usual;
     if (!world.run(usual))
         return 0;
-    const Process &server = *world.processes[0];
+    const char *log = world.machines[0]->memory.visible();
     uint32_t tail;
-    memcpy(&tail, server.machine->memory.image(false), sizeof(tail));
-    const Image good = image_of(server, tail);
-    Damage damage;
+    memcpy(&tail, log, sizeof(tail));
+    const Image good(log, tail);
 
-    damage.look_at(good, false, true, "a good log");
-    damage.look_at(good, true, false, "a good log with --new");
+    look_at(good, false, true, "a good log");
+    look_at(good, true, false, "a good log with --new");
     for (size_t bit = 0; bit < 8 * (FIXED_END + 4); bit++) {
         Image image = good;
         image[bit / 8] = static_cast<char>(image[bit / 8] ^ 1 << bit % 8);
-        damage.look_at(image, false, false, "a header with a wrong bit " + std::to_string(bit));
+        look_at(image, false, false, "a header with a wrong bit " + std::to_string(bit));
     }
     for (size_t end = 0; end < good.size(); end++) {
         Image image = good.substr(0, end) + Image(good.size() - end, '\0');
-        damage.look_at(image, false, image == good, "a log cut at byte " + std::to_string(end));
+        look_at(image, false, image == good, "a log cut at byte " + std::to_string(end));
     }
     for (size_t place : {TAIL_PLACE, EPOCH_PLACE}) {
         Image image = good;
         image.replace(place, WORD, WORD, '\xff');
-        damage.look_at(image, false, false, "a number of 2^64 - 1");
-        damage.look_at(image, true, true, "a damaged log with --new");
+        look_at(image, false, false, "a number of 2^64 - 1");
+        look_at(image, true, true, "a damaged log with --new");
     }
     Image last_epoch = good;
     set_number(last_epoch, EPOCH_PLACE, UINT32_MAX);
-    damage.look_at_client(last_epoch, false, "no number is left", "the last epoch");
-    damage.look_at_client(full_log(good, holdings[0][0].checksums.size()), false,
-                          "the log is full", "a full log");
-    damage.look_at_client({}, true, "no log that counts", "all servers have forgotten");
-    world.finding = damage.finding;
-    return damage.count;
+    look_at_client(last_epoch, "no number is left", "the last epoch");
+    look_at_client(full_log(good, holdings[0][0].checksums.size()), "the log is full",
+                   "a full log");
+    look_at_client({}, "no log that counts", "all servers have forgotten");
+    world.finding = damage_finding;
+    return damages;
 }

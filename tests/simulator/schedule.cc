@@ -5,8 +5,7 @@
 
 #include "schedule.hh"
 
-#include <cinttypes>
-#include <cstdio>
+#include <fstream>
 
 // The frequency and the kinds of events differ from run to run: with rare faults a schedule
 // gets far, other schedules have many close together, and others repeat a few kinds.
@@ -23,10 +22,6 @@ Schedule Schedule::random(uint64_t seed, uint32_t kinds) {
         schedule.m_kinds = kinds;
     schedule.m_state = state;
     return schedule;
-}
-
-void Schedule::begin() {
-    m_position = m_next = 0;
 }
 
 bool Schedule::is_usual() {
@@ -50,40 +45,32 @@ void Schedule::stop() {
 }
 
 // Gives each kind of event the same chance, however many connections there are.
-const Event *Schedule::pick(const Event *begin, const Event *end) {
-    const Event *found = nullptr;
+uint32_t Schedule::pick(const std::vector<Event> &options) {
+    size_t found = 0, end;
     uint64_t kinds = 0;
-    for (const Event *kind = begin; kind < end;) {
-        const Event *next = kind;
-        while (next < end && next->kind == kind->kind)
-            next++;
+    for (size_t begin = 0; begin < options.size(); begin = end) {
+        Event::Kind kind = options[begin].kind;
+        for (end = begin; end < options.size() && options[end].kind == kind;)
+            end++;
+        if (m_fault && kind < Event::FIRST_FAULT)
+            continue;
         uint64_t draw = next_random(m_state);
-        if (m_kinds >> kind->kind & 1 && (draw >> 32) % ++kinds == 0)
-            found = kind + (draw & UINT32_MAX) % static_cast<uint64_t>(next - kind);
-        kind = next;
+        if (m_kinds >> kind & 1 && (draw >> 32) % ++kinds == 0)
+            found = begin + (draw & UINT32_MAX) % (end - begin) + 1;
     }
-    return found;
+    return static_cast<uint32_t>(found);
 }
 
 bool Schedule::choose(const std::vector<Event> &options, Event &event) {
     if (listed)
         listed->push_back(options);
     uint32_t position = m_position++, option = 0;
-    if (m_random) {
-        size_t fault = 0;
-        while (fault < options.size() && options[fault].kind < Event::FIRST_FAULT)
-            fault++;
-        const Event *begin = options.data(), *middle = begin + fault;
-        const Event *picked =
-            m_fault ? pick(middle, begin + options.size()) : pick(begin, middle);
-        if (picked) {
-            option = static_cast<uint32_t>(picked - begin) + 1;
-            if (!choices.empty() && choices.back().position == position)
-                choices.pop_back(); // the stop
-            choices.push_back({position, option});
-            m_faults -= m_fault;
-        }
-    } else if (m_next < choices.size() && choices[m_next].position == position) {
+    if (m_random && (option = pick(options))) {
+        if (!choices.empty() && choices.back().position == position)
+            choices.pop_back(); // the stop
+        choices.push_back({position, option});
+        m_faults -= m_fault;
+    } else if (!m_random && m_next < choices.size() && choices[m_next].position == position) {
         option = choices[m_next++].option;
     }
     if (option == 0 || option > options.size())
@@ -92,30 +79,18 @@ bool Schedule::choose(const std::vector<Event> &options, Event &event) {
     return true;
 }
 
-void Schedule::stop_faults() {
-    m_faults = 0;
-}
-
-bool Schedule::save(const char *name, const std::string &configuration) const {
-    FILE *file = fopen(name, "w");
-    if (!file)
-        return false;
-    fprintf(file, "configuration %s\nsalt %" PRIx64 "\n", configuration.c_str(), salt);
+bool Schedule::save(const std::string &name, const std::string &configuration) const {
+    std::ofstream file(name);
+    file << configuration << ' ' << salt << '\n';
     for (const Choice &choice : choices)
-        fprintf(file, "%u %u\n", choice.position, choice.option);
-    return !fclose(file);
+        file << choice.position << ' ' << choice.option << '\n';
+    return !file.flush().fail();
 }
 
-bool Schedule::load(const char *name, std::string &configuration) {
-    char text[64];
-    FILE *file = fopen(name, "r");
-    if (!file)
-        return false;
-    bool good = fscanf(file, "configuration %63s\nsalt %" SCNx64 "\n", text, &salt) == 2;
-    configuration = text;
-    for (Choice choice; fscanf(file, "%u %u\n", &choice.position, &choice.option) == 2;)
+bool Schedule::load(const std::string &name, std::string &configuration) {
+    std::ifstream file(name);
+    bool good = static_cast<bool>(file >> configuration >> salt);
+    for (Choice choice; file >> choice.position >> choice.option;)
         choices.push_back(choice);
-    good = good && feof(file);
-    fclose(file);
-    return good;
+    return good && file.eof();
 }

@@ -7,42 +7,29 @@
 #ifndef SIMULATOR_SCHEDULE_HH
 #define SIMULATOR_SCHEDULE_HH 1
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+// event_kinds[] says what each kind is.
 struct Event {
-    enum Kind : uint8_t {
-        RUN,      // a program goes on
-        REQUEST,  // a request to connect arrives
-        NEWS,     // a side gets an event of its connection; variant: the side
-        EXECUTE,  // the next operation of a connection; variant: Flow::Visible + 3 * the side
-        COMPLETE, // a side's device learns that operations were executed; variant: the side
-        FAIL,     // a side's device gives up outstanding operations; variant: the side
-        START,    // a program, its machine too if that is off
-        JOIN,     // a machine that was cut off
-        TIME,     // time passes until an event is due
-        FIRST_FAULT,
-        BREAK = FIRST_FAULT, // a connection; variant: Link::Fate, + 3: without notification
-        KILL,                // a program; variant 1: for long
-        POWER,               // of a machine fails; variant: see Loss, + 3: for long
-        POWER_ALL,           // of all machines of servers fails; variant: see Loss
-        CUT,                 // a machine off the network; variant 1: for long
-        FREEZE,              // a program stands still; variant 1: for long
-        FORGET,              // a server's memory is replaced by a blank one
-    } kind;
-    enum Loss { OLD, NEW, MIXED }; // which values survive
-    uint16_t object;
+    // clang-format off
+    enum Kind : uint8_t { RUN, REQUEST, NEWS, EXECUTE, COMPLETE, FAIL, START, JOIN, TIME,
+                          BREAK, KILL, POWER, POWER_ALL, CUT, FREEZE, FORGET, KINDS,
+                          FIRST_FAULT = BREAK } kind;
+    // clang-format on
+    uint16_t object; // a connection, or a process and its machine
     uint16_t variant;
+
+    bool is_of_link() const { return (kind >= REQUEST && kind <= FAIL) || kind == BREAK; }
+    int side() const { return kind == EXECUTE ? variant / 3 : kind == BREAK ? 0 : variant; }
 };
 
-// What happens as soon as a program says a line that contains the text.
-struct Cue {
-    std::string text, process;
-    Event::Kind kind;
-    uint16_t variant;
+struct Event_kind {
+    const char *name, *words;
+    uint16_t variants;
 };
+extern const Event_kind event_kinds[Event::KINDS];
 
 // Option 0 is the usual event, before which the invariants are checked; the others are numbered
 // as World::options() lists them.
@@ -58,20 +45,21 @@ class Schedule {
 
     static Schedule random(uint64_t seed, uint32_t kinds);
 
-    void begin();
+    void begin() { m_position = m_next = 0; }
     uint32_t position() const { return m_position; }
     // Returns true if the usual event comes, and passes the position.
     bool is_usual();
     void stop(); // a program is interrupted here, whether or not an unusual event follows
+    bool may_fault() const { return !m_random || m_fault; } // the options may be faults
     // Otherwise chooses the event; returns false for the usual one.
     bool choose(const std::vector<Event> &options, Event &event);
-    void stop_faults(); // from now on
+    void stop_faults() { m_faults = 0; } // from now on
 
-    bool save(const char *file, const std::string &configuration) const;
-    bool load(const char *file, std::string &configuration);
+    bool save(const std::string &file, const std::string &configuration) const;
+    bool load(const std::string &file, std::string &configuration);
 
   private:
-    const Event *pick(const Event *begin, const Event *end);
+    uint32_t pick(const std::vector<Event> &options);
 
     bool m_random = false, m_fault = false;
     uint64_t m_state = 0;

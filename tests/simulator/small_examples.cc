@@ -14,24 +14,12 @@
 
 namespace {
 
-constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
-
 const Process &server() {
     return *world.processes[0];
 }
 
 const Memory &memory() {
     return server().machine->memory;
-}
-
-// What fill_block() makes of a number.
-const char *block_of(unsigned number) {
-    static std::string blocks[100];
-    std::string &block = blocks[number];
-    for (char line[33]; block.size() < BLOCKS_MAX * BLOCK_SIZE; block += line)
-        snprintf(line, sizeof(line), "librpma example %02u, line %06zu\n", number,
-                 block.size() / 32 + 1);
-    return block.data();
 }
 
 // Whether the data survives a power failure.
@@ -66,7 +54,7 @@ constexpr Kind kinds[] = {
 };
 
 unsigned example_number() {
-    return static_cast<unsigned>(atoi(world.configuration->example->name));
+    return static_cast<unsigned>(atoi(world.configuration->example.c_str()));
 }
 
 const Kind &kind() {
@@ -82,12 +70,9 @@ Arguments arguments_of(const Process &process) {
     if (process.is_server && kind().states_direct_write)
         list.push_back("--direct-write");
     list.insert(list.end(), {server().machine->name, "7471"});
-    unsigned last = world.configuration->clients + 1, number = 1;
-    for (unsigned i = 0; i < last; i++)
-        if (world.processes[i + 1].get() == &process && i + 1 < last)
-            number = i + 1;
-    if (process.is_server && !world.healed)
-        number = world.configuration->clients;
+    unsigned clients = world.configuration->clients, number = process.index;
+    if (process.is_server || number > clients) // the last client has a server of its own
+        number = process.is_server && !world.healed ? clients : 1;
     if (kind().is_numbered)
         list.push_back(std::to_string(number));
     if (process.is_server ? kind().server_has_file : kind().client_has_file)
@@ -97,7 +82,7 @@ Arguments arguments_of(const Process &process) {
 
 // A client that is quicker than its server is refused, and a server of several waits for it.
 // Nothing else happens by itself.
-void ended(const Process &process) {
+void ended(Process &process) {
     if (process.status && process.errors.empty())
         world.found("ends with status %d and does not say why", process.status);
     world.faulted |= process.errors.find("is the server listening?") != std::string::npos;
@@ -125,17 +110,13 @@ void check_promise() {
 void said_promise(Process &process, const char *line) {
     if (!kind().words || process.is_server != kind().server_says)
         return;
-    bool connected = std::any_of(world.links.begin(), world.links.end(), [&](auto &link) {
-        return link->conns[0] && link->conns[0]->owner == &process && link->conns[1];
-    });
     promising = process.is_server || kind().client_has_file ? &process
-                : connected                                 ? &server()
+                : world.is_connected(process)               ? &server()
                                                             : nullptr;
-    if (!strstr(line, kind().words))
-        promising = nullptr;
-    promised = promising ? promising->starts : 0;
-    if (promising)
-        promising->machine->memory.find_own_stores();
+    if (!promising || !strstr(line, kind().words))
+        return begin_promise();
+    promised = promising->starts;
+    promising->machine->memory.find_own_stores();
     check_promise();
 }
 
@@ -190,37 +171,26 @@ void completed(Process &client) {
     check_log();
 }
 
-constexpr Example small(const char *name, bool clients_have_files = false) {
-    return {.name = name,
-            .serves_one = true,
-            .clients_have_files = clients_have_files,
-            .server_arguments = arguments_of,
-            .client_arguments = arguments_of,
-            .begin = begin_promise,
-            .said = said_promise,
-            .ended = ended,
-            .check = check_promise};
-}
-
 } // namespace
 
-const Example connection = small("01-connection"),
-              read_to_volatile = small("02-read-to-volatile"),
-              read_to_persistent = small("03-read-to-persistent", true),
-              write_to_persistent = small("04-write-to-persistent"),
-              flush_to_persistent = small("05-flush-to-persistent"),
-              multiple_connections = small("06-multiple-connections"),
-              ping_pong = small("08-messages-ping-pong"),
-              gpspm = small("09-flush-to-persistent-GPSPM"),
-              send_with_imm = small("10-send-with-imm"),
-              write_with_imm = small("11-write-with-imm"),
-              receive_cq = small("12-receive-completion-queue"),
-              shared_receives = small("13-messages-ping-pong-srq"),
-              atomic_write = {.name = "07-atomic-write",
-                              .serves_one = true,
-                              .server_arguments = arguments_of,
-                              .client_arguments = arguments_of,
-                              .begin = begin_log,
-                              .completed = completed,
-                              .ended = ended,
-                              .check = check_log};
+const char *block_of(unsigned number) {
+    static std::string blocks[100];
+    std::string &block = blocks[number];
+    for (char line[33]; block.size() < BLOCKS_MAX * BLOCK_SIZE; block += line)
+        snprintf(line, sizeof(line), "librpma example %02u, line %06zu\n", number,
+                 block.size() / 32 + 1);
+    return block.data();
+}
+
+const Oracle promise = {.serves_one = true,
+                        .arguments = arguments_of,
+                        .begin = begin_promise,
+                        .said = said_promise,
+                        .ended = ended,
+                        .check = check_promise};
+const Oracle atomic_write = {.serves_one = true,
+                             .arguments = arguments_of,
+                             .begin = begin_log,
+                             .completed = completed,
+                             .ended = ended,
+                             .check = check_log};

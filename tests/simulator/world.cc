@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cstdarg>
-#include <cstring>
+#include <utility>
 
 World world;
 
@@ -15,84 +15,52 @@ namespace {
 
 constexpr uint32_t STEPS_MAX = 100000; // a schedule with more steps does not end
 
-std::string format(const char *format, va_list values) {
-    char text[512];
-    vsnprintf(text, sizeof(text), format, values);
-    return text;
-}
-
 } // namespace
 
 void World::make(const Configuration &configuration_, const std::string &modules) {
     configuration = &configuration_;
-    unsigned clients = configuration->clients + 1;
-    std::string path = modules + "/" + configuration->example->name;
-    for (unsigned i = 0; i < configuration->servers + clients; i++) {
+    std::string path = modules + "/" + configuration->example;
+    for (unsigned i = 0; i <= configuration->servers + configuration->clients; i++) {
         machines.push_back(std::make_unique<Machine>());
         processes.push_back(std::make_unique<Process>());
         Process &process = *processes.back();
         process.machine = machines.back().get();
         process.is_server = i < configuration->servers;
+        process.index = static_cast<uint16_t>(i);
         unsigned number = process.is_server ? i : i - configuration->servers;
         process.name = (process.is_server ? "server" : "client") + std::to_string(number + 1);
         process.machine->name = "machine-of-" + process.name;
         process.load(path + (process.is_server ? "-server.so" : "-client.so"));
-        if (process.is_server || configuration->example->clients_have_files)
-            process.machine->memory.open();
     }
     reader.name = "reader";
     reader.machine = machines.back().get();
-    if (configuration->example->has_reader)
+    if (configuration->oracle->has_reader)
         reader.load(path + "-reader.so");
 }
 
 void World::begin(Schedule &schedule) {
+    static_cast<Present &>(*this) = {};
     m_schedule = &schedule;
     m_chance = schedule.salt;
-    schedule.begin();
-    now = 1000000;
-    said.clear();
-    finding.clear();
-    links.clear();
-    open_links.clear();
-    m_objects.clear();
-    descriptors.clear();
-    endpoints.clear();
-    peers.clear();
-    healed = faulted = false;
-    m_checked = 0;
+    m_checked = m_hurried = 0;
     m_running = nullptr;
-    m_cue = m_hurried = 0;
-    m_cued.clear();
-    for (size_t i = 0; i < machines.size(); i++)
-        if (i < configuration->servers || configuration->example->clients_have_files)
-            machines[i]->memory.reset();
-    if (configuration->example->begin)
-        configuration->example->begin();
+    schedule.begin();
     for (auto &machine : machines) {
-        machine->on = true;
-        machine->cut_off = machine->port_down = machine->no_device = false;
-        machine->back_at = NEVER;
+        static_cast<Plug &>(*machine) = {};
+        machine->memory.reset();
     }
+    configuration->oracle->begin();
     for (auto &process : processes) {
-        process->state = Process::OFF;
-        process->was_ready = process->told_to_stop = false;
-        process->starts = 0;
-        process->frozen_until = 0;
-        process->back_at = NEVER;
-        process->lines_read = process->committed = process->completions = 0;
-        process->lines_left = process.get() == processes.back().get()
-                                  ? configuration->last_lines
-                                  : configuration->lines;
+        static_cast<Life &>(*process) = {};
+        process->lines =
+            process == processes.back() ? configuration->last_lines : configuration->lines;
         if (process->is_server)
             start(*process);
     }
 }
 
 void World::start(Process &process) {
-    const Example &example = *configuration->example;
-    Arguments arguments = process.is_server ? example.server_arguments(process)
-                                            : example.client_arguments(process);
+    Arguments arguments = configuration->oracle->arguments(process);
     arguments.insert(arguments.begin(), process.name);
     process.machine->on = true;
     process.start(arguments);
@@ -116,72 +84,67 @@ void World::start_more(const std::vector<Process *> &more, bool until_they_end) 
     auto goes_on = [&](const Process *process) {
         return until_they_end ? process->state != Process::OFF : is_ready(*process);
     };
-    for (unsigned i = 0; i < STEPS_MAX && std::any_of(more.begin(), more.end(), goes_on); i++)
+    for (unsigned i = 0; i < STEPS_MAX && std::ranges::any_of(more, goes_on); i++)
         apply(usual_event());
 }
 
 bool World::clients_are_done() {
-    for (unsigned i = 0; i < configuration->clients; i++) {
-        const Process &client = *processes[configuration->servers + i];
-        if (client.state != Process::OFF || !client.starts)
-            return false;
-    }
-    return true;
+    return std::all_of(
+        processes.begin() + configuration->servers, processes.end() - 1,
+        [](const auto &client) { return client->state == Process::OFF && client->starts; });
 }
 
 // Ends all faults, so the last client must succeed, and the servers must end.
 void World::heal() {
     healed = true;
+    faulted = false;
     m_schedule->stop_faults();
     trace("all faults end");
-    Process &last = *processes.back();
+    auto go_on_while = [this](auto condition) {
+        for (auto &process : processes)
+            while (finding.empty() && condition(*process))
+                step();
+    };
     for (auto &machine : machines)
         if (machine->cut_off)
             join(*machine);
-    faulted = false;
     for (auto &process : processes) {
         process->frozen_until = 0;
         if (!process->is_server)
             continue;
-        if (process->state != Process::OFF && configuration->example->serves_one)
-            process->end(Process::KILLED); // it may wait for a client for ever
+        if (configuration->oracle->serves_one)
+            kill(*process); // it may wait for a client for ever
         if (process->state == Process::OFF)
             start(*process);
     }
-    for (auto &process : processes)
-        while (finding.empty() && is_ready(*process))
-            step();
-    for (Arguments tried;
-         finding.empty() && tried != configuration->example->client_arguments(last);) {
-        tried = configuration->example->client_arguments(last);
+    go_on_while([this](const Process &process) { return is_ready(process); });
+    Process &last = *processes.back();
+    Arguments tried;
+    do { // once more if the operator has learned something
+        tried = configuration->oracle->arguments(last);
         start(last);
-        while (finding.empty() && last.state != Process::OFF)
-            step();
-        if (last.status == 0)
-            break;
-    }
-    if (finding.empty() && last.status != 0)
+        go_on_while([&last](const Process &) { return last.state != Process::OFF; });
+    } while (finding.empty() && last.status && tried != configuration->oracle->arguments(last));
+    if (finding.empty() && last.status)
         finding = "all servers are there, but the last client fails: " + last.first_error();
-    for (auto &process : processes)
-        if (process->is_server)
-            process->told_to_stop = true;
-    for (auto &process : processes)
-        while (finding.empty() && process->is_server && process->state != Process::OFF)
-            step();
+    for (unsigned i = 0; i < configuration->servers; i++)
+        processes[i]->told_to_stop = true;
+    go_on_while([](const Process &process) {
+        return process.is_server && process.state != Process::OFF;
+    });
 }
 
 // Runs the example's own reader on the memories that a power failure leaves.
 void World::judge() {
-    for (auto &process : processes)
-        if (process->is_server)
-            process->machine->memory.lose_power([this] { return chance(); });
-    if (!configuration->example->has_reader)
-        return;
     Arguments arguments{reader.name};
-    for (auto &process : processes)
-        if (process->is_server)
-            arguments.insert(arguments.end(), {process->machine->name, "1"});
+    for (unsigned i = 0; i < configuration->servers; i++) {
+        machines[i]->memory.lose_power([this] { return chance(); });
+        arguments.insert(arguments.end(), {machines[i]->name, "1"});
+    }
+    if (!configuration->oracle->has_reader)
+        return;
     reader.lines_read = 0;
+    reader.lines = said.size();
     reader.start(arguments);
     while (finding.empty() && reader.state != Process::OFF)
         reader.resume();
@@ -197,16 +160,14 @@ void World::point() {
 }
 
 void World::step() {
-    Event event;
-    for (const Event &cued : m_cued)
-        apply(cued);
-    m_cued.clear();
+    for (const Event &event : std::exchange(cued, {}))
+        apply(event);
     if (m_schedule->position() > STEPS_MAX) {
         finding = "the schedule does not end";
         return;
     }
-    bool usual = m_schedule->is_usual();
-    if (usual || !m_schedule->choose(options(), event))
+    Event event;
+    if (m_schedule->is_usual() || !m_schedule->choose(options(), event))
         event = usual_event();
     else
         m_hurried += event.kind == Event::TIME;
@@ -214,8 +175,8 @@ void World::step() {
     uint64_t changes = 0;
     for (auto &machine : machines)
         changes += machine->memory.changes();
-    if (changes != m_checked && finding.empty() && configuration->example->check)
-        configuration->example->check();
+    if (changes != m_checked && finding.empty())
+        configuration->oracle->check();
     m_checked = changes;
 }
 
@@ -225,27 +186,25 @@ bool World::chance() {
     return next_random(m_chance) >> 63;
 }
 
-void World::found(const char *text, ...) {
+void World::found(const char *format, ...) {
+    char text[512];
     va_list values;
-    va_start(values, text);
-    finding = (current ? current->name + ": " : "") + format(text, values);
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
     va_end(values);
+    finding = (current ? current->name + ": " : "") + text;
     if (current)
         current->leave(); // does not return
 }
 
-void World::trace(const char *text, ...) {
-    if (!tracing)
-        return;
-    va_list values;
-    va_start(values, text);
-    printf("%6u %8.3f s  %s\n", m_schedule->position(),
-           static_cast<double>(now - 1000000) / 1000, format(text, values).c_str());
-    va_end(values);
+void World::trace(const std::string &text) {
+    if (tracing)
+        printf("%6u %8.3f s  %s\n", m_schedule->position(),
+               static_cast<double>(now - 1000000) / 1000, text.c_str());
 }
 
-int World::open_descriptor(Descriptor::Kind kind, Object *object, Process *owner) {
-    descriptors.push_back({kind, object, owner, false});
+int World::open_descriptor(Object *object) {
+    descriptors.push_back({object, current, false});
     return FIRST_DESCRIPTOR + static_cast<int>(descriptors.size()) - 1;
 }
 
@@ -260,22 +219,8 @@ bool World::is_readable(int fd) {
     const Descriptor &descriptor = descriptors[static_cast<size_t>(fd - FIRST_DESCRIPTOR)];
     if (descriptor.object && !descriptor.object->alive)
         found("waits for a descriptor of an object that it has deleted");
-    switch (descriptor.kind) {
-    case Descriptor::ENDPOINT:
-        return !static_cast<rpma_ep *>(descriptor.object)->requests.empty();
-    case Descriptor::EVENTS:
-        return static_cast<rpma_conn *>(descriptor.object)->has_news();
-    case Descriptor::DEVICE:
-        return !static_cast<rpma_peer *>(descriptor.object)->events.empty();
-    case Descriptor::COMPLETIONS:
-        return !static_cast<Channel *>(descriptor.object)->events.empty();
-    case Descriptor::SIGNALS:
-        return descriptor.owner->told_to_stop;
-    case Descriptor::FILE:
-    case Descriptor::EPOLL:
-        break;
-    }
-    return true;
+    return descriptor.object ? descriptor.object->is_readable()
+                             : descriptor.owner->told_to_stop;
 }
 
 Machine *World::machine(const std::string &addr) {
@@ -290,6 +235,12 @@ rpma_ep *World::endpoint(const Link &link) {
         if (ep->alive && ep->owner->machine == link.machines[1] && ep->port == link.port)
             return ep;
     return nullptr;
+}
+
+bool World::is_connected(const Process &client) {
+    return std::ranges::any_of(links, [&client](const auto &link) {
+        return link->conns[0] && link->conns[0]->owner == &client && link->conns[1];
+    });
 }
 
 // A program that ends well has deleted its connections, its endpoints, and its peers with their
@@ -314,37 +265,35 @@ void World::process_ended(Process &process) {
     for (rpma_ep *ep : endpoints)
         if (ep->alive && ep->owner == &process)
             ep->close(process.machine->on);
-    for (auto &object : m_objects)
+    for (auto &object : objects)
         if (object->owner == &process)
             object->alive = false;
     for (auto &link : links)
         for (int side = 0; side < 2; side++)
             if (link->conns[side] && link->conns[side]->owner == &process)
                 link->end(side, process.machine->on);
-    if (process.status != Process::KILLED)
-        trace("%s ends with status %d", process.name.c_str(), process.status);
-    if (process.is_server && configuration->example->serves_one && !healed)
+    if (process.is_server && configuration->oracle->serves_one && !healed)
         process.back_at = now + 1000;
-    if (process.status != Process::KILLED && &process != &reader && finding.empty() &&
-        configuration->example->ended)
-        configuration->example->ended(process);
+    if (process.status == Process::KILLED)
+        return;
+    trace(process.name + " ends with status " + std::to_string(process.status));
+    if (&process != &reader && finding.empty())
+        configuration->oracle->ended(process);
 }
 
 void World::line(Process &process, const std::string &text) {
-    trace("%s says: %s", process.name.c_str(), text.c_str());
+    std::string line = process.name + " says: " + text;
+    trace(line);
     if (&process == &reader)
         return;
-    std::string line = process.name + " says: " + text;
-    for (size_t first = m_cue;
-         m_cue < script.size() && script[m_cue].text == script[first].text &&
-         line.find(script[m_cue].text) != std::string::npos;
-         m_cue++)
-        for (uint16_t i = 0; i < processes.size(); i++)
-            if (processes[i]->name == script[m_cue].process)
-                m_cued.push_back({script[m_cue].kind, i, script[m_cue].variant});
+    for (size_t first = cue; cue < script.size() && script[cue].text == script[first].text &&
+                             line.find(script[cue].text) != std::string::npos;
+         cue++)
+        for (auto &other : processes)
+            if (other->name == script[cue].process)
+                cued.push_back({script[cue].kind, other->index, script[cue].variant});
     if (!process.is_server)
-        said += text + '\n';
+        said.push_back(text);
     process.was_ready |= text.starts_with("server: listening");
-    if (configuration->example->said)
-        configuration->example->said(process, text.c_str());
+    configuration->oracle->said(process, text.c_str());
 }

@@ -13,32 +13,45 @@
 #include <memory>
 
 struct Descriptor {
-    enum Kind { ENDPOINT, EVENTS, COMPLETIONS, SIGNALS, FILE, EPOLL, DEVICE } kind;
-    Object *object;
+    Object *object; // NULL: SIGTERM
     Process *owner;
     bool nonblocking;
 };
 constexpr int FIRST_DESCRIPTOR = 1000;
 
-class World {
-  public:
-    const Configuration *configuration;
-    std::vector<std::unique_ptr<Machine>> machines;  // of each server, then of each client
-    std::vector<std::unique_ptr<Process>> processes; // servers, clients, the last client
+// What happens as soon as a program says a line that contains the text.
+struct Cue {
+    std::string text, process;
+    Event::Kind kind;
+    uint16_t variant;
+};
+
+// What a schedule begins with.
+struct Present {
+    std::vector<std::unique_ptr<Object>> objects;
     std::vector<std::unique_ptr<Link>> links;
     std::vector<uint16_t> open_links; // links that a side still uses
     std::vector<Descriptor> descriptors;
     std::vector<rpma_ep *> endpoints;
     std::vector<rpma_peer *> peers;
+    int64_t now = 1000000;         // in ms
+    std::vector<std::string> said; // the lines of all clients
+    std::string finding;
+    bool healed = false;     // no more faults: everything has to end well
+    bool faulted = false;    // one has happened since the beginning, or since then
+    size_t cue = 0;          // the cue of the script that is awaited
+    std::vector<Event> cued; // events of the cue that happen now
+};
+
+class World : public Present {
+  public:
+    const Configuration *configuration;
+    std::vector<std::unique_ptr<Machine>> machines;  // of each server, then of each client
+    std::vector<std::unique_ptr<Process>> processes; // servers, clients, the last client
     Process reader;
     Process *current = nullptr;
-    int64_t now;      // in ms
-    std::string said; // the lines of all clients
-    std::string finding;
     bool tracing = false;
     std::vector<Cue> script; // cues, one after the other
-    bool healed;             // no more faults: everything has to end well
-    bool faulted;            // one has happened since the beginning, or since then
 
     void make(const Configuration &configuration, const std::string &modules);
     // Runs one schedule: false when there is a finding.
@@ -51,19 +64,19 @@ class World {
     void point();
     // Records a violation. The process that caused it does not go on.
     void found(const char *format, ...) __attribute__((format(printf, 2, 3)));
-    void trace(const char *format, ...) __attribute__((format(printf, 2, 3)));
     bool chance(); // details that are neither chosen nor determined: which words of many
     template <typename T> T *make_object() {
         auto *object = new T;
         object->owner = current;
-        m_objects.emplace_back(object);
+        objects.emplace_back(object);
         return object;
     }
-    int open_descriptor(Descriptor::Kind kind, Object *object, Process *owner);
+    int open_descriptor(Object *object);
     Descriptor &descriptor(int fd);
     bool is_readable(int fd);
     Machine *machine(const std::string &addr);
     rpma_ep *endpoint(const Link &link);
+    bool is_connected(const Process &client); // to a program that has not deleted that yet
     void process_ended(Process &process);
     void line(Process &process, const std::string &text);
 
@@ -74,34 +87,33 @@ class World {
     void check_leftovers(const Process &process);
     void step();
     bool clients_are_done();
+    void trace(const std::string &text);
 
     // ---- events.cc
     bool is_ready(const Process &process);
     int64_t next_time();
     Process *next_client();
-    bool may(Event::Kind kind, const Link &link, int side) const;
-    uint16_t index_of(const Process *process) const;
+    bool may(const Event &event);
+    bool may_on_link(const Event &event) const;
     Event usual_event();
     const std::vector<Event> &options();
-    template <typename Add> void add_faults(Add add);
     void start(Process &process);
+    void kill(Process &process);
     void tell_peers(Machine &machine, rpma_peer_event_type type);
     void remove_device(Machine &machine);
     void join(Machine &machine);
     void pass_time();
     void fail_power(Process &server, unsigned variant);
     void apply(const Event &event);
+    void apply_to_link(const Event &event);
     std::string text_of(const Event &event) const;
 
     Schedule *m_schedule;
-    size_t m_cue;              // the cue of the script that is awaited
-    std::vector<Event> m_cued; // events of the cue that happen now
-    std::vector<std::unique_ptr<Object>> m_objects;
     std::vector<Event> m_options;
     uint64_t m_chance;
-    unsigned m_hurried; // times that time passed early
-    uint64_t m_checked; // sum of the changes of all memories
-    Process *m_running; // runs on unless another event is chosen
+    unsigned m_hurried;           // times that time passed early
+    uint64_t m_checked;           // sum of the changes of all memories
+    Process *m_running = nullptr; // runs on unless another event is chosen
 };
 
 extern World world;
