@@ -51,7 +51,7 @@ class Builder:
 
     def run(self, *arguments):
         # The compiler may have a prefix, such as ccache: nothing can stand between it and its options.
-        subprocess.run([*self.options.compiler, "-std=c99", "-O1", "-fPIC", "-w", *arguments], check=True)
+        subprocess.run([*self.options.compiler, "-std=c99", "-O0", "-fPIC", "-w", *arguments], check=True)
 
     def compile(self, source, target, tree):
         self.run("-c", tree / source, "-o", target, "-I", self.options.examples / source.parent,
@@ -94,7 +94,7 @@ def look_for(mistake, builder):
         run = [builder.options.simulator, "--modules", modules, *arguments]
         amount = [] if "--exhaustive" in arguments else ["--random", "20000"]
         found, again = (subprocess.run([*run, *more], cwd=HERE, capture_output=True, text=True) for more in (
-            [*amount, "--shorten", "200", "--save", tree / "schedule", configuration],
+            [*amount, "--shorten", "20", "--save", tree / "schedule", configuration],
             ["--replay", tree / "schedule"]))
     finding = re.search(r"^.*: FOUND: (.*)$", found.stdout, flags=re.M)
     if not finding or not edits and name not in finding[1]:

@@ -16,6 +16,8 @@
 struct Object {
     Process *owner = nullptr;
     bool alive = true;
+    bool is_deleted = true; // by a program that ends well
+    const char *maker;
     virtual ~Object() = default;
     virtual bool is_readable() const { return true; } // its descriptor
     virtual struct File *as_file() { return nullptr; }
@@ -45,6 +47,7 @@ struct rpma_mr_local : Object {
 struct Channel : Object {
     std::deque<struct rpma_cq *> events;
     int fd;
+    Channel() { is_deleted = false; }
     bool is_readable() const override { return !events.empty(); }
 };
 

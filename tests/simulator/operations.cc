@@ -132,6 +132,7 @@ rpma_cq *make_cq(size_t size, const rpma_conn *of, Channel *shared) {
     cq->size = size;
     cq->channel = shared ? shared : make_channel();
     cq->shares_channel = shared;
+    cq->is_deleted = false; // but with its connection
     return cq;
 }
 
@@ -281,6 +282,7 @@ int rpma_srq_recv(rpma_srq *srq, rpma_mr_local *dst, size_t offset, size_t len,
 int rpma_cq_new(rpma_peer *peer, const rpma_cq_cfg *cfg, rpma_cq **cq) {
     USE(peer);
     *cq = make_cq((cfg ? USE(cfg) : rpma_cq_cfg{}).size);
+    (*cq)->is_deleted = true;
     return 0;
 }
 

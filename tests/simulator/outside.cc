@@ -39,6 +39,7 @@ int print(FILE *stream, const std::string &text) {
 }
 
 struct Epoll : Object {
+    Epoll() { is_deleted = false; }
     std::vector<std::pair<int, epoll_data_t>> watched;
     std::vector<pollfd> fds; // of the present wait
     size_t next = 0;         // the descriptor that is looked at first

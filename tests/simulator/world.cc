@@ -243,25 +243,12 @@ bool World::is_connected(const Process &client) {
     });
 }
 
-// A program that ends well has deleted its connections, its endpoints, and its peers with their
-// regions, which nobody else would notice.
-void World::check_leftovers(const Process &process) {
-    auto is_left = [&process](const Object *object) {
-        return object && object->alive && object->owner == &process;
-    };
-    bool has_conn = std::ranges::any_of(links, [&is_left](const auto &link) {
-        return is_left(link->conns[0]) || is_left(link->conns[1]);
-    });
-    if (has_conn || std::ranges::any_of(endpoints, is_left) ||
-        std::ranges::any_of(peers, is_left))
-        found("ends well, and has not deleted %s",
-              has_conn ? "a connection" : "an endpoint or a peer");
-}
-
 // The kernel closes the program's descriptors, and notifies the other sides if it can.
 void World::process_ended(Process &process) {
-    if (process.status == 0 && &process != &reader)
-        check_leftovers(process);
+    for (auto &object : objects)
+        if (process.status == 0 && object->owner == &process && object->alive &&
+            object->is_deleted)
+            return found("ends well, and has not deleted what was made by %s", object->maker);
     for (rpma_ep *ep : endpoints)
         if (ep->alive && ep->owner == &process)
             ep->close(process.machine->on);

@@ -68,6 +68,7 @@ class World : public Present {
     template <typename T> T *make_object() {
         auto *object = new T;
         object->owner = current;
+        object->maker = __PRETTY_FUNCTION__;
         objects.emplace_back(object);
         return object;
     }
@@ -84,7 +85,6 @@ class World : public Present {
     void begin(Schedule &schedule);
     void heal();
     void judge();
-    void check_leftovers(const Process &process);
     void step();
     bool clients_are_done();
     void trace(const std::string &text);
