@@ -26,7 +26,7 @@ extern "C" {
 NEW(rpma_peer_cfg)
 DELETE(rpma_peer_cfg)
 SET(rpma_peer_cfg, direct_write_to_pmem, bool)
-GET(rpma_peer_cfg, direct_write_to_pmem, bool, direct_write_to_pmem)
+GET(rpma_peer_cfg, direct_write_to_pmem, bool, made.direct_write_to_pmem)
 
 NEW(rpma_conn_cfg)
 DELETE(rpma_conn_cfg)

@@ -43,8 +43,8 @@ void offer(Link &link, int side, const rpma_conn_private_data *pdata) {
     offer.resize(room);
 }
 
-rpma_conn_private_data data_of(const std::string &data) {
-    return {const_cast<char *>(data.data()), static_cast<uint8_t>(data.size())};
+rpma_conn_private_data data_of(std::string &data) {
+    return {data.data(), static_cast<uint8_t>(data.size())};
 }
 
 // With the queues that are its own.
@@ -132,12 +132,8 @@ int rpma_peer_delete(rpma_peer **peer) {
     return forget(peer, __func__);
 }
 
-GET(rpma_peer, event_fd, int, event_fd)
-
-int rpma_peer_get_ibv_pd(const rpma_peer *peer, ibv_pd **pd) {
-    *pd = &const_cast<rpma_peer *>(&USE(peer))->pd;
-    return 0;
-}
+GET(rpma_peer, event_fd, int, made.event_fd)
+GET(rpma_peer, ibv_pd, ibv_pd *, &made.pd)
 
 #undef ibv_query_port
 int ibv_query_port(ibv_context *, uint8_t, _compat_ibv_port_attr *attr) {
@@ -183,7 +179,7 @@ int rpma_mr_dereg(rpma_mr_local **mr) {
     return forget(mr, __func__);
 }
 
-GET(rpma_mr_remote, size, size_t, region->piece.size)
+GET(rpma_mr_remote, size, size_t, made.region->piece.size)
 DELETE(rpma_mr_remote)
 
 // ---- endpoints
@@ -200,7 +196,7 @@ int rpma_ep_listen(rpma_peer *peer, const char *addr, const char *port, rpma_ep 
     return 0;
 }
 
-GET(rpma_ep, fd, int, fd)
+GET(rpma_ep, fd, int, made.fd)
 
 int rpma_ep_shutdown(rpma_ep **ep) {
     world.point();
@@ -252,12 +248,8 @@ int rpma_conn_req_start(rpma_peer *peer, const char *addr, const char *port,
     return 0;
 }
 
-GET(rpma_conn_req, event_fd, int, conn->event_fd)
-
-int rpma_conn_req_get_private_data(const rpma_conn_req *req, rpma_conn_private_data *pdata) {
-    *pdata = data_of(USE(req).link->private_data[0]);
-    return 0;
-}
+GET(rpma_conn_req, event_fd, int, made.conn->event_fd)
+GET(rpma_conn_req, private_data, rpma_conn_private_data, data_of(made.link->private_data[0]))
 
 int rpma_conn_req_resolve(rpma_conn_req *req) {
     world.point();
@@ -279,7 +271,7 @@ int rpma_conn_req_new(rpma_peer *peer, const char *addr, const char *port,
     if (ret)
         return ret;
     Link &link = *(*req)->link;
-    bool found = link.state != Link::RESOLVING || link.can_resolve();
+    bool found = link.state != Link::RESOLVING || link.is_open();
     link.state = Link::OVER; // until the program connects it
     if (!found) {
         int64_t until = world.now + (cfg ? cfg->timeout : RPMA_DEFAULT_TIMEOUT_MS);
@@ -353,15 +345,11 @@ int rpma_conn_req_connect(rpma_conn_req **req_ptr, const rpma_conn_private_data 
 
 // ---- connections
 
-GET(rpma_conn, event_fd, int, event_fd)
-GET(rpma_conn, cq, rpma_cq *, cq)
-GET(rpma_conn, rcq, rpma_cq *, rcq)
-GET(rpma_conn, qp_num, uint32_t, qp_num)
-
-int rpma_conn_get_private_data(const rpma_conn *conn, rpma_conn_private_data *pdata) {
-    *pdata = data_of(USE(conn).private_data);
-    return 0;
-}
+GET(rpma_conn, event_fd, int, made.event_fd)
+GET(rpma_conn, cq, rpma_cq *, made.cq)
+GET(rpma_conn, rcq, rpma_cq *, made.rcq)
+GET(rpma_conn, qp_num, uint32_t, made.qp_num)
+GET(rpma_conn, private_data, rpma_conn_private_data, data_of(made.private_data))
 
 int rpma_conn_apply_remote_peer_cfg(rpma_conn *conn, const rpma_peer_cfg *pcfg) {
     USE(conn).may_be_persistent = USE(pcfg).direct_write_to_pmem;

@@ -71,13 +71,13 @@ bool World::may_on_link(const Event &event) const {
     switch (event.kind) {
     case Event::REQUEST:
         return (link.state == Link::REQUESTED || link.state == Link::RESOLVING) &&
-               link.can_resolve();
+               link.is_open();
     case Event::NEWS:
-        return link.reaches(event.side());
+        return link.conns[event.side()] && !link.news[event.side()].empty() && link.is_open();
     case Event::EXECUTE:
         return flow.can_pass() && flow.has_work() &&
                (event.variant % 3 == Flow::ALL ||
-                flow.posted[flow.executed].kind == Operation::WRITE);
+                flow.posted[flow.executed].shape.kind == Shape::WRITE);
     case Event::COMPLETE:
         return flow.can_pass() && flow.has_answers() && link.conns[event.side()];
     case Event::FAIL:

@@ -70,9 +70,11 @@ template <typename T> int forget(T **object, const char *function) {
         USE(made).member = value;                         \
         return 0;                                         \
     }
+// The value is one of "made".
 #define GET(object, name, type, value)                          \
-    int object##_get_##name(const object *made, type *output) { \
-        *output = USE(made).value;                              \
+    int object##_get_##name(const object *used, type *output) { \
+        auto &made = const_cast<object &>(USE(used));           \
+        *output = value;                                        \
         return 0;                                               \
     }
 

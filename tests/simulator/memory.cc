@@ -11,33 +11,31 @@
 #include <cstring>
 #include <sys/mman.h>
 
-namespace {
-
-// The kernel frees the pages and returns zeros for them: a schedule touches few of them.
-void forget(void *map, size_t size) {
-    madvise(map, size, MADV_DONTNEED);
-}
-
-} // namespace
-
-Memory::Memory() {
-    size_t size = 3 * MEMORY_SIZE + WORDS * sizeof(*m_seen);
+char *map_anonymous(size_t size) {
     void *map = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) {
-        perror("simulator: no memory for a machine");
+        perror("simulator: no memory for a machine or a program");
         exit(EXIT_FAILURE);
     }
     madvise(map, size, MADV_NOHUGEPAGE); // a schedule touches a few words
-    m_visible = static_cast<char *>(map);
+    return static_cast<char *>(map);
+}
+
+// The kernel frees the pages and returns zeros for them: a schedule touches few of them.
+void clear_map(void *map, size_t size) {
+    madvise(map, size, MADV_DONTNEED);
+}
+
+Memory::Memory() {
+    m_visible = map_anonymous(3 * MEMORY_SIZE + WORDS * sizeof(*m_seen));
     m_persistent = m_visible + MEMORY_SIZE;
     m_known = m_persistent + MEMORY_SIZE;
     m_seen = reinterpret_cast<uint32_t *>(m_known + MEMORY_SIZE);
-    memset(m_pages, 0, sizeof(m_pages));
 }
 
 void Memory::reset() {
-    forget(m_visible, 3 * MEMORY_SIZE);
+    clear_map(m_visible, 3 * MEMORY_SIZE);
     m_stores.clear();
     memset(m_pages, 0, sizeof(m_pages));
     m_changes++;
@@ -56,9 +54,11 @@ void Memory::store(const Part &part, Writer writer) {
  * Makes the newest store of the writer in a word persistent. Older values of the word never
  * come back, whoever stored them; newer values of other writers may be lost or not.
  */
-void Memory::flush(Writer writer, size_t begin, size_t end) {
-    if (!direct_write || !is_pmem)
+void Memory::flush(Writer writer, const char *from, const char *to) {
+    if (!direct_write || !is_pmem || !contains(from))
         return;
+    size_t begin = static_cast<size_t>(from - m_visible);
+    size_t end = begin + static_cast<size_t>(to - from);
     m_generation++;
     size_t kept = m_stores.size();
     for (size_t i = m_stores.size(); i-- > 0;) {
@@ -122,7 +122,7 @@ void Memory::find_own_stores() {
 
 void Memory::restart() {
     m_stores.clear();
-    forget(m_visible, MEMORY_SIZE);
+    clear_map(m_visible, MEMORY_SIZE);
     each_page([&](size_t page) {
         memcpy(m_visible + page, m_persistent + page, PAGE);
         memcpy(m_known + page, m_persistent + page, PAGE);

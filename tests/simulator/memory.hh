@@ -25,6 +25,9 @@ struct Part {
     uint64_t value, mask;
 };
 
+char *map_anonymous(size_t size); // zeros
+void clear_map(void *map, size_t size);
+
 class Memory {
   public:
     // Whether a flush makes stores persistent; false on a platform whose device writes into
@@ -45,7 +48,7 @@ class Memory {
     void store(const Part &part, Writer writer);
 
     // Executes a persistent flush of the writer.
-    void flush(Writer writer, size_t begin, size_t end);
+    void flush(Writer writer, const char *begin, const char *end);
 
     // The machine's own program makes a range persistent.
     void persist(size_t begin, size_t end);
@@ -117,7 +120,7 @@ class Memory {
     uint32_t m_generation = 0;
     uint64_t m_changes = 0;
     std::vector<Store> m_stores; // visible but not persistent; the oldest first
-    uint64_t m_pages[MEMORY_SIZE / PAGE / 64];
+    uint64_t m_pages[MEMORY_SIZE / PAGE / 64] = {}; // a bit for each that was touched
 };
 
 #endif

@@ -49,17 +49,14 @@ void rpma_cq::add(const ibv_wc &wc, Flow *flow, size_t operation) {
     armed = false;
 }
 
-bool Link::reaches(int side) const {
-    return conns[side] && !news[side].empty() && machines[0]->on && machines[1]->on &&
-           !cut_off();
+void rpma_conn::complete(const Receive &receive, ibv_wc wc) const {
+    wc.wr_id = receive.wr_id;
+    wc.qp_num = qp_num;
+    (rcq ? rcq : cq)->add(wc, nullptr, 0);
 }
 
 bool rpma_conn::is_readable() const {
     return !events.empty() || (side == 0 && link->state == Link::RESOLVED);
-}
-
-bool Link::can_resolve() const {
-    return machines[0]->on && machines[1]->on && !cut_off();
 }
 
 // The way to the server is found, or a request arrives there.
@@ -153,21 +150,18 @@ void Flow::take_receive(Operation &operation) {
         return world.found("a message finds no receive: on iWARP its connection ends");
     const Receive receive = receives.front();
     receives.pop_front();
-    if (operation.kind == Operation::SEND) {
+    if (operation.shape.kind == Shape::SEND) {
         if (operation.size > receive.piece.size)
             return world.found("a message is longer than its receive");
         operation.target = receive.piece.ptr;
         place(operation, ALL);
     }
     ibv_wc wc{};
-    wc.wr_id = receive.wr_id;
-    wc.opcode = operation.kind == Operation::SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+    wc.opcode = operation.shape.kind == Shape::SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
     wc.byte_len = static_cast<uint32_t>(operation.size);
-    wc.qp_num = conn->qp_num;
-    if (operation.has_imm)
-        wc.wc_flags = IBV_WC_WITH_IMM;
-    wc.imm_data = htonl(operation.imm);
-    (conn->rcq ? conn->rcq : conn->cq)->add(wc, nullptr, 0);
+    wc.wc_flags = operation.shape.has_imm ? IBV_WC_WITH_IMM : 0;
+    wc.imm_data = htonl(operation.work.imm);
+    conn->complete(receive, wc);
 }
 
 void Flow::execute(Visible visible) {
@@ -176,50 +170,43 @@ void Flow::execute(Visible visible) {
         const rpma_mr_local &region = *operation.region;
         if (!region.alive)
             return link->break_up(Link::NOT_EXECUTED, false);
-        static const int needed[] = {
-            RPMA_MR_USAGE_READ_SRC, RPMA_MR_USAGE_WRITE_DST, RPMA_MR_USAGE_WRITE_DST,
-            RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT};
         if (operation.target < region.piece.ptr ||
             operation.target + operation.size > region.piece.ptr + region.piece.size ||
-            !(region.usage & needed[operation.kind]))
+            !(region.usage & operation.shape.remote_usage))
             return world.found(
                 "an operation reaches outside of the region, or the region does not allow it");
     }
     executed++;
     char *begin = operation.target, *end = begin + operation.size;
-    switch (operation.kind) {
-    case Operation::WRITE:
+    switch (operation.shape.kind) {
+    case Shape::WRITE:
         data_of(operation);
         place(operation, visible);
         break;
-    case Operation::ATOMIC_WRITE:
+    case Shape::ATOMIC_WRITE:
         settle_all();
         place(operation, ALL);
         break;
-    case Operation::READ:
+    case Shape::READ:
         settle_all();
         if (link->conns[side])
             memcpy(operation.piece.ptr, begin, operation.piece.size);
         break;
-    case Operation::FLUSH:
+    case Shape::FLUSH:
         settle(begin, end);
-        if (operation.persistent && machine().memory.contains(begin)) {
-            const char *visible_ = machine().memory.visible();
-            machine().memory.flush(writer(), static_cast<size_t>(begin - visible_),
-                                   static_cast<size_t>(end - visible_));
-        }
+        if (operation.work.flush_type == RPMA_FLUSH_TYPE_PERSISTENT)
+            machine().memory.flush(writer(), begin, end);
         break;
-    case Operation::SEND:
+    default: // SEND
         data_of(operation);
-        break;
     }
-    if (operation.takes_receive)
+    if (operation.shape.takes_receive)
         take_receive(operation);
 }
 
 // The target's device was interrupted in the middle of the next operation.
 void Flow::execute_part() {
-    if (!has_work() || posted[executed].kind != Operation::WRITE ||
+    if (!has_work() || posted[executed].shape.kind != Shape::WRITE ||
         !posted[executed].region->alive)
         return;
     Operation operation = posted[executed];
@@ -231,14 +218,12 @@ void Flow::execute_part() {
 }
 
 void Flow::deliver(const Operation &operation, size_t index, ibv_wc_status status) {
-    static const ibv_wc_opcode opcodes[] = {IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE,
-                                            IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_SEND};
-    if (status == IBV_WC_SUCCESS && !operation.always)
+    if (status == IBV_WC_SUCCESS && operation.work.flags == RPMA_F_COMPLETION_ON_ERROR)
         return;
     ibv_wc wc{};
-    wc.wr_id = operation.wr_id;
+    wc.wr_id = reinterpret_cast<uint64_t>(operation.work.op_context);
     wc.status = status;
-    wc.opcode = status == IBV_WC_SUCCESS ? opcodes[operation.kind] : ibv_wc_opcode{};
+    wc.opcode = status == IBV_WC_SUCCESS ? operation.shape.opcode : ibv_wc_opcode{};
     wc.qp_num = link->conns[side]->qp_num;
     link->conns[side]->cq->add(wc, this, index);
 }
@@ -259,10 +244,8 @@ void Flow::fail_outstanding() {
     rpma_conn &conn = *link->conns[side];
     for (const Receive &receive : conn.receives) {
         ibv_wc wc{};
-        wc.wr_id = receive.wr_id;
         wc.status = IBV_WC_WR_FLUSH_ERR;
-        wc.qp_num = conn.qp_num;
-        (conn.rcq ? conn.rcq : conn.cq)->add(wc, nullptr, 0);
+        conn.complete(receive, wc);
     }
     conn.receives.clear();
 }
@@ -284,11 +267,10 @@ void Link::break_up(Fate fate, bool silently) {
 // Copies the data of operations that have left the initiator, as its memory was then.
 void Flow::leave_initiator() {
     for (size_t i = executed; i < posted.size(); i++)
-        if (posted[i].kind == Operation::WRITE || posted[i].kind == Operation::SEND)
-            if (!posted[i].has_data) {
-                data_of(posted[i]);
-                posted[i].has_data = true;
-            }
+        if (posted[i].shape.kind == Shape::WRITE || posted[i].shape.kind == Shape::SEND) {
+            data_of(posted[i]);
+            posted[i].has_data = true;
+        }
 }
 
 /*

@@ -103,19 +103,38 @@ struct rpma_conn : Object {
     std::string private_data;       // of the other side
 
     bool is_readable() const override; // an event, or a request that is resolved
+    void complete(const Receive &receive, ibv_wc wc) const;
 };
 
+struct Shape {
+    enum Kind { NONE, READ, WRITE, ATOMIC_WRITE, FLUSH, SEND } kind;
+    int local_usage, remote_usage; // of the memory that it needs, or 0: it has none there
+    ibv_wc_opcode opcode;
+    bool takes_receive = false, has_imm = false;
+};
+constexpr int FLUSH_USAGE =
+    RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+// By rpma_work_type.
+constexpr Shape shapes[] = {
+    {},
+    {Shape::READ, RPMA_MR_USAGE_READ_DST, RPMA_MR_USAGE_READ_SRC, IBV_WC_RDMA_READ},
+    {Shape::WRITE, RPMA_MR_USAGE_WRITE_SRC, RPMA_MR_USAGE_WRITE_DST, IBV_WC_RDMA_WRITE},
+    {Shape::WRITE, RPMA_MR_USAGE_WRITE_SRC, RPMA_MR_USAGE_WRITE_DST, IBV_WC_RDMA_WRITE, true,
+     true},
+    {Shape::ATOMIC_WRITE, 0, RPMA_MR_USAGE_WRITE_DST, IBV_WC_RDMA_WRITE},
+    {Shape::FLUSH, 0, FLUSH_USAGE, IBV_WC_RDMA_READ},
+    {Shape::SEND, RPMA_MR_USAGE_SEND, 0, IBV_WC_SEND, true},
+    {Shape::SEND, RPMA_MR_USAGE_SEND, 0, IBV_WC_SEND, true, true}};
+
 struct Operation {
-    enum Kind { READ, WRITE, ATOMIC_WRITE, FLUSH, SEND } kind;
+    rpma_work work;
+    Shape shape;
     const rpma_mr_local *region; // the target's
     char *target;
     size_t size;
     Piece piece;   // local memory, until the operation has left
     bool has_data; // of a write or message: it has left, or was copied by the post
     std::string data;
-    bool persistent, always, takes_receive, has_imm;
-    uint32_t imm;
-    uint64_t wr_id;
 };
 
 // The operations of one side of a connection.
@@ -166,10 +185,11 @@ struct Link {
     bool silent = false; // neither side is notified of that
     Flow flows[2] = {{this, 0}, {this, 1}};
 
-    bool can_resolve() const;     // whether the way to the server is found
-    bool reaches(int side) const; // whether events reach the side
-    bool cut_off() const { return machines[0]->cut_off || machines[1]->cut_off; }
-
+    // Whether messages about connections pass; the way to the server is found then.
+    bool is_open() const {
+        return machines[0]->on && machines[1]->on && !machines[0]->cut_off &&
+               !machines[1]->cut_off;
+    }
     void arrive(); // a request arrives
     void tell(int side);
     enum Fate { NOT_EXECUTED, ALL_EXECUTED, PARTLY_EXECUTED };

@@ -27,22 +27,6 @@ Piece piece_of(const rpma_sge &local, bool has_list, int usage) {
     return {region.piece.ptr + local.offset, local.len};
 }
 
-struct Shape {
-    Operation::Kind kind;
-    int usage; // of local memory, or 0: it has none
-    bool is_remote, takes_receive, has_imm;
-};
-
-// By rpma_work_type.
-constexpr Shape shapes[] = {{},
-                            {Operation::READ, RPMA_MR_USAGE_READ_DST, true, false, false},
-                            {Operation::WRITE, RPMA_MR_USAGE_WRITE_SRC, true, false, false},
-                            {Operation::WRITE, RPMA_MR_USAGE_WRITE_SRC, true, true, true},
-                            {Operation::ATOMIC_WRITE, 0, true, false, false},
-                            {Operation::FLUSH, 0, true, false, false},
-                            {Operation::SEND, RPMA_MR_USAGE_SEND, false, true, false},
-                            {Operation::SEND, RPMA_MR_USAGE_SEND, false, true, true}};
-
 // Returns false for a flush that was not allowed.
 bool make(const rpma_conn &conn, const rpma_work &work, Operation &operation) {
     if (work.reserved0 || work.reserved1)
@@ -51,36 +35,29 @@ bool make(const rpma_conn &conn, const rpma_work &work, Operation &operation) {
         world.found("an operation has other flags than one of RPMA_F_COMPLETION_*");
     if (work.type < RPMA_WORK_READ || work.type >= std::size(shapes))
         world.found("an operation is of no kind");
-    const Shape &shape = shapes[work.type];
-    operation.kind = shape.kind;
-    operation.takes_receive = shape.takes_receive;
-    operation.has_imm = shape.has_imm;
-    operation.imm = work.imm;
-    operation.always = work.flags == RPMA_F_COMPLETION_ALWAYS;
-    operation.wr_id = reinterpret_cast<uint64_t>(work.op_context);
-    if (shape.is_remote) {
+    const Shape &shape = operation.shape = shapes[work.type];
+    operation.work = work;
+    if (shape.remote_usage) {
         operation.region = use(work.remote, "rpma_post").region;
         operation.target = operation.region->piece.ptr + work.remote_offset;
     }
-    if (shape.usage) {
-        operation.piece = piece_of(work.local, work.sgl || work.nsge, shape.usage);
-        operation.size = operation.piece.size;
-    }
-    if (shape.kind == Operation::ATOMIC_WRITE) {
+    if (shape.local_usage)
+        operation.piece = piece_of(work.local, work.sgl || work.nsge, shape.local_usage);
+    operation.size = operation.piece.size;
+    if (shape.kind == Shape::ATOMIC_WRITE) {
         if (work.remote_offset % WORD)
             world.found("an atomic write to an offset that is no multiple of 8");
         operation.data.assign(reinterpret_cast<const char *>(&work.value), WORD);
         operation.has_data = true;
         operation.size = WORD;
     }
-    if (shape.kind != Operation::FLUSH)
+    if (shape.kind != Shape::FLUSH)
         return true;
-    operation.persistent = work.flush_type == RPMA_FLUSH_TYPE_PERSISTENT;
     operation.size = work.flush_len;
-    return operation.region->usage &
-               (operation.persistent ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
-                                     : RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY) &&
-           (conn.may_be_persistent || !operation.persistent);
+    return work.flush_type == RPMA_FLUSH_TYPE_VISIBILITY
+               ? operation.region->usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY
+               : conn.may_be_persistent &&
+                     operation.region->usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
 }
 
 // The functions of older releases have no code of their own for a full queue.
@@ -263,7 +240,7 @@ int rpma_srq_new(rpma_peer *peer, rpma_srq_cfg *cfg, rpma_srq **srq) {
     return 0;
 }
 
-GET(rpma_srq, rcq, rpma_cq *, rcq)
+GET(rpma_srq, rcq, rpma_cq *, made.rcq)
 
 int rpma_srq_delete(rpma_srq **srq) {
     if (*srq && USE(*srq).users)
@@ -286,7 +263,7 @@ int rpma_cq_new(rpma_peer *peer, const rpma_cq_cfg *cfg, rpma_cq **cq) {
     return 0;
 }
 
-GET(rpma_cq, fd, int, channel->fd)
+GET(rpma_cq, fd, int, made.channel->fd)
 
 int rpma_cq_delete(rpma_cq **cq) {
     for (auto &link : world.links)

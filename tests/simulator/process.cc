@@ -13,7 +13,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,22 +20,12 @@
 namespace {
 
 constexpr size_t STACK_SIZE = size_t{256} << 10;
-constexpr int ALL_MEMORY = PROT_READ | PROT_WRITE;
 
 jmp_buf scheduler;
 
 [[noreturn]] void give_up(const std::string &what) {
     fprintf(stderr, "simulator: %s\n", what.c_str());
     exit(EXIT_FAILURE);
-}
-
-void *map_anonymous(size_t size) {
-    void *ptr =
-        mmap(nullptr, size, ALL_MEMORY, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (ptr == MAP_FAILED)
-        give_up("no memory for a program");
-    madvise(ptr, size, MADV_NOHUGEPAGE);
-    return ptr;
 }
 
 // The loader loads one file as one module only, so each process gets a file of its own.
@@ -94,7 +83,7 @@ void Process::load(const std::string &module) {
     if (!m_main || !dl_iterate_phdr(find_globals, &search))
         give_up(module + " is no program of an example");
     m_globals = std::move(search.parts);
-    m_stack = static_cast<char *>(map_anonymous(STACK_SIZE));
+    m_stack = map_anonymous(STACK_SIZE);
 }
 
 void Process::start(const std::vector<std::string> &arguments) {
@@ -163,7 +152,7 @@ void Process::wait_until(const pollfd *fds_, size_t count, int64_t deadline_) {
 void *Process::map_memory(size_t size) {
     for (Map &map : m_maps)
         if (!map.used && map.size == size) {
-            madvise(map.ptr, size, MADV_DONTNEED);
+            clear_map(map.ptr, size);
             map.used = true;
             return map.ptr;
         }
