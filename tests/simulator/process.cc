@@ -6,15 +6,12 @@
 #include "process.hh"
 #include "world.hh"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <fcntl.h>
+#include <filesystem>
 #include <link.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace {
@@ -31,43 +28,30 @@ jmp_buf scheduler;
 // The loader loads one file as one module only, so each process gets a file of its own.
 std::string copy_of(const std::string &module) {
     char name[] = "/tmp/simulator-XXXXXX";
-    int from = open(module.c_str(), O_RDONLY | O_CLOEXEC), to = mkstemp(name);
-    struct stat status;
-    if (from < 0 || to < 0 || fstat(from, &status) ||
-        sendfile(to, from, nullptr, static_cast<size_t>(status.st_size)) != status.st_size)
-        give_up("cannot copy " + module + " to /tmp: " + strerror(errno));
-    close(from);
-    close(to);
+    std::error_code error;
+    int file = mkstemp(name);
+    if (file < 0 || !std::filesystem::copy_file(
+                        module, name, std::filesystem::copy_options::overwrite_existing, error))
+        give_up("cannot copy " + module + " to /tmp");
+    close(file);
     return name;
 }
 
-struct Search {
-    const std::string &file;
-    std::vector<std::pair<char *, std::string>> parts;
-};
-
-// The program's writable segment, without the part that the loader protects after relocation.
-int find_globals(dl_phdr_info *info, size_t, void *data) {
-    auto *search = static_cast<Search *>(data);
-    if (search->file != info->dlpi_name)
-        return 0;
-    uintptr_t read_only_end = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO)
-            read_only_end =
-                (info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz) /
-                PAGE * PAGE;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const auto &segment = info->dlpi_phdr[i];
-        if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_W))
-            continue;
-        uintptr_t begin = info->dlpi_addr + segment.p_vaddr, end = begin + segment.p_memsz;
-        begin = std::max(begin, read_only_end);
-        auto *globals = reinterpret_cast<char *>(begin);
-        if (begin < end)
-            search->parts.emplace_back(globals, std::string(globals, end - begin));
-    }
-    return 1;
+// The writable segments as they are at first. Modules are linked without RELRO, so the loader
+// protects nothing in them.
+std::vector<std::pair<char *, std::string>> globals_of(void *module) {
+    std::vector<std::pair<char *, std::string>> globals;
+    link_map *map;
+    if (dlinfo(module, RTLD_DI_LINKMAP, &map))
+        give_up("the loader does not say where a module is");
+    auto *base = reinterpret_cast<char *>(map->l_addr);
+    const auto *header = reinterpret_cast<const ElfW(Ehdr) *>(base);
+    const auto *segment = reinterpret_cast<const ElfW(Phdr) *>(base + header->e_phoff);
+    for (const auto *end = segment + header->e_phnum; segment < end; segment++)
+        if (segment->p_type == PT_LOAD && segment->p_flags & PF_W)
+            globals.emplace_back(base + segment->p_vaddr,
+                                 std::string(base + segment->p_vaddr, segment->p_memsz));
+    return globals;
 }
 
 } // namespace
@@ -79,10 +63,9 @@ void Process::load(const std::string &module) {
     if (!handle)
         give_up(std::string("cannot load ") + module + ": " + dlerror());
     m_main = reinterpret_cast<int (*)(int, char **)>(dlsym(handle, "main"));
-    Search search{file, {}};
-    if (!m_main || !dl_iterate_phdr(find_globals, &search))
+    if (!m_main)
         give_up(module + " is no program of an example");
-    m_globals = std::move(search.parts);
+    m_globals = globals_of(handle);
     m_stack = map_anonymous(STACK_SIZE);
 }
 
