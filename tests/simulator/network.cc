@@ -115,9 +115,8 @@ bool Flow::uses(const Piece &region) const {
     auto is_in = [&region](const Piece &piece) {
         return piece.size && piece.ptr >= region.ptr && piece.ptr < region.ptr + region.size;
     };
-    auto outstanding =
-        std::ranges::subrange(posted.begin() + static_cast<ptrdiff_t>(completed), posted.end());
-    return std::ranges::any_of(outstanding, is_in, &Operation::piece) ||
+    return std::any_of(posted.begin() + static_cast<ptrdiff_t>(completed), posted.end(),
+                       [&](const Operation &operation) { return is_in(operation.piece); }) ||
            std::ranges::any_of(link->conns[side]->receives, is_in, &Receive::piece);
 }
 
