@@ -197,6 +197,8 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
 WRAPPED int __wrap_open(const char *name, int, ...) {
     auto *file = world.make_object<File>();
     file->machine = world.machine(name);
+    if (!file->machine)
+        world.found("opens %s, which is no file of a machine", name);
     return world.open_descriptor(file);
 }
 
