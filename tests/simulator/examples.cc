@@ -236,6 +236,9 @@ void mover_said(Process &process, const char *line) {
             world.found("takes wrong blocks: %s", line);
     } else if (strstr(line, "is wrong")) {
         world.found("a block comes wrong: %s", line);
+    } else if (strstr(line, " is lost: ") && !strstr(line, "it does not answer") &&
+               !world.faulted && !world.healed) {
+        world.found("gives a connection up although nothing has failed: %s", line);
     }
 }
 

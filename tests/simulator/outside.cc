@@ -175,6 +175,14 @@ WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int t
         world.current->wake_ups = 0;
     if (++world.current->wake_ups > WAKE_UPS_MAX)
         world.found("wakes up again and again for something that it does not take");
+    // What was ready need not be so any more when the program looks: see poll(2).
+    const auto &early = epoll->watched[epoll->next % epoll->watched.size()];
+    if (world.descriptor(early.first).object && world.chance() && world.chance()) {
+        epoll->next++;
+        events->events = EPOLLIN;
+        events->data = early.second;
+        return 1;
+    }
     epoll->fds.clear();
     for (const auto &watch : epoll->watched)
         epoll->fds.push_back({watch.first, POLLIN, 0});
