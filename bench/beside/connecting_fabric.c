@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// connecting_fabric.c -- the scenes of tests/integration/connecting by libfabric: message
+// connecting_fabric.c -- the scenes of connecting.c and reader.c by libfabric: message
 // endpoints of its provider verbs, one event queue for all
 //
 //   connecting_fabric server ADDRESS PORT             accepts everybody

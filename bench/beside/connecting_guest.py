@@ -25,7 +25,7 @@ PORT = "7206"
 OUTAGE = 2  # seconds
 LIMIT = 60  # seconds, for a block behind an outage
 BUILD = pathlib.Path(os.environ["LIBRPMA_BUILD_DIR"])
-HERE = BUILD / "tests" / "integration"
+STAGE = pathlib.Path(sys.argv[1])
 SERVER = os.environ["LAB_ADDR_host1"]
 PROVIDER = os.environ["LAB_RDMA"]
 ORIGINAL = pathlib.Path(f"/opt/librpma-1.3.0/usr/lib/{ARCHITECTURE}")
@@ -102,7 +102,7 @@ def hold(library, program, count):
         def stage(name):
             return pairs(server.reads(name)[1:]) | objects()
         seen = {"listening": stage("listening")}
-        with Program(2, BUILD / "src", HERE / "connecting", "flood", SERVER, PORT, count):
+        with Program(2, BUILD / "src", STAGE / "connecting", "flood", SERVER, PORT, count):
             server.goes_on()
             if program.name != "connecting-fabric":
                 server.reads("taken")  # what had come when it asked first
@@ -159,11 +159,10 @@ def go_on(library, program, what):
 
 
 def main():
-    stage = pathlib.Path(sys.argv[1])
     count, dead, requests = map(int, sys.argv[2:])
-    ways = {"in steps": (BUILD / "src", HERE / "connecting", None),
-            "at once, librpma0 1.3.0": (ORIGINAL, HERE / "connecting-at-once", stage / "reader"),
-            "libfabric": (f"/usr/lib/{ARCHITECTURE}", stage / "connecting-fabric", stage / "connecting-fabric")}
+    ways = {"in steps": (BUILD / "src", STAGE / "connecting", None),
+            "at once, librpma0 1.3.0": (ORIGINAL, STAGE / "connecting-at-once", STAGE / "reader"),
+            "libfabric": (f"/usr/lib/{ARCHITECTURE}", STAGE / "connecting-fabric", STAGE / "connecting-fabric")}
     for name, (library, program, reader) in ways.items():
         def told(scene, figures, name=name):
             print(json.dumps({"library": name, "scene": scene, "provider": PROVIDER} | figures), flush=True)
