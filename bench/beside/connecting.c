@@ -11,16 +11,12 @@
 // It prints a line when it has got as far, and goes on when it reads a line. Built with AT_ONCE
 // it uses what the releases before 1.5 have, to show what they do in the same place.
 
+#include "scene.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <librpma.h>
-#include <malloc.h>
 #include <rdma/rdma_cma.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 static void give_up(const char *what, int code) {
@@ -31,27 +27,6 @@ static void give_up(const char *what, int code) {
 static void must(int code, const char *what) {
     if (code)
         give_up(what, code);
-}
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    vprintf(format, values);
-    va_end(values);
-    putchar('\n');
-    fflush(stdout);
-}
-
-static void wait_for_a_line(void) {
-    char line[64];
-    if (!fgets(line, sizeof(line), stdin))
-        exit(0);
-}
-
-static double milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
 static struct rpma_peer *peer_at(const char *address, enum rpma_util_ibv_context_type type) {
@@ -146,18 +121,6 @@ static void serve(char **argv) {
     }
 }
 
-static unsigned descriptors(void) {
-    unsigned count = 0;
-    for (int fd = 0; fd < 1 << 16; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
-static void report(const char *when) {
-    malloc_trim(0);
-    say("%s descriptors %u heap %zu", when, descriptors(), mallinfo2().uordblks);
-}
-
 static void hold(char **argv) {
     const uint32_t backlog = (uint32_t)strtoul(argv[2], NULL, 10);
     const size_t count = strtoul(argv[3], NULL, 10);
@@ -198,20 +161,6 @@ static void hold(char **argv) {
 }
 
 // ---- clients -------------------------------------------------------------------------------
-
-static double longest, started; // milliseconds: the longest call, and when this one began
-
-static void start_clock(void) {
-    started = milliseconds();
-}
-
-static int stop_clock(int code) {
-    const double took = milliseconds() - started;
-    longest = took > longest ? took : longest;
-    return code;
-}
-
-#define TIMED(call) (start_clock(), stop_clock(call))
 
 struct attempt {
     struct rpma_conn_req *req;
@@ -265,7 +214,7 @@ static void connect_to_all(char **argv) {
     struct attempt *attempts = calloc(count, sizeof(*attempts));
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct rpma_peer *peer = peer_at(argv[1], RPMA_UTIL_IBV_CONTEXT_REMOTE);
-    const double began = milliseconds();
+    const double first = milliseconds();
     double last_up = 0, last_failed = 0;
     for (size_t i = 0; i < count; i++) {
         int fd;
@@ -273,7 +222,7 @@ static void connect_to_all(char **argv) {
             watch(epoll, fd, &attempts[i]);
         } else {
             failed++;
-            last_failed = milliseconds() - began;
+            last_failed = milliseconds() - first;
         }
     }
     while (up + failed < count) {
@@ -284,7 +233,7 @@ static void connect_to_all(char **argv) {
         if (code == RPMA_E_AGAIN)
             continue;
         *(code ? &failed : &up) += 1;
-        *(code ? &last_failed : &last_up) = milliseconds() - began;
+        *(code ? &last_failed : &last_up) = milliseconds() - first;
     }
     say("established %zu failed %zu last-established %.0f last-failed %.0f longest-call %.1f",
         up, failed, last_up, last_failed, longest);
@@ -331,20 +280,10 @@ static void flood(char **argv) {
 }
 
 int main(int argc, char **argv) {
-    static const struct {
-        const char *name;
-        int least, most;
-        void (*run)(char **argv);
-    } kinds[] = {{"server", 2, 2, serve},
-                 {"hold", 4, 4, hold},
-                 {"clients", 2, 1 << 16, connect_to_all},
-                 {"flood", 3, 3, flood}};
-    for (size_t i = 0; argc > 1 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strcmp(argv[1], kinds[i].name) == 0 && argc - 2 >= kinds[i].least &&
-            argc - 2 <= kinds[i].most) {
-            kinds[i].run(argv + 2);
-            return 0;
-        }
-    fputs("usage: connecting server|hold|clients|flood ARGUMENT...\n", stderr);
-    return 2;
+    static const struct scene scenes[] = {{"server", 2, 2, serve},
+                                          {"hold", 4, 4, hold},
+                                          {"clients", 2, 1 << 16, connect_to_all},
+                                          {"flood", 3, 3, flood},
+                                          {0}};
+    return run_scene(scenes, argc, argv);
 }

@@ -12,11 +12,9 @@
 //
 // It prints a line when it has got as far, and goes on when it reads a line.
 
+#include "scene.h"
+
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <malloc.h>
-#include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -24,16 +22,8 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-// As librpma's defaults: that many requests a queue; and how long a reader waits for a
-// connection, and between two attempts, as the client of example 15.
-enum { REQUESTS = 10, CQ_SIZE = 16384, PATIENCE_MS = 500, RETRY_MS = 100, BLOCK = 64 };
+enum { REQUESTS = 10, CQ_SIZE = 16384 }; // a queue of as many requests as librpma's by default
 
 struct target { // how the server describes its memory
     uint64_t address, key;
@@ -57,27 +47,6 @@ static void must(long ret, const char *call) {
         return;
     fprintf(stderr, "connecting_fabric: %s: %s\n", call, fi_strerror((int)-ret));
     exit(EXIT_FAILURE);
-}
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    vprintf(format, values);
-    va_end(values);
-    putchar('\n');
-    fflush(stdout);
-}
-
-static void wait_for_a_line(void) {
-    char line[64];
-    if (!fgets(line, sizeof(line), stdin))
-        exit(0);
-}
-
-static double milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
 static void open_all(const char *address, const char *port, uint64_t flags) {
@@ -158,14 +127,6 @@ static void serve(char **argv) {
     }
 }
 
-static void report(const char *when) {
-    unsigned count = 0;
-    for (int fd = 0; fd < 1 << 16; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    malloc_trim(0);
-    say("%s descriptors %u heap %zu", when, count, mallinfo2().uordblks);
-}
-
 static void hold(char **argv) {
     const size_t count = strtoul(argv[3], NULL, 10);
     struct fi_info **held = calloc(count, sizeof(struct fi_info *));
@@ -194,23 +155,13 @@ static void hold(char **argv) {
 
 // ---- clients -------------------------------------------------------------------------------
 
-static double longest; // milliseconds
-
-static int timed(double began, int ret) {
-    const double took = milliseconds() - began;
-    longest = took > longest ? took : longest;
-    return ret;
-}
-
 // One fi_getinfo() serves all: another destination takes the place of the first.
 static int begin(const char *address, void *context, struct fid_ep **ep) {
-    double began = milliseconds();
     inet_pton(AF_INET, address, &((struct sockaddr_in *)info->dest_addr)->sin_addr);
-    int ret = timed(began, open_endpoint(info, context, ep));
+    int ret = TIMED(open_endpoint(info, context, ep));
     if (ret)
         return ret;
-    began = milliseconds();
-    ret = timed(began, fi_connect(*ep, info->dest_addr, NULL, 0));
+    ret = TIMED(fi_connect(*ep, info->dest_addr, NULL, 0));
     if (ret)
         fi_close(&(*ep)->fid);
     return ret;
@@ -224,20 +175,20 @@ static void connect_to_all(char **argv) {
         count++;
     struct fid_ep **eps = calloc(count, sizeof(struct fid_ep *));
     open_all(argv[1], argv[0], 0);
-    const double began = milliseconds();
+    const double first = milliseconds();
     for (size_t i = 0; up + failed < count;) {
         if (i < count && begin(argv[1 + i], NULL, &eps[i]) != 0) {
             failed++;
-            last_failed = milliseconds() - began;
+            last_failed = milliseconds() - first;
         }
         i += i < count;
         const uint32_t event = up + failed < count ? next_event(&got, i < count ? 0 : -1) : 0;
         if (event == FI_CONNECTED) {
             up++;
-            last_up = milliseconds() - began;
+            last_up = milliseconds() - first;
         } else if (event == FI_SHUTDOWN) {
             failed++;
-            last_failed = milliseconds() - began;
+            last_failed = milliseconds() - first;
         }
     }
     say("established %zu failed %zu last-established %.0f last-failed %.0f longest-call %.1f",
@@ -257,9 +208,9 @@ static int read_block(struct fid_ep *ep, const struct target *target) {
 static void read_blocks(struct fid_ep *ep, const struct target *target) {
     for (double last = milliseconds(); read_block(ep, target) == 0; last = milliseconds()) {
         const double now = milliseconds();
-        if (now - last > 50) // as long as no other read takes
-            say("late at %.0f after %.0f", now, now - last);
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        if (now - last > LATE_MS)
+            say("late at %.0f", now);
+        sleep_ms(1);
     }
     struct fi_cq_err_entry why = {0};
     while (fi_cq_readerr(cq, &why, 0) > 0)
@@ -269,7 +220,7 @@ static void read_blocks(struct fid_ep *ep, const struct target *target) {
 
 static void keep_reading(char **argv) {
     open_all(argv[0], argv[1], 0);
-    for (;; nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000}, NULL)) {
+    for (;; sleep_ms(RETRY_MS)) {
         struct event got = {0};
         struct fid_ep *ep = NULL;
         if (begin(argv[0], NULL, &ep) != 0)
@@ -288,20 +239,10 @@ static void keep_reading(char **argv) {
 }
 
 int main(int argc, char **argv) {
-    static const struct {
-        const char *name;
-        int least, most;
-        void (*run)(char **argv);
-    } kinds[] = {{"server", 2, 2, serve},
-                 {"hold", 4, 4, hold},
-                 {"clients", 2, 1 << 16, connect_to_all},
-                 {"reader", 2, 2, keep_reading}};
-    for (size_t i = 0; argc > 1 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strcmp(argv[1], kinds[i].name) == 0 && argc - 2 >= kinds[i].least &&
-            argc - 2 <= kinds[i].most) {
-            kinds[i].run(argv + 2);
-            return 0;
-        }
-    fputs("usage: connecting_fabric server|hold|clients|reader ARGUMENT...\n", stderr);
-    return 2;
+    static const struct scene scenes[] = {{"server", 2, 2, serve},
+                                          {"hold", 4, 4, hold},
+                                          {"clients", 2, 1 << 16, connect_to_all},
+                                          {"reader", 2, 2, keep_reading},
+                                          {0}};
+    return run_scene(scenes, argc, argv);
 }

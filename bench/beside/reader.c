@@ -6,16 +6,10 @@
 //   reader server ADDRESS PORT      offers memory to everybody
 //   reader reader ADDRESS PORT      says when the connection was lost, and when it reads again
 
-#include <fcntl.h>
+#include "scene.h"
+
 #include <librpma.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-// How long it waits for a connection, and between two attempts, as the client of example 15.
-enum { PATIENCE_MS = 500, RETRY_MS = 100, BLOCK = 64 };
 
 static char memory[BLOCK];
 static struct rpma_peer *peer;
@@ -28,17 +22,6 @@ static void must(int code, const char *what) {
     exit(EXIT_FAILURE);
 }
 
-static void say(const char *what, double milliseconds) {
-    printf("%s at %.0f\n", what, milliseconds);
-    fflush(stdout);
-}
-
-static double milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
 static void open_all(const char *address, enum rpma_util_ibv_context_type type) {
     struct ibv_context *device = NULL;
     must(rpma_utils_get_ibv_context(address, type, &device), "device");
@@ -49,16 +32,15 @@ static void open_all(const char *address, enum rpma_util_ibv_context_type type) 
 }
 
 // Takes no events: a connection that has ended is of no concern here.
-static void serve(const char *address, const char *port) {
+static void serve(char **argv) {
     char descriptor[64];
     size_t size;
     struct rpma_ep *ep = NULL;
-    open_all(address, RPMA_UTIL_IBV_CONTEXT_LOCAL);
+    open_all(argv[0], RPMA_UTIL_IBV_CONTEXT_LOCAL);
     must(rpma_mr_get_descriptor_size(mr, &size), "size");
     must(rpma_mr_get_descriptor(mr, descriptor), "descriptor");
-    must(rpma_ep_listen(peer, address, port, &ep), "listening");
-    puts("listening");
-    fflush(stdout);
+    must(rpma_ep_listen(peer, argv[0], argv[1], &ep), "listening");
+    say("listening");
     for (;;) {
         const struct rpma_conn_private_data offer = {descriptor, (uint8_t)size};
         struct rpma_conn_req *req = NULL;
@@ -93,24 +75,24 @@ static int read_block(struct rpma_conn *conn, struct rpma_mr_remote *src) {
 
 // Reads until a read fails.
 static void read_blocks(struct rpma_conn *conn, struct rpma_mr_remote *src) {
-    say("block", milliseconds());
+    say("block at %.0f", milliseconds());
     for (double last = milliseconds(); read_block(conn, src) == 0; last = milliseconds()) {
         const double now = milliseconds();
-        if (now - last > 50) // as long as no other read takes
-            say("late", now);
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        if (now - last > LATE_MS)
+            say("late at %.0f", now);
+        sleep_ms(1);
     }
-    say("lost", milliseconds());
+    say("lost at %.0f", milliseconds());
 }
 
-static void keep_reading(const char *address, const char *port) {
-    open_all(address, RPMA_UTIL_IBV_CONTEXT_REMOTE);
-    for (;; nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000}, NULL)) {
+static void keep_reading(char **argv) {
+    open_all(argv[0], RPMA_UTIL_IBV_CONTEXT_REMOTE);
+    for (;; sleep_ms(RETRY_MS)) {
         struct rpma_conn_req *req = NULL;
         struct rpma_conn *conn = NULL;
         struct rpma_mr_remote *src = NULL;
         struct rpma_conn_private_data offer = {NULL, 0};
-        if (rpma_conn_req_new(peer, address, port, NULL, &req) != 0 ||
+        if (rpma_conn_req_new(peer, argv[0], argv[1], NULL, &req) != 0 ||
             rpma_conn_req_connect(&req, NULL, &conn) != 0)
             continue;
         if (await(conn) == 0 && rpma_conn_get_private_data(conn, &offer) == 0 &&
@@ -123,10 +105,7 @@ static void keep_reading(const char *address, const char *port) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 4 && strcmp(argv[1], "server") == 0)
-        serve(argv[2], argv[3]);
-    if (argc == 4 && strcmp(argv[1], "reader") == 0)
-        keep_reading(argv[2], argv[3]);
-    fputs("usage: reader server|reader ADDRESS PORT\n", stderr);
-    return 2;
+    static const struct scene scenes[] = {
+        {"server", 2, 2, serve}, {"reader", 2, 2, keep_reading}, {0}};
+    return run_scene(scenes, argc, argv);
 }
