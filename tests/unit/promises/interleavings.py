@@ -39,7 +39,7 @@ def outcome(mistake, source, sources, test, compiler):
 def main():
     split = sys.argv.index('--')
     test, source, *sources = sys.argv[1:split]
-    mistakes = read_mistakes(HERE / 'interleavings.txt')
+    mistakes = list(read_mistakes(HERE / 'interleavings.txt'))
     missed = 0
     for mistake in mistakes:
         run = outcome(mistake, pathlib.Path(source), sources, test, sys.argv[split + 1:])
