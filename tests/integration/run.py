@@ -4,7 +4,6 @@
 """Runs the integration tests inside the lab and prints TAP; --help says how."""
 
 import argparse
-import inspect
 import os
 import platform
 import re
@@ -36,14 +35,11 @@ def too_slow(*_):
 
 
 class Run:
-    """
-    One case. A case that yields starts before all others and goes on when its turn has come, so
-    that long waits cost no time.
-    """
+    """One case."""
 
     def __init__(self, case, build):
         self.case, self.build = case, build
-        self.test = self.steps = self.outcome = None
+        self.test = self.outcome = None
         self.seconds, self.was_slow = 0, False
 
     def guarded(self, action):
@@ -66,24 +62,16 @@ class Run:
         self.outcome = self.outcome or outcome
         self.seconds += time.monotonic() - began
 
-    def begin(self):
+    def run(self):
         self.test = Test(self.build)
-        self.steps = self.case.function(self.test, **self.case.values)
-        if inspect.isgenerator(self.steps):
-            next(self.steps)
-
-    def go_on(self):
-        if self.test is None:
-            self.begin()
-        if inspect.isgenerator(self.steps):
-            next(self.steps, None)
+        self.case.function(self.test, **self.case.values)
         page.check(self.case.shows, self.test.said(), self.test.transcript)
         self.test.finish()
 
     def end(self, tap):
         """Tells the result, and keeps the log."""
         if self.outcome is None:
-            self.guarded(self.go_on)
+            self.guarded(self.run)
         if self.test is not None:
             self.guarded(self.test.abandon)
         result, reason = self.outcome or ("passed", "")
@@ -135,8 +123,6 @@ def main():
     for run in runs:
         if reason := run.case.why_not():
             run.outcome = "skipped", reason
-        elif inspect.isgeneratorfunction(run.case.function):
-            run.guarded(run.begin)
     for run in runs:
         if sum(other.was_slow for other in runs) >= TOO_MANY:
             run.outcome = run.outcome or (

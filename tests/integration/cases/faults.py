@@ -246,19 +246,17 @@ def unreachable(test):
     retry(lambda: server("listen", addr=address, port=PORT))
     lab.wait_for_host(3, None, address)
     client("req-new", addr=address, port=PORT)
+    test.undo.callback(lab.wait_for_host, 3, None, server.address, seconds=60)
     test.undo.callback(mend, "port3")
     cut("port3")
     if lab.lacks(lab.CONNECT_IN_BACKGROUND):
         client.refuses("RPMA_E_PROVIDER", "connect")
-        yield
         return
     client("connect")
     server("release")
     server.begin("quit")
     server.wait_for_end()
-    client.begin("event", timeout=120000)
-    yield
-    expect(client.end()["event"], "UNREACHABLE", "event")
+    expect(client("event", timeout=120000)["event"], "UNREACHABLE", "event")
 
 
 # ---- no device ---------------------------------------------------------------------------
