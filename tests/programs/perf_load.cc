@@ -236,16 +236,17 @@ static void measure(Crew &server, Crew &client, Outcome &outcome) {
         server.start(plan.both ? run_load : run_serve);
     client.start(run_load);
     const auto is_over = [&] {
-        return client.has_ended() && (!plan.both || server.has_ended()) &&
+        const bool have_ended = client.has_ended() && (!plan.both || server.has_ended());
+        outcome.done.clear(); // counted behind the question, so that the end has all of them
+        for (const Lane &lane : client.lanes)
+            outcome.done.push_back(lane.completed);
+        return have_ended &&
                (!plan.op().is_message || !plan.verify || serve_has_all(server, outcome.done));
     };
     for (unsigned round = 0; !is_over() && failure_of(server, client).empty(); round++) {
         if (round == 100000)
             fail_msg("the load does not end");
         usleep(100);
-        outcome.done.clear();
-        for (const Lane &lane : client.lanes)
-            outcome.done.push_back(lane.completed);
     }
     client.stop();
     server.stop();

@@ -190,17 +190,21 @@ void fake_take_receive(const struct fake_receive *receive) {
 }
 
 unsigned fake_posted_count(void) {
+    FAKE_LOCKED;
     return post_count;
 }
 
 const struct fake_post *fake_posted(unsigned nth) {
+    FAKE_LOCKED;
     return nth < post_count ? &posts[nth] : NULL;
 }
 
 unsigned fake_received_count(void) {
+    FAKE_LOCKED;
     return received_count;
 }
 
 const struct fake_receive *fake_received(unsigned nth) {
+    FAKE_LOCKED;
     return nth < received_count ? &received[nth] : NULL;
 }
