@@ -6,6 +6,7 @@
 
 #include "library.hh"
 
+#include <algorithm>
 #include <bit>
 
 namespace {
@@ -31,6 +32,11 @@ void set_up(rpma_conn_req &req, const rpma_conn_cfg *given) {
     uint64_t &used = world.current->qp_nums;
     conn->qp_num = static_cast<uint32_t>(std::countr_one(used));
     used |= uint64_t{1} << conn->qp_num;
+    for (const rpma_cq *cq : {conn->cq, conn->rcq})
+        if (cq && std::ranges::any_of(cq->entries, [conn](const auto &entry) {
+                return entry.wc.qp_num == conn->qp_num;
+            }))
+            world.found("makes a connection that has the number of one whose completions wait");
 }
 
 void offer(Link &link, int side, const rpma_conn_private_data *pdata) {
