@@ -61,7 +61,7 @@ def churn(test, threads, count, wrapper=()):
 
 
 @case("threads", "{threads} threads make and delete {count} connections each",
-      [{"threads": THREADS, "count": 25}], limit=180, builds=("native",))
+      [{"threads": THREADS, "count": 25}], limit=180)
 def come_and_go(test, threads, count):
     churn(test, threads, count)
 
