@@ -123,12 +123,12 @@ static void bring_up_returned(void) {
 }
 
 static bool have_majority(void) {
-    return count_replicas(&replicas, MEMBER, 0) >= replicas.majority;
+    return count_replicas(&replicas, MEMBER) >= replicas.majority;
 }
 
 static void connect_servers(void) {
     int64_t until = clock_ms() + START_MS;
-    while (clock_ms() < until && count_replicas(&replicas, CONNECTED, 0) < replicas.count) {
+    while (clock_ms() < until && count_replicas(&replicas, CONNECTED) < replicas.count) {
         reconnect(&replicas);
         await_news(&replicas);
     }
@@ -199,11 +199,11 @@ static void read_logs(void) {
  * because its server has forgotten it.
  */
 static bool is_blank(void) {
-    if (count_replicas(&replicas, CONNECTED, 0) < replicas.count)
+    if (count_replicas(&replicas, CONNECTED) < replicas.count)
         return false;
     if (choose_epoch() > LOG_BEGIN)
         fail("there are records already: start without --new");
-    return count_replicas(&replicas, KNOWN, 0) == replicas.count;
+    return count_replicas(&replicas, KNOWN) == replicas.count;
 }
 
 /*
@@ -221,7 +221,7 @@ static bool take_log(bool new_log) {
     }
     collect_promises(new_log);
     read_logs();
-    return count_replicas(&replicas, READ, 0) >= (new_log ? replicas.count : replicas.majority);
+    return count_replicas(&replicas, READ) >= (new_log ? replicas.count : replicas.majority);
 }
 
 static void append(const char *payload, size_t size) {
@@ -235,7 +235,7 @@ static void append(const char *payload, size_t size) {
         if (replicas.replica[i].state == MEMBER)
             post_record(&replicas.replica[i], mr, base_of(log_copy), place, tail,
                         extent.count - 1);
-    while (count_replicas(&replicas, MEMBER, extent.count) < replicas.majority) {
+    while (count_members(&replicas, extent.count) < replicas.majority) {
         await_news(&replicas);
         if (!have_majority())
             bring_up_returned();
@@ -252,7 +252,7 @@ static void open_log(bool new_log) {
     while (!take_log(new_log)) {
         if (clock_ms() >= until)
             fail("%u of %u servers are there with a log that counts, %u are needed",
-                 count_replicas(&replicas, READ, 0), replicas.count,
+                 count_replicas(&replicas, READ), replicas.count,
                  new_log ? replicas.count : replicas.majority);
     }
     bring_up_returned();
@@ -262,7 +262,7 @@ static void open_log(bool new_log) {
 // Waits until no member is more than WINDOW records behind.
 static void await_members(uint64_t behind) {
     uint64_t least = extent.count < behind ? 0 : extent.count - behind;
-    while (count_replicas(&replicas, MEMBER, least) < count_replicas(&replicas, MEMBER, 0))
+    while (count_members(&replicas, least) < count_replicas(&replicas, MEMBER))
         await_news(&replicas);
 }
 
@@ -287,8 +287,7 @@ int main(int argc, char *argv[]) {
     }
     await_members(0);
     printf("client: %llu records, %u of %u servers have all of them\n",
-           (unsigned long long)extent.count, count_replicas(&replicas, MEMBER, 0),
-           replicas.count);
+           (unsigned long long)extent.count, count_replicas(&replicas, MEMBER), replicas.count);
 
     CALL(rpma_mr_dereg(&mr));
     close_memory(&memory);

@@ -170,11 +170,17 @@ void take_news(struct replicas *replicas) {
     }
 }
 
-unsigned count_replicas(const struct replicas *replicas, enum replica_state state,
-                        uint64_t records) {
+unsigned count_replicas(const struct replicas *replicas, enum replica_state state) {
     unsigned count = 0;
     for (unsigned i = 0; i < replicas->count; i++)
-        count += replicas->replica[i].state >= state && replicas->replica[i].count >= records;
+        count += replicas->replica[i].state >= state;
+    return count;
+}
+
+unsigned count_members(const struct replicas *replicas, uint64_t records) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < replicas->count; i++)
+        count += replicas->replica[i].state == MEMBER && replicas->replica[i].count >= records;
     return count;
 }
 

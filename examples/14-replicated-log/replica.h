@@ -68,9 +68,11 @@ void await_news(struct replicas *replicas);
 /* Takes note of the records that have arrived, of new connections and of lost servers. */
 void take_news(struct replicas *replicas);
 
-/* How many are in that state at least, and have so many records at least. */
-unsigned count_replicas(const struct replicas *replicas, enum replica_state state,
-                        uint64_t records);
+/* How many are in that state at least. */
+unsigned count_replicas(const struct replicas *replicas, enum replica_state state);
+
+/* How many members have so many records at least. */
+unsigned count_members(const struct replicas *replicas, uint64_t records);
 
 /* How many members have so many records at least, and keep them in persistent memory. */
 unsigned count_persistent(const struct replicas *replicas, uint64_t records);

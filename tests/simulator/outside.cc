@@ -138,7 +138,12 @@ WRAPPED int __wrap_clock_gettime(clockid_t, struct timespec *time) {
     return 0;
 }
 
-GIVES(int, __wrap_signalfd, (int, const sigset_t *, int), world.open_descriptor(nullptr))
+WRAPPED int __wrap_signalfd(int, const sigset_t *, int flags) {
+    if ((flags & ~(SFD_CLOEXEC | SFD_NONBLOCK)) != 0)
+        world.found("signalfd() gets flags that it does not know");
+    return world.open_descriptor(nullptr);
+}
+
 GIVES(int, __wrap_epoll_create1, (int), world.open_descriptor(world.make_object<Epoll>()))
 
 WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
