@@ -142,14 +142,6 @@ static const struct hook {
     {"__syslog_chk", hooked_syslog_chk},
     {"vsnprintf", hooked_vsnprintf},
     {"__vsnprintf_chk", hooked_vsnprintf_chk},
-    // Allocating functions that would bypass the hooks: librpma must not import them.
-    {"realloc", NULL},
-    {"aligned_alloc", NULL},
-    {"posix_memalign", NULL},
-    {"strdup", NULL},
-    {"asprintf", NULL},
-    {"_Znwm", NULL},
-    {"_Znam", NULL},
 };
 
 static const struct hook *hook_of(const char *name) {
@@ -164,63 +156,46 @@ void *fake_hook(const char *name) {
     return hook ? hook->instead : NULL;
 }
 
-struct search {
-    const char *symbol; // the symbol to look for; NULL: redirect the hooked functions
-    bool found;         // or redirected
-    const char *error;
-};
-
-static void redirect(void **slot, const char *name, struct search *search) {
+static bool redirect(void **slot, const char *name) {
     const struct hook *hook = hook_of(name);
     const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
-    void *start = (void *)((uintptr_t)slot & ~(page - 1));
     if (!hook)
-        return;
-    if (!hook->instead || mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
-        search->error = name;
-    else
-        *slot = hook->instead;
-    search->found = true;
-}
-
-// Visits the symbols that librpma.so.0 imports; false: it is not loaded.
-static bool visit(struct search *search) {
-    struct link_map *map = dlopen("librpma.so.0", RTLD_LAZY | RTLD_NOLOAD);
-    ElfW(Addr) value[DT_NUM] = {0};
-    if (!map)
         return false;
-    for (const ElfW(Dyn) *dyn = map->l_ld; dyn->d_tag != DT_NULL; dyn++)
-        if (dyn->d_tag < DT_NUM)
-            value[dyn->d_tag] = dyn->d_un.d_val;
-    const int tables[][2] = {{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}};
-    for (int t = 0; t < 2; t++) {
-        const ElfW(Rela) *rela = (const ElfW(Rela) *)value[tables[t][0]];
-        for (unsigned i = 0; rela && i < value[tables[t][1]] / sizeof(*rela); i++) {
-            const size_t index = ELF64_R_SYM(rela[i].r_info);
-            const char *name = (const char *)value[DT_STRTAB] +
-                               ((const ElfW(Sym) *)value[DT_SYMTAB])[index].st_name;
-            if (index != 0 && !search->symbol)
-                redirect((void **)(map->l_addr + rela[i].r_offset), name, search);
-            else if (index != 0 && strcmp(name, search->symbol) == 0)
-                search->found = true;
-        }
-    }
-    dlclose(map);
+    mprotect((void *)((uintptr_t)slot & ~(page - 1)), page, PROT_READ | PROT_WRITE);
+    *slot = hook->instead;
     return true;
 }
 
-const char *fake_hook_allocator(void) {
-    static char message[128];
-    struct search search = {0};
-    if (!visit(&search))
-        return "librpma.so.0 is not loaded";
-    snprintf(message, sizeof(message), "librpma.so.0 imports %s, which cannot be hooked",
-             search.error ? search.error : "no allocator");
-    return search.error || !search.found ? message : NULL;
+// An entry of the dynamic section; 0: there is none.
+static ElfW(Addr) entry(const struct link_map *map, ElfW(Sxword) tag) {
+    const ElfW(Dyn) *at = map->l_ld;
+    while (at->d_tag != tag && at->d_tag != DT_NULL)
+        at++;
+    return at->d_un.d_val;
+}
+
+// Whether librpma.so.0 imports that symbol; NULL: redirects those that are hooked.
+static bool visit(const char *symbol) {
+    static const int tables[][2] = {{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}};
+    const struct link_map *const map = dlopen("librpma.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    const ElfW(Sym) *const symbols = (const ElfW(Sym) *)entry(map, DT_SYMTAB);
+    bool found = false;
+    for (unsigned t = 0; t < FAKE_LENGTH(tables); t++) {
+        const ElfW(Rela) *const rela = (const ElfW(Rela) *)entry(map, tables[t][0]);
+        for (unsigned i = 0; i < entry(map, tables[t][1]) / sizeof(*rela); i++) {
+            const char *const name = (const char *)entry(map, DT_STRTAB) +
+                                     symbols[ELF64_R_SYM(rela[i].r_info)].st_name;
+            found |= symbol ? strcmp(name, symbol) == 0
+                            : redirect((void **)(map->l_addr + rela[i].r_offset), name);
+        }
+    }
+    return found;
+}
+
+void fake_hook_allocator(void) {
+    visit(NULL);
 }
 
 bool fake_library_imports(const char *symbol) {
-    struct search search = {.symbol = symbol};
-    visit(&search);
-    return search.found;
+    return visit(symbol);
 }

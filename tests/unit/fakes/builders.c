@@ -23,13 +23,19 @@ static void wr_start(struct ibv_qp_ex *ex) {
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
     fake_lock("ibv_wr_start"); // held until ibv_wr_complete(), as in a provider
     fake_note("ibv_wr_start", &ex->qp_base);
-    if (!qp->pending)
-        qp->pending = calloc(FAKE_MAX_BUILT, sizeof(*qp->pending));
-    if (!qp->pending)
-        abort();
     qp->building = true;
     qp->build_error = 0;
     qp->built = 0;
+}
+
+// The request that the memory belongs to; NULL after a refusal.
+static struct fake_post *newest(struct fake_qp *qp) {
+    if (qp->build_error)
+        return NULL;
+    if (qp->built > 0)
+        return &qp->pending[qp->built - 1];
+    fake_misuse("before any request");
+    return NULL;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, wr_rdma_write() and its like: after a refused request, no
@@ -40,12 +46,14 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
     int error = 0;
     if (!qp->build_error && qp->built > 0 && fake_fault_asked("send request", &error))
         qp->build_error = error;
-    if (!qp->build_error &&
-        (qp->built == FAKE_MAX_BUILT || qp->sends + qp->built == qp->cap.max_send_wr))
+    if (!qp->build_error && qp->sends + qp->built == qp->cap.max_send_wr)
         qp->build_error = ENOSPC; // check_qp_queue_full()
     if (qp->build_error)
         return &refused;
-    struct fake_post *post = &qp->pending[qp->built++];
+    qp->pending = realloc(qp->pending, ++qp->built * sizeof(*qp->pending));
+    if (!qp->pending)
+        abort();
+    struct fake_post *post = newest(qp);
     memset(post, 0, sizeof(*post)); // the padding is compared, too
     post->opcode = opcode;
     post->wr_id = ex->wr_id;
@@ -80,16 +88,6 @@ BUILDER(atomic_write, FAKE_WR_ATOMIC_WRITE, (REMOTE, fake_copy_inline_data(post,
 BUILDER(flush, FAKE_WR_FLUSH,
         (REMOTE, post->flush_len = len, post->flush_type = type, post->flush_level = level),
         REMOTE_PARAMETERS, size_t len, uint8_t type, uint8_t level)
-
-// The request that the memory belongs to; NULL after a refusal.
-static struct fake_post *newest(struct fake_qp *qp) {
-    if (qp->build_error)
-        return NULL;
-    if (qp->built > 0)
-        return &qp->pending[qp->built - 1];
-    fake_misuse("before any request");
-    return NULL;
-}
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges) {
     FAKE_HIDDEN;
@@ -139,15 +137,9 @@ static int wr_complete(struct ibv_qp_ex *ex) {
         fake_take(qp, &qp->pending[i]);
     if (!error)
         (void)fake_fault_asked("doorbell", &error);
-    if (!error && qp->state < IBV_QPS_RTS && !fake_device()->takes_early)
+    if (!error && ex->qp_base.state < IBV_QPS_RTS && !fake_device()->takes_early)
         error = EINVAL;
     return error;
-}
-
-static void wr_abort(struct ibv_qp_ex *ex) {
-    FAKE_HIDDEN;
-    FAKE_RELEASED = NULL;
-    enter(ex, "ibv_wr_abort")->building = false;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not asked for is
@@ -156,7 +148,6 @@ void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags) {
     struct ibv_qp_ex *ex = &qp->qp.ex;
     ex->wr_start = wr_start;
     ex->wr_complete = wr_complete;
-    ex->wr_abort = wr_abort;
     ex->wr_set_sge_list = wr_set_sge_list;
     ex->wr_set_inline_data = wr_set_inline_data;
 #define SET(flag, of, builder) (of)->builder = send_ops_flags & (flag) ? builder : NULL

@@ -145,7 +145,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
     if (seen->event == RDMA_CM_EVENT_ADDR_RESOLVED)
         fake_lead_to_device(id);
     // rdma-core 56, librdmacm/cma.c, ucma_process_conn_resp(): up to RTS
-    struct fake_qp *qp = seen->id->qp ? fake_qp_of(seen->id->qp) : NULL;
+    struct ibv_qp *qp = seen->id->qp;
     if (seen->event == RDMA_CM_EVENT_ESTABLISHED && qp && qp->state == IBV_QPS_INIT)
         qp->state = IBV_QPS_RTS;
     return 0;

@@ -237,7 +237,7 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
     if (ret == 0)
         found->answered = true;
     if (ret == 0 && id->qp) // rdma-core 56, librdmacm/cma.c, rdma_accept(): up to RTS
-        fake_qp_of(id->qp)->state = IBV_QPS_RTS;
+        id->qp->state = IBV_QPS_RTS;
     return ret;
 }
 
@@ -261,9 +261,8 @@ int rdma_disconnect(struct rdma_cm_id *id) {
         fake_misuse("no QP");
     if (!found || call->failed)
         return fake_answer(call, EINVAL);
-    struct fake_qp *qp = id->qp ? fake_find(FAKE_QP, id->qp) : NULL;
-    if (qp)
-        qp->state = IBV_QPS_ERR;
+    if (id->qp)
+        id->qp->state = IBV_QPS_ERR;
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_disconnect(): not if never connected.
     return found->asked || found->answered ? 0 : fake_refused(EINVAL);
 }

@@ -113,7 +113,7 @@ static void complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool solicited)
     FAKE_LOCKED_FOR("fake_complete");
     struct fake_cq *found = inside(cq);
     if (qp)
-        fake_qp_of(qp)->state = IBV_QPS_ERR;
+        qp->state = IBV_QPS_ERR;
     if (found->wc_count == ROOM || found->wc_count == (unsigned)cq->cqe)
         fake_misuse("the test overflows the CQ");
     else

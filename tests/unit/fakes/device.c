@@ -18,10 +18,9 @@ void fake_device_reset(void) {
         // Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h
         .max_cqe = (1 << 15) - 1,
         .vectors = 4, // as processors: rxe_verbs.c, rxe_register_device()
-        .moderates = true,
         .max_wr = 1 << 20,
         .max_sge = FAKE_MAX_SGE,
-        .max_sge_rd = FAKE_MAX_SGE_RD,
+        .max_sge_rd = FAKE_MAX_SGE, // RXE_MAX_SGE_RD is the same
         .atomic_cap = IBV_ATOMIC_HCA, // rxe_param.h of rdma_rxe, rxe_init_device_param()
         .max_srq_sge = FAKE_MAX_SRQ_SGE,
         .transport = IBV_TRANSPORT_IB,
@@ -62,8 +61,7 @@ static int query_device_ex(struct ibv_context *context,
         .device_cap_flags_ex =
             fake_flush_caps() | (device->native_atomic_write ? CAP_ATOMIC_WRITE : 0),
     };
-    memset(attr, 0, attr_size);
-    memcpy(attr, &full, attr_size < sizeof(full) ? attr_size : sizeof(full));
+    memcpy(attr, &full, attr_size); // an older header ends earlier
     return 0;
 }
 
@@ -71,10 +69,8 @@ static int query_device_ex(struct ibv_context *context,
 // extended call returns EOPNOTSUPP.
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr) {
     FAKE_CALL(context);
-    if (call->failed)
-        return errno = call->error;
-    memset(attr, 0, sizeof(*attr));
-    return 0;
+    (void)attr; // which was cleared there
+    return fake_error(call, 0);
 }
 
 // rdma-core 56, libibverbs/verbs.h, ibv_advise_mr(): returns an error number. mlx5 has it
@@ -103,32 +99,29 @@ static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr) {
 }
 
 struct ibv_context *fake_context(int number) {
-    static struct ibv_device devices[] = {{.node_type = IBV_NODE_CA, .name = "fake0"},
-                                          {.node_type = IBV_NODE_CA, .name = "fake1"}};
-    static struct verbs_context contexts[2];
-    struct verbs_context *verbs = &contexts[number];
+    static struct ibv_device devices[] = {{.name = "fake0"}, {.name = "fake1"}};
+    static struct verbs_context contexts[] = {
+        [0 ... 1] = {.sz = sizeof(struct verbs_context),
+                     .query_device_ex = query_device_ex,
+                     .advise_mr = advise_mr,
+                     .modify_cq = modify_cq,
+                     .context = {.abi_compat = __VERBS_ABI_IS_EXTENDED,
+                                 .ops = {.poll_cq = fake_poll_cq,
+                                         .req_notify_cq = fake_req_notify_cq,
+                                         .post_send = fake_post_send,
+                                         .post_recv = fake_post_recv,
+                                         .post_srq_recv = fake_post_srq_recv}}}};
+    struct ibv_context *context = &contexts[number].context;
     // The library reads these fields without the lock, so unchanged ones are not rewritten.
+    if (!context->device) {
+        context->device = &devices[number];
+        context->async_fd = fake_async_open(number);
+    }
     if (devices[number].transport_type != fake_device()->transport)
         devices[number].transport_type = fake_device()->transport;
-    if (verbs->context.num_comp_vectors != fake_device()->vectors)
-        verbs->context.num_comp_vectors = fake_device()->vectors;
-    if (!verbs->modify_cq != !fake_device()->moderates)
-        verbs->modify_cq = fake_device()->moderates ? modify_cq : NULL;
-    if (verbs->sz == sizeof(*verbs))
-        return &verbs->context;
-    verbs->sz = sizeof(*verbs);
-    verbs->query_device_ex = query_device_ex;
-    verbs->advise_mr = advise_mr;
-    verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-    verbs->context.device = &devices[number];
-    verbs->context.ops.poll_cq = fake_poll_cq;
-    verbs->context.ops.req_notify_cq = fake_req_notify_cq;
-    verbs->context.ops.post_send = fake_post_send;
-    verbs->context.ops.post_recv = fake_post_recv;
-    verbs->context.ops.post_srq_recv = fake_post_srq_recv;
-    verbs->context.cmd_fd = -1;
-    verbs->context.async_fd = fake_async_open(number);
-    return &verbs->context;
+    if (context->num_comp_vectors != fake_device()->vectors)
+        context->num_comp_vectors = fake_device()->vectors;
+    return context;
 }
 
 struct device_list {

@@ -34,8 +34,8 @@ void fake_quiet(bool quiet);
 // ---- what was called -----------------------------------------------------------------------
 
 // Limits of a work request, as in rdma_rxe: Linux 7.3, drivers/infiniband/sw/rxe/rxe_param.h,
-// RXE_MAX_SGE, RXE_MAX_SGE_RD, RXE_MAX_SRQ_SGE, RXE_MAX_INLINE_DATA.
-enum { FAKE_MAX_SGE = 32, FAKE_MAX_SGE_RD = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512 };
+// RXE_MAX_SGE, RXE_MAX_SRQ_SGE, RXE_MAX_INLINE_DATA.
+enum { FAKE_MAX_SGE = 32, FAKE_MAX_SRQ_SGE = 27, FAKE_MAX_INLINE = 512 };
 
 struct fake_elements {
     int num_sge;
@@ -226,7 +226,6 @@ struct fake_device {
     bool fast;                    // executes each request before the next one comes
     bool any_range;               // elements may miss their region or domain: a completion
                                   // would tell the program, which made the mistake
-    bool moderates;               // has ibv_modify_cq(), as mlx5
     bool silent;      // nothing answers what is asked to resolve an address or a route
     bool takes_early; // sends before the connection: mlx5 does not look at the state
     enum ibv_transport_type transport;
@@ -307,9 +306,9 @@ const void *fake_event_channel_on(int fd);
 // ---- the allocator of librpma --------------------------------------------------------------
 
 // Redirects calls that librpma.so.0 (and no other library) makes to the allocator,
-// getaddrinfo(), freeaddrinfo(), syslog() and vsnprintf() to the fakes. Returns NULL or the
-// reason of a failure. To be called once per process, before librpma.
-const char *fake_hook_allocator(void);
+// getaddrinfo(), freeaddrinfo(), syslog() and vsnprintf() to the fakes. To be called once per
+// process, before librpma.
+void fake_hook_allocator(void);
 // What librpma.so.0 calls in place of that function.
 #define FAKE_HOOK(function) ((__typeof__(&(function)))fake_hook(#function))
 void *fake_hook(const char *name);

@@ -209,7 +209,6 @@ struct fake_qp {
     struct fake_object object;
     struct fake_qp_ex qp; // its base is what the library sees
     bool extended;
-    enum ibv_qp_state state;
     uint32_t sends; // posted since fake_forget()
     struct fake_receives receives;
     struct ibv_qp_cap cap;     // the actual sizes of the queues
@@ -218,8 +217,6 @@ struct fake_qp {
     unsigned built;            // requests since ibv_wr_start()
     struct fake_post *pending; // these requests
 };
-
-enum { FAKE_MAX_BUILT = 128 };
 
 extern struct fake_device fake_device_state;
 void fake_device_reset(void);

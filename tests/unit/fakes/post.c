@@ -195,7 +195,7 @@ static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send
     }
     if (error || !fake_device()->keeps_bad_wr)
         *bad = wr;
-    if (qp->state < IBV_QPS_RTS && !fake_device()->takes_early)
+    if (qp->qp.ex.qp_base.state < IBV_QPS_RTS && !fake_device()->takes_early)
         return EINVAL;
     if (call->requests == 0)
         return error;

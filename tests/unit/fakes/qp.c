@@ -60,35 +60,19 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     qp->cap = attr->cap;
     qp->receives.most = attr->cap.max_recv_wr;
     qp->receives.most_sge = attr->cap.max_recv_sge;
-    qp->state = IBV_QPS_INIT; // rdma-core 56, librdmacm/cma.c, ucma_init_conn_qp()
     qp->qp.ex.qp_base = (struct ibv_qp){.context = context,
                                         .qp_context = attr->qp_context,
                                         .pd = attr->pd,
                                         .send_cq = attr->send_cq,
                                         .recv_cq = attr->recv_cq,
                                         .srq = attr->srq,
+                                        .state = IBV_QPS_INIT, // ucma_init_conn_qp()
                                         .qp_num = ++number,
                                         .qp_type = attr->qp_type};
     qp->extended = extended;
     if (extended)
         fake_qp_set_builders(qp, attr->send_ops_flags);
     return &qp->qp.ex.qp_base;
-}
-
-// rdma-core 56, libibverbs/cmd.c, ibv_cmd_query_qp(): returns an error number, and writes the
-// sizes to both structures.
-int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-                 struct ibv_qp_init_attr *init) {
-    FAKE_LOCKED;
-    const struct fake_qp *found = fake_find(FAKE_QP, qp);
-    fake_note(__func__, qp);
-    if (!(mask & IBV_QP_STATE))
-        fake_misuse("does not ask for the state");
-    if (!found)
-        return EINVAL;
-    attr->cap = init->cap = found->cap;
-    attr->qp_state = found->state;
-    return 0;
 }
 
 struct ibv_qp *fake_qp(uint32_t qp_num) {

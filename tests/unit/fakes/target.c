@@ -260,9 +260,10 @@ static bool execute(uint32_t qp_num, const struct fake_post *post) {
 // A failed operation moves its queue pair to the error state: rxe_resp.c, do_class_ac_error()
 // and rxe_comp.c, rxe_completer().
 void fake_execute(struct fake_qp *qp, const struct fake_post *post) {
-    if (!regions || qp->state != IBV_QPS_RTS || may_execute == 0)
+    struct ibv_qp *base = &qp->qp.ex.qp_base;
+    if (!regions || base->state != IBV_QPS_RTS || may_execute == 0)
         return;
     may_execute--;
-    if (!execute(qp->qp.ex.qp_base.qp_num, post))
-        qp->state = IBV_QPS_ERR;
+    if (!execute(base->qp_num, post))
+        base->state = IBV_QPS_ERR;
 }

@@ -174,16 +174,10 @@ static int write_and_flush(uint64_t flushed, uint8_t type, uint8_t level) {
     return memcmp(found + 0x20, "8 bytes", 8) == 0;
 }
 
-static int qp_state(void) {
-    struct ibv_qp_attr attr = {0};
-    struct ibv_qp_init_attr init;
-    return ibv_query_qp(s.qp, &attr, IBV_QP_STATE, &init) == 0 ? (int)attr.qp_state : -1;
-}
-
 static int read_from(uint64_t remote_addr, uint32_t rkey) {
     (void)fake_target(0x1000, 64, 7);
     (void)SEND(IBV_WR_RDMA_READ, s.mr, 0, 8, 1, 0, remote_addr, rkey);
-    return qp_state();
+    return (int)s.qp->state;
 }
 
 static int create_on(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_cq *cq) {

@@ -148,11 +148,7 @@ static int run(size_t test, char *text, size_t size) {
 int main(void) {
     static char text[65536];
     unsigned wrong = 0;
-    const char *trouble = fake_hook_allocator();
-    if (trouble) {
-        fprintf(stderr, "%s\n", trouble);
-        return 1;
-    }
+    fake_hook_allocator();
     for (size_t i = 0; i < LENGTH(spoils); i++)
         for (size_t k = 0; k < LENGTH(tests); k++) {
             const char *says = spoils[i].says[k];

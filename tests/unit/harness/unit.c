@@ -59,11 +59,7 @@ int unit_teardown(void **state) {
 static const char *only; // test that runs alone; what it exercises is not noted
 
 int unit_run(const char *name, const struct CMUnitTest *tests, size_t count) {
-    const char *trouble = fake_hook_allocator();
-    if (trouble) {
-        fprintf(stderr, "%s: %s\n", name, trouble);
-        return 1;
-    }
+    fake_hook_allocator();
     cmocka_set_test_filter(only);
     if (!only)
         contract_open_notes(name);

@@ -347,11 +347,7 @@ static int take_line(char *line) {
 
 int main(void) {
     static char line[4096];
-    const char *trouble = fake_hook_allocator();
-    if (trouble) {
-        fprintf(stderr, "script: %s\n", trouble);
-        return 1;
-    }
+    fake_hook_allocator();
     unit_leaves_errno_out = true;
     while (fgets(line, sizeof(line), stdin)) {
         int status = -1;
