@@ -84,7 +84,7 @@ static int hooked_munmap(void *addr, size_t bytes) {
 
 // ---- syslog(), whose real output no test could read, and the formatting of text -------------
 
-static char syslog_text[2048];
+static char syslog_text[BUFSIZ];
 static int syslog_priority;
 static atomic_uint formatted;
 
@@ -152,8 +152,7 @@ static const struct hook *hook_of(const char *name) {
 }
 
 void *fake_hook(const char *name) {
-    const struct hook *hook = hook_of(name);
-    return hook ? hook->instead : NULL;
+    return hook_of(name)->instead;
 }
 
 static bool redirect(void **slot, const char *name) {

@@ -125,8 +125,6 @@ static int wr_complete(struct ibv_qp_ex *ex) {
     FAKE_RELEASED = NULL;
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
     struct fake_call *call = fake_enter("ibv_wr_complete", &ex->qp_base);
-    if (!qp->building)
-        fake_misuse("outside of ibv_wr_start()");
     if (qp->built > 0)
         call->send = qp->pending[0];
     call->requests = qp->built;
@@ -145,23 +143,26 @@ static int wr_complete(struct ibv_qp_ex *ex) {
 // rdma-core 56, providers/rxe/rxe.c, set_qp_send_ops(): a builder that was not asked for is
 // NULL.
 void fake_qp_set_builders(struct fake_qp *qp, uint64_t send_ops_flags) {
-    struct ibv_qp_ex *ex = &qp->qp.ex;
-    ex->wr_start = wr_start;
-    ex->wr_complete = wr_complete;
-    ex->wr_set_sge_list = wr_set_sge_list;
-    ex->wr_set_inline_data = wr_set_inline_data;
-#define SET(flag, of, builder) (of)->builder = send_ops_flags & (flag) ? builder : NULL
-    SET(IBV_QP_EX_WITH_RDMA_READ, ex, wr_rdma_read);
-    SET(IBV_QP_EX_WITH_RDMA_WRITE, ex, wr_rdma_write);
-    SET(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, ex, wr_rdma_write_imm);
-    SET(IBV_QP_EX_WITH_SEND, ex, wr_send);
-    SET(IBV_QP_EX_WITH_SEND_WITH_IMM, ex, wr_send_imm);
-    SET(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, ex, wr_atomic_fetch_add);
-    SET(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, ex, wr_atomic_cmp_swp);
-    SET(1 << 12, ex, wr_atomic_write);
+#define ASKED(flag, builder) (send_ops_flags & (flag) ? builder : NULL)
+    qp->qp.ex = (struct ibv_qp_ex){
+        .qp_base = qp->qp.ex.qp_base,
+        .wr_start = wr_start,
+        .wr_complete = wr_complete,
+        .wr_set_sge_list = wr_set_sge_list,
+        .wr_set_inline_data = wr_set_inline_data,
+        .wr_rdma_read = ASKED(IBV_QP_EX_WITH_RDMA_READ, wr_rdma_read),
+        .wr_rdma_write = ASKED(IBV_QP_EX_WITH_RDMA_WRITE, wr_rdma_write),
+        .wr_rdma_write_imm = ASKED(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, wr_rdma_write_imm),
+        .wr_send = ASKED(IBV_QP_EX_WITH_SEND, wr_send),
+        .wr_send_imm = ASKED(IBV_QP_EX_WITH_SEND_WITH_IMM, wr_send_imm),
+        .wr_atomic_fetch_add = ASKED(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, wr_atomic_fetch_add),
+        .wr_atomic_cmp_swp = ASKED(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, wr_atomic_cmp_swp),
+        .wr_atomic_write = ASKED(1 << 12, wr_atomic_write),
 #ifdef FAKE_HEADERS_KNOW_FLUSH
-    SET(1 << 11, ex, wr_flush);
-#else
-    SET(1 << 11, &qp->qp, wr_flush);
+        .wr_flush = ASKED(1 << 11, wr_flush),
+#endif
+    };
+#ifndef FAKE_HEADERS_KNOW_FLUSH
+    qp->qp.wr_flush = ASKED(1 << 11, wr_flush);
 #endif
 }

@@ -244,12 +244,12 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len) {
     FAKE_ID_CALL(id);
     note_data(call, private_data, private_data_len);
-    const bool wrong = found && !is_asking(found);
+    const bool wrong = !found || !is_asking(found);
     // Linux 7.3, drivers/infiniband/core/cm.c, cm_send_rej_locked(): checks the length first,
     // and says EINVAL. After any other failure the library cannot answer again.
     const bool is_refused = too_long(call, FAKE_REJECT_DATA) ||
                             (call->failed && call->error == EINVAL && private_data_len > 0);
-    if (found && !wrong && !is_refused)
+    if (!wrong && !is_refused)
         found->answered = true;
     return fake_answer(call, wrong || too_long(call, FAKE_REJECT_DATA) ? EINVAL : 0);
 }

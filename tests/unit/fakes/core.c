@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,9 @@
 
 struct fake_device fake_device_state;
 
-static struct fake_object *objects;             // alive
-static struct fake_object *dead, **end_of_dead; // the newest released ones, oldest first
-static unsigned dead_count;
-static char misuses[4096];
-static char left[1024];
-
-enum { MAX_DEAD = 512 };
+static struct fake_object *objects; // alive
+static struct fake_object *dead;    // released
+static char misuses[BUFSIZ], left[BUFSIZ];
 
 static const char *const kind_names[FAKE_KINDS] = {
     "device list",
@@ -41,7 +38,7 @@ static const char *const kind_names[FAKE_KINDS] = {
 };
 
 void fake_misuse(const char *format, ...) {
-    char text[256];
+    char text[LINE_MAX];
     const unsigned long used = strlen(misuses);
     va_list args;
     va_start(args, format);
@@ -81,26 +78,6 @@ void *fake_give_page(struct fake_object *object, size_t size) {
         abort();
     object->outer = object->page;
     return object->page;
-}
-
-static struct fake_object *take_first(struct fake_object **list) {
-    struct fake_object *first = *list;
-    *list = first->next;
-    return first;
-}
-
-static void close_channel(struct fake_object *object) {
-    if (object->kind == FAKE_COMP_CHANNEL || object->kind == FAKE_EVENT_CHANNEL)
-        fake_queue_close(&((struct fake_channel *)object)->queue);
-}
-
-static void give_back(struct fake_object *object) {
-    if (object->page)
-        munmap(object->page, object->bytes_of_page);
-    if (object->kind == FAKE_QP)
-        free(((struct fake_qp *)object)->pending);
-    close_channel(object);
-    free(object);
 }
 
 void *fake_next(enum fake_kind kind, const void *object) {
@@ -151,20 +128,16 @@ void fake_destroy(void *what) {
     while (*at != object)
         at = &(*at)->next;
     *at = object->next;
-    object->next = NULL;
     for (unsigned i = 0; i < FAKE_LENGTH(object->parents); i++)
         fake_abandon(object, object->parents[i]);
-    close_channel(object);
+    if (object->kind == FAKE_COMP_CHANNEL || object->kind == FAKE_EVENT_CHANNEL)
+        fake_queue_close(&((struct fake_channel *)object)->queue);
+    if (object->kind == FAKE_QP)
+        free(((struct fake_qp *)object)->pending);
     if (object->page) // stays reserved, so that a use crashes instead of hitting another object
         mprotect(object->page, object->bytes_of_page, PROT_NONE);
-    if (!dead)
-        end_of_dead = &dead;
-    *end_of_dead = object;
-    end_of_dead = &object->next;
-    if (++dead_count > MAX_DEAD) {
-        give_back(take_first(&dead));
-        dead_count--;
-    }
+    object->next = dead;
+    dead = object;
 }
 
 int fake_refuse(struct fake_object *object, int error) {
@@ -239,10 +212,13 @@ size_t fake_bytes_held(void) {
 void fake_reset(void) {
     FAKE_LOCKED;
     while (objects)
-        give_back(take_first(&objects));
-    while (dead)
-        give_back(take_first(&dead));
-    dead_count = 0;
+        fake_destroy(objects);
+    for (struct fake_object *object; (object = dead);) {
+        dead = object->next;
+        if (object->page)
+            munmap(object->page, object->bytes_of_page);
+        free(object);
+    }
     misuses[0] = '\0';
     fake_quiet(false);
     fake_async_reset();

@@ -92,12 +92,13 @@ struct ibv_comp_channel *fake_comp_channel_on(int fd) {
 struct ibv_cq *fake_cq_on(int fd, unsigned nth) {
     FAKE_LOCKED;
     struct fake_channel *channel = fake_channel_on(FAKE_COMP_CHANNEL, fd);
-    struct fake_cq *on_it[16];
     unsigned count = 0;
-    for (struct fake_cq *cq = NULL; (cq = fake_next(FAKE_CQ, cq)) && count < 16;)
-        if (cq->channel == channel)
-            on_it[count++] = cq;
-    return nth < count ? &on_it[count - 1 - nth]->cq : NULL; // newest first in the list
+    for (struct fake_cq *cq = NULL; (cq = fake_next(FAKE_CQ, cq));)
+        count += cq->channel == channel;
+    for (struct fake_cq *cq = NULL; (cq = fake_next(FAKE_CQ, cq));) // the newest is the first
+        if (cq->channel == channel && --count == nth)
+            return &cq->cq;
+    return NULL;
 }
 
 void fake_notify(struct ibv_cq *cq) {

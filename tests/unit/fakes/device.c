@@ -20,7 +20,7 @@ void fake_device_reset(void) {
         .vectors = 4, // as processors: rxe_verbs.c, rxe_register_device()
         .max_wr = 1 << 20,
         .max_sge = FAKE_MAX_SGE,
-        .max_sge_rd = FAKE_MAX_SGE, // RXE_MAX_SGE_RD is the same
+        .max_sge_rd = FAKE_MAX_SGE,   // RXE_MAX_SGE_RD is the same
         .atomic_cap = IBV_ATOMIC_HCA, // rxe_param.h of rdma_rxe, rxe_init_device_param()
         .max_srq_sge = FAKE_MAX_SRQ_SGE,
         .transport = IBV_TRANSPORT_IB,

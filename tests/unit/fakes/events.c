@@ -41,9 +41,7 @@ static void *take(struct fake_queue *queue, struct fake_node **at) {
 void fake_queue_close(struct fake_queue *queue) {
     while (queue->first)
         take(queue, &queue->first);
-    if (queue->fd != -1)
-        close(queue->fd);
-    queue->fd = -1;
+    close(queue->fd);
 }
 
 void fake_queue_push(struct fake_queue *queue, void *what) {

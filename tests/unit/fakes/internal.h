@@ -83,8 +83,8 @@ enum fake_kind {
     FAKE_KINDS
 };
 
-// Head of every object. The newest dead ones stay in memory, so that a use after release is
-// seen and named instead of being undefined.
+// Head of every object. Dead ones stay in memory until the next test, so that a use after
+// release is seen and named instead of being undefined.
 struct fake_object {
     struct fake_object *next;
     enum fake_kind kind;

@@ -113,10 +113,17 @@ void *fake_nothing(const struct fake_call *call, int refusal) {
 // devices (librdmacm/cma.c, ucma_init_device()). Calls of the data path, and those that wait
 // for events, leave errno alone.
 static void disturb_errno(const char *name) {
-    static const char *const quiet[] = {
-        "ibv_wr_",          "ibv_post_",           "ibv_poll_cq", "ibv_req_notify_cq",
-        "ibv_get_cq_event", "ibv_get_async_event", "ibv_ack_",    "rdma_get_cm_event",
-        "getaddrinfo",      "malloc",              "mmap"};
+    static const char *const quiet[] = {"ibv_wr_",
+                                        "ibv_post_",
+                                        "ibv_poll_cq",
+                                        "ibv_req_notify_cq",
+                                        "ibv_get_cq_event",
+                                        "ibv_get_async_event",
+                                        "ibv_ack_",
+                                        "rdma_get_cm_event",
+                                        "getaddrinfo",
+                                        "malloc",
+                                        "mmap"};
     for (unsigned i = 0; i < FAKE_LENGTH(quiet); i++)
         if (strncmp(name, quiet[i], strlen(quiet[i])) == 0)
             return;

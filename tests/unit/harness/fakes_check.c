@@ -6,6 +6,7 @@
 
 #include "fakes_stand.h"
 
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <glob.h>
 #include <stdio.h>
@@ -63,6 +64,140 @@ CHECKS(objects) {
         ibv_reg_mr_iova2(s.pd, memory, 8, 4096, 0) == NULL);
 }
 
+#define GONE(answer, says, call) ROW(answer, says " was released before", call)
+
+CHECKS(gone_objects) {
+    struct ibv_comp_channel *channel;
+    struct ibv_device **list;
+    void *unused;
+    GONE(-1, "rdma_bind_addr: the CM id", rdma_bind_addr(gone(), addr));
+    GONE(-1, "rdma_resolve_addr: the CM id", rdma_resolve_addr(gone(), NULL, addr, 1));
+    GONE(-1, "rdma_resolve_route: the CM id", rdma_resolve_route(gone(), 1));
+    GONE(-1, "rdma_set_option: the CM id", set_option(gone(), RDMA_OPTION_ID_TOS, 1));
+    GONE(-1, "rdma_listen: the CM id", rdma_listen(gone(), 1));
+    GONE(-1, "rdma_create_qp_ex: the CM id", create_on(gone(), s.pd, s.cq));
+    GONE(0, "rdma_destroy_qp: the CM id", (rdma_destroy_qp(gone()), 0));
+    GONE(-1, "rdma_connect: the CM id", rdma_connect(gone(), &param));
+    GONE(-1, "rdma_accept: the CM id", rdma_accept(gone(), &param));
+    GONE(-1, "rdma_reject: the CM id", rdma_reject(gone(), NULL, 0));
+    GONE(-1, "rdma_disconnect: the CM id", rdma_disconnect(gone()));
+    GONE(-1, "rdma_destroy_id: the CM id", rdma_destroy_id(gone()));
+    GONE(-1, "rdma_migrate_id: the CM id", rdma_migrate_id(gone(), s.events));
+    GONE(0, "rdma_migrate_id: the event channel", rdma_migrate_id(s.listener, gone_channel()));
+    GONE(0, "rdma_create_id: the event channel",
+         rdma_create_id(gone_channel(), &s.idle, NULL, RDMA_PS_TCP));
+    GONE(0, "rdma_destroy_event_channel: the event channel",
+         (rdma_destroy_event_channel(gone_channel()), 0));
+    GONE(-1, "rdma_get_cm_event: the event channel",
+         rdma_get_cm_event(gone_channel(), &s.event));
+    GONE(0, "rdma_freeaddrinfo: the address list",
+         (look_up(AF_INET), rdma_freeaddrinfo(looked_up), rdma_freeaddrinfo(looked_up), 0));
+    GONE(-1, "ibv_get_cq_event: the channel",
+         (channel = ibv_create_comp_channel(s.context), ibv_destroy_comp_channel(channel),
+          ibv_get_cq_event(channel, &s.cq, &unused)));
+    GONE(1, "ibv_create_cq: the channel",
+         (channel = ibv_create_comp_channel(s.context), ibv_destroy_comp_channel(channel),
+          ibv_create_cq(s.context, 1, NULL, channel, 0) == NULL));
+    GONE(0, "ibv_free_device_list: the device list",
+         (list = ibv_get_device_list(NULL), ibv_free_device_list(list),
+          ibv_free_device_list(list), 0));
+    GONE(EINVAL, "ibv_req_notify_cq: the CQ",
+         (ibv_destroy_cq(s.small), ibv_req_notify_cq(s.small, 0)));
+    GONE(0, "ibv_ack_cq_events: the CQ",
+         (ibv_destroy_cq(s.small), ibv_ack_cq_events(s.small, 0), 0));
+    GONE(EINVAL, "ibv_modify_cq: the CQ",
+         (ibv_destroy_cq(s.small), s.cq = s.small, moderate(1)));
+    GONE(EINVAL, "ibv_modify_srq: the SRQ",
+         (ibv_destroy_srq(s.srq),
+          ibv_modify_srq(s.srq, &(struct ibv_srq_attr){.srq_limit = 0}, IBV_SRQ_LIMIT)));
+    GONE(EINVAL, "ibv_post_recv: the QP", (rdma_destroy_qp(s.id), receive(s.mr, false)));
+    GONE(1, "ibv_qp_to_qp_ex: the QP", (rdma_destroy_qp(s.id), !ibv_qp_to_qp_ex(s.qp)));
+    GONE(EINVAL, "ibv_dealloc_pd: the PD",
+         (ibv_dereg_mr(s.other), ibv_dealloc_pd(s.other_pd), ibv_dealloc_pd(s.other_pd)));
+    GONE(1, "ibv_reg_mr: the PD",
+         (ibv_dereg_mr(s.other), ibv_dealloc_pd(s.other_pd),
+          ibv_reg_mr(s.other_pd, memory, 8, 0) == NULL));
+    GONE(1, "ibv_create_srq: the PD",
+         (ibv_dereg_mr(s.other), ibv_dealloc_pd(s.other_pd),
+          ibv_create_srq(s.other_pd, &(struct ibv_srq_init_attr){.attr = {1, 1}}) == NULL));
+    GONE(-1, "rdma_create_qp_ex: the PD",
+         (ibv_dereg_mr(s.other), ibv_dealloc_pd(s.other_pd),
+          create_on(s.idle, s.other_pd, s.cq)));
+    GONE(-1, "rdma_create_qp_ex: the CQ",
+         (ibv_destroy_cq(s.small), create_on(s.idle, s.pd, s.small)));
+    GONE(-1, "rdma_create_qp_ex: the CQ",
+         (ibv_destroy_cq(s.small), s.attr.recv_cq = s.small, create_on(s.idle, s.pd, s.cq)));
+    GONE(0, "rdma_create_qp_ex: the SRQ",
+         (ibv_destroy_srq(s.srq), create_sized((struct ibv_qp_cap){1, 1, 1, 1, 0}, s.srq)));
+}
+
+// What stands in for the C library.
+CHECKS(libc) {
+    const struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr.s6_addr[15] = 2};
+    const struct sockaddr_ib ib = {.sib_family = AF_IB, .sib_addr.sib_raw[15] = 32};
+    int priority;
+    ROW(1, "", allocate());
+    ROW(ENOMEM, "", (fake_fail("malloc", 1, EIO), FAKE_HOOK(malloc)(1) ? 0 : errno));
+    ROW(ENOMEM, "", (fake_fail("malloc", 1, EIO), FAKE_HOOK(calloc)(1, 1) ? 0 : errno));
+    ROW(ENOMEM, "", (fake_fail("mmap", 1, EIO), map() != MAP_FAILED ? 0 : errno));
+    ROW(8192, "", (map(), (int)fake_last("mmap")->bytes));
+    ROW(-1, "munmap: 0x* is no mapping", FAKE_HOOK(munmap)(memory, 8));
+    RIGHT((FAKE_HOOK(free)(NULL), 0));
+    RIGHT((FAKE_HOOK(syslog)(LOG_INFO, "%s", "text"), strcmp(fake_syslog(&priority), "text")) ||
+          priority != LOG_INFO);
+    RIGHT((fake_syslog_forget(), *fake_syslog(&priority)) || priority != -1);
+    RIGHT(syslog_fortified());
+    RIGHT(format_fortified(2, "%d", 12));
+    ROW(1, "", fake_addr_is((const struct sockaddr *)&in6, 1));
+    ROW(1, "", fake_addr_is((const struct sockaddr *)&ib, FAKE_FIRST_ROUTE));
+    ROW(0, "", fake_addr_is(NULL, 0));
+    ROW(1234, "", (fake_device()->addresses = 4, find_names("name", AF_UNSPEC, 0)));
+    ROW(13, "", (fake_device()->addresses = 4, find_names("name", AF_INET, 0)));
+    ROW(2, "", (fake_device()->addresses = 2, find_names("name", AF_INET6, 0)));
+    ROW(3, "",
+        (fake_device()->addresses = 4, find_names("127.0.0.3", AF_UNSPEC, AI_NUMERICHOST)));
+    ROW(EAI_NONAME, "", find_names("name", AF_UNSPEC, AI_NUMERICHOST));
+    ROW(EAI_ADDRFAMILY, "", find_names("name", AF_INET6, 0));
+    RIGHT((find_names("name", AF_INET6, 0), strstr(fake_left(), "list of names") != NULL));
+    ROW(EAI_FAMILY, "",
+        (fake_device()->gai_error = EAI_FAMILY, find_names("name", AF_INET, 0)));
+    ROW(1, "", (fake_device()->gai_error = EAI_FAMILY, look_up_passively()));
+    ROW(1, "", look_up_routes());
+}
+
+CHECKS(record) {
+    ROW(1011, "", (fake_fail("ibv_alloc_pd", 2, EIO), allocate_pds(EIO)));
+    ROW(1000, "", (fake_fail_from("ibv_alloc_pd", 2, EIO), allocate_pds(EIO)));
+    ROW(1001, "",
+        (fake_fail("ibv_alloc_pd", 2, EIO), fake_fail(NULL, 3, EIO), allocate_pds(EIO)));
+    ROW(1111, "", (fake_fail("ibv_reg_mr", 1, EIO), allocate_pds(0)));
+    ROW(3, "", (fake_fail_from(NULL, 2, EIO), allocate_pds(EIO), (int)fake_faults_fired()));
+    RIGHT((fake_fail(NULL, 1, EIO), fake_fail("ibv_reg_mr", 1, EIO), allocate_pds(EIO),
+           strcmp(fake_first_fault(), "ibv_alloc_pd")));
+    ROW(0, "", (fake_fail("ibv_alloc_pd", 1, 0), errno = 0, ibv_alloc_pd(s.context), errno));
+    RIGHT((fake_fail("ibv_alloc_pd", 1, EIO), fake_faults_off(), !ibv_alloc_pd(s.context)));
+    RIGHT((allocate_pds(0), ibv_reg_mr(s.pd, memory, 8, 0),
+           strcmp(fake_calls(),
+                  "ibv_alloc_pd ibv_alloc_pd ibv_alloc_pd ibv_alloc_pd ibv_reg_mr")));
+    RIGHT((ibv_reg_mr(s.pd, memory, 8, 0), fake_forget(), ibv_reg_mr(s.pd, memory, 4, 0),
+           fake_last("ibv_reg_mr")->failed || fake_last("ibv_reg_mr")->object != s.pd ||
+               fake_nth("ibv_reg_mr", 2) || fake_last("ibv_alloc_pd")));
+    // The record has room for this many, and begins anew behind them.
+    ROW(MOST_RECORDED, "", arm_often(MOST_RECORDED));
+    ROW(1, "", arm_often(MOST_RECORDED + 1));
+    ROW(MOST_RECORDED, "",
+        (fake_quiet(true), send_many(MOST_RECORDED), (int)fake_posted_count()));
+    ROW(1, "", (fake_quiet(true), send_many(MOST_RECORDED + 1), (int)fake_posted_count()));
+    ROW(1, "",
+        (fake_quiet(true), REPEATED(MOST_RECORDED + 1, receive(s.mr, true)),
+         (int)fake_received_count()));
+    RIGHT((send_many(1), !fake_posted(0) || fake_posted(1)));
+    RIGHT((receive(s.mr, true), !fake_received(0) || fake_received(1)));
+    ROW(0, "", // an event of the devices is waited for in every test
+        (fcntl(s.context->async_fd, F_SETFL, O_NONBLOCK), fake_reset(),
+         fcntl(s.context->async_fd, F_GETFL) & O_NONBLOCK));
+}
+
 CHECKS(connections) {
     RIGHT(rdma_reject(request(), NULL, 0));
     RIGHT(create_on(s.idle, s.pd, s.cq) || rdma_connect(s.idle, &param));
@@ -118,6 +253,11 @@ CHECKS(refusals_of_connections) {
          rdma_reject(id, NULL, 0)));
     ROW(-1, "rdma_reject: not an unanswered incoming request",
         (id = request(), rdma_reject(id, NULL, 0), rdma_reject(id, NULL, 0)));
+    RIGHT(reject_twice(EINVAL, 1)); // Linux refuses data first
+    ROW(-1, "rdma_reject: not an unanswered incoming request", reject_twice(EINVAL, 0));
+    ROW(-1, "rdma_reject: not an unanswered incoming request", reject_twice(EIO, 1));
+    RIGHT((id = request(), create_on(id, s.pd, s.cq)) || id->qp->state != IBV_QPS_INIT ||
+          rdma_accept(id, &param) || id->qp->state != IBV_QPS_RTS);
     ROW(0, "", // iWARP sends whatever there is
         (fake_device()->transport = IBV_TRANSPORT_IWARP, create_on(s.idle, s.pd, s.cq),
          data = sending(255), rdma_connect(s.idle, &data)));
@@ -173,6 +313,9 @@ CHECKS(completions) {
     ROW(-2, "ibv_poll_cq: the CQ was released before",
         (ibv_destroy_cq(s.small), ibv_poll_cq(s.small, 1, &wc)));
     RIGHT(ibv_req_notify_cq(s.cq, 0) || complete_small(1));
+    RIGHT(fake_cq_on(s.channel->fd, 0) != s.cq || fake_cq_on(s.channel->fd, 1) != s.small ||
+          fake_cq_on(s.channel->fd, 2));
+    RIGHT(strcmp(ibv_wc_status_str(IBV_WC_SUCCESS), "success"));
     ROW(0, "fake_complete: the test overflows the CQ", complete_small(2));
     ROW(0, "ibv_ack_cq_events: 2 of 1", (notified(s.cq), ibv_ack_cq_events(s.cq, 2), 0));
     ROW(0, "ibv_destroy_cq: 1 events are not acknowledged, it would block for ever",
@@ -260,6 +403,21 @@ CHECKS(requests) {
     ROW(IBV_QPS_ERR, "", read_from(0x1000, 8));
     RIGHT(!s.ex->wr_rdma_read || !s.ex->wr_rdma_write_imm || !s.ex->wr_send_imm ||
           !s.ex->wr_atomic_fetch_add || !s.ex->wr_atomic_cmp_swp || !s.ex->wr_atomic_write);
+    for (int opcode = 0; opcode < IBV_WR_LOCAL_INV; opcode++)
+        ROW(1, "", is_built(opcode));
+    ROW(1, "", is_built(FAKE_WR_ATOMIC_WRITE));
+    RIGHT(build_of(2, 0) || build_of(0, 32));
+    ROW(ENOSPC, "", build_of(3, 0));
+    ROW(ENOSPC, "", build_of(0, 33));
+    ROW(0, "ibv_wr_set_sge_list: the region of lkey * must not be written",
+        (s.mr = s.constant, build_of(1, 0)));
+    ROW(EIO, "",
+        (fake_fail("send request", 1, EIO), build_many(2)) ?: (int)fake_posted_count());
+    RIGHT((fake_fail("send request", 1, EIO), build_many(1)));
+    ROW(EIO, "", (fake_fail("ibv_wr_complete", 1, EIO), build_many(1)));
+    ROW(3, "", (build_many(3), (int)fake_last("ibv_wr_complete")->requests));
+    ROW(EINVAL, "",
+        (create_on(s.idle, s.pd, s.cq), s.ex = ibv_qp_to_qp_ex(s.idle->qp), build_many(1)));
     ROW(1, "", // a builder that was not asked for
         (s.attr.send_ops_flags = IBV_QP_EX_WITH_SEND, create_on(s.idle, s.pd, s.cq),
          ibv_qp_to_qp_ex(s.idle->qp)->wr_rdma_read == NULL));
@@ -268,8 +426,7 @@ CHECKS(requests) {
     ROW(1, "", write_and_flush(0x1000, 2, 1)); // the whole region
     ROW(0, "", write_and_flush(0x1020, 1, 1)); // visible, not persistent
     ROW(0, "ibv_advise_mr: 2 ranges", ibv_advise_mr(s.pd, 0, 0, sges, 2));
-    ROW(0, "ibv_wr_send: outside of ibv_wr_start()",
-        (build_many(0), ibv_wr_send(s.ex), 0));
+    ROW(0, "ibv_wr_send: outside of ibv_wr_start()", (build_many(0), ibv_wr_send(s.ex), 0));
     ROW(0, "ibv_wr_set_sge_list: before any request",
         (ibv_wr_start(s.ex), ibv_wr_set_sge_list(s.ex, 0, sges), ibv_wr_complete(s.ex)));
     ROW(0, "ibv_wr_set_inline_data: without IBV_SEND_INLINE rxe takes it for elements",
@@ -332,26 +489,27 @@ CHECKS(every_rule_has_a_row) {
     assert_true(rules > 30);
 }
 
+static unsigned descriptors_before;
+
 static int forget(void **state) {
     (void)state;
     fake_reset();
-    return *fake_calls() || *fake_left() || fake_posted_count() || fake_received_count() ||
-           fake_faults_fired();
+    return unit_descriptors() != descriptors_before || *fake_calls() || *fake_left() ||
+           fake_posted_count() || fake_received_count() || fake_faults_fired();
 }
 
 #define TEST_OF_FAKES(function) cmocka_unit_test_teardown(function, forget)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST_OF_FAKES(objects),
-        TEST_OF_FAKES(connections),
-        TEST_OF_FAKES(refusals_of_connections),
-        TEST_OF_FAKES(limits),
-        TEST_OF_FAKES(completions),
-        TEST_OF_FAKES(requests),
-        TEST_OF_FAKES(events_of_the_device),
-        TEST_OF_FAKES(left),
-        TEST_OF_FAKES(every_rule_has_a_row),
+        TEST_OF_FAKES(objects),     TEST_OF_FAKES(gone_objects),
+        TEST_OF_FAKES(libc),        TEST_OF_FAKES(record),
+        TEST_OF_FAKES(connections), TEST_OF_FAKES(refusals_of_connections),
+        TEST_OF_FAKES(limits),      TEST_OF_FAKES(completions),
+        TEST_OF_FAKES(requests),    TEST_OF_FAKES(events_of_the_device),
+        TEST_OF_FAKES(left),        TEST_OF_FAKES(every_rule_has_a_row),
     };
+    fake_reset();
+    descriptors_before = unit_descriptors();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,13 @@
 
 #include "unit.h"
 
+#include <infiniband/ib.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <syslog.h>
 
 enum { FLUSH = 1 << 11, ATOMIC_WRITE = 1 << 12 }; // flags of rdma-core 45
 enum {
@@ -19,6 +23,7 @@ enum {
                     IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
                     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | FLUSH | ATOMIC_WRITE
 };
+enum { MOST_RECORDED = 2048 };
 enum { SENDS = 15, RECEIVES = 3 }; // that the queues of the stand take
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
@@ -148,6 +153,77 @@ static int receive(const struct ibv_mr *mr, bool by_srq) {
         left_ < 0 ? ret_ : -1;           \
     })
 
+static int build(const struct fake_post *wanted, struct ibv_sge *sge) {
+    struct ibv_qp_ex *ex = s.ex;
+    const uint64_t addr = wanted->remote_addr, add = wanted->compare_add;
+    const uint32_t rkey = wanted->rkey;
+    ibv_wr_start(ex);
+    ex->wr_id = wanted->wr_id;
+    ex->wr_flags = wanted->flags;
+    switch (wanted->opcode) {
+    case IBV_WR_RDMA_READ:
+        ibv_wr_rdma_read(ex, rkey, addr);
+        break;
+    case IBV_WR_RDMA_WRITE:
+        ibv_wr_rdma_write(ex, rkey, addr);
+        break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        ibv_wr_rdma_write_imm(ex, rkey, addr, wanted->imm);
+        break;
+    case IBV_WR_SEND:
+        ibv_wr_send(ex);
+        break;
+    case IBV_WR_SEND_WITH_IMM:
+        ibv_wr_send_imm(ex, wanted->imm);
+        break;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        ibv_wr_atomic_fetch_add(ex, rkey, addr, add);
+        break;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        ibv_wr_atomic_cmp_swp(ex, rkey, addr, add, wanted->swap);
+        break;
+    default:
+        ex->wr_atomic_write(ex, rkey, addr, wanted->inlined);
+    }
+    if (sge)
+        ibv_wr_set_sge_list(ex, 1, sge);
+    return ibv_wr_complete(ex) || memcmp(fake_posted(0), wanted, sizeof(*wanted));
+}
+
+// Whether a builder makes a request of that opcode with all that it was given.
+static int is_built(int opcode) {
+    struct ibv_sge sge = {(uintptr_t)memory, 8, s.mr->lkey};
+    struct fake_post wanted = {.wr_id = 5, .opcode = opcode, .flags = IBV_SEND_SIGNALED};
+    if (opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+        wanted.imm = 6;
+    if (opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM) {
+        wanted.remote_addr = 0x1008;
+        wanted.rkey = 7;
+    }
+    if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+        wanted.compare_add = 3;
+        wanted.swap = opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? 4 : 3;
+    }
+    if (opcode == FAKE_WR_ATOMIC_WRITE)
+        memcpy(wanted.inlined, "8 bytes", wanted.inlined_bytes = 8);
+    else
+        wanted.elements = (struct fake_elements){.num_sge = 1, .sge = sge};
+    return build(&wanted, opcode == FAKE_WR_ATOMIC_WRITE ? NULL : &sge) == 0;
+}
+
+// A request of num_sge elements, or of that much inline data.
+static int build_of(size_t num_sge, size_t inlined) {
+    const struct ibv_sge sges[3] = {[0 ... 2] = {(uintptr_t)memory, 8, s.mr->lkey}};
+    ibv_wr_start(s.ex);
+    s.ex->wr_flags = inlined ? IBV_SEND_INLINE : 0;
+    ibv_wr_rdma_read(s.ex, 7, 0);
+    if (inlined)
+        ibv_wr_set_inline_data(s.ex, memory, inlined);
+    else
+        ibv_wr_set_sge_list(s.ex, num_sge, sges);
+    return ibv_wr_complete(s.ex);
+}
+
 static int build_many(int count) {
     ibv_wr_start(s.ex);
     while (count-- > 0)
@@ -207,6 +283,15 @@ static struct rdma_conn_param sending(uint8_t length) {
     return (struct rdma_conn_param){.private_data = data, .private_data_len = length};
 }
 
+// The first time it fails with that error.
+static int reject_twice(int error, uint8_t length) {
+    struct rdma_cm_id *id = request();
+    fake_fail("rdma_reject", 1, error);
+    assert_int_equal(rdma_reject(id, memory, length), -1);
+    assert_int_equal(errno, error);
+    return rdma_reject(id, NULL, 0);
+}
+
 static struct rdma_cm_id *unbound(void) {
     struct rdma_cm_id *id = NULL;
     assert_int_equal(rdma_create_id(s.events, &id, NULL, RDMA_PS_TCP), 0);
@@ -236,6 +321,22 @@ static int complete_small(int count) {
     return 0;
 }
 
+// Which of 4 calls succeed, as digits; the others fail with that error.
+static int allocate_pds(int error) {
+    int digits = 0;
+    for (int i = 0; i < 4; i++) {
+        const bool is_made = ibv_alloc_pd(s.context);
+        digits = 10 * digits + is_made;
+        assert_true(is_made || errno == error);
+    }
+    return digits;
+}
+
+static int arm_often(int count) {
+    (void)REPEATED(count, ibv_req_notify_cq(s.cq, 0));
+    return (int)fake_count("ibv_req_notify_cq");
+}
+
 static int descriptors(rlim_t most) {
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -243,11 +344,12 @@ static int descriptors(rlim_t most) {
     return setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static struct rdma_addrinfo *looked_up;
+
 static int look_up(int family) {
     const struct rdma_addrinfo hints = {
         .ai_family = family, .ai_dst_addr = addr, .ai_dst_len = sizeof(address)};
-    struct rdma_addrinfo *found = NULL;
-    return rdma_getaddrinfo(NULL, NULL, &hints, &found);
+    return rdma_getaddrinfo(NULL, NULL, &hints, &looked_up);
 }
 
 // A name has one address, which is a source.
@@ -256,6 +358,98 @@ static int look_up_passively(void) {
     struct rdma_addrinfo *found = NULL;
     return rdma_getaddrinfo("name", NULL, &hints, &found) || found->ai_next ||
            !fake_addr_is(found->ai_src_addr, 0) || found->ai_dst_addr;
+}
+
+// The numbers of the addresses that getaddrinfo() finds, as digits from left to right; or why
+// it finds none.
+static int find_names(const char *node, int family, int flags) {
+    const struct addrinfo hints = {flags, family, SOCK_STREAM, IPPROTO_TCP};
+    struct addrinfo *names = NULL;
+    const int ret = FAKE_HOOK(getaddrinfo)(node, NULL, &hints, &names);
+    int digits = 0;
+    if (ret != 0)
+        return ret;
+    for (const struct addrinfo *name = names; name; name = name->ai_next) {
+        int number = 1;
+        while (number < 9 && !fake_addr_is(name->ai_addr, number - 1))
+            number++;
+        digits = 10 * digits + number;
+        assert_int_equal(name->ai_flags, flags);
+        assert_int_equal(name->ai_family, name->ai_addr->sa_family);
+        assert_int_equal(name->ai_socktype, SOCK_STREAM);
+        assert_int_equal(name->ai_protocol, IPPROTO_TCP);
+    }
+    FAKE_HOOK(freeaddrinfo)(names);
+    return digits;
+}
+
+// IBACM knows two routes to the address, which come before it.
+static int look_up_routes(void) {
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_port = 1};
+    const struct rdma_addrinfo hints = {.ai_family = AF_INET,
+                                        .ai_dst_addr = addr,
+                                        .ai_dst_len = sizeof(address),
+                                        .ai_src_addr = (struct sockaddr *)&from,
+                                        .ai_src_len = sizeof(from)};
+    struct rdma_addrinfo *found = NULL;
+    address.sin_addr.s_addr = htonl(0x7f000001);
+    fake_device()->routes = 2;
+    assert_int_equal(rdma_getaddrinfo(NULL, NULL, &hints, &found), 0);
+    address.sin_addr.s_addr = 0;
+    const struct rdma_addrinfo *second = found->ai_next, *last = second->ai_next;
+    return fake_addr_is(found->ai_src_addr, FAKE_FIRST_ROUTE) &&
+           fake_addr_is(found->ai_dst_addr, FAKE_ROUTE_TO(0)) && found->ai_family == AF_IB &&
+           fake_addr_is(second->ai_src_addr, FAKE_FIRST_ROUTE + 1) &&
+           fake_addr_is(second->ai_dst_addr, FAKE_ROUTE_TO(0)) &&
+           found->ai_src_len == sizeof(struct sockaddr_ib) &&
+           found->ai_dst_len == sizeof(struct sockaddr_ib) && !last->ai_next &&
+           fake_addr_is(last->ai_dst_addr, 0) && last->ai_dst_len == sizeof(address) &&
+           last->ai_family == AF_INET && last->ai_src_len == sizeof(from) &&
+           memcmp(last->ai_src_addr, &from, sizeof(from)) == 0;
+}
+
+// What a block has before it is written, what is counted of it, and what is recorded.
+static int allocate(void) {
+    unsigned char *block = FAKE_HOOK(malloc)(24), *clear = FAKE_HOOK(calloc)(3, 8);
+    const int ret = block[0] == 0xa5 && block[23] == 0xa5 && clear[0] + clear[23] == 0 &&
+                    fake_bytes_held() == 48 && fake_nth("malloc", 1)->bytes == 24 &&
+                    fake_nth("malloc", 2)->bytes == 24 && !*fake_calls();
+    FAKE_HOOK(free)(block);
+    FAKE_HOOK(free)(clear);
+    return ret;
+}
+
+// The calls of a library that was compiled with -D_FORTIFY_SOURCE.
+static int syslog_fortified(void) {
+    void (*hooked)(int, int, const char *, ...);
+    int priority;
+    *(void **)&hooked = fake_hook("__syslog_chk");
+    hooked(LOG_ERR, 1, "%d", 5);
+    return strcmp(fake_syslog(&priority), "5") || priority != LOG_ERR;
+}
+
+static int format_fortified(size_t size, const char *format, ...) {
+    int (*hooked)(char *, size_t, int, size_t, const char *, va_list);
+    const unsigned before = fake_formatted();
+    char text[8] = "";
+    va_list args;
+    *(void **)&hooked = fake_hook("__vsnprintf_chk");
+    va_start(args, format);
+    const int ret = hooked(text, size, 1, sizeof(text), format, args);
+    va_end(args);
+    return ret != 2 || strcmp(text, "1") || fake_formatted() != before + 1;
+}
+
+// Objects that were released before.
+static struct rdma_cm_id *gone(void) {
+    struct rdma_cm_id *id = unbound();
+    assert_int_equal(rdma_destroy_id(id), 0);
+    return id;
+}
+static struct rdma_event_channel *gone_channel(void) {
+    struct rdma_event_channel *channel = rdma_create_event_channel();
+    rdma_destroy_event_channel(channel);
+    return channel;
 }
 
 static void *map(void) {
