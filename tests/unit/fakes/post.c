@@ -80,10 +80,8 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
     FAKE_HIDDEN;
     FAKE_CALL_OF("ibv_post_recv", qp);
     struct fake_qp *found = fake_find(FAKE_QP, qp);
-    if (!found)
-        return EINVAL;
     *bad = NULL;
-    if (qp->srq) // rxe_post_recv() names no request when there is no queue
+    if (!found || qp->srq) // rxe_post_recv() names no request when there is no queue
         return EINVAL;
     return post_recv(call, &found->receives, qp->pd, wr, bad);
 }

@@ -35,7 +35,7 @@ struct store {
 
 static struct region *regions;
 static struct store *stores; // in the order of execution
-static unsigned store_count, store_room;
+static unsigned store_count;
 static unsigned may_execute = UINT32_MAX;
 
 void fake_target_reset(void) {
@@ -115,12 +115,9 @@ size_t fake_power_failure(uint64_t survivors) {
 
 static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
     const unsigned first = word_of(region, addr), end = word_of(region, addr + len - 1) + 1;
-    if (store_count + end - first > store_room) {
-        store_room = 2 * (store_count + end - first);
-        stores = realloc(stores, store_room * sizeof(*stores));
-        if (!stores)
-            abort();
-    }
+    stores = realloc(stores, (store_count + end - first) * sizeof(*stores));
+    if (!stores)
+        abort();
     for (unsigned word = first; word < end; word++)
         stores[store_count++] = (struct store){region, word, region->now[word], qp_num};
 }

@@ -136,7 +136,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
     struct fake_object *parent = fake_find(FAKE_PD, pd);
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_init()
     const bool wrong = attr->max_wr == 0 || attr->max_wr > fake_device()->max_wr ||
-                       attr->max_sge > (uint32_t)fake_device()->max_srq_sge;
+                       (int)attr->max_sge > fake_device()->max_srq_sge;
     if (call->failed || !parent || wrong)
         return fake_nothing(call, EINVAL);
     // rxe_srq_from_init(): the actual size of the queue

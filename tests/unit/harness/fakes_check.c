@@ -191,6 +191,7 @@ CHECKS(record) {
     ROW(1, "",
         (fake_quiet(true), REPEATED(MOST_RECORDED + 1, receive(s.mr, true)),
          (int)fake_received_count()));
+    RIGHT(fake_lkey(&s) + fake_rkey(&s)); // there is no region
     RIGHT((send_many(1), !fake_posted(0) || fake_posted(1)));
     RIGHT((receive(s.mr, true), !fake_received(0) || fake_received(1)));
     ROW(0, "", // an event of the devices is waited for in every test
@@ -394,12 +395,15 @@ CHECKS(requests) {
     ROW(IBV_WR_SEND, "", (build_many(1), fake_last("ibv_wr_complete")->send.opcode));
     ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, false)));
     ROW(ENOMEM, "", REPEATED(RECEIVES + 1, receive(s.mr, true)));
+    ROW(EINVAL, "", receive_of(2, s.mr, false));
+    ROW(EINVAL, "", receive_of(2, s.mr, true));
     RIGHT(SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 8, 2) ||
           SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 32, 1, IBV_SEND_INLINE));
     ROW(EINVAL, "", SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 8, 3));
     ROW(EINVAL, "", SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 33, 1, IBV_SEND_INLINE));
-    ROW(IBV_QPS_RTS, "", read_from(0x1000 + 56, 7));
-    ROW(IBV_QPS_ERR, "", read_from(0x1000 + 57, 7));
+    ROW(IBV_QPS_RTS, "", read_from(0x1000 + 56, KEY));
+    ROW(IBV_QPS_ERR, "", read_from(0x1000 + 57, KEY));
+    ROW(IBV_QPS_ERR, "", read_from(0x1000 - 8, KEY));
     ROW(IBV_QPS_ERR, "", read_from(0x1000, 8));
     RIGHT(!s.ex->wr_rdma_read || !s.ex->wr_rdma_write_imm || !s.ex->wr_send_imm ||
           !s.ex->wr_atomic_fetch_add || !s.ex->wr_atomic_cmp_swp || !s.ex->wr_atomic_write);

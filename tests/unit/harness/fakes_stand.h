@@ -23,8 +23,8 @@ enum {
                     IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
                     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | FLUSH | ATOMIC_WRITE
 };
-enum { MOST_RECORDED = 2048 };
-enum { SENDS = 15, RECEIVES = 3 }; // that the queues of the stand take
+enum { MOST_RECORDED = 2048, KEY = 0x70007 }; // of the memory of a target
+enum { SENDS = 15, RECEIVES = 3 };            // that the queues of the stand take
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static struct sockaddr *const addr = (struct sockaddr *)&address;
@@ -138,10 +138,13 @@ static int post(const struct request *r) {
     return ibv_post_send(s.qp, &wr, &bad);
 }
 
-static int receive(const struct ibv_mr *mr, bool by_srq) {
-    struct ibv_sge sge = {(uintptr_t)memory, 8, mr->lkey};
-    struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+static int receive_of(int num_sge, const struct ibv_mr *mr, bool by_srq) {
+    struct ibv_sge sges[2] = {[0 ... 1] = {(uintptr_t)memory, 8, mr->lkey}};
+    struct ibv_recv_wr wr = {.sg_list = sges, .num_sge = num_sge}, *bad;
     return by_srq ? ibv_post_srq_recv(s.srq, &wr, &bad) : ibv_post_recv(s.qp, &wr, &bad);
+}
+static int receive(const struct ibv_mr *mr, bool by_srq) {
+    return receive_of(1, mr, by_srq);
 }
 
 // Makes the call that often, and has the value of the last; -1 when one before failed.
@@ -237,12 +240,12 @@ static int write_and_flush(uint64_t flushed, uint8_t type, uint8_t level) {
                                uint8_t type, uint8_t level);
     flush_builder *flush; // older headers end before it
     memcpy(&flush, &s.ex->wr_atomic_write + 1, sizeof(void *));
-    const unsigned char *found = fake_target(0x1000, 64, 7);
+    const unsigned char *found = fake_target(0x1000, 64, KEY);
     ibv_wr_start(s.ex);
     s.ex->wr_flags = IBV_SEND_INLINE;
-    ibv_wr_rdma_write(s.ex, 7, 0x1020);
+    ibv_wr_rdma_write(s.ex, KEY, 0x1020);
     ibv_wr_set_inline_data(s.ex, "8 bytes", 8);
-    flush(s.ex, 7, flushed, 8, type, level);
+    flush(s.ex, KEY, flushed, 8, type, level);
     assert_int_equal(ibv_wr_complete(s.ex), 0);
     assert_memory_equal(fake_posted(0)->inlined, "8 bytes", 8);
     assert_int_equal(fake_last("ibv_wr_complete")->send.inlined_bytes, 8);
@@ -251,7 +254,7 @@ static int write_and_flush(uint64_t flushed, uint8_t type, uint8_t level) {
 }
 
 static int read_from(uint64_t remote_addr, uint32_t rkey) {
-    (void)fake_target(0x1000, 64, 7);
+    (void)fake_target(0x1000, 64, KEY);
     (void)SEND(IBV_WR_RDMA_READ, s.mr, 0, 8, 1, 0, remote_addr, rkey);
     return (int)s.qp->state;
 }
