@@ -72,7 +72,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
     if (call->failed)
         return fake_answer(call, 0);
     struct fake_id *made = fake_id_new(parent);
-    made->id.context = context;
+    (void)context;
     *id = &made->id;
     return 0;
 }

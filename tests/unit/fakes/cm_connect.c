@@ -23,8 +23,7 @@ static size_t address_length(const struct sockaddr *addr) {
 static const struct sockaddr *keep(struct sockaddr_storage *to, const struct sockaddr *addr) {
     if (!addr)
         return NULL;
-    memcpy(to, addr, address_length(addr));
-    fake_touch(to, address_length(addr));
+    fake_copy(to, addr, address_length(addr));
     return (const struct sockaddr *)(const void *)to;
 }
 
@@ -193,8 +192,7 @@ static bool too_long(const struct fake_call *call, unsigned most) {
 
 static int start_connection(struct fake_call *call, struct fake_id *id,
                             const struct rdma_conn_param *param, unsigned most) {
-    call->connect.param = *param;
-    fake_touch(param, offsetof(struct rdma_conn_param, srq));
+    fake_copy(&call->connect.param, param, offsetof(struct rdma_conn_param, srq));
     note_data(call, param->private_data, param->private_data_len);
     if (!id || call->failed || too_long(call, most))
         return fake_answer(call, EINVAL);
@@ -211,10 +209,8 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param) {
         fake_misuse("on an incoming request");
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_connect_locked(): RDMA_CM_ROUTE_RESOLVED
     // only.
-    if (found && !call->failed && (!found->routed || found->asked)) {
-        call->connect.param = *conn_param;
+    if (found && !call->failed && (!found->routed || found->asked))
         return fake_refused(EINVAL);
-    }
     const int ret = start_connection(call, found, conn_param, FAKE_REQUEST_DATA);
     if (ret == 0)
         found->asked = true;

@@ -57,6 +57,10 @@ void fake_touch(const void *bytes, size_t len) {
         abort();
 }
 
+void fake_copy(void *to, const void *bytes, size_t len) {
+    fake_touch(memcpy(to, bytes, len), len);
+}
+
 // ---- objects -------------------------------------------------------------------------------
 
 void *fake_create(enum fake_kind kind, size_t size) {

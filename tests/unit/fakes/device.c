@@ -80,8 +80,7 @@ static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
     FAKE_CALL_OF("ibv_advise_mr", pd);
     call->advise.advice = (int)advice;
     call->advise.flags = flags;
-    call->advise.sge = sg_list[0];
-    fake_touch(&call->advise.sge, sizeof(call->advise.sge));
+    fake_copy(&call->advise.sge, sg_list, sizeof(*sg_list));
     if (num_sge != 1)
         fake_misuse("%u ranges", num_sge);
     return fake_error(call, 0);
@@ -92,8 +91,7 @@ static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32
 // answers EOPNOTSUPP in its place.
 static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr) {
     FAKE_CALL_OF("ibv_modify_cq", cq);
-    fake_touch(attr, sizeof(*attr));
-    call->modify_cq = *attr;
+    fake_copy(&call->modify_cq, attr, sizeof(*attr));
     const bool wrong = !fake_find(FAKE_CQ, cq) || attr->moderate.cq_period > 0xfff;
     return fake_error(call, wrong ? EINVAL : 0);
 }

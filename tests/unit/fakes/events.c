@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 void fake_queue_open(struct fake_queue *queue) {
-    queue->first = NULL;
     queue->end = &queue->first;
     queue->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
     if (queue->fd == -1)

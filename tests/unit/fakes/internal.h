@@ -41,6 +41,7 @@ void fake_show(const int *unused);
 void fake_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Reads every byte, so that memcheck reports uninitialized ones.
 void fake_touch(const void *bytes, size_t len);
+void fake_copy(void *to, const void *bytes, size_t len); // and copies them
 
 // ---- the record ----------------------------------------------------------------------------
 

@@ -31,8 +31,7 @@ void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool 
                         const struct ibv_sge *sges, int num_sge) {
     to->num_sge = num_sge;
     for (int i = 0; i < num_sge && i < FAKE_MAX_SGE; i++) {
-        to->sges[i] = sges[i];
-        fake_touch(&to->sges[i], sizeof(to->sges[i]));
+        fake_copy(&to->sges[i], &sges[i], sizeof(sges[i]));
         check_element(pd, is_written, &sges[i]);
     }
 }

@@ -52,14 +52,13 @@ struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_conte
     if (extended && (fake_device()->plain_qp || attr->send_ops_flags & IBV_QP_EX_WITH_TSO))
         return NULL;
     struct fake_qp *qp = FAKE_NEW(FAKE_QP, struct fake_qp, qp);
-    fake_adopt(&qp->object, pd);
-    fake_adopt(&qp->object, send_cq);
-    fake_adopt(&qp->object, recv_cq);
-    fake_adopt(&qp->object, srq);
+    void *const parents[] = {pd, send_cq, recv_cq, srq};
+    for (unsigned i = 0; i < FAKE_LENGTH(parents); i++)
+        fake_adopt(&qp->object, parents[i]);
     round_up(&attr->cap, attr->srq);
     qp->cap = attr->cap;
-    qp->receives.most = attr->cap.max_recv_wr;
-    qp->receives.most_sge = attr->cap.max_recv_sge;
+    qp->receives = (struct fake_receives){.most = attr->cap.max_recv_wr,
+                                          .most_sge = attr->cap.max_recv_sge};
     qp->qp.ex.qp_base = (struct ibv_qp){.context = context,
                                         .qp_context = attr->qp_context,
                                         .pd = attr->pd,

@@ -238,6 +238,49 @@ CHECKS(connections) {
         (create_on(s.idle, s.pd, s.cq), s.qp = s.idle->qp, send_many(1)));
 }
 
+// Events go to where their ID is, with what was sent.
+CHECKS(events_of_connections) {
+    struct rdma_cm_id *id;
+    ROW(1, "",
+        (happen_on(s.others), rdma_migrate_id(s.listener, s.events)) ||
+                fake_pending_on(s.others->fd)
+            ? -1
+            : (int)fake_pending_on(s.events->fd));
+    ROW(1, "",
+        (happen_on(s.events), id = unbound(), happen_on(s.events), rdma_destroy_id(id))
+            ? -1
+            : (int)fake_pending_on(s.events->fd));
+    ROW(0, "", (int)fake_pending_on(-1));
+    ROW(2, "", (int)fake_ids_on(s.events->fd));
+    ROW(0, "", (int)fake_ids_on(-1));
+    RIGHT(fake_event_channel_on(s.events->fd) != s.events || fake_event_channel_on(-1));
+    RIGHT(take_event(s.others, RDMA_CM_EVENT_CONNECT_REQUEST) ||
+          s.event->listen_id != s.listener || s.event->id->verbs != s.context ||
+          !fake_addr_is((struct sockaddr *)&s.event->id->route.addr.dst_storage, 0));
+    ROW(1, "", (fake_device()->other_device = 1, request()->verbs == fake_context(1)));
+    RIGHT(take_event(s.events, RDMA_CM_EVENT_CONNECT_REQUEST) || s.event->id != s.id);
+    RIGHT(tell(RDMA_CM_EVENT_REJECTED, 7, 5) || s.event->status != 7 ||
+          memcmp(s.event->param.conn.private_data, "hello\0", 7) ||
+          s.event->param.conn.private_data_len != 148);
+    RIGHT(
+        (fake_device()->transport = IBV_TRANSPORT_IWARP, tell(RDMA_CM_EVENT_REJECTED, 0, 5)) ||
+        s.event->param.conn.private_data_len != 5);
+    RIGHT(tell(RDMA_CM_EVENT_DISCONNECTED, 0, 5) || s.event->param.conn.private_data);
+    RIGHT((id = request(), create_on(id, s.pd, s.cq)) || rdma_accept(id, &param) ||
+          length_of(s.others, RDMA_CM_EVENT_ESTABLISHED) || rdma_ack_cm_event(s.event) ||
+          rdma_disconnect(id));
+    RIGHT(resolve_failing("address event", RDMA_CM_EVENT_ADDR_ERROR) ||
+          resolve_failing("route event", RDMA_CM_EVENT_ROUTE_ERROR));
+    ROW(0, "",
+        (fake_device()->silent = true, rdma_resolve_addr(unbound(), NULL, addr, 1),
+         (int)fake_pending_on(s.events->fd)));
+    // An acknowledgement that failed counts, and the event is not the library's any more.
+    RIGHT(take_event(s.others, RDMA_CM_EVENT_DEVICE_REMOVAL) ||
+          (fake_fail("rdma_ack_cm_event", 1, EIO), !rdma_ack_cm_event(s.event)) ||
+          strstr(fake_left(), "unacknowledged CM event") || rdma_ack_cm_event(s.event) ||
+          rdma_destroy_id(s.listener));
+}
+
 // The states of an ID, and the sizes of its messages.
 CHECKS(refusals_of_connections) {
     struct rdma_cm_id *id;
@@ -506,12 +549,19 @@ static int forget(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST_OF_FAKES(objects),     TEST_OF_FAKES(gone_objects),
-        TEST_OF_FAKES(libc),        TEST_OF_FAKES(record),
-        TEST_OF_FAKES(connections), TEST_OF_FAKES(refusals_of_connections),
-        TEST_OF_FAKES(limits),      TEST_OF_FAKES(completions),
-        TEST_OF_FAKES(requests),    TEST_OF_FAKES(events_of_the_device),
-        TEST_OF_FAKES(left),        TEST_OF_FAKES(every_rule_has_a_row),
+        TEST_OF_FAKES(objects),
+        TEST_OF_FAKES(gone_objects),
+        TEST_OF_FAKES(libc),
+        TEST_OF_FAKES(record),
+        TEST_OF_FAKES(connections),
+        TEST_OF_FAKES(events_of_connections),
+        TEST_OF_FAKES(refusals_of_connections),
+        TEST_OF_FAKES(limits),
+        TEST_OF_FAKES(completions),
+        TEST_OF_FAKES(requests),
+        TEST_OF_FAKES(events_of_the_device),
+        TEST_OF_FAKES(left),
+        TEST_OF_FAKES(every_rule_has_a_row),
     };
     fake_reset();
     descriptors_before = unit_descriptors();

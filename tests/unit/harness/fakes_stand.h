@@ -306,6 +306,30 @@ static int length_of(struct rdma_event_channel *events, enum rdma_cm_event_type 
     return take_event(events, type) == 0 ? s.event->param.conn.private_data_len : -1;
 }
 
+static void happen_on(struct rdma_event_channel *events) {
+    fake_cm_event(events->fd, RDMA_CM_EVENT_DEVICE_REMOVAL, NULL, 0);
+}
+
+// An event with the first bytes of a text.
+static int tell(enum rdma_cm_event_type type, int status, uint8_t length) {
+    fake_cm_event_status(s.events->fd, type, status, "hello, there", length);
+    return rdma_get_cm_event(s.events, &s.event);
+}
+
+// Resolves an address and a route; the part of that name fails with EIO.
+static int resolve_failing(const char *name, enum rdma_cm_event_type type) {
+    struct rdma_cm_id *id = unbound();
+    fake_fail(name, 1, EIO);
+    assert_int_equal(rdma_resolve_addr(id, NULL, addr, 1), 0);
+    if (type == RDMA_CM_EVENT_ROUTE_ERROR) {
+        told(s.events);
+        assert_int_equal(rdma_resolve_route(id, 1), 0);
+    }
+    assert_int_equal(rdma_get_cm_event(s.events, &s.event), 0);
+    fake_faults_off();
+    return s.event->event != type || s.event->status != -EIO;
+}
+
 static struct ibv_cq *foreign_cq(void) {
     struct ibv_comp_channel *channel = ibv_create_comp_channel(fake_context(1));
     return ibv_create_cq(fake_context(1), 10, NULL, channel, 0);
