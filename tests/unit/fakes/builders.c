@@ -43,7 +43,7 @@ static struct fake_post *newest(struct fake_qp *qp) {
 static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcode) {
     static struct fake_post refused;
     struct fake_qp *qp = enter(ex, call);
-    int error = 0;
+    int error;
     if (!qp->build_error && qp->built > 0 && fake_fault_asked("send request", &error))
         qp->build_error = error;
     if (!qp->build_error && qp->sends + qp->built == qp->cap.max_send_wr)
@@ -111,7 +111,6 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length)
         return;
     if (!(post->flags & IBV_SEND_INLINE))
         fake_misuse("without IBV_SEND_INLINE rxe takes it for elements");
-    post->sge.length = (uint32_t)length;
     fake_copy_inline_data(post, bytes, length);
     if (length > qp->cap.max_inline_data)
         qp->build_error = ENOSPC;

@@ -46,7 +46,7 @@ void fake_lead_to_device(struct fake_id *id) {
 // it. Linux 7.3, drivers/infiniband/core/cma.c, addr_handler() and cma_work_handler().
 static int begin(struct fake_id *id, const char *name, enum rdma_cm_event_type done,
                  enum rdma_cm_event_type failed) {
-    int error = 0;
+    int error;
     if (fake_fault_asked(name, &error))
         fake_tell(id, failed, -error);
     else if (!fake_device()->silent)

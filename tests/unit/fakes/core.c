@@ -63,10 +63,15 @@ void fake_copy(void *to, const void *bytes, size_t len) {
 
 // ---- objects -------------------------------------------------------------------------------
 
-void *fake_create(enum fake_kind kind, size_t size) {
-    struct fake_object *object = calloc(1, size);
-    if (!object)
+void *fake_zeroed(size_t size) {
+    void *block = calloc(1, size);
+    if (!block)
         abort();
+    return block;
+}
+
+void *fake_create(enum fake_kind kind, size_t size) {
+    struct fake_object *object = fake_zeroed(size);
     object->kind = kind;
     object->next = objects;
     objects = object;
@@ -74,10 +79,8 @@ void *fake_create(enum fake_kind kind, size_t size) {
 }
 
 void *fake_give_page(struct fake_object *object, size_t size) {
-    const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
-    object->bytes_of_page = (size + page - 1) & ~(page - 1);
-    object->page = mmap(NULL, object->bytes_of_page, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    object->bytes_of_page = size;
+    object->page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (object->page == MAP_FAILED)
         abort();
     object->outer = object->page;
@@ -152,11 +155,10 @@ int fake_refuse(struct fake_object *object, int error) {
     return error;
 }
 
-bool fake_has_users(const struct fake_object *object) {
+void fake_has_users(const struct fake_object *object) {
     const unsigned in_use = object->children - object->refused_children;
     if (in_use > 0)
         fake_misuse("%u objects still use the %s", in_use, kind_names[object->kind]);
-    return in_use > 0;
 }
 
 // A child whose release was refused blocks only a parent that the library has to release in
@@ -182,8 +184,9 @@ int fake_release(const char *name, enum fake_kind kind, const void *outer, bool 
 
 const char *fake_left(void) {
     FAKE_LOCKED;
-    unsigned count[FAKE_KINDS] = {0}, unacked = 0, used = 0;
-    size_t bytes = 0;
+    unsigned count[FAKE_KINDS] = {0}, unacked = 0;
+    unsigned long bytes = 0;
+    char *end = left;
     for (struct fake_object *o = objects; o; o = o->next) {
         if (o->refused || o->internal)
             continue;
@@ -192,22 +195,20 @@ const char *fake_left(void) {
         if (o->kind == FAKE_CQ)
             unacked += ((struct fake_cq *)o)->unacked;
     }
-    left[0] = '\0';
+    *end = '\0';
     for (int kind = 0; kind < FAKE_KINDS; kind++)
         if (count[kind])
-            used += (unsigned)snprintf(left + used, sizeof(left) - used, "%u %s left\n",
-                                       count[kind], kind_names[kind]);
+            end += sprintf(end, "%u %s left\n", count[kind], kind_names[kind]);
     if (bytes)
-        used += (unsigned)snprintf(left + used, sizeof(left) - used, "%zu bytes left\n", bytes);
+        end += sprintf(end, "%lu bytes left\n", bytes);
     if (unacked)
-        snprintf(left + used, sizeof(left) - used, "%u unacknowledged CQ events left\n",
-                 unacked);
+        sprintf(end, "%u unacknowledged CQ events left\n", unacked);
     return left;
 }
 
 size_t fake_bytes_held(void) {
     FAKE_LOCKED;
-    size_t bytes = 0;
+    unsigned long bytes = 0;
     for (struct fake_object *o = objects; o; o = o->next)
         bytes += o->bytes;
     return bytes;

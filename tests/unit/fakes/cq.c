@@ -6,8 +6,7 @@
 #include "internal.h"
 
 #include <errno.h>
-
-enum { ROOM = sizeof(((struct fake_cq *)NULL)->wc) / sizeof(struct ibv_wc) };
+#include <string.h>
 
 static int poll_override;
 static bool poll_overridden;
@@ -23,11 +22,10 @@ void fake_poll_returns(int number) {
 }
 
 static int take_completions(struct fake_cq *cq, int number, struct ibv_wc *wc) {
-    int taken = 0;
-    for (; taken < number && cq->wc_count > 0; taken++, cq->wc_count--) {
-        wc[taken] = cq->wc[cq->wc_first];
-        cq->wc_first = (cq->wc_first + 1) % ROOM;
-    }
+    const int taken = number < cq->wc_count ? number : cq->wc_count;
+    cq->wc_count -= taken;
+    memcpy(wc, cq->wc, (size_t)taken * sizeof(*wc));
+    memmove(cq->wc, cq->wc + taken, (size_t)cq->wc_count * sizeof(*wc));
     return taken;
 }
 
@@ -78,7 +76,7 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents) {
         return;
     if (nevents > found->unacked)
         fake_misuse("%u of %u", nevents, found->unacked);
-    found->unacked -= nevents > found->unacked ? found->unacked : nevents;
+    found->unacked -= nevents;
 }
 
 // ---- functions for tests -------------------------------------------------------------------
@@ -115,10 +113,10 @@ static void complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool solicited)
     struct fake_cq *found = inside(cq);
     if (qp)
         qp->state = IBV_QPS_ERR;
-    if (found->wc_count == ROOM || found->wc_count == (unsigned)cq->cqe)
+    if (found->wc_count == FAKE_LENGTH(found->wc) || found->wc_count == cq->cqe)
         fake_misuse("the test overflows the CQ");
     else
-        found->wc[(found->wc_first + found->wc_count++) % ROOM] = *wc;
+        found->wc[found->wc_count++] = *wc;
     if (!found->armed && !(found->armed_solicited && solicited))
         return;
     fake_queue_push(&found->channel->queue, found);

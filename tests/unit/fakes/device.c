@@ -55,7 +55,7 @@ static int query_device_ex(struct ibv_context *context,
                                  : device->odp ? IBV_ODP_SUPPORT
                                                : 0,
         .odp_caps.per_transport_caps.rc_odp_caps =
-            is_raw        ? (uint32_t)device->odp_rc
+            is_raw        ? device->odp_rc
             : device->odp ? IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ
                           : 0,
         .device_cap_flags_ex =

@@ -44,9 +44,9 @@ void fake_queue_close(struct fake_queue *queue) {
 }
 
 void fake_queue_push(struct fake_queue *queue, void *what) {
-    struct fake_node *node = calloc(1, sizeof(*node));
+    struct fake_node *node = fake_zeroed(sizeof(*node));
     const uint64_t one = 1;
-    if (!node || write(queue->fd, &one, sizeof(one)) != sizeof(one))
+    if (write(queue->fd, &one, sizeof(one)) != sizeof(one))
         abort();
     node->what = what;
     *queue->end = node;
@@ -134,14 +134,14 @@ struct waiting {
     struct fake_object *object; // that it is about, or NULL
 };
 
-static struct fake_queue queues[2] = {{.fd = -1}, {.fd = -1}}; // of struct waiting
+static struct fake_queue queues[2]; // of struct waiting
 
 static struct fake_queue *queue_of(const struct ibv_context *context) {
     return &queues[context != fake_context(0)];
 }
 
 int fake_async_open(int number) {
-    if (queues[number].fd == -1)
+    if (!queues[number].end)
         fake_queue_open(&queues[number]);
     return queues[number].fd;
 }
@@ -157,8 +157,8 @@ static void remove_about(struct fake_queue *queue, struct fake_object *object) {
 
 // The descriptors are there before a test counts its own, and stay, because the contexts do.
 void fake_async_reset(void) {
-    for (int i = 0; i < 2; i++) {
-        const int fd = fake_async_open(i);
+    for (unsigned i = 0; i < FAKE_LENGTH(queues); i++) {
+        const int fd = fake_async_open((int)i);
         remove_about(&queues[i], NULL);
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     }
@@ -178,7 +178,7 @@ void fake_forget_events(struct fake_object *object) {
     if (object->unacked_async)
         fake_misuse("%u events of the device are not acknowledged, it would block for ever",
                     object->unacked_async);
-    for (int i = 0; i < 2; i++)
+    for (unsigned i = 0; i < FAKE_LENGTH(queues); i++)
         remove_about(&queues[i], object);
     if (object->kind == FAKE_CQ)
         while (fake_queue_remove(&((struct fake_cq *)object)->channel->queue, is_same, object))
@@ -211,9 +211,7 @@ static enum fake_kind kind_of(enum ibv_event_type type) {
 void fake_async_event(struct ibv_context *context, enum ibv_event_type type, void *object,
                       int port) {
     FAKE_LOCKED;
-    struct waiting *w = calloc(1, sizeof(*w));
-    if (!w)
-        abort();
+    struct waiting *w = fake_zeroed(sizeof(*w));
     const enum fake_kind kind = kind_of(type);
     w->event.event_type = type;
     if (kind != FAKE_KINDS)

@@ -200,34 +200,35 @@ const char *fake_first_fault(void);
 #define FAKE_CAP_FLUSH_PERSISTENT (1ULL << 39)
 
 struct fake_device {
-    bool odp;                     // on-demand paging for reads and writes on RC
-    bool native_flush;            // the device reports FLUSH_GLOBAL and FLUSH_PERSISTENT
-    uint64_t flush_caps;          // if not 0: the bits that it reports instead of both
-    bool native_atomic_write;     // the device reports ATOMIC_WRITE
-    bool plain_qp;                // it cannot create extended QPs (D7)
-    bool dax;                     // registers memory only with IBV_ACCESS_ON_DEMAND
-    bool pmem;                    // accepts IBV_ACCESS_FLUSH_PERSISTENT
-    bool no_device;               // addresses lead to no device (wildcard bind)
-    int addresses;                // results of getaddrinfo(); every second one is IPv6
-    int gai_error;                // if not 0: what getaddrinfo() returns, errno untouched
-    int routes;                   // routes of IBACM, which rdma_getaddrinfo() puts first
-    int unlisted;                 // devices missing in the list; 2: ibv_get_device_list() fails
-    int other_device;             // CONNECT_REQUESTs come in on the second device
-    uint64_t odp_general, odp_rc; // raw capability bits; set by odp when 0
-    int max_cqe;                  // the largest CQ
-    int vectors;                  // completion vectors
-    int client;                   // number of the address that CONNECT_REQUESTs come from
-    uint32_t max_wr;              // the largest send, receive or shared receive queue
-    int max_sge, max_sge_rd;      // elements of a work request, and of a read
-    int max_srq_sge;              // elements of a receive in a shared receive queue
-    int inline_error;             // of a post with too much inline data; 0: EINVAL, as in rxe
-    bool keeps_bad_wr;            // bad_wr is set only when one request is refused, as in mlx5
-    bool hides_refusals;          // a post hides a refusal, as siw_post_send() does
-    bool fast;                    // executes each request before the next one comes
-    bool any_range;               // elements may miss their region or domain: a completion
-                                  // would tell the program, which made the mistake
-    bool silent;      // nothing answers what is asked to resolve an address or a route
-    bool takes_early; // sends before the connection: mlx5 does not look at the state
+    bool odp;                 // on-demand paging for reads and writes on RC
+    bool native_flush;        // the device reports FLUSH_GLOBAL and FLUSH_PERSISTENT
+    uint64_t flush_caps;      // if not 0: the bits that it reports instead of both
+    bool native_atomic_write; // the device reports ATOMIC_WRITE
+    bool plain_qp;            // it cannot create extended QPs (D7)
+    bool dax;                 // registers memory only with IBV_ACCESS_ON_DEMAND
+    bool pmem;                // accepts IBV_ACCESS_FLUSH_PERSISTENT
+    bool no_device;           // addresses lead to no device (wildcard bind)
+    int addresses;            // results of getaddrinfo(); every second one is IPv6
+    int gai_error;            // if not 0: what getaddrinfo() returns, errno untouched
+    int routes;               // routes of IBACM, which rdma_getaddrinfo() puts first
+    int unlisted;             // devices missing in the list; 2: ibv_get_device_list() fails
+    int other_device;         // CONNECT_REQUESTs come in on the second device
+    uint64_t odp_general;     // raw capability bits; set by odp when both are 0
+    uint32_t odp_rc;
+    int max_cqe;             // the largest CQ
+    int vectors;             // completion vectors
+    int client;              // number of the address that CONNECT_REQUESTs come from
+    uint32_t max_wr;         // the largest send, receive or shared receive queue
+    int max_sge, max_sge_rd; // elements of a work request, and of a read
+    int max_srq_sge;         // elements of a receive in a shared receive queue
+    int inline_error;        // of a post with too much inline data; 0: EINVAL, as in rxe
+    bool keeps_bad_wr;       // bad_wr is set only when one request is refused, as in mlx5
+    bool hides_refusals;     // a post hides a refusal, as siw_post_send() does
+    bool fast;               // executes each request before the next one comes
+    bool any_range;          // elements may miss their region or domain: a completion
+                             // would tell the program, which made the mistake
+    bool silent;             // nothing answers what is asked to resolve an address or a route
+    bool takes_early;        // sends before the connection: mlx5 does not look at the state
     enum ibv_transport_type transport;
     enum ibv_atomic_cap atomic_cap; // of remote atomics
 };

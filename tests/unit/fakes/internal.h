@@ -109,6 +109,7 @@ struct fake_object {
         new_;                                         \
     })
 void *fake_create(enum fake_kind kind, size_t size);
+void *fake_zeroed(size_t size); // memory of the fakes
 // Puts the outer structure on pages of its own, which fake_destroy() makes unreadable.
 void *fake_give_page(struct fake_object *object, size_t size);
 // The live object of a pointer that the library passed; NULL and a misuse when there is none.
@@ -122,7 +123,7 @@ void fake_destroy(void *object);
 // Notes that a fault refused the release of object.
 int fake_refuse(struct fake_object *object, int error);
 // Misuse when objects depend on this one that the library did not try to release.
-bool fake_has_users(const struct fake_object *object);
+void fake_has_users(const struct fake_object *object);
 // A call of libibverbs that releases an object. Another object that depends on it refuses that,
 // and is a misuse where the library has to keep the order.
 int fake_release(const char *name, enum fake_kind kind, const void *outer, bool keeps_order);
@@ -182,7 +183,7 @@ struct fake_cq {
     bool armed, armed_solicited;
     unsigned unacked;
     struct ibv_wc wc[64];
-    unsigned wc_first, wc_count;
+    int wc_count;
 };
 
 // Takes receives, which the fakes never consume.
@@ -221,7 +222,7 @@ struct fake_qp {
 
 extern struct fake_device fake_device_state;
 void fake_device_reset(void);
-uint32_t fake_slots(uint32_t wanted); // the actual size of a queue
+unsigned fake_slots(unsigned wanted); // the actual size of a queue
 uint64_t fake_flush_caps(void);       // that the device reports
 
 struct ibv_qp *fake_qp_create(struct ibv_qp_init_attr_ex *attr, struct ibv_context *context);
@@ -241,7 +242,7 @@ bool fake_writes_elements(int opcode);
 // to.
 void fake_copy_elements(struct fake_elements *to, const struct ibv_pd *pd, bool is_written,
                         const struct ibv_sge *sges, int num_sge);
-// Appends to the inline data of a post, as far as there is room.
+// Appends to the inline data of a post, if there is room.
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length);
 // Records that the queue accepted the request.
 void fake_take(struct fake_qp *qp, const struct fake_post *post);

@@ -14,7 +14,6 @@
 // completion says what is wrong; no post does.
 static void check_element(const struct ibv_pd *pd, bool is_written, const struct ibv_sge *sge) {
     const struct fake_mr *region = fake_region(sge->lkey);
-    const uint64_t start = region ? (uintptr_t)region->mr.addr : 0;
     if (!region)
         fake_misuse("lkey %u belongs to no live region", sge->lkey);
     else if (region->mr.pd != pd && !fake_device_state.any_range)
@@ -23,7 +22,7 @@ static void check_element(const struct ibv_pd *pd, bool is_written, const struct
         fake_misuse("the region of lkey %u must not be written", sge->lkey);
     else if (!fake_device_state.any_range && sge->length > 0 &&
              (sge->length > region->mr.length ||
-              sge->addr - start > region->mr.length - sge->length))
+              sge->addr - (uintptr_t)region->mr.addr > region->mr.length - sge->length))
         fake_misuse("an element is not within the region of lkey %u", sge->lkey);
 }
 
@@ -103,9 +102,8 @@ bool fake_writes_elements(int opcode) {
 }
 
 void fake_copy_inline_data(struct fake_post *to, const void *bytes, size_t length) {
-    const size_t room =
-        to->inlined_bytes < sizeof(to->inlined) ? sizeof(to->inlined) - to->inlined_bytes : 0;
-    memcpy(to->inlined + (sizeof(to->inlined) - room), bytes, length < room ? length : room);
+    if (to->inlined_bytes + length <= sizeof(to->inlined))
+        memcpy(to->inlined + to->inlined_bytes, bytes, length);
     to->inlined_bytes += length;
 }
 
@@ -158,7 +156,7 @@ static void copy_send(struct fake_post *to, const struct ibv_pd *pd,
 // full queue (set_data_inl_seg() of providers/mlx5/qp.c). post_one_send(): ENOMEM when it is.
 static int refusal(const struct fake_call *call, const struct fake_qp *qp,
                    const struct fake_post *post, bool is_first) {
-    int error = 0;
+    int error;
     if (is_first ? call->failed : fake_fault_asked("send request", &error))
         return is_first ? call->error : error;
     if (post->inlined_bytes > qp->cap.max_inline_data)
@@ -179,7 +177,7 @@ static int refusal(const struct fake_call *call, const struct fake_qp *qp,
 static int post_list(struct fake_call *call, struct fake_qp *qp, struct ibv_send_wr *wr,
                      struct ibv_send_wr **bad) {
     struct fake_post post;
-    int error = 0, doorbell_error = 0;
+    int error = 0, doorbell_error;
     for (; wr && !error; wr = error ? wr : wr->next) {
         copy_send(&post, qp->qp.ex.qp_base.pd, wr);
         if (call->requests == 0)

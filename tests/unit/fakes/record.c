@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CALLS = 2048, MAX_POSTS = 2048, MAX_FAULTS = 8 };
+enum { MOST = 2048 }; // of each
 
 struct fault {
     const char *name;
@@ -19,11 +19,11 @@ struct fault {
     int error;
 };
 
-static struct fake_call calls[MAX_CALLS], unrecorded;
-static struct fake_post posts[MAX_POSTS];
-static struct fake_receive received[MAX_POSTS];
+static struct fake_call calls[MOST], unrecorded;
+static struct fake_post posts[MOST];
+static struct fake_receive received[MOST];
 static unsigned call_count, post_count, received_count;
-static struct fault faults[MAX_FAULTS];
+static struct fault faults[MOST];
 static unsigned fault_count, faults_fired;
 static const char *first_fault = "";
 
@@ -44,7 +44,7 @@ void fake_forget(void) {
 
 static void add_fault(const char *name, unsigned nth, bool later, int error) {
     FAKE_LOCKED;
-    if (fault_count == MAX_FAULTS)
+    if (fault_count == MOST)
         abort();
     faults[fault_count++] = (struct fault){name, nth, 0, later, error};
 }
@@ -131,8 +131,8 @@ static void disturb_errno(const char *name) {
 }
 
 // In a soak test only the newest calls and requests matter.
-static unsigned next(unsigned *count, unsigned most) {
-    if (*count == most)
+static unsigned next(unsigned *count) {
+    if (*count == MOST)
         *count = 0;
     return (*count)++;
 }
@@ -140,8 +140,7 @@ static unsigned next(unsigned *count, unsigned most) {
 struct fake_call *fake_note(const char *name, const void *object) {
     disturb_errno(name);
     fake_function = name;
-    struct fake_call *call =
-        fake_is_quiet() ? &unrecorded : &calls[next(&call_count, MAX_CALLS)];
+    struct fake_call *call = fake_is_quiet() ? &unrecorded : &calls[next(&call_count)];
     memset(call, 0, sizeof(*call));
     call->name = name;
     call->object = object;
@@ -186,13 +185,13 @@ const struct fake_call *fake_last(const char *name) {
 }
 
 void fake_take(struct fake_qp *qp, const struct fake_post *post) {
-    posts[next(&post_count, MAX_POSTS)] = *post;
+    posts[next(&post_count)] = *post;
     qp->sends += !fake_device_state.fast && !fake_is_quiet();
     fake_execute(qp, post);
 }
 
 void fake_take_receive(const struct fake_receive *receive) {
-    received[next(&received_count, MAX_POSTS)] = *receive;
+    received[next(&received_count)] = *receive;
 }
 
 unsigned fake_posted_count(void) {

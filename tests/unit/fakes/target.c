@@ -58,15 +58,11 @@ static struct region *region_of(uint32_t rkey) {
 }
 
 static struct region *make_region(uint64_t addr, size_t size, uint32_t rkey) {
-    struct region *made = calloc(1, sizeof(*made));
-    if (!made)
-        abort();
+    struct region *made = fake_zeroed(sizeof(*made));
     *made = (struct region){.next = regions, .addr = addr, .size = size, .rkey = rkey};
     made->words = (unsigned)((addr % WORD + size + WORD - 1) / WORD);
-    made->now = calloc(made->words, 3 * sizeof(*made->now));
-    made->settled = calloc(made->words, sizeof(*made->settled));
-    if (!made->now || !made->settled)
-        abort();
+    made->now = fake_zeroed(made->words * 3 * sizeof(*made->now));
+    made->settled = fake_zeroed(made->words * sizeof(*made->settled));
     made->kept = made->now + made->words;
     made->found = made->kept + made->words;
     regions = made;

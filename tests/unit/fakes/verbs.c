@@ -120,11 +120,11 @@ struct fake_mr *fake_region(uint32_t lkey) {
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_queue.c, rxe_queue_init(): the next power of two,
 // less the slot that tells full from empty.
-uint32_t fake_slots(uint32_t wanted) {
-    uint64_t slots = 1;
-    while (slots < (uint64_t)wanted + 1)
+unsigned fake_slots(unsigned wanted) {
+    unsigned long slots = 1;
+    while (slots <= wanted)
         slots *= 2;
-    return (uint32_t)(slots - 1);
+    return (unsigned)(slots - 1);
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init) {
@@ -171,7 +171,7 @@ int ibv_destroy_srq(struct ibv_srq *srq) {
 uint32_t fake_srq_limit(const struct ibv_srq *srq) {
     FAKE_LOCKED;
     const struct fake_srq *found = fake_find(FAKE_SRQ, srq);
-    return found ? found->limit : 0;
+    return found->limit;
 }
 
 struct ibv_srq *fake_srq(void) {
@@ -215,7 +215,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
     made->cq.context = context;
     made->cq.channel = channel;
     made->cq.cq_context = cq_context;
-    made->cq.cqe = (int)fake_slots((uint32_t)cqe);
+    made->cq.cqe = (int)fake_slots((unsigned)cqe);
     return &made->cq;
 }
 

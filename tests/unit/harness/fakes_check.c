@@ -174,7 +174,9 @@ CHECKS(record) {
     ROW(3, "", (fake_fail_from(NULL, 2, EIO), allocate_pds(EIO), (int)fake_faults_fired()));
     RIGHT((fake_fail(NULL, 1, EIO), fake_fail("ibv_reg_mr", 1, EIO), allocate_pds(EIO),
            strcmp(fake_first_fault(), "ibv_alloc_pd")));
-    ROW(0, "", (fake_fail("ibv_alloc_pd", 1, 0), errno = 0, ibv_alloc_pd(s.context), errno));
+    ROW(ERANGE, "",
+        (fake_fail("ibv_alloc_pd", 1, 0), errno = ERANGE, ibv_alloc_pd(s.context), errno));
+    ROW(0, "", (errno = 0, build_many(1), errno));
     RIGHT((fake_fail("ibv_alloc_pd", 1, EIO), fake_faults_off(), !ibv_alloc_pd(s.context)));
     RIGHT((allocate_pds(0), ibv_reg_mr(s.pd, memory, 8, 0),
            strcmp(fake_calls(),
@@ -233,6 +235,8 @@ CHECKS(connections) {
     ROW(0, "fake_cm_event: an incoming request has no events until it is accepted",
         (request(), fake_cm_event(s.others->fd, RDMA_CM_EVENT_REJECTED, NULL, 0), 0));
     ROW(-1, "", create_on(s.idle, s.pd, foreign_cq()));
+    ROW(-1, "", (s.attr.recv_cq = foreign_cq(), create_on(s.idle, s.pd, s.cq)));
+    ROW(-1, "", create_sized((struct ibv_qp_cap){1, 1, 1, 1, 0}, foreign_srq()));
     ROW(-1, "", create_on(s.idle, ibv_alloc_pd(fake_context(1)), s.cq));
     ROW(EINVAL, "", // until it is connected, a queue pair takes receives alone
         (create_on(s.idle, s.pd, s.cq), s.qp = s.idle->qp, send_many(1)));
@@ -250,6 +254,8 @@ CHECKS(events_of_connections) {
         (happen_on(s.events), id = unbound(), happen_on(s.events), rdma_destroy_id(id))
             ? -1
             : (int)fake_pending_on(s.events->fd));
+    RIGHT((happen_on(s.others), happen_on(s.others), rdma_destroy_id(s.listener)) ||
+          poll(&(struct pollfd){.fd = s.others->fd, .events = POLLIN}, 1, 0));
     ROW(0, "", (int)fake_pending_on(-1));
     ROW(2, "", (int)fake_ids_on(s.events->fd));
     ROW(0, "", (int)fake_ids_on(-1));
@@ -343,6 +349,15 @@ CHECKS(limits) {
     ROW(0, "", ibv_create_cq(s.context, 1, NULL, s.channel, -1) != NULL);
     ROW(1, "", ibv_create_srq(s.pd, &(struct ibv_srq_init_attr){.attr = {wr, 1}}) != NULL);
     ROW(0, "", ibv_create_srq(s.pd, &(struct ibv_srq_init_attr){.attr = {wr + 1, 1}}) != NULL);
+    ROW(2 * wr - 1, "",
+        (create_sized((struct ibv_qp_cap){wr, 1, 1, 1, 0}, NULL), (int)s.attr.cap.max_send_wr));
+    ROW(EBUSY, "",
+        (create_sized((struct ibv_qp_cap){1, 1, 1, 1, 0}, s.srq), ibv_destroy_srq(s.srq)));
+    ROW(1, "", ibv_reg_mr(s.pd, memory, 1ULL << 32, 0)->length == 1ULL << 32);
+    RIGHT(ibv_query_device(s.context, &(struct ibv_device_attr){0}));
+    ROW(EIO, "",
+        (fake_fail("ibv_query_device", 1, EIO),
+         ibv_query_device(s.context, &(struct ibv_device_attr){0})));
     RIGHT(moderate(0xfff));
     ROW(EINVAL, "", moderate(0x1000));
     RIGHT(SEND(IBV_WR_ATOMIC_FETCH_AND_ADD, s.mr, 0, 8, 1, 0, 8));
@@ -361,6 +376,7 @@ CHECKS(completions) {
           fake_cq_on(s.channel->fd, 2));
     RIGHT(strcmp(ibv_wc_status_str(IBV_WC_SUCCESS), "success"));
     ROW(0, "fake_complete: the test overflows the CQ", complete_small(2));
+    ROW(12345, "", poll_in_parts());
     ROW(0, "ibv_ack_cq_events: 2 of 1", (notified(s.cq), ibv_ack_cq_events(s.cq, 2), 0));
     ROW(0, "ibv_destroy_cq: 1 events are not acknowledged, it would block for ever",
         notified(s.small) || ibv_destroy_cq(s.small));
@@ -384,6 +400,8 @@ static int set_limit(uint32_t limit, int mask) {
 }
 
 CHECKS(events_of_the_device) {
+    RIGHT(strcmp(ibv_event_type_str(IBV_EVENT_WQ_FATAL), "event of the fakes") ||
+          strcmp(ibv_event_type_str(IBV_EVENT_WQ_FATAL + 1), "unknown"));
     RIGHT(happen(IBV_EVENT_PORT_ERR, NULL) || happened.element.port_num != 1);
     RIGHT(happen_and_acknowledge(IBV_EVENT_CQ_ERR, s.small) || ibv_destroy_cq(s.small));
     RIGHT(happen_and_acknowledge(IBV_EVENT_QP_FATAL, s.qp) || (rdma_destroy_qp(s.id), 0));
@@ -425,6 +443,10 @@ CHECKS(requests) {
         SEND(IBV_WR_SEND, s.mr, end - 7, 8, 1));
     ROW(0, "ibv_post_send: an element is not within the region of lkey *",
         SEND(IBV_WR_SEND, s.mr, -1, 8, 1));
+    ROW(0, "ibv_post_send: an element is not within the region of lkey *",
+        SEND(IBV_WR_SEND, s.mr, end, 1, 1));
+    ROW(0, "ibv_post_send: an element is not within the region of lkey *",
+        SEND(IBV_WR_SEND, s.mr, 0, sizeof(memory) + 1, 1));
     ROW(0, "ibv_post_send: lkey 1 belongs to no live region", // with threads, too
         (fake_quiet(true), SEND(IBV_WR_SEND, NULL, 0, 8, 1)));
     RIGHT((fake_quiet(true), send_many(1) || fake_count("ibv_post_send")));
@@ -456,6 +478,7 @@ CHECKS(requests) {
     RIGHT(build_of(2, 0) || build_of(0, 32));
     ROW(ENOSPC, "", build_of(3, 0));
     ROW(ENOSPC, "", build_of(0, 33));
+    ROW(ENOSPC, "", build_of(0, FAKE_MAX_INLINE + 1)); // which is not read
     ROW(0, "ibv_wr_set_sge_list: the region of lkey * must not be written",
         (s.mr = s.constant, build_of(1, 0)));
     ROW(EIO, "",

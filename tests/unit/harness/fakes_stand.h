@@ -11,6 +11,7 @@
 #include <infiniband/ib.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -335,6 +336,11 @@ static struct ibv_cq *foreign_cq(void) {
     return ibv_create_cq(fake_context(1), 10, NULL, channel, 0);
 }
 
+static struct ibv_srq *foreign_srq(void) {
+    struct ibv_srq_init_attr attr = {.attr = {1, 1}};
+    return ibv_create_srq(ibv_alloc_pd(fake_context(1)), &attr);
+}
+
 static int notified(struct ibv_cq *cq) {
     void *context;
     fake_notify(cq);
@@ -362,6 +368,21 @@ static int allocate_pds(int error) {
 static int arm_often(int count) {
     (void)REPEATED(count, ibv_req_notify_cq(s.cq, 0));
     return (int)fake_count("ibv_req_notify_cq");
+}
+
+// Three completions, of which two are taken before two more: their numbers, as digits.
+static int poll_in_parts(void) {
+    struct ibv_wc wc[3];
+    int digits = 0;
+    for (uint64_t number = 1; number <= 5; number++) {
+        fake_complete(s.cq, &(const struct ibv_wc){.wr_id = number});
+        if (number != 3 && number != 5)
+            continue;
+        const int got = ibv_poll_cq(s.cq, number == 3 ? 2 : 3, wc);
+        for (int i = 0; i < got; i++)
+            digits = 10 * digits + (int)wc[i].wr_id;
+    }
+    return digits;
 }
 
 static int descriptors(rlim_t most) {
