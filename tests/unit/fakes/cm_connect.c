@@ -56,7 +56,7 @@ static int begin(struct fake_id *id, const char *name, enum rdma_cm_event_type d
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
     FAKE_ID_CALL(id);
-    call->resolve.addr = keep(&call->resolve.given[0], addr);
+    call->resolve.addr = keep(&call->resolve.given, addr);
     // Linux 7.3, drivers/infiniband/core/cma.c, rdma_bind_addr_dst(): RDMA_CM_IDLE only.
     if (!found || call->failed || address_length(addr) == 0 || found->bound || found->resolved)
         return fake_answer(call, EINVAL);
@@ -71,8 +71,8 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr) {
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
                       struct sockaddr *dst_addr, int timeout_ms) {
     FAKE_ID_CALL(id);
-    call->resolve.addr = keep(&call->resolve.given[0], dst_addr);
-    call->resolve.source = keep(&call->resolve.given[1], src_addr);
+    call->resolve.addr = keep(&call->resolve.given, dst_addr);
+    call->resolve.source = keep(&call->resolve.given_source, src_addr);
     call->resolve.timeout_ms = timeout_ms;
     if (!found || call->failed || address_length(dst_addr) == 0)
         return fake_answer(call, EINVAL);

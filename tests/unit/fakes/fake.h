@@ -116,9 +116,9 @@ struct fake_call {
             const void *destination;               // rdma_getaddrinfo(): of the hints
         } getaddrinfo;
         struct {
-            const struct sockaddr *addr;      // destination, or the address to bind
-            const struct sockaddr *source;    // of rdma_resolve_addr(), or NULL
-            struct sockaddr_storage given[2]; // the addresses they point to
+            const struct sockaddr *addr;                 // destination, or the address to bind
+            const struct sockaddr *source;               // of rdma_resolve_addr(), or NULL
+            struct sockaddr_storage given, given_source; // the addresses they point to
             int timeout_ms;
         } resolve;
         struct {

@@ -29,6 +29,8 @@ static void check(const char *what, int ret, int answer, const char *says) {
 #define RIGHT(...) ROW(0, "", __VA_ARGS__)
 #define CHECKS(name) static void name(__attribute__((unused)) void **state)
 
+static unsigned descriptors_before;
+
 CHECKS(objects) {
     void *block;
     RIGHT(FAKE_HOOK(munmap)(map(), 8192));
@@ -257,7 +259,18 @@ CHECKS(events_of_connections) {
     RIGHT((happen_on(s.others), happen_on(s.others), rdma_destroy_id(s.listener)) ||
           poll(&(struct pollfd){.fd = s.others->fd, .events = POLLIN}, 1, 0));
     ROW(0, "", (int)fake_pending_on(-1));
+    RIGHT((happen_on(s.events), strstr(fake_left(), "CM event") != NULL)); // nobody has it
     ROW(2, "", (int)fake_ids_on(s.events->fd));
+    // A synchronous ID has a channel of its own, which goes with it.
+    RIGHT((id = routed(NULL), strstr(fake_left(), "3 event channel") != NULL) ||
+          rdma_destroy_id(id) || unit_descriptors() != descriptors_before + 3);
+    RIGHT((id = routed(NULL), rdma_migrate_id(id, s.events)) ||
+          unit_descriptors() != descriptors_before + 3);
+    RIGHT(s.context != fake_context(0) || s.qp->state != IBV_QPS_RTS);
+    RIGHT(rdma_disconnect(s.id) || take_event(s.events, RDMA_CM_EVENT_ESTABLISHED) ||
+          s.qp->state != IBV_QPS_ERR);
+    RIGHT(strcmp(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT") ||
+          strcmp(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT + 1), "UNKNOWN EVENT"));
     ROW(0, "", (int)fake_ids_on(-1));
     RIGHT(fake_event_channel_on(s.events->fd) != s.events || fake_event_channel_on(-1));
     RIGHT(take_event(s.others, RDMA_CM_EVENT_CONNECT_REQUEST) ||
@@ -324,6 +337,8 @@ CHECKS(refusals_of_connections) {
     ROW(-1, "",
         (rdma_resolve_addr(id = unbound(), NULL, addr, 1), told(s.events),
          rdma_resolve_route(id, 1), rdma_resolve_route(id, 1)));
+    ROW(1, "", bind_in6(id = unbound()) == 0 && id->verbs == s.context);
+    ROW(-1, "", set_option(s.idle, RDMA_OPTION_ID_TOS, 0));
     RIGHT(set_option(s.idle, RDMA_OPTION_ID_AFONLY, sizeof(int)));
     ROW(-1, "", set_option(s.idle, RDMA_OPTION_ID_AFONLY, 1));
     ROW(-1, "", set_option(s.listener, RDMA_OPTION_ID_AFONLY, sizeof(int)));
@@ -466,10 +481,10 @@ CHECKS(requests) {
           SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 32, 1, IBV_SEND_INLINE));
     ROW(EINVAL, "", SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 8, 3));
     ROW(EINVAL, "", SEND(IBV_WR_RDMA_WRITE, s.mr, 0, 33, 1, IBV_SEND_INLINE));
-    ROW(IBV_QPS_RTS, "", read_from(0x1000 + 56, KEY));
-    ROW(IBV_QPS_ERR, "", read_from(0x1000 + 57, KEY));
-    ROW(IBV_QPS_ERR, "", read_from(0x1000 - 8, KEY));
-    ROW(IBV_QPS_ERR, "", read_from(0x1000, 8));
+    ROW(IBV_QPS_RTS, "", read_from(TARGET + 56, KEY));
+    ROW(IBV_QPS_ERR, "", read_from(TARGET + 57, KEY));
+    ROW(IBV_QPS_ERR, "", read_from(TARGET - 8, KEY));
+    ROW(IBV_QPS_ERR, "", read_from(TARGET, 8));
     RIGHT(!s.ex->wr_rdma_read || !s.ex->wr_rdma_write_imm || !s.ex->wr_send_imm ||
           !s.ex->wr_atomic_fetch_add || !s.ex->wr_atomic_cmp_swp || !s.ex->wr_atomic_write);
     for (int opcode = 0; opcode < IBV_WR_LOCAL_INV; opcode++)
@@ -486,15 +501,28 @@ CHECKS(requests) {
     RIGHT((fake_fail("send request", 1, EIO), build_many(1)));
     ROW(EIO, "", (fake_fail("ibv_wr_complete", 1, EIO), build_many(1)));
     ROW(3, "", (build_many(3), (int)fake_last("ibv_wr_complete")->requests));
+    ROW(3, "", (build_many(3), (int)fake_posted_count()));
     ROW(EINVAL, "",
         (create_on(s.idle, s.pd, s.cq), s.ex = ibv_qp_to_qp_ex(s.idle->qp), build_many(1)));
     ROW(1, "", // a builder that was not asked for
         (s.attr.send_ops_flags = IBV_QP_EX_WITH_SEND, create_on(s.idle, s.pd, s.cq),
          ibv_qp_to_qp_ex(s.idle->qp)->wr_rdma_read == NULL));
-    ROW(0, "", write_and_flush(0x1000, 2, 0)); // another range
-    ROW(1, "", write_and_flush(0x1020, 2, 0));
-    ROW(1, "", write_and_flush(0x1000, 2, 1)); // the whole region
-    ROW(0, "", write_and_flush(0x1020, 1, 1)); // visible, not persistent
+    ROW(IBV_QPS_RTS, "", EXECUTE(IBV_WR_RDMA_READ, s.mr, 0, 64, 1, 0, TARGET, KEY));
+    ROW(IBV_QPS_ERR, "", EXECUTE(IBV_WR_RDMA_READ, s.mr, 0, 40, 2, 0, TARGET, KEY));
+    ROW(IBV_QPS_RTS, "", EXECUTE(IBV_WR_RDMA_READ, s.mr, 0, 0, 1, 0, 5, 5)); // of no byte
+    ROW(IBV_QPS_RTS, "", EXECUTE(IBV_WR_SEND, s.mr, 0, 8, 1));
+    ROW(IBV_QPS_RTS, "", EXECUTE(IBV_WR_SEND_WITH_IMM, s.mr, 0, 8, 1));
+    ROW(IBV_QPS_ERR, "ibv_post_send: lkey 1 belongs to no live region",
+        EXECUTE(IBV_WR_RDMA_READ, NULL, 0, 8, 1, 0, TARGET, KEY));
+    ROW(IBV_QPS_ERR, "",
+        (fake_device()->any_range = true,
+         EXECUTE(IBV_WR_RDMA_WRITE, s.mr, end - 4, 8, 1, 0, TARGET, KEY)));
+    ROW(1, "", write_atomically(TARGET + 8));
+    ROW(0, "", write_atomically(TARGET + 4));
+    ROW(0, "", write_and_flush(TARGET, 2, 0)); // another range
+    ROW(1, "", write_and_flush(TARGET + 0x20, 2, 0));
+    ROW(1, "", write_and_flush(TARGET, 2, 1));        // the whole region
+    ROW(0, "", write_and_flush(TARGET + 0x20, 1, 1)); // visible, not persistent
     ROW(0, "ibv_advise_mr: 2 ranges", ibv_advise_mr(s.pd, 0, 0, sges, 2));
     ROW(0, "ibv_wr_send: outside of ibv_wr_start()", (build_many(0), ibv_wr_send(s.ex), 0));
     ROW(0, "ibv_wr_set_sge_list: before any request",
@@ -558,8 +586,6 @@ CHECKS(every_rule_has_a_row) {
     globfree(&sources);
     assert_true(rules > 30);
 }
-
-static unsigned descriptors_before;
 
 static int forget(void **state) {
     (void)state;

@@ -24,8 +24,9 @@ enum {
                     IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
                     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | FLUSH | ATOMIC_WRITE
 };
-enum { MOST_RECORDED = 2048, KEY = 0x70007 }; // of the memory of a target
-enum { SENDS = 15, RECEIVES = 3 };            // that the queues of the stand take
+enum { MOST_RECORDED = 2048, KEY = 0x70007 };
+static const uint64_t TARGET = 0x700001000; // memory of a target, which has that key
+enum { SENDS = 15, RECEIVES = 3 };          // that the queues of the stand take
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static struct sockaddr *const addr = (struct sockaddr *)&address;
@@ -65,6 +66,7 @@ static void told(struct rdma_event_channel *events) {
     if (!events)
         return;
     assert_int_equal(rdma_get_cm_event(events, &s.event), 0);
+    assert_int_equal(s.event->status, 0);
     assert_int_equal(rdma_ack_cm_event(s.event), 0);
 }
 
@@ -205,8 +207,8 @@ static int is_built(int opcode) {
         wanted.rkey = 7;
     }
     if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
-        wanted.compare_add = 3;
-        wanted.swap = opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? 4 : 3;
+        wanted.compare_add = 0x300000003;
+        wanted.swap = opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? 0x400000004 : 0x300000003;
     }
     if (opcode == FAKE_WR_ATOMIC_WRITE)
         memcpy(wanted.inlined, "8 bytes", wanted.inlined_bytes = 8);
@@ -241,10 +243,10 @@ static int write_and_flush(uint64_t flushed, uint8_t type, uint8_t level) {
                                uint8_t type, uint8_t level);
     flush_builder *flush; // older headers end before it
     memcpy(&flush, &s.ex->wr_atomic_write + 1, sizeof(void *));
-    const unsigned char *found = fake_target(0x1000, 64, KEY);
+    const unsigned char *found = fake_target(TARGET, 64, KEY);
     ibv_wr_start(s.ex);
     s.ex->wr_flags = IBV_SEND_INLINE;
-    ibv_wr_rdma_write(s.ex, KEY, 0x1020);
+    ibv_wr_rdma_write(s.ex, KEY, TARGET + 0x20);
     ibv_wr_set_inline_data(s.ex, "8 bytes", 8);
     flush(s.ex, KEY, flushed, 8, type, level);
     assert_int_equal(ibv_wr_complete(s.ex), 0);
@@ -254,8 +256,22 @@ static int write_and_flush(uint64_t flushed, uint8_t type, uint8_t level) {
     return memcmp(found + 0x20, "8 bytes", 8) == 0;
 }
 
+// Whether an atomic write by a builder reaches the memory.
+static int write_atomically(uint64_t remote_addr) {
+    const unsigned char *found = fake_target(TARGET, 64, KEY);
+    ibv_wr_start(s.ex);
+    s.ex->wr_atomic_write(s.ex, KEY, remote_addr, "8 bytes");
+    assert_int_equal(ibv_wr_complete(s.ex), 0);
+    (void)fake_power_failure(UINT64_MAX);
+    return s.qp->state == IBV_QPS_RTS &&
+           memcmp(found + (remote_addr - TARGET), "8 bytes", 8) == 0;
+}
+
+// What a request over the memory of a target makes of the queue pair.
+#define EXECUTE(...) (fake_target(TARGET, 64, KEY), SEND(__VA_ARGS__), (int)s.qp->state)
+
 static int read_from(uint64_t remote_addr, uint32_t rkey) {
-    (void)fake_target(0x1000, 64, KEY);
+    (void)fake_target(TARGET, 64, KEY);
     (void)SEND(IBV_WR_RDMA_READ, s.mr, 0, 8, 1, 0, remote_addr, rkey);
     return (int)s.qp->state;
 }
@@ -300,6 +316,14 @@ static struct rdma_cm_id *unbound(void) {
     struct rdma_cm_id *id = NULL;
     assert_int_equal(rdma_create_id(s.events, &id, NULL, RDMA_PS_TCP), 0);
     return id;
+}
+
+// The whole address is kept.
+static int bind_in6(struct rdma_cm_id *id) {
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    in6.sin6_scope_id = 5;
+    return rdma_bind_addr(id, (struct sockaddr *)&in6) ||
+           memcmp(&id->route.addr.src_storage, &in6, sizeof(in6));
 }
 
 // The bytes of private data that an event has.
