@@ -5,15 +5,12 @@
 // and refused, against a simple model: the list of what is valid, and how much of it the device
 // took
 //
-// What the device gets is held against what the plain function of each operation hands to it.
+// What the device gets is held against what the pages describe, by request.h.
 
-#include "operation.h"
-#include "packed.h"
 #include "random.h"
+#include "request.h"
 
-enum { WORLDS = 60, STEPS = 400, ROOM = 12, MOST_SGES = 4 };
-
-static struct rpma_mr_remote *misaligned; // states that it takes remote atomics
+enum { WORLDS = 60, STEPS = 400, ROOM = 12 };
 
 // The operations in the batch; taken: how many of them posts took that did not finish the list.
 static struct fake_post list[ROOM];
@@ -54,7 +51,7 @@ static struct rpma_work random_work(void) {
         .local = {is_empty || now_and_then(20) ? NULL : w.h.mr, is_empty ? 0 : random_size(),
                   is_empty ? 0 : random_size()},
         .sgl = is_list != now_and_then(20) ? sgl : NULL,
-        .nsge = is_list ? 1 + below(MOST_SGES + 1) : 0,
+        .nsge = is_list ? 1 + below(LIST_MOST + 1) : 0,
         .flush_type = (enum rpma_flush_type)(now_and_then(9) ? below(4) : below(2)),
         .flush_len = random_size(),
         .value = random_64(),
@@ -89,7 +86,7 @@ static bool has_valid_pieces(const struct rpma_work *o) {
     size_t room = UINT32_MAX;
     if (o->nsge == 0)
         return !o->sgl && is_valid_piece(&o->local) && o->local.len <= UINT32_MAX;
-    if (!o->sgl || o->nsge > MOST_SGES)
+    if (!o->sgl || o->nsge > LIST_MOST)
         return false;
     for (uint32_t i = 0; i < o->nsge; i++) {
         if (!is_valid_piece(&o->sgl[i]) || o->sgl[i].len > room)
@@ -136,8 +133,7 @@ static void add(void) {
     const bool sets = length > 0 && now_and_then(3);
     const int code = code_of(&o);
     const unsigned index = sets ? below(length) : length;
-    const struct fake_post post =
-        code == 0 ? operation_expected(&o, &w) : (const struct fake_post){0};
+    const struct fake_post post = code == 0 ? request(&o) : (const struct fake_post){0};
     uint32_t size = 0, room = 0;
     unit_begin();
     const int ret = sets ? rpma_batch_set(w.h.batch, index, &o) : rpma_batch_add(w.h.batch, &o);
@@ -215,7 +211,7 @@ static void post_array(void) {
             work[i] = random_work();
         while (code_of(&work[i]) != 0 && !now_and_then(20));
     while (valid < count && code_of(&work[valid]) == 0) {
-        expected[valid] = operation_expected(&work[valid], &w);
+        expected[valid] = request(&work[valid]);
         valid++;
     }
     const unsigned got = disturb(valid, &code);
@@ -235,13 +231,9 @@ static void reset(void) {
 }
 
 static void live(void) {
-    fake_reset();
+    request_begin(false, false, ROOM);
     fake_device()->any_range = true;
     length = taken = 0;
-    assert_true(world_conn(&w, &(const struct shape){.max_sge = MOST_SGES}));
-    misaligned =
-        packed_remote(WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE, 0x31);
-    MUST(rpma_batch_new(w.h.conn, ROOM, &w.h.batch));
     for (int i = 0; i < STEPS; i++) {
         const unsigned what = below(10);
         if (what < 6)
@@ -253,8 +245,7 @@ static void live(void) {
         else if (now_and_then(2))
             reset();
     }
-    MUST(rpma_mr_remote_delete(&misaligned));
-    world_drop(&w);
+    request_end();
     unit_nothing_left("after some steps");
 }
 

@@ -110,10 +110,6 @@ struct fake_post operation_got(enum operation_way way) {
     return operation_posted(way != OPERATION_POST);
 }
 
-static void forget_elements(struct fake_post *post) {
-    memset(&post->elements, 0, sizeof(post->elements));
-}
-
 struct fake_post operation_posted(unsigned nth) {
     const struct fake_post *post = fake_posted(nth);
     if (!post)
@@ -121,49 +117,8 @@ struct fake_post operation_posted(unsigned nth) {
                  logged_text());
     struct fake_post copy = *post;
     if (copy.flags & IBV_SEND_INLINE || (copy.num_sge == 1 && copy.sge.length == 0))
-        forget_elements(&copy);
+        memset(&copy.elements, 0, sizeof(copy.elements));
     return copy;
-}
-
-// Takes only the pieces that have bytes.
-static void take_pieces(struct fake_post *post, const struct rpma_work *o) {
-    forget_elements(post);
-    for (const struct rpma_sge *piece = o->sgl; piece < o->sgl + o->nsge; piece++) {
-        void *memory = NULL;
-        if (piece->len == 0)
-            continue;
-        assert_int_equal(rpma_mr_get_ptr(piece->mr, &memory), 0);
-        const char *const bytes = (const char *)memory + piece->offset;
-        post->elements.sges[post->num_sge++] =
-            (struct ibv_sge){(uintptr_t)bytes, (uint32_t)piece->len, fake_lkey(memory)};
-        if (o->flags & RPMA_F_INLINE) {
-            memcpy(post->inlined + post->inlined_bytes, bytes, piece->len);
-            post->inlined_bytes += piece->len;
-        }
-    }
-    if (o->flags & RPMA_F_INLINE) {
-        post->flags |= IBV_SEND_INLINE;
-        forget_elements(post);
-    }
-}
-
-struct fake_post operation_expected(const struct rpma_work *o, const struct world *w) {
-    const bool is_list =
-        o->nsge > 0 && o->type != RPMA_WORK_ATOMIC_WRITE && o->type != RPMA_WORK_FLUSH;
-    struct rpma_work plain = *o;
-    if (is_list) {
-        plain.local = (struct rpma_sge){w->h.mr, 0, 0};
-        plain.flags &= ~RPMA_F_INLINE;
-    }
-    fake_forget();
-    const int ret = operation_plain(&plain, w->h.conn);
-    if (ret != 0 || fake_posted_count() != 1)
-        fail_msg("%s = %s:\n%s", operation_plain_name(o->type), contract_code_name(ret),
-                 logged_text());
-    struct fake_post post = operation_posted(0);
-    if (is_list)
-        take_pieces(&post, o);
-    return post;
 }
 
 void operation_compare(const struct fake_post *got, const struct fake_post *expected,

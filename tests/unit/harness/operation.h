@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// operation.h -- operations of every kind, and the ways to post one; each way must hand the
-// device the same request as the plain function with the same arguments
+// operation.h -- operations of every kind, and the ways to post one; request.h has the request
+// that each way must hand to the device
 
 #ifndef OPERATION_H
 #define OPERATION_H 1
@@ -46,9 +46,6 @@ struct fake_post operation_got(enum operation_way way);
 // The nth request in a form for comparison: without the address of inline data, which was
 // copied, and without an element of 0 bytes.
 struct fake_post operation_posted(unsigned nth);
-// The request that the plain function hands to the device; for a list, with the elements of the
-// list. Fails the test when there is none.
-struct fake_post operation_expected(const struct rpma_work *o, const struct world *w);
 // Fails the test unless both are equal.
 void operation_compare(const struct fake_post *got, const struct fake_post *expected,
                        const char *what);

@@ -4,7 +4,7 @@
 // batch.c -- batches: operations that are added and replaced, how many there are, and what a
 // batch outlives; parts.c has the lists that the device takes in part
 
-#include "operation.h"
+#include "request.h"
 
 #include <stdio.h>
 
@@ -85,8 +85,8 @@ static void post_with_room(unsigned room, const char *numbers) {
 static void replace(const struct rpma_work *old, const struct rpma_work *new, uint32_t index,
                     bool posted) {
     const struct rpma_work other = write_number(3);
-    const struct fake_post around = operation_expected(&other, &w);
-    const struct fake_post expected = operation_expected(new, &w);
+    const struct fake_post around = request(&other);
+    const struct fake_post expected = request(new);
     MUST(rpma_batch_reset(w.h.batch));
     for (uint32_t i = 0; i < 3; i++)
         MUST(rpma_batch_add(w.h.batch, i == index ? old : &other));
@@ -105,7 +105,7 @@ static void replace(const struct rpma_work *old, const struct rpma_work *new, ui
     MUST(rpma_batch_reset(w.h.batch));
     MUST(rpma_batch_add(w.h.batch, old));
     MUST(rpma_batch_post(w.h.batch, NULL));
-    const struct fake_post got = operation_posted(0), before = operation_expected(old, &w);
+    const struct fake_post got = operation_posted(0), before = request(old);
     operation_compare(&got, &before, "added behind a reset");
 }
 
@@ -119,14 +119,14 @@ static struct rpma_work operation(unsigned number) {
 
 TEST_THAT(every_kind_takes_the_place_of_every_kind) {
     for (int native = 0; native < 2; native++) {
-        world_anew();
-        begin(native);
+        request_begin(native, native, MOST);
         for (unsigned i = 0; i < 2 * OPERATION_LAST * 2 * OPERATION_LAST; i++) {
             const struct rpma_work old = operation(i / (2 * OPERATION_LAST));
             struct rpma_work new = operation(i % (2 * OPERATION_LAST));
             new.op_context = (void *)0x77;
             replace(&old, &new, i % 3, i % 2);
         }
+        request_end();
     }
 }
 

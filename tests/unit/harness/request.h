@@ -87,7 +87,7 @@ static inline struct fake_post request(const struct rpma_work *o) {
         [RPMA_WORK_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
     };
     struct fake_post post = {.wr_id = (uintptr_t)o->op_context};
-    if (o->remote) {
+    if (o->remote && !is(o, KIND(SEND) | KIND(SEND_WITH_IMM))) {
         MUST(rpma_mr_remote_get_key(o->remote, &post.remote_addr, &post.rkey));
         post.remote_addr += o->remote_offset;
     }
