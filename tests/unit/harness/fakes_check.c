@@ -392,6 +392,9 @@ CHECKS(completions) {
     RIGHT(strcmp(ibv_wc_status_str(IBV_WC_SUCCESS), "success"));
     ROW(0, "fake_complete: the test overflows the CQ", complete_small(2));
     ROW(12345, "", poll_in_parts());
+    RIGHT((fake_complete(s.cq, &(const struct ibv_wc){.status = IBV_WC_REM_ACCESS_ERR,
+                                                      .qp_num = s.qp->qp_num}),
+           s.qp->state != IBV_QPS_ERR));
     ROW(0, "ibv_ack_cq_events: 2 of 1", (notified(s.cq), ibv_ack_cq_events(s.cq, 2), 0));
     ROW(0, "ibv_destroy_cq: 1 events are not acknowledged, it would block for ever",
         notified(s.small) || ibv_destroy_cq(s.small));

@@ -166,31 +166,16 @@ static int build(const struct fake_post *wanted, struct ibv_sge *sge) {
     ibv_wr_start(ex);
     ex->wr_id = wanted->wr_id;
     ex->wr_flags = wanted->flags;
-    switch (wanted->opcode) {
-    case IBV_WR_RDMA_READ:
-        ibv_wr_rdma_read(ex, rkey, addr);
-        break;
-    case IBV_WR_RDMA_WRITE:
-        ibv_wr_rdma_write(ex, rkey, addr);
-        break;
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-        ibv_wr_rdma_write_imm(ex, rkey, addr, wanted->imm);
-        break;
-    case IBV_WR_SEND:
-        ibv_wr_send(ex);
-        break;
-    case IBV_WR_SEND_WITH_IMM:
-        ibv_wr_send_imm(ex, wanted->imm);
-        break;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-        ibv_wr_atomic_fetch_add(ex, rkey, addr, add);
-        break;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-        ibv_wr_atomic_cmp_swp(ex, rkey, addr, add, wanted->swap);
-        break;
-    default:
-        ex->wr_atomic_write(ex, rkey, addr, wanted->inlined);
-    }
+    const int opcode = wanted->opcode;
+    opcode == IBV_WR_RDMA_READ              ? ibv_wr_rdma_read(ex, rkey, addr)
+    : opcode == IBV_WR_RDMA_WRITE           ? ibv_wr_rdma_write(ex, rkey, addr)
+    : opcode == IBV_WR_RDMA_WRITE_WITH_IMM  ? ibv_wr_rdma_write_imm(ex, rkey, addr, wanted->imm)
+    : opcode == IBV_WR_SEND                 ? ibv_wr_send(ex)
+    : opcode == IBV_WR_SEND_WITH_IMM        ? ibv_wr_send_imm(ex, wanted->imm)
+    : opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? ibv_wr_atomic_fetch_add(ex, rkey, addr, add)
+    : opcode == IBV_WR_ATOMIC_CMP_AND_SWP
+        ? ibv_wr_atomic_cmp_swp(ex, rkey, addr, add, wanted->swap)
+        : ex->wr_atomic_write(ex, rkey, addr, wanted->inlined);
     if (sge)
         ibv_wr_set_sge_list(ex, 1, sge);
     return ibv_wr_complete(ex) || memcmp(fake_posted(0), wanted, sizeof(*wanted));
