@@ -41,12 +41,10 @@ CHECKS(objects) {
     ROW(EINVAL, "ibv_dereg_mr: the MR was released before",
         (ibv_dereg_mr(s.mr), ibv_dereg_mr(s.mr)));
     ROW(EINVAL, "ibv_dereg_mr: 0x* is no MR", ibv_dereg_mr((struct ibv_mr *)&s));
-    ROW(EINVAL, "ibv_destroy_cq: the CQ was released before",
-        (ibv_destroy_cq(s.small), ibv_destroy_cq(s.small)));
-    ROW(EINVAL, "ibv_destroy_srq: the SRQ was released before",
-        (ibv_destroy_srq(s.srq), ibv_destroy_srq(s.srq)));
+    ROW(EINVAL, "ibv_destroy_cq: the CQ was released before", ibv_destroy_cq(gone_cq()));
+    ROW(EINVAL, "ibv_destroy_srq: the SRQ was released before", ibv_destroy_srq(gone_srq()));
     ROW(EINVAL, "ibv_post_srq_recv: the SRQ was released before",
-        (ibv_destroy_srq(s.srq), receive(s.mr, true)));
+        (gone_srq(), receive(s.mr, true)));
     ROW(EINVAL, "ibv_post_send: the QP was released before",
         (rdma_destroy_qp(s.id), send_many(1)));
     ROW(0, "free: the allocation was released before",
@@ -69,7 +67,6 @@ CHECKS(objects) {
 #define GONE(answer, says, call) ROW(answer, says " was released before", call)
 
 CHECKS(gone_objects) {
-    struct ibv_comp_channel *channel;
     struct ibv_device **list;
     void *unused;
     GONE(-1, "rdma_bind_addr: the CM id", rdma_bind_addr(gone(), addr));
@@ -95,42 +92,27 @@ CHECKS(gone_objects) {
     GONE(0, "rdma_freeaddrinfo: the address list",
          (look_up(AF_INET), rdma_freeaddrinfo(looked_up), rdma_freeaddrinfo(looked_up), 0));
     GONE(-1, "ibv_get_cq_event: the channel",
-         (channel = ibv_create_comp_channel(s.context), ibv_destroy_comp_channel(channel),
-          ibv_get_cq_event(channel, &s.cq, &unused)));
+         ibv_get_cq_event(gone_comp_channel(), &s.cq, &unused));
     GONE(1, "ibv_create_cq: the channel",
-         (channel = ibv_create_comp_channel(s.context), ibv_destroy_comp_channel(channel),
-          ibv_create_cq(s.context, 1, NULL, channel, 0) == NULL));
+         !ibv_create_cq(s.context, 1, NULL, gone_comp_channel(), 0));
     GONE(0, "ibv_free_device_list: the device list",
          (list = ibv_get_device_list(NULL), ibv_free_device_list(list),
           ibv_free_device_list(list), 0));
-    GONE(EINVAL, "ibv_req_notify_cq: the CQ",
-         (ibv_destroy_cq(s.small), ibv_req_notify_cq(s.small, 0)));
-    GONE(0, "ibv_ack_cq_events: the CQ",
-         (ibv_destroy_cq(s.small), ibv_ack_cq_events(s.small, 0), 0));
-    GONE(EINVAL, "ibv_modify_cq: the CQ",
-         (ibv_destroy_cq(s.small), s.cq = s.small, moderate(1)));
-    GONE(EINVAL, "ibv_modify_srq: the SRQ",
-         (ibv_destroy_srq(s.srq),
-          ibv_modify_srq(s.srq, &(struct ibv_srq_attr){.srq_limit = 0}, IBV_SRQ_LIMIT)));
+    GONE(EINVAL, "ibv_req_notify_cq: the CQ", ibv_req_notify_cq(gone_cq(), 0));
+    GONE(0, "ibv_ack_cq_events: the CQ", (ibv_ack_cq_events(gone_cq(), 0), 0));
+    GONE(EINVAL, "ibv_modify_cq: the CQ", (s.cq = gone_cq(), moderate(1)));
+    GONE(EINVAL, "ibv_modify_srq: the SRQ", (gone_srq(), set_limit(0, IBV_SRQ_LIMIT)));
     GONE(EINVAL, "ibv_post_recv: the QP", (rdma_destroy_qp(s.id), receive(s.mr, false)));
     GONE(1, "ibv_qp_to_qp_ex: the QP", (rdma_destroy_qp(s.id), !ibv_qp_to_qp_ex(s.qp)));
-    GONE(EINVAL, "ibv_dealloc_pd: the PD",
-         (ibv_dereg_mr(s.other), ibv_dealloc_pd(s.other_pd), ibv_dealloc_pd(s.other_pd)));
-    GONE(1, "ibv_reg_mr: the PD",
-         (ibv_dereg_mr(s.other), ibv_dealloc_pd(s.other_pd),
-          ibv_reg_mr(s.other_pd, memory, 8, 0) == NULL));
+    GONE(EINVAL, "ibv_dealloc_pd: the PD", ibv_dealloc_pd(gone_pd()));
+    GONE(1, "ibv_reg_mr: the PD", !ibv_reg_mr(gone_pd(), memory, 8, 0));
     GONE(1, "ibv_create_srq: the PD",
-         (ibv_dereg_mr(s.other), ibv_dealloc_pd(s.other_pd),
-          ibv_create_srq(s.other_pd, &(struct ibv_srq_init_attr){.attr = {1, 1}}) == NULL));
-    GONE(-1, "rdma_create_qp_ex: the PD",
-         (ibv_dereg_mr(s.other), ibv_dealloc_pd(s.other_pd),
-          create_on(s.idle, s.other_pd, s.cq)));
+         !ibv_create_srq(gone_pd(), &(struct ibv_srq_init_attr){.attr = {1, 1}}));
+    GONE(-1, "rdma_create_qp_ex: the PD", create_on(s.idle, gone_pd(), s.cq));
+    GONE(-1, "rdma_create_qp_ex: the CQ", create_on(s.idle, s.pd, gone_cq()));
     GONE(-1, "rdma_create_qp_ex: the CQ",
-         (ibv_destroy_cq(s.small), create_on(s.idle, s.pd, s.small)));
-    GONE(-1, "rdma_create_qp_ex: the CQ",
-         (ibv_destroy_cq(s.small), s.attr.recv_cq = s.small, create_on(s.idle, s.pd, s.cq)));
-    GONE(0, "rdma_create_qp_ex: the SRQ",
-         (ibv_destroy_srq(s.srq), create_sized((struct ibv_qp_cap){1, 1, 1, 1, 0}, s.srq)));
+         (s.attr.recv_cq = gone_cq(), create_on(s.idle, s.pd, s.cq)));
+    GONE(0, "rdma_create_qp_ex: the SRQ", create_sized(ONE_OF_ALL, gone_srq()));
 }
 
 // What stands in for the C library.
@@ -193,7 +175,7 @@ CHECKS(record) {
         (fake_quiet(true), send_many(MOST_RECORDED), (int)fake_posted_count()));
     ROW(1, "", (fake_quiet(true), send_many(MOST_RECORDED + 1), (int)fake_posted_count()));
     ROW(1, "",
-        (fake_quiet(true), REPEATED(MOST_RECORDED + 1, receive(s.mr, true)),
+        (fake_quiet(true), (void)REPEATED(MOST_RECORDED + 1, receive(s.mr, true)),
          (int)fake_received_count()));
     RIGHT(fake_lkey(&s) + fake_rkey(&s)); // there is no region
     RIGHT((send_many(1), !fake_posted(0) || fake_posted(1)));
@@ -238,7 +220,7 @@ CHECKS(connections) {
         (request(), fake_cm_event(s.others->fd, RDMA_CM_EVENT_REJECTED, NULL, 0), 0));
     ROW(-1, "", create_on(s.idle, s.pd, foreign_cq()));
     ROW(-1, "", (s.attr.recv_cq = foreign_cq(), create_on(s.idle, s.pd, s.cq)));
-    ROW(-1, "", create_sized((struct ibv_qp_cap){1, 1, 1, 1, 0}, foreign_srq()));
+    ROW(-1, "", create_sized(ONE_OF_ALL, foreign_srq()));
     ROW(-1, "", create_on(s.idle, ibv_alloc_pd(fake_context(1)), s.cq));
     ROW(EINVAL, "", // until it is connected, a queue pair takes receives alone
         (create_on(s.idle, s.pd, s.cq), s.qp = s.idle->qp, send_many(1)));
@@ -366,8 +348,7 @@ CHECKS(limits) {
     ROW(0, "", ibv_create_srq(s.pd, &(struct ibv_srq_init_attr){.attr = {wr + 1, 1}}) != NULL);
     ROW(2 * wr - 1, "",
         (create_sized((struct ibv_qp_cap){wr, 1, 1, 1, 0}, NULL), (int)s.attr.cap.max_send_wr));
-    ROW(EBUSY, "",
-        (create_sized((struct ibv_qp_cap){1, 1, 1, 1, 0}, s.srq), ibv_destroy_srq(s.srq)));
+    ROW(EBUSY, "", (create_sized(ONE_OF_ALL, s.srq), ibv_destroy_srq(s.srq)));
     ROW(1, "", ibv_reg_mr(s.pd, memory, 1ULL << 32, 0)->length == 1ULL << 32);
     RIGHT(ibv_query_device(s.context, &(struct ibv_device_attr){0}));
     ROW(EIO, "",
@@ -384,8 +365,7 @@ CHECKS(limits) {
 CHECKS(completions) {
     struct ibv_wc wc;
     RIGHT(complete_small(1) || ibv_poll_cq(s.small, 2, &wc) != 1 || complete_small(1));
-    ROW(-2, "ibv_poll_cq: the CQ was released before",
-        (ibv_destroy_cq(s.small), ibv_poll_cq(s.small, 1, &wc)));
+    ROW(-2, "ibv_poll_cq: the CQ was released before", ibv_poll_cq(gone_cq(), 1, &wc));
     RIGHT(ibv_req_notify_cq(s.cq, 0) || complete_small(1));
     RIGHT(fake_cq_on(s.channel->fd, 0) != s.cq || fake_cq_on(s.channel->fd, 1) != s.small ||
           fake_cq_on(s.channel->fd, 2));
@@ -411,10 +391,6 @@ static int happen_and_acknowledge(enum ibv_event_type type, void *object) {
     const int ret = happen(type, object);
     ibv_ack_async_event(&happened);
     return ret;
-}
-
-static int set_limit(uint32_t limit, int mask) {
-    return ibv_modify_srq(s.srq, &(struct ibv_srq_attr){.srq_limit = limit}, mask);
 }
 
 CHECKS(events_of_the_device) {

@@ -267,6 +267,8 @@ static int create_on(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_cq *cq
     return rdma_create_qp_ex(id, &s.attr);
 }
 
+#define ONE_OF_ALL ((struct ibv_qp_cap){1, 1, 1, 1, 0})
+
 // Whether a queue pair of these sizes is made; the sizes that it got are in s.attr.cap.
 static int create_sized(struct ibv_qp_cap cap, struct ibv_srq *srq) {
     s.attr.cap = cap;
@@ -277,6 +279,10 @@ static int create_sized(struct ibv_qp_cap cap, struct ibv_srq *srq) {
 static int set_option(struct rdma_cm_id *id, int name, size_t length) {
     static char value[8];
     return rdma_set_option(id, RDMA_OPTION_ID, name, value, length);
+}
+
+static int set_limit(uint32_t limit, int mask) {
+    return ibv_modify_srq(s.srq, &(struct ibv_srq_attr){.srq_limit = limit}, mask);
 }
 
 static int moderate(uint16_t period) {
@@ -502,6 +508,20 @@ static struct rdma_cm_id *gone(void) {
     struct rdma_cm_id *id = unbound();
     assert_int_equal(rdma_destroy_id(id), 0);
     return id;
+}
+static struct ibv_comp_channel *gone_comp_channel(void) {
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(s.context);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+    return channel;
+}
+static struct ibv_cq *gone_cq(void) {
+    return ibv_destroy_cq(s.small) ? NULL : s.small;
+}
+static struct ibv_srq *gone_srq(void) {
+    return ibv_destroy_srq(s.srq) ? NULL : s.srq;
+}
+static struct ibv_pd *gone_pd(void) {
+    return ibv_dereg_mr(s.other) || ibv_dealloc_pd(s.other_pd) ? NULL : s.other_pd;
 }
 static struct rdma_event_channel *gone_channel(void) {
     struct rdma_event_channel *channel = rdma_create_event_channel();
