@@ -169,12 +169,6 @@ int rdma_ack_cm_event(struct rdma_cm_event *event) {
 
 // ---- functions for tests -------------------------------------------------------------------
 
-const void *fake_event_channel_on(int fd) {
-    FAKE_LOCKED;
-    struct fake_channel *channel = fake_channel_on(FAKE_EVENT_CHANNEL, fd);
-    return channel ? &channel->of_ids : NULL;
-}
-
 static struct fake_id *newest_id_on(const struct fake_channel *channel, unsigned *count) {
     struct fake_id *newest = NULL;
     *count = 0;

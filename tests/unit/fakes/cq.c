@@ -81,12 +81,6 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents) {
 
 // ---- functions for tests -------------------------------------------------------------------
 
-struct ibv_comp_channel *fake_comp_channel_on(int fd) {
-    FAKE_LOCKED;
-    struct fake_channel *found = fake_channel_on(FAKE_COMP_CHANNEL, fd);
-    return found ? &found->of_cqs : NULL;
-}
-
 struct ibv_cq *fake_cq_on(int fd, unsigned nth) {
     FAKE_LOCKED;
     struct fake_channel *channel = fake_channel_on(FAKE_COMP_CHANNEL, fd);

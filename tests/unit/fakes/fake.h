@@ -254,7 +254,6 @@ uint32_t fake_rkey(const void *addr);
 struct ibv_qp *fake_qp(uint32_t qp_num);
 // The nth live CQ (from 0) whose events come on that descriptor.
 struct ibv_cq *fake_cq_on(int fd, unsigned nth);
-struct ibv_comp_channel *fake_comp_channel_on(int fd);
 // Adds a completion, and an event when the CQ is armed for any.
 void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc);
 // The same, with an event also when it is armed for solicited ones.
@@ -301,8 +300,6 @@ void fake_cm_event_status(int fd, enum rdma_cm_event_type type, int status, cons
 unsigned fake_ids_on(int fd);
 // Events that wait on that channel.
 unsigned fake_pending_on(int fd);
-// The event channel, as an identity to compare with records.
-const void *fake_event_channel_on(int fd);
 
 // ---- the allocator of librpma --------------------------------------------------------------
 
