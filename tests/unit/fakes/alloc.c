@@ -173,22 +173,25 @@ static ElfW(Addr) entry(const struct link_map *map, ElfW(Sxword) tag) {
     return at->d_un.d_val;
 }
 
-// Whether librpma.so.0 imports that symbol; NULL: redirects those that are hooked.
-static bool visit(const char *symbol) {
-    static const int tables[][2] = {{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}};
-    const struct link_map *const map = dlopen("librpma.so.0", RTLD_LAZY | RTLD_NOLOAD);
+static bool visit_table(const struct link_map *map, ElfW(Sxword) table, ElfW(Sxword) size,
+                        const char *symbol) {
     const ElfW(Sym) *const symbols = (const ElfW(Sym) *)entry(map, DT_SYMTAB);
+    const ElfW(Rela) *const rela = (const ElfW(Rela) *)entry(map, table);
     bool found = false;
-    for (unsigned t = 0; t < FAKE_LENGTH(tables); t++) {
-        const ElfW(Rela) *const rela = (const ElfW(Rela) *)entry(map, tables[t][0]);
-        for (unsigned i = 0; i < entry(map, tables[t][1]) / sizeof(*rela); i++) {
-            const char *const name = (const char *)entry(map, DT_STRTAB) +
-                                     symbols[ELF64_R_SYM(rela[i].r_info)].st_name;
-            found |= symbol ? strcmp(name, symbol) == 0
-                            : redirect((void **)(map->l_addr + rela[i].r_offset), name);
-        }
+    for (unsigned i = 0; i < entry(map, size) / sizeof(*rela); i++) {
+        const char *const name =
+            (const char *)entry(map, DT_STRTAB) + symbols[ELF64_R_SYM(rela[i].r_info)].st_name;
+        found |= symbol ? strcmp(name, symbol) == 0
+                        : redirect((void **)(map->l_addr + rela[i].r_offset), name);
     }
     return found;
+}
+
+// Whether librpma.so.0 imports that symbol; NULL: redirects those that are hooked.
+static bool visit(const char *symbol) {
+    const struct link_map *const map = dlopen("librpma.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    return visit_table(map, DT_RELA, DT_RELASZ, symbol) |
+           visit_table(map, DT_JMPREL, DT_PLTRELSZ, symbol);
 }
 
 void fake_hook_allocator(void) {

@@ -6,7 +6,6 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,13 +36,8 @@ static const char *const kind_names[FAKE_KINDS] = {
     "mapping",
 };
 
-void fake_misuse(const char *format, ...) {
-    char text[LINE_MAX];
+void fake_misuse_of(const char *text) {
     const unsigned long used = strlen(misuses);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
     snprintf(misuses + used, sizeof(misuses) - used, "%s: %s\n", fake_function, text);
 }
 

@@ -8,7 +8,9 @@
 
 #include "fake.h"
 
+#include <limits.h>
 #include <netdb.h>
+#include <stdio.h>
 
 #define FAKE_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -38,7 +40,13 @@ void fake_show(const int *unused);
 #define FAKE_HIDDEN (void)0
 #endif
 
-void fake_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define fake_misuse(...)                             \
+    do {                                             \
+        char text_[LINE_MAX];                        \
+        snprintf(text_, sizeof(text_), __VA_ARGS__); \
+        fake_misuse_of(text_);                       \
+    } while (0)
+void fake_misuse_of(const char *text);
 // Reads every byte, so that memcheck reports uninitialized ones.
 void fake_touch(const void *bytes, size_t len);
 void fake_copy(void *to, const void *bytes, size_t len); // and copies them

@@ -30,7 +30,7 @@ struct store {
     struct region *region;
     unsigned word;
     uint64_t value;
-    uint32_t qp_num;
+    unsigned qp_num;
 };
 
 static struct region *regions;
@@ -109,7 +109,7 @@ size_t fake_power_failure(uint64_t survivors) {
 
 // ---- execution -----------------------------------------------------------------------------
 
-static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
+static void add_stores(unsigned qp_num, struct region *region, uint64_t addr, uint64_t len) {
     const unsigned first = word_of(region, addr), end = word_of(region, addr + len - 1) + 1;
     stores = realloc(stores, (store_count + end - first) * sizeof(*stores));
     if (!stores)
@@ -120,7 +120,7 @@ static void add_stores(uint32_t qp_num, struct region *region, uint64_t addr, ui
 
 // Makes words of earlier writes of that queue pair persistent. Older values of these words
 // cannot come back, whichever queue pair wrote them.
-static void persist(uint32_t qp_num, struct region *region, uint64_t addr, uint64_t len) {
+static void persist(unsigned qp_num, struct region *region, uint64_t addr, uint64_t len) {
     if (len == 0) // rxe_flush_pmem_iova() writes nothing back
         return;
     const unsigned first = word_of(region, addr), last = word_of(region, addr + len - 1);
@@ -174,7 +174,7 @@ static uint64_t length_of(const struct fake_post *post) {
     return length;
 }
 
-static bool write_bytes(uint32_t qp_num, const struct fake_post *post, struct region *region) {
+static bool write_bytes(unsigned qp_num, const struct fake_post *post, struct region *region) {
     unsigned char *bytes = byte_of(region, region->now, post->remote_addr);
     if (is_carried(post))
         memcpy(bytes, post->inlined, post->inlined_bytes);
@@ -191,7 +191,7 @@ static bool write_bytes(uint32_t qp_num, const struct fake_post *post, struct re
 // region. A real device persists more, a program may rely on less, and a test notices a read at
 // a wrong place. On a device that flushes natively, a read persists nothing: that is rxe, which
 // stores with the processor (rxe_mr.c, rxe_mr_copy_xarray()).
-static bool read_bytes(uint32_t qp_num, const struct fake_post *post, struct region *region) {
+static bool read_bytes(unsigned qp_num, const struct fake_post *post, struct region *region) {
     const uint64_t behind = post->remote_addr - region->addr;
     if (!(fake_flush_caps() & FAKE_CAP_FLUSH_PERSISTENT))
         persist(qp_num, region, post->remote_addr, region->size - behind);
@@ -202,7 +202,7 @@ static bool read_bytes(uint32_t qp_num, const struct fake_post *post, struct reg
 // rxe_mr_do_atomic_op(), refuses an unaligned address, adds or swaps in the byte order of the
 // processor, and yields what was there; rxe_comp.c, do_atomic(), writes that to the memory of
 // the request. What was there before does not become persistent by it.
-static bool do_atomic(uint32_t qp_num, const struct fake_post *post, struct region *region) {
+static bool do_atomic(unsigned qp_num, const struct fake_post *post, struct region *region) {
     if (region->no_atomics || post->remote_addr % WORD != 0)
         return false;
     uint64_t *const word = &region->now[word_of(region, post->remote_addr)];
@@ -220,7 +220,7 @@ static bool do_atomic(uint32_t qp_num, const struct fake_post *post, struct regi
 // the whole region, only for a persistent flush; check_rkey() checks the key and the range,
 // unless no byte is read or written. rxe_mr.c, rxe_mr_do_atomic_write(), refuses an unaligned
 // address.
-static bool execute(uint32_t qp_num, const struct fake_post *post) {
+static bool execute(unsigned qp_num, const struct fake_post *post) {
     const uint64_t length = length_of(post);
     struct region *region = region_of(post->rkey);
     if (post->opcode == IBV_WR_SEND || post->opcode == IBV_WR_SEND_WITH_IMM)

@@ -130,8 +130,7 @@ unsigned fake_slots(unsigned wanted) {
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init) {
     FAKE_CALL(pd);
     struct ibv_srq_attr *const attr = &init->attr;
-    fake_touch(attr, sizeof(*attr));
-    fake_touch(&init->srq_context, sizeof(init->srq_context));
+    fake_touch(init, offsetof(struct ibv_srq_init_attr, attr) + sizeof(*attr));
     call->srq = *init;
     struct fake_object *parent = fake_find(FAKE_PD, pd);
     // Linux 7.3, drivers/infiniband/sw/rxe/rxe_srq.c, rxe_srq_chk_init()
@@ -153,7 +152,6 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 // size of the queue is refused.
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask) {
     FAKE_CALL(srq);
-    fake_touch(attr, sizeof(*attr));
     struct fake_srq *found = fake_find(FAKE_SRQ, srq);
     if (mask != IBV_SRQ_LIMIT)
         fake_misuse("changes more than the limit");

@@ -274,6 +274,7 @@ CHECKS(events_of_connections) {
     ROW(0, "",
         (fake_device()->silent = true, rdma_resolve_addr(unbound(), NULL, addr, 1),
          (int)fake_pending_on(s.events->fd)));
+    RIGHT((request(), is_readable(s.event))); // it is acknowledged
     // An acknowledgement that failed counts, and the event is not the library's any more.
     RIGHT(take_event(s.others, RDMA_CM_EVENT_DEVICE_REMOVAL) ||
           (fake_fail("rdma_ack_cm_event", 1, EIO), !rdma_ack_cm_event(s.event)) ||
@@ -553,8 +554,6 @@ CHECKS(every_rule_has_a_row) {
         text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
         fclose(file);
         for (const char *at = text; (at = strstr(at, call)); at += strlen(call)) {
-            if (strncmp(at, "fake_misuse(const", 17) == 0)
-                continue;
             const char *pattern = pattern_of(at);
             if (fnmatch(pattern, said, 0) != 0)
                 fail_msg("%s: no row says \"%s\"", sources.gl_pathv[i], pattern);

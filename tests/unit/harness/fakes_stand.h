@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <syslog.h>
+#include <unistd.h>
 
 enum { FLUSH = 1 << 11, ATOMIC_WRITE = 1 << 12 }; // flags of rdma-core 45
 enum {
@@ -59,6 +60,13 @@ static struct rdma_cm_id *request(void) {
     struct rdma_cm_id *id = s.event->id;
     (void)rdma_ack_cm_event(s.event);
     return id;
+}
+
+static bool is_readable(const void *byte) {
+    const int fd = memfd_create("byte", 0);
+    const bool is = write(fd, byte, 1) == 1;
+    close(fd);
+    return is;
 }
 
 // On a channel an event tells that a step of resolving is done.
