@@ -31,7 +31,6 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
     fake_note_name(call, node, service, hints->ai_flags);
     call->getaddrinfo.qp_type = hints->ai_qp_type;
     call->getaddrinfo.port_space = hints->ai_port_space;
-    call->getaddrinfo.destination = hints->ai_dst_addr;
     fake_touch(hints, sizeof(*hints));
     if (call->failed)
         return fake_answer(call, 0);

@@ -24,8 +24,8 @@ void fake_poll_returns(int number) {
 static int take_completions(struct fake_cq *cq, int number, struct ibv_wc *wc) {
     const int taken = number < cq->wc_count ? number : cq->wc_count;
     cq->wc_count -= taken;
-    memcpy(wc, cq->wc, (size_t)taken * sizeof(*wc));
-    memmove(cq->wc, cq->wc + taken, (size_t)cq->wc_count * sizeof(*wc));
+    memcpy(wc, cq->wc, (unsigned)taken * sizeof(*wc));
+    memmove(cq->wc, cq->wc + taken, (unsigned)cq->wc_count * sizeof(*wc));
     return taken;
 }
 

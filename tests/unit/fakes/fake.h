@@ -113,7 +113,6 @@ struct fake_call {
             char node[64], service[32];            // "" for NULL
             int flags, family, socktype, protocol; // getaddrinfo()
             int qp_type, port_space;               // rdma_getaddrinfo()
-            const void *destination;               // rdma_getaddrinfo(): of the hints
         } getaddrinfo;
         struct {
             const struct sockaddr *addr;                 // destination, or the address to bind

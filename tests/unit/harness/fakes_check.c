@@ -180,6 +180,8 @@ CHECKS(record) {
     RIGHT(fake_lkey(&s) + fake_rkey(&s)); // there is no region
     RIGHT((send_many(1), !fake_posted(0) || fake_posted(1)));
     RIGHT((receive(s.mr, true), !fake_received(0) || fake_received(1)));
+    RIGHT((receive(s.mr, false), memcmp(fake_received(0), &fake_last("ibv_post_recv")->recv,
+                                        sizeof(struct fake_receive))));
     ROW(0, "", // an event of the devices is waited for in every test
         (fcntl(s.context->async_fd, F_SETFL, O_NONBLOCK), fake_reset(),
          fcntl(s.context->async_fd, F_GETFL) & O_NONBLOCK));
