@@ -209,6 +209,8 @@ size_t fake_bytes_held(void) {
 }
 
 void fake_reset(void) {
+    static void (*const resets[])(void) = {fake_async_reset, fake_faults_reset,
+                                           fake_target_reset, fake_device_reset};
     FAKE_LOCKED;
     while (objects)
         fake_destroy(objects);
@@ -220,10 +222,8 @@ void fake_reset(void) {
     }
     misuses[0] = '\0';
     fake_quiet(false);
-    fake_async_reset();
-    fake_faults_reset();
-    fake_target_reset();
-    fake_device_reset();
+    for (unsigned i = 0; i < FAKE_LENGTH(resets); i++)
+        resets[i]();
 }
 
 struct fake_device *fake_device(void) {
