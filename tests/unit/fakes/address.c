@@ -5,6 +5,7 @@
 
 #include "internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 struct addresses {
@@ -33,7 +34,7 @@ int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_ad
     call->getaddrinfo.port_space = hints->ai_port_space;
     fake_touch(hints, sizeof(*hints));
     if (call->failed)
-        return fake_answer(call, 0);
+        return fake_answer(call, EINVAL);
     if (node && fake_device()->gai_error)
         return fake_device()->gai_error;
     if (!node && hints->ai_family != hints->ai_dst_addr->sa_family)

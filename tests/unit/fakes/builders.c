@@ -9,11 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What stands between ibv_wr_start() and ibv_wr_complete(), which hold the lock.
+static struct fake_qp *building;  // NULL: nothing
+static int build_error;           // of a request that was refused
+static struct fake_post *pending; // the other requests
+static unsigned built;
+
 // Records the call of a builder, which has to stand behind ibv_wr_start().
 static struct fake_qp *enter(struct ibv_qp_ex *ex, const char *call) {
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
     fake_note(call, &ex->qp_base);
-    if (!qp->building)
+    if (building != qp)
         fake_misuse("outside of ibv_wr_start()");
     return qp;
 }
@@ -23,17 +29,17 @@ static void wr_start(struct ibv_qp_ex *ex) {
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
     fake_lock("ibv_wr_start"); // held until ibv_wr_complete(), as in a provider
     fake_note("ibv_wr_start", &ex->qp_base);
-    qp->building = true;
-    qp->build_error = 0;
-    qp->built = 0;
+    building = qp;
+    build_error = 0;
+    built = 0;
 }
 
 // The request that the memory belongs to; NULL after a refusal.
-static struct fake_post *newest(struct fake_qp *qp) {
-    if (qp->build_error)
+static struct fake_post *newest(void) {
+    if (build_error)
         return NULL;
-    if (qp->built > 0)
-        return &qp->pending[qp->built - 1];
+    if (built > 0)
+        return &pending[built - 1];
     fake_misuse("before any request");
     return NULL;
 }
@@ -44,16 +50,14 @@ static struct fake_post *build(struct ibv_qp_ex *ex, const char *call, int opcod
     static struct fake_post refused;
     struct fake_qp *qp = enter(ex, call);
     int error;
-    if (!qp->build_error && qp->built > 0 && fake_fault_asked("send request", &error))
-        qp->build_error = error;
-    if (!qp->build_error && qp->sends + qp->built == qp->cap.max_send_wr)
-        qp->build_error = ENOSPC; // check_qp_queue_full()
-    if (qp->build_error)
+    if (!build_error && built > 0 && fake_fault_asked("send request", &error))
+        build_error = error;
+    if (!build_error && qp->sends + built == qp->cap.max_send_wr)
+        build_error = ENOSPC; // check_qp_queue_full()
+    if (build_error)
         return &refused;
-    qp->pending = realloc(qp->pending, ++qp->built * sizeof(*qp->pending));
-    if (!qp->pending)
-        abort();
-    struct fake_post *post = newest(qp);
+    pending = realloc(pending, ++built * sizeof(*pending));
+    struct fake_post *post = newest();
     memset(post, 0, sizeof(*post)); // the padding is compared, too
     post->opcode = opcode;
     post->wr_id = ex->wr_id;
@@ -92,12 +96,12 @@ BUILDER(flush, FAKE_WR_FLUSH,
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sges) {
     FAKE_HIDDEN;
     struct fake_qp *qp = enter(ex, "ibv_wr_set_sge_list");
-    struct fake_post *post = newest(qp);
+    struct fake_post *post = newest();
     if (post)
         fake_copy_elements(&post->elements, ex->qp_base.pd, fake_writes_elements(post->opcode),
                            sges, (int)num_sge);
-    if (num_sge > qp->cap.max_send_sge && !qp->build_error)
-        qp->build_error = ENOSPC; // wr_set_sge_list() of rxe
+    if (num_sge > qp->cap.max_send_sge && !build_error)
+        build_error = ENOSPC; // wr_set_sge_list() of rxe
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, finish_packet(), finds inline data by the
@@ -106,14 +110,14 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *bytes, size_t length) {
     FAKE_HIDDEN;
     struct fake_qp *qp = enter(ex, "ibv_wr_set_inline_data");
-    struct fake_post *post = newest(qp);
+    struct fake_post *post = newest();
     if (!post)
         return;
     if (!(post->flags & IBV_SEND_INLINE))
         fake_misuse("without IBV_SEND_INLINE rxe takes it for elements");
     fake_copy_inline_data(post, bytes, length);
     if (length > qp->cap.max_inline_data)
-        qp->build_error = ENOSPC;
+        build_error = ENOSPC;
 }
 
 // rdma-core 56, providers/rxe/rxe.c, wr_complete(): after a refusal no request is taken.
@@ -124,13 +128,13 @@ static int wr_complete(struct ibv_qp_ex *ex) {
     FAKE_RELEASED = NULL;
     struct fake_qp *qp = fake_qp_of(&ex->qp_base);
     struct fake_call *call = fake_enter("ibv_wr_complete", &ex->qp_base);
-    if (qp->built > 0)
-        call->send = qp->pending[0];
-    call->requests = qp->built;
-    qp->building = false;
-    int error = fake_error(call, qp->build_error);
-    for (unsigned i = 0; i < qp->built && !error; i++)
-        fake_take(qp, &qp->pending[i]);
+    if (built > 0)
+        call->send = pending[0];
+    call->requests = built;
+    building = NULL;
+    int error = fake_error(call, build_error);
+    for (unsigned i = 0; i < built && !error; i++)
+        fake_take(qp, &pending[i]);
     if (!error)
         (void)fake_fault_asked("doorbell", &error);
     if (!error && ex->qp_base.state < IBV_QPS_RTS && !fake_device()->takes_early)

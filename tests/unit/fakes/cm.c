@@ -10,7 +10,8 @@
 
 struct rdma_event_channel *rdma_create_event_channel(void) {
     FAKE_CALL(NULL);
-    return call->failed ? fake_nothing(call, 0) : &fake_channel_new(FAKE_EVENT_CHANNEL)->of_ids;
+    return call->failed ? fake_nothing(call, EINVAL)
+                        : &fake_channel_new(FAKE_EVENT_CHANNEL)->of_ids;
 }
 
 void rdma_destroy_event_channel(struct rdma_event_channel *channel) {
@@ -70,7 +71,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
         fake_misuse("port space %d", ps);
     struct fake_channel *parent = channel ? fake_find(FAKE_EVENT_CHANNEL, channel) : NULL;
     if (call->failed)
-        return fake_answer(call, 0);
+        return fake_answer(call, EINVAL);
     struct fake_id *made = fake_id_new(parent);
     (void)context;
     *id = &made->id;

@@ -221,11 +221,7 @@ struct fake_qp {
     bool extended;
     uint32_t sends; // posted since fake_forget()
     struct fake_receives receives;
-    struct ibv_qp_cap cap;     // the actual sizes of the queues
-    bool building;             // between ibv_wr_start() and ibv_wr_complete()
-    int build_error;           // error of a request refused since ibv_wr_start()
-    unsigned built;            // requests since ibv_wr_start()
-    struct fake_post *pending; // these requests
+    struct ibv_qp_cap cap; // the actual sizes of the queues
 };
 
 extern struct fake_device fake_device_state;

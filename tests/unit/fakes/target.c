@@ -112,8 +112,6 @@ size_t fake_power_failure(uint64_t survivors) {
 static void add_stores(unsigned qp_num, struct region *region, uint64_t addr, uint64_t len) {
     const unsigned first = word_of(region, addr), end = word_of(region, addr + len - 1) + 1;
     stores = realloc(stores, (store_count + end - first) * sizeof(*stores));
-    if (!stores)
-        abort();
     for (unsigned word = first; word < end; word++)
         stores[store_count++] = (struct store){region, word, region->now[word], qp_num};
 }

@@ -181,7 +181,7 @@ struct ibv_srq *fake_srq(void) {
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context) {
     FAKE_CALL(context);
     if (call->failed)
-        return fake_nothing(call, 0);
+        return fake_nothing(call, EINVAL);
     struct fake_channel *made = fake_channel_new(FAKE_COMP_CHANNEL);
     made->of_cqs.context = context;
     return &made->of_cqs;

@@ -141,6 +141,8 @@ CHECKS(libc) {
     ROW(3, "",
         (fake_device()->addresses = 4, find_names("127.0.0.3", AF_UNSPEC, AI_NUMERICHOST)));
     ROW(EAI_NONAME, "", find_names("name", AF_UNSPEC, AI_NUMERICHOST));
+    ROW(AF_INET6, "",
+        (find_names("name", AF_INET6, 0), fake_last("getaddrinfo")->getaddrinfo.family));
     ROW(EAI_ADDRFAMILY, "", find_names("name", AF_INET6, 0));
     RIGHT((find_names("name", AF_INET6, 0), strstr(fake_left(), "list of names") != NULL));
     ROW(EAI_FAMILY, "",
