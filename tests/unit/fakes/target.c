@@ -46,7 +46,6 @@ void fake_target_reset(void) {
         free(regions);
         regions = next;
     }
-    store_count = 0;
     may_execute = UINT32_MAX;
 }
 

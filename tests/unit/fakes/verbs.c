@@ -182,9 +182,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context) {
     FAKE_CALL(context);
     if (call->failed)
         return fake_nothing(call, EINVAL);
-    struct fake_channel *made = fake_channel_new(FAKE_COMP_CHANNEL);
-    made->of_cqs.context = context;
-    return &made->of_cqs;
+    return &fake_channel_new(FAKE_COMP_CHANNEL)->of_cqs;
 }
 
 // rdma-core 56, libibverbs/cmd.c, ibv_destroy_comp_channel(): EBUSY while it has CQs (refcnt).

@@ -148,6 +148,8 @@ CHECKS(libc) {
     ROW(EAI_FAMILY, "",
         (fake_device()->gai_error = EAI_FAMILY, find_names("name", AF_INET, 0)));
     ROW(1, "", (fake_device()->gai_error = EAI_FAMILY, look_up_passively()));
+    ROW(0, "freeaddrinfo: 0x* is no list of names",
+        (FAKE_HOOK(freeaddrinfo)((struct addrinfo *)&s), 0));
     ROW(1, "", look_up_routes());
 }
 
@@ -467,6 +469,7 @@ CHECKS(requests) {
     ROW(IBV_QPS_RTS, "", read_from(TARGET + 56, KEY));
     ROW(IBV_QPS_ERR, "", read_from(TARGET + 57, KEY));
     ROW(IBV_QPS_ERR, "", read_from(TARGET - 8, KEY));
+    ROW(IBV_QPS_RTS, "", (fake_target_stops(0), read_from(TARGET, 8)));
     ROW(IBV_QPS_ERR, "", read_from(TARGET, 8));
     RIGHT(!s.ex->wr_rdma_read || !s.ex->wr_rdma_write_imm || !s.ex->wr_send_imm ||
           !s.ex->wr_atomic_fetch_add || !s.ex->wr_atomic_cmp_swp || !s.ex->wr_atomic_write);

@@ -243,6 +243,7 @@ static int write_and_flush(uint64_t flushed, uint8_t type, uint8_t level) {
     ibv_wr_set_inline_data(s.ex, "8 bytes", 8);
     flush(s.ex, KEY, flushed, 8, type, level);
     assert_int_equal(ibv_wr_complete(s.ex), 0);
+    assert_int_equal(s.qp->state, IBV_QPS_RTS);
     assert_memory_equal(fake_posted(0)->inlined, "8 bytes", 8);
     assert_int_equal(fake_last("ibv_wr_complete")->send.inlined_bytes, 8);
     (void)fake_power_failure(0);
