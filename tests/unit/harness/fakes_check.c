@@ -275,6 +275,9 @@ CHECKS(events_of_connections) {
     RIGHT((id = request(), create_on(id, s.pd, s.cq)) || rdma_accept(id, &param) ||
           length_of(s.others, RDMA_CM_EVENT_ESTABLISHED) || rdma_ack_cm_event(s.event) ||
           rdma_disconnect(id));
+    RIGHT((id = request(), create_on(id, s.pd, s.cq)) ||
+          (fake_fail("rdma_accept", 1, EIO), !rdma_accept(id, &param)) ||
+          id->qp->state != IBV_QPS_INIT);
     RIGHT(resolve_failing("address event", RDMA_CM_EVENT_ADDR_ERROR) ||
           resolve_failing("route event", RDMA_CM_EVENT_ROUTE_ERROR));
     ROW(0, "",
