@@ -15,8 +15,6 @@ from harness import lab
 from harness.case import BOTH_BUILDS, PORT, case
 from harness.side import FLUSH_PERSISTENT, FLUSH_VISIBILITY, LOCAL_USAGES, expect
 
-from .threads import MEMCHECK
-
 PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "info", "rpma-info")
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "..", "..")
 NO_DEVICE, NOT_REGISTERED = 3, 5
@@ -134,26 +132,6 @@ def operations(test):
     expect(emulated["operations"]["native_flush"]["is"], False, "with RPMA_FLUSH=emulated")
 
 
-@case("info", "a port that is down: the device cannot be used, and its network device is named")
-def port_down(test):
-    lab.need_virtual("a network device that can be taken down")
-    name = own_device(test)
-    up = lab.on(lab.host(1), "ip", "link", "set", "veth0", "up")
-    test.undo.callback(wait_until_usable, test, name)
-    test.undo.callback(lab.run, *up)
-    lab.run(*lab.on(lab.host(1), "ip", "link", "set", "veth0", "down"))
-    found = ask(test, "--device", name)
-    device = found["devices"][0]
-    expect([found["exit_status"], device["usable"]["is"]], [NO_DEVICE, False], "with the port down")
-    expect([device["ports"][0]["active"]["is"], "PORT_" + device["ports"][0]["state"].upper()],
-           [False, devinfo(name)["state"]], "port")
-    expect("veth0 up" in device["usable"]["help"], True, device["usable"]["help"])
-
-
-def wait_until_usable(test, name):
-    test.wait_until_equal(lambda: ask(test, "--device", name)["exit_status"], 0, "port of the device")
-
-
 def digest(path):
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()
@@ -235,11 +213,3 @@ def check_flush(test, kind, told, on_device):
         expect([kind == "FS-DAX" and not lab.lacks(lab.ON_DEMAND_PAGING),
                 any("4,096" in remark for remark in on_device["remarks"])],
                [paged, paged and lab.PROVIDER == "rxe"], "on-demand paging")
-
-
-@case("info", "memcheck finds nothing", limit=300)
-def memcheck(test):
-    path = lab.need(lab.DEVDAX, "device DAX")
-    done = subprocess.run(lab.on(lab.host(1), *MEMCHECK, PROGRAM, "--memory", path),
-                          capture_output=True, text=True)
-    expect([done.returncode, done.stderr], [0, ""], "rpma-info in valgrind")

@@ -16,31 +16,6 @@ from harness.side import expect
 from .perf import ends_at_signal, validated
 
 
-def content(path, size):
-    with open(path, "rb") as file:
-        return file.read(size)
-
-
-@case("perf", "wrong data at the server is found, and fails the run")
-def damaged_writes(test):
-    """One byte changes between the end of the load and the server's check."""
-    path = new_file(test, "/dev/shm")
-    room_for_early_messages(test)
-    server = serve(test, "--memory", path)
-    client = measure(test, "-b", "100", "-D", "3", "-w", "0", "--verify")
-    # Without a warm-up, the first bytes belong to the load.
-    client.wait_until(lambda: any(content(path, 100)), "data at the server")
-    server.signal(signal.SIGSTOP)  # a stopped server still takes writes
-    client.wait_for_threads(1)
-    with open(path, "r+b", buffering=0) as file:
-        byte = os.pread(file.fileno(), 1, 99)
-        os.pwrite(file.fileno(), bytes([byte[0] ^ 1]), 99)
-    server.signal(signal.SIGCONT)
-    client.end(1, "verification failed: connection 0")
-    server.wait_until(lambda: "byte 99 of 100" in server.complained(), "word about the byte")
-    ends_at_signal(test, server)
-
-
 # Who is sent which signal in the middle of what, and the client's last line.
 ENDS = [dict(zip(("who", "number", "operation", "line"), row)) for row in (
     ("server", signal.SIGKILL, "write", ""), ("server", signal.SIGKILL, "ping-pong", ""),
@@ -119,13 +94,6 @@ def no_atomics(test):
     ends_at_signal(test, server)
 
 
-@case("perf", "no device, and nobody who listens: one line")
-def nobody(test):
-    Process(test, 2, "--server", "192.0.2.1").end(1, "192.0.2.1")
-    measure(test, "-n", "1").end(1, "")
-    nothing_stays(test)
-
-
 # ---- the ledger --------------------------------------------------------------------------
 
 ALL_FOUND, MISSING = 0, 3
@@ -152,30 +120,6 @@ def client_killed(test):
     server.wait_until(lambda: server.complained().count("\n") == 1, "line about the client")
     verify(test, ledger, path, ALL_FOUND)
     ends_at_signal(test, server)
-
-
-@case("perf", "a ledger is complete, and the same memory verifies, when {end}",
-      [{"end": "the server is killed"}, {"end": "the client is done"}])
-def complete(test, end):
-    depth, connections, killed = 4, 2, end == "the server is killed"
-    path, ledger, server, client = begin(
-        test, "-o", "flush-visibility", "--ring", "64", "-d", str(depth), "-c", str(connections),
-        "-n", str(1 << 30 if killed else 500))
-    if killed:
-        client.wait_until(lambda: laps_of(ledger) >= 2, "two laps of the ring")
-        server.signal(signal.SIGKILL)
-    said = client.end()
-    expect("until the server was lost: " in said, killed, f"the server in {said}")
-    lines = ledger_lines(ledger)
-    expect(set(lines), set(range(connections)), "connections in the ledger")
-    for done, bound in lines.values():
-        expect(0 < bound - done <= depth + 1, True, f"{bound} is little more than {done}")
-    recorded = sum(done for done, _ in lines.values())
-    expect(f"{recorded} records recorded in {ledger}" in said, True, f"{recorded} in {said}")
-    expect(f"{recorded} records recorded, " in verify(test, ledger, path, ALL_FOUND), True,
-           "the verifier's count")
-    if not killed:
-        stop(test, server)
 
 
 @case("lacking", "rpma-perf --ledger: writes that completed and never arrived are missing",
