@@ -98,27 +98,6 @@ def count(test):
     expect(word(server, 8), len(results), "the sum")
 
 
-@case("atomics", f"{CLIENTS} clients ask for a lock at once: one of them gets it", builds=BUILDS, needs=NEEDS)
-def lock(test):
-    server, stated = server_of(test)
-    waiting = dict(enumerate(client_of(test, server, stated, number) for number in range(CLIENTS)))
-    swap = {"mr": 0, "len": 8, "rmr": 0, "roff": 16}
-    while waiting:
-        for number, client in waiting.items():
-            client.begin("swap", conn=number, bytes=operand(number + 1), compare=operand(0), **swap)
-        for number, client in waiting.items():
-            client.end()
-            client.completion(opcode="COMP_SWAP", conn=number)
-        owners = [number for number, client in waiting.items() if word(client) == 0]
-        expect(len(owners), 1, "clients that got the lock")
-        owner = owners[0]
-        expect(word(server, 16), owner + 1, "the lock")
-        client = waiting.pop(owner)
-        client("swap", conn=owner, bytes=operand(0), compare=operand(owner + 1), **swap)
-        client.completion(opcode="COMP_SWAP", conn=owner)
-        expect((word(client), word(server, 16)), (owner + 1, 0), "the lock that is given back")
-
-
 @case("atomics", "a region without the right: refused here, or there if the other side lies",
       builds=BUILDS, needs=NEEDS, shows=("post: atomic not stated",))
 def not_stated(test):

@@ -6,8 +6,8 @@ completion queue, alone and in lists. All bytes are compared, also those that ha
 """
 
 from harness import lab
-from harness.case import case, connect, connected, disconnect, listen, share_region
-from harness.side import ALL_USAGES, ALWAYS, LOCAL_USAGES, expect
+from harness.case import case, connect, disconnect, listen, share_region
+from harness.side import ALWAYS, LOCAL_USAGES, expect
 
 AROUND = 0xa7
 GUARD = 4096
@@ -304,34 +304,4 @@ def everything(test, queues, first):
         server.completion(opcode="RECV", queue=receives)
     server.refuses(*(("RPMA_E_SHARED_CHANNEL", "cq-wait") if "shared" in settings else
                      ("RPMA_E_NOT_SHARED_CHNL", "conn-wait")))
-    disconnect(client, server)
-
-
-# ---- single operations -------------------------------------------------------------------
-
-
-@case("data", "an atomic write to a place that is not aligned is a plain one", builds=("native",))
-def not_aligned(test):
-    """The region begins at an address that 8 does not divide."""
-    server, client = connected(test)
-    server("memory", mr=1, size=4096)
-    client("remote", rmr=1, desc=server("reg", mr=1, off=4, len=1024, usage=ALL_USAGES)["desc"])
-    client("atomic", rmr=1, roff=8, bytes="ab" * 8)
-    client.completion(opcode="WRITE")
-    expect(server("bytes", mr=1, off=12, len=8)["bytes"], "ab" * 8, "memory")
-    disconnect(client, server)
-
-
-@case("data", "a work request that the program posts itself goes to the region of the other side", builds=("native",))
-def raw_write(test):
-    server, client = connected(test)
-    server("set", len=3 * GUARD, byte=AROUND)
-    client("fill", off=64, len=GUARD, seed=1)
-    client("raw-write", mr=0, off=64, rmr=0, roff=GUARD, len=GUARD, ctx=7)
-    expect(client.completion(opcode="WRITE").ctx, 7, "op_context")
-    client("flush", rmr=0, len=8, persistent=0)
-    client.completion()
-    server("check", off=GUARD, len=GUARD, seed=1)
-    for at in (0, 2 * GUARD):
-        server("check-set", off=at, len=GUARD, byte=AROUND)
     disconnect(client, server)

@@ -7,8 +7,8 @@ import re
 import subprocess
 
 from harness import lab
-from harness.case import PORT, case, connect, connected, disconnect, listen, share_region
-from harness.side import SEND, expect
+from harness.case import PORT, case, connect, connected, disconnect, listen
+from harness.side import expect
 
 BLOCK = 4096
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
@@ -49,21 +49,6 @@ def handshake(test):
     disconnect(client, server)
 
 
-@case("device", "who receives a message sees what was written before it, {rounds} rounds", [{"rounds": 20}])
-def order(test, rounds):
-    """rpma_memory_model(7): a receive says that the writes before its message have arrived."""
-    server, client = connected(test, 1 << 20)
-    for seed in range(rounds):
-        server("recv", mr=0, len=8)
-        client("fill", off=BLOCK, len=BLOCK * 50, seed=seed)
-        client("write", mr=0, off=BLOCK, rmr=0, roff=BLOCK, len=BLOCK * 50, flags=1)
-        client("send", mr=0, len=8)
-        server.completion(opcode="RECV", busy=1)
-        server("check", off=BLOCK, len=BLOCK * 50, seed=seed)
-        client.completion(opcode="SEND")
-    disconnect(client, server)
-
-
 # What a configuration of a connection asks for, and its descriptors.
 DESCRIPTORS = (({}, 2), ({"rcq": 10}, 3), ({"rcq": 10, "shared": 1}, 2), ({"lent": 0}, 1))
 
@@ -87,25 +72,6 @@ def descriptors(test):
         if number == 0:  # a side makes its lasting objects with its first connection
             connect(server, client, number=9, client_cfg=0)
         grows(client, count, lambda: connect(server, client, number=number, client_cfg=number))
-
-
-@case("manual", "a client that has the descriptor of another client's region can use the region")
-def any_client(test):
-    """rpma_security(7): a region belongs to a peer, not to a connection."""
-    server, client = test.peers()
-    stranger = test.side(2, "stranger")
-    stranger("peer")
-    descriptor = share_region(server, client)
-    listen(server)
-    connect(server, client)
-    stranger("memory", mr=0, size=4096)
-    stranger("reg", mr=0, usage=SEND)
-    stranger("remote", rmr=0, desc=descriptor)
-    connect(server, stranger, number=1)
-    stranger("fill", len=64, seed=5)
-    stranger("write", conn=1, mr=0, rmr=0, len=64)
-    stranger.completion(opcode="WRITE", conn=1)
-    server("check", len=64, seed=5)
 
 
 # ---- programs that pages show --------------------------------------------------------------
