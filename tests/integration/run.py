@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 import cases  # noqa: E402,F401
 from harness import lab, page, report  # noqa: E402
-from harness.case import ON_REQUEST, TABLE, Test  # noqa: E402
+from harness.case import ON_REQUEST, TABLE, Test, seed  # noqa: E402
 
 
 # A busy machine takes this many times as long as an idle one.
@@ -118,6 +118,8 @@ def main():
     if not chosen:
         sys.exit("run.py: no case matches")
     tap = report.Tap(arguments.build, len(chosen), arguments.logs)
+    for host in lab.HOSTS:
+        seed(host)
     descriptors = len(os.listdir("/proc/self/fd"))
     runs = [Run(case, arguments.build) for case in chosen]
     for run in runs:

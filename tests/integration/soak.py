@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 from harness import lab  # noqa: E402
 from harness.case import PORT, Test  # noqa: E402
 from harness.side import Died, Failed, expect  # noqa: E402
-from cases.crowd import EXACT, make_client, make_server  # noqa: E402
+from cases.crowd import make_client, make_server  # noqa: E402
 
 CLIENTS = 256  # connections that the server has room for; dead clients keep theirs for a while
 CROWD = 6  # connections of one client, at most
@@ -59,9 +59,9 @@ class Soak:
 
     def process(self, host, name):
         with self.lock:
-            side = self.test.start(host, name, environment=EXACT)
+            side = self.test.side(host, name)
         side.patience = PATIENCE
-        return self.test.prepare(side)
+        return side
 
     def serve(self):
         self.server.begin("serve", **({"leak": self.leak} if self.leak else {}))
@@ -86,7 +86,7 @@ class Soak:
         client = self.process(2, "visitor")
         make_client(client)
         if self.draw(0, 2) == 0:
-            killer = threading.Timer(self.draw(0, 2 * WORK) / 1000, client.process.kill)
+            killer = threading.Timer(self.draw(0, 2 * WORK) / 1000, client.process.send_signal, [signal.SIGKILL])
             killer.start()
             try:
                 while True:

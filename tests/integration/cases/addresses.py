@@ -2,7 +2,6 @@
 # Copyright 2026, the librpma developers
 """IPv6, and names that have several addresses or none."""
 
-import contextlib
 import ipaddress
 import time
 
@@ -41,18 +40,10 @@ def wait_for_gid(number, address, seconds=30):
     digits = (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed).hex()
     wanted = ":".join(digits[place:place + 4] for place in range(0, 32, 4))
     deadline = time.monotonic() + seconds
-    while wanted not in gids(f"rxe{number}"):
+    while wanted not in lab.gids(f"rxe{number}"):
         if time.monotonic() > deadline:
             raise Failed(f"rxe{number} does not take the address {address}")
         time.sleep(0.05)
-
-
-def gids(device):
-    """The first entries of the GID table; the other ones are empty, and reading all takes long."""
-    for index in range(16):
-        path = f"/sys/class/infiniband/{device}/ports/1/gids/{index}"
-        with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
-            yield file.read().strip()
 
 
 def work(server, client):
@@ -76,7 +67,7 @@ def ipv6(test, kind):
         add_address(test, number, address)
         side = test.start(number, name)
         side.address = address + ("%veth0" if kind == "link-local" else "")
-        test.prepare(side)("peer")
+        test.open_device(side)("peer")
         sides.append(side)
     server, client = sides
     expect(client.device, "rxe2", "device of the address")

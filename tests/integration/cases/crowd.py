@@ -7,10 +7,6 @@ from harness.case import PORT, case, listen
 from harness.side import ALL_USAGES, LOCAL_USAGES, expect
 
 SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: per connection of the server, per client
-# A thousand connections, with two descriptors each, need more than the default limit.
-ROOMY = ("prlimit", "--nofile=8192")
-# Without the allocator's caches per thread, the bytes in use are exactly those not freed.
-EXACT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
 def make_server(server, room):
@@ -28,10 +24,6 @@ def make_client(client, members=1):
     client("peer")
     client("memory", size=members * LOCAL)
     client("reg", usage=LOCAL_USAGES)
-
-
-def process(test, host, name, **values):
-    return test.prepare(test.start(host, name, wrapper=ROOMY, environment=EXACT, **values))
 
 
 def together(clients, verb, **values):
@@ -67,19 +59,19 @@ def leave(server, everyone):
     serve_until_all_left(server)
 
 
-EVERYONE = ("{count} connections of {clients} processes: all write, flush, read back and exchange a message; nothing is "
-            "left")
+EVERYONE = ("{count} connections of {clients} processes: all write, flush, read back and exchange a message; "
+            "nothing is left")
 
 
 @case("large", EVERYONE, [{"count": 1000, "clients": 2}], limit=120, needs=(lab.MANY_CONNECTIONS,))
-@case("scale", EVERYONE, [{"count": 200, "clients": 2}], limit=120, needs=(lab.MANY_CONNECTIONS,))
+@case("scale", EVERYONE, [{"count": 100, "clients": 2}], limit=120, needs=(lab.MANY_CONNECTIONS,))
 def crowd(test, count, clients):
-    server = process(test, 1, "server")
+    server = test.side(1, "server")
     make_server(server, count)
-    everyone = [process(test, 2, f"client {number}") for number in range(clients)]
+    everyone = [test.side(2, f"client {number}") for number in range(clients)]
     for client in everyone:
         make_client(client)
-    for connections in (1, count // clients):  # a side makes its lasting objects with its first connection
+    for connections in (1, count // clients):  # the first connection makes a side's lasting objects
         before = lab.resources()
         heaps = {side: heap(side) for side in (server, *everyone)}
         server.begin("serve")
@@ -101,10 +93,10 @@ def crowd(test, count, clients):
 
 
 @case("faults", "server killed with {count} connections: clients see CLOSED, its successor "
-      "listens on the same port at once", [{"count": 100}], needs=(lab.MANY_CONNECTIONS,))
+      "listens on the same port at once", [{"count": 20}])
 def restart(test, count):
-    server, successor = (process(test, 1, name) for name in ("server", "successor"))
-    client = process(test, 2, "client")
+    server, successor = (test.side(1, name) for name in ("server", "successor"))
+    client = test.side(2, "client")
     make_client(client)
     for one in (server, successor):
         make_server(one, count)

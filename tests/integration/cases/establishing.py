@@ -6,11 +6,8 @@ import subprocess
 import time
 
 from harness import lab
-from harness.case import PORT, case, connect, disconnect, listen, share_region
+from harness.case import PORT, case, connect, disconnect, listen, listening
 from harness.side import expect
-
-# A thousand connections, and ten thousand requests, need more than the default limit.
-ROOMY = ("prlimit", "--nofile=65536")
 
 
 def flood(test, server, count):
@@ -26,18 +23,6 @@ def wait_until(reached, what, seconds=60):
         if time.monotonic() > deadline:
             raise RuntimeError(f"not so after {seconds} s: {what}")
         time.sleep(0.01)
-
-
-@case("establish", "a refusal says why")
-def refused_with_a_reason(test):
-    server, client = test.peers()
-    listen(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
-    server("next-incoming")
-    server("req-reject", pdata=b"no-room".hex())
-    client.event("REJECTED")
-    expect(bytes.fromhex(client("pdata")["pdata"])[:7], b"no-room", "what the client reads")
 
 
 def received(kind):
@@ -59,8 +44,7 @@ def backlog_is_kept(test, backlog, count):
     requests.end()
     wait_until(lambda: received("req") >= before + count, f"{count} requests came in")
     server("nonblock", fd="ep")
-    server.begin("next-incoming", count=count, timeout=0)
-    code, answer = server.take()
+    code, answer = server.ask("next-incoming", count=count, timeout=0)
     taken = int(answer["taken"])
     # On a busy machine a repeated request takes the place of one that was just taken.
     expect((code, backlog <= taken < count), ("RPMA_E_NO_EVENT", True), f"{taken} requests that waited")
@@ -86,7 +70,7 @@ def client_gives_up(test):
     server.refuses("RPMA_E_PROVIDER", "req-delete")  # there is nobody to be rejected
 
 
-@case("establish", "private data of the largest size")
+@case("establish", "private data of the largest size; a refusal says why")
 def largest_private_data(test):
     """
     The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that
@@ -103,6 +87,12 @@ def largest_private_data(test):
     server.event("ESTABLISHED")
     expect(client("pdata")["pdata"], "ef" * answer, "data of the answer")
     disconnect(client, server)
+    client("req-new", req=1, addr=server.address, port=PORT)
+    client("connect", req=1, conn=1)
+    server("next-incoming", req=1)
+    server("req-reject", req=1, pdata=b"no-room".hex())
+    client.event("REJECTED", conn=1)
+    expect(bytes.fromhex(client("pdata", conn=1)["pdata"])[:7], b"no-room", "what a refused client reads")
 
 
 # ---- type of service -----------------------------------------------------------------------
@@ -142,9 +132,7 @@ def type_of_service(test):
     """0x68 is the byte of DSCP 26 (AF31)."""
     lab.need_virtual("a host whose packets can be watched")
     tos = 0x68
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     server("cfg", tos=tos ^ 0xff)
     client("cfg", tos=tos)
     connect(server, client, server_cfg=0, client_cfg=0)

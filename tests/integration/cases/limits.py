@@ -7,8 +7,10 @@ import os
 import stat
 
 from harness import lab
-from harness.case import case, connect, disconnect, listen, share_region
+from harness.case import case, connect, listen, share_region
 from harness.side import expect
+
+from .addresses import work
 
 NOBODY = "65534"
 LIMIT = 1 << 20
@@ -39,20 +41,13 @@ def memlock(test):
     server, client = test.peers(wrapper=wrapper)
     client("memory", mr=1, size=2 * LIMIT)
     before = len(test.said())
-    client.begin("reg", mr=1, usage=255)
-    code, answer = client.take()
-    expect((code, answer.get("errno")), ("RPMA_E_PROVIDER", ENOMEM), "more than the limit")
+    client.refuses("RPMA_E_PROVIDER", "reg", errno=ENOMEM, mr=1, usage=255)
     expect(f"may lock {LIMIT >> 10} KiB (RLIMIT_MEMLOCK)" in test.said()[before:], True,
            "the log says which limit")
     share_region(server, client)
     listen(server)
     connect(server, client)
-    client("fill", len=4096, seed=1)
-    client("write", mr=0, rmr=0, len=4096, flags=1)
-    client("flush", rmr=0, len=4096, persistent=0)
-    client.completion()
-    server("check", len=4096, seed=1)
-    disconnect(client, server)
+    work(server, client)
 
 
 @case("limits", "a user that may not open {nodes}: RPMA_E_PROVIDER, errno {errno}",
@@ -66,9 +61,6 @@ def nodes_closed(test, nodes, errno):
         test.undo.callback(os.chmod, node, stat.S_IMODE(os.stat(node).st_mode))
         os.chmod(node, 0o600)
     user = test.start(1, "user", wrapper=wrapper, checked=False)
-    user.wait_for_line()
-    user.begin("context", addr=user.address)
-    code, answer = user.take()
-    expect((code, answer.get("errno")), ("RPMA_E_PROVIDER", errno), "context")
+    user.refuses("RPMA_E_PROVIDER", "context", errno=errno, addr=user.address)
     user.begin("quit")
     user.wait_for_end()

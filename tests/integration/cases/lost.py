@@ -5,7 +5,7 @@
 import time
 
 from harness import lab
-from harness.case import case, connect, listen, share_region
+from harness.case import case, connected, share_region
 from harness.network import cables, cut, mend
 from harness.side import expect
 
@@ -22,13 +22,8 @@ STATUS = {"SUCCESS": "0", "RETRY_EXC_ERR": "12", "RNR_RETRY_EXC_ERR": "13"}
 def with_settings(test, server=None, client=None):
     """A server and a client, connected with these settings, and the ends of their cables."""
     ports = cables(test)
-    sides = test.peers()
-    share_region(*sides, SIZE)
+    sides = connected(test, SIZE, server, client)
     share_region(*reversed(sides), SIZE, number=1)
-    listen(sides[0])
-    for side, settings in zip(sides, (server, client)):
-        side("cfg", **(settings or {}))
-    connect(*sides, server_cfg=0, client_cfg=0)
     return *sides, *ports
 
 
@@ -72,8 +67,7 @@ def hears_nothing(side, seconds=LONG_ENOUGH):
     neighbour (Linux 7.3, drivers/infiniband/core/cma.c, cma_netevent_callback()).
     """
     side.refuses("ERR_TIMEOUT", "wc", timeout=seconds * 1000)
-    side.begin("event", timeout=1)
-    code, answer = side.take()
+    code, answer = side.ask("event", timeout=1)
     expect((code, answer.get("event")) in (("ERR_TIMEOUT", None), ("ok", "UNREACHABLE")), True,
            f"{side.name}: {code} {answer}")
 

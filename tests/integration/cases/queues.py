@@ -3,7 +3,7 @@
 """Queues that are small, full or overrun: receives, completions, sends."""
 
 from harness import lab
-from harness.case import case, connect, disconnect, listen, share_region
+from harness.case import case, connect, connected, disconnect, listening
 from harness.side import expect
 
 from .events import happens
@@ -12,25 +12,12 @@ from .survivors import works_with_new_client
 SLOT = 64
 
 
-def pair(test, server=None, client=None, count=1):
-    """Connections of two sides with these settings."""
-    sides = test.peers()
-    share_region(*sides)
-    listen(sides[0])
-    for side, settings in zip(sides, (server, client)):
-        side("cfg", **(settings or {}))
-    for number in range(count):
-        connect(*sides, number=number, server_cfg=0, client_cfg=0)
-    return sides
-
-
 @case("queues", "a full send queue refuses, and takes more once it has drained",
       needs=(lab.WAITING_MESSAGES,), shows=("write",))
 def full_send_queue(test):
     """Messages without a receive fill the queue."""
-    server, client = pair(test, *[{"cq": 1000, "sq": 4, "rq": 500}] * 2)
-    client.begin("send-until-full", mr=0, len=8, limit=500)
-    code, answer = client.take()
+    server, client = connected(test, server={"cq": 1000, "sq": 4, "rq": 500}, client={"cq": 1000, "sq": 4})
+    code, answer = client.ask("send-until-full", mr=0, len=8, limit=500)
     posted = int(answer["posted"])
     expect((code, posted >= 4), ("RPMA_E_PROVIDER", True), f"post to a full queue, which took {posted}")
     client.refuses("RPMA_E_PROVIDER", "write", mr=0, rmr=0, len=8)
@@ -46,14 +33,11 @@ def full_send_queue(test):
       "message each", [{"queue": "recv", "shows": ("receive",)}, {"queue": "srq-recv"}])
 def many_receives(test, queue):
     count, length = 200, 64
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     server("srq", rq=4, rcq=0)
     server("cfg", cq=500, rq=4, **({"srq": 0} if queue == "srq-recv" else {}))
     connect(server, client, server_cfg=0)
-    server.begin(queue, way="many", mr=0, len=length, count=count)
-    code, answer = server.take()
+    code, answer = server.ask(queue, way="many", mr=0, len=length, count=count)
     taken = int(answer["posted"])
     expect((code, 4 <= taken < count), ("RPMA_E_AGAIN", True), f"post of {count}, took {taken}")
     expect("ERROR" in test.said(), False, "errors in the log")
@@ -71,9 +55,7 @@ def many_receives(test, queue):
 
 @case("queues", "a queue of any completion vector of the device, and of none behind them")
 def vectors(test):
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     most = int(client("device-limits")["vectors"])
     for number, vector in enumerate(sorted({0, most - 1})):
         client("lend", lent=number, size=10, vector=vector)
@@ -93,9 +75,7 @@ def vectors(test):
       [{"senders": 2}], needs=(lab.WAITING_MESSAGES,))
 def srq_exhausted(test, senders):
     """Each sender's messages arrive in their order, whichever receive takes them."""
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     room, each = 4, 5
     server("srq", rq=room, rcq=20)
     server("cfg", srq=0)
@@ -126,11 +106,7 @@ def srq_exhausted(test, senders):
       needs=(lab.WAITING_MESSAGES,), shows=("RNR_RETRY_EXC_ERR: send",))
 def finite_retry(test):
     """The receiver sets how often a message is repeated."""
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
-    client("cfg", rnr=0)
-    connect(server, client, client_cfg=0)
+    server, client = connected(test, client={"rnr": 0})
     for ctx, status in ((5, "RNR_RETRY_EXC_ERR"), (6, "WR_FLUSH_ERR")):
         server("send", mr=0, len=8, ctx=ctx)
         expect(server.completion(status).ctx, ctx, "op_context")
@@ -152,9 +128,7 @@ def nothing_more(side):
 def writes_overflow(test, whose, count):
     """librdmacm has one context for all peers of a process, so any of them takes the events."""
     lab.need_virtual("a CQ of exactly the size that was asked for")
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     lent = {"lent": 2} if whose == "the program's" else {}
     if lent:
         client("lend", size=1, **lent)
@@ -178,7 +152,7 @@ def writes_overflow(test, whose, count):
       "told, the sender waits until it disconnects", [{"count": 5}])
 def receives_overflow(test, count):
     lab.need_virtual("a CQ of exactly the size that was asked for")
-    server, client = pair(test, {"cq": 1, "rq": count})
+    server, client = connected(test, server={"cq": 1, "rq": count})
     server("recv", mr=0, len=SLOT, count=count)
     for place in range(count):
         client("send", mr=0, len=SLOT, ctx=place)

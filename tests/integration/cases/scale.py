@@ -6,11 +6,11 @@ import collections
 import time
 
 from harness import lab
-from harness.case import PORT, case, connect, disconnect, listen, share_region
+from harness.case import PORT, case, connect, disconnect, listen, listening, share_region
 from harness.side import ALWAYS, expect
 
 from .crowd import make_server, pause, serve_until_all_left
-from .establishing import ROOMY, flood, wait_until
+from .establishing import flood, wait_until
 
 
 def held_by(server):
@@ -23,11 +23,11 @@ WITHOUT_END = "{count} requests that never finish: no queue pair, and nothing st
 
 
 @case("large", WITHOUT_END, [{"count": 10000}], limit=600, needs=(lab.BARE_REQUESTS,))
-@case("scale", WITHOUT_END, [{"count": 800}], limit=120, needs=(lab.BARE_REQUESTS,))
+@case("scale", WITHOUT_END, [{"count": 200}], limit=120, needs=(lab.BARE_REQUESTS,))
 def requests_without_end(test, count):
     """A server takes requests and answers none, then deletes them."""
     lab.need_virtual("a network for a flood of requests")
-    server = test.side(1, "server", wrapper=ROOMY)
+    server = test.side(1, "server")
     server("peer")
     listen(server)
     before = held_by(server)
@@ -70,8 +70,7 @@ def next_step(client, number, asked):
             return None
         client("req-delete", req=number)
         return "failed"
-    client.begin("event", conn=number, timeout=0)
-    code, answer = client.take()
+    code, answer = client.ask("event", conn=number, timeout=0)
     if code == "RPMA_E_NO_EVENT":
         return None
     return "up" if answer.get("event") == "ESTABLISHED" else "failed"
@@ -94,10 +93,10 @@ def connect_to_all(client, addresses):
 
 
 @case("scale", "connections to {count} addresses in one thread, {dead} of which nobody has: none waits for another",
-      [{"count": 40 if lab.lacks(lab.MANY_CONNECTIONS) else 200, "dead": 20}], limit=120)
+      [{"count": 40, "dead": 20}], limit=120)
 def none_waits_for_another(test, count, dead):
     lab.need_virtual("addresses that nobody has")
-    server, client = (test.side(number, name, wrapper=ROOMY) for number, name in ((1, "server"), (2, "client")))
+    server, client = test.side(1, "server"), test.side(2, "client")
     make_server(server, count)
     server.begin("serve", steps=1)
     client("peer")
@@ -132,16 +131,12 @@ def lend(side, count, receives):
 
 @case("large", EVERYONE, [{"count": 1000, "receives": "in it"}, {"count": 1000, "receives": OWN}],
       limit=300, needs=(lab.MANY_CONNECTIONS,))
-@case("line", EVERYONE, [{"count": 48 if lab.lacks(lab.MANY_CONNECTIONS) else 100, "receives": "in it"},
-                         {"count": 48, "receives": OWN}], limit=300)
+@case("line", EVERYONE, [{"count": 32, "receives": "in it"}, {"count": 16, "receives": OWN}], limit=300)
 def everyone_has_turns(test, count, receives):
     """In a turn all clients write and send a message, whose answer the server sends when the data are there."""
-    pair = server, client = [test.prepare(test.start(number, name, wrapper=ROOMY))
-                             for number, name in ((1, "server"), (2, "client"))]
+    pair = server, client = test.peers()
     queues = 2 if receives == OWN else 1
     everyone = range(count)
-    for side in pair:
-        side("peer")
     share_region(server, client, size=count * TURN)
     listen(server)
     before = lab.resources()
@@ -204,9 +199,7 @@ def everyone_has_turns(test, count, receives):
 
 @case("line", "a deleted connection leaves its completions in the queue, another one works on")
 def left_behind(test):
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     client("lend", lent=0, size=100)
     client("cfg", lent=0)
     for number in (0, 1):

@@ -9,7 +9,7 @@ import glob
 import os
 
 from harness import lab, page
-from harness.case import PORT, TABLE, case, connect, listen, share_region
+from harness.case import PORT, TABLE, case, connect, listen, listening
 from harness.side import ALWAYS, LOCAL_USAGES, expect
 
 from .addresses import NOWHERE, nowhere, wait_for_gid
@@ -81,9 +81,7 @@ def refused_by_two(test):
     sent nothing delivers zeros.
     """
     lab.need_virtual("the limits of soft-RoCE")
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     client("cfg", inline=64)
     connect(server, client, client_data="77", client_cfg=0)
     client.refuses("RPMA_E_PROVIDER", "write", mr=0, rmr=0, len=4096, flags=ALWAYS | 8)
@@ -120,8 +118,7 @@ def no_descriptors(test):
     used = {int(fd) for fd in os.listdir(f"/proc/{client.pid}/fd")}
     for limit in (number for number in range(1024) if number - 1 not in used):
         lab.run("prlimit", "--pid", str(client.pid), f"--nofile={limit}:1024")
-        client.begin("req-new", addr=server.address, port=PORT)
-        code, answer = client.take()
+        code, answer = client.ask("req-new", addr=server.address, port=PORT)
         if code == "ok":
             break
         expect((code, answer.get("errno") in (ENOMEM, EMFILE)), ("RPMA_E_PROVIDER", True),
@@ -145,7 +142,7 @@ def other_device(test):
     lab.need_virtual("a second device")
     server = test.start(1, "server", checked=False)
     server.address = second_device(test, 1)
-    test.prepare(server)("peer")
+    test.open_device(server)("peer")
     server("listen", addr="0.0.0.0", port=PORT)
     client = test.side(2, "client")
     client("peer")
@@ -169,7 +166,6 @@ def no_provider(test):
     directory, = {os.path.dirname(path) for path in glob.glob("/usr/lib/*/libibverbs/lib*.so")}
     side = test.start(1, checked=False, wrapper=("unshare", "--mount", "sh", "-c",
                                                  'mount -t tmpfs none "$0" && exec "$@"', directory))
-    side.wait_for_line()
     side.refuses("RPMA_E_PROVIDER", "context", addr=side.address)
     side.begin("quit")
     side.wait_for_end()

@@ -47,27 +47,33 @@ def completion(text):
                       int(ctx), int(length), int(imm), int(qp))
 
 
-class ForkedProcess:
-    """The part of subprocess.Popen that a side needs, for the child of another side's process."""
+class Forked:
+    """The part of subprocess.Popen that a side needs, for a process that another side forks."""
 
-    def __init__(self, pid, stdin, stdout):
-        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+    def __init__(self, parent, errors):
+        (read, write), (answers, answer) = os.pipe(), os.pipe()
+        streams = {"input": read, "output": answer, "errors": errors.fileno()}
+        try:
+            parent("fork", **{key: f"/proc/{os.getpid()}/fd/{fd}" for key, fd in streams.items()})
+        finally:
+            self.stdin, self.stdout = os.fdopen(write, "wb"), os.fdopen(answers, "rb")
+            os.close(read)
+            os.close(answer)
+        self.pid = self.returncode = None  # its first line has the number
 
     def poll(self):
-        """None while the process lives; only its parent learns how it ended."""
-        try:
-            with open(f"/proc/{self.pid}/stat", encoding="utf-8") as stat:
-                return 0 if stat.read().rsplit(")", 1)[1].split()[0] == "Z" else None
-        except FileNotFoundError:
-            return 0
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if ended else None
+        return self.returncode
 
     def wait(self, timeout=60):
         deadline = time.monotonic() + timeout
         while self.poll() is None:
             if time.monotonic() > deadline:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
-            time.sleep(0.01)
-        return 0
+            time.sleep(0.005)
+        return self.returncode
 
     def send_signal(self, number):
         os.kill(self.pid, number)
@@ -88,6 +94,7 @@ class Side:
         self.running = None
         self.buffer = b""
         self.baseline = None
+        self.checked = True
         self.device = None
         self.process = process
 
@@ -150,13 +157,16 @@ class Side:
         self.begin(verb, **values)
         return self.end()
 
-    def code(self, verb, **values):
+    def ask(self, verb, **values):
         self.begin(verb, **values)
-        return self.take()[0]
+        return self.take()
 
-    def refuses(self, wanted, verb, **values):
-        self.begin(verb, **values)
-        expect(self.take()[0], wanted, f"{self.name}: {verb}")
+    def code(self, verb, **values):
+        return self.ask(verb, **values)[0]
+
+    def refuses(self, wanted, verb, errno=None, **values):
+        code, answer = self.ask(verb, **values)
+        expect((code, answer.get("errno") if errno else None), (wanted, errno), f"{self.name}: {verb}")
 
     def completions(self, count=1, **values):
         """The next count completions; fewer are an error."""

@@ -8,55 +8,39 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
 
-// The child is a side of its own: it takes commands from input and answers them to output.
+// The new process is a side of its own, with standard streams of its own. It is no child of
+// this one: the test adopts and reaps it.
 void fork_side(const Args &args) {
-    const pid_t pid = fork();
-    must_system(pid >= 0, "fork");
-    if (pid == 0 && (freopen(args.text("input").c_str(), "r", stdin) == nullptr ||
-                     freopen(args.text("output").c_str(), "w", stdout) == nullptr))
-        _exit(3);
-    reply("pid", pid == 0 ? getpid() : pid);
-}
-
-void reply_status(int status) {
-    reply("status", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-    reply("signal", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
-}
-
-void reap(pid_t pid) {
+    static const std::pair<const char *, int> streams[] = {
+        {"input", O_RDONLY}, {"output", O_WRONLY}, {"errors", O_WRONLY | O_APPEND}};
     int status = 0;
-    must_system(pid >= 0 && waitpid(pid, &status, 0) == pid, "waitpid");
-    reply_status(status);
-}
-
-// Runs another program in the given way: it fails if it inherits a descriptor of a device.
-void run(const Args &args) {
-    static char script[] = "! ls -l /proc/self/fd | grep infiniband >&2", shell[] = "/bin/sh",
-                option[] = "-c";
-    static char *const look[] = {shell, option, script, nullptr};
-    const std::string &how = args.text("how");
-    pid_t pid = 0;
-    if (how == "system") {
-        reply_status(system(script));
+    const pid_t between = fork();
+    must_system(between >= 0, "fork");
+    if (between > 0) {
+        must_system(waitpid(between, &status, 0) == between && status == 0, "waitpid");
         return;
     }
-    if (how == "posix_spawn") {
-        must_system(posix_spawn(&pid, look[0], nullptr, nullptr, look, environ) == 0, "spawn");
-    } else {
-        pid = how == "vfork" ? vfork() : fork();
-        if (pid == 0) {
-            execv(look[0], look);
-            _exit(127);
-        }
+    for (int stream = 0; stream < 3; stream++) {
+        const int fd = open(args.text(streams[stream].first).c_str(), streams[stream].second);
+        if (fd < 0 || dup2(fd, stream) < 0 || close(fd) != 0)
+            _exit(3);
     }
-    reap(pid);
+    if (const pid_t side = fork(); side != 0)
+        _exit(side < 0 ? 3 : 0);
+    reply("pid", getpid());
+}
+
+// Runs another program, which fails if it inherits a descriptor of a device.
+void run(const Args &) {
+    const int status = system("! ls -l /proc/self/fd | grep infiniband >&2");
+    must_be(WIFEXITED(status) && WEXITSTATUS(status) == 0, ERR_SYSTEM);
 }
 
 // The measures that libibverbs takes for forks, as ibv_is_fork_initialized() says.
@@ -95,7 +79,6 @@ void refuse_all(const Args &) {
 
 const Commands here{
     {"fork", fork_side},
-    {"reap", [](const Args &args) { reap(args.number<pid_t>("pid")); }},
     // Forgets the objects of the parent without deleting them: they are still the parent's.
     {"forget", [](const Args &) { world = {}; }},
     {"run", run},
