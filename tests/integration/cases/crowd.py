@@ -93,7 +93,7 @@ def crowd(test, count, clients):
 
 
 @case("faults", "server killed with {count} connections: clients see CLOSED, its successor "
-      "listens on the same port at once", [{"count": 20}])
+      "listens on the same port at once", [{"count": 20}], needs=(lab.MANY_CONNECTIONS,))
 def restart(test, count):
     server, successor = (test.side(1, name) for name in ("server", "successor"))
     client = test.side(2, "client")

@@ -3,7 +3,6 @@
 """Memory that an operation may not use, at the other side or at its own; and a network that loses packets."""
 
 import random
-import time
 
 from harness import lab
 from harness.case import case, connect, connected, disconnect, listen, share_region
@@ -11,7 +10,7 @@ from harness.network import PORTS, cables, cut, disturbed, mend
 from harness.side import ALL_USAGES, FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, RECV, SEND, WRITE_DST, expect
 
 from .data import post
-from .survivors import again, ends_broken, wait_for_bytes, writing
+from .survivors import again, ends_broken, writing
 
 BLOCK = 4096
 BEYOND = 0x5b
@@ -158,30 +157,6 @@ def no_place(test):
 # ---- the network -------------------------------------------------------------------------
 
 
-@case("faults", "link down for 1 s under writes: they end, what completed is there", limit=120)
-def short_outage(test):
-    """
-    Devices differ in which operations survive an outage; no operation that did not arrive may
-    complete.
-    """
-    port = cables(test)[1]
-    size = 1 << 17
-    server, client = connected(test, size)
-    client("fill", len=size, seed=1)
-    client.begin("write-blocks", mr=0, rmr=0, len=16, count=size // 16, window=8)
-    wait_for_bytes(server, 16 * 100)
-    cut(port)
-    time.sleep(1)
-    mend(port)
-    code, answer = client.take()
-    expect(code == "ok" or (code == "RPMA_E_PROVIDER" and answer["status"] != "0"), True,
-           f"end of the load ({code} {answer})")
-    server("check", len=16 * int(answer["done"]), seed=1)
-    client("conn-delete")
-    lab.wait_for_host(2, client.address, server.address)
-    again(server, client, 1)
-
-
 @case("faults", "link down under a batch: neither side hears anything; each operation completes once, with an error, "
       "when the client disconnects; a new connection once it is up", limit=120, needs=(lab.ANSWERS,))
 def long_outage(test):
@@ -219,11 +194,7 @@ def all_flushed(client, count):
 @case("faults", "5 % loss and reordering during {count} writes: all verified", [{"count": 1000}], limit=300)
 def lossy(test, count):
     lab.need_virtual("a bad cable")
-    server, client = test.peers()
-    share_region(server, client, count * 64)
-    listen(server)
-    client("cfg", cq=64, sq=64)
-    connect(server, client, client_cfg=0)
+    server, client = connected(test, count * 64, client={"cq": 64, "sq": 64})
     client("fill", len=count * 64, seed=1)
     with disturbed(PORTS, "loss", "5%", "delay", "1ms", "reorder", "25%", "50%"):
         answer = client("write-blocks", mr=0, rmr=0, len=64, count=count, window=32)

@@ -3,7 +3,7 @@
 """Events of the device, and the halves of rpma_cq_wait()."""
 
 from harness import lab
-from harness.case import case, connect, connected, disconnect, listen, share_region
+from harness.case import case, connect, connected, disconnect, listening
 from harness.network import cables, cut, mend
 from harness.side import ALWAYS, expect
 
@@ -81,9 +81,7 @@ def denied(test):
 def srq_limit(test, limit):
     """A limit above what waits says so with the next receive that a message takes."""
     ports = cables(test)
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     server("srq", srq=1, rq=10, rcq=20)
     server("cfg", srq=1)
     connect(server, client, server_cfg=0)
@@ -121,9 +119,7 @@ def srq_limit(test, limit):
 def loop(test, how):
     """Whenever a message comes, the loop either finds it or is woken up by it."""
     queue = {"queue": "lent", "lent": 0}
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     server("lend", lent=0, size=100)
     server("cfg", **{"lent-rcq": 0, "rq": 64})
     connect(server, client, server_cfg=0)
@@ -197,11 +193,3 @@ def solicited(test):
     client.completion("WR_FLUSH_ERR", busy=1)
     client("epoll-wait")
     client("cq-take-event")
-
-
-@case("events", "moderation: neither soft-RoCE nor soft-iWARP can hold back notifications")
-def moderation(test):
-    lab.need_virtual("a device without moderation")
-    server, client = connected(test)
-    client.refuses("RPMA_E_NOSUPP", "moderate", count=2, us=50)
-    disconnect(client, server)

@@ -6,7 +6,7 @@ import errno
 import time
 
 from harness import lab
-from harness.case import PORT, case, connect, connected, disconnect, listen, share_region
+from harness.case import PORT, case, connect, connected, disconnect, listen, listening, share_region
 from harness.network import cables, cut, mend
 from harness.side import Failed, expect
 
@@ -38,22 +38,6 @@ def accepted(server, client):
     server("connect")
 
 
-def batch(server, client):
-    """The client posts the same list of writes, with a flush at its end, again and again."""
-    count, length = 32, 4096
-    share_region(server, client, count * length)
-    client("cfg", sq=100, cq=100)
-    connect(server, client, client_cfg=0)
-    client("fill", len=count * length, seed=1)
-    client("batch-new", ops=count)
-    for number in range(count - 1):
-        client("write", batch=0, mr=0, off=number * length, rmr=0, roff=number * length, len=length, ctx=number)
-    client("flush", batch=0, rmr=0, len=8, persistent=0, ctx=count - 1)
-    client.begin("post-until-broken", batch=0)
-    while server("bytes", off=0, len=8)["bytes"] == "00" * 8:
-        pass
-
-
 def idle(server, client):
     share_region(server, client)
     connect(server, client)
@@ -62,7 +46,7 @@ def idle(server, client):
 STAGES = {
     "before it takes the request": requested, "before it accepts": taken, "before it is accepted": taken,
     "before it takes its event": accepted, "while idle": idle,
-    "during writes": lambda server, client: writing(server, client, 4 << 20), "during a batch": batch,
+    "during writes": lambda server, client: writing(server, client, 4 << 20),
 }
 HOW = {
     "hangs": lambda side: None,  # its kernel hears what the process never takes
@@ -85,7 +69,6 @@ ENDS = [dict(zip(("who", "how", "when", "hears", "shows"), row)) for row in (
     ("client", "deletes the connection", "while idle", "CLOSED"),
     ("server", "killed", "during writes", "CLOSED"),
     ("client", "killed", "during writes", "CLOSED"),
-    ("server", "killed", "during a batch", "CLOSED"),
 )]
 
 
@@ -103,8 +86,7 @@ def gone(test, who, how, when, hears):
         server("connect")
     else:
         HOW[how](goes)
-    loaded = when.startswith("during") and stays is client
-    answer = operations_end(client, when) if loaded else {}
+    answer = ends_broken(client) if when == "during writes" and stays is client else {}
     is_open = lab.PROVIDER != "rxe" and who == "client" and when.startswith("before")
     if is_open or "gives up" in hears:
         heard = gives_up(stays)
@@ -125,23 +107,12 @@ def gone(test, who, how, when, hears):
     works_with_another(test, stays if stays is server or not server.is_alive else server)
 
 
-def operations_end(client, when):
-    if when == "during writes":
-        return ends_broken(client)
-    answer = client.end()
-    expect(int(answer["good"]) + int(answer["failed"]), int(answer["posted"]), "completions")
-    expect(int(answer["failed"]) > 0 or answer["post"] != "ok", True, "something failed")
-    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
-    return answer
-
-
 def gives_up(side):
     """
     The pattern of rpma_conn_next_event(3): wait with poll(2) until the limit, then delete. Returns what came.
     """
     began = time.monotonic()
-    side.begin("event", timeout=LIMIT)
-    code, answer = side.take()
+    code, answer = side.ask("event", timeout=LIMIT)
     side("conn-delete")
     spent = time.monotonic() - began
     expect(spent < LIMIT / 1000 + GIVING_UP, True, f"{side.name}: gave up after {spent:.1f} s")
@@ -179,9 +150,7 @@ def client_vanishes(test):
     other("req-new", req=9, addr=server.address, port=PORT)
     other("connect", req=9, conn=9)
     server("next-req", req=9)
-    server.begin("connect")
-    code, answer = server.take()
-    expect((code, answer.get("errno")), ("RPMA_E_PROVIDER", str(GONE)), "accept")
+    server.refuses("RPMA_E_PROVIDER", "connect", errno=str(GONE))
     server("connect", req=9, conn=9)
     other.event("ESTABLISHED", conn=9)
     server.event("ESTABLISHED", conn=9)
@@ -191,9 +160,7 @@ def client_vanishes(test):
 
 @case("faults", "endpoint shut down with requests pending: the taken one lives")
 def endpoint_shut_down(test):
-    server, client = test.peers()
-    share_region(server, client)
-    listen(server)
+    server, client = listening(test)
     taken(server, client)
     server("ep-shutdown")
     server("connect")

@@ -3,8 +3,8 @@
 """Flushes on every kind of memory, at the edges of a region, and where they are refused."""
 
 from harness import lab
-from harness.case import case, connect, disconnect, listen, share_region
-from harness.side import ALL_USAGES, expect
+from harness.case import case, connect, disconnect, listen, listening, share_region
+from harness.side import expect
 
 from .data import AROUND, GUARD, WAYS, perform
 
@@ -83,9 +83,7 @@ EDGES = {
 @case("flush", "at the edges of a region, and for persistence on DRAM: what native flush and emulated flush take")
 def edges(test):
     """rpma_flush(3)"""
-    server, client = test.peers()
-    share_region(server, client, 4096)
-    listen(server)
+    server, client = listening(test, 4096)
     for number, (what, (offset, length, persistent, status)) in enumerate(EDGES.items()):
         connect(server, client, number=number)
         client("apply-pcfg", conn=number, desc=server("pcfg", direct=1)["desc"])
@@ -98,14 +96,3 @@ def edges(test):
     if not test.is_native:
         connect(server, client, number=9)
         client.refuses("RPMA_E_INVAL", "flush", conn=9, rmr=0, roff=4096, len=1, persistent=0)
-
-
-@case("flush", "memory on {kind} takes no advice: RPMA_E_NOSUPP from soft-RoCE, even with on-demand paging",
-      [{"kind": "FS-DAX"}], builds=("native",))
-def advice(test, kind):
-    lab.need_virtual("a device known to take no advice")
-    server = test.side(1, "server")
-    server("peer")
-    server("memory", size=4 << 20, file=place(kind))
-    server("reg", usage=ALL_USAGES)
-    server.refuses("RPMA_E_NOSUPP", "advise", len=1 << 20)

@@ -152,6 +152,8 @@ def pairs(test):
     initiators = {name: start_initiator(test, name) for name in (*NAMES, BY_CHOICE)}
     for number, name in enumerate(NAMES):
         target = start_target(test, name, memory)
+        # 0 means no and every other byte yes, whatever else the byte states.
+        expect(target("pcfg-bytes")["direct"], "00" + "01" * 255, "direct write to PMem by byte")
         listen(target)
         for other, initiator in initiators.items():
             initiator("remote", rmr=number, desc=target.region)
@@ -192,14 +194,6 @@ def manual(test):
     expect(both, same, "persistent flushes beside those for visibility")
 
 
-@case("unlike", "each library reads the byte of a peer configuration as every other one", builds=("native",))
-def byte(test):
-    """0 means no and every other byte yes, whatever else the byte states."""
-    for name in NAMES:
-        found = start(test, 1, name, "reader")("pcfg-bytes")["direct"]
-        expect(found, "00" + "01" * 255, "direct write to PMem by byte")
-
-
 # ---- packed private data -----------------------------------------------------------------
 
 
@@ -210,36 +204,39 @@ def outcome(initiator, target, mode):
     return "RPMA_E_NOSUPP" if mode == "native" else "READ"
 
 
-@case("unlike", "packed: what the {target} build states decides how the {initiator} build flushes and writes",
-      [{"initiator": initiator, "target": target} for initiator in OTHER for target in OTHER],
-      limit=120, builds=("native",), needs=(lab.NATIVE_OPERATIONS,))
-def packed(test, initiator, target):
+@case("unlike", "packed: what each build states decides how each build flushes and writes", limit=240,
+      builds=("native",), needs=(lab.NATIVE_OPERATIONS,))
+def packed(test):
     """
     Each mode other than auto is tried only by the build that has both ways to flush. If the configuration states
     nothing, the pack states what the device of the regions serves.
     """
     lab.need_virtual("a device known to have native flush")
-    one = start_initiator(test, initiator)
-    other = start_target(test, target, lab.need(lab.DEVDAX, "device DAX"))
-    listen(other)
-    serves = str(int(target == "native"))
-    for number, mode in enumerate(MODES if initiator == "native" else MODES[:1]):
-        one("cfg", flush=number)
-        connect(other, one, client_cfg=0, server_data=other("pack", direct=1, bytes="77", served=number % 2)["packed"])
-        expect(one("unpack", apply=1), {"regions": "1", "bytes": "77", "direct": "1", "stated": "1",
-                                        "flush": serves, "atomic": serves}, "what the target states")
-        natively = mode == "native" or outcome(initiator, target, mode) == "FLUSH"
-        expect(one("flush-mode")["mode"], "native" if natively else "emulated", "way to flush")
-        one("fill", len=4096, seed=number)
-        one("write", mr=0, rmr=0, len=4096, flags=1)
-        one.begin("flush", rmr=0, len=4096, persistent=1)
-        code = one.take()[0]
-        found = one.completion().opcode if code == "ok" else code
-        expect(found, outcome(initiator, target, mode), "flush")
-        one("atomic", rmr=0, roff=8192, bytes="01" * 8)
-        one.completion(opcode="ATOMIC_WRITE" if initiator == target == "native" else "WRITE")
-        expect(other("bytes", off=8192, len=8)["bytes"], "01" * 8, "atomic write")
-        other("check", len=4096, seed=number)
-        Pair(other, one, 0).end()
-        one("remote-delete", rmr=0)
+    initiators = {name: start_initiator(test, name) for name in OTHER}
+    for target in OTHER:
+        other = start_target(test, target, lab.need(lab.DEVDAX, "device DAX"))
+        listen(other)
+        for name, one in initiators.items():
+            for number, mode in enumerate(MODES if name == "native" else MODES[:1]):
+                unpacked(one, other, number, outcome(name, target, mode), mode == "native", target == "native")
+                one("atomic", rmr=0, roff=8192, bytes="01" * 8)
+                one.completion(opcode="ATOMIC_WRITE" if name == target == "native" else "WRITE")
+                expect(other("bytes", off=8192, len=8)["bytes"], "01" * 8, "atomic write")
+                Pair(other, one, 0).end()
+                one("remote-delete", rmr=0)
+        other("ep-shutdown")
     expect(test.said().count(NOTICE), 0, "flushes whose way nobody stated")
+
+
+def unpacked(one, other, number, wanted, natively, serves):
+    """Connects with the mode of this number, writes, and flushes in the way that the other side states."""
+    one("cfg", flush=number)
+    connect(other, one, client_cfg=0, server_data=other("pack", direct=1, bytes="77", served=number % 2)["packed"])
+    expect(one("unpack", apply=1), {"regions": "1", "bytes": "77", "direct": "1", "stated": "1",
+                                    "flush": str(int(serves)), "atomic": str(int(serves))}, "what the target states")
+    expect(one("flush-mode")["mode"], "native" if natively or wanted == "FLUSH" else "emulated", "way to flush")
+    one("fill", len=4096, seed=number)
+    one("write", mr=0, rmr=0, len=4096, flags=1)
+    code = one.code("flush", rmr=0, len=4096, persistent=1)
+    expect(one.completion().opcode if code == "ok" else code, wanted, "flush")
+    other("check", len=4096, seed=number)

@@ -81,12 +81,10 @@ void next_event(const Args &args) {
     static const char *const names[] = {"ESTABLISHED", "CLOSED", "LOST", "REJECTED",
                                         "UNREACHABLE"};
     const int64_t timeout = args.number<int64_t>("timeout", PATIENCE_MS);
-    const Clock clock;
     rpma_conn *conn = the<rpma_conn>(args);
     if (timeout > 0)
         wait_readable(get(rpma_conn_get_event_fd, conn), timeout);
     reply("event", names[get(rpma_conn_next_event, conn)]);
-    reply("ms", clock.ms());
 }
 
 const Commands here{
@@ -140,12 +138,9 @@ uint32_t number_of(const rpma_conn_private_data &pdata) {
     return ntohl(number);
 }
 
-rpma_conn *connect_to(const Args &args, const rpma_conn_cfg *cfg,
-                      const rpma_conn_private_data *pdata) {
+rpma_conn *connect_to(const Args &args) {
     ScopedReq req;
-    rpma_conn *conn = nullptr;
     must(rpma_conn_req_new(world.peer, args.text("addr").c_str(), args.text("port").c_str(),
-                           cfg, &req.it));
-    must(rpma_conn_req_connect(&req.it, pdata, &conn));
-    return conn;
+                           nullptr, &req.it));
+    return get(rpma_conn_req_connect, &req.it, nullptr);
 }

@@ -63,10 +63,9 @@ std::vector<Member> crowd; // member n has connection n
 // The private data of the answer have the number at the server, then the region. If the memory
 // has no room for each member, all use the first one.
 Member::Member(const Args &args, size_t number)
-    : conn_(world.conn[number] = connect_to(args)),
+    : conn_(world.conn[number]),
       random_(args.number<unsigned>("seed", 0) + static_cast<unsigned>(number)),
       room_((number + 1) * ROOM <= world.memory[0].size() ? number * ROOM : 0) {
-    await_event(conn_, RPMA_CONN_ESTABLISHED);
     const rpma_conn_private_data pdata = get(rpma_conn_get_private_data, conn_);
     seed_ = number_of(pdata);
     share_ = seed_ * SHARE;
@@ -146,12 +145,23 @@ void Member::any_of(int things, bool without_imm) {
     tried_ |= thing;
 }
 
+// Does the work for each member, with threads=1 in a thread of its own.
+void for_each_member(const Args &args, size_t count, const std::function<void(size_t)> &work) {
+    if (args.is("threads"))
+        in_threads(count, [&](size_t i, const std::atomic<bool> &) { work(i); });
+    else
+        for (size_t i = 0; i < count; i++)
+            work(i);
+}
+
 // Makes count= connections.
 void gather(const Args &args) {
     const size_t count = args.below(MAX_CONNS + 1, "count");
-    const AtEnd told{[&] { reply("crowd", crowd.size()); }};
-    crowd.clear();
-    while (crowd.size() < count)
+    for_each_member(args, count, [&](size_t number) {
+        world.conn[number] = connect_to(args);
+        await_event(world.conn[number], RPMA_CONN_ESTABLISHED);
+    });
+    for (crowd.clear(); crowd.size() < count;)
         crowd.emplace_back(args, crowd.size());
 }
 
@@ -188,13 +198,13 @@ void work_in_threads(const Args &args) {
 }
 
 // Ends every connection from this side.
-void end(const Args &) {
+void end(const Args &args) {
     for (const Member &member : crowd)
         must(rpma_conn_disconnect(member.conn()));
-    for (rpma_conn *&conn : std::span(world.conn).first(crowd.size())) {
-        await_event(conn, RPMA_CONN_CLOSED);
-        must(rpma_conn_delete(&conn));
-    }
+    for_each_member(args, crowd.size(), [](size_t number) {
+        await_event(world.conn[number], RPMA_CONN_CLOSED);
+        must(rpma_conn_delete(&world.conn[number]));
+    });
     must(rpma_mr_remote_delete(&world.remote[0]));
     crowd = std::vector<Member>(); // without the memory, because the test compares the heap
 }

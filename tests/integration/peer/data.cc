@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// data.cc -- commands for operations and receives: single ones, arrays and batches
+// data.cc -- commands for operations and receives: single ones, arrays and batches, and many
+// writes
 
 #include "call.hh"
 
 #include <algorithm>
 #include <cstring>
 #include <infiniband/verbs.h>
+#include <poll.h>
 
 namespace {
 
@@ -196,6 +198,59 @@ void raw_write(const Args &args) {
     must_system(errno == 0, "ibv_post_send");
 }
 
+// ---- until something breaks --------------------------------------------------------------
+
+// Waits for a completion. If the other side leaves meanwhile, disconnects, because a device
+// that keeps retrying completes its outstanding operations only then; the answer says so.
+// ERR_CLOSED: the caller waits for nothing more than the event.
+ibv_wc await_either(rpma_conn *conn, bool event_is_last) {
+    rpma_cq *cq = queue_of(conn);
+    pollfd fds[] = {{.fd = get(rpma_cq_get_fd, cq), .events = POLLIN, .revents = 0},
+                    {.fd = get(rpma_conn_get_event_fd, conn), .events = POLLIN, .revents = 0}};
+    ibv_wc wc = {};
+    int code;
+    while ((code = rpma_cq_get_wc(cq, 1, &wc, nullptr)) == RPMA_E_NO_COMPLETION) {
+        poll(fds, 2, -1);
+        if ((fds[0].revents & POLLIN) == 0 && (fds[1].revents & POLLIN) != 0) {
+            const bool is_closed = get(rpma_conn_next_event, conn) == RPMA_CONN_CLOSED;
+            reply("event", is_closed ? "CLOSED" : "another");
+            must(rpma_conn_disconnect(conn));
+            must_be(!event_is_last, ERR_CLOSED);
+        } else if ((code = rpma_cq_wait(cq)) != RPMA_E_NO_COMPLETION) {
+            must(code);
+        }
+    }
+    must(code);
+    return wc;
+}
+
+// Writes count= blocks, each to its own place, with at most window= of them outstanding. With
+// last=1 an event of the connection ends the load, because no completion need follow.
+void write_blocks(const Args &args) {
+    rpma_conn *conn = the<rpma_conn>(args);
+    const uint64_t count = args.number("count"), window = args.number("window");
+    const size_t len = args.number("len");
+    ibv_wc wc = {};
+    uint64_t posted = 0, done = 0;
+    const AtEnd told{[&] {
+        reply("done", done);
+        reply("status", int{wc.status});
+    }};
+    while (done < count) {
+        if (posted < count && posted - done < window) {
+            must(rpma_write(conn, the<rpma_mr_remote>(args), posted * len,
+                            the<rpma_mr_local>(args), posted * len, len,
+                            RPMA_F_COMPLETION_ALWAYS, context_of(posted)));
+            posted++;
+            continue;
+        }
+        wc = await_either(conn, args.is("last"));
+        must_be(wc.status == IBV_WC_SUCCESS, RPMA_E_PROVIDER);
+        must_be(wc.wr_id == done, ERR_MISMATCH);
+        done++;
+    }
+}
+
 const Commands here{
     {"read", perform},
     {"write", perform},
@@ -212,6 +267,7 @@ const Commands here{
     {"req-recv", receive(rpma_conn_req_recv, rpma_conn_req_recv_many)},
     {"srq-recv", receive(rpma_srq_recv, rpma_srq_recv_many)},
     {"raw-write", raw_write},
+    {"write-blocks", write_blocks},
     {"batch-new", call(rpma_batch_new, {"ops"})},
     {"batch-post", call(rpma_batch_post, {"posted"})},
     {"batch-reset", call(rpma_batch_reset)},

@@ -82,6 +82,24 @@ void expect_all(area range, size_t equal) {
     throw Failed{ERR_MISMATCH};
 }
 
+// Waits until the other side's atomic write has made the word at flag= that of bytes=.
+void await_flag(const Args &args) {
+    const piece place = {args.below(MAX_REGIONS, "mr"), args.number("flag"), sizeof(uint64_t)};
+    const std::atomic_ref flag(*reinterpret_cast<uint64_t *>(bytes_of(args, place).data()));
+    uint64_t wanted = 0;
+    memcpy(&wanted, args.bytes("bytes").data(), sizeof(wanted));
+    for (const Clock clock; flag.load(std::memory_order_acquire) != wanted;) {
+        must_be(clock.ms() < 10 * PATIENCE_MS, ERR_TIMEOUT);
+        std::this_thread::yield();
+    }
+}
+
+void check(const Args &args) {
+    if (args.has("flag"))
+        await_flag(args);
+    pattern_check(the_range(args), args.number("seed"));
+}
+
 // All bytes have one value, so nothing was written around the target.
 void check_set(const Args &args) {
     const area range = the_range(args);
@@ -102,14 +120,12 @@ const Commands here{
     {"reg", register_memory},
     {"describe", describe},
     {"dereg", call(rpma_mr_dereg)},
-    // Fetches for writing (1), at once (1).
-    {"advise", call(rpma_mr_advise, {"off=0", "len", "advice=1", "flags=1"})},
     {"remote", take_remote},
     {"remote-delete", call(rpma_mr_remote_delete)},
     {"fill", [](const Args &args) { pattern_fill(the_range(args), args.number("seed")); }},
     {"set",
      [](const Args &args) { std::ranges::fill(the_range(args), args.number<char>("byte")); }},
-    {"check", [](const Args &args) { pattern_check(the_range(args), args.number("seed")); }},
+    {"check", check},
     {"check-set", check_set},
     {"bytes",
      [](const Args &args) {

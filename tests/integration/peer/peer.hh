@@ -21,7 +21,7 @@
 #include <tuple>
 #include <utility>
 
-constexpr size_t MAX_CONNS = 10240, MAX_REGIONS = 72, MAX_OTHERS = 8, MAX_ELEMENTS = 128;
+constexpr size_t MAX_CONNS = 10240, MAX_REGIONS = 72, MAX_OTHERS = 8;
 constexpr int PATIENCE_MS = 60000; // to resolve an address or to wait, on a busy machine
 
 using area = std::span<char>;
@@ -174,8 +174,7 @@ inline const void *context_of(uint64_t number) {
 }
 
 // A connection that is being made to addr= and port=.
-rpma_conn *connect_to(const Args &args, const rpma_conn_cfg *cfg = nullptr,
-                      const rpma_conn_private_data *pdata = nullptr);
+rpma_conn *connect_to(const Args &args);
 
 // ---- waiting -----------------------------------------------------------------------------
 

@@ -161,7 +161,6 @@ const Commands here{
     {"epoll-add", [](const Args &args) { watch(the_descriptor(args), args.number("tag")); }},
     {"epoll-wait", wait_by_epoll},
     {"device-event", device_event},
-    {"moderate", call(rpma_cq_set_moderation, {"count", "us"})},
     {"cq-take-event", call(rpma_cq_take_event)},
     {"cq-arm", call(rpma_cq_arm, {"solicited=0"})},
 };
