@@ -102,8 +102,7 @@ class Soak:
             self.crowd(client)
             self.work_and_leave(client)
             client("release")
-            client.begin("quit")
-            client.wait_for_end()
+            client.quit()
         self.forget(client)
 
     def forget(self, client):

@@ -3,11 +3,10 @@
 """IPv6, and names that have several addresses or none."""
 
 import ipaddress
-import time
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, share_region
-from harness.side import Failed, expect
+from harness.side import expect, wait_until
 
 KINDS = {"global": "fd00:77::", "link-local": "fe80::77:"}
 NAME = "several.test"
@@ -31,19 +30,12 @@ def add_address(test, number, address, device="veth0"):
         wait_for_gid(number, address)
 
 
-def wait_for_gid(number, address, seconds=30):
-    """
-    Waits until the device's GID table holds the address; before that nothing can use the device by
-    it.
-    """
+def wait_for_gid(number, address):
+    """Waits until the device's GID table holds the address; before that nothing can use the device by it."""
     packed = ipaddress.ip_address(address).packed
     digits = (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed).hex()
     wanted = ":".join(digits[place:place + 4] for place in range(0, 32, 4))
-    deadline = time.monotonic() + seconds
-    while wanted not in lab.gids(f"rxe{number}"):
-        if time.monotonic() > deadline:
-            raise Failed(f"rxe{number} does not take the address {address}")
-        time.sleep(0.05)
+    wait_until(lambda: wanted in lab.gids(f"rxe{number}"), f"rxe{number} takes the address {address}", 30)
 
 
 def work(server, client):

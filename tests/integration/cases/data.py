@@ -6,7 +6,7 @@ completion queue, alone and in lists. All bytes are compared, also those that ha
 """
 
 from harness import lab
-from harness.case import case, connect, disconnect, listen, share_region
+from harness.case import case, connect, disconnect, given, listen, share_region
 from harness.side import ALWAYS, LOCAL_USAGES, expect
 
 AROUND = 0xa7
@@ -38,9 +38,7 @@ def post(side, batch=0):
     Posts once. Returns (code, number of operations that the device took); batch None posts the held
     operations.
     """
-    side.begin(*(("post",) if batch is None else ("batch-post",)),
-               **({} if batch is None else {"batch": batch}))
-    code, answer = side.take()
+    code, answer = side.ask("post" if batch is None else "batch-post", **given(batch=batch))
     return code, int(answer["posted"])
 
 

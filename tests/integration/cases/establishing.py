@@ -3,11 +3,10 @@
 """Establishing: refusals, a backlog, a client that gives up, private data, a type of service."""
 
 import subprocess
-import time
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, listening
-from harness.side import expect
+from harness.side import expect, wait_until
 
 
 def flood(test, server, count):
@@ -15,14 +14,6 @@ def flood(test, server, count):
     client = test.side(2, "flood")
     client.begin("flood", addr=server.address, port=PORT, count=count)
     return client
-
-
-def wait_until(reached, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not reached():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"not so after {seconds} s: {what}")
-        time.sleep(0.01)
 
 
 def received(kind):

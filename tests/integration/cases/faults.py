@@ -8,7 +8,7 @@ import time
 from harness import lab
 from harness.case import PORT, case, connect, connected, disconnect, listen, listening, share_region
 from harness.network import cables, cut, mend
-from harness.side import Failed, expect
+from harness.side import expect, wait_until
 
 from .events import happens
 from .survivors import ends_broken, works_with_another, write_and_check, writing
@@ -184,18 +184,6 @@ def nobody_listens(test):
     client.event("REJECTED")
 
 
-def retry(action, seconds=10):
-    """A device needs a moment to know a new address."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return action()
-        except Failed:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(0.1)
-
-
 @case("faults", "nobody answers: client sees UNREACHABLE", limit=150, shows=("unreachable",))
 def unreachable(test):
     """
@@ -210,7 +198,7 @@ def unreachable(test):
         side("peer")
     address = client.address + "1"
     lab.run("ip", "-n", lab.host(1), "addr", "add", address + "/24", "dev", "veth0")
-    retry(lambda: server("listen", addr=address, port=PORT))
+    wait_until(lambda: server.code("listen", addr=address, port=PORT) == "ok", "the device knows the new address")
     lab.wait_for_host(3, None, address)
     client("req-new", addr=address, port=PORT)
     test.undo.callback(lab.wait_for_host, 3, None, server.address, seconds=60)
@@ -221,8 +209,7 @@ def unreachable(test):
         return
     client("connect")
     server("release")
-    server.begin("quit")
-    server.wait_for_end()
+    server.quit()
     expect(client("event", timeout=120000)["event"], "UNREACHABLE", "event")
 
 
@@ -256,8 +243,7 @@ def device_removed(test, gone):
     for verb in ("conn-delete", "ep-shutdown", "dereg", "peer-delete"):
         lost(verb)
     lost.refuses("RPMA_E_PROVIDER", "context", addr=lost.address)
-    lost.begin("quit")
-    lost.wait_for_end()
+    lost.quit()
     test.undo.close()
     other("disconnect")
     expect(lab.complaints(), complaints, "what the kernel complains about")

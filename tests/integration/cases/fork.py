@@ -23,11 +23,6 @@ def write_and_flush(server, client, seed, number=0, persistent=0):
     client("check", mr=number, len=SIZE, seed=seed)
 
 
-def exits(child):
-    child.begin("quit")
-    child.wait_for_end()
-
-
 @case("fork", "the parent goes on while a child lives and when it has exited, memory on {kind}",
       [{"kind": "DRAM"}, {"kind": "FS-DAX"}])
 def parent_goes_on(test, kind):
@@ -54,7 +49,7 @@ def parent_goes_on(test, kind):
                 child("set", len=SIZE, byte=seed)
         write_and_flush(server, client, seed, persistent=int(kind == "FS-DAX"))
     for parent, child in children.items():
-        exits(child)
+        child.quit()
         write_and_flush(server, client, 7)
     disconnect(client, server)
 
@@ -90,7 +85,7 @@ def after_first_use(test):
         child.refuses("RPMA_E_PROVIDER", verb, errno=EACCES, conn=1, mr=0, len=64, **values)
     disconnect(child, server, 1)
     child("release")
-    exits(child)
+    child.quit()
     write_and_flush(server, client, 1)
     disconnect(client, server)
 
@@ -103,7 +98,7 @@ def child_deletes(test, verb):
     client("set", len=64, byte=1)
     child = test.fork(client)
     child.code(verb)  # its answer does not matter
-    exits(child)
+    child.quit()
     code = client.code("write", mr=0, rmr=0, len=64)
     if code == "ok":
         client.completion("WR_FLUSH_ERR")

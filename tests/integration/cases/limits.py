@@ -62,5 +62,4 @@ def nodes_closed(test, nodes, errno):
         os.chmod(node, 0o600)
     user = test.start(1, "user", wrapper=wrapper, checked=False)
     user.refuses("RPMA_E_PROVIDER", "context", errno=errno, addr=user.address)
-    user.begin("quit")
-    user.wait_for_end()
+    user.quit()

@@ -9,7 +9,7 @@ from harness.case import case, connected, share_region
 from harness.network import cables, cut, mend
 from harness.side import expect
 
-from .survivors import begin_writes, wait_for_bytes, works_with_new_client
+from .survivors import begin_writes, wait_for_bytes, works_with_another
 
 # Seconds; far above the waits of all cases. A missing completion ends the case all the same.
 FOR_EVER = 60
@@ -181,7 +181,7 @@ def idle(test, how, settings):
     expect(milliseconds(began) < 10000, True, "disconnecting and deleting wait for nobody")
     mend(port)
     server("conn-delete")
-    works_with_new_client(test, server)
+    works_with_another(test, server)
 
 
 # ---- iWARP ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from harness.case import case, connect, connected, disconnect, listening
 from harness.side import expect
 
 from .events import happens
-from .survivors import works_with_new_client
+from .survivors import works_with_another
 
 SLOT = 64
 
@@ -112,7 +112,7 @@ def finite_retry(test):
         expect(server.completion(status).ctx, ctx, "op_context")
     disconnect(client, server)
     server("conn-delete")
-    works_with_new_client(test, server)
+    works_with_another(test, server)
 
 
 def nothing_more(side):
@@ -168,4 +168,4 @@ def receives_overflow(test, count):
            [("WR_FLUSH_ERR", place) for place in range(1, count)], "sends")
     server.event("CLOSED")
     server("disconnect")
-    works_with_new_client(test, server)
+    works_with_another(test, server)

@@ -7,10 +7,10 @@ import time
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, listening, share_region
-from harness.side import ALWAYS, expect
+from harness.side import ALWAYS, expect, wait_until
 
 from .crowd import make_server, pause, serve_until_all_left
-from .establishing import flood, wait_until
+from .establishing import flood
 
 
 def held_by(server):

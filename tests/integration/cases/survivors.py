@@ -12,27 +12,18 @@ BLOCK = 4096
 RETRIES_END = 120
 
 
-def works_with_new_server(test, client):
-    server = test.side(1, "new server")
-    server("peer")
-    share_region(server, client, number=9)
-    listen(server)
-    connect(server, client, number=9)
-    write_and_check(server, client, 9)
-    disconnect(client, server, 9)
-
-
-def works_with_new_client(test, server):
-    client = test.side(2, "new client")
-    client("peer")
-    share_region(server, client, number=9)
-    connect(server, client, number=9)
-    write_and_check(server, client, 9)
-    disconnect(client, server, 9)
-
-
 def works_with_another(test, side):
-    (works_with_new_client if side.name == "server" else works_with_new_server)(test, side)
+    """A new client of a server that is left, or a new server of a client."""
+    is_server = side.name == "server"
+    new = test.side(2, "new client") if is_server else test.side(1, "new server")
+    new("peer")
+    server, client = (side, new) if is_server else (new, side)
+    share_region(server, client, number=9)
+    if not is_server:
+        listen(server)
+    connect(server, client, number=9)
+    write_and_check(server, client, 9)
+    disconnect(client, server, 9)
 
 
 def write_and_check(server, client, number):

@@ -155,8 +155,7 @@ def other_device(test):
     server.refuses("RPMA_E_PROVIDER", "req-resolve")
     server("req-delete")
     server("release")
-    server.begin("quit")
-    server.wait_for_end()
+    server.quit()
 
 
 @case("troubleshooting", "the provider's part of libibverbs is missing",
@@ -167,5 +166,4 @@ def no_provider(test):
     side = test.start(1, checked=False, wrapper=("unshare", "--mount", "sh", "-c",
                                                  'mount -t tmpfs none "$0" && exec "$@"', directory))
     side.refuses("RPMA_E_PROVIDER", "context", addr=side.address)
-    side.begin("quit")
-    side.wait_for_end()
+    side.quit()

@@ -68,7 +68,8 @@ def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None,
 
 # A thousand connections, and ten thousand requests, need more descriptors than the default limit. Without the
 # allocator's caches per thread, the bytes in use are exactly those not freed.
-ROOMY, EXACT = ("prlimit", "--nofile=65536"), {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+ROOMY = ("sh", "-c", 'ulimit -n 65536 || ulimit -n "$(ulimit -H -n)"; exec "$0"')
+EXACT = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -221,20 +222,17 @@ def listen(server, port=PORT):
 def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_data="",
             client_data="", port=PORT):
     """Connects number on both sides; the server listens already."""
-    client("req-new", req=number, addr=server.address, port=port, **with_cfg(client_cfg))
-    client("connect", req=number, conn=number, **with_data(client_data))
-    server("next-req", req=number, **with_cfg(server_cfg))
-    server("connect", req=number, conn=number, **with_data(server_data))
+    client("req-new", req=number, addr=server.address, port=port, **given(cfg=client_cfg))
+    client("connect", req=number, conn=number, **given(pdata=client_data))
+    server("next-req", req=number, **given(cfg=server_cfg))
+    server("connect", req=number, conn=number, **given(pdata=server_data))
     client.event("ESTABLISHED", conn=number)
     server.event("ESTABLISHED", conn=number)
 
 
-def with_cfg(cfg):
-    return {} if cfg is None else {"cfg": cfg}
-
-
-def with_data(data):
-    return {"pdata": data} if data else {}
+def given(**values):
+    """Those that have a value."""
+    return {key: value for key, value in values.items() if value not in (None, "")}
 
 
 def listening(test, size=65536, **values):
@@ -258,7 +256,7 @@ def connected(test, size=65536, server=None, client=None, count=1, **values):
 def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=None, source=None):
     """The server's memory is file, the client's is source; without them it is DRAM."""
     for side, path in ((server, file), (client, source)):
-        side("memory", mr=number, size=size, **({"file": path} if path else {}))
+        side("memory", mr=number, size=size, **given(file=path))
     client("reg", mr=number, usage=LOCAL_USAGES)
     descriptor = server("reg", mr=number, usage=usage)["desc"]
     client("remote", rmr=number, desc=descriptor)

@@ -9,7 +9,8 @@ import os
 import platform
 import re
 import subprocess
-import time
+
+from .side import wait_until
 
 HOSTS = os.environ.get("LAB_HOSTS", "").split()
 FSDAX = os.environ.get("LAB_FSDAX", "")
@@ -111,12 +112,7 @@ def wait_for_host(number, source, target, seconds=20):
     """Waits until the other address answers; then the neighbour is known, too."""
     command = on(host(number), "ping", "-c", "1", "-W", "1",
                  *(["-I", source.split("%")[0]] if source else []), target)
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with contextlib.suppress(RuntimeError):
-            run(*command)
-            return
-    raise RuntimeError(f"{target} does not answer")
+    wait_until(lambda: subprocess.run(command, capture_output=True).returncode == 0, f"{target} answers", seconds)
 
 
 def complaints():
@@ -128,11 +124,7 @@ def complaints():
 def add_device(device, name):
     """Adds the removed RDMA device of a host again and waits until it knows its address."""
     run(*on(name, "rdma", "link", "add", device, "type", os.environ["LAB_RDMA"], "netdev", "veth0"))
-    deadline = time.monotonic() + 60
-    while not any(":ffff:" in gid for gid in gids(device)):
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{device} has no IPv4 address")
-        time.sleep(0.05)
+    wait_until(lambda: any(":ffff:" in gid for gid in gids(device)), f"{device} has an IPv4 address")
 
 
 def gids(device):

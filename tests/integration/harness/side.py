@@ -40,6 +40,14 @@ def expect(actual, wanted, what):
         raise Failed(f"{what}: {actual!r} instead of {wanted!r}")
 
 
+def wait_until(is_so, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise Failed(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+
+
 def completion(text):
     status, opcode, ctx, length, imm, qp = text.split(":")
     return Completion(STATUSES.get(int(status), status),
@@ -201,12 +209,7 @@ class Side:
         """
         Waits until the command that was begun waits in the kernel for a descriptor of this kind.
         """
-        deadline = time.monotonic() + timeout
-        while kind not in (self.blocked_in() or ""):
-            if time.monotonic() > deadline:
-                raise Failed(f"{self.name}: {self.running} waits for {self.blocked_in()}, not "
-                             f"for {kind}")
-            time.sleep(0.01)
+        wait_until(lambda: kind in (self.blocked_in() or ""), f"{self.name}: {self.running} waits for {kind}", timeout)
 
     def descriptors(self):
         return sorted(os.readlink(f"/proc/{self.pid}/fd/{fd}")
@@ -223,6 +226,10 @@ class Side:
         self.note("killed")
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    def quit(self):
+        self.begin("quit")
+        self.wait_for_end()
 
     def wait_for_end(self, timeout=300):
         try:

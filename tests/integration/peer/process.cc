@@ -49,12 +49,9 @@ void fork_status(const Args &) {
     reply("fork", names[ibv_is_fork_initialized()]);
 }
 
-volatile sig_atomic_t stop;
-
 // The test reads this line to know that the signal has arrived.
 void say_signal(int) {
     static const char said[] = "signal\n";
-    stop = 1;
     if (write(STDERR_FILENO, said, sizeof(said) - 1) < 0)
         _exit(4);
 }
@@ -66,17 +63,6 @@ void handle_signal(const Args &args) {
     must_system(sigaction(args.number<int>("signal"), &action, nullptr) == 0, "sigaction");
 }
 
-// A typical server: it rejects clients until a signal stops it.
-void refuse_all(const Args &) {
-    uint64_t refused = 0;
-    stop = 0;
-    while (!stop) {
-        ScopedReq req;
-        refused += rpma_ep_next_conn_req(world.ep, nullptr, &req.it) == 0;
-    }
-    reply("refused", refused);
-}
-
 const Commands here{
     {"fork", fork_side},
     // Forgets the objects of the parent without deleting them: they are still the parent's.
@@ -84,7 +70,6 @@ const Commands here{
     {"run", run},
     {"fork-status", fork_status},
     {"handle-signal", handle_signal},
-    {"refuse-all", refuse_all},
 };
 
 } // namespace
