@@ -265,6 +265,28 @@ TEST_THAT(refusals_of_the_device_are_told) {
     }
 }
 
+// Who has the key may use the memory: it stands in a line for debugging, and so does not stand
+// what lies in its place in other requests.
+TEST_THAT(refused_atomics_are_told) {
+    static const char *const logs[] = {
+        "opcode=IBV_WR_ATOMIC_FETCH_AND_ADD, remote_addr=0x10018, ",
+        "opcode=IBV_WR_ATOMIC_CMP_AND_SWP, remote_addr=0x10018, "};
+    request_begin(false, false, 3);
+    for (int i = 0; i < 2; i++) {
+        struct rpma_work o = operation_of(&w, i ? RPMA_WORK_COMPARE_SWAP : RPMA_WORK_FETCH_ADD);
+        o.remote = misaligned;
+        o.remote_offset = 20;
+        fake_fail("ibv_post_send", 1, EIO);
+        EXPECT_ERROR(rpma_post(w.h.conn, &o, 1, NULL), RPMA_E_PROVIDER,
+                     "ibv_post_send() failed", "ibv_post_send()", EIO, "ibv_post_send", logs[i],
+                     .before = "work[0]: ");
+        assert_non_null(strstr(logged_text(), "rkey=0x4e, "));
+        assert_non_null(strstr(logged_text(), "send_flags=IBV_SEND_FENCE|IBV_SEND_SIGNALED"));
+        fake_faults_off();
+    }
+    request_end();
+}
+
 // ---- too much inline data ------------------------------------------------------------------
 
 // An operation on that many bytes, or on a half of them and on the other.

@@ -2,193 +2,207 @@
 // Copyright 2026, the librpma developers
 
 // power_failure.c -- the bytes that a target still has after a power failure: those flushed
-// behind a write, in the range and on the connection of the flush, and no others
+// behind a write, in the range and on the connection of the flush, and no others; whatever is
+// behind an operation that the target refuses; and remote atomics
 
 #include "target.h"
 
-#include <stdlib.h>
+enum { NO_MEMORY = TARGET_REGIONS }; // a region whose key the target does not know
 
-enum { PAGE = 4096 };
-
-// An end of a range, in bytes from where the write or its region begins or ends.
-enum anchor { AT, PAST, BOTTOM, TOP };
-struct edge {
-    enum anchor anchor;
-    int bytes;
-};
-
-static const struct flush_case {
-    const char *name;
-    struct edge from, to;
-    bool is_first, on_other_conn, of_other_region, for_visibility;
-} flush_cases[] = {
-    {"what was written", {AT, 0}, {PAST, 0}},
-    {"the first byte of it", {AT, 0}, {AT, 1}},
-    {"the last byte of it", {PAST, -1}, {PAST, 0}},
-    {"all but the last word", {AT, 0}, {PAST, -WORD}},
-    {"all but the first word", {AT, WORD}, {PAST, 0}},
-    {"a byte in its midst", {AT, 65}, {AT, 66}},
-    {"what is before it", {BOTTOM, 0}, {AT, 0}},
-    {"what is behind it", {PAST, 0}, {TOP, 0}},
-    {"all of the region", {BOTTOM, 0}, {TOP, 0}},
-    {"nothing", {AT, 0}, {AT, 0}},
-    {"it before it is written", {AT, 0}, {PAST, 0}, .is_first = true},
-    {"it on another connection", {AT, 0}, {PAST, 0}, .on_other_conn = true},
-    {"its place in another region", {AT, 0}, {PAST, 0}, .of_other_region = true},
-    {"it for visibility", {AT, 0}, {PAST, 0}, .for_visibility = true},
-};
-
-static const size_t lengths[] = {0, 1, 7, 8, 9, PAGE};
-static const struct {
-    enum rpma_work_type type;
-    bool has_list;
-} kinds[] = {{RPMA_WORK_WRITE, false},          {RPMA_WORK_WRITE, true},
-             {RPMA_WORK_WRITE_WITH_IMM, false}, {RPMA_WORK_WRITE_WITH_IMM, true},
-             {RPMA_WORK_ATOMIC_WRITE, false},   {RPMA_WORK_FETCH_ADD, false},
-             {RPMA_WORK_COMPARE_SWAP, false}};
-
-struct write_case {
-    enum rpma_work_type kind;
-    bool has_list;
+// W writes, I with immediate data, N inline, S from several elements; A writes atomically, P
+// adds to a word, C swaps it; F flushes, V for visibility; R reads, L into several elements.
+struct op {
+    char what;
+    unsigned conn;
     int region;
-    size_t offset, len;
-    bool is_inline;
+    size_t at, len;
+};
+static const struct story {
+    struct op ops[4];
+    // The operations whose bytes are found if no word survives that was not flushed, and how
+    // many such words there are; at [1] with native flushes.
+    unsigned found[2], lost[2];
+    bool stops; // the target, before the last operation
+    bool no_atomics;
+} stories[] = {
+// clang-format off
+#define FIRST(n) {(1 << (n)) - 1, (1 << (n)) - 1}
+    // Words that a byte of the range is in survive. An emulated flush names where it begins, not
+    // where it ends: see read_bytes() of the fake.
+#define WORDS {'W', 0, 0, 24, 8}, {'W', 0, 0, 32, 8}
+    {{WORDS, {'F', 0, 0, 24, 16}}, FIRST(2), {0, 0}},
+    {{WORDS, {'F', 0, 0, 24, 1}}, {3, 1}, {0, 1}},
+    {{WORDS, {'F', 0, 0, 31, 1}}, {3, 1}, {0, 1}},
+    {{WORDS, {'F', 0, 0, 31, 2}}, FIRST(2), {0, 0}},
+    {{WORDS, {'F', 0, 0, 32, 1}}, {2, 2}, {1, 1}},
+    {{WORDS, {'F', 0, 0, 0, 24}}, {3, 0}, {0, 2}},
+    {{WORDS, {'F', 0, 0, 40, 8}}, FIRST(0), {2, 2}},
+    {{WORDS, {'F', 0, 0, 24, 0}}, {3, 0}, {0, 2}},
+    {{WORDS, {'F', 0, 0, 0, TARGET_SIZE}}, FIRST(2), {0, 0}},
+    {{WORDS, {'F', 1, 0, 24, 16}}, FIRST(0), {2, 2}},
+    {{WORDS, {'F', 0, 1, 24, 16}}, FIRST(0), {2, 2}},
+    {{WORDS, {'V', 0, 0, 24, 16}}, {3, 0}, {0, 2}},
+    {{{'F', 0, 0, 24, 16}, WORDS}, FIRST(0), {2, 2}},
+    // Whatever writes, and however much of a word.
+    {{{'W', 0, 0, 0, 0}, {'W', 0, 1, 3, 1}, {'F', 0, 1, 3, 1}}, FIRST(2), {0, 0}},
+    {{{'W', 0, 1, 3, 9}, {'W', 0, 1, TARGET_SIZE - 9, 9}, {'F', 0, 1, 0, TARGET_SIZE}},
+     FIRST(2), {0, 0}},
+    {{{'I', 0, 1, 3, 7}, {'N', 0, 1, 24, 9}, {'F', 0, 1, 0, 40}}, FIRST(2), {0, 0}},
+    {{{'S', 0, 0, 3, 2000}, {'P', 0, 0, 2048, 8}, {'C', 0, 0, 2064, 8}, {'F', 0, 0, 0, 2072}},
+     FIRST(3), {0, 0}},
+    // Each flush covers its own region.
+#define WRITES {'W', 0, 0, 40, 9}, {'W', 0, 1, 200, 9}
+    {{WRITES}, FIRST(0), {4, 4}},
+    {{WRITES, {'F', 0, 0, 40, 9}}, FIRST(1), {2, 2}},
+    {{WRITES, {'F', 0, 1, 200, 9}}, {2, 2}, {2, 2}},
+    {{WRITES, {'F', 0, 0, 40, 9}, {'F', 0, 1, 200, 9}}, FIRST(2), {0, 0}},
+    // The half word of another connection is lost unless it was there before.
+    {{{'W', 0, 0, 16, 4}, {'W', 1, 0, 20, 4}, {'F', 0, 0, 16, 8}}, FIRST(1), {1, 1}},
+    {{{'W', 1, 0, 20, 4}, {'W', 0, 0, 16, 4}, {'F', 0, 0, 16, 8}}, FIRST(2), {0, 0}},
+    // A record, then the tail that counts it: no tail is found without its record.
+#define RECORD {'W', 0, 0, 64, 20}, {'F', 0, 0, 64, 20}
+#define TAIL {'A', 0, 0, 0, WORD}
+    {{RECORD}, FIRST(0), {3, 3}, .stops = true},
+    {{RECORD, TAIL}, FIRST(1), {0, 0}, .stops = true},
+    {{RECORD, TAIL}, FIRST(1), {1, 1}},
+    {{RECORD, TAIL, {'F', 0, 0, 0, WORD}}, FIRST(3), {0, 0}},
+    // A read returns what was not flushed. It persists that as an emulated flush does.
+    {{{'W', 0, 1, 33, 100}, {'R', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
+    {{{'W', 0, 1, 33, 100}, {'L', 0, 1, 33, 100}}, {1, 0}, {0, 14}},
+    // A refused operation breaks the connection, so nothing behind it is executed. An emulated
+    // flush does not read beyond the end of the region.
+#define WRITTEN {'W', 0, 0, 40, 16}
+#define FLUSHED {'F', 0, 0, 40, 16}
+    {{WRITTEN, {'W', 0, NO_MEMORY, 0, 8}, FLUSHED}, FIRST(0), {2, 2}},
+    {{WRITTEN, {'W', 0, 0, TARGET_SIZE - 7, 8}, FLUSHED}, FIRST(0), {2, 2}},
+    {{WRITTEN, {'F', 0, NO_MEMORY, 0, 8}, FLUSHED}, FIRST(0), {2, 2}},
+    {{WRITTEN, {'F', 0, 0, TARGET_SIZE - 7, 8}, FLUSHED}, {1, 0}, {0, 2}},
+    {{WRITTEN, {'P', 0, 0, (TARGET_SIZE | 7) - 7, 8}, FLUSHED}, FIRST(0), {2, 2}},
+    {{WRITTEN, {'P', 0, 0, 8, 8}, FLUSHED}, FIRST(0), {2, 2}, .no_atomics = true},
+    {{WRITTEN, {'P', 0, 0, 8, 8}, FLUSHED}, FIRST(1), {1, 1}},
+    // clang-format on
 };
 
-static long place(struct edge edge, const struct write_case *c) {
-    const long places[] = {[AT] = (long)c->offset,
-                           [PAST] = (long)(c->offset + c->len),
-                           [BOTTOM] = 0,
-                           [TOP] = TARGET_SIZE};
-    return places[edge.anchor] + edge.bytes;
-}
+static struct rpma_mr_remote *unknown;
+static unsigned char *memory; // of the first connection
+enum { BROUGHT = 1500 };      // where reads put bytes
 
-static unsigned char data[PAGE]; // what the write carries
-
-static bool is_remote_atomic(enum rpma_work_type kind) {
-    return kind == RPMA_WORK_FETCH_ADD || kind == RPMA_WORK_COMPARE_SWAP;
-}
-
-// A write of elements in different places, the second one empty; data becomes their bytes.
-static struct rpma_work written(const struct write_case *c) {
-    static struct rpma_sge sgl[4];
-    const size_t lens[] = {c->len / 3, 0, c->len / 2, c->len - c->len / 3 - c->len / 2};
-    const size_t offsets[] = {5, 0, 1000, 40};
-    struct rpma_work o = target_write(0, c->region, c->offset, c->len);
-    if (c->len == PAGE)
-        o.local.offset = 0;
-    if (c->is_inline)
+static struct rpma_work work_of(const struct op *op) {
+    static const enum rpma_work_type types[] = {
+        ['W'] = RPMA_WORK_WRITE,        ['N'] = RPMA_WORK_WRITE,
+        ['S'] = RPMA_WORK_WRITE,        ['I'] = RPMA_WORK_WRITE_WITH_IMM,
+        ['A'] = RPMA_WORK_ATOMIC_WRITE, ['P'] = RPMA_WORK_FETCH_ADD,
+        ['C'] = RPMA_WORK_COMPARE_SWAP, ['F'] = RPMA_WORK_FLUSH,
+        ['V'] = RPMA_WORK_FLUSH,        ['R'] = RPMA_WORK_READ,
+        ['L'] = RPMA_WORK_READ};
+    static struct rpma_sge sgl[2][2];
+    const int region = op->region % TARGET_REGIONS, reads = op->what == 'R' || op->what == 'L';
+    struct rpma_work o = target_write(op->conn, region, op->at, op->len);
+    if (types[(int)op->what] == RPMA_WORK_FLUSH)
+        o = target_flush(region, op->at, op->at + op->len);
+    o.type = types[(int)op->what];
+    if (op->region == NO_MEMORY)
+        o.remote = unknown;
+    if (op->what == 'V')
+        o.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
+    if (op->what == 'N')
         o.flags |= RPMA_F_INLINE;
-    memcpy(data, target_worlds[0].memory + o.local.offset, c->len);
-    memcpy(&o.value, data, sizeof(o.value));
-    o.type = c->kind;
-    o.imm = 0x12345678;
-    // What was there is 0, to which the value is added, or with which it is compared.
-    if (is_remote_atomic(c->kind))
-        o.local = (struct rpma_sge){target_worlds[0].h.mr, PAGE - WORD, WORD};
-    if (!c->has_list)
+    memcpy(&o.value, memory + TARGET_SOURCE, sizeof(o.value));
+    if (o.type == RPMA_WORK_FETCH_ADD || o.type == RPMA_WORK_COMPARE_SWAP)
+        o.local.offset = 3000; // 0 was there
+    if (reads)
+        o.local.offset = BROUGHT;
+    if (op->what != 'S' && op->what != 'L')
         return o;
-    o.sgl = sgl;
-    o.nsge = LENGTH(sgl);
-    for (size_t i = 0, at = 0; i < LENGTH(sgl); at += lens[i++]) {
-        sgl[i] = (struct rpma_sge){target_worlds[0].h.mr, offsets[i], lens[i]};
-        memcpy(data + at, target_worlds[0].memory + offsets[i], lens[i]);
-    }
+    sgl[reads][0] = (struct rpma_sge){o.local.mr, reads ? 2000 : TARGET_SOURCE, 10};
+    sgl[reads][1] = (struct rpma_sge){o.local.mr, o.local.offset + 10, op->len - 10};
+    o.sgl = sgl[reads];
+    o.nsge = 2;
     return o;
 }
 
-static uint64_t word_of(int region, long offset) {
-    return (target_regions[region].addr + (uint64_t)offset) / WORD;
-}
-
-static const char *const way_texts[] = {", by itself", ", in an array", ", in a batch"};
-
-static void expect_found(const char *what, const struct write_case *c, enum target_way way) {
-    for (int r = 0; r < TARGET_REGIONS; r++)
-        if (memcmp(target_found[r], target_expected[r], TARGET_SIZE) != 0)
-            fail_msg(
-                "%s of %zu bytes at %zu of region %d%s%s, then a flush of %s: region %d is "
-                "found with other bytes than those that were flushed",
-                operation_plain_name(c->kind), c->len, c->offset, c->region,
-                c->is_inline ? ", inline" : "", way_texts[way], what, r);
-}
-
-// Lets each subset of the words that were not flushed survive, if these are few; otherwise
-// none, every second one and all of them.
-static void expect_survivors(const struct flush_case *f, const struct write_case *c,
-                             enum target_way way, const bool *flushed) {
-    static const uint64_t some[] = {0, 0x5555555555555555, UINT64_MAX};
-    const size_t lost = fake_power_failure(0);
-    const bool few = lost <= 3;
-    for (size_t i = 0; i < (few ? (size_t)1 << lost : LENGTH(some)); i++) {
-        const uint64_t survivors = few ? i : some[i];
-        size_t nth = 0; // number of the lost word
-        for (size_t at = 0; at < c->len; at++) {
-            const long offset = (long)(c->offset + at);
-            const bool survives = flushed[at] || survivors >> nth % 64 & 1;
-            target_expected[c->region][offset] = survives ? data[at] : 0;
-            nth += !flushed[at] && word_of(c->region, offset + 1) != word_of(c->region, offset);
-        }
-        assert_int_equal(fake_power_failure(survivors), lost);
-        expect_found(f->name, c, way);
-    }
-}
-
-// An emulated flush names where it begins, not where it ends: see read_bytes() of the fake.
-static void try_flush(const struct flush_case *f, const struct write_case *c, bool native,
-                      enum target_way way) {
-    static bool flushed[PAGE];
-    const long from = place(f->from, c), to = place(f->to, c);
-    const bool is_native = native && BUILD_FLUSHES;
-    if (from < 0 || from >= TARGET_SIZE || from > to || (f->for_visibility && !is_native))
-        return;
-    target_erase();
-    const struct step w = {written(c), 0};
-    struct step s = {
-        target_flush(f->of_other_region ? !c->region : c->region, (size_t)from, (size_t)to),
-        f->on_other_conn};
-    if (f->for_visibility)
-        s.o.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
-    const struct step steps[] = {f->is_first ? s : w, f->is_first ? w : s};
-    target_run(steps, LENGTH(steps), way);
-    const bool counts =
-        !f->is_first && !f->on_other_conn && !f->of_other_region && !f->for_visibility;
-    const long past = is_native ? to : TARGET_SIZE;
-    for (size_t at = 0; at < c->len; at++) {
-        const uint64_t word = word_of(c->region, (long)(c->offset + at));
-        flushed[at] = counts && from < past && word >= word_of(c->region, from) &&
-                      word <= word_of(c->region, past - 1);
-    }
-    expect_survivors(f, c, way, flushed);
-}
-
-static bool is_possible(const struct write_case *c) {
-    if (c->kind == RPMA_WORK_ATOMIC_WRITE)
-        return c->len == 8 && c->offset % 8 == 0 && !c->is_inline;
-    if (is_remote_atomic(c->kind))
-        return c->len == 8 && (target_regions[c->region].addr + c->offset) % 8 == 0 &&
-               !c->is_inline;
-    return !c->is_inline || c->len < PAGE;
-}
-
-static void try_writes(bool native, enum target_way way) {
+static void happens(const struct story *story, bool native, enum target_way way) {
+    struct step steps[LENGTH(story->ops)];
+    unsigned count = 0;
     target_begin(native);
-    for (size_t i = 0; i < LENGTH(kinds) * TARGET_REGIONS * LENGTH(lengths) * 4 * 2; i++) {
-        const size_t kind = i / 2 / 4 / LENGTH(lengths) / TARGET_REGIONS;
-        struct write_case c = {.kind = kinds[kind].type,
-                               .has_list = kinds[kind].has_list,
-                               .region = (int)(i / 2 / 4 / LENGTH(lengths) % TARGET_REGIONS),
-                               .len = lengths[i / 2 / 4 % LENGTH(lengths)],
-                               .is_inline = i % 2};
-        c.offset = (const size_t[]){0, 3, 24, TARGET_SIZE - c.len}[i / 2 % 4];
-        for (size_t f = 0; f < LENGTH(flush_cases) && is_possible(&c); f++)
-            try_flush(&flush_cases[f], &c, native, way);
+    unknown = target_remote(target_regions[0].addr, 79);
+    memory = target_worlds[0].memory;
+    for (; count < LENGTH(steps) && story->ops[count].what; count++) {
+        const struct op *op = &story->ops[count];
+        steps[count] = (struct step){work_of(op), op->conn};
+        if (story->found[native && BUILD_FLUSHES] >> count & 1 &&
+            steps[count].o.type != RPMA_WORK_FLUSH)
+            memcpy(target_expected[op->region] + op->at,
+                   target_worlds[op->conn].memory + TARGET_SOURCE, op->len);
+    }
+    if (story->stops)
+        fake_target_stops(count - 1);
+    if (story->no_atomics)
+        fake_target_without_atomics(target_regions[0].rkey);
+    target_run(steps, count, way);
+    assert_int_equal(fake_power_failure(0), story->lost[native && BUILD_FLUSHES]);
+    for (int r = 0; r < TARGET_REGIONS; r++)
+        assert_memory_equal(target_found[r], target_expected[r], TARGET_SIZE);
+    if (story->ops[1].what == 'L')
+        memcpy(memory + BROUGHT, memory + 2000, 10);
+    if (steps[1].o.type == RPMA_WORK_READ)
+        assert_memory_equal(memory + BROUGHT, memory + TARGET_SOURCE, 100);
+    MUST(rpma_mr_remote_delete(&unknown));
+    target_end();
+}
+
+TEST_THAT(what_is_behind_a_flush_may_be_lost) {
+    for (size_t i = 0; i < LENGTH(stories) * 2 * TARGET_WAYS; i++) {
+        world_anew();
+        happens(&stories[i / 2 / TARGET_WAYS], i % 2, i / 2 % TARGET_WAYS);
+    }
+}
+
+// Each word that was not flushed survives or is lost on its own.
+TEST_THAT(any_words_may_survive) {
+    target_begin(false);
+    const struct step step = {target_write(0, 0, 64, 24), 0};
+    target_run(&step, 1, TARGET_ONE_BY_ONE);
+    for (unsigned survivors = 0; survivors < 8; survivors++) {
+        memset(target_expected[0], 0, TARGET_SIZE);
+        for (unsigned word = 0; word < 3; word++)
+            if (survivors >> word & 1)
+                memcpy(target_expected[0] + 64 + WORD * word,
+                       target_worlds[0].memory + TARGET_SOURCE + WORD * word, WORD);
+        assert_int_equal(fake_power_failure(survivors), 3);
+        assert_memory_equal(target_found[0], target_expected[0], TARGET_SIZE);
     }
     target_end();
 }
 
-TEST_THAT(what_was_flushed_survives) {
-    for (int native = 0; native <= (BUILD_FLUSHES || BUILD_WRITES_ATOMICALLY); native++)
-        for (enum target_way way = 0; way < TARGET_WAYS; way++)
-            try_writes(native, way);
+// ---- remote atomics ------------------------------------------------------------------------
+
+// One after another, on two connections. The neighbours of the word stay as they are.
+TEST_THAT(words_change_as_the_operands_say) {
+    static const struct {
+        enum rpma_work_type kind;
+        uint64_t compare, value, before, after;
+    } cases[] = {
+        {RPMA_WORK_FETCH_ADD, 77, 5, 0, 5},
+        {RPMA_WORK_FETCH_ADD, 77, UINT64_MAX - 1, 5, 3}, // modulo 2^64
+        {RPMA_WORK_COMPARE_SWAP, 4, 9, 3, 3},
+        {RPMA_WORK_COMPARE_SWAP, 3, 0x0102030405060708, 3, 0x0102030405060708},
+        {RPMA_WORK_COMPARE_SWAP, 0x0102030405060708, 0, 0x0102030405060708, 0},
+    };
+    target_begin(false);
+    for (unsigned i = 0; i < LENGTH(cases); i++) {
+        const unsigned conn = i % 2;
+        uint64_t words[3], result;
+        struct step step = {target_write(conn, 0, 8, 8), conn};
+        step.o.type = cases[i].kind;
+        step.o.compare = cases[i].compare;
+        step.o.value = cases[i].value;
+        target_run(&step, 1, TARGET_ONE_BY_ONE);
+        memcpy(&result, target_worlds[conn].memory + TARGET_SOURCE, sizeof(result));
+        assert_int_equal(result, cases[i].before);
+        fake_power_failure(UINT64_MAX); // that spares everything
+        memcpy(words, target_found[0], sizeof(words));
+        assert_true(words[0] == 0 && words[1] == cases[i].after && words[2] == 0);
+    }
+    target_end();
 }
