@@ -125,17 +125,6 @@ TEST_THAT(unknown_name_is_explained) {
 
 // ---- routes, devices and addresses ---------------------------------------------------------
 
-// A peer of one device cannot serve a route that leads over another.
-TEST_THAT(new_fails_when_the_route_leads_over_another_device) {
-    w.h = (struct handles){0};
-    MUST(rpma_peer_new(fake_context(1), &w.h.peer));
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req),
-                 RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EINVAL,
-                 .any_calls = true);
-    assert_non_null(strstr(logged_text(), "is on device fake0, the peer on fake1"));
-}
-
 static void expect_peer_addr(int number) {
     struct sockaddr_storage addr;
     memset(&addr, 0x5a, sizeof(addr));

@@ -200,24 +200,3 @@ TEST_THAT(new_makes_room_for_all_completions) {
         assert_int_equal(fake_nth("ibv_create_cq", 1)->create_cq.cqe, cases[i].cqe);
     }
 }
-
-// EINVAL may mean too much private data, but only if there is any.
-TEST_THAT(private_data_is_suspected_where_it_can_be) {
-    static const struct {
-        uint8_t len;
-        int error;
-        bool suspected;
-    } cases[] = {{0, EINVAL, false}, {1, EINVAL, true}, {1, EIO, false}};
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        const struct rpma_conn_private_data pdata = {(void *)"x", cases[i].len};
-        world_anew();
-        world_peer(&w);
-        request_by(OUTGOING, NULL);
-        fake_fail("rdma_connect", 1, cases[i].error);
-        EXPECT_ERROR(rpma_conn_req_connect(&w.h.req, cases[i].len ? &pdata : NULL, &w.h.conn),
-                     RPMA_E_PROVIDER, "outgoing:", "rdma_connect()", cases[i].error,
-                     .any_calls = true);
-        const char *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message;
-        assert_int_equal(strstr(line, "carry 56 bytes") != NULL, cases[i].suspected);
-    }
-}

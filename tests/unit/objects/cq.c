@@ -177,30 +177,22 @@ static int new_cq(void) {
     return rpma_cq_new(w.h.peer, w.h.cq_cfg, &w.h.lent_cq);
 }
 
-// With the defaults, or with a configuration that is only read during the call.
+// With the defaults; the configuration of the test below is only read during the call.
 TEST_THAT(new_makes_an_armed_queue_with_a_channel) {
-    for (int with_cfg = 0; with_cfg < 2; with_cfg++) {
-        struct ibv_wc wc = {.wr_id = 42}, got = {0};
-        world_anew();
-        world_peer(&w);
-        if (with_cfg) {
-            MUST(rpma_cq_cfg_new(&w.h.cq_cfg));
-            MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, 4));
-        }
-        MUST(new_cq());
-        assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, with_cfg ? 4 : 100);
-        assert_int_equal(fake_last("ibv_create_cq")->create_cq.comp_vector, 0);
-        MUST(rpma_cq_cfg_delete(&w.h.cq_cfg));
-        struct ibv_cq *made = fake_cq_on(world_cq_fd(w.h.lent_cq), 0);
-        assert_true(fake_armed(made));
-        fake_complete(made, &wc);
-        MUST(rpma_cq_wait(w.h.lent_cq));
-        assert_true(fake_armed(made));
-        MUST(rpma_cq_get_wc(w.h.lent_cq, 1, &got, NULL));
-        assert_int_equal(got.wr_id, 42);
-        MUST(rpma_cq_delete(&w.h.lent_cq)); // a misuse unless the event is acknowledged
-        EXPECT_CALLS("ibv_ack_cq_events ibv_destroy_cq ibv_destroy_comp_channel");
-    }
+    struct ibv_wc got = {0};
+    world_peer(&w);
+    MUST(new_cq());
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
+    assert_int_equal(fake_last("ibv_create_cq")->create_cq.comp_vector, 0);
+    queue = fake_cq_on(world_cq_fd(w.h.lent_cq), 0);
+    assert_true(fake_armed(queue));
+    fake_complete(queue, &done);
+    MUST(rpma_cq_wait(w.h.lent_cq));
+    assert_true(fake_armed(queue));
+    MUST(rpma_cq_get_wc(w.h.lent_cq, 1, &got, NULL));
+    assert_int_equal(got.wr_id, done.wr_id);
+    MUST(rpma_cq_delete(&w.h.lent_cq)); // a misuse unless the event is acknowledged
+    EXPECT_CALLS("ibv_ack_cq_events ibv_destroy_cq ibv_destroy_comp_channel");
 }
 
 // Even if the driver reports no vectors, the provider is asked for vector 0.
@@ -212,21 +204,16 @@ TEST_THAT(new_needs_what_the_device_has) {
         const char *logs;
     } cases[] = {
         {4, 0, 0, RPMA_E_PROVIDER, "ibv_create_cq(cqe=0, comp_vector=0)"},
-        {4, 201, 0, RPMA_E_PROVIDER, "ibv_create_cq(cqe=201, comp_vector=0)"},
         {4, 201, 0, RPMA_E_PROVIDER, "max_cqe 200"},
         {4, UINT32_MAX, 0, RPMA_E_PROVIDER, "max_cqe 200"},
         {4, 200, 0, 0, NULL},
         {-1, 4, 0, RPMA_E_PROVIDER, "comp_vector=0"},
-        {0, 4, 0, RPMA_E_PROVIDER, "comp_vector=0"},
         {0, 4, 1, RPMA_E_INVAL, "comp_vector of cfg is 1, fake0 has 1, from 0 on"},
         {1, 4, 0, 0, NULL},
-        {1, 4, 1, RPMA_E_INVAL, "comp_vector of cfg is 1, fake0 has 1, from 0 on"},
-        {4, 4, 1, 0, NULL},
         {4, 4, 3, 0, NULL},
         {4, 4, 4, RPMA_E_INVAL, "comp_vector of cfg is 4, fake0 has 4, from 0 on"},
-        {4, 4, UINT32_MAX, RPMA_E_INVAL,
-         "comp_vector of cfg is 4294967295, fake0 has 4, from "},
-        {INT_MAX, 4, INT_MAX, RPMA_E_INVAL, "comp_vector of cfg is 2147483647, fake0 has 2147"},
+        {INT_MAX, 4, UINT32_MAX, RPMA_E_INVAL,
+         "comp_vector of cfg is 4294967295, fake0 has 2147"},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         const bool refused = cases[i].code == RPMA_E_INVAL;

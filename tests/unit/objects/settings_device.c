@@ -151,26 +151,3 @@ TEST_THAT(devices_limit_the_pieces_of_shared_queues) {
         assert_int_equal(fake_last("rdma_create_qp_ex")->qp.cap.max_send_sge, limits[i].most);
     }
 }
-
-// Linux 7.3, drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap(), and
-// drivers/infiniband/sw/siw/siw_verbs.c, siw_create_qp(): EINVAL for more than the device
-// takes. Other refusals are not about inline data.
-TEST_THAT(devices_limit_inline_data) {
-    static const struct {
-        uint32_t size;
-        int error;
-        bool advised;
-    } cases[] = {{513, EINVAL, true}, {8, EINVAL, false}, {64, ENOMEM, false}};
-    begin(&sides[0]);
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        set("rpma_conn_cfg_set_inline_size", cases[i].size);
-        if (!cases[i].advised)
-            fake_fail("rdma_create_qp_ex", 1, cases[i].error);
-        WATCH(w.h);
-        EXPECT_ERROR_OF("rpma_conn_req_new", new_request(false), RPMA_E_PROVIDER,
-                        "rdma_create_qp_ex()", "rdma_create_qp_ex()", cases[i].error,
-                        .any_calls = true);
-        assert_int_equal(strstr(logged_text(), "rpma_conn_cfg_set_inline_size()") != NULL,
-                         cases[i].advised);
-    }
-}

@@ -299,23 +299,6 @@ TEST_THAT(batches_go_on_after_every_pair_of_refusals) {
     batched = false;
 }
 
-// The fakes count the receives of a queue, and refuse one more than it has room for.
-static void fill_queue(const struct list_function *f) {
-    uint32_t posted = 0, all = 0;
-    int ret = 0;
-    begin_anew(f);
-    for (; ret == 0; all += posted)
-        ret = run(f, 0, most, &posted);
-    assert_int_equal(ret, RPMA_E_AGAIN);
-    assert_int_equal(all, 127); // rounded up from 100
-    assert_int_equal(run(f, 0, 1, &posted), RPMA_E_AGAIN);
-    assert_int_equal(posted, 0);
-}
-
-TEST_THAT(receive_queues_are_filled) {
-    list_for_each_receive(fill_queue);
-}
-
 // rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell hides the reason of
 // a refusal. A second call that begins with the refused request returns the reason.
 static void ask_again(const struct list_function *f) {

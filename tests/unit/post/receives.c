@@ -66,18 +66,3 @@ static void receive_one(const struct list_function *f) {
 TEST_THAT(plain_receives_take_a_piece_or_nothing) {
     list_for_each_receive(receive_one);
 }
-
-// The provider decides: a queue pair with a shared queue takes no receive of its own. Of an
-// array, rxe_post_recv() then names no refused one.
-TEST_THAT(receives_are_refused_with_a_shared_queue) {
-    const struct rpma_receive some[3] = {{.op_context = NULL}};
-    uint32_t posted = 77;
-    list_world_new(true, LIST_MOST);
-    EXPECT_ERROR(rpma_recv(w.h.conn, w.h.mr, 0, 8, NULL), RPMA_E_PROVIDER,
-                 "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv");
-    EXPECT_ERROR(rpma_recv_many(w.h.conn, some, 3, &posted), RPMA_E_PROVIDER,
-                 "ibv_post_recv() failed", "ibv_post_recv()", EINVAL, "ibv_post_recv",
-                 .before = "receives[0]: ");
-    assert_int_equal(posted, 0);
-    list_world_drop();
-}

@@ -345,14 +345,6 @@ TEST_THAT(what_is_not_there_is_not_asked_for) {
     }
 }
 
-TEST_THAT(nothing_is_allowed_before_it_is_applied) {
-    world_peer(&w);
-    world_request(&w, &(const struct shape){.name = "silent"});
-    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-    EXPECT_ERROR(rpma_flush(w.h.conn, w.h.remote, 0, 8, PERSISTENT, 1, NULL), RPMA_E_NOSUPP,
-                 "direct write to PMem not enabled", "direct write to PMem");
-}
-
 // ---- receives ------------------------------------------------------------------------------
 
 // A receive has these members of an operation.

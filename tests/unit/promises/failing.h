@@ -172,6 +172,7 @@ static const struct subject {
                   {"mmap", 0, DROP_INCOMING, .gone = true},
                   {"malloc", 0, "ibv_dereg_mr " DROP_INCOMING, .gone = true}}},
     {PEER CONNECTED, "rpma_conn_disconnect", "rdma_disconnect "},
+    {PEER CONNECTED, "rpma_batch_new", "malloc malloc "},
     {PEER CONNECTED, "rpma_conn_delete", DROP_CONN},
     {ASKED "rpma_conn_req_connect", "rpma_conn_delete", DROP_CONN},
     {PEER "rpma_conn_cfg_set_rcq_size " CONNECTED, "rpma_conn_delete",

@@ -64,57 +64,26 @@ static const struct life {
     {"outgoing, options, two addresses", 39, OPTIONS, .device = TWO_ADDRESSES},
     {"outgoing, two addresses", 61, CONNECTION, .device = TWO_ADDRESSES},
     {"incoming, two addresses", 65, CONNECTION, {.incoming = true}, TWO_ADDRESSES},
-    {"outgoing", 61, CONNECTION, {0}},
-    {"outgoing, data", 61, CONNECTION, {.private_data = 56}},
-    {"outgoing, rcq", 70, CONNECTION, {.rcq_size = 4}},
-    {"outgoing, shared", 61, CONNECTION, {.shared = true}},
-    {"outgoing, shared, rcq",
-     68,
-     CONNECTION,
-     {.shared = true, .rcq_size = 4, .private_data = 1}},
-    {"outgoing, srq", 64, CONNECTION, {.srq = true}},
-    {"outgoing, srq, shared, rcq",
-     71,
-     CONNECTION,
-     {.srq = true, .shared = true, .rcq_size = 4}},
-    {"outgoing, srq with rcq", 69, CONNECTION, {.srq = true, .srq_rcq_size = 4, .rcq_size = 4}},
-    {"outgoing, lent cq and rcq", 73, CONNECTION, {.lent_cq = 8, .lent_rcq = 8}},
-    {"incoming", 65, CONNECTION, {.incoming = true}},
-    {"incoming, rejected", 32, REJECTION, {.incoming = true}},
-    {"incoming, data", 65, CONNECTION, {.incoming = true, .private_data = 56}},
-    {"incoming, data, rejected", 32, REJECTION, {.incoming = true, .private_data = 56}},
-    {"incoming, rcq", 74, CONNECTION, {.incoming = true, .rcq_size = 4}},
-    {"incoming, rcq, rejected", 37, REJECTION, {.incoming = true, .rcq_size = 4}},
-    {"incoming, shared", 65, CONNECTION, {.incoming = true, .shared = true}},
-    {"incoming, shared, rejected", 32, REJECTION, {.incoming = true, .shared = true}},
-    {"incoming, shared, rcq",
-     72,
-     CONNECTION,
-     {.incoming = true, .shared = true, .rcq_size = 4, .private_data = 1}},
-    {"incoming, shared, rcq, rejected",
-     35,
-     REJECTION,
-     {.incoming = true, .shared = true, .rcq_size = 4, .private_data = 1}},
-    {"incoming, srq", 68, CONNECTION, {.incoming = true, .srq = true}},
-    {"incoming, srq, rejected", 36, REJECTION, {.incoming = true, .srq = true}},
-    {"incoming, srq with rcq",
-     73,
-     CONNECTION,
-     {.incoming = true, .srq = true, .srq_rcq_size = 4}},
-    {"incoming, srq with rcq, rejected",
-     41,
-     REJECTION,
-     {.incoming = true, .srq = true, .srq_rcq_size = 4}},
-    {"incoming, lent cq", 76, CONNECTION, {.incoming = true, .lent_cq = 8, .rcq_size = 4}},
-    {"incoming, lent cq, rejected",
-     39,
-     REJECTION,
-     {.incoming = true, .lent_cq = 8, .rcq_size = 4}},
-    {"incoming, srq, lent rcq", 79, CONNECTION, {.incoming = true, .srq = true, .lent_rcq = 8}},
-    {"incoming, srq, lent rcq, rejected",
-     43,
-     REJECTION,
-     {.incoming = true, .srq = true, .lent_rcq = 8}},
+};
+
+// Each as an outgoing connection, as an incoming one, and as one that is rejected; with the
+// number of calls of each life, 0: it is left out.
+static const struct {
+    const char *name;
+    unsigned calls[3];
+    struct shape shape;
+} shapes[] = {
+    {"plain", {61, 65, 32}, {0}},
+    {"data", {61, 65, 32}, {.private_data = 56}},
+    {"rcq", {70, 74, 37}, {.rcq_size = 4}},
+    {"shared", {61, 65, 32}, {.shared = true}},
+    {"shared, rcq", {68, 72, 35}, {.shared = true, .rcq_size = 4, .private_data = 1}},
+    {"srq", {64, 68, 36}, {.srq = true}},
+    {"srq, shared, rcq", {71, 0, 0}, {.srq = true, .shared = true, .rcq_size = 4}},
+    {"srq with rcq", {69, 73, 41}, {.srq = true, .srq_rcq_size = 4}},
+    {"lent cq and rcq", {73, 0, 0}, {.lent_cq = 8, .lent_rcq = 8}},
+    {"lent cq", {0, 76, 39}, {.lent_cq = 8, .rcq_size = 4}},
+    {"srq, lent rcq", {0, 79, 43}, {.srq = true, .lent_rcq = 8}},
 };
 
 // ---- parts of a life -----------------------------------------------------------------------
@@ -300,10 +269,28 @@ static void passes_and_leaves_nothing(void **state) {
     sweep(life->name, life->calls, live, life, prepare);
 }
 
+static struct CMUnitTest tests[LENGTH(lives) + 3 * LENGTH(shapes)];
+static size_t count;
+
+static void add(const struct life *life) {
+    tests[count++] = (struct CMUnitTest){life->name, passes_and_leaves_nothing, unit_setup,
+                                         unit_teardown, (void *)(uintptr_t)life};
+}
+
 int main(void) {
-    static struct CMUnitTest tests[LENGTH(lives)];
+    static const char *const ways[] = {"outgoing", "incoming", "rejected"};
+    static struct life of_shapes[3 * LENGTH(shapes)];
+    static char names[3 * LENGTH(shapes)][32];
     for (size_t i = 0; i < LENGTH(lives); i++)
-        tests[i] = (struct CMUnitTest){lives[i].name, passes_and_leaves_nothing, unit_setup,
-                                       unit_teardown, (void *)(uintptr_t)&lives[i]};
-    return unit_run("sweeps", tests, LENGTH(lives));
+        add(&lives[i]);
+    for (size_t i = 0; i < LENGTH(of_shapes); i++) {
+        const unsigned way = i % 3;
+        of_shapes[i] = (struct life){names[i], shapes[i / 3].calls[way],
+                                     way == 2 ? REJECTION : CONNECTION, shapes[i / 3].shape};
+        of_shapes[i].shape.incoming = way > 0;
+        snprintf(names[i], sizeof(names[i]), "%s, %s", ways[way], shapes[i / 3].name);
+        if (of_shapes[i].calls > 0)
+            add(&of_shapes[i]);
+    }
+    return unit_run("sweeps", tests, count);
 }
