@@ -109,11 +109,14 @@ static const struct wrong {
     {TRANSFERS, {{REMOTE, 0}, {LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}}, NO_REMOTE,
      "work.remote is NULL, remote_offset "},
 #define PIECE_IS BECAUSE("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
-    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}}, PIECE_IS, "sgl[1]: mr is NULL"},
-    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}}, PIECE_IS, "sgl[1]: mr is NULL"},
+    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}}, PIECE_IS,
+     "sgl[1]: mr is NULL, offset 1, len 0; possible without memory: 0 and 0"},
+    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)bytes_of_nothing}}, PIECE_IS,
+     "sgl[1]: mr is NULL, offset 0, len 1; possible without memory: 0 and 0"},
     {LOCALS, {{LOCAL_LEN, 1ULL << 32}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
-    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"), "UINT32_MAX"},
+    {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"),
+     "piece 1 has len 4294967288, those before it have 8; possible: 4294967295 (UINT32_MAX) in all"},
 #define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)"), "; possible: multiples of 8"
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT},
@@ -125,7 +128,8 @@ static const struct wrong {
         "; possible: RPMA_FLUSH_TYPE_*"
     {KIND(FLUSH), {{FLUSH_TYPE, 2}}, FLUSH_TYPE_IS},
     {KIND(FLUSH), {{FLUSH_TYPE, UINT32_MAX}}, FLUSH_TYPE_IS},
-    {KIND(FLUSH), {{FLUSH_LEN, 1ULL << 32}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len is "},
+    {KIND(FLUSH), {{FLUSH_LEN, 1ULL << 32}}, BECAUSE("flush_len > UINT32_MAX"),
+     "flush_len is 4294967296; possible: 4294967295 (UINT32_MAX) at most"},
     {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len is "},
 #define BEHIND                                                              \
     BECAUSE("remote_offset >= size of the remote region (emulated flush)"), \

@@ -85,10 +85,6 @@ static void choose_arguments(const char *function, char *rest) {
         taken += is_batch && taken + 1 < script_work_count;
         give("count", script_work_count);
     }
-    if (script_receive_count > 0) {
-        give("receives", (uintptr_t)script_receives);
-        give("count", script_receive_count);
-    }
     for (char *word; (word = strsep(&rest, " "));) {
         char *text = word;
         const char *name = strsep(&text, "=");
@@ -256,7 +252,6 @@ static void foreign_event(const char *text) {
         (void)text;                      \
         statement;                       \
     }
-SHORT_STEP(device, script_set_fields(fake_device(), script_device_fields, text))
 SHORT_STEP(notify, fake_notify(world_qp(&w)->send_cq))
 SHORT_STEP(poll_gives, fake_poll_returns(atoi(text)))
 SHORT_STEP(nonblocking, world_nonblocking(w.h.conn ? world_event_fd(&w) : world_ep_fd(&w)))
@@ -268,7 +263,7 @@ SHORT_STEP(unread, (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DIS
 static const struct {
     const char *name;
     void (*take)(const char *text);
-} others[] = {{"device", device},
+} others[] = {{"device", script_set_device},
               {"remote", remote},
               {"fail", fail_once},
               {"event", cm_event},
@@ -279,9 +274,7 @@ static const struct {
               {"borrow", borrow},
               {"environment", environment},
               {"unread", unread},
-              {"work", script_add_work},
-              {"writes", script_add_writes},
-              {"receive", script_add_receive}};
+              {"work", script_add_work}};
 
 static void take(char *step) {
     if (strncmp(step, "rpma_", 5) == 0) {
