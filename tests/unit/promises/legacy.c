@@ -59,13 +59,6 @@ static void complete(int opcode, enum ibv_wc_status status, unsigned flags) {
     fake_complete(queue, &wc);
 }
 
-TEST_THAT(nodes_have_their_own_functions) {
-    assert_non_null(conn_get_0_9);
-    assert_non_null(conn_get_0_10);
-    assert_non_null(cq_get_0_10);
-    assert_ptr_not_equal((void *)conn_get_0_9, (void *)conn_get_0_10);
-}
-
 // What a call writes, in the bytes of the structure: its members lie at these offsets in every
 // release; the 24 bytes of 0.9.0 have no flags and no immediate data.
 enum { CONTEXT = 1, OP = 2, LEN = 4, STATUS = 8, FLAGS = 16, IMM = 32 };
