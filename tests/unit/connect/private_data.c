@@ -299,7 +299,7 @@ TEST_THAT(unpack_refuses_what_is_cut) {
     const size_t whole = packed_form(&c, bytes);
     for (size_t size = 0; size < whole; size++)
         expect_refused(bytes, size, size < PACKED_HEADER ? not_packed : is_cut,
-                       size < PACKED_HEADER ? "not packed" : "is cut");
+                       size < PACKED_HEADER ? "not packed" : "needed are 55");
 }
 
 // One region, a statement and three bytes, in a message with room for more. Each value of a
@@ -317,8 +317,9 @@ TEST_THAT(unpack_refuses_other_headers) {
         {2, 12, UINT8_MAX, is_cut, "is cut"},
         {2, UINT8_MAX, UINT8_MAX, is_cut, "needed are 5621"},
         {3, 0, PACKED_REGION - 1, "a region of the data has less than 22 bytes",
-         "at least 22 are needed"},
-        {4, 1, 1, "the statement of the data has 1 byte", "at least 2 are needed"},
+         "the size of a region in the private data is "},
+        {4, 1, 1, "the statement of the data has 1 byte",
+         "the size of the statement in the private data is 1, at least 2 are needed"},
     };
     unsigned char bytes[2 * PACKED_MOST] = {0};
     const struct packed c = packed_made_up(1, true, 0xa6, 3, 0);

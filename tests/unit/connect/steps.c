@@ -106,7 +106,8 @@ TEST_THAT(last_failure_is_told) {
                      .any_calls = true);
         fake_faults_off();
         WATCH(w.h);
-        EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_INVAL, "has failed", has_failed);
+        EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_INVAL, "has failed", has_failed,
+                     .logs = "the request has failed: delete it");
         WATCH(w.h);
         EXPECT_ERROR(rpma_conn_req_setup(w.h.req, NULL), RPMA_E_INVAL, "has failed",
                      has_failed);

@@ -59,13 +59,14 @@ static const struct wrong {
 #define SETUP "rpma_conn_req_setup"
 #define CONNECT "rpma_conn_req_connect"
 #define REJECT "rpma_conn_req_reject"
-#define ALREADY "the request is set up already", "set up already"
+#define ALREADY "the request is set up already", "set up already; a request is set up once"
 #define NOT_SET_UP "the request is not set up", "the request is not set up"
 #define NO_PLACE "conn_ptr == NULL", "conn_ptr == NULL"
 #define IN_PDATA "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)"
-#define NO_BYTES IN_PDATA, "pdata->len is 0"
+#define NO_BYTES IN_PDATA, "pdata->len is 0; possible: 1 and more, or pdata == NULL"
 #define NO_POINTER IN_PDATA, "pdata->ptr == NULL"
-    {start, SETUP, "the request is not resolved", "is not resolved"},
+    {start, SETUP, "the request is not resolved",
+     "the request is not resolved: wait until rpma_conn_req_resolve() returns 0"},
     {set_up_resolved, SETUP, ALREADY},
     {set_up_bare, SETUP, ALREADY},
     {new_in_one_step, SETUP, ALREADY},
@@ -80,7 +81,7 @@ static const struct wrong {
     {resolve, CONNECT, NOT_SET_UP, STARTED},
     {take_bare, CONNECT, NOT_SET_UP, BARE},
     {new_in_one_step, "rpma_conn_req_get_event_fd", "the request was made by rpma_conn_req_new()",
-     "a request of rpma_conn_req_new() has no events"},
+     "a request of rpma_conn_req_new() has no events: use rpma_conn_req_start()"},
     {no_request, CONNECT, "req_ptr == NULL", "req_ptr == NULL", NULL, "req_ptr", NULL},
     {no_request, CONNECT, "*req_ptr == NULL", "*req_ptr == NULL"},
     {no_request, REJECT, "req_ptr == NULL", "req_ptr == NULL", NULL, "req_ptr", NULL},
@@ -93,7 +94,8 @@ static const struct wrong {
     {take_in_one_step, CONNECT, NO_POINTER, INCOMING, "pdata", &no_pointer},
     {take_bare, REJECT, NO_BYTES, BARE, "pdata", &no_bytes},
     {take_bare, REJECT, NO_POINTER, BARE, "pdata", &no_pointer},
-    {start, REJECT, "the request is an outgoing one", "the request is an outgoing one", STARTED},
+    {start, REJECT, "the request is an outgoing one",
+     "the request is an outgoing one: only an incoming one can be rejected", STARTED},
     // clang-format on
 };
 

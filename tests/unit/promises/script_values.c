@@ -41,7 +41,6 @@ static const struct {
     NAMED(RDMA_CM_EVENT_UNREACHABLE),
     NAMED(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE),
     {"EAI_NONAME", (uint64_t)EAI_NONAME},
-    NAMED(UINT32_MAX),
 };
 
 uint64_t value_of(const char *text) {
