@@ -112,17 +112,6 @@ TEST_THAT(every_route_is_tried_before_its_address) {
     }
 }
 
-TEST_THAT(unknown_name_is_explained) {
-    static const int errors[] = {EAI_NONAME, EAI_FAMILY};
-    for (const struct user *user = users; user < users + LENGTH(users); user++)
-        for (size_t i = 0; i < LENGTH(errors); i++) {
-            world_anew();
-            world_peer(&w);
-            fake_device()->gai_error = errors[i];
-            expect_failure(user, "getaddrinfo()", 0, gai_strerror(errors[i]));
-        }
-}
-
 // ---- routes, devices and addresses ---------------------------------------------------------
 
 static void expect_peer_addr(int number) {
@@ -148,30 +137,4 @@ TEST_THAT(request_knows_the_address_of_the_other_side) {
         world_request(&w, &(const struct shape){.incoming = true});
         expect_peer_addr(number);
     }
-}
-
-TEST_THAT(address_without_device_is_an_error) {
-    static const char *const listed[] = {
-        "RDMA devices of this machine: fake0 fake1; 'rdma link' shows their network devices",
-        "RDMA devices of this machine: fake0; 'rdma link' shows their network devices",
-        "RDMA devices of this machine: none that libibverbs can use; 'rdma link' shows those",
-    };
-    static const char *const calls[] = {
-        [RPMA_UTIL_IBV_CONTEXT_LOCAL] = "rdma_create_id rdma_bind_addr rdma_destroy_id",
-        [RPMA_UTIL_IBV_CONTEXT_REMOTE] = "rdma_getaddrinfo rdma_create_id rdma_resolve_addr "
-                                         "rdma_destroy_id rdma_freeaddrinfo",
-    };
-    for (size_t type = 0; type < LENGTH(calls); type++)
-        for (size_t missing = 0; missing < LENGTH(listed); missing++) {
-            struct ibv_context *context = fake_context(1);
-            fake_device()->no_device = true;
-            fake_device()->unlisted = (int)missing;
-            WATCH(context);
-            EXPECT_ERROR(rpma_utils_get_ibv_context(
-                             "0.0.0.0", (enum rpma_util_ibv_context_type)type, &context),
-                         RPMA_E_PROVIDER, "no device stands behind the address",
-                         "no device stands behind the address", .calls = calls[type]);
-            assert_non_null(
-                strstr(logged_line(RPMA_LOG_LEVEL_ERROR, 0)->message, listed[missing]));
-        }
 }

@@ -130,19 +130,6 @@ TEST_THAT(skipping_addresses_does_not_wait) {
     assert_true(fake_addr_is(fake_last("rdma_resolve_addr")->resolve.addr, 2));
 }
 
-TEST_THAT(address_behind_another_device_is_no_way) {
-    fake_device()->addresses = 2;
-    w.h = (struct handles){0};
-    MUST(rpma_peer_new(fake_context(1), &w.h.peer));
-    start(NULL);
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER, "over another device",
-                 "the address leads over another device than that of the peer",
-                 .any_calls = true,
-                 .logs = "the way to [::2]:0 leads over fake0, the peer is on fake1");
-    assert_int_equal(fake_count("rdma_resolve_route"), 0);
-}
-
 // Without the channel nothing is known of the request, so the failure does not end it.
 TEST_THAT(channel_that_fails_ends_nothing) {
     fake_device()->addresses = 2;

@@ -109,3 +109,17 @@ TEST_THAT(same_queue_for_both_is_the_main_one) {
                  "or a connection still uses it", .logs = "before its connections (1)",
                  .own_error = EBUSY);
 }
+
+// A completion queue belongs to a device, whatever its protection domain.
+TEST_THAT(queue_of_another_peer_of_the_device_will_do) {
+    struct rpma_peer *other = NULL;
+    world_peer(&w);
+    MUST(rpma_peer_new(fake_context(0), &other));
+    MUST(rpma_cq_new(other, NULL, &w.h.lent_cq));
+    MUST(rpma_conn_cfg_new(&w.h.cfg));
+    MUST(rpma_conn_cfg_set_cq(w.h.cfg, w.h.lent_cq));
+    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+    MUST(rpma_conn_req_delete(&w.h.req));
+    MUST(rpma_cq_delete(&w.h.lent_cq));
+    MUST(rpma_peer_delete(&other));
+}

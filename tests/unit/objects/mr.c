@@ -73,20 +73,6 @@ TEST_THAT(usage_becomes_access) {
     }
 }
 
-// What a region states that the device does not serve would break the connection of who trusts
-// it.
-TEST_THAT(reg_refuses_atomics_that_the_device_has_not) {
-    static const char condition[] =
-        "usage has RPMA_MR_USAGE_ATOMIC && the device has no remote atomics";
-    fake_device()->atomic_cap = IBV_ATOMIC_NONE;
-    new_peer();
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_mr_reg(w.h.peer, w.memory, 64,
-                             RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_ATOMIC, &w.h.mr),
-                 RPMA_E_NOSUPP, condition, condition, .logs = "fake0 has no remote atomics");
-    register_with(WORLD_EVERY_USAGE);
-}
-
 // The layout is the wire format of every release: it must never change.
 TEST_THAT(descriptor_has_the_layout_of_all_releases) {
     new_peer();

@@ -40,25 +40,6 @@ TEST_THAT(new_makes_queue_and_receive_cq) {
     }
 }
 
-static void expect_received_into(struct rpma_srq **srq) {
-    WATCH(w.h);
-    EXPECT_ERROR(rpma_srq_delete(srq), RPMA_E_PROVIDER, "the queue stays",
-                 "or a connection still receives into its CQ",
-                 .logs = "before its connections (1)", .own_error = EBUSY);
-}
-
-// The provider is not asked, because it may unmap the receive CQ before it refuses.
-TEST_THAT(delete_is_refused_while_the_receive_cq_is_used) {
-    const struct shape shape = {.srq = true, .srq_rcq_size = 8};
-    world_peer(&w);
-    world_request(&w, &shape);
-    expect_received_into(&w.h.srq);
-    world_connect(&w, &shape);
-    expect_received_into(&w.h.srq);
-    MUST(rpma_conn_delete(&w.h.conn));
-    MUST(rpma_srq_delete(&w.h.srq));
-}
-
 TEST_THAT(limit_reaches_the_device) {
     world_peer(&w);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));

@@ -9,7 +9,8 @@
 #   beside.py unit-script SOURCE_ROOT original [DIRECTORY]     both
 #
 # script.c explains the steps of both tables. failure_lines.tsv has a row for each failure: the level
-# of the line that is logged, the line, whether docs/troubleshooting.md explains it, and what the
+# of the line that is logged, the line, the cause in the contract that the row shows, for exercised.py,
+# whether docs/troubleshooting.md explains it, and what the
 # original's line has and this one lacks, with the reason ("everything": the original is not asked).
 # Every other value, name and error text of the original's line has to be in this library's.
 #
@@ -20,6 +21,8 @@
 # default /opt, where tools/lab has them), otherwise the one that apt-get downloads here, into a
 # cache. Nothing is installed. It exits with 77 without a binary.
 
+import csv
+import errno
 import glob
 import os
 import re
@@ -128,6 +131,24 @@ def faults_of(ours, row):
             yield f'tells a key: {line}'
 
 
+def faults_of_cause(ours, row, contract, notes):
+    """Whether the call fails as the contract says of the cause, which is noted then."""
+    if row['cause'] == '-':
+        return
+    key = row['line'].split(':')[0], ours.shown['code']
+    conditions = [line['condition'] for line in contract
+                  if (line['function'], line['code']) == key and row['cause'] in line['condition']]
+    number = re.search(r' failed: .* \((\d+)\)', row['line'])
+    error = errno.errorcode[int(number[1])] if number else ''
+    if len(conditions) != 1:
+        yield f'is {len(conditions)} rows of contract/errors.tsv: {" ".join(key)}'
+    if ours.shown['outputs'] != 'untouched':
+        yield 'writes outputs'
+    if error not in ('', ours.shown['errno']):
+        yield f'leaves errno = {ours.shown["errno"]}'
+    notes += ['\t'.join([*key, condition, row['cause'], error]) for condition in conditions]
+
+
 def faults_unread(unread):
     """For lines below every threshold, nothing is formatted."""
     if unread.shown['texts'] != '0':
@@ -195,12 +216,19 @@ def less_than(theirs, ours, row):
 def check_lines(executable, root, table):
     """The findings about this library."""
     wrong = list(faults_of_page(os.path.join(root, 'docs', 'troubleshooting.md'), table))
+    with open(os.path.join(root, 'contract', 'errors.tsv'), encoding='utf-8') as file:
+        contract = list(csv.DictReader(file, delimiter='\t', quoting=csv.QUOTE_NONE))
+    notes = []
     seen = take(executable, [row['steps'] for row in table])
     unread = take(executable, ['unread; ' + row['steps'] for row in table])
     for row, ours, silent in zip(table, seen, unread, strict=True):
         print(f'{row["failure"]}: {ours.shown["code"]}\n    {ours.told()[1]}')
         wrong += [f'{row["failure"]} {fault}\n    {ours.told()[1]}'
-                  for fault in [*faults_of(ours, row), *faults_unread(silent)]]
+                  for fault in [*faults_of(ours, row), *faults_unread(silent),
+                                *faults_of_cause(ours, row, contract, notes)]]
+    with open(os.path.join(os.path.dirname(executable), 'exercised', 'script.tsv'), 'w',
+              encoding='utf-8') as file:
+        print(*notes, 'complete', sep='\n', file=file)
     return wrong
 
 

@@ -235,9 +235,10 @@ static void cm_event(const char *text) {
     const char *status = strchr(text, ' ');
     char name[64];
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, " "), text);
-    fake_cm_event_status(w.h.conn ? world_event_fd(&w) : world_ep_fd(&w),
-                         (enum rdma_cm_event_type)value_of(name), status ? atoi(status) : 0,
-                         "abc", 3);
+    const enum rdma_cm_event_type type = (enum rdma_cm_event_type)value_of(name);
+    const bool of_conn = w.h.conn && type != RDMA_CM_EVENT_CONNECT_REQUEST;
+    fake_cm_event_status(of_conn ? world_event_fd(&w) : world_ep_fd(&w), type,
+                         status ? atoi(status) : 0, "abc", 3);
 }
 
 static void foreign_event(const char *text) {

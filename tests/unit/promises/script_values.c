@@ -65,10 +65,12 @@ uint64_t value_of(const char *text) {
 static const struct {
     const char *name;
     size_t offset, size;
-} fields[] = {FIELD(addresses), FIELD(atomic_cap),   FIELD(gai_error),
-              FIELD(max_sge),   FIELD(native_flush), FIELD(native_atomic_write),
-              FIELD(no_device), FIELD(other_device), FIELD(plain_qp),
-              FIELD(pmem),      FIELD(silent),       FIELD(unlisted)};
+} fields[] = {FIELD(addresses),    FIELD(atomic_cap), FIELD(dax),
+              FIELD(gai_error),    FIELD(max_cqe),    FIELD(max_sge),
+              FIELD(max_srq_sge),  FIELD(max_wr),     FIELD(native_atomic_write),
+              FIELD(native_flush), FIELD(no_device),  FIELD(odp),
+              FIELD(other_device), FIELD(plain_qp),   FIELD(pmem),
+              FIELD(silent),       FIELD(unlisted),   FIELD(vectors)};
 
 void script_set_device(const char *text) {
     char words[256], *rest = words;
