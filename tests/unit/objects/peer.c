@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// peer.c -- rpma_peer_new(), rpma_peer_delete()
+// peer.c -- rpma_peer_new(), rpma_peer_delete(); events of a device, and the handles that they
+// name; cq_lent.c has those of all queues
 
 #include "world.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 
 // One line tells what the device can do and the build knows.
@@ -70,4 +72,185 @@ TEST_THAT(flush_target_is_made_once_per_peer) {
     MUST(rpma_mr_dereg(&w.h.mr));
     MUST(rpma_peer_delete(&w.h.peer));
     EXPECT_CALLS("ibv_dereg_mr ibv_dealloc_pd");
+}
+
+// ---- events of the device ------------------------------------------------------------------
+
+// Takes the one event that waits.
+static struct rpma_peer_event event_of(struct rpma_peer *peer) {
+    struct rpma_peer_event event;
+    memset(&event, 0x5a, sizeof(event));
+    MUST(rpma_peer_next_event(peer, &event));
+    EXPECT_CALLS("ibv_get_async_event ibv_ack_async_event");
+    return event;
+}
+
+static struct rpma_peer_event happen(enum ibv_event_type type, void *object) {
+    fake_async_event(fake_context(0), type, object, 0);
+    const struct rpma_peer_event event = event_of(w.h.peer);
+    assert_ptr_equal(event.ibv_object, object);
+    return event;
+}
+
+// What each event of libibverbs is. A number that libibverbs does not have yet is another
+// event.
+TEST_THAT(each_event_has_its_type) {
+    static const struct {
+        int ibv_event;
+        enum rpma_peer_event_type type;
+        enum { PORT, DEVICE, QP, CQ, SRQ, WQ } about;
+        enum rpma_log_level level;
+    } table[] = {
+        {IBV_EVENT_CQ_ERR, RPMA_PEER_EVENT_CQ_ERROR, CQ, RPMA_LOG_LEVEL_WARNING},
+        {IBV_EVENT_QP_FATAL, RPMA_PEER_EVENT_QP_ERROR, QP, RPMA_LOG_LEVEL_WARNING},
+        {IBV_EVENT_QP_REQ_ERR, RPMA_PEER_EVENT_QP_ERROR, QP, RPMA_LOG_LEVEL_WARNING},
+        {IBV_EVENT_QP_ACCESS_ERR, RPMA_PEER_EVENT_QP_ERROR, QP, RPMA_LOG_LEVEL_WARNING},
+        {IBV_EVENT_COMM_EST, RPMA_PEER_EVENT_OTHER, QP, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_SQ_DRAINED, RPMA_PEER_EVENT_OTHER, QP, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_PATH_MIG, RPMA_PEER_EVENT_OTHER, QP, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_PATH_MIG_ERR, RPMA_PEER_EVENT_OTHER, QP, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_DEVICE_FATAL, RPMA_PEER_EVENT_DEVICE_GONE, DEVICE, RPMA_LOG_LEVEL_WARNING},
+        {IBV_EVENT_PORT_ACTIVE, RPMA_PEER_EVENT_PORT_UP, PORT, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_PORT_ERR, RPMA_PEER_EVENT_PORT_DOWN, PORT, RPMA_LOG_LEVEL_WARNING},
+        {IBV_EVENT_LID_CHANGE, RPMA_PEER_EVENT_ADDR_CHANGED, PORT, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_PKEY_CHANGE, RPMA_PEER_EVENT_OTHER, PORT, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_SM_CHANGE, RPMA_PEER_EVENT_OTHER, PORT, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_SRQ_ERR, RPMA_PEER_EVENT_SRQ_ERROR, SRQ, RPMA_LOG_LEVEL_WARNING},
+        {IBV_EVENT_SRQ_LIMIT_REACHED, RPMA_PEER_EVENT_SRQ_LIMIT, SRQ, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_QP_LAST_WQE_REACHED, RPMA_PEER_EVENT_OTHER, QP, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_CLIENT_REREGISTER, RPMA_PEER_EVENT_OTHER, PORT, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_GID_CHANGE, RPMA_PEER_EVENT_ADDR_CHANGED, PORT, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_WQ_FATAL, RPMA_PEER_EVENT_OTHER, WQ, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_WQ_FATAL + 1, RPMA_PEER_EVENT_OTHER, DEVICE, RPMA_LOG_LEVEL_NOTICE},
+        {IBV_EVENT_WQ_FATAL + 80, RPMA_PEER_EVENT_OTHER, DEVICE, RPMA_LOG_LEVEL_NOTICE},
+    };
+    const struct shape shape = {.srq = true};
+    world_conn(&w, &shape);
+    struct ibv_qp *qp = world_qp(&w);
+    void *const objects[] = {
+        [QP] = qp, [CQ] = qp->send_cq, [SRQ] = qp->srq, [WQ] = &w /* any address */};
+    for (size_t i = 0; i < LENGTH(table); i++) {
+        const bool has_object = table[i].about > DEVICE, has_port = table[i].about == PORT;
+        char line[96];
+        snprintf(line, sizeof(line), "(event %d of libibverbs) on fake0%s", table[i].ibv_event,
+                 has_port ? ", port 3" : "");
+        fake_async_event(fake_context(0), table[i].ibv_event,
+                         has_object ? objects[table[i].about] : NULL, 3);
+        const struct rpma_peer_event event = event_of(w.h.peer);
+        const struct rpma_peer_event expected = {
+            .type = table[i].type,
+            .ibv_event = table[i].ibv_event,
+            .port = has_port ? 3 : 0,
+            .conn = table[i].about == QP ? w.h.conn : NULL,
+            .cq = table[i].about == CQ ? world_cq(&w) : NULL,
+            .srq = table[i].about == SRQ ? w.h.srq : NULL,
+            .ibv_object = has_object ? objects[table[i].about] : NULL,
+        };
+        if (memcmp(&event, &expected, sizeof(event)) != 0)
+            fail_msg("event %d: type %d, port %u, conn %p, cq %p, srq %p, object %p",
+                     table[i].ibv_event, event.type, event.port, (void *)event.conn,
+                     (void *)event.cq, (void *)event.srq, event.ibv_object);
+        assert_int_equal(logged_count(table[i].level), 1);
+        assert_non_null(strstr(logged_line(table[i].level, 0)->message, line));
+    }
+}
+
+// ---- objects of the program ----------------------------------------------------------------
+
+// Everything in them that the program may choose points to handles of librpma.
+TEST_THAT(objects_of_the_program_are_no_handles) {
+    const struct shape shape = {.srq = true};
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    struct ibv_pd *pd = NULL;
+    struct rdma_cm_id *id = NULL;
+    world_conn(&w, &shape);
+    MUST(rpma_peer_get_ibv_pd(w.h.peer, &pd));
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(pd->context);
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 4, world_cq(&w), channel, 0);
+    struct ibv_srq_init_attr srq_attr = {.srq_context = w.h.srq, .attr = {4, 1, 0}};
+    struct ibv_srq *srq = ibv_create_srq(pd, &srq_attr);
+    struct ibv_qp_init_attr_ex attr = {.qp_context = w.h.conn,
+                                       .send_cq = cq,
+                                       .recv_cq = cq,
+                                       .srq = srq,
+                                       .cap = {4, 0, 1, 0, 0},
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD,
+                                       .pd = pd};
+    assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 1), 0);
+    assert_int_equal(rdma_create_qp_ex(id, &attr), 0);
+    assert_null(happen(IBV_EVENT_QP_FATAL, id->qp).conn);
+    assert_null(happen(IBV_EVENT_CQ_ERR, cq).cq);
+    assert_null(happen(IBV_EVENT_SRQ_LIMIT_REACHED, srq).srq);
+    rdma_destroy_qp(id);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    assert_int_equal(ibv_destroy_srq(srq), 0);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+// ---- life of a handle ----------------------------------------------------------------------
+
+// The program has no connection before it connects.
+TEST_THAT(connection_is_named_from_connecting_on) {
+    world_peer(&w);
+    world_request(&w, &(const struct shape){.name = "outgoing"});
+    const struct rdma_cm_id *id = fake_last("rdma_create_qp_ex")->object;
+    struct ibv_qp *qp = id->qp;
+    assert_null(happen(IBV_EVENT_COMM_EST, qp).conn);
+    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+    assert_ptr_equal(happen(IBV_EVENT_COMM_EST, qp).conn, w.h.conn);
+}
+
+TEST_THAT(refused_deletion_keeps_the_handle) {
+    world_peer(&w);
+    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq));
+    MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
+    struct ibv_cq *cq = fake_cq_on(world_cq_fd(w.h.lent_cq), 0);
+    fake_fail("ibv_destroy_cq", 1, EBUSY);
+    EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "the CQ stays",
+                 "ibv_destroy_cq()", EBUSY, "ibv_destroy_cq");
+    assert_ptr_equal(happen(IBV_EVENT_CQ_ERR, cq).cq, w.h.lent_cq);
+    fake_fail("ibv_destroy_srq", 1, EBUSY);
+    EXPECT_ERROR(rpma_srq_delete(&w.h.srq), RPMA_E_PROVIDER, "the queue stays",
+                 "ibv_destroy_srq()", EBUSY, "ibv_destroy_srq");
+    assert_ptr_equal(happen(IBV_EVENT_SRQ_ERR, fake_srq()).srq, w.h.srq);
+}
+
+// Deleted in another order than made, so that entries leave the middle of the table's lists.
+TEST_THAT(every_one_of_many_is_found) {
+    enum { MANY = 600 };
+    static struct rpma_cq *cqs[MANY];
+    world_peer(&w);
+    for (int i = 0; i < MANY; i++)
+        MUST(rpma_cq_new(w.h.peer, NULL, &cqs[i]));
+    for (int step = 3; step > 0; step--)
+        for (int i = 0; i < MANY; i++) {
+            if (cqs[i] && i % step == 0)
+                MUST(rpma_cq_delete(&cqs[i]));
+            else if (cqs[i])
+                assert_ptr_equal(
+                    happen(IBV_EVENT_CQ_ERR, fake_cq_on(world_cq_fd(cqs[i]), 0)).cq, cqs[i]);
+        }
+}
+
+// ---- several peers -------------------------------------------------------------------------
+
+// Those of a device take each other's events, and none of another device's.
+TEST_THAT(devices_have_events_of_their_own) {
+    struct rpma_peer *second = NULL, *other = NULL;
+    int fd[2] = {-1, -1};
+    world_conn(&w, &(const struct shape){.name = "outgoing"});
+    MUST(rpma_peer_new(fake_context(0), &second));
+    MUST(rpma_peer_new(fake_context(1), &other));
+    MUST(rpma_peer_get_event_fd(second, &fd[0]));
+    MUST(rpma_peer_get_event_fd(other, &fd[1]));
+    assert_int_equal(fd[0], fake_context(0)->async_fd);
+    assert_int_equal(fd[1], fake_context(1)->async_fd);
+    fake_async_event(fake_context(0), IBV_EVENT_QP_FATAL, world_qp(&w), 0);
+    fake_async_event(fake_context(1), IBV_EVENT_PORT_ERR, NULL, 2);
+    assert_int_equal(event_of(other).type, RPMA_PEER_EVENT_PORT_DOWN);
+    assert_ptr_equal(event_of(second).conn, w.h.conn);
+    MUST(rpma_peer_delete(&second));
+    MUST(rpma_peer_delete(&other));
 }
