@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// parts.c -- arrays of operations and of receives, and batches: how many of them are posted,
-// and where the next call goes on
+// parts.c -- arrays of operations and of receives: how many of them are posted, and where the
+// next call goes on; native_lists.c has these questions of batches
 
 #include "request.h"
 
@@ -15,11 +15,6 @@ static uint32_t most = MOST;
 
 static struct rpma_work work[MOST];
 static struct rpma_receive receives[MOST];
-
-// Whether operations go by a batch, which knows by itself where it goes on, and how many it
-// has.
-static bool batched;
-static uint32_t in_batch;
 
 // Makes arrays of one to LIST_MOST pieces, with contexts that count from 0.
 static void make_arrays(const struct list_function *f) {
@@ -47,41 +42,16 @@ static void begin_anew(const struct list_function *f) {
     fake_reset();
     list_world_new(f->srq, LIST_MOST);
     make_arrays(f);
-    in_batch = 0;
-    if (batched)
-        MUST(rpma_batch_new(w.h.conn, most, &w.h.batch));
 }
 
-// Operations behind those that are in a batch are added to it.
 static int run(const struct list_function *f, uint32_t from, uint32_t count, uint32_t *posted) {
-    for (; batched && in_batch < from + count; in_batch++)
-        assert_int_equal(rpma_batch_add(w.h.batch, &work[in_batch]), 0);
-    return batched   ? rpma_batch_post(w.h.batch, posted)
-           : f->kind ? rpma_post(w.h.conn, work + from, count, posted)
-                     : f->receive(receives + from, count, posted);
+    return f->kind ? rpma_post(w.h.conn, work + from, count, posted)
+                   : f->receive(receives + from, count, posted);
 }
 
-static const char *name_of(const struct list_function *f) {
-    return batched ? "rpma_batch_post" : f->name;
-}
-
-static const char *element_of(const struct list_function *f) {
-    return batched ? "batch" : f->element;
-}
-
-static void (*tested)(const struct list_function *f);
-static void test_batch(const struct list_function *f) {
-    if (f->kind)
-        tested(f);
-}
-
-// Calls what() for arrays of each function, of 40 and of one, and for batches of each kind.
+// Calls what() for arrays of each function, of 40 and of one.
 static void for_each(void (*what)(const struct list_function *f)) {
     list_for_each(what);
-    tested = what;
-    batched = true;
-    list_for_each(test_batch);
-    batched = false;
     most = 1;
     list_for_each(what);
     most = MOST;
@@ -97,13 +67,10 @@ static void expect_taken(const struct list_function *f, uint32_t from, uint32_t 
     }
 }
 
-// How many of them a provider call gets.
-static uint32_t at_once(void) {
-    return batched ? most : 16;
-}
+enum { AT_ONCE = 16 }; // so many of them a provider call gets
 
 static uint32_t calls_for(uint32_t count) {
-    return (count + at_once() - 1) / at_once();
+    return (count + AT_ONCE - 1) / AT_ONCE;
 }
 
 // Posts all from there on, and expects that none is posted twice.
@@ -119,12 +86,12 @@ static void expect_error(const struct list_function *f, uint32_t count, uint32_t
                          struct expected_error expected) {
     uint32_t posted = 77;
     char before[64];
-    snprintf(before, sizeof(before), "%s[%u]: ", element_of(f), taken);
+    snprintf(before, sizeof(before), "%s[%u]: ", f->element, taken);
     if (!expected.before)
         expected.before = before;
     expected.any_calls = true;
     unit_begin();
-    unit_expect_error(run(f, 0, count, &posted), name_of(f), &expected, __FILE__, __LINE__);
+    unit_expect_error(run(f, 0, count, &posted), f->name, &expected, __FILE__, __LINE__);
     assert_int_equal(posted, taken);
     expect_taken(f, 0, taken);
 }
@@ -139,10 +106,6 @@ static void post_whole(const struct list_function *f) {
         assert_int_equal(posted, count);
         assert_int_equal(fake_count(f->call), calls_for(count));
         expect_taken(f, 0, count);
-    }
-    if (batched) { // stays ready
-        go_on(f, 0);
-        return;
     }
     if (most == 1 && f->kind)
         EXPECT_ERROR(rpma_post(NULL, work, 1, NULL), RPMA_E_INVAL, "conn == NULL",
@@ -217,10 +180,10 @@ TEST_THAT(those_before_a_wrong_one_are_posted) {
 
 // Makes the provider refuse the element with that number, from 0.
 static void refuse(const struct list_function *f, uint32_t number, int error) {
-    if (number % at_once() == 0)
-        fake_fail(f->call, number / at_once() + 1, error);
+    if (number % AT_ONCE == 0)
+        fake_fail(f->call, number / AT_ONCE + 1, error);
     else
-        fake_fail(f->kind ? "send request" : "receive request", number - number / at_once(),
+        fake_fail(f->kind ? "send request" : "receive request", number - number / AT_ONCE,
                   error);
 }
 
@@ -267,38 +230,6 @@ TEST_THAT(next_call_begins_with_what_was_refused) {
     for_each(refuse_each);
 }
 
-// Batches in all states between two refusals, and their next round.
-static void refuse_twice(const struct list_function *f) {
-    enum { COUNT = 6 };
-    const struct expected_error full = {RPMA_E_AGAIN, "the send queue is full",
-                                        "the send queue is full"};
-    for (uint32_t first = 0; first < COUNT; first++)
-        for (uint32_t second = first; second < COUNT; second++) {
-            char before[64];
-            uint32_t posted = 77;
-            begin_anew(f);
-            refuse(f, first, ENOMEM);
-            expect_error(f, COUNT, first, full);
-            fake_faults_off();
-            snprintf(before, sizeof(before), "batch[%u]: ", second);
-            refuse(f, second - first, ENOMEM);
-            EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_AGAIN, full.condition,
-                         full.cause, .before = before, .any_calls = true);
-            assert_int_equal(posted, second - first);
-            expect_taken(f, first, second - first);
-            fake_faults_off();
-            go_on(f, second); // with more that is added
-            go_on(f, 0);
-        }
-}
-
-TEST_THAT(batches_go_on_after_every_pair_of_refusals) {
-    tested = refuse_twice;
-    batched = true;
-    list_for_each(test_batch);
-    batched = false;
-}
-
 // rdma-core 56, providers/siw/siw.c, siw_post_send(): the 0 of its doorbell hides the reason of
 // a refusal. A second call that begins with the refused request returns the reason.
 static void ask_again(const struct list_function *f) {
@@ -326,9 +257,9 @@ TEST_THAT(reasons_are_asked_for_again) {
 static void ring(const struct list_function *f) {
     for (uint32_t count = 1; f->kind && count <= most; count++)
         for (uint32_t nth = 0; nth < calls_for(count); nth++) {
-            const uint32_t first = nth * at_once(), rest = count - first;
-            const uint32_t taken = first + (rest < at_once() ? rest : at_once());
-            const char *const element = element_of(f);
+            const uint32_t first = nth * AT_ONCE, rest = count - first;
+            const uint32_t taken = first + (rest < AT_ONCE ? rest : AT_ONCE);
+            const char *const element = f->element;
             char before[64], last[32] = "";
             begin_anew(f);
             fake_fail("doorbell", nth + 1, EIO);
@@ -339,8 +270,8 @@ static void ring(const struct list_function *f) {
                          (struct expected_error){RPMA_E_PROVIDER, "ibv_post_send() failed",
                                                  "ibv_post_send()", EIO, .before = before});
             fake_faults_off();
-            if (batched || taken < most)
-                go_on(f, batched ? 0 : taken);
+            if (taken < most)
+                go_on(f, taken);
         }
     for (uint32_t number = 1; f->kind && number < 16 && number < most; number++) {
         begin_anew(f);
