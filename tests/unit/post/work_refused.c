@@ -116,7 +116,7 @@ static const struct wrong {
     {LOCALS, {{LOCAL_LEN, 1ULL << 32}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"),
-     "piece 1 has len 4294967288, those before it have 8; possible: 4294967295 (UINT32_MAX) in all"},
+     "piece 1 has len 4294967288, those before it have 8; possible: 4294967295 (UINT32_MAX)"},
 #define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)"), "; possible: multiples of 8"
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT},
     {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT},
