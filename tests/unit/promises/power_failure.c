@@ -5,7 +5,107 @@
 // behind a write, in the range and on the connection of the flush, and no others; whatever is
 // behind an operation that the target refuses; and remote atomics
 
-#include "target.h"
+#include "operation.h"
+#include "packed.h"
+
+// ---- a target whose power may fail, and two connections to it ------------------------------
+
+enum { WORD = 8, TARGET_SIZE = 4096 + 65, TARGET_REGIONS = 2, TARGET_MOST_STEPS = 8 };
+enum { TARGET_SOURCE = 16 }; // where target_write() takes its bytes from
+
+// The first region ends with the first byte of a word, the second begins within one.
+static const struct {
+    uint64_t addr;
+    uint32_t rkey;
+} target_regions[TARGET_REGIONS] = {{0x10000, 77}, {0x20005, 78}};
+static struct world target_worlds[2]; // with batches; no byte of their memory is 0
+static struct rpma_mr_remote *target_remotes[TARGET_REGIONS];
+static const unsigned char *target_found[TARGET_REGIONS]; // after fake_power_failure()
+static unsigned char target_expected[TARGET_REGIONS][TARGET_SIZE];
+
+static struct rpma_mr_remote *target_remote(uint64_t addr, uint32_t rkey) {
+    // Every flush may be native, and it takes remote atomics.
+    return packed_remote(addr, TARGET_SIZE, rkey, WORLD_EVERY_USAGE, 0x31);
+}
+
+static void target_begin(bool native) {
+    fake_device()->native_flush = native && BUILD_FLUSHES;
+    fake_device()->native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
+    for (size_t c = 0; c < LENGTH(target_worlds); c++) {
+        world_conn(&target_worlds[c], &(const struct shape){.max_sge = OPERATION_MOST_SGES});
+        MUST(rpma_batch_new(target_worlds[c].h.conn, TARGET_MOST_STEPS,
+                            &target_worlds[c].h.batch));
+        for (size_t i = 0; i < sizeof(target_worlds[c].memory); i++)
+            target_worlds[c].memory[i] = (unsigned char)(1 + i % 251);
+    }
+    for (int r = 0; r < TARGET_REGIONS; r++)
+        target_remotes[r] = target_remote(target_regions[r].addr, target_regions[r].rkey);
+    for (int r = 0; r < TARGET_REGIONS; r++)
+        target_found[r] =
+            fake_target(target_regions[r].addr, TARGET_SIZE, target_regions[r].rkey);
+    memset(target_expected, 0, sizeof(target_expected));
+}
+
+static void target_end(void) {
+    for (int r = 0; r < TARGET_REGIONS; r++)
+        MUST(rpma_mr_remote_delete(&target_remotes[r]));
+    for (size_t c = 0; c < LENGTH(target_worlds); c++)
+        world_drop(&target_worlds[c]);
+}
+
+struct step {
+    struct rpma_work o;
+    unsigned conn;
+};
+enum target_way { TARGET_ONE_BY_ONE, TARGET_IN_AN_ARRAY, TARGET_BATCHED, TARGET_WAYS };
+
+// The number of first steps that use the same connection.
+static size_t in_a_row(const struct step *steps, size_t count) {
+    size_t row = 1;
+    while (row < count && row < TARGET_MOST_STEPS && steps[row].conn == steps[0].conn)
+        row++;
+    return row;
+}
+
+// Posts each step by itself, or successive ones on one connection as an array or a batch.
+static void target_run(const struct step *steps, size_t count, enum target_way way) {
+    for (size_t row; count > 0; steps += row, count -= row) {
+        struct rpma_work work[TARGET_MOST_STEPS];
+        const struct handles *h = &target_worlds[steps->conn].h;
+        row = way == TARGET_ONE_BY_ONE ? 1 : in_a_row(steps, count);
+        for (size_t i = 0; i < row; i++)
+            work[i] = steps[i].o;
+        if (way == TARGET_ONE_BY_ONE && work[0].nsge == 0) {
+            MUST(operation_plain(&work[0], h->conn));
+        } else if (way != TARGET_BATCHED) {
+            MUST(rpma_post(h->conn, work, (uint32_t)row, NULL));
+        } else {
+            for (size_t i = 0; i < row; i++)
+                MUST(rpma_batch_add(h->batch, &work[i]));
+            MUST(rpma_batch_post(h->batch, NULL));
+            MUST(rpma_batch_reset(h->batch));
+        }
+    }
+}
+
+static struct rpma_work target_flush(int region, size_t from, size_t to) {
+    return (struct rpma_work){.type = RPMA_WORK_FLUSH,
+                              .remote = target_remotes[region],
+                              .remote_offset = from,
+                              .flush_len = to - from,
+                              .flush_type = RPMA_FLUSH_TYPE_PERSISTENT,
+                              .flags = RPMA_F_COMPLETION_ALWAYS};
+}
+
+static struct rpma_work target_write(unsigned conn, int region, size_t offset, size_t len) {
+    return (struct rpma_work){.type = RPMA_WORK_WRITE,
+                              .local = {target_worlds[conn].h.mr, TARGET_SOURCE, len},
+                              .remote = target_remotes[region],
+                              .remote_offset = offset,
+                              .flags = RPMA_F_COMPLETION_ON_ERROR};
+}
+
+// ---- stories -------------------------------------------------------------------------------
 
 enum { NO_MEMORY = TARGET_REGIONS }; // a region whose key the target does not know
 
