@@ -6,8 +6,6 @@
 
 #include "request.h"
 
-#include <stdio.h>
-
 enum { MOST = 8 }; // the room of the batch
 
 // A connection and a batch with room for MOST operations.
