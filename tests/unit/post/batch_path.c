@@ -180,5 +180,12 @@ TEST_THAT(forbidden_flush_keeps_the_list_back) {
                      .before = "batch[3]: ");
         MUST(rpma_batch_set(w.h.batch, 3, &write));
         expect_way(ORDINARY, 4);
+        const struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
+        allow(true);
+        MUST(rpma_batch_set(w.h.batch, 0, &flush));
+        allow(false);
+        EXPECT_ERROR(rpma_batch_post(w.h.batch, NULL), RPMA_E_NOSUPP,
+                     "no longer allows a flush", "direct write to PMem",
+                     .before = "batch[0]: ");
     }
 }

@@ -81,7 +81,8 @@ static const struct wrong {
     {ALL, {{RESERVED0, 1}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
     {ALL, {{RESERVED0, 1U << 31}}, RESERVED_IS, "reserved0 != 0", "work.reserved0 is 0x"},
     {ALL, {{RESERVED1, 1}}, RESERVED_IS, "reserved1 != 0", "work.reserved1 is 0x"},
-    {ALL, {{RESERVED1, 1ULL << 63}}, RESERVED_IS, "reserved1 != 0", "work.reserved1 is 0x"},
+    {ALL, {{RESERVED1, 1ULL << 63}}, RESERVED_IS, "reserved1 != 0",
+     "work.reserved1 is 0x8000000000000000; possible: 0"},
 #define TOO_MANY "nsge > max_sge of the connection"
     {LOCALS, {{NSGE, MOST_SGES + 1}, {SGL, (uintptr_t)good_list}}, TOO_MANY, TOO_MANY,
      "nsge is 3; possible: 2 at most; rpma_conn_cfg_set_max_sge() asks"},
@@ -107,7 +108,7 @@ static const struct wrong {
     {TRANSFERS, {{REMOTE, 0}}, NO_REMOTE, "work.remote == NULL"},
     {TRANSFERS, {{REMOTE, 0}, {NSGE, 1}, {SGL, (uintptr_t)good_list}}, NO_REMOTE, "work.remote == NULL"},
     {TRANSFERS, {{REMOTE, 0}, {LOCAL_MR, 0}, {LOCAL_OFFSET, 0}, {LOCAL_LEN, 0}}, NO_REMOTE,
-     "work.remote is NULL, remote_offset "},
+     "work.remote is NULL, remote_offset 16; possible: 0"},
 #define PIECE_IS BECAUSE("sgl[i].mr == NULL && (sgl[i].offset != 0 || sgl[i].len != 0)")
     {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)offset_of_nothing}}, PIECE_IS,
      "sgl[1]: mr is NULL, offset 1, len 0; possible without memory: 0 and 0"},
@@ -117,25 +118,24 @@ static const struct wrong {
     {LOCALS, {{LOCAL_LEN, SIZE_MAX}}, BECAUSE("local.len > UINT32_MAX"), "UINT32_MAX"},
     {LOCALS, {{NSGE, 2}, {SGL, (uintptr_t)too_long}}, BECAUSE("sum of sgl[i].len > UINT32_MAX"),
      "piece 1 has len 4294967288, those before it have 8; possible: 4294967295 (UINT32_MAX)"},
-#define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)"), "; possible: multiples of 8"
-    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT},
-    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT},
-    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 15}}, ALIGNMENT},
+#define ALIGNMENT BECAUSE("remote_offset % 8 != 0 (atomic write)")
+    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 1}}, ALIGNMENT, "remote_offset is 1; possible: multiples of 8"},
+    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 4}}, ALIGNMENT, "remote_offset is 4; possible: multiples of 8"},
+    {KIND(ATOMIC_WRITE), {{REMOTE_OFFSET, 15}}, ALIGNMENT, "remote_offset is 15; possible: multiples of 8"},
     {KIND(ATOMIC_WRITE) | KIND(FLUSH) | ATOMICS, {{REMOTE, 0}},
      BECAUSE("remote == NULL (atomic write, flush, remote atomic)"), "work.remote == NULL"},
 #define FLUSH_TYPE_IS                                                                      \
-    BECAUSE("flush_type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}"), \
-        "; possible: RPMA_FLUSH_TYPE_*"
-    {KIND(FLUSH), {{FLUSH_TYPE, 2}}, FLUSH_TYPE_IS},
-    {KIND(FLUSH), {{FLUSH_TYPE, UINT32_MAX}}, FLUSH_TYPE_IS},
+    BECAUSE("flush_type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}")
+    {KIND(FLUSH), {{FLUSH_TYPE, 2}}, FLUSH_TYPE_IS, "flush_type is 2; possible: RPMA_FLUSH_TYPE_*"},
+    {KIND(FLUSH), {{FLUSH_TYPE, UINT32_MAX}}, FLUSH_TYPE_IS, "flush_type is -1; possible: RPMA_FLUSH_TYPE_"},
     {KIND(FLUSH), {{FLUSH_LEN, 1ULL << 32}}, BECAUSE("flush_len > UINT32_MAX"),
      "flush_len is 4294967296; possible: 4294967295 (UINT32_MAX) at most"},
     {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len is "},
-#define BEHIND                                                              \
-    BECAUSE("remote_offset >= size of the remote region (emulated flush)"), \
-        "the remote region has "
-    {KIND(FLUSH), {{REMOTE_OFFSET, WORLD_REMOTE_SIZE}}, BEHIND},
-    {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, BEHIND},
+#define BEHIND BECAUSE("remote_offset >= size of the remote region (emulated flush)")
+    {KIND(FLUSH), {{REMOTE_OFFSET, WORLD_REMOTE_SIZE}}, BEHIND,
+     "remote_offset is 64, the remote region has 64 bytes; possible: less than that"},
+    {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, BEHIND,
+     "remote_offset is 18446744073709551608, the remote region has 64 bytes"},
 #define RESULT_IS "local.mr == NULL || local.len != 8 (remote atomic)"
 #define RESULT_LENGTH RESULT_IS, "local.len != 8 (remote atomic)"
     {ATOMICS, {{LOCAL_MR, 0}}, RESULT_IS, "local.mr == NULL", "work.local.mr == NULL"},
