@@ -145,8 +145,7 @@ void add_sizes(Options &options, const std::string &list) {
 uint64_t nanoseconds(std::string_view option, const std::string &text) {
     char *end = nullptr;
     const double seconds = strtod(text.c_str(), &end);
-    if (text[0] < '0' || text[0] > '9' || *end ||
-        !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
+    if (text[0] < '0' || *end || !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
         refuse(fmt::format("--{} takes seconds from 0.001 to {}, not \"{}\"", option,
                            DURATION_MAX_S, text));
     return static_cast<uint64_t>(seconds * 1e9);

@@ -124,11 +124,13 @@ def on_terminal(columns):
 
 @test("the text takes the width of the terminal; its words are the same")
 def width():
-    narrow, wide = on_terminal(60), on_terminal(1000)
-    expect(narrow.split(), run(PROGRAM).stdout.split(), "words")
-    expect(wide.split(), narrow.split(), "words")
-    expect(55 < max(map(len, narrow.splitlines())) <= 60, True, "columns of the narrow text")
-    expect(80 < max(map(len, wide.splitlines())), True, "columns of the wide text")
+    said = run(PROGRAM).stdout
+    for columns in (60, 1000, 40):
+        expect(on_terminal(columns).split(), said.split(), f"words in {columns} columns")
+    expect(55 < max(map(len, on_terminal(60).splitlines())) <= 60, True, "columns of the narrow text")
+    expect(80 < max(map(len, on_terminal(1000).splitlines())), True, "columns of the wide text")
+    expect(on_terminal(10), on_terminal(40), "a terminal without room")
+    expect(on_terminal(0), said, "a terminal that tells no width")
 
 
 @test("limits and versions are those of the system")

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fstream>
 #include <ifaddrs.h>
@@ -42,7 +43,7 @@ const std::multimap<std::string, std::string> &settings() {
     static const auto all = [] {
         std::multimap<std::string, std::string> found;
         std::ifstream file(kernel_files() + "/machine");
-        for (std::string key, value; file >> key && std::getline(file >> std::ws, value);)
+        for (std::string key, value; std::getline(file, key, ' ') && std::getline(file, value);)
             found.emplace(key, value);
         return found;
     }();
@@ -81,10 +82,12 @@ int query_device(ibv_context *, const ibv_query_device_ex_input *, ibv_device_at
                  size_t size) {
     ibv_device_attr_ex full = {};
     ibv_device_attr &attr = full.orig_attr;
+    if (number("query_error") != 0)
+        return count("query_error");
     std::strncpy(attr.fw_ver, text("fw_ver").c_str(), sizeof(attr.fw_ver) - 1);
     attr.node_guid = htobe64(number("node_guid"));
     attr.vendor_id = static_cast<uint32_t>(number("vendor_id"));
-    attr.phys_port_cnt = 1;
+    attr.phys_port_cnt = static_cast<uint8_t>(std::max<uint64_t>(number("ports"), 1));
     attr.max_cqe = count("max_cqe");
     attr.max_qp_wr = count("max_qp_wr");
     attr.max_srq_wr = count("max_srq_wr");
@@ -106,14 +109,21 @@ int query_device(ibv_context *, const ibv_query_device_ex_input *, ibv_device_at
     return 0;
 }
 
-int query_port(ibv_context *, uint8_t, ibv_port_attr *to, size_t size) {
+// A second port is broken, and a third one tells little.
+int query_port(ibv_context *, uint8_t asked, ibv_port_attr *to, size_t size) {
     ibv_port_attr port = {};
-    port.state = static_cast<ibv_port_state>(number("state"));
-    port.active_mtu = static_cast<ibv_mtu>(number("active_mtu"));
-    port.max_mtu = static_cast<ibv_mtu>(number("max_mtu"));
-    port.lid = static_cast<uint16_t>(number("lid"));
-    port.active_speed = static_cast<uint8_t>(number("active_speed"));
-    port.link_layer = static_cast<uint8_t>(number("link_layer"));
+    if (asked == 2)
+        return EINVAL;
+    port.state = IBV_PORT_ACTIVE;
+    port.active_speed = 8;
+    if (asked == 1) {
+        port.state = static_cast<ibv_port_state>(number("state"));
+        port.active_mtu = static_cast<ibv_mtu>(number("active_mtu"));
+        port.max_mtu = static_cast<ibv_mtu>(number("max_mtu"));
+        port.lid = static_cast<uint16_t>(number("lid"));
+        port.active_speed = static_cast<uint8_t>(number("active_speed"));
+        port.link_layer = static_cast<uint8_t>(number("link_layer"));
+    }
     std::memset(to, 0, size);
     std::memcpy(to, &port, std::min(size, sizeof(port)));
     return 0;
@@ -201,7 +211,8 @@ ssize_t _ibv_query_gid_table(ibv_context *, ibv_gid_entry *entries, size_t, uint
         std::string address;
         words >> entries[found].gid_type >> address;
         entries[found].gid_index = static_cast<uint32_t>(found);
-        entries[found].port_num = 1;
+        if (!(words >> entries[found].port_num))
+            entries[found].port_num = 1;
         inet_pton(AF_INET6, address.c_str(), entries[found].gid.raw);
         found++;
     }
@@ -223,8 +234,12 @@ int ibv_destroy_cq(ibv_cq *cq) {
     return std::free(cq), 0;
 }
 ibv_qp *ibv_create_qp(ibv_pd *, ibv_qp_init_attr *attr) {
-    return made<ibv_qp>(attr->cap.max_inline_data > number("max_inline_data") ||
-                                attr->qp_type != IBV_QPT_RC || number("no_rc") != 0
+    const ibv_qp_cap &cap = attr->cap;
+    const bool is_default = attr->qp_type == IBV_QPT_RC && cap.max_send_wr == 10 &&
+                            cap.max_recv_wr == 10 && cap.max_send_sge == 1 &&
+                            cap.max_recv_sge == 1;
+    return made<ibv_qp>(!is_default || cap.max_inline_data > number("max_inline_data") ||
+                                number("no_rc") != 0
                             ? EINVAL
                             : 0);
 }
@@ -239,6 +254,17 @@ ibv_mr *ibv_reg_mr(ibv_pd *, void *, size_t, int access) {
 }
 int ibv_dereg_mr(ibv_mr *mr) {
     return std::free(mr), 0;
+}
+
+// A build without native operations serves them, too.
+int rpma_peer_cfg_get_served(const rpma_peer_cfg *pcfg, bool *is_stated, bool *flush,
+                             bool *atomic_write) {
+    static const auto real = reinterpret_cast<decltype(&rpma_peer_cfg_get_served)>(
+        dlsym(RTLD_NEXT, "rpma_peer_cfg_get_served"));
+    if (text("served").empty())
+        return real(pcfg, is_stated, flush, atomic_write);
+    *is_stated = *flush = *atomic_write = true;
+    return 0;
 }
 
 int rdma_create_id(rdma_event_channel *, rdma_cm_id **id, void *, rdma_port_space) {
@@ -275,9 +301,12 @@ int uname(utsname *to) noexcept {
     return 0;
 }
 
-// "NETDEV ADDRESS leads", or without the last word.
+// "NETDEV ADDRESS leads", or without the last word; an address that is none is of another family,
+// or not there at all.
 int getifaddrs(ifaddrs **list) noexcept {
     *list = nullptr;
+    if (text("address") == "fails")
+        return -1;
     const auto [begin, end] = settings().equal_range("address");
     for (auto each = begin; each != end; ++each) {
         std::istringstream words(each->second);
@@ -292,6 +321,8 @@ int getifaddrs(ifaddrs **list) noexcept {
             ip4->sin_family = AF_INET;
         else if (inet_pton(AF_INET6, digits.c_str(), &ip6->sin6_addr) == 1)
             ip6->sin6_family = AF_INET6;
+        else if (digits == "none")
+            std::free(std::exchange(entry->ifa_addr, nullptr));
         entry->ifa_next = *list;
         *list = entry;
     }

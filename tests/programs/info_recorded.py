@@ -28,7 +28,7 @@ ROCE1, ROCE2, IB = 1, 2, 0  # rdma-core, libibverbs/verbs.h, enum ibv_gid_type
 ETHERNET, INFINIBAND = 2, 1  # IBV_LINK_LAYER_*
 IP6 = "fe80::5054:ff:fe00:1"
 # The heads and labels of the text, in their order.
-LABELS = """This|librpma|rdma-core|kernel|connection manager|locked memory|descriptors|address|devices|Device|can be used|\
+LABELS = """This|librpma|rdma-core|kernel|connection manager|locked memory|descriptors|environment|address|devices|Device|can be used|\
 driver|traps|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|on-demand paging|send queue|\
 receive queue|completion queue|shared receives|elements|elements of a read|elements, shared|inline bytes|registers|\
 flush, visibility|flush, persistent|pinned|paged on demand|persistent, really|remarks|Memory|kind|size|alignment|\
@@ -69,7 +69,7 @@ DEVICES = {
     # hw/mana/main.c, mana_ib_query_device(): nothing sets an SRQ's limits; hw/mana/qp.c,
     # mana_ib_create_rc_qp(), does not look at max_inline_data. A virtual machine tells no NUMA node.
     "mana": {**ROCE, "kernel": "mana", "vendor_id": 0x1414, "max_srq_wr": 0, "max_srq_sge": 0,
-             "max_inline_data": 65536, "numa_node": -1, "rate": "200 Gb/sec (4X HDR)"},
+             "max_inline_data": 2**32 - 1, "numa_node": -1, "rate": "200 Gb/sec (4X HDR)"},
     # sw/rxe/rxe_param.h of Linux 6.1, which has neither flush nor atomic write nor on-demand paging
     "rxe": {**ROCE, "kernel": None, "vendor_id": 0xffffff, "fw_ver": "", "max_qp": 2**20 - 16, "max_cq": 2**20,
             "max_mr": 2**19 - 1, "max_cqe": 2**15 - 1, "max_qp_wr": 2**20, "max_srq_wr": 2**20,
@@ -144,6 +144,9 @@ MACHINES = {
     "siw, cxl": (DEVICES["siw"], "cxl", {}),
     "plain:rxe, fsdax": (NEW_RXE, "fsdax", {}),
     "plain:rxe, devdax": (NEW_RXE, "devdax", {}),
+    "rxe, native, devdax": (NEW_RXE, "devdax", {"served": 1}),
+    "rxe, native, fsdax": (NEW_RXE, "fsdax", {"served": 1}),
+    "rxe, native, emulated": (NEW_RXE, "devdax", {"served": 1, "RPMA_FLUSH": "emulated"}),
     "mlx5, port down": (DEVICES["mlx5"], None, {"state": 1, "lid": 0}),
     "irdma, port down": (DEVICES["irdma"], None, {"state": 1}),
     "irdma, no address": (DEVICES["irdma"], None, {"address": ["eth0 192.0.2.1"]}),
@@ -160,9 +163,16 @@ MACHINES = {
     "irdma, by own address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.1"]}),
     "irdma, strange address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.9"]}),
     "irdma, another device": (DEVICES["irdma"], None, {"arguments": ["--device", "mlx5_0"]}),
+    "irdma, no peer": (DEVICES["irdma"], None, {"query_error": 5}),
+    "irdma, addresses fail": (DEVICES["irdma"], None, {"address": ["fails"]}),
     # core/sysfs.c, rate_show(): where a driver gives no speed, the file has that of SDR.
+    # One of two capabilities of a flush, a limit above that of an int, and three ports.
     "new driver": ({**DEVICES["irdma"], "kernel": "brand_new", "node_guid": 0, "active_speed": 0,
-                    "rate": "2.5 Gb/sec (1X SDR)"}, None, {}),
+                    "rate": "2.5 Gb/sec (1X SDR)", "ports": 3,
+                    "/sys/class/infiniband/new_0/ports/3/rate": "10 Gb/sec (1X FDR10)", "max_mr": -1,
+                    "device_cap_flags_ex": 1 << 38,
+                    "gid": [*ROCE["gid"], f"{ROCE1} ::ffff:192.0.2.3 3"],
+                    "address": [*ROCE["address"], "lo none", "eth1 unknown"]}, None, {}),
 }
 
 
@@ -212,7 +222,8 @@ def text_facts(lines):
         expect((len(line) <= 80, is_head), (True, not before and line != ""), f"layout at {line!r}")
         if has_label:
             label = line if is_head else line[2:22].rstrip()
-            place = LABELS.index(label.split(" ")[0] if is_head else label, place)
+            # Each port begins again.
+            place = LABELS.index(label.split(" ")[0] if is_head else label, 0 if label == "port" else place)
         if is_head:
             facts.append(line)
         # A word stands in a new line because the one before has no room, or begins a new sentence.
@@ -248,14 +259,17 @@ def answers(name):
     with tempfile.TemporaryDirectory() as root:
         arguments = settings.pop("arguments", [])
         if memory:
-            path = pathlib.Path(root, "memory")
+            path = pathlib.Path(root, "mémoire")
             path.write_bytes(bytes(2 << 20))
             arguments = ["--memory", str(path)]
         make(root, settings)
-        environment = {key: value for key, value in os.environ.items() if key != "RPMA_FLUSH"}
+        environment = {**os.environ, "MACHINE": root}
+        environment.pop("RPMA_FLUSH", None)
+        if "RPMA_FLUSH" in settings:
+            environment["RPMA_FLUSH"] = settings["RPMA_FLUSH"]
 
         def said(*options):
-            done = run(PROGRAM, *options, *arguments, preexec_fn=limit, env={**environment, "MACHINE": root})
+            done = run(PROGRAM, *options, *arguments, preexec_fn=limit, env=environment)
             expect(done.stderr, "", f"{name}: standard error")
             return done.stdout.replace(root, "/machine"), done.returncode
         (text, status), (report, json_status) = said(), said("--json")

@@ -17,6 +17,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
 
@@ -270,11 +272,11 @@ static void options_mean_this(void **) {
         {{"-b", "1:9", "--batch", "4", "-t", "3", "-w", "0", "-n", "7", "host"},
          "host:7204 depth=4 batch=4 connections=3 threads=3 write 1 2 4 8 w0 n7 D3000000000 "
          "i0"},
-        {{"-o", "all", "-b", "8", "-c", "2", "-D", "0.5", "--interval", "0.25", "--reconnect",
+        {{"-o", "all,write", "-b", "1", "-b", "8", "-c", "2", "-D", "0.5", "--interval", "0.25", "--reconnect",
           "-j", "host"},
          "host:7204 connections=2 write read flush-visibility flush-persistent atomic-write "
          "send "
-         "ping-pong ping-pong-rcq fetch-add compare-swap 8 w100 n0 D500000000 i250000000 json "
+         "ping-pong ping-pong-rcq fetch-add compare-swap write 8 w100 n0 D500000000 i250000000 json "
          "intervals reconnect takes all"},
         {{"-e", "2", "-i", "16", "--poll", "--region", "1M", "--random", "--reads", "5",
           "--both", "--rate", "9", "host"},
@@ -283,6 +285,10 @@ static void options_mean_this(void **) {
          "64 w100 n0 D3000000000 i0"},
         {{"--batch", "2", "-d", "4", "--prepared", "--verify", "host"},
          "host:7204 depth=4 batch=2 prepared=1 verify=1 write 64 w100 n0 D3000000000 i0"},
+        {{"-p", "65535", "-n", "1024G", "-w", "1024G", "--plot", "f", "--interval", "86400",
+          "host"},
+         "host:65535 write 64 w1099511627776 n1099511627776 D3000000000 i86400000000000 "
+         "intervals f"},
         // A picture has 200 intervals, of 1 ms at least, or of 10 ms where nobody knows the
         // end.
         {{"--plot", "f", "-D", "2", "host"},
@@ -293,13 +299,15 @@ static void options_mean_this(void **) {
          "host:7204 write 64 w100 n5 D3000000000 i10000000 f"},
         {{"--ledger", "f", "host"},
          "host:7204 ring=65536 flush-persistent 4096 w100 n0 D86400000000000 i0 f"},
-        {{"--ledger", "f", "--ring", "8", "-d", "2", "-o", "write", "-b", "128", "-D", "1",
+        {{"--ledger", "f", "--ring", "8", "-d", "2", "-o", "write", "-b", "128", "-D", "9.5",
           "host"},
-         "host:7204 depth=2 ring=8 write 128 w100 n0 D1000000000 i0 f"},
+         "host:7204 depth=2 ring=8 write 128 w100 n0 D9500000000 i0 f"},
         {{"-s", "-1", "-m", "p", "--direct-write", "host"},
          "host:7204 write 64 w100 n0 D3000000000 i0 server direct-write once p"},
-        {{"-s", "--limit", "2M", "host"},
-         "host:7204 write 64 w100 n0 D3000000000 i0 server limit=2097152"},
+        {{"-s", "--limit", "4096", "host"},
+         "host:7204 write 64 w100 n0 D3000000000 i0 server limit=4096"},
+        {{"-s", "--limit", "1024G", "host"},
+         "host:7204 write 64 w100 n0 D3000000000 i0 server limit=1099511627776"},
         {{"--verify", "--ledger", "f", "-m", "p"},
          ":7204 verify=1 w100 n0 D3000000000 i0 check p f"},
     };
@@ -431,33 +439,62 @@ static const LedgerHead known_head = {
     .run = UINT64_C(0xfedcba9876543210),
     .plan = {.operation = 3, .size = 4500, .connections = 2, .ring = 8}};
 
+static int write_error, sync_error; // of the next call
+
+// Some bytes at a time, as files that are remote may do it.
+extern "C" ssize_t write(int fd, const void *bytes, size_t size) {
+    errno = std::exchange(write_error, 0);
+    return errno ? -1 : syscall(SYS_write, fd, bytes, std::min<size_t>(size, 7));
+}
+
+extern "C" int fdatasync(int) {
+    errno = std::exchange(sync_error, 0);
+    return errno ? -1 : 0;
+}
+
+// The text of a new ledger, or why there is none.
+static std::string text_of_ledger(const char *path) {
+    try {
+        Ledger ledger(path, known_head);
+        for (const LedgerLine line : {LedgerLine{0, 3, 7}, {1, 2, 6}, {0, 13, 17}, {1, 10, 12}})
+            ledger.add(line);
+        write_error = sync_error = EINTR;
+        ledger.sync();
+    } catch (const Failure &why) {
+        return why.what();
+    }
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
 static void a_ledger_has_these_lines(void **) {
     static const char wanted[] =
         "rpma-perf ledger 1: run fedcba9876543210, flush-persistent, size 4500, ring 8, "
         "connections 2 1fa6e3e1\n"
         "0 3 7 cc253ac1\n1 2 6 878049d0\n0 13 17 0ad15d3e\n1 10 12 ce790deb\n";
-    char path[] = "/tmp/rpma-perf-XXXXXX", text[sizeof(wanted) + 1];
+    const struct {
+        int write_error, sync_error;
+        const char *begin;
+    } cases[] = {{0, 0, wanted},
+                 {EINTR, EINTR, wanted},
+                 {EIO, 0, "cannot write the ledger "},
+                 {0, EIO, "cannot sync the ledger "}};
+    char path[] = "/tmp/rpma-perf-XXXXXX";
     const int fd = mkstemp(path);
-    std::string failure;
-    assert_true(fd >= 0);
-    try {
-        const Ledger ledger(path, known_head); // what exists is not overwritten
-    } catch (const Failure &why) {
-        failure = why.what();
-    }
-    assert_int_equal(failure.find("cannot make the ledger"), 0);
     close(fd);
-    unlink(path);
-    {
-        Ledger ledger(path, known_head);
-        for (const LedgerLine line : {LedgerLine{0, 3, 7}, {1, 2, 6}, {0, 13, 17}, {1, 10, 12}})
-            ledger.add(line);
-        ledger.sync();
+    // What exists is not overwritten.
+    assert_int_equal(text_of_ledger(path).find("cannot make the ledger "), 0);
+    for (const auto &c : cases) {
+        unlink(path);
+        write_error = c.write_error;
+        sync_error = c.sync_error;
+        const std::string text = text_of_ledger(path);
+        assert_int_equal(text.find(c.begin), 0);
+        assert_true(c.begin != wanted || text == wanted);
+        const int free = dup(STDIN_FILENO); // the descriptor of the ledger, again
+        assert_int_equal(free, fd);
+        close(free);
     }
-    FILE *file = fopen(path, "re");
-    assert_int_equal(fread(text, 1, sizeof(text), file), sizeof(wanted) - 1);
-    assert_memory_equal(text, wanted, sizeof(wanted) - 1);
-    fclose(file);
     unlink(path);
 }
 

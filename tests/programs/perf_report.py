@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """
-perf_report.py PROGRAM VERSION: compares what rpma-perf says of the results in perf_report.cc with what
-follows from them by hand.
+perf_report.py PROGRAM VERSION: compares what rpma-perf says of the results in perf_report.cc, and of the
+settings, with what follows from them by hand.
 
 Three latencies of 400, 500 and 3,000 ns: the median is 500, 99 % of three are three. 600,000 ns are
 counted in the bucket that ends with 524,288 + 37 * 2,048 - 1. 3 operations in 1.5 ms are 2,000 a
@@ -13,16 +13,45 @@ second; of 64 bytes, 0.122 MiB.
 import difflib
 import hashlib
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree
 
+sys.dont_write_bytecode = True
+
+from harness import expect, expect_one_line, run
+
+PROGRAM, VERSION = sys.argv[1:]
+
+HOST = "192.0.2.1"
+# Arguments, what the head of the table says of them, and the settings of the JSON that are not the default.
+LOADS = [
+    (["--depth", "16", "--batch", "4", "--prepared", "--elements", "2", "--inline", "64", "--connections", "7",
+      "--threads", "5", "--verify", "--port", "7471"],
+     "depth 16, batch 4 prepared, elements 2, inline 64, connections 7, threads 5, waiting for events",
+     {"depth": 16, "batch": 4, "prepared": True, "elements": 2, "inline": 64, "connections": 7, "threads": 5,
+      "verify": True, "duration_s": "3.000"}),
+    (["--region", "1M", "--random", "--reads", "30", "--rate", "1000", "--poll", "--warmup", "5", "--reconnect",
+      "--interval", "0.5", "--duration", "2.5"],
+     "depth 1, batch 1, elements 1, inline 0, connections 1, threads 1, polling, region 1048576 at random, "
+     "reads 30 %, rate 1000",
+     {"poll": True, "region": 1048576, "random": True, "reads": 30, "rate": 1000, "reconnect": True, "warmup": 5,
+      "duration_s": "2.500"}),
+    (["--both", "--region", "2M", "--count", "9"],
+     "depth 1, batch 1, elements 1, inline 0, connections 1, threads 1, waiting for events, region 2097152, "
+     "both directions",
+     {"both": True, "region": 2097152, "count": 9}),
+]
+DEFAULTS = {"depth": 1, "batch": 1, "prepared": False, "elements": 1, "inline": 0, "connections": 1, "threads": 1,
+            "poll": False, "verify": False, "region": 0, "random": False, "reads": 0, "both": False, "rate": 0,
+            "reconnect": False, "warmup": 100}
 TABLE = """\
-client: librpma 1.3.0, mlx5_0, Linux 6.1
-server: librpma 1.4.0, rxe1, Linux 7.3, memory devdax, direct write stated
-depth 16, batch 4 prepared, elements 2, inline 64, connections 3, threads 5, waiting for events, \
-region 1048576 at random, reads 30 %, both directions, rate 1000
+client: librpma {version}, mlx5_0, Linux {kernel}
+server: librpma 1.4.0, rxe1, Linux 7.3, memory devdax{stated}
+{settings}
 
                                       median      p99    p99.9       max                             CPU/op  server
 operation           bytes operations       us       us       us        us      op/s    MiB/s  Gbit/s      us      us
@@ -31,8 +60,6 @@ read              1048576         1     0.00     0.00     0.00      0.00        
 send                 4096   1000000   600.06  1000.00  1000.00   1000.00    400000  1562.50  13.107   12.50    0.00  gaps 2, longest 0.400 s, in all 0.500 s
   to 1.50 s            64      3000                                           3000     0.18   0.002
 """
-
-
 def latency(*figures):
     return dict(zip(("min", "mean", "median", "p90", "p99", "p99_9", "max"), figures))
 
@@ -45,37 +72,41 @@ def interval(end, operations, rate, mean, greatest):
 def result(operation, size, operations, seconds, latency_us, rate, bandwidth, gbits, client, server, verified,
            persistence, intervals=(), server_rate=None, gaps=(), without="0.000"):
     whole = {"operation": operation, "size": size, "operations": operations, "seconds": seconds,
-            "latency_us": latency_us, "operations_per_second": rate,
-            "bandwidth_mib_per_second": bandwidth, "bandwidth_gbit_per_second": gbits,
-            "cpu_us_per_operation": {"client": client, "server": server}, "verified": verified,
-            "persistence": persistence, "gaps": [{"begin_s": begin, "seconds": length} for begin, length in gaps],
-            "without_service_s": without, "intervals": list(intervals)}
+             "latency_us": latency_us, "operations_per_second": rate,
+             "bandwidth_mib_per_second": bandwidth, "bandwidth_gbit_per_second": gbits,
+             "cpu_us_per_operation": {"client": client, "server": server}, "verified": verified,
+             "persistence": persistence, "gaps": [{"begin_s": begin, "seconds": length} for begin, length in gaps],
+             "without_service_s": without, "intervals": list(intervals)}
     return {**whole, "server_operations_per_second": server_rate} if server_rate else whole
 
 
-REPORT = {
-    "rpma_perf": sys.argv[2], "protocol": 3, "date": "DATE", "address": "192.0.2.1", "port": "7471",
-    "client": {"librpma": "1.3.0", "kernel": "6.1", "device": "mlx5_0", "memory": "dram"},
-    "server": {"librpma": "1.4.0", "kernel": "7.3", "device": "rxe1", "memory": "devdax"},
-    "direct_write_stated": True,
-    "settings": {"depth": 16, "batch": 4, "prepared": True, "elements": 2, "inline": 64, "connections": 3,
-                 "threads": 5, "poll": False, "verify": True, "region": 1048576, "random": True, "reads": 30,
-                 "both": True, "rate": 1000, "reconnect": True, "warmup": 100, "duration_s": "2.500"},
-    "results": [
-        result("flush-persistent", 64, 3, "0.002",
-               latency("0.400", "1.300", "0.500", "3.000", "3.000", "3.000", "3.000"),
-               "2000.000", "0.122", "0.001", "1.000", "0.500", True, "stated"),
-        result("read", 1 << 20, 1, "0.500", latency(*["0.000"] * 7), "14.000", "14.000", "0.117", "1.000", "0.000",
-               False, "not stated", [], "12.000"),
-        result("send", 4096, 1000000, "2.500",
-               latency("600.000", "800.002", "600.063", *["1000.004"] * 4),
-               "400000.000", "1562.500", "13.107", "12.500", "0.000", False, "not stated",
-               [interval("1.000", 400000, "400000.000", "600.000", "900.000"),
-                interval("2.000", 0, "0.000", "0.000", "0.000"),
-                interval("2.500", 1, "2.000", "5.000", "5.000")],
-               gaps=[("1.000", "0.400"), ("2.250", "0.100")], without="0.500"),
-    ],
-}
+RESULTS = [
+    result("flush-persistent", 64, 3, "0.002",
+           latency("0.400", "1.300", "0.500", "3.000", "3.000", "3.000", "3.000"),
+           "2000.000", "0.122", "0.001", "1.000", "0.500", True, "stated"),
+    result("read", 1 << 20, 1, "0.500", latency(*["0.000"] * 7), "14.000", "14.000", "0.117", "1.000", "0.000",
+           False, "not stated", [], "12.000"),
+    result("send", 4096, 1000000, "2.500",
+           latency("600.000", "800.002", "600.063", *["1000.004"] * 4),
+           "400000.000", "1562.500", "13.107", "12.500", "0.000", False, "not stated",
+           [interval("1.000", 400000, "400000.000", "600.000", "900.000"),
+            interval("2.000", 0, "0.000", "0.000", "0.000"),
+            interval("2.500", 1, "2.000", "5.000", "5.000")],
+           gaps=[("1.000", "0.400"), ("2.250", "0.100")], without="0.500"),
+]
+
+
+def report(arguments, settings):
+    """The JSON; gaps and intervals are in it where they were asked for."""
+    left_out = ([] if "--reconnect" in arguments else ["gaps", "without_service_s"]) + \
+        ([] if "--interval" in arguments else ["intervals"])
+    return {
+        "rpma_perf": VERSION, "protocol": 3, "date": "DATE", "address": HOST,
+        "port": "7471" if "--port" in arguments else "7204",
+        "client": {"librpma": VERSION, "kernel": os.uname().release, "device": "mlx5_0", "memory": "dram"},
+        "server": {"librpma": "1.4.0", "kernel": "7.3", "device": "rxe1", "memory": "devdax"},
+        "direct_write_stated": "--both" not in arguments, "settings": {**DEFAULTS, **settings},
+        "results": [{key: value for key, value in each.items() if key not in left_out} for each in RESULTS]}
 
 
 def compare(what, wanted, found):
@@ -103,16 +134,39 @@ def picture(text):
     return wrong + ([f"look at this, and enter its sums:\n{svg}"] if wrong else [])
 
 
+def said(*arguments, **options):
+    done = run(PROGRAM, *arguments, HOST, **options)
+    expect((done.returncode, done.stderr), (0, ""), f"{arguments}: end")
+    return done.stdout
+
+
+def loads():
+    """What differs in the tables and in the JSON."""
+    for arguments, settings, of_json in LOADS:
+        table = TABLE.format(version=VERSION, kernel=os.uname().release, settings=settings,
+                             stated="" if "--both" in arguments else ", direct write stated")
+        yield from compare("table", table, said(*arguments))
+        # The texts of the figures count, and the order of the keys.
+        text = re.sub(r'"date": *"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"', '"date": "DATE"',
+                      said(*arguments, "--json"))
+        yield from compare("json", json.dumps(report(arguments, of_json), indent=1),
+                           json.dumps(json.loads(text, parse_float=str), indent=1))
+
+
+def on_terminal():
+    """What differs where the standard error is a terminal, and where something fails."""
+    ours, its = pty.openpty()
+    subprocess.run([PROGRAM, HOST], stdout=subprocess.DEVNULL, stderr=its, check=True)
+    os.close(its)
+    yield from compare("terminal", "\r".join(["", "write, 64 bytes: 7 operations in 1.2 s\x1b[K"] + 4 * ["\x1b[K"]),
+                       os.read(ours, 4096).decode())
+    expect_one_line(run(PROGRAM, "--json", "nowhere"), 1, "a failure")
+    with open("/dev/full", "w", encoding="ascii") as full:
+        expect_one_line(run(PROGRAM, "--json", HOST, stdout=full), 1, "no room for the JSON")
+
+
 def main():
-    program = sys.argv[1]
-    said = {kind: subprocess.run([program, kind], capture_output=True, text=True, check=True).stdout
-            for kind in ("table", "json", "plot")}
-    # The texts of the figures count, and the order of the keys.
-    report = json.loads(re.sub(r'"date": *"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"', '"date": "DATE"', said["json"]),
-                        parse_float=str)
-    differences = compare("table", TABLE, said["table"]) + \
-        compare("json", json.dumps(REPORT, indent=1), json.dumps(report, indent=1))
-    differences += picture(said["plot"])
+    differences = [*loads(), *picture(said("--plot", "/dev/stdout")), *on_terminal()]
     print("\n".join(differences))
     sys.exit(1 if differences else 0)
 
