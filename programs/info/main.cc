@@ -145,10 +145,9 @@ int main(int argc, char **argv) {
     status ended = STATUS_FAILED;
     try {
         ended = run(argc, argv);
-    } catch (const refusal &refused) {
-        ended = refused.ended;
-        (void)std::fprintf(stderr, "rpma-info: %s\n", refused.what());
     } catch (const std::exception &error) {
+        if (const auto *refused = dynamic_cast<const refusal *>(&error))
+            ended = refused->ended;
         (void)std::fprintf(stderr, "rpma-info: %s\n", error.what());
     }
     if (std::fflush(stdout) != 0) {

@@ -27,10 +27,9 @@ struct trial {
 
     // Returns 0, or the error number of the provider.
     int error_of(unsigned access) const {
-        errno = 0;
         const owned<ibv_mr, ibv_dereg_mr> region(
             ibv_reg_mr(peer.get_ibv_pd(), tried.base, tried.mapped, access));
-        return region ? 0 : errno != 0 ? errno : EIO;
+        return region ? 0 : errno;
     }
     std::string help_for(int error) const;
     json attempt(int error) const;
@@ -62,9 +61,7 @@ json trial::usage(int usage) const {
         const rpma::mr_local region(peer, tried.base, tried.mapped, usage);
         return yes();
     } catch (const rpma::error &error) {
-        if (error.code() == rpma::status::provider)
-            return attempt(error.provider_error() != 0 ? error.provider_error() : EIO);
-        return no("rpma_mr_reg: " + error.code().message(), help_for(0));
+        return attempt(error.provider_error() != 0 ? error.provider_error() : ENOMEM);
     }
 }
 

@@ -101,10 +101,11 @@ def other_bus():
     expect(answer(provider="ACPI.NFIT"), None, "cxl")
 
 
-@test("a region of two devices has both")
+@test("a region of two devices has both, without one that is of another bus")
 def two():
-    devices = answer(mappings="2", mapping1="nmem1,0,268435456,1")["devices"]
-    expect(sorted(device["serial"] for device in devices), ["0x1", "0x2"], "devices")
+    for second, serials in (("nmem1", ["0x1", "0x2"]), ("nmem9", ["0x1"])):
+        devices = answer(mappings="2", mapping1=second + ",0,268435456,1")["devices"]
+        expect(sorted(device["serial"] for device in devices), serials, "devices")
 
 
 @test("a count of dirty shutdowns is told, and so is the lack of a poison list")

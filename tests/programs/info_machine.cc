@@ -157,6 +157,8 @@ int access_error(unsigned access) {
         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     if ((access & ALL) != ALL)
         return EPERM;
+    if (number("reg_error") != 0)
+        return count("reg_error");
     const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
     const std::string kind = text("memory");
     if ((on_demand && number("odp") == 0) ||
@@ -367,6 +369,10 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
     }
     if ((flags & MAP_SYNC) != 0)
         flags = MAP_SHARED;
+    if (fd >= 0 && number("mmap_error") != 0) {
+        errno = count("mmap_error");
+        return MAP_FAILED;
+    }
     // drivers/dax/device.c of Linux, check_vma()
     if (fd >= 0 && number("align") != 0 && size % number("align") != 0) {
         errno = EINVAL;

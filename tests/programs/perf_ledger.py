@@ -224,11 +224,14 @@ def damaged_line():
     expect_refused(ledger((*LINES, "0 12 17")), image(), "line 6 of the ledger")
 
 
-@test("files that are not there are refused")
+@test("files that are not there, or cannot be read, are refused")
 def no_files():
-    for arguments in (("/nowhere/ledger", PROGRAM), (PROGRAM, "/nowhere/memory")):
-        done = run(PROGRAM, "--verify", "--ledger", arguments[0], "--memory", arguments[1])
-        expect_one_line(done, REFUSED, str(arguments))
+    for ledger_path, memory, why in (("/nowhere/ledger", PROGRAM, "/nowhere/ledger: No such file"),
+                                     ("/proc/self/mem", PROGRAM, "cannot read /proc/self/mem"),
+                                     (PROGRAM, "/nowhere/memory", "is no ledger")):
+        done = run(PROGRAM, "--verify", "--ledger", ledger_path, "--memory", memory)
+        expect_one_line(done, REFUSED, ledger_path)
+        expect(why in done.stderr, True, done.stderr)
 
 
 if __name__ == "__main__":
