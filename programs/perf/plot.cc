@@ -31,14 +31,16 @@ struct Axis {
     }
 
     std::vector<double> ticks() const {
+        static const std::vector<double> FEW = {1}, SOME = {1, 2, 5},
+                                         MANY = {1, 1.5, 2, 3, 4, 5, 6, 8};
         std::vector<double> found;
         const double decade = std::pow(10, std::floor(std::log10(is_log ? low : high / 4)));
         if (is_log) {
-            const bool is_long = high / low > 1000;
             for (double power = decade; power <= high; power *= 10)
-                for (const double digit : {1, 2, 5})
-                    if (const double value = digit * power;
-                        value >= low && value <= high && (digit == 1 || !is_long))
+                for (const double digit : high / low > 1000 ? FEW
+                                          : high / low > 5  ? SOME
+                                                            : MANY)
+                    if (const double value = digit * power; value >= low && value <= high)
                         found.push_back(value);
             return found;
         }
@@ -50,10 +52,10 @@ struct Axis {
     }
 };
 
-// A scale of latencies that has room for both values.
-Axis latency_axis(uint64_t least, uint64_t most, double begin, double end) {
-    const double low = std::max(us_of(least), 0.001) * 0.9;
-    return {low, std::max(us_of(most) * 1.1, low * 2), begin, end, true};
+// A scale that has room for all latencies; there may be none.
+Axis latency_axis(const Histogram &all, double begin, double end) {
+    const double low = std::max(us_of(std::min(all.min, all.max)), 0.001) * 0.9;
+    return {low, std::max(us_of(all.max) * 1.1, low * 2), begin, end, true};
 }
 
 class Picture {
@@ -101,11 +103,11 @@ class Picture {
     void axes(const Axis &x, const Axis &y, std::string_view x_title, std::string_view title) {
         for (const double value : y.ticks()) {
             line(x.begin, y.at(value), x.end, y.at(value), GRID);
-            text(x.begin - 6, y.at(value) + 4, "end", fmt::format("{:g}", value));
+            text(x.begin - 6, y.at(value) + 4, "end", fmt::format("{:.9g}", value));
         }
         for (const double value : x.ticks()) {
             line(x.at(value), y.begin, x.at(value), y.begin + 4, GREY);
-            text(x.at(value), y.begin + 18, "middle", fmt::format("{:g}", value));
+            text(x.at(value), y.begin + 18, "middle", fmt::format("{:.9g}", value));
         }
         line(x.begin, y.begin, x.end, y.begin, GREY);
         line(x.begin, y.begin, x.begin, y.end, GREY);
@@ -136,7 +138,7 @@ class Picture {
 
     void over_time(const Result &result, double top) {
         const Axis x{0, std::max(result.seconds, 0.001), 70, 470, false};
-        const Axis y = latency_axis(result.latency.min, result.latency.max, top + HEIGHT, top);
+        const Axis y = latency_axis(result.latency, top + HEIGHT, top);
         axes(x, y, "seconds", "latency in µs, over time");
         text(x.end, top - 10, "end", "maximum", 12, RED);
         text(x.end - 70, top - 10, "end", "mean", 12, BLUE);
@@ -146,14 +148,15 @@ class Picture {
         });
     }
 
-    void mark(const Axis &x, const Axis &y, double us, const char *name) {
+    // The names of two marks may stand at the same place, one below the other.
+    void mark(const Axis &x, const Axis &y, double us, const char *name, double below) {
         line(x.at(us), y.begin, x.at(us), y.end, RED, "4 3");
-        text(x.at(us) + 3, y.end + 10, "start", name, 11, RED);
+        text(x.at(us) + 3, y.end + below, "start", name, 11, RED);
     }
 
     void distribution(const Result &result, double top) {
         const Histogram &latency = result.latency;
-        const Axis x = latency_axis(latency.min, latency.max, 550, 930);
+        const Axis x = latency_axis(latency, 550, 930);
         std::array<uint64_t, BINS> bins{};
         for (unsigned bucket = 0; bucket < Histogram::BUCKETS; bucket++) {
             if (!latency.buckets[bucket])
@@ -178,8 +181,8 @@ class Picture {
                                x.begin + static_cast<double>(i) * width, height, width - 0.5,
                                y.begin - height, BLUE);
             }
-        mark(x, y, result.us(0.5), "median");
-        mark(x, y, result.us(0.99), "p99");
+        mark(x, y, result.us(0.5), "median", 10);
+        mark(x, y, result.us(0.99), "p99", 23);
     }
 
     std::string svg;

@@ -303,8 +303,8 @@ int uname(utsname *to) noexcept {
     return 0;
 }
 
-// "NETDEV ADDRESS leads", or without the last word; an address that is none is of another family,
-// or not there at all.
+// "NETDEV ADDRESS leads", or without the last word; an address that is none is of another
+// family, or not there at all.
 int getifaddrs(ifaddrs **list) noexcept {
     *list = nullptr;
     if (text("address") == "fails")

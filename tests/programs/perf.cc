@@ -272,11 +272,12 @@ static void options_mean_this(void **) {
         {{"-b", "1:9", "--batch", "4", "-t", "3", "-w", "0", "-n", "7", "host"},
          "host:7204 depth=4 batch=4 connections=3 threads=3 write 1 2 4 8 w0 n7 D3000000000 "
          "i0"},
-        {{"-o", "all,write", "-b", "1", "-b", "8", "-c", "2", "-D", "0.5", "--interval", "0.25", "--reconnect",
-          "-j", "host"},
+        {{"-o", "all,write", "-b", "1", "-b", "8", "-c", "2", "-D", "0.5", "--interval", "0.25",
+          "--reconnect", "-j", "host"},
          "host:7204 connections=2 write read flush-visibility flush-persistent atomic-write "
          "send "
-         "ping-pong ping-pong-rcq fetch-add compare-swap write 8 w100 n0 D500000000 i250000000 json "
+         "ping-pong ping-pong-rcq fetch-add compare-swap write 8 w100 n0 D500000000 i250000000 "
+         "json "
          "intervals reconnect takes all"},
         {{"-e", "2", "-i", "16", "--poll", "--region", "1M", "--random", "--reads", "5",
           "--both", "--rate", "9", "host"},
