@@ -13,7 +13,7 @@ namespace {
 
 // Where the PCI configuration has the Global Persistent Flush; linux/pci_regs.h of Linux 7.3
 // has the last two as PCI_DVSEC_CXL_PORT_GPF and PCI_DVSEC_CXL_DEVICE_GPF.
-constexpr size_t FIRST_EXTENDED = 0x100;
+constexpr unsigned FIRST_EXTENDED = 0x100;
 constexpr unsigned CAPABILITY_DVSEC = 0x23;
 constexpr unsigned VENDOR_CXL = 0x1e98;
 constexpr unsigned GPF_OF_PORT = 4, GPF_OF_DEVICE = 5;
@@ -28,14 +28,14 @@ std::string on_bus(const std::string &name) {
 }
 
 bool has_gpf(const std::string &config, unsigned which) {
-    const auto word_at = [&](size_t place) {
+    const auto word_at = [&](unsigned place) {
         return static_cast<unsigned char>(config[place]) |
                static_cast<unsigned>(static_cast<unsigned char>(config[place + 1])) << 8;
     };
-    size_t place = FIRST_EXTENDED;
+    unsigned place = FIRST_EXTENDED;
     // Each capability has 4 bytes at least, so that a list that leads in a circle ends, too.
-    for (size_t left = config.size() / 4;
-         left > 0 && place >= FIRST_EXTENDED && place + 10 <= config.size(); left--) {
+    for (auto left = config.size() / 4;
+         left > 0 && place >= FIRST_EXTENDED && place + 12 <= config.size(); left--) {
         if (word_at(place) == CAPABILITY_DVSEC && word_at(place + 4) == VENDOR_CXL &&
             word_at(place + 8) == which)
             return true;
@@ -82,8 +82,8 @@ json cxl(const memory &memory) {
     // cxl_pmem_region_probe() gives the region of the NVDIMM bus the number of the CXL region.
     const std::string name = last_of(memory.region), region = on_bus(name);
     json devices = json::array();
-    const uint64_t mappings = number_in(memory.region + "/mappings");
-    for (uint64_t i = 0; i < mappings; i++) {
+    const auto mappings = number_in(memory.region + "/mappings");
+    for (unsigned i = 0; i < mappings; i++) {
         // One mapping of the region is "nmem0,0,268435456,0".
         const std::string line = read_line(fmt::format("{}/mapping{}", memory.region, i));
         if (auto device = memdev(memory, line.substr(0, line.find(','))))

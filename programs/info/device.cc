@@ -13,7 +13,7 @@
 
 namespace {
 
-using device_list = owned<ibv_device *, ibv_free_device_list>;
+using device_list = owned<ibv_device *, ibv_free_device_list>; // ends with nullptr
 
 json addresses(const std::vector<address> &all, const std::string &device) {
     json found = json::array();
@@ -138,17 +138,16 @@ json describe(ibv_device *listed, const search &search) {
 } // namespace
 
 json devices(search &search) {
-    int count = 0;
-    const device_list list(ibv_get_device_list(&count));
+    const device_list list(ibv_get_device_list(nullptr));
     std::vector<std::string> listed;
     json found = json::array();
     const auto is_wanted = [&](const std::string &name) {
         return search.device.value_or(name) == name;
     };
-    for (int i = 0; i < count; i++) {
-        listed.push_back(ibv_get_device_name(list.get()[i]));
+    for (ibv_device **each = list.get(); each != nullptr && *each != nullptr; each++) {
+        listed.push_back(ibv_get_device_name(*each));
         if (is_wanted(listed.back()))
-            found.push_back(describe(list.get()[i], search));
+            found.push_back(describe(*each, search));
     }
     // The kernel has devices that libibverbs does not list.
     const std::vector<std::string> names = names_in("/sys/class/infiniband");
@@ -161,6 +160,6 @@ json devices(search &search) {
                                "it",
                                "modprobe ib_uverbs, and install the providers "
                                "(Debian: ibverbs-providers)")}});
-    search.found_any = count > 0 || !names.empty();
+    search.found_any = !names.empty();
     return found;
 }

@@ -108,13 +108,13 @@ class memory {
 
     std::string path;
     void *base = nullptr;
-    size_t size = 0, mapped = 0, alignment = 0;
+    size_t size{}, mapped{}, alignment{};
     memory_kind kind = memory_kind::file;
-    bool map_sync = false;   // FS-DAX: the mapping keeps the file's blocks where they are
-    bool nvdimm = false;     // the memory belongs to a region of an NVDIMM bus
-    bool behind_cxl = false; // the memory belongs to a region of CXL devices
-    std::string domain;      // the kernel's persistence_domain; may be ""
-    std::string region;      // the directory of the region that has it; may be ""
+    bool map_sync{};    // FS-DAX: the mapping keeps the file's blocks where they are
+    bool nvdimm{};      // the memory belongs to a region of an NVDIMM bus
+    bool behind_cxl{};  // the memory belongs to a region of CXL devices
+    std::string domain; // the kernel's persistence_domain; may be ""
+    std::string region; // the directory of the region that has it; may be ""
 
   private:
     void map_file(int fd, dev_t device);

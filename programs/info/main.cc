@@ -19,20 +19,17 @@ class silence {
   public:
     silence() {
         const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        kept_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-        if (nowhere >= 0 && kept_ >= 0)
-            (void)dup2(nowhere, STDERR_FILENO);
+        (void)dup2(nowhere, STDERR_FILENO);
         (void)close(nowhere);
     }
     silence(const silence &) = delete;
     ~silence() {
-        if (kept_ >= 0)
-            (void)dup2(kept_, STDERR_FILENO);
+        (void)dup2(kept_, STDERR_FILENO);
         (void)close(kept_);
     }
 
   private:
-    int kept_;
+    const int kept_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 };
 
 // The user's question, and the device behind an address.
@@ -104,7 +101,7 @@ json make_report(const options &options, const memory *tried) {
                    {"defaults", defaults()},
                    {"asked", question(options)}};
     const json &asked = report.at("asked");
-    search search = {std::nullopt, addresses, tried, false};
+    search search = {std::nullopt, addresses, tried, {}};
     if (!options.address.empty())
         search.device = text_at(asked, "behind"); // "" is no device's name
     else if (!options.device.empty())

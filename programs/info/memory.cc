@@ -75,7 +75,7 @@ memory::memory(const std::string &name) : path(name) {
     struct stat status;
     if (const std::string why = type_error(path.c_str(), &status); !why.empty())
         refuse(why);
-    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0)
         refuse(std::string("it does not open for reading and writing: ") +
                std::strerror(errno));
@@ -83,12 +83,11 @@ memory::memory(const std::string &name) : path(name) {
         size = static_cast<size_t>(status.st_size);
         map_file(fd, status.st_dev);
     } else {
-        kind = memory_kind::devdax;
         map_device(fd, status.st_rdev);
     }
     const int error = errno;
     (void)close(fd);
-    if (size == 0 || alignment == 0)
+    if (base == nullptr)
         refuse("the kernel does not say the size of this device DAX: is it enabled?");
     if (base == MAP_FAILED)
         refuse(std::string("it cannot be mapped: ") + std::strerror(error));
@@ -114,6 +113,7 @@ void memory::map_file(int fd, dev_t device) {
 }
 
 void memory::map_device(int fd, dev_t device) {
+    kind = memory_kind::devdax;
     const std::string directory = real_path("/sys/dev/char/" + number_of(device));
     size = number_in(directory + "/size");
     alignment = number_in(directory + "/align");
@@ -127,9 +127,7 @@ void memory::map_device(int fd, dev_t device) {
 
 void memory::look_at_regions(std::string directory) {
     nvdimm = directory.find("/ndbus") != std::string::npos;
-    for (size_t end;
-         (end = directory.rfind('/')) != std::string::npos && end > 0 && domain.empty();
-         directory.resize(end)) {
+    for (; !directory.empty() && domain.empty(); directory.resize(directory.rfind('/'))) {
         domain = read_line(directory + "/persistence_domain");
         if (!domain.empty()) {
             region = directory;

@@ -3,6 +3,7 @@
 
 // port.cc -- the ports of a device: state, MTU, and the addresses in its GID table
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cstdio>
 #include <cstring>
@@ -53,10 +54,10 @@ json gid(const ibv_gid_entry &entry, const std::string &port_directory) {
 json gids(ibv_context *context, uint32_t number, const std::string &directory) {
     std::vector<ibv_gid_entry> entries(MAX_GIDS);
     const ssize_t count = ibv_query_gid_table(context, entries.data(), MAX_GIDS, 0);
+    entries.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
     json found = json::array();
-    for (ssize_t i = 0; i < count; i++)
-        if (const ibv_gid_entry &entry = entries[static_cast<size_t>(i)];
-            entry.port_num == number)
+    for (const ibv_gid_entry &entry : entries)
+        if (entry.port_num == number)
             found.push_back(gid(entry, directory));
     return found;
 }

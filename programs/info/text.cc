@@ -37,7 +37,7 @@ class lines {
     // A label and its words, with the following lines indented below the first word.
     void row(const std::string &label, std::string words) {
         const std::string head = fmt::format("  {:<{}}", label, LABEL);
-        size_t column = head.size();
+        auto column = head.size();
         bool begun = false;
         text += head;
         words += ' ';

@@ -132,6 +132,7 @@ def flush():
             (capability(0x200, 0x0b, 0x1e98, 5, 0), [False, False]),
             (capability(0x200, 0x23, 0x8086, 5, 0), [False, False]),
             (capability(0x200, 0x23, 0x1e98, 3, 0x200), [False, False]),  # in a circle
+            (capability(0x200, 0x23, 0x1e98, 5, 0)[:256], [None, None]),  # no extended capabilities
             (capability(0x200, 0x23, 0x1e98, 5, 0)[:64], [None, None])):  # what a user may read
         device, = answer(config=config)["devices"]
         expect([device["flush_of_device"]["is"], device["flush_of_port"]["is"]], wanted, "GPF")

@@ -189,8 +189,9 @@ extern "C" {
 ibv_device **ibv_get_device_list(int *number_of) {
     (void)std::fputs("libibverbs: Warning: this is for nobody\n", stderr);
     static ibv_device *list[2];
-    list[0] = the_device();
-    *number_of = text("listed") == "no" ? 0 : 1;
+    list[0] = text("listed") == "no" ? nullptr : the_device();
+    if (number_of != nullptr) // librdmacm asks
+        *number_of = list[0] == nullptr ? 0 : 1;
     return list;
 }
 void ibv_free_device_list(ibv_device **) {}
@@ -205,8 +206,11 @@ int ibv_close_device(ibv_context *) {
     return 0;
 }
 
-ssize_t _ibv_query_gid_table(ibv_context *, ibv_gid_entry *entries, size_t, uint32_t, size_t) {
+ssize_t _ibv_query_gid_table(ibv_context *, ibv_gid_entry *entries, size_t room, uint32_t flags,
+                             size_t) {
     ssize_t found = 0;
+    if (room < settings().count("gid") || flags != 0)
+        return -EINVAL;
     const auto [begin, end] = settings().equal_range("gid");
     for (auto each = begin; each != end; ++each) {
         std::istringstream words(each->second);
@@ -229,8 +233,8 @@ ibv_pd *ibv_alloc_pd(ibv_context *context) {
 int ibv_dealloc_pd(ibv_pd *pd) {
     return std::free(pd), 0;
 }
-ibv_cq *ibv_create_cq(ibv_context *, int, void *, ibv_comp_channel *, int) {
-    return made<ibv_cq>(0);
+ibv_cq *ibv_create_cq(ibv_context *, int cqe, void *, ibv_comp_channel *, int vector) {
+    return made<ibv_cq>(cqe == 20 && vector == 0 ? 0 : EINVAL);
 }
 int ibv_destroy_cq(ibv_cq *cq) {
     return std::free(cq), 0;
@@ -239,7 +243,8 @@ ibv_qp *ibv_create_qp(ibv_pd *, ibv_qp_init_attr *attr) {
     const ibv_qp_cap &cap = attr->cap;
     const bool is_default = attr->qp_type == IBV_QPT_RC && cap.max_send_wr == 10 &&
                             cap.max_recv_wr == 10 && cap.max_send_sge == 1 &&
-                            cap.max_recv_sge == 1;
+                            cap.max_recv_sge == 1 && attr->send_cq != nullptr &&
+                            attr->recv_cq != nullptr;
     return made<ibv_qp>(!is_default || cap.max_inline_data > number("max_inline_data") ||
                                 number("no_rc") != 0
                             ? EINVAL
@@ -357,7 +362,9 @@ int fstatfs(int, struct statfs *to) noexcept {
     to->f_bsize = 2 << 20;
     return 0;
 }
-int statx(int, const char *, int, unsigned, struct statx *to) noexcept {
+int statx(int, const char *, int flags, unsigned, struct statx *to) noexcept {
+    if (flags != AT_EMPTY_PATH)
+        return -1;
     *to = {};
     to->stx_attributes = number("stx_attributes");
     return 0;

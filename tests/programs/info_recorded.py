@@ -152,9 +152,11 @@ MACHINES = {
     "plain:rxe, devdax": (NEW_RXE, "devdax", {}),
     "rxe, native, devdax": (NEW_RXE, "devdax", {"served": 1}),
     "rxe, native, fsdax": (NEW_RXE, "fsdax", {"served": 1}),
+    "rxe, native, tmpfs": (NEW_RXE, "tmpfs", {"served": 1}),
     "rxe, native, emulated": (NEW_RXE, "devdax", {"served": 1, "RPMA_FLUSH": "emulated"}),
     "irdma, tmpfs, little memory": (DEVICES["irdma"], "tmpfs",
                                     {"/proc/self/status": "CapEff:\t0", "reg_error": 12}),
+    "irdma, tmpfs, no memory": (DEVICES["irdma"], "tmpfs", {"reg_error": 12}),
     "irdma, disabled": (DEVICES["irdma"], "disabled", {}),
     "irdma, unaligned": (DEVICES["irdma"], "unaligned", {}),
     "irdma, not mapped": (DEVICES["irdma"], "not mapped", {}),
@@ -167,7 +169,7 @@ MACHINES = {
     "mlx5, port down": (DEVICES["mlx5"], None, {"state": 1, "lid": 0}),
     "irdma, port down": (DEVICES["irdma"], None, {"state": 1}),
     "irdma, no address": (DEVICES["irdma"], None, {"address": ["eth0 192.0.2.1"]}),
-    "siw, no address": (DEVICES["siw"], None, {"address": ["eth0 192.0.2.1"]}),
+    "siw, no address": (DEVICES["siw"], None, {"address": ["eth0 192.0.2.1"], "max_inline_data": 0}),
     "irdma, other namespace": (DEVICES["irdma"], None, {"address": ["lo 127.0.0.1"]}),
     "irdma, rdma_cm is missing": (DEVICES["irdma"], None, {"address": [], "/dev/infiniband/rdma_cm": None}),
     "irdma, closed": (DEVICES["irdma"], None, {"open_error": 16}),
@@ -175,7 +177,7 @@ MACHINES = {
     "irdma, no permission": (DEVICES["irdma"], None, {"open_error": 13, "closed": "/dev/infiniband/uverbs0"}),
     "irdma, not listed": (DEVICES["irdma"], None, {"listed": "no"}),
     "irdma, no queue pair": (DEVICES["irdma"], None, {"no_rc": 1}),
-    "irdma, little memory": (DEVICES["irdma"], None, {"/proc/self/status": "CapEff:\t0"}),
+    "irdma, little memory": (DEVICES["irdma"], None, {"/proc/self/status": "CapEff:\t000001ffffffbfff"}),
     "irdma, by address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.2"]}),
     "irdma, by own address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.1"]}),
     "irdma, strange address": (DEVICES["irdma"], None, {"arguments": ["192.0.2.9"]}),
@@ -300,6 +302,7 @@ def answers(name):
     report = re.sub(r'("(librpma|rdma_core|libibverbs)": )(".*"|null)', r'\1"…"', report)
     parsed = json.loads(report)
     expect(json.dumps(parsed, indent=2, ensure_ascii=False) + "\n", re.sub(r"\[\n +\]", "[]", report), "layout")
+    expect("[]" in report, False, "an empty list in one line")
     expect((json_status, parsed["exit_status"]), (status, status), "exit status")
     return [*text_facts(text.splitlines()), *json_facts(parsed)]
 
