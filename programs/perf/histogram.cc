@@ -25,18 +25,14 @@ uint64_t Histogram::greatest_of(unsigned bucket) {
 }
 
 void Histogram::add(uint64_t value) {
-    count++;
-    sum += value;
+    Interval::add(value);
     min = std::min(min, value);
-    max = std::max(max, value);
     buckets[bucket_of(value)]++;
 }
 
 void Histogram::merge(const Histogram &other) {
-    count += other.count;
-    sum += other.sum;
+    Interval::merge(other);
     min = std::min(min, other.min);
-    max = std::max(max, other.max);
     for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
         buckets[bucket] += other.buckets[bucket];
 }

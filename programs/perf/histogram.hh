@@ -13,7 +13,16 @@
 #include <array>
 #include <cstdint>
 
-struct Histogram {
+// What completed in a part of the time.
+struct Interval {
+    uint64_t count = 0, sum = 0, max = 0; // of durations; exact
+
+    void add(uint64_t value);
+    void merge(const Interval &other);
+    bool operator==(const Interval &) const = default;
+};
+
+struct Histogram : Interval {
     static constexpr unsigned BITS = 9, HALF = 1U << (BITS - 1);
     static constexpr unsigned MAX_BITS = 44; // 2^44 ns are almost five hours; what is longer
                                              // counts as that
@@ -30,17 +39,8 @@ struct Histogram {
 
     static uint64_t greatest_of(unsigned bucket);
 
-    uint64_t count = 0, sum = 0;
-    uint64_t min = UINT64_MAX, max = 0; // exact
+    uint64_t min = UINT64_MAX; // exact
     std::array<uint64_t, BUCKETS> buckets{};
-};
-
-// What completed in a part of the time.
-struct Interval {
-    uint64_t count = 0, sum = 0, max = 0; // of durations
-
-    void add(uint64_t value);
-    void merge(const Interval &other);
 };
 
 #endif

@@ -18,7 +18,7 @@ enum class Type { number, flag, text, digits, numbers };
 struct Member {
     const char *name;
     Type type;
-    uint64_t min, max;
+    uint64_t min{}, max{};
 };
 
 using Schema = std::vector<Member>;
@@ -49,8 +49,8 @@ const std::map<std::string_view, Schema> &schemas() {
           {"kernel", Type::text, 1, TEXT_MAX},
           {"device", Type::text, 1, TEXT_MAX},
           {"memory", Type::text, 1, TEXT_MAX},
-          {"direct_write", Type::flag, 0, 0},
-          {"atomics", Type::flag, 0, 0}}},
+          {"direct_write", Type::flag},
+          {"atomics", Type::flag}}},
         {"ready",
          {{"session", Type::number, 0, UINT64_MAX}, {"target", Type::digits, 2, DIGITS_MAX}}},
         {"ok", {}},

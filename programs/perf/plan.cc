@@ -40,7 +40,7 @@ std::string_view Plan::conflict() const {
         {both && (op().is_message || op().is_persistent() || verify || ring),
          "--both is of writes, reads and flushes for visibility that are not verified"},
         {op().is_connect() && (size || depth > 1 || elements > 1 || inline_size || verify ||
-                               ring || region || reads || both || rate),
+                               region || both || rate),
          "connections are made one at a time on each of --connections, and carry nothing"},
         {elements > size && !op().is_connect(), "an operation needs a byte for each element"},
         {depth % batch != 0, "the depth must be a multiple of the batch"},

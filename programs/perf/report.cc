@@ -274,7 +274,7 @@ class JsonReport : public Report {
     }
 
     void end() override {
-        if (puts(text_of(report).c_str()) < 0 || fflush(stdout))
+        if (puts(text_of(report).c_str()) == EOF || fflush(stdout))
             fail("cannot write the JSON");
     }
 

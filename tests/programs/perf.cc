@@ -187,7 +187,8 @@ static void plans_have_these_needs(void **) {
 
 // Each conflict, and beside it the plan that just has none.
 static void plans_conflict_at_these_bounds(void **) {
-    const uint64_t atomic = find_operation("atomic-write"), read = find_operation("read");
+    const uint64_t atomic = find_operation("atomic-write"), read = find_operation("read"),
+                   connect = find_operation("connect");
     const struct {
         Plan wrong, right;
         const char *text;
@@ -207,6 +208,7 @@ static void plans_conflict_at_these_bounds(void **) {
         {{.depth = 2, .ring = 7}, {.depth = 2, .ring = 8}, "four times as many places"},
         {{.size = 0, .region = 4096}, {.size = 1, .region = 4096}, "a byte for each element"},
         {{.size = 3, .elements = 4}, {.size = 4, .elements = 4}, "a byte for each element"},
+        {{.operation = connect, .size = 1}, {.operation = connect, .size = 0}, "carry nothing"},
         {{.depth = 5, .batch = 2}, {.depth = 4, .batch = 2}, "a multiple of the batch"},
         {{.prepared = 1}, {.depth = 2, .batch = 2, .prepared = 1}, "takes a batch of 2"},
         {{.connections = 2, .threads = 3},

@@ -94,7 +94,8 @@ def expect_refused(text, memory, part):
 
 @test("every recorded record that may not have been overwritten is found")
 def all_there():
-    expect_line(check(ledger(), image()), FOUND, "23 records recorded, 10 checked, 10 found")
+    for lines in (LINES, ("0 3 3", *LINES[1:], LINES[2])):
+        expect_line(check(ledger(lines), image()), FOUND, "23 records recorded, 10 checked, 10 found")
 
 
 @test("places that later records may have reached are not looked at")
@@ -212,6 +213,10 @@ def damaged_head():
                      ("flush-persistent", "read"), ("flush-persistent", "fetch")):
         expect_refused(ledger(head=HEAD.replace(old, new)), image(), "line 1 of the ledger")
     expect_refused(text[:40], image(), "line 1 of the ledger")
+    for old, new in ((f"size {SIZE}", "size 1073741824"), (f"ring {RING}", "ring 16777216"),
+                     (f"connections {CONNECTIONS}", "connections 1024")):
+        expect_refused(ledger(head=HEAD.replace(old, new)), image(), "bytes, the ledger")
+    expect(check(ledger(head=HEAD.replace(f"size {SIZE}", "size 128")), image()).returncode, MISSING, "the least size")
 
 
 @test("a damaged line, and one that cannot follow, is refused with its number")

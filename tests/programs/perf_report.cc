@@ -45,11 +45,11 @@ static std::vector<Result> make_results() {
                             .operations = 1000000,
                             .seconds = 2.5,
                             .client_cpu_ns = 12500000000,
-                            .gaps = {{1000000000, 400000000}, {2250000000, 100400000}},
+                            .gaps = {{1000000000, 4400000000}, {2250000000, 100400000}},
                             .interval_ns = 1000000000,
                             .intervals = {{400000, 240000000000, 900000}, {}, {1, 5000, 5000}}},
                            {1000004, 600000}));
-    results.push_back({.operation = 10, .seconds = 1});
+    results.push_back({.operation = 10});
     return results;
 }
 

@@ -66,7 +66,9 @@ REFUSED = [
     (["--port", "0", "host"], "--port"),
     (["--port", "65536", "host"], "--port"),
     (["--port", "http", "host"], "--port"),
-    (["--operation", "connect", "--depth", "2", "host"], "one at a time"),
+    *((["--operation", "connect", *option, "host"], "one at a time") for option in
+      (["--depth", "2"], ["--elements", "2"], ["--inline", "8"], ["--verify"], ["--region", "1M"], ["--both"],
+       ["--rate", "1"])),
     (["--operation", "compare-swap", "--region", "1M", "host"], "of reads and writes"),
     (["--reconnect", "--count", "9", "host"], "--reconnect measures for a --duration"),
     (["--reconnect", "--verify", "host"], "--reconnect measures for a --duration"),
