@@ -79,8 +79,7 @@ json inline_size(ibv_context *context) {
 } // namespace
 
 json capabilities(ibv_context *context, const rpma::peer &peer, const ibv_device_attr_ex &has) {
-    const auto served =
-        rpma::peer_cfg().set_served_by(peer).get_served().value_or(rpma::peer_cfg::served{});
+    const auto served = served_by(peer);
     const uint64_t flags = has.device_cap_flags_ex;
     const bool is_rxe = has.orig_attr.vendor_id == VENDOR_RXE;
     return {{"native_flush",

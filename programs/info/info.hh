@@ -33,9 +33,11 @@ json connection_manager();
 // Why there is no device at all, and how to get one.
 json no_device(const std::string &asked);
 
-// root.cc: the directory below which the files of the kernel are: "". The tests link another
-// one, so that nothing makes the installed program report of another machine.
+// root.cc: the directory below which the files of the kernel are: "", and what librpma serves
+// natively on a device. The tests link another one, so that nothing makes the installed program
+// report of another machine.
 std::string kernel_files();
+rpma::peer_cfg::served served_by(const rpma::peer &peer);
 
 // sysfs.cc: what the kernel tells in files
 // Nothing, or "", when the file cannot be read.

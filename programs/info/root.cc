@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// root.cc -- where the files of the kernel are, in the installed program
+// root.cc -- the files of the kernel, and what librpma serves, for the installed program
 
 #include "info.hh"
 
 std::string kernel_files() {
     return "";
+}
+
+rpma::peer_cfg::served served_by(const rpma::peer &peer) {
+    return rpma::peer_cfg().set_served_by(peer).get_served().value_or(rpma::peer_cfg::served{});
 }

@@ -29,8 +29,9 @@ ROCE1, ROCE2, IB = 1, 2, 0  # rdma-core, libibverbs/verbs.h, enum ibv_gid_type
 ETHERNET, INFINIBAND = 2, 1  # IBV_LINK_LAYER_*
 IP6 = "fe80::5054:ff:fe00:1"
 # The heads and labels of the text, in their order.
-LABELS = """This|librpma|rdma-core|kernel|connection manager|locked memory|descriptors|environment|address|devices|Device|can be used|\
-driver|traps|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|on-demand paging|send queue|\
+LABELS = """This|librpma|rdma-core|kernel|connection manager|locked memory|descriptors|environment|address|devices|\
+Device|can be used|driver|traps|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|on-demand paging|\
+send queue|\
 receive queue|completion queue|shared receives|elements|elements of a read|elements, shared|inline bytes|registers|\
 flush, visibility|flush, persistent|pinned|paged on demand|persistent, really|remarks|Memory|kind|size|alignment|\
 MAP_SYNC|power failure|persistent|CXL region|CXL device|GPF, device|GPF, port|dirty shutdowns|poison list|\
@@ -150,10 +151,10 @@ MACHINES = {
     "siw, cxl": (DEVICES["siw"], "cxl", {}),
     "plain:rxe, fsdax": (NEW_RXE, "fsdax", {}),
     "plain:rxe, devdax": (NEW_RXE, "devdax", {}),
-    "rxe, native, devdax": (NEW_RXE, "devdax", {"served": 1}),
-    "rxe, native, fsdax": (NEW_RXE, "fsdax", {"served": 1}),
-    "rxe, native, tmpfs": (NEW_RXE, "tmpfs", {"served": 1}),
-    "rxe, native, emulated": (NEW_RXE, "devdax", {"served": 1, "RPMA_FLUSH": "emulated"}),
+    "plain:rxe, served, devdax": (NEW_RXE, "devdax", {"served": 1}),
+    "plain:rxe, served, fsdax": (NEW_RXE, "fsdax", {"served": 1}),
+    "plain:rxe, served, tmpfs": (NEW_RXE, "tmpfs", {"served": 1}),
+    "plain:rxe, served, emulated": (NEW_RXE, "devdax", {"served": 1, "RPMA_FLUSH": "emulated"}),
     "irdma, tmpfs, little memory": (DEVICES["irdma"], "tmpfs",
                                     {"/proc/self/status": "CapEff:\t0", "reg_error": 12}),
     "irdma, tmpfs, no memory": (DEVICES["irdma"], "tmpfs", {"reg_error": 12}),
@@ -278,7 +279,8 @@ def is_item(path, value):
 def answers(name):
     """What the program says on a machine, in text and in JSON, without what depends on this one."""
     device, memory, changes = MACHINES[name]
-    settings = {"name": re.match(r"\w*", name.split(":")[-1])[0] + "_0", **device, **MEMORIES.get(memory, {}), **changes}
+    named = {"name": re.match(r"\w*", name.split(":")[-1])[0] + "_0"}
+    settings = {**named, **device, **MEMORIES.get(memory, {}), **changes}
     with tempfile.TemporaryDirectory() as root:
         arguments = settings.pop("arguments", [])
         if memory:
