@@ -40,10 +40,10 @@ LOADS = [
      "reads 30 %, rate 1000",
      {"poll": True, "region": 1048576, "random": True, "reads": 30, "rate": 1000, "reconnect": True, "warmup": 5,
       "duration_s": "2.500"}),
-    (["--both", "--region", "2M", "--count", "9"],
-     "depth 1, batch 1, elements 1, inline 0, connections 1, threads 1, waiting for events, region 2097152, "
+    (["--both", "--region", "5G", "--count", "9"],
+     "depth 1, batch 1, elements 1, inline 0, connections 1, threads 1, waiting for events, region 5368709120, "
      "both directions",
-     {"both": True, "region": 2097152, "count": 9}),
+     {"both": True, "region": 5368709120, "count": 9}),
 ]
 DEFAULTS = {"depth": 1, "batch": 1, "prepared": False, "elements": 1, "inline": 0, "connections": 1, "threads": 1,
             "poll": False, "verify": False, "region": 0, "random": False, "reads": 0, "both": False, "rate": 0,
