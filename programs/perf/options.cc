@@ -15,31 +15,30 @@
 namespace {
 
 constexpr char HELP[] =
-    R"(usage: rpma-perf [--server] [OPTION]... ADDRESS    (ADDRESS is the server's)
-  -s, --server            serve all clients that come; -1, --once: only one
-  -p, --port PORT         of the server (7204)
-  -m, --memory PATH       server: use, and overwrite, a file or a device DAX
-      --direct-write      server: states direct write to PATH; see rpma-perf(1)
-      --limit BYTES       server: of DRAM, the most that clients get (1G)
-  -o, --operation LIST    write, read, flush-visibility, flush-persistent, send,
-                          atomic-write, ping-pong, ping-pong-rcq, fetch-add,
-                          compare-swap, connect, all (write)
-  -b, --size LIST         bytes: 64,4K or, doubling, 1:64K (64)
-  -d, --depth N, --batch N  under way on each connection, and posted by one call
-      --prepared          make the batches once and post them again and again
-  -e, --elements N        pieces of local memory of each operation (1)
-  -i, --inline BYTES      operations up to this size carry their data (0)
-  -c, --connections N     in all, for -t, --threads N (1) on both sides
-  -D, --duration SECONDS  of a measurement (3); --interval SECONDS: of reports
-  -n, --count N           of each connection, after -w, --warmup N (100)
-      --region BYTES      of each connection at the server; --random: anywhere
-      --reads PERCENT, --rate N  reads among writes; most operations per second
-      --both, --poll      both directions at once; never wait for completions
-      --verify            check every byte; --reconnect: go on after a break
-      --ledger FILE, --ring N  record flushed writes in a ring, for power cuts
-  -j, --json, --plot FILE  print results as JSON; draw them as an SVG
-  -h, --help, -V, --version  print this, or the versions
-)";
+    "usage: rpma-perf [--server] [OPTION]... ADDRESS    (ADDRESS is the server's)\n"
+    "  -s, --server            serve all clients that come; -1, --once: only one\n"
+    "  -p, --port PORT         of the server (7204)\n"
+    "  -m, --memory PATH       server: use, and overwrite, a file or a device DAX\n"
+    "      --direct-write      server: states direct write to PATH; see rpma-perf(1)\n"
+    "      --limit BYTES       server: of DRAM, the most that clients get (1G)\n"
+    "  -o, --operation LIST    write, read, flush-visibility, flush-persistent, send,\n"
+    "                          atomic-write, ping-pong, ping-pong-rcq, fetch-add,\n"
+    "                          compare-swap, connect, all (write)\n"
+    "  -b, --size LIST         bytes: 64,4K or, doubling, 1:64K (64)\n"
+    "  -d, --depth N, --batch N  under way on each connection, and posted by one call\n"
+    "      --prepared          make the batches once and post them again and again\n"
+    "  -e, --elements N        pieces of local memory of each operation (1)\n"
+    "  -i, --inline BYTES      operations up to this size carry their data (0)\n"
+    "  -c, --connections N     in all, for -t, --threads N (1) on both sides\n"
+    "  -D, --duration SECONDS  of a measurement (3); --interval SECONDS: of reports\n"
+    "  -n, --count N           of each connection, after -w, --warmup N (100)\n"
+    "      --region BYTES      of each connection at the server; --random: anywhere\n"
+    "      --reads PERCENT, --rate N  reads among writes; most operations per second\n"
+    "      --both, --poll      both directions at once; never wait for completions\n"
+    "      --verify            check every byte; --reconnect: go on after a break\n"
+    "      --ledger FILE, --ring N  record flushed writes in a ring, for power cuts\n"
+    "  -j, --json, --plot FILE  print results as JSON; draw them as an SVG\n"
+    "  -h, --help, -V, --version  print this, or the versions\n";
 
 constexpr size_t SIZES_MAX = 64;
 
@@ -211,21 +210,41 @@ void Reader::add_setting(const char *names) {
 }
 
 void Reader::add_all() {
-    add_flag(SERVER, "-s,--server", options.is_server);
-    add(BOTH, "-p,--port", [this](const Text &text) {
-        options.port = std::to_string(number("port", text, 1, 65535));
-    });
-    add(SERVER, "-m,--memory", [this](const Text &text) { options.memory = text; });
-    add_flag(SERVER, "--direct-write", options.direct_write);
-    add_number(SERVER, "--limit", options.limit, SLOT_ALIGNMENT, UINT64_C(1) << 40);
-    add_flag(SERVER, "-1,--once", options.once);
-    add(CLIENT, "-o,--operation", [this](const Text &text) { add_operations(options, text); });
-    add(CLIENT, "-b,--size", [this](const Text &text) { add_sizes(options, text); });
+    const std::tuple<Side, const char *, bool *> flags[] = {
+        {SERVER, "-s,--server", &options.is_server},
+        {SERVER, "--direct-write", &options.direct_write},
+        {SERVER, "-1,--once", &options.once},
+        {CLIENT, "--reconnect", &options.reconnect},
+        {CLIENT, "-j,--json", &options.json},
+        {BOTH, "-h,--help", &is_help},
+        {BOTH, "-V,--version", &is_version},
+    };
+    const std::tuple<Side, const char *, Text *> texts[] = {
+        {SERVER, "-m,--memory", &options.memory},
+        {CLIENT, "--plot", &options.plot},
+        {CLIENT, "--ledger", &options.ledger},
+    };
+    const std::tuple<Side, const char *, uint64_t *, uint64_t> numbers[] = {
+        {SERVER, "--limit", &options.limit, SLOT_ALIGNMENT},
+        {CLIENT, "-n,--count", &options.limits.count, 1},
+        {CLIENT, "-w,--warmup", &options.limits.warmup, 0},
+    };
+    for (const auto &[side, names, value] : flags)
+        add_flag(side, names, *value);
+    for (const auto &[side, names, value] : texts)
+        add(side, names, [to = value](const Text &text) { *to = text; });
+    for (const auto &[side, names, value, least] : numbers)
+        add_number(side, names, *value, least, UINT64_C(1) << 40);
     for (const char *names :
          {"-d,--depth", "--batch", "--prepared", "-e,--elements", "-i,--inline",
           "-c,--connections", "-t,--threads", "--poll", "--verify", "--ring", "--region",
           "--random", "--reads", "--both", "--rate"})
         add_setting(names);
+    add(BOTH, "-p,--port", [this](const Text &text) {
+        options.port = std::to_string(number("port", text, 1, 65535));
+    });
+    add(CLIENT, "-o,--operation", [this](const Text &text) { add_operations(options, text); });
+    add(CLIENT, "-b,--size", [this](const Text &text) { add_sizes(options, text); });
     add(CLIENT, "-D,--duration", [this](const Text &text) {
         options.limits.duration_ns = nanoseconds("duration", text);
     });
@@ -233,14 +252,6 @@ void Reader::add_all() {
         options.limits.interval_ns = nanoseconds("interval", text);
         options.shows_intervals = true;
     });
-    add_flag(CLIENT, "--reconnect", options.reconnect);
-    add(CLIENT, "--plot", [this](const Text &text) { options.plot = text; });
-    add_number(CLIENT, "-n,--count", options.limits.count, 1, UINT64_C(1) << 40);
-    add_number(CLIENT, "-w,--warmup", options.limits.warmup, 0, UINT64_C(1) << 40);
-    add(CLIENT, "--ledger", [this](const Text &text) { options.ledger = text; });
-    add_flag(CLIENT, "-j,--json", options.json);
-    add_flag(BOTH, "-h,--help", is_help);
-    add_flag(BOTH, "-V,--version", is_version);
     app.add_option("ADDRESS", addresses);
 }
 

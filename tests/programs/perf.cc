@@ -296,8 +296,8 @@ static void options_mean_this(void **) {
         // end.
         {{"--plot", "f", "-D", "2", "host"},
          "host:7204 write 64 w100 n0 D2000000000 i10000000 f"},
-        {{"--plot", "f", "-D", "0.1", "host"},
-         "host:7204 write 64 w100 n0 D100000000 i1000000 f"},
+        {{"--plot", "f", "-D", "0.001", "host"},
+         "host:7204 write 64 w100 n0 D1000000 i1000000 f"},
         {{"--plot", "f", "-n", "5", "host"},
          "host:7204 write 64 w100 n5 D3000000000 i10000000 f"},
         {{"--ledger", "f", "host"},
@@ -316,6 +316,10 @@ static void options_mean_this(void **) {
     };
     for (const auto &[words, options] : cases)
         assert_string_equal(options_of(words).c_str(), options);
+    std::string most = "8";
+    for (unsigned i = 1; i < 64; i++)
+        most += ",8";
+    (void)options_of({"-b", most.c_str(), "host"});
     // One plan for each size, but one in all where the operation has its own.
     const Options three{.sizes = {1, 2, 3}};
     assert_int_equal(three.plans(0).size(), 3);
