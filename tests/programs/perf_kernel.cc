@@ -33,8 +33,7 @@ static char size_path[] = "/tmp/rpma-perf-XXXXXX";
 extern "C" void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
     if (has_dax && flags & MAP_SYNC)
         flags = MAP_SHARED;
-    return reinterpret_cast<void *>(
-        syscall(SYS_mmap, at, size, protection, flags, fd, offset));
+    return reinterpret_cast<void *>(syscall(SYS_mmap, at, size, protection, flags, fd, offset));
 }
 
 extern "C" int munmap(void *at, size_t size) {
@@ -115,8 +114,8 @@ static void what_is_no_memory_is_refused(void **) {
         {"/proc/self", "/proc/self is neither a file nor a device DAX"},
         {"/proc/self/stat", "/proc/self/stat is empty: its size is what can be used"}};
     for (const auto &[path, failure] : cases)
-        assert_string_equal(
-            failure_of([path] { (void)Memory::map(path, PROT_READ); }).c_str(), failure);
+        assert_string_equal(failure_of([path] { (void)Memory::map(path, PROT_READ); }).c_str(),
+                            failure);
 }
 
 // ---- waiting --------------------------------------------------------------------------------
@@ -192,8 +191,8 @@ static void clocks_agree(void **) {
     const uint64_t began = time_of(CLOCK_THREAD_CPUTIME_ID);
     while (time_of(CLOCK_THREAD_CPUTIME_ID) - began < 1000000)
         continue;
-    const std::pair<clockid_t, uint64_t (*)()> clocks[] = {
-        {CLOCK_MONOTONIC, now_ns}, {CLOCK_PROCESS_CPUTIME_ID, cpu_ns}};
+    const std::pair<clockid_t, uint64_t (*)()> clocks[] = {{CLOCK_MONOTONIC, now_ns},
+                                                           {CLOCK_PROCESS_CPUTIME_ID, cpu_ns}};
     for (const auto &[clock, ask] : clocks) {
         const uint64_t before = time_of(clock), asked = ask();
         assert_true(before <= asked && asked <= time_of(clock));

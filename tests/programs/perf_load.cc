@@ -263,8 +263,8 @@ static void read_records(Crew &server, Crew &client, const std::string &path,
     std::string line;
     for (std::getline(file, line); std::getline(file, line);)
         outcome.ledger += line.substr(0, line.rfind(' ')) + "\n";
-    std::ofstream(path + "m").write(server.memory.data(),
-                                    static_cast<long>(server.memory.size()));
+    std::ofstream(path + "m")
+        .write(server.memory.data(), static_cast<long>(server.memory.size()));
     assert_int_equal(check_ledger(path, path + "m"), EXIT_SUCCESS);
     unlink(path.c_str());
     unlink((path + "m").c_str());

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static constexpr uint64_t NEVER_S = 1000; // no test takes so long
+static constexpr uint64_t NEVER_MS = 1000000; // no test takes so long
 
 static std::span<const Turn> turns;
 std::atomic<uint64_t> now;
@@ -19,7 +19,7 @@ std::vector<Json> said;
 std::span<const uint64_t> group_times;
 size_t group_size;
 uint64_t cpu_step;
-static bool is_interrupted, is_server;
+static bool is_interrupted, is_server, is_dead;
 static size_t answered; // of these, how many there were at the last turn that waited
 static unsigned posts_seen;
 
@@ -41,7 +41,7 @@ static size_t current;        // the session that the script plays with
 static std::deque<int> links; // descriptors of connections that come up
 static std::vector<const fake_post *> outstanding;
 static size_t operations_seen, operations_completed; // of the load
-static uint64_t cpu_used;
+static uint64_t cpu_used = START;
 
 // ---- instead of waiting.cc -----------------------------------------------------------------
 
@@ -49,12 +49,16 @@ uint64_t now_ns() {
     return now;
 }
 
+uint64_t elapsed_ms() {
+    return (now - START) / 1000000;
+}
+
 uint64_t cpu_ns() {
     return cpu_used += cpu_step;
 }
 
 bool is_stopping() {
-    return is_interrupted || now > NEVER_S * UINT64_C(1000000000);
+    return is_interrupted || elapsed_ms() > NEVER_MS;
 }
 
 Epoll::Epoll() : fd(epoll_create1(EPOLL_CLOEXEC)) {
@@ -91,9 +95,11 @@ static Sight &session() {
                          [](const Sight &one) { return one.fd_of(Session::EVENTS) >= 0; });
 }
 
-static void complete(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0) {
+static void complete(uint64_t wr_id, ibv_wc_opcode opcode, size_t length = 0,
+                     ibv_wc_status status = IBV_WC_SUCCESS) {
     ibv_wc wc{};
     wc.wr_id = wr_id;
+    wc.status = status;
     wc.opcode = opcode;
     wc.byte_len = static_cast<uint32_t>(length);
     fake_complete(fake_cq_on(session().fd_of(Session::CQ), 0), &wc);
@@ -127,7 +133,8 @@ static void look_at_posts() {
                 outstanding.push_back(post);
         } else if (post->opcode == IBV_WR_RDMA_READ) {
             assert_int_equal(post->num_sge, 1); // of 0 bytes: see Control::beat()
-            complete(post->wr_id, IBV_WC_RDMA_READ);
+            if (!is_dead)
+                complete(post->wr_id, IBV_WC_RDMA_READ);
         } else if (post->opcode == IBV_WR_SEND) {
             said.push_back(
                 decode({reinterpret_cast<const char *>(post->sge.addr), post->sge.length}));
@@ -202,6 +209,10 @@ void refuse(const std::string &greeting) {
     end_connecting(RDMA_CM_EVENT_REJECTED, greeting);
 }
 
+void lose(const std::string &type) {
+    end_connecting(static_cast<rdma_cm_event_type>(std::stoi(type)), "");
+}
+
 void let_hang(const std::string &) {
     links.pop_front();
 }
@@ -222,6 +233,19 @@ void leave(const std::string &) {
 
 void leave_lane(const std::string &) {
     fake_cm_event(session().fd_of(Session::LANES), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
+}
+
+void stir_lane(const std::string &) {
+    fake_cm_event(session().fd_of(Session::LANES), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
+}
+
+void fail_receive(const std::string &status) {
+    complete(session().receive.wr_id, IBV_WC_RECV, 0,
+             static_cast<ibv_wc_status>(std::stoi(status)));
+}
+
+void die(const std::string &) {
+    is_dead = true;
 }
 
 void interrupt(const std::string &) {
@@ -264,8 +288,8 @@ static int redirect(int fd, FILE *file) {
 
 static void begin(std::span<const Turn> script, bool serves) {
     turns = script;
-    now = 0;
-    is_interrupted = false;
+    now = START;
+    is_interrupted = is_dead = false;
     is_server = serves;
     said = {};
     answered = 0;

@@ -34,7 +34,10 @@ struct Turn {
                              // waited for
 };
 
+// Neither the time nor the processor time fits in 32 bits.
+constexpr uint64_t START = UINT64_C(5000000000000);
 extern std::atomic<uint64_t> now;
+uint64_t elapsed_ms();
 extern std::vector<Json> said; // all messages of the tested side
 // The load's operations complete in groups: when as many are outstanding as a group has, its
 // time passes. So each of them takes that time, whatever the threads do.
@@ -48,11 +51,15 @@ void request(const std::string &greeting);
 void request_data(const std::string &number); // of the load whose "ready" was said last
 void establish(const std::string &greeting);  // the oldest connection that comes up
 void refuse(const std::string &greeting);     // the same
+void lose(const std::string &type);           // the same, by this event
 void let_hang(const std::string &);           // the same
 void say(const std::string &text);
 void pause_50_s(const std::string &);
 void leave(const std::string &);
-void leave_lane(const std::string &); // the first connection of the load
+void leave_lane(const std::string &);         // the first connection of the load
+void stir_lane(const std::string &);          // the same has an event that means nothing
+void fail_receive(const std::string &status); // of the control connection
+void die(const std::string &);                // the device answers no more reads
 void interrupt(const std::string &);
 // The session of a server that the next actions are of.
 void play_with(const std::string &number);
