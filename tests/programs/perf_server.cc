@@ -246,12 +246,17 @@ TEST_THAT(a_file_is_said_to_be_the_clients) {
     options.once = false;
     const Outcome outcome = run_server_with(
         options, script_of(words(), "enter, write, enter, second, 2 writes, write, end"));
+    const std::string words_of_server = words_said();
+    options.direct_write = true;
+    expect_equal("no persistent memory", run_server_with(options, {}).failure,
+                 "--direct-write: " + std::string(path) +
+                     " is neither a file on FS-DAX nor a device DAX");
     close(fd);
     unlink(path);
     assert_int_equal(outcome.status, EXIT_SUCCESS);
     expect_part("output", outcome.text, ", memory file that any client may overwrite\n");
     expect_equal(
-        "file", words_said(),
+        "file", words_of_server,
         "ready, refused: " + std::string(path) +
             " has 4096 bytes, these settings need 8192, refused: another client uses " + path);
 }
