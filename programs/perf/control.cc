@@ -8,7 +8,8 @@
 #include "failure.hh"
 #include "waiting.hh"
 
-static constexpr size_t RECEIVE_AT = 0, SEND_AT = MESSAGE_SIZE;
+// A message is received at the start of the memory, and sent from the place behind it.
+static constexpr size_t SEND_AT = MESSAGE_SIZE;
 static const char receive_context{}, send_context{}, beat_context{};
 
 Control::Control(rpma::peer &peer)
@@ -19,8 +20,7 @@ Control::Control(rpma::peer &peer)
 void Control::connect() {
     const rpma::conn_cfg cfg = link_cfg();
     attempt("cannot connect", [&] { link.request.setup(cfg); });
-    must(link.request.recv(mr, RECEIVE_AT, MESSAGE_SIZE, &receive_context),
-         "cannot post a receive");
+    must(link.request.recv(mr, 0, MESSAGE_SIZE, &receive_context), "cannot post a receive");
     link.connect(greeting_text("control", 0, 0));
     cq = link.conn.get_cq();
     cq_fd_ = cq.get_fd();
@@ -46,9 +46,8 @@ void Control::send(const Json &message) {
 }
 
 std::string Control::take_bytes(size_t count) {
-    std::string bytes(memory.data() + RECEIVE_AT, count);
-    must(link.conn.recv(mr, RECEIVE_AT, MESSAGE_SIZE, &receive_context),
-         "cannot post a receive");
+    std::string bytes(memory.data(), count);
+    must(link.conn.recv(mr, 0, MESSAGE_SIZE, &receive_context), "cannot post a receive");
     return bytes;
 }
 

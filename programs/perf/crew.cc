@@ -56,8 +56,9 @@ Crew::~Crew() {
 rpma::conn_cfg Crew::cfg_of(const Lane &lane, Queues queues, bool has_lists) {
     rpma::conn_cfg cfg = link_cfg();
     Worker &worker = *lane.worker;
-    cfg.set_sq_size(static_cast<uint32_t>(queues.sends));
-    cfg.set_rq_size(static_cast<uint32_t>(queues.receives)).set_cq(*worker.cq);
+    cfg.set_sq_size(static_cast<uint32_t>(queues.sends))
+        .set_rq_size(static_cast<uint32_t>(queues.receives))
+        .set_cq(*worker.cq);
     if (worker.rcq)
         cfg.set_rcq(*worker.rcq);
     if (has_lists)

@@ -145,6 +145,7 @@ static void a_pattern_keeps_its_size(void **) {
     for (size_t size = 0; size < 20; size++) {
         Pattern data{};
         pattern_fill(std::span(data).first(size), 0, 0);
+        assert_int_equal(pattern_check(std::span(data).first(size), 0, 0), size);
         assert_true(std::all_of(data.begin() + static_cast<long>(size), data.end(),
                                 [](char byte) { return byte == 0; }));
     }

@@ -416,6 +416,15 @@ TEST_THAT(a_gap_is_reported) {
                   "9.998",
                   "10.0",
                   R"({"client":5.0,"server":0.0})",
+                  {2}},
+                 // A second break before any operation goes on with the gap.
+                 {MEASURED "breaks, " MEASURED "breaks",
+                  none,
+                  10000000000,
+                  R"([{"begin_s":0.002,"seconds":9.998}])",
+                  "9.998",
+                  "10.0",
+                  R"({"client":10.0,"server":0.0})",
                   {2}}};
     cpu_step = 10000;
     for (const auto &[script, groups, duration_ns, gaps, without, seconds, cpu, operations] :
@@ -549,7 +558,8 @@ TEST_THAT(a_client_prepares_its_connections) {
          BOTH | IBV_ACCESS_REMOTE_ATOMIC},
         {"flush-visibility", {.size = 64, .depth = 4}, 9, 1, 1, 8, OWN},
         {"send", {.size = 64, .depth = 4}, 16, 4, 1, 8, OWN},
-        {"ping-pong", {.size = 64, .depth = 5}, 256, 5, 1, 8, OWN}};
+        {"ping-pong", {.size = 64, .depth = 5}, 256, 5, 1, 8, OWN},
+        {"ping-pong-rcq", {.size = 64, .depth = 5}, 256, 5, 1, 8, OWN}};
     for (const auto &[operation, plan, sends, receives, elements, inlined, access] : cases) {
         assert_int_equal(unit_setup(nullptr), 0);
         Options options = options_of_client();
@@ -564,7 +574,8 @@ TEST_THAT(a_client_prepares_its_connections) {
         const fake_call &address = *fake_last("getaddrinfo"),
                         &made = *fake_last("rdma_connect"),
                         &option = *fake_last("rdma_set_option");
-        const ibv_qp_cap &cap = fake_last("rdma_create_qp_ex")->qp.cap;
+        const ibv_qp_init_attr_ex &qp = fake_last("rdma_create_qp_ex")->qp;
+        const ibv_qp_cap &cap = qp.cap;
         assert_string_equal(address.getaddrinfo.node, "192.168.0.1");
         assert_string_equal(address.getaddrinfo.service, "7300");
         assert_int_equal(fake_last("rdma_resolve_addr")->resolve.timeout_ms, 5000);
@@ -579,5 +590,7 @@ TEST_THAT(a_client_prepares_its_connections) {
                         cap.max_inline_data, fake_last("ibv_reg_mr")->reg_mr.access),
             fmt::format("{} {} {} {} {:x}", sends, receives, elements, inlined, access));
         assert_int_equal(said[1]["target"].get<std::string>().empty(), !plan.both);
+        assert_int_equal(qp.send_cq != qp.recv_cq,
+                         std::string_view(operation) == "ping-pong-rcq");
     }
 }
