@@ -113,9 +113,10 @@ static void what_is_no_memory_is_refused(void **) {
         {"/dev/zero", "/dev/zero is neither a file nor a device DAX"},
         {"/proc/self", "/proc/self is neither a file nor a device DAX"},
         {"/proc/self/stat", "/proc/self/stat is empty: its size is what can be used"}};
-    for (const auto &[path, failure] : cases)
-        assert_string_equal(failure_of([path] { (void)Memory::map(path, PROT_READ); }).c_str(),
-                            failure);
+    for (const auto &row : cases)
+        assert_string_equal(
+            failure_of([&row] { (void)Memory::map(row.first, PROT_READ); }).c_str(),
+            row.second);
 }
 
 // ---- waiting --------------------------------------------------------------------------------

@@ -190,8 +190,9 @@ static bool visit_table(const struct link_map *map, ElfW(Sxword) table, ElfW(Sxw
 // Whether librpma.so.0 imports that symbol; NULL: redirects those that are hooked.
 static bool visit(const char *symbol) {
     const struct link_map *const map = dlopen("librpma.so.0", RTLD_LAZY | RTLD_NOLOAD);
-    return visit_table(map, DT_RELA, DT_RELASZ, symbol) |
-           visit_table(map, DT_JMPREL, DT_PLTRELSZ, symbol);
+    const bool in_data = visit_table(map, DT_RELA, DT_RELASZ, symbol),
+               in_calls = visit_table(map, DT_JMPREL, DT_PLTRELSZ, symbol);
+    return in_data || in_calls;
 }
 
 void fake_hook_allocator(void) {
