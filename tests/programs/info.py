@@ -77,8 +77,9 @@ def wrong_arguments():
                       ["--device", "a", "--device", "b"], ["--memory", "a", "--memory", "b"],
                       ["--dev", "a", "--", "b"], ["--", "a", "--json"]):
         expect_one_line(run(PROGRAM, *arguments), WRONG_ARGUMENTS, arguments)
-    for argument, words in (("--json=1", "--json takes no value;"), ("--memory", "--memory needs a value;")):
-        expect(words in run(PROGRAM, argument).stderr, True, words)
+    for arguments, words in ((["--json=1"], "--json takes no value;"), (["--memory"], "--memory needs a value;"),
+                             (["a", "b"], "b comes after the address a: one address at a time")):
+        expect(words in run(PROGRAM, *arguments).stderr, True, words)
 
 
 @test("a machine without RDMA gets an answer, in JSON as the schema says")
