@@ -20,14 +20,8 @@ static std::string welcome(bool direct_write = false, bool atomics = true) {
                                {"atomics", atomics}});
 }
 
-// Packed data: a region of 4096 bytes for every usage; nothing is served natively.
 static std::string ready() {
-    return text_of("ready", {{"session", 7},
-                             {"target", "f50101160200"
-                                        "0000010000000000"
-                                        "0010000000000000"
-                                        "4d000000ff00"
-                                        "00a0"}});
+    return text_of("ready", {{"session", 7}, {"target", TARGET}});
 }
 
 static std::string result(uint64_t cpu_ns, uint64_t operations = 0, uint64_t ns = 0) {

@@ -36,6 +36,13 @@ struct Turn {
 
 // Neither the time nor the processor time fits in 32 bits.
 constexpr uint64_t START = UINT64_C(5000000000000);
+
+// Packed data: a region of 4096 bytes for every usage; nothing is served natively.
+constexpr char TARGET[] = "f50101160200"
+                          "0000010000000000"
+                          "0010000000000000"
+                          "4d000000ff00"
+                          "00a0";
 extern std::atomic<uint64_t> now;
 uint64_t elapsed_ms();
 extern std::vector<Json> said; // all messages of the tested side

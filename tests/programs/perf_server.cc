@@ -34,9 +34,6 @@ static std::string rejections() {
     return all;
 }
 
-// Packed data: a region of 4096 bytes for every usage; nothing is served natively.
-static const char TARGET[] = "f50101160200000001000000000000100000000000004d000000ff0000a0";
-
 static const Words &words() {
     static const Plan deep = {.size = 8, .depth = 2},
                       both = {.size = 8, .inline_size = 64, .both = 1};
