@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
@@ -488,6 +489,7 @@ static void a_ledger_has_these_lines(void **) {
                  {EIO, 0, "cannot write the ledger "},
                  {0, EIO, "cannot sync the ledger "}};
     char path[] = "/tmp/rpma-perf-XXXXXX";
+    close(STDIN_FILENO); // so that the descriptor of the ledger is 0
     const int fd = mkstemp(path);
     close(fd);
     // What exists is not overwritten.
@@ -499,7 +501,10 @@ static void a_ledger_has_these_lines(void **) {
         const std::string text = text_of_ledger(path);
         assert_int_equal(text.find(c.begin), 0);
         assert_true(c.begin != wanted || text == wanted);
-        const int free = dup(STDIN_FILENO); // the descriptor of the ledger, again
+        struct stat file;
+        assert_int_equal(stat(path, &file), 0);
+        assert_int_equal(file.st_mode & 0111, 0);
+        const int free = dup(STDERR_FILENO); // the descriptor of the ledger, again
         assert_int_equal(free, fd);
         close(free);
     }

@@ -61,6 +61,7 @@ static const Words &words() {
         {"times out", {{fail_receive, std::to_string(IBV_WC_RETRY_EXC_ERR)}}},
         {"dies", {{die}}},
         {"lane stirs", {{stir_lane}}},
+        {"control stirs", {{stir}}},
         {"welcome", {{say, welcome(), "hello"}}},
         {"no atomics", {{say, welcome(true, false), "hello"}}},
         {"ready", {{say, ready(), "plan"}}},
@@ -70,6 +71,7 @@ static const Words &words() {
         {"ok", {{say, text_of("ok")}}},
         {"no plan", {{say, refusal("why"), "plan"}}},
         {"no begin", {{say, refusal("why"), "begin"}}},
+        {"no measure", {{say, refusal("why"), "measure"}}},
         {"refusal", {{say, refusal("why")}}},
         {"leaves", {{leave}}},
         {"leaves then", {{leave, "", "plan"}}},
@@ -117,7 +119,7 @@ template <uint64_t... numbers> static void operate(Options &options) {
     options.operations = {numbers...};
     options.takes_all = sizeof...(numbers) > 1;
 }
-static constexpr uint64_t PERSISTENT = 3, FETCH_ADD = 8;
+static constexpr uint64_t PERSISTENT = 3, FETCH_ADD = 8, CONNECT = 10;
 
 static void reconnect(Options &options) {
     options.reconnect = options.json = true;
@@ -148,6 +150,8 @@ static const Scene scenes[] = {
     {"the end of the connection is noticed by its receive", "up, flushed",
      "the other side closed the connection", "hello"},
     {"interrupted while waiting", "up, interrupt", "interrupted", "hello"},
+    {"events of the control connection may mean nothing", "up, control stirs, welcome, no plan",
+     "the server refuses: why", "hello, plan"},
     {"another answer", "up, ok", "the server refuses: no reason given", "hello"},
     {"a plan is refused", WELCOMED "no plan", "the server refuses: why", "hello, plan"},
     {"the server leaves", WELCOMED "leaves then", "the other side closed the connection",
@@ -197,6 +201,8 @@ static const Scene scenes[] = {
     {"events of connections may mean nothing",
      PREPARED "up, begun, lane stirs, measuring, lane stirs, lane ends, time passes",
      "the other side closed the connection", "hello, plan, begin, measure"},
+    {"a load of connections makes them itself", PREPARED "begun, no measure",
+     "the server refuses: why", "hello, plan, begin, measure", 0, operate<CONNECT>},
     {"a server that is silent during the warm-up", PREPARED "up, begun, time passes",
      "the server does not answer", "hello, plan, begin, alive", 65000,
      [](Options &options) { options.limits.warmup = 1; }},
@@ -388,13 +394,15 @@ TEST_THAT(a_load_is_reported_as_json) {
 // not come back before the time is over, the gap lasts until then.
 TEST_THAT(a_gap_is_reported) {
     static const std::vector<uint64_t> before = {5000000, 1000000, 1000000},
-                                       after = {2000000, 2000000, 2000000}, none;
+                                       after = {2000000, 2000000, 2000000},
+                                       long_after = {2000000, 8000000, 1000000}, none;
     const struct {
         const char *script;
         const std::vector<uint64_t> &after;
         uint64_t duration_ns;
         const char *gaps, *without, *seconds, *cpu;
         std::vector<uint64_t> operations; // in intervals of 4 ms
+        size_t loads = 1;
     } cases[] = {{MEASURED "breaks, " MEASURED "result",
                   after,
                   10000000,
@@ -411,6 +419,16 @@ TEST_THAT(a_gap_is_reported) {
                   "10.0",
                   R"({"client":5.0,"server":0.0})",
                   {2}},
+                 // The next load connects after a gap that did not end.
+                 {MEASURED "breaks, " MEASURED "result",
+                  long_after,
+                  7000000,
+                  R"([{"begin_s":0.002,"seconds":0.005}])",
+                  "0.005",
+                  "0.007",
+                  R"({"client":5.0,"server":0.0})",
+                  {2},
+                  2},
                  // A second break before any operation goes on with the gap.
                  {MEASURED "breaks, " MEASURED "breaks",
                   none,
@@ -421,8 +439,8 @@ TEST_THAT(a_gap_is_reported) {
                   R"({"client":10.0,"server":0.0})",
                   {2}}};
     cpu_step = 10000;
-    for (const auto &[script, groups, duration_ns, gaps, without, seconds, cpu, operations] :
-         cases) {
+    for (const auto &[script, groups, duration_ns, gaps, without, seconds, cpu, operations,
+                      loads] : cases) {
         assert_int_equal(unit_setup(nullptr), 0);
         group_times = before;
         second_group = groups;
@@ -430,10 +448,12 @@ TEST_THAT(a_gap_is_reported) {
         Options options = options_of_client();
         reconnect(options);
         options.shows_intervals = true;
+        options.sizes.resize(loads, 8);
         options.limits = {1, 0, duration_ns, 4000000};
         const Outcome outcome = run_client_with(options, script_of(words(), script));
         expect_equal("failure", outcome.failure, "");
-        const Json report = Json::parse(outcome.text)["results"][0];
+        const Json results = Json::parse(outcome.text)["results"], &report = results[0];
+        assert_int_equal(results.size(), loads);
         expect_equal("gaps", report["gaps"].dump(), gaps);
         expect_equal("without service", report["without_service_s"].dump(), without);
         expect_equal("seconds", report["seconds"].dump(), seconds);

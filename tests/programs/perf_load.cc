@@ -311,6 +311,8 @@ static Outcome run(const Plan &plan, const Limits &limits, Spoiled spoils = {}) 
     }
     measure(server, client, outcome);
     outcome.failure = failure_of(server, client);
+    client.workers[0].progress += UINT64_C(1) << 40; // more than 32 bits
+    assert_true(client.progress() >= UINT64_C(1) << 40);
     if (plan.ring)
         read_records(server, client, path, outcome);
     if (outcome.failure.empty() && plan.verify)

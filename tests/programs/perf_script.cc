@@ -235,6 +235,10 @@ void leave_lane(const std::string &) {
     fake_cm_event(session().fd_of(Session::LANES), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
 }
 
+void stir(const std::string &) {
+    fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
+}
+
 void stir_lane(const std::string &) {
     fake_cm_event(session().fd_of(Session::LANES), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
 }

@@ -64,6 +64,7 @@ void say(const std::string &text);
 void pause_50_s(const std::string &);
 void leave(const std::string &);
 void leave_lane(const std::string &);         // the first connection of the load
+void stir(const std::string &);               // the connection has an event that means nothing
 void stir_lane(const std::string &);          // the same has an event that means nothing
 void fail_receive(const std::string &status); // of the control connection
 void die(const std::string &);                // the device answers no more reads
