@@ -560,6 +560,7 @@ TEST_THAT(a_client_prepares_its_connections) {
         Plan plan;
         uint32_t sends, receives, elements, inlined;
         unsigned access;
+        ibv_transport_type transport = IBV_TRANSPORT_IB;
     } cases[] = {
         {"write", {.size = 64, .depth = 4, .elements = 2, .inline_size = 64}, 5, 1, 2, 64, OWN},
         {"write", {.size = 64, .both = 1}, 2, 1, 1, 8, BOTH},
@@ -570,12 +571,16 @@ TEST_THAT(a_client_prepares_its_connections) {
          1,
          8,
          BOTH | IBV_ACCESS_REMOTE_ATOMIC},
+        // On iWARP the answer of a read is a remote write.
+        {"read", {.size = 64}, 2, 1, 1, 8, OWN | IBV_ACCESS_REMOTE_WRITE, IBV_TRANSPORT_IWARP},
         {"flush-visibility", {.size = 64, .depth = 4}, 9, 1, 1, 8, OWN},
         {"send", {.size = 64, .depth = 4}, 16, 4, 1, 8, OWN},
         {"ping-pong", {.size = 64, .depth = 5}, 256, 5, 1, 8, OWN},
         {"ping-pong-rcq", {.size = 64, .depth = 5}, 256, 5, 1, 8, OWN}};
-    for (const auto &[operation, plan, sends, receives, elements, inlined, access] : cases) {
+    for (const auto &[operation, plan, sends, receives, elements, inlined, access, transport] :
+         cases) {
         assert_int_equal(unit_setup(nullptr), 0);
+        fake_device()->transport = transport;
         Options options = options_of_client();
         options.port = "7300";
         options.plan = plan_of_test(operation, plan);
