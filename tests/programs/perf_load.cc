@@ -348,7 +348,7 @@ static const Plan shapes[] = {
      .threads = 2,
      .verify = 1},
     {.size = 8, .depth = 2, .poll = 1, .verify = 1},
-    {.size = 5001, .depth = 4, .batch = 2, .elements = 3, .verify = 1},
+    {.size = 5001, .depth = 4, .batch = 2, .elements = 32, .verify = 1},
     {.size = 5001, .depth = 6, .batch = 3, .prepared = 1, .verify = 1},
 };
 
