@@ -160,11 +160,13 @@ static void plans_have_these_needs(void **) {
     const struct {
         const char *operation;
         uint64_t size, depth, batch, connections, ring;
-        uint64_t stride, receives, places, memory, signal_every, sends;
+        uint64_t stride, receives, places, memory, signal_every, sends, region = 0;
     } cases[] = {
         {"write", 1, 1, 1, 1, 0, 4096, 32, 1, 4096, 1, 4},
         {"write", 4096, 4, 2, 3, 0, 4096, 32, 4, 49152, 1, 16},
         {"write", 4097, 4, 1, 2, 16, 8192, 32, 16, 262144, 1, 16},
+        {"write", 64, 4, 1, 1, 0, 4096, 32, 1, 4096, 1, 16, 4095},
+        {"write", 64, 4, 1, 1, 0, 4096, 32, 2, 8192, 1, 16, 12287},
         {"send", 64, 16, 1, 1, 0, 4096, 32, 32, 131072, 1, 64},
         {"send", 64, 17, 1, 1, 0, 4096, 34, 34, 139264, 1, 68},
         {"ping-pong", 64, 16, 1, 2, 0, 4096, 16, 32, 262144, 64, 256},
@@ -177,7 +179,8 @@ static void plans_have_these_needs(void **) {
                         .depth = c.depth,
                         .batch = c.batch,
                         .connections = c.connections,
-                        .ring = c.ring};
+                        .ring = c.ring,
+                        .region = c.region};
         assert_int_equal(plan.stride(), c.stride);
         assert_int_equal(plan.receives(), c.receives);
         assert_int_equal(plan.target_places(), c.places);
