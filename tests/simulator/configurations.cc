@@ -102,7 +102,9 @@ int rpma_conn_private_data_unpack(const rpma_conn_private_data *pdata, rpma_mr_r
 
 // ---- texts
 
-int rpma_log_set_threshold(rpma_log_threshold, rpma_log_level) {
+int rpma_log_set_threshold(rpma_log_threshold threshold, rpma_log_level level) {
+    if (threshold == RPMA_LOG_THRESHOLD_AUX)
+        world.current->threshold = level;
     return 0;
 }
 

@@ -12,6 +12,7 @@
 namespace {
 
 constexpr size_t REQUEST_DATA = 56, ANSWER_DATA = 196; // bytes on InfiniBand and RoCE
+constexpr uint32_t FIRST_QP_NUM = 0xa50000;            // they have 24 bits
 
 ibv_context device;
 
@@ -30,8 +31,8 @@ void set_up(rpma_conn_req &req, const rpma_conn_cfg *given) {
     if (!conn->rcq && cfg.rcq_size)
         conn->rcq = make_cq(cfg.rcq_size, conn, shared);
     uint64_t &used = world.current->qp_nums;
-    conn->qp_num = static_cast<uint32_t>(std::countr_one(used));
-    used |= uint64_t{1} << conn->qp_num;
+    conn->qp_num = FIRST_QP_NUM + static_cast<uint32_t>(std::countr_one(used));
+    used |= uint64_t{1} << (conn->qp_num - FIRST_QP_NUM);
     for (const rpma_cq *cq : {conn->cq, conn->rcq})
         if (cq && std::ranges::any_of(cq->entries, [conn](const auto &entry) {
                 return entry.wc.qp_num == conn->qp_num;
@@ -60,7 +61,8 @@ void forget_conn(rpma_conn &conn) {
     for (rpma_cq *cq : {conn.cq, conn.rcq})
         if (cq && cq->of == &conn)
             cq->alive = cq->channel->alive = false;
-    world.current->qp_nums &= ~(uint64_t{1} << conn.qp_num) | 1;
+    if (conn.qp_num)
+        world.current->qp_nums &= ~(uint64_t{1} << (conn.qp_num - FIRST_QP_NUM));
     conn.alive = false;
 }
 
@@ -157,8 +159,10 @@ int rpma_peer_next_event(rpma_peer *peer, rpma_peer_event *event) {
     *event = {};
     event->type = peer->events.front();
     event->port = 1;
-    if (event->type == RPMA_PEER_EVENT_PORT_UP)
+    if (event->type == RPMA_PEER_EVENT_PORT_UP) {
         world.current->links_at_up = world.links.size();
+        world.current->up_at = world.now;
+    }
     peer->events.pop_front();
     return 0;
 }
@@ -236,8 +240,9 @@ int rpma_conn_req_start(rpma_peer *peer, const char *addr, const char *port,
                         const rpma_conn_cfg *cfg, rpma_conn_req **req) {
     Machine *there = world.machine(addr);
     USE(peer);
-    if (cfg)
-        USE(cfg);
+    if ((cfg ? USE(cfg).timeout : RPMA_DEFAULT_TIMEOUT_MS) >
+        world.configuration->oracle->way_ms)
+        world.found("looks too long for the way to a server that may not be there");
     world.point();
     if (!there || peer->gone)
         return RPMA_E_PROVIDER;
@@ -284,6 +289,7 @@ int rpma_conn_req_new(rpma_peer *peer, const char *addr, const char *port,
         link.conns[0] = nullptr;
         while (world.now < until)
             world.current->wait_until(nullptr, 0, until);
+        world.current->logged |= world.current->threshold >= RPMA_LOG_LEVEL_ERROR;
         forget_conn(*(*req)->conn);
         (void)forget(req, __func__);
         return RPMA_E_PROVIDER;

@@ -106,9 +106,9 @@ bool World::may(const Event &event) {
     case Event::TIME:
         return next_time() != NEVER && (!oracle.hurries || m_hurried < oracle.hurries);
     case Event::KILL:
-        return runs && (process.is_server || event.variant == 0);
+        return runs && (process.is_server || event.variant == 0) && may_lose(process);
     case Event::POWER:
-        return process.is_server && process.machine->on;
+        return process.is_server && process.machine->on && may_lose(process);
     case Event::CUT:
         return runs && !process.machine->cut_off && (event.variant < 2 || oracle.heeds_device);
     case Event::FREEZE:
@@ -116,8 +116,15 @@ bool World::may(const Event &event) {
     case Event::FORGET:
         return configuration->forgets && process.is_server && oracle.may_forget(process);
     default: // POWER_ALL
-        return true;
+        return may_lose(*processes[configuration->servers - 1]);
     }
+}
+
+// What a server without a file has is lost with its program.
+bool World::may_lose(const Process &process) const {
+    const Configuration &used = *configuration;
+    return !process.is_server || !used.plain || used.has_file(process.index) ||
+           used.oracle->may_forget(process);
 }
 
 /*

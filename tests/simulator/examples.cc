@@ -200,7 +200,7 @@ const Oracle atomic_write = {.serves_one = true,
 
 namespace {
 
-constexpr unsigned STORE_BLOCKS = 32, PASSES = 3;
+constexpr unsigned STORE_BLOCKS = 32, PASSES = 3, DEPTH = 8, PATIENCE_MS = 500;
 
 // The sum that the client makes of all blocks.
 uint32_t whole_sum() {
@@ -228,12 +228,37 @@ Arguments mover_arguments(const Process &process) {
     return arguments;
 }
 
+// A client that speaks of times cannot know more than there was.
+void check_times(Process &process, const char *line) {
+    const char *up = strstr(line, "has a block "), *gap = strstr(line, "goes on after ");
+    const char *way = strstr(line, "connected in ");
+    if (!up && !gap && !way)
+        return;
+    const char *number = strpbrk(up ? up : gap ? gap : way, "0123456789");
+    int64_t ms = number ? atoll(number) : -1;
+    int64_t most = world.now - (up ? process.up_at : START);
+    if (ms < (gap ? 200 : 0) || ms > most)
+        world.found("speaks of a time that there was not: %s", line);
+    if (up)
+        process.up_at = NEVER;
+}
+
 void mover_said(Process &process, const char *line) {
     unsigned number, pass, sum;
+    check_times(process, line);
     if (sscanf(line, "client %u: pass %u: the sum is %x", &number, &pass, &sum) == 3) {
         process.committed++;
         if (sum != whole_sum() || pass != process.committed)
             world.found("takes wrong blocks: %s", line);
+        if (process.up_at != NEVER)
+            world.found("has blocks, and does not say for how long it was without its port");
+    } else if (sscanf(line, "server: served %u blocks", &number) == 1) {
+        // The last client asked for all, and some answers need not be known to have left.
+        if (world.configuration->servers == 1 && number < PASSES * STORE_BLOCKS - DEPTH)
+            world.found("served more than that: %s", line);
+    } else if (strstr(line, "it does not answer") && world.configuration->servers == 1 &&
+               world.now < process.answered_at + PATIENCE_MS) {
+        world.found("gives up a server that has just answered");
     } else if (strstr(line, "is wrong")) {
         world.found("a block comes wrong: %s", line);
     } else if (strstr(line, " is lost: ") && !strstr(line, "it does not answer") &&
@@ -275,6 +300,7 @@ void mover_waits(Process &process) {
 
 const Oracle block_mover = {.heeds_device = true,
                             .hurries = 30, // its clients begin anew each time
+                            .way_ms = PATIENCE_MS,
                             .arguments = mover_arguments,
                             .said = mover_said,
                             .ended = mover_ended,

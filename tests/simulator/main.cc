@@ -36,10 +36,15 @@ const Configuration configurations[] = {
     {"log-3-takeovers", "14-replicated-log", &replicated_log, 3, 4},
     {"log-3-clients", "14-replicated-log", &replicated_log, 3, 3, nullptr, 4, 2},
     {"log-5", "14-replicated-log", &replicated_log, 5, 2, nullptr, 3, 1},
+    {"log-3-lines", "14-replicated-log", &replicated_log, 3, 1, nullptr, 12, 12},
+    {"log-3-plain", "14-replicated-log", &replicated_log, 3, 3, nullptr, 2, 1, false, 1},
+    {"log-15", "14-replicated-log", &replicated_log, 15, 1, nullptr, 1, 1},
     {"log-3-forgetful", "14-replicated-log", &replicated_log, 3, 4, nullptr, 1, 1, true},
     {"log-5-forgetful", "14-replicated-log", &replicated_log, 5, 4, nullptr, 1, 1, true},
     {"mover", "15-block-mover", &block_mover, 1, 3},
     {"mover-2", "15-block-mover", &block_mover, 2, 2},
+    {"mover-4", "15-block-mover", &block_mover, 4, 1},
+    {"mover-full", "15-block-mover", &block_mover, 1, 9},
     // Then ENTRY-wrong or ENTRY-right: an entry of rpma_pitfalls(7) and its form.
     {"pitfall-", "pitfalls", &pitfalls, 1, 1},
 };
@@ -280,6 +285,8 @@ int main(int argc, char *argv[]) {
         run_random(number("seed"), number("random"));
     else
         run_all({}, number("exhaustive"), part, parts);
+    if (schedules == 1 && world.finding.empty() && world.cue < world.script.size())
+        world.finding = "no program has said: " + world.script[world.cue].text;
     if (!world.finding.empty()) {
         printf("FOUND: %s\n", world.finding.c_str());
         return EXIT_FAILURE;

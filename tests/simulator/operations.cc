@@ -332,6 +332,8 @@ int rpma_cq_get_wc(rpma_cq *cq, int num_entries, ibv_wc *wc, int *num_entries_go
     }
     if (num_entries_got)
         *num_entries_got = got;
+    if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV)
+        world.current->answered_at = world.now;
     if (wc->status == IBV_WC_SUCCESS)
         world.configuration->oracle->completed(*world.current);
     return 0;

@@ -80,7 +80,6 @@ File *file_of(int fd) {
     }
 
 GIVES(int, __wrap_setvbuf, (FILE *, char *, int, size_t), 0)
-GIVES(int, __wrap_sigprocmask, (int, const sigset_t *, sigset_t *), 0)
 GIVES(int, __wrap_posix_fallocate, (int, off_t, off_t), 0)
 
 // ---- input and output
@@ -138,9 +137,20 @@ WRAPPED int __wrap_clock_gettime(clockid_t, struct timespec *time) {
     return 0;
 }
 
-WRAPPED int __wrap_signalfd(int, const sigset_t *, int flags) {
-    if ((flags & ~(SFD_CLOEXEC | SFD_NONBLOCK)) != 0)
-        world.found("signalfd() gets flags that it does not know");
+WRAPPED int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *) {
+    if (how == SIG_BLOCK)
+        world.current->blocked = *set;
+    return 0;
+}
+
+// What is not blocked, too, would end the program.
+WRAPPED int __wrap_signalfd(int fd, const sigset_t *set, int flags) {
+    if (fd != -1 || (flags & ~(SFD_CLOEXEC | SFD_NONBLOCK)) != 0)
+        world.found("signalfd() gets a descriptor, or flags that it does not know");
+    for (int signal = 1; signal < NSIG; signal++)
+        if ((signal == SIGINT || signal == SIGTERM) != sigismember(set, signal) ||
+            (sigismember(set, signal) && !sigismember(&world.current->blocked, signal)))
+            world.found("does not wait for SIGINT and SIGTERM alone, or does not block them");
     return world.open_descriptor(nullptr);
 }
 

@@ -97,7 +97,7 @@ void Process::end(int status_) {
 
 void Process::entry() {
     Process *self = world.current;
-    char *argv[32] = {}; // abandoned with the stack
+    char *argv[40] = {}; // abandoned with the stack
     int argc = 0;
     for (std::string &argument : self->m_arguments)
         argv[argc++] = argument.data();

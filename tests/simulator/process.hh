@@ -10,6 +10,7 @@
 #include "memory.hh"
 
 #include <csetjmp>
+#include <csignal>
 #include <poll.h>
 #include <string>
 #include <ucontext.h>
@@ -45,12 +46,17 @@ struct Life {
 // The same from one start to the next.
 struct Run {
     bool told_to_stop = false;  // SIGTERM
-    uint64_t qp_nums = 1;       // a bit for each that is in use
+    uint64_t qp_nums = 0;       // a bit for each that is in use
     bool port_was_up = false;   // it has asked since it last waited
     bool spoke_in_vain = false; // about a connection, to a port that it could know to be down
     int64_t waited_at = NEVER;  // when it last began to wait for an epoll descriptor
     unsigned wake_ups = 0;      // how often at that time
-    size_t links_at_up = 0; // links that there were when it took a port's event, while it runs
+    size_t links_at_up = 0;  // links that there were when it took a port's event, while it runs
+    int64_t up_at = NEVER;   // when it took that, until it speaks of it
+    int threshold = -1;      // below which the library also writes to stderr
+    bool logged = false;     // it has done so
+    int64_t answered_at = 0; // when it last took a message
+    sigset_t blocked{};      // signals
     std::string output, errors; // a line that is not complete; the text on stderr
 };
 

@@ -142,7 +142,9 @@ unsigned count_forgetful() {
 
 // Only a minority may have forgotten at a time; the operator cannot know more than that.
 bool may_forget(const Process &server) {
-    return !is_forgetful(server) && count_forgetful() < (world.configuration->servers - 1) / 2;
+    unsigned plain = world.configuration->plain;
+    return (plain || !is_forgetful(server)) &&
+           count_forgetful() < (world.configuration->servers - 1) / 2 + plain;
 }
 
 void check() {
@@ -181,13 +183,30 @@ void begin() {
 }
 
 void said(Process &client, const char *line) {
+    const Configuration &used = *world.configuration;
     unsigned long long number;
-    unsigned checksum;
-    if (sscanf(line, "committed %llu %x", &number, &checksum) != 2)
+    unsigned checksum, members, of;
+    if (sscanf(line, "client: %llu records, %u of %u", &number, &members, &of) == 3) {
+        auto has_all = [number](const auto &holding) {
+            return holding[1].checksums.size() >= number;
+        };
+        check();
+        if (of != used.servers ||
+            (!used.forgets &&
+             members > std::ranges::count_if(holdings, has_all) + int64_t{used.plain}))
+            world.found("not so many servers have all records: %s", line);
+    }
+    if (strstr(line, "a queue has no room"))
+        world.found("asks more of a server than it has room for: %s", line);
+    bool is_committed = sscanf(line, "committed %llu %x", &number, &checksum) == 2;
+    if (!is_committed && sscanf(line, "replicated %llu", &number) != 1)
         return;
+    if (!is_committed && !used.plain)
+        world.found("all servers are persistent, but: %s", line);
     client.committed++;
-    committed.push_back({number, checksum});
     founded = true;
+    if (is_committed)
+        committed.push_back({number, checksum});
     check();
 }
 
@@ -198,6 +217,8 @@ void ended(Process &process) {
     if (!process.is_server && !process.status && process.committed < process.lines_read)
         world.found("ends well with %zu lines, but committed %u records", process.lines_read,
                     process.committed);
+    if (process.logged)
+        world.found("lets the library complain of servers that are expected to be away");
     founded |= process.errors.find("start without --new") != std::string::npos;
     if (process.status && process.errors.empty())
         world.found("ends with status %d and does not say why", process.status);
@@ -209,8 +230,10 @@ Arguments arguments_of(const Process &process) {
     if (process.is_server ? !process.was_ready : !founded)
         arguments.push_back("--new");
     if (process.is_server)
-        arguments.insert(arguments.end(), {"--direct-write", process.machine->name, "7471", "1",
-                                           process.machine->name});
+        arguments.insert(arguments.end(),
+                         {"--direct-write", process.machine->name, "7471", "1"});
+    if (process.is_server && world.configuration->has_file(process.index))
+        arguments.push_back(process.machine->name);
     for (unsigned i = 0; i < world.configuration->servers && !process.is_server; i++)
         arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
     return arguments;
@@ -219,6 +242,7 @@ Arguments arguments_of(const Process &process) {
 } // namespace
 
 const Oracle replicated_log = {.has_reader = true,
+                               .way_ms = 500,
                                .arguments = arguments_of,
                                .begin = begin,
                                .said = said,
@@ -295,6 +319,22 @@ void look_at(const Image &image, bool make_new, bool starts, const std::string &
     expect((starts && make_new) ||
                !memcmp(server.machine->memory.visible(), image.data(), image.size()),
            what + " is overwritten");
+    expect(make_new || world.read() == starts, what + ": the reader");
+}
+
+// The reader wants each record that was committed in a majority of the logs.
+void look_at_reader(const Image &good, const Image &shorter) {
+    for (unsigned holders = 0; holders <= world.configuration->servers; holders++) {
+        for (unsigned i = 0; i < world.configuration->servers; i++) {
+            const Image &image = i < holders ? good : shorter;
+            memcpy(world.machines[i]->memory.visible(), image.data(), image.size());
+        }
+        expect(world.read() == (holders > world.configuration->servers / 2),
+               "the reader of " + std::to_string(holders) + " logs that have all");
+    }
+    world.said.push_back("committed 0 12345678");
+    expect(!world.read(), "the reader of another record");
+    world.said.pop_back();
 }
 
 // All servers have this log: the client must end with the wanted line and change no record.
@@ -326,6 +366,9 @@ unsigned damage_logs() {
     memcpy(&tail, log, sizeof(tail));
     const Image good(log, tail);
 
+    Image shorter = good;
+    set_number(shorter, TAIL_PLACE, LOG_BEGIN + RECORD_HEADER);
+    look_at_reader(good, shorter);
     look_at(good, false, true, "a good log");
     look_at(good, true, false, "a good log with --new");
     for (size_t bit = 0; bit < 8 * (FIXED_END + 4); bit++) {

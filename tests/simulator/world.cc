@@ -136,20 +136,23 @@ void World::heal() {
 
 // Runs the example's own reader on the memories that a power failure leaves.
 void World::judge() {
-    Arguments arguments{reader.name};
-    for (unsigned i = 0; i < configuration->servers; i++) {
+    for (unsigned i = 0; i < configuration->servers; i++)
         machines[i]->memory.lose_power([this] { return chance(); });
-        arguments.insert(arguments.end(), {machines[i]->name, "1"});
-    }
-    if (!configuration->oracle->has_reader)
-        return;
+    if (configuration->oracle->has_reader && !read() && finding.empty())
+        finding = "the reader is not content: " + reader.first_error();
+}
+
+bool World::read() {
+    Arguments arguments{reader.name};
+    for (unsigned i = 0; i < configuration->servers; i++)
+        if (configuration->has_file(i))
+            arguments.insert(arguments.end(), {machines[i]->name, "1"});
     reader.lines_read = 0;
     reader.lines = said.size();
     reader.start(arguments);
-    while (finding.empty() && reader.state != Process::OFF)
+    while (reader.state != Process::OFF && reader.lines_read <= reader.lines)
         reader.resume();
-    if (finding.empty() && reader.status != 0)
-        finding = "the reader is not content: " + reader.first_error();
+    return reader.status == 0;
 }
 
 void World::point() {
@@ -200,7 +203,7 @@ void World::found(const char *format, ...) {
 void World::trace(const std::string &text) {
     if (tracing)
         printf("%6u %8.3f s  %s\n", m_schedule->position(),
-               static_cast<double>(now - 1000000) / 1000, text.c_str());
+               static_cast<double>(now - START) / 1000, text.c_str());
 }
 
 int World::open_descriptor(Object *object) {

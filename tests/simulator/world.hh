@@ -20,6 +20,7 @@ struct Oracle {
     bool serves_one = false;   // a server ends after its client, and is started for the next
     bool heeds_device = false; // the events of ports, and that a device is removed
     unsigned hurries = 0; // how often time passes before what is on the way arrives, 0: any
+    int way_ms = RPMA_DEFAULT_TIMEOUT_MS; // for so long a program may look for a server
     Arguments (*arguments)(const Process &process);
     void (*begin)() = [] {};                             // a schedule begins
     void (*said)(Process &, const char *) = ignore_line; // a program printed a line
@@ -42,6 +43,9 @@ struct Configuration {
     unsigned lines;            // of each client's standard input
     unsigned last_lines;       // of the last client's
     bool forgets;              // memories may be lost
+    unsigned plain;            // servers without a file, the last ones: each start forgets
+
+    bool has_file(unsigned server) const { return server + plain < servers; }
 };
 
 // What fill_block() of the examples makes of a number.
@@ -60,6 +64,7 @@ struct Descriptor {
     bool nonblocking;
 };
 constexpr int FIRST_DESCRIPTOR = 1000;
+constexpr int64_t START = int64_t{5} << 32; // in ms: a machine that was not started today
 
 // What happens as soon as a program says a line that contains the text.
 struct Cue {
@@ -76,7 +81,7 @@ struct Present {
     std::vector<Descriptor> descriptors;
     std::vector<rpma_ep *> endpoints;
     std::vector<rpma_peer *> peers;
-    int64_t now = 1000000;         // in ms
+    int64_t now = START;           // in ms
     std::vector<std::string> said; // the lines of all clients
     std::string finding;
     bool healed = false;     // no more faults: everything has to end well
@@ -101,6 +106,8 @@ class World : public Present {
     // After that, without unusual events: starts programs until each of them waits or has
     // ended, or until all have ended. The invariants are no longer checked.
     void start_more(const std::vector<Process *> &more, bool until_they_end);
+    // Whether the example's reader is content with the memories and with what the clients said.
+    bool read();
 
     // ---- for the library and the other functions that a program calls
     void point();
@@ -137,6 +144,7 @@ class World : public Present {
     Process *next_client();
     bool may(const Event &event);
     bool may_on_link(const Event &event) const;
+    bool may_lose(const Process &process) const;
     Event usual_event();
     const std::vector<Event> &options();
     void start(Process &process);
