@@ -135,8 +135,10 @@ int rpma_peer_new(ibv_context *context, rpma_peer **peer) {
 }
 
 int rpma_peer_delete(rpma_peer **peer) {
-    if (*peer && USE(*peer).users)
-        world.found("deletes a peer that still has regions");
+    USE(*peer);
+    for (auto &object : world.objects)
+        if (object->alive && object->owner == world.current && object->is_of_peer())
+            world.found("deletes a peer that still has what was made by %s", object->maker);
     return forget(peer, __func__);
 }
 
@@ -168,10 +170,9 @@ int rpma_peer_next_event(rpma_peer *peer, rpma_peer_event *event) {
 }
 
 int rpma_mr_reg(rpma_peer *peer, void *ptr, size_t size, int usage, rpma_mr_local **mr) {
-    USE(peer).users++;
+    USE(peer);
     world.point();
     *mr = world.make_object<rpma_mr_local>();
-    (*mr)->peer = peer;
     (*mr)->piece = {static_cast<char *>(ptr), size};
     (*mr)->usage = usage;
     return 0;
@@ -180,7 +181,7 @@ int rpma_mr_reg(rpma_peer *peer, void *ptr, size_t size, int usage, rpma_mr_loca
 int rpma_mr_dereg(rpma_mr_local **mr) {
     world.point();
     if (*mr)
-        USE(*mr).peer->users--;
+        USE(*mr);
     for (auto &link : world.links)
         for (const Flow &flow : link->flows)
             if (*mr && link->conns[flow.side] &&

@@ -80,9 +80,16 @@ Arguments arguments_of(const Process &process) {
     return list;
 }
 
+// Whether a server whose client changes its file has what the client has to leave there.
+bool has_data() {
+    return !memcmp(memory().visible(), block_of(example_number()), kind().blocks * BLOCK_SIZE);
+}
+
 // A client that is quicker than its server is refused, and a server of several waits for it.
 // Nothing else happens by itself.
 void ended(Process &process) {
+    if (process.is_server && kind().server_has_file && !process.status && !has_data())
+        world.found("ends well, and does not have the data");
     if (process.status && process.errors.empty())
         world.found("ends with status %d and does not say why", process.status);
     world.faulted |= process.errors.find("is the server listening?") != std::string::npos;
@@ -108,6 +115,8 @@ void check_promise() {
 
 // The client speaks of the run that it is connected to; another run may have begun by now.
 void said_promise(Process &process, const char *line) {
+    if (kind().states_direct_write && strstr(line, "server: listening") && has_data())
+        world.found("would not notice that nothing comes, for it has the data already");
     if (!kind().words || process.is_server != kind().server_says)
         return;
     promising = process.is_server || kind().client_has_file ? &process
@@ -160,6 +169,14 @@ void check_log() {
                 static_cast<size_t>(i));
 }
 
+void said_log(Process &, const char *line) {
+    size_t before, after;
+    if (sscanf(line, "server: the log in persistent memory had %zu entries and has %zu",
+               &before, &after) == 2 &&
+        before >= after)
+        world.found("is content with what was not appended: %s", line);
+}
+
 // A client's first completion is of reading the header, each later one of an entry.
 void completed(Process &client) {
     if (client.completions == 1)
@@ -191,6 +208,7 @@ const Oracle promise = {.serves_one = true,
 const Oracle atomic_write = {.serves_one = true,
                              .arguments = arguments_of,
                              .begin = begin_log,
+                             .said = said_log,
                              .completed = completed,
                              .ended = ended,
                              .check = check_log};
@@ -218,10 +236,28 @@ uint32_t whole_sum() {
     return sum;
 }
 
+// In mover-damaged the first server has its store in a file, where a block changes while the
+// client has both servers. It asks them in turn, so the first for that block.
+constexpr unsigned DAMAGED_BLOCK = 4;
+
+bool is_damaged(const Process &process) {
+    return world.configuration->name == "mover-damaged" && process.index == 0;
+}
+
+char &damaged_byte() {
+    return world.machines[0]->memory.visible()[DAMAGED_BLOCK * BLOCK_SIZE];
+}
+
 Arguments mover_arguments(const Process &process) {
-    if (process.is_server)
-        return {process.machine->name, "7471"};
     Arguments arguments;
+    if (process.is_server)
+        arguments = {process.machine->name, "7471"};
+    if (is_damaged(process))
+        arguments.push_back(process.machine->name);
+    if (process.is_server)
+        return arguments;
+    if (world.configuration->option)
+        arguments.push_back(world.configuration->option);
     for (unsigned i = 0; i < world.configuration->servers; i++)
         arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
     arguments.push_back(process.name.substr(strlen("client")));
@@ -252,6 +288,7 @@ void mover_said(Process &process, const char *line) {
             world.found("takes wrong blocks: %s", line);
         if (process.up_at != NEVER)
             world.found("has blocks, and does not say for how long it was without its port");
+        process.told_to_stop = world.configuration->option && pass > PASSES;
     } else if (sscanf(line, "server: served %u blocks", &number) == 1) {
         // The last client asked for all, and some answers need not be known to have left.
         if (world.configuration->servers == 1 && number < PASSES * STORE_BLOCKS - DEPTH)
@@ -259,8 +296,13 @@ void mover_said(Process &process, const char *line) {
     } else if (strstr(line, "it does not answer") && world.configuration->servers == 1 &&
                world.now < process.answered_at + PATIENCE_MS) {
         world.found("gives up a server that has just answered");
+    } else if (strstr(line, "machine-of-server2 is there") && is_damaged(*world.processes[0])) {
+        damaged_byte() = '?';
     } else if (strstr(line, "is wrong")) {
-        world.found("a block comes wrong: %s", line);
+        std::string damaged = "client " + process.name.substr(strlen("client")) + ": block " +
+                              std::to_string(DAMAGED_BLOCK) + " of server machine-of-server1 ";
+        if (!is_damaged(*world.processes[0]) || !strstr(line, damaged.c_str()))
+            world.found("a block comes wrong: %s", line);
     } else if (strstr(line, " is lost: ") && !strstr(line, "it does not answer") &&
                !world.faulted && !world.healed) {
         world.found("gives a connection up although nothing has failed: %s", line);
@@ -269,12 +311,15 @@ void mover_said(Process &process, const char *line) {
 
 // Whatever happens to the others, a client goes on, and a server too.
 void mover_ended(Process &process) {
+    if (is_damaged(*world.processes[0]))
+        damaged_byte() = *block_of(DAMAGED_BLOCK);
     bool may_fail = process.errors.find("no RDMA device for the address") != std::string::npos;
     if (process.status && !(may_fail && world.faulted))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
     if (process.is_server && !process.told_to_stop)
         world.found("ends, and nobody has stopped it");
-    if (!process.is_server && !process.status && process.committed != PASSES)
+    if (!process.is_server && !process.status &&
+        process.committed != PASSES + (world.configuration->option ? 1 : 0))
         world.found("ends well after %u passes", process.committed);
 }
 

@@ -43,6 +43,8 @@ const Configuration configurations[] = {
     {"log-5-forgetful", "14-replicated-log", &replicated_log, 5, 4, nullptr, 1, 1, true},
     {"mover", "15-block-mover", &block_mover, 1, 3},
     {"mover-2", "15-block-mover", &block_mover, 2, 2},
+    {"mover-damaged", "15-block-mover", &block_mover, 2, 1},
+    {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},
     {"mover-4", "15-block-mover", &block_mover, 4, 1},
     {"mover-full", "15-block-mover", &block_mover, 1, 9},
     // Then ENTRY-wrong or ENTRY-right: an entry of rpma_pitfalls(7) and its form.

@@ -64,7 +64,7 @@ void Memory::flush(Writer writer, const char *from, const char *to) {
     for (size_t i = m_stores.size(); i-- > 0;) {
         const Store store = m_stores[i];
         size_t offset = store.word * WORD;
-        bool covered = offset < end && offset + WORD > begin;
+        bool covered = offset >= begin && offset + WORD <= end; // no part of a word
         if (covered && m_seen[store.word] == m_generation)
             continue;
         if (covered && store.writer == writer) {

@@ -20,6 +20,7 @@ struct Object {
     const char *maker;
     virtual ~Object() = default;
     virtual bool is_readable() const { return true; } // its descriptor
+    virtual bool is_of_peer() const { return false; } // made with one, and deleted before it
     virtual struct File *as_file() { return nullptr; }
 };
 
@@ -29,7 +30,6 @@ struct Piece {
 };
 
 struct rpma_peer : Object {
-    int users = 0;
     std::deque<rpma_peer_event_type> events;
     int event_fd;
     ibv_pd pd{};
@@ -38,7 +38,7 @@ struct rpma_peer : Object {
 };
 
 struct rpma_mr_local : Object {
-    rpma_peer *peer;
+    bool is_of_peer() const override { return true; }
     Piece piece;
     int usage;
 };
@@ -52,6 +52,7 @@ struct Channel : Object {
 };
 
 struct rpma_cq : Object {
+    bool is_of_peer() const override { return true; }
     struct Entry {
         ibv_wc wc;
         struct Flow *flow; // of an operation; NULL: of a receive
@@ -68,6 +69,7 @@ struct rpma_cq : Object {
 };
 
 struct rpma_ep : Object {
+    bool is_of_peer() const override { return true; }
     std::string port;
     std::deque<struct Link *> requests;
     int fd;
@@ -81,6 +83,7 @@ struct Receive {
 };
 
 struct rpma_srq : Object {
+    bool is_of_peer() const override { return true; }
     std::deque<Receive> receives;
     size_t size;
     rpma_cq *rcq;
@@ -89,6 +92,7 @@ struct rpma_srq : Object {
 
 // While a program has only a request, the connection that it may become.
 struct rpma_conn : Object {
+    bool is_of_peer() const override { return true; }
     struct Link *link;
     int side;                              // 0: it connected, 1: it accepted
     rpma_cq *cq = nullptr, *rcq = nullptr; // rcq: NULL if receives complete in cq

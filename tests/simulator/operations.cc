@@ -245,6 +245,8 @@ GET(rpma_srq, rcq, rpma_cq *, made.rcq)
 int rpma_srq_delete(rpma_srq **srq) {
     if (*srq && USE(*srq).users)
         world.found("deletes a shared receive queue that connections still use");
+    if (*srq && (*srq)->rcq)
+        (*srq)->rcq->alive = (*srq)->rcq->channel->alive = false;
     return forget(srq, __func__);
 }
 
