@@ -248,6 +248,11 @@ char &damaged_byte() {
     return world.machines[0]->memory.visible()[DAMAGED_BLOCK * BLOCK_SIZE];
 }
 
+// A client of another example, which the server has to refuse.
+bool is_strange(const Process &process) {
+    return world.configuration->stranger && process.index == world.configuration->servers;
+}
+
 Arguments mover_arguments(const Process &process) {
     Arguments arguments;
     if (process.is_server)
@@ -256,6 +261,8 @@ Arguments mover_arguments(const Process &process) {
         arguments.push_back(process.machine->name);
     if (process.is_server)
         return arguments;
+    if (is_strange(process))
+        return {world.machines[0]->name, "7471"};
     if (world.configuration->option)
         arguments.push_back(world.configuration->option);
     for (unsigned i = 0; i < world.configuration->servers; i++)
@@ -314,6 +321,8 @@ void mover_ended(Process &process) {
     if (is_damaged(*world.processes[0]))
         damaged_byte() = *block_of(DAMAGED_BLOCK);
     bool may_fail = process.errors.find("no RDMA device for the address") != std::string::npos;
+    if (is_strange(process) && process.errors.find("'rejected' instead") != std::string::npos)
+        return;
     if (process.status && !(may_fail && world.faulted))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
     if (process.is_server && !process.told_to_stop)
@@ -326,6 +335,19 @@ void mover_ended(Process &process) {
 // A port that is up again is used at once: when the client waits next, it has a connection to
 // each server, or has begun to make one since then.
 void mover_waits(Process &process) {
+    // When nobody is connected, there is a receive for every message that may come.
+    for (const auto &object : world.objects)
+        if (const rpma_srq *srq = process.qp_nums ? nullptr : object->as_srq();
+            srq && srq->alive && srq->owner == &process && srq->receives.size() < srq->size)
+            world.found("has %zu receives, not %zu", srq->receives.size(), srq->size);
+    if (process.is_server && !process.machine->cut_off)
+        for (uint16_t i : world.open_links)
+            for (uint16_t j : world.open_links)
+                if (i < j && world.links[i]->machines[0] == world.links[j]->machines[0] &&
+                    world.links[i]->conns[1] && world.links[j]->conns[1] &&
+                    world.links[i]->conns[1]->owner == &process &&
+                    world.links[j]->conns[1]->owner == &process)
+                    world.found("keeps two connections of one client");
     bool more = std::ranges::any_of(world.peers, [&process](const rpma_peer *peer) {
         return peer->alive && peer->owner == &process && (peer->gone || !peer->events.empty());
     });

@@ -44,6 +44,8 @@ const Configuration configurations[] = {
     {"mover", "15-block-mover", &block_mover, 1, 3},
     {"mover-2", "15-block-mover", &block_mover, 2, 2},
     {"mover-damaged", "15-block-mover", &block_mover, 2, 1},
+    {"mover-stranger", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
+     "05-flush-to-persistent"},
     {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},
     {"mover-4", "15-block-mover", &block_mover, 4, 1},
     {"mover-full", "15-block-mover", &block_mover, 1, 9},

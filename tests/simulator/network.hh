@@ -22,6 +22,7 @@ struct Object {
     virtual bool is_readable() const { return true; } // its descriptor
     virtual bool is_of_peer() const { return false; } // made with one, and deleted before it
     virtual struct File *as_file() { return nullptr; }
+    virtual const struct rpma_srq *as_srq() const { return nullptr; }
 };
 
 struct Piece {
@@ -84,6 +85,7 @@ struct Receive {
 
 struct rpma_srq : Object {
     bool is_of_peer() const override { return true; }
+    const rpma_srq *as_srq() const override { return this; }
     std::deque<Receive> receives;
     size_t size;
     rpma_cq *rcq;

@@ -30,7 +30,9 @@ void World::make(const Configuration &configuration_, const std::string &modules
         unsigned number = process.is_server ? i : i - configuration->servers;
         process.name = (process.is_server ? "server" : "client") + std::to_string(number + 1);
         process.machine->name = "machine-of-" + process.name;
-        process.load(path + (process.is_server ? "-server.so" : "-client.so"));
+        bool strange = configuration->stranger && !process.is_server && number == 0;
+        process.load((strange ? modules + "/" + configuration->stranger : path) +
+                     (process.is_server ? "-server.so" : "-client.so"));
     }
     reader.name = "reader";
     reader.machine = machines.back().get();

@@ -44,6 +44,7 @@ struct Configuration {
     unsigned last_lines;       // of the last client's
     bool forgets;              // memories may be lost
     unsigned plain;            // servers without a file, the last ones: each start forgets
+    const char *stranger;      // the example whose client is the first one here, or NULL
 
     bool has_file(unsigned server) const { return server + plain < servers; }
 };
