@@ -78,6 +78,11 @@ rpma_conn_req *make_request(Link *link, int side) {
     return req;
 }
 
+// The library logs what has failed.
+void complain() {
+    world.current->logged |= world.current->threshold >= RPMA_LOG_LEVEL_ERROR;
+}
+
 // Messages about connections share a queue pair, which soft-RoCE loses when one cannot leave.
 void connect_anybody() {
     if (world.current->spoke_in_vain && world.configuration->oracle->heeds_device)
@@ -116,10 +121,11 @@ int rpma_utils_get_ibv_context(const char *addr, rpma_util_ibv_context_type type
     world.point();
     bool is_remote = type == RPMA_UTIL_IBV_CONTEXT_REMOTE;
     *context = &device;
-    return there && there->on && !here.no_device &&
-                   !(is_remote && (there->cut_off || here.cut_off))
-               ? 0
-               : RPMA_E_PROVIDER;
+    if (there && there->on && !here.no_device &&
+        !(is_remote && (there->cut_off || here.cut_off)))
+        return 0;
+    complain();
+    return RPMA_E_PROVIDER;
 }
 
 int rpma_peer_new(ibv_context *context, rpma_peer **peer) {
@@ -291,7 +297,7 @@ int rpma_conn_req_new(rpma_peer *peer, const char *addr, const char *port,
         link.conns[0] = nullptr;
         while (world.now < until)
             world.current->wait_until(nullptr, 0, until);
-        world.current->logged |= world.current->threshold >= RPMA_LOG_LEVEL_ERROR;
+        complain();
         forget_conn(*(*req)->conn);
         (void)forget(req, __func__);
         return RPMA_E_PROVIDER;

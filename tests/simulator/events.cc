@@ -123,7 +123,7 @@ bool World::may(const Event &event) {
 // What a server without a file has is lost with its program.
 bool World::may_lose(const Process &process) const {
     const Configuration &used = *configuration;
-    return !process.is_server || !used.plain || used.has_file(process.index) ||
+    return !process.is_server || !used.oracle->may_forget || used.has_file(process.index) ||
            used.oracle->may_forget(process);
 }
 

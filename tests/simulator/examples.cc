@@ -67,7 +67,8 @@ Arguments arguments_of(const Process &process) {
     const char *option = world.configuration->option;
     if (option && (process.is_server || !kind().is_numbered))
         list.push_back(option);
-    if (process.is_server && kind().states_direct_write)
+    bool has_file = !process.is_server || world.configuration->has_file(0);
+    if (process.is_server && kind().states_direct_write && has_file)
         list.push_back("--direct-write");
     list.insert(list.end(), {server().machine->name, "7471"});
     unsigned clients = world.configuration->clients, number = process.index;
@@ -75,7 +76,7 @@ Arguments arguments_of(const Process &process) {
         number = process.is_server && !world.healed ? clients : 1;
     if (kind().is_numbered)
         list.push_back(std::to_string(number));
-    if (process.is_server ? kind().server_has_file : kind().client_has_file)
+    if (has_file && (process.is_server ? kind().server_has_file : kind().client_has_file))
         list.push_back(process.machine->name);
     return list;
 }
@@ -88,7 +89,8 @@ bool has_data() {
 // A client that is quicker than its server is refused, and a server of several waits for it.
 // Nothing else happens by itself.
 void ended(Process &process) {
-    if (process.is_server && kind().server_has_file && !process.status && !has_data())
+    if (process.is_server && kind().server_has_file && world.configuration->has_file(0) &&
+        !process.status && !has_data())
         world.found("ends well, and does not have the data");
     if (process.status && process.errors.empty())
         world.found("ends with status %d and does not say why", process.status);
@@ -147,7 +149,7 @@ void begin_log() {
 }
 
 void check_log() {
-    if (changes == memory().changes())
+    if (changes == memory().changes() || !world.configuration->has_file(0))
         return;
     server().machine->memory.find_own_stores();
     changes = memory().changes();
@@ -162,7 +164,11 @@ void check_log() {
         world.found("%zu entries were appended, a power failure may leave %s %zu",
                     static_cast<size_t>(appended), valid ? "only" : "no signature and",
                     static_cast<size_t>(first));
-    for (uint64_t i = 0; valid && i < std::min<uint64_t>(last, LOG_ENTRIES); i++)
+    bool may_be_valid = valid; // after a power failure
+    memory().each_outcome(true, SIGNATURE_PLACE, [&](uint64_t word) {
+        may_be_valid |= !memcmp(&word, "RPMALOG1", WORD);
+    });
+    for (uint64_t i = 0; may_be_valid && i < std::min<uint64_t>(last, LOG_ENTRIES); i++)
         if (!keeps_block(memory(), (i + 1) * BLOCK_SIZE, static_cast<unsigned>(i % 100)))
             return world.found(
                 "entry %zu is before the tail, but a power failure may damage it",

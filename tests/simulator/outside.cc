@@ -279,6 +279,8 @@ void persist(const void *ptr, size_t size) {
     if (!memory().contains(ptr))
         world.found("makes memory persistent that is not");
     size_t begin = static_cast<size_t>(static_cast<const char *>(ptr) - memory().visible());
+    memory().find_own_stores();
+    world.configuration->oracle->check(); // what a power failure leaves until then
     memory().persist(begin, begin + size);
 }
 

@@ -196,6 +196,11 @@ void said(Process &client, const char *line) {
              members > std::ranges::count_if(holdings, has_all) + int64_t{used.plain}))
             world.found("not so many servers have all records: %s", line);
     }
+    size_t bytes;
+    if (sscanf(line, "client: server %*s has all %llu records, %zu bytes", &number, &bytes) ==
+            2 &&
+        bytes > number * 64) // the longest record of these lines
+        world.found("more is missing than there is: %s", line);
     if (strstr(line, "a queue has no room"))
         world.found("asks more of a server than it has room for: %s", line);
     bool is_committed = sscanf(line, "committed %llu %x", &number, &checksum) == 2;
@@ -340,6 +345,20 @@ void look_at_reader(const Image &good, const Image &shorter) {
     world.said.pop_back();
 }
 
+// A header is damaged while its server runs: the client goes on with the others.
+void look_at_damaged_server(const Image &good) {
+    start_servers(world.configuration->servers, good, false);
+    world.machines[0]->memory.visible()[FIXED_BEGIN]++;
+    Process &client = *world.processes.back();
+    world.start_more({&client}, true);
+    expect(client.status == EXIT_SUCCESS &&
+               std::ranges::count(world.said, "client: server machine-of-server1 is lost: "
+                                              "there is no log"),
+           "a header that is damaged later: the client says: " + client.first_error());
+    for (unsigned i = 0; i < world.configuration->servers; i++)
+        world.processes[i]->end(Process::KILLED);
+}
+
 // All servers have this log: the client must end with the wanted line and change no record.
 void look_at_client(const Image &image, const char *wanted, const std::string &what) {
     start_servers(world.configuration->servers, image, image.empty());
@@ -368,6 +387,7 @@ unsigned damage_logs() {
     uint32_t tail;
     memcpy(&tail, log, sizeof(tail));
     const Image good(log, tail);
+    const uint64_t records = holdings[0][0].checksums.size();
 
     Image shorter = good;
     set_number(shorter, TAIL_PLACE, LOG_BEGIN + RECORD_HEADER);
@@ -389,11 +409,11 @@ unsigned damage_logs() {
         look_at(image, false, false, "a number of 2^64 - 1");
         look_at(image, true, true, "a damaged log with --new");
     }
+    look_at_damaged_server(good);
     Image last_epoch = good;
     set_number(last_epoch, EPOCH_PLACE, UINT32_MAX);
     look_at_client(last_epoch, "no number is left", "the last epoch");
-    look_at_client(full_log(good, holdings[0][0].checksums.size()), "the log is full",
-                   "a full log");
+    look_at_client(full_log(good, records), "the log is full", "a full log");
     look_at_client({}, "no log that counts", "all servers have forgotten");
     world.finding = damage_finding;
     return damages;

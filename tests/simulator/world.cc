@@ -286,6 +286,8 @@ void World::line(Process &process, const std::string &text) {
                 cued.push_back({script[cue].kind, other->index, script[cue].variant});
     if (!process.is_server)
         said.push_back(text);
+    if (text.find("(null)") != std::string::npos)
+        found("says nothing: %s", text.c_str());
     process.was_ready |= text.starts_with("server: listening");
     configuration->oracle->said(process, text.c_str());
 }
