@@ -385,6 +385,7 @@ int rpma_conn_next_event(rpma_conn *conn, rpma_conn_event *event) {
     if (*event == RPMA_CONN_ESTABLISHED || *event == RPMA_CONN_REJECTED)
         conn->private_data = link.private_data[1 - conn->side];
     conn->up |= *event == RPMA_CONN_ESTABLISHED;
+    conn->over |= *event != RPMA_CONN_ESTABLISHED;
     if (*event == RPMA_CONN_ESTABLISHED && conn->side == 0) {
         link.state = Link::UP;
         link.news[1].push_front(RPMA_CONN_ESTABLISHED);

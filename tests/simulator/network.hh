@@ -105,6 +105,7 @@ struct rpma_conn : Object {
     uint32_t qp_num = 0; // those of deleted connections are used again, 0: no queues yet
     size_t sq_size;
     bool up = false;                // RPMA_CONN_ESTABLISHED was taken
+    bool over = false;              // another event was taken
     bool may_be_persistent = false; // a peer configuration with direct write was applied
     std::string private_data;       // of the other side
 

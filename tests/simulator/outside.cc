@@ -160,6 +160,7 @@ WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
     for (nfds_t i = 0; i < count; i++)
         if (fds[i].fd >= 0)
             world.descriptor(fds[i].fd);
+    world.configuration->oracle->waits(*world.current);
     return wait_for_any(fds, count, timeout);
 }
 

@@ -229,6 +229,14 @@ void ended(Process &process) {
         world.found("ends with status %d and does not say why", process.status);
 }
 
+// A connection that has ended is deleted at once.
+void waits(Process &process) {
+    for (uint16_t i : world.open_links)
+        for (const rpma_conn *conn : world.links[i]->conns)
+            if (conn && conn->owner == &process && conn->over)
+                world.found("waits, and keeps a connection that has ended");
+}
+
 // The operator makes and begins a log once, and again only after a failure.
 Arguments arguments_of(const Process &process) {
     Arguments arguments;
@@ -253,6 +261,7 @@ const Oracle replicated_log = {.has_reader = true,
                                .said = said,
                                .ended = ended,
                                .check = check,
+                               .waits = waits,
                                .may_forget = may_forget};
 
 // ---- damaged logs
