@@ -150,13 +150,14 @@ int rpma_batch_new(rpma_conn *conn, uint32_t max_ops, rpma_batch **batch) {
 
 DELETE(rpma_batch)
 
-// rpma_batch_post() judges the operations, so a refusal comes later than in the library.
+// rpma_batch_post() judges the operations again, by what holds then.
 int rpma_batch_add(rpma_batch *batch, const rpma_work *work) {
     USE(USE(batch).conn);
     if (batch->work.size() == batch->max_ops)
         world.found("adds an operation to a batch that is full");
     batch->work.push_back(*work);
-    return 0;
+    Operation added{};
+    return make(*batch->conn, *work, added) ? 0 : RPMA_E_NOSUPP;
 }
 
 int rpma_batch_set(rpma_batch *batch, uint32_t index, const rpma_work *work) {
