@@ -169,8 +169,9 @@ void Flow::execute(Visible visible) {
         const rpma_mr_local &region = *operation.region;
         if (!region.alive)
             return link->break_up(Link::NOT_EXECUTED, false);
-        if (operation.target < region.piece.ptr ||
-            operation.target + operation.size > region.piece.ptr + region.piece.size ||
+        const char *end = region.piece.ptr + region.piece.size;
+        if (operation.target < region.piece.ptr || operation.target > end ||
+            operation.size > static_cast<size_t>(end - operation.target) ||
             !(region.usage & operation.shape.remote_usage))
             return world.found(
                 "an operation reaches outside of the region, or the region does not allow it");

@@ -6,6 +6,7 @@
 
 #include "library.hh"
 
+#include <algorithm>
 #include <cstring>
 
 struct rpma_batch : Object {
@@ -58,6 +59,18 @@ bool make(const rpma_conn &conn, const rpma_work &work, Operation &operation) {
                ? operation.region->usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY
                : conn.may_be_persistent &&
                      operation.region->usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+}
+
+// Whether the program has posted no write there before the flush. The wrong forms of the
+// pitfalls may do that.
+bool flushes_nothing(const Flow &flow, const Operation &flush) {
+    return flush.shape.kind == Shape::FLUSH && world.configuration->example != "pitfalls" &&
+           std::ranges::none_of(flow.posted, [&](const Operation &other) {
+               return (other.shape.kind == Shape::WRITE ||
+                       other.shape.kind == Shape::ATOMIC_WRITE) &&
+                      other.target < flush.target + flush.size &&
+                      flush.target < other.target + other.size;
+           });
 }
 
 // The functions of older releases have no code of their own for a full queue.
@@ -132,6 +145,8 @@ int rpma_post(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *
             ret = RPMA_E_AGAIN;
         else if (!make(*conn, work[taken], operation))
             ret = RPMA_E_NOSUPP;
+        else if (flushes_nothing(flow, operation))
+            world.found("flushes what it has not written");
         else
             flow.posted.push_back(operation);
     }
