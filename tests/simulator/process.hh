@@ -46,6 +46,7 @@ struct Life {
 // The same from one start to the next.
 struct Run {
     bool told_to_stop = false;  // SIGTERM
+    bool summed_up = false;     // a server: it has said what it has
     uint64_t qp_nums = 0;       // a bit for each that is in use
     bool port_was_up = false;   // it has asked since it last waited
     bool spoke_in_vain = false; // about a connection, to a port that it could know to be down

@@ -182,7 +182,7 @@ void begin() {
     holdings.assign(world.configuration->servers, {});
 }
 
-void said(Process &client, const char *line) {
+void said(Process &process, const char *line) {
     const Configuration &used = *world.configuration;
     unsigned long long number;
     unsigned checksum, members, of;
@@ -196,6 +196,12 @@ void said(Process &client, const char *line) {
              members > std::ranges::count_if(holdings, has_all) + int64_t{used.plain}))
             world.found("not so many servers have all records: %s", line);
     }
+    if (sscanf(line, "server: the log has %llu records, all right", &number) == 1) {
+        check();
+        if (!used.plain && number != holdings[process.index][0].checksums.size())
+            world.found("has another number of records: %s", line);
+        process.summed_up = true;
+    }
     size_t bytes;
     if (sscanf(line, "client: server %*s has all %llu records, %zu bytes", &number, &bytes) ==
             2 &&
@@ -208,7 +214,7 @@ void said(Process &client, const char *line) {
         return;
     if (!is_committed && !used.plain)
         world.found("all servers are persistent, but: %s", line);
-    client.committed++;
+    process.committed++;
     founded = true;
     if (is_committed)
         committed.push_back({number, checksum});
@@ -217,7 +223,7 @@ void said(Process &client, const char *line) {
 
 // A client commits each of its lines, or reports why not.
 void ended(Process &process) {
-    if (process.is_server && (process.status || !process.told_to_stop))
+    if (process.is_server && (process.status || !process.told_to_stop || !process.summed_up))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
     if (!process.is_server && !process.status && process.committed < process.lines_read)
         world.found("ends well with %zu lines, but committed %u records", process.lines_read,
