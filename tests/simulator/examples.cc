@@ -254,9 +254,14 @@ char &damaged_byte() {
     return world.machines[0]->memory.visible()[DAMAGED_BLOCK * BLOCK_SIZE];
 }
 
-// A client of another example, which the server has to refuse.
+// A client of another example, or one of strangers/: its form, or 0.
 bool is_strange(const Process &process) {
     return world.configuration->stranger && process.index == world.configuration->servers;
+}
+
+int form_of_stranger() {
+    const std::string &name = world.configuration->name;
+    return atoi(name.c_str() + name.rfind('-') + 1);
 }
 
 Arguments mover_arguments(const Process &process) {
@@ -267,8 +272,12 @@ Arguments mover_arguments(const Process &process) {
         arguments.push_back(process.machine->name);
     if (process.is_server)
         return arguments;
-    if (is_strange(process))
-        return {world.machines[0]->name, "7471"};
+    if (is_strange(process)) {
+        arguments = {world.machines[0]->name, "7471"};
+        if (form_of_stranger())
+            arguments.push_back(std::to_string(form_of_stranger()));
+        return arguments;
+    }
     if (world.configuration->option)
         arguments.push_back(world.configuration->option);
     for (unsigned i = 0; i < world.configuration->servers; i++)
@@ -327,8 +336,12 @@ void mover_ended(Process &process) {
     if (is_damaged(*world.processes[0]))
         damaged_byte() = *block_of(DAMAGED_BLOCK);
     bool may_fail = process.errors.find("no RDMA device for the address") != std::string::npos;
-    if (is_strange(process) && process.errors.find("'rejected' instead") != std::string::npos)
+    if (is_strange(process)) {
+        bool refused = process.errors.find("'rejected' instead") != std::string::npos;
+        if (refused != (form_of_stranger() < 3) || refused == !process.status)
+            world.found("should have been %s", refused ? "let in" : "refused");
         return;
+    }
     if (process.status && !(may_fail && world.faulted))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
     if (process.is_server && !process.told_to_stop)

@@ -48,6 +48,8 @@ const Configuration configurations[] = {
     {"mover-damaged", "15-block-mover", &block_mover, 2, 1},
     {"mover-stranger", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
      "05-flush-to-persistent"},
+    {"mover-stranger-", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
+     "strangers"},
     {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},
     {"mover-4", "15-block-mover", &block_mover, 4, 1},
     {"mover-full", "15-block-mover", &block_mover, 1, 9},
@@ -152,12 +154,13 @@ void read_script(const std::string &name) {
         give_up("there is no script in " + name);
 }
 
-// The name of a pitfall continues with its entry and its form.
+// The name of a pitfall continues with its entry and its form, that of a stranger with its
+// form.
 const Configuration &find_configuration(const std::string &name) {
     static Configuration found;
     for (const Configuration &configuration : configurations)
         if (name == configuration.name ||
-            (configuration.oracle == &pitfalls && name.starts_with(configuration.name))) {
+            (configuration.name.ends_with('-') && name.starts_with(configuration.name))) {
             found = configuration;
             found.name = name;
             return found;
