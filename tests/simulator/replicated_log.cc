@@ -355,6 +355,13 @@ void look_at_reader(const Image &good, const Image &shorter) {
                    (content || world.reader.errors.find(says) != std::string::npos),
                "the reader of " + std::to_string(holders) + " logs that have all");
     }
+    for (const Arguments &few : {Arguments{"reader"}, {"reader", "file"}}) {
+        world.reader.start(few);
+        world.reader.resume();
+        expect(world.reader.status == 2 &&
+                   world.reader.errors.starts_with("usage: reader FILE LOG"),
+               "the usage of the reader: " + world.reader.first_error());
+    }
     world.said.push_back("committed 0 12345678");
     expect(!world.read(), "the reader of another record");
     world.said.pop_back();
