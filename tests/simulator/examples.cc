@@ -254,11 +254,12 @@ char &damaged_byte() {
     return world.machines[0]->memory.visible()[DAMAGED_BLOCK * BLOCK_SIZE];
 }
 
-// A client of another example, or one of strangers/: its form, or 0.
+// Whether it is a client of another example, or one of strangers/.
 bool is_strange(const Process &process) {
     return world.configuration->stranger && process.index == world.configuration->servers;
 }
 
+// What is wrong with the one of strangers/; 0: it is of another example.
 int form_of_stranger() {
     const std::string &name = world.configuration->name;
     return atoi(name.c_str() + name.rfind('-') + 1);
@@ -266,12 +267,12 @@ int form_of_stranger() {
 
 Arguments mover_arguments(const Process &process) {
     Arguments arguments;
-    if (process.is_server)
+    if (process.is_server) {
         arguments = {process.machine->name, "7471"};
-    if (is_damaged(process))
-        arguments.push_back(process.machine->name);
-    if (process.is_server)
+        if (is_damaged(process))
+            arguments.push_back(process.machine->name);
         return arguments;
+    }
     if (is_strange(process)) {
         arguments = {world.machines[0]->name, "7471"};
         if (form_of_stranger())

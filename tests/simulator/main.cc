@@ -48,6 +48,7 @@ const Configuration configurations[] = {
     {"mover-damaged", "15-block-mover", &block_mover, 2, 1},
     {"mover-stranger", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
      "05-flush-to-persistent"},
+    // Then FORM: what is wrong with the one of strangers/.
     {"mover-stranger-", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
      "strangers"},
     {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},
@@ -154,8 +155,7 @@ void read_script(const std::string &name) {
         give_up("there is no script in " + name);
 }
 
-// The name of a pitfall continues with its entry and its form, that of a stranger with its
-// form.
+// A name that ends with a dash continues with what is chosen of the configuration.
 const Configuration &find_configuration(const std::string &name) {
     static Configuration found;
     for (const Configuration &configuration : configurations)

@@ -223,8 +223,10 @@ void said(Process &process, const char *line) {
 
 // A client commits each of its lines, or reports why not.
 void ended(Process &process) {
-    if (process.is_server && (process.status || !process.told_to_stop || !process.summed_up))
+    if (process.is_server && (process.status || !process.told_to_stop))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
+    else if (process.is_server && !process.summed_up)
+        world.found("ends well, and does not say how many records it has");
     if (!process.is_server && !process.status && process.committed < process.lines_read)
         world.found("ends well with %zu lines, but committed %u records", process.lines_read,
                     process.committed);
