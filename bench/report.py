@@ -24,15 +24,6 @@ def read_lab(text):
     return lab
 
 
-def take_lists(lab):
-    """Moves the lists out of the results of the lab: length -> kind -> way -> values."""
-    lists = {}
-    for kind in [kind for kind in lab if kind.startswith("list ")]:
-        for length, figures in lab.pop(kind).items():
-            lists.setdefault(length, {})[kind.removeprefix("list ")] = next(iter(figures.values()))
-    return lists
-
-
 def quartiles(values):
     """Lower quartile, median, upper quartile."""
     return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 \

@@ -12,22 +12,12 @@
 // it uses what the releases before 1.5 have, to show what they do in the same place.
 
 #include "scene.h"
+#include "side.h"
 
 #include <errno.h>
-#include <librpma.h>
 #include <rdma/rdma_cma.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-
-static void give_up(const char *what, int code) {
-    fprintf(stderr, "connecting: %s: %s (%s)\n", what, rpma_err_2str(code), strerror(errno));
-    exit(1);
-}
-
-static void must(int code, const char *what) {
-    if (code)
-        give_up(what, code);
-}
 
 static struct rpma_peer *peer_at(const char *address, enum rpma_util_ibv_context_type type) {
     struct ibv_context *device = NULL;
@@ -44,7 +34,7 @@ static void nonblocking(int fd) {
 static void watch(int epoll, int fd, void *what) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        give_up("epoll_ctl()", RPMA_E_UNKNOWN);
+        give_up("epoll_ctl()");
 }
 
 static struct rpma_ep *listen_at(struct rpma_peer *peer, char **argv, uint32_t backlog,
@@ -99,7 +89,7 @@ static void follow(struct rpma_conn *conn) {
         }
 }
 
-static void serve(char **argv) {
+static void serve_everybody(char **argv) {
     int fd, epoll = epoll_create1(EPOLL_CLOEXEC);
     struct rpma_peer *peer = peer_at(argv[0], RPMA_UTIL_IBV_CONTEXT_LOCAL);
     struct rpma_ep *ep = listen_at(peer, argv, 0, &fd);
@@ -250,17 +240,17 @@ static void flood(char **argv) {
     struct rdma_event_channel *events = rdma_create_event_channel();
     struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *to = NULL;
     if (!events || rdma_getaddrinfo(argv[0], argv[1], &hints, &to) != 0)
-        give_up("address", RPMA_E_PROVIDER);
+        give_up("address");
     for (size_t i = 0; i < count; i++) {
         struct rdma_cm_id *id;
         if (rdma_create_id(events, &id, NULL, RDMA_PS_TCP) != 0 ||
             rdma_resolve_addr(id, NULL, to->ai_dst_addr, 5000) != 0)
-            give_up("request", RPMA_E_PROVIDER);
+            give_up("request");
     }
     for (size_t asked = 0; asked < count;) {
         struct rdma_cm_event *event;
         if (rdma_get_cm_event(events, &event) != 0)
-            give_up("event", RPMA_E_PROVIDER);
+            give_up("event");
         struct rdma_cm_id *id = event->id;
         const enum rdma_cm_event_type type = event->event;
         rdma_ack_cm_event(event);
@@ -272,7 +262,7 @@ static void flood(char **argv) {
                            : type == RDMA_CM_EVENT_ROUTE_RESOLVED ? rdma_connect(id, &param)
                                                                   : -1;
         if (failed)
-            give_up(rdma_event_str(type), RPMA_E_PROVIDER);
+            give_up(rdma_event_str(type));
         asked += type == RDMA_CM_EVENT_ROUTE_RESOLVED;
     }
     say("asked");
@@ -280,7 +270,7 @@ static void flood(char **argv) {
 }
 
 int main(int argc, char **argv) {
-    static const struct scene scenes[] = {{"server", 2, 2, serve},
+    static const struct scene scenes[] = {{"server", 2, 2, serve_everybody},
                                           {"hold", 4, 4, hold},
                                           {"clients", 2, 1 << 16, connect_to_all},
                                           {"flood", 3, 3, flood},

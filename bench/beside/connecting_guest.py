@@ -104,7 +104,7 @@ def hold(library, program, count):
         seen = {"listening": stage("listening")}
         with Program(2, BUILD / "src", STAGE / "connecting", "flood", SERVER, PORT, count):
             server.goes_on()
-            if program.name != "connecting-fabric":
+            if program.name != "fabric":
                 server.reads("taken")  # what had come when it asked first
                 server.goes_on()
             seen["held"] = stage("held")
@@ -161,8 +161,8 @@ def go_on(library, program, what):
 def main():
     count, dead, requests = map(int, sys.argv[2:])
     ways = {"in steps": (BUILD / "src", STAGE / "connecting", None),
-            "at once, librpma0 1.3.0": (ORIGINAL, STAGE / "connecting-at-once", STAGE / "reader"),
-            "libfabric": (f"/usr/lib/{ARCHITECTURE}", STAGE / "connecting-fabric", STAGE / "connecting-fabric")}
+            "at once, librpma0 1.3.0": (ORIGINAL, STAGE / "connecting-at-once", STAGE / "rpma"),
+            "libfabric": (f"/usr/lib/{ARCHITECTURE}", STAGE / "fabric", STAGE / "fabric")}
     for name, (library, program, reader) in ways.items():
         def told(scene, figures, name=name):
             print(json.dumps({"library": name, "scene": scene, "provider": PROVIDER} | figures), flush=True)

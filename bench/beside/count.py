@@ -27,7 +27,7 @@ def fail(text):
     sys.exit(f"beside: {text}")
 
 
-def subjects(stage):
+def subjects():
     """Name, program, directory of the library, and the program's own argument."""
     ours = pathlib.Path(os.environ["LIBRPMA_BUILD_DIR"]) / "src"
     fabric = f"/usr/lib/{ARCHITECTURE}"
@@ -35,7 +35,7 @@ def subjects(stage):
         ("librpma", "rpma", ours, []),
         ("original 1.2.0", "rpma", f"/opt/librpma-1.2.0/usr/lib/{ARCHITECTURE}", []),
         ("original 1.3.0", "rpma", f"/opt/librpma-1.3.0/usr/lib/{ARCHITECTURE}", []),
-        ("libfabric, FI_THREAD_SAFE", "fabric", fabric, []),
+        ("libfabric, FI_THREAD_SAFE", "fabric", fabric, ["safe"]),
         ("libfabric, FI_THREAD_DOMAIN", "fabric", fabric, ["domain"]),
     ]
 
@@ -59,35 +59,31 @@ def count(stage, name, program, library, how):
     """Runs both sides of one subject, the client under callgrind."""
     address = os.environ["LAB_ADDR_host2"]
     output = pathlib.Path("/tmp") / f"callgrind.{name.replace(' ', '-')}"
-    server = subprocess.Popen(on("host2", library, stage / program, "server", address, PORT, *how),
+    server = subprocess.Popen(on("host2", library, stage / program, "server", address, PORT),
                               stdout=subprocess.PIPE, text=True)
     if server.stdout.readline() != "listening\n":
         fail(f"{name}: the server did not start")
     client = subprocess.run(
         on("host1", library, "valgrind", "--quiet", "--tool=callgrind", "--dump-before=mark",
            "--toggle-collect=counted_*", f"--callgrind-out-file={output}", stage / program,
-           "client", address, PORT, TIMES, *how), check=False)
+           "writer", address, PORT, TIMES, *how), check=False)
+    server.kill()
+    server.wait()
     if client.returncode != 0:
         fail(f"{name}: the client ended with {client.returncode}")
-    if server.wait() != 0:
-        fail(f"{name}: the server ended with {server.returncode}")
     return per_write(name, [measure.own_instructions(pathlib.Path(f"{output}.{part}")) for part in (2, 3)])
 
 
 def main():
+    stage = pathlib.Path(sys.argv[1])
     try:
-        count_all()
+        for name, program, library, how in subjects():
+            counts = count(stage, name, program, library, how)
+            for thing, value in sorted(counts.items()):
+                print(name, thing, value, sep="\t")
+            print(name, "all", sum(counts.values()), sep="\t", flush=True)
     except measure.Failed as failed:
         fail(failed)
-
-
-def count_all():
-    stage = pathlib.Path(sys.argv[1])
-    for name, program, library, how in subjects(stage):
-        counts = count(stage, name, program, library, how)
-        for thing, value in sorted(counts.items()):
-            print(name, thing, value, sep="\t")
-        print(name, "all", sum(counts.values()), sep="\t", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// scene.h -- what the programs share that connecting_guest.py drives by lines both ways
+// scene.h -- what the programs share that count.py and connecting_guest.py run
 
 #ifndef SCENE_H
 #define SCENE_H 1
@@ -16,7 +16,7 @@
 
 // How long a reader waits for a connection, and between two attempts, as the client of example
 // 15; and how long no read takes unless it was repeated.
-enum { PATIENCE_MS = 500, RETRY_MS = 100, LATE_MS = 50, BLOCK = 64 };
+enum { PATIENCE_MS = 500, RETRY_MS = 100, LATE_MS = 50, READ_BYTES = 64, WRITE_BYTES = 4096 };
 
 __attribute__((format(printf, 1, 2))) static inline void say(const char *format, ...) {
     va_list values;
@@ -60,6 +60,39 @@ static inline void report(const char *when) {
         count += fcntl(fd, F_GETFD) >= 0;
     malloc_trim(0);
     say("%s descriptors %u heap %zu", when, count, mallinfo2().uordblks);
+}
+
+// Callgrind counts the functions with names like counted_*, and what they call.
+#define COUNTED __attribute__((noinline, unused))
+
+// A function of its own, so that callgrind can divide its counts at each call.
+static COUNTED void mark(void) {
+    __asm__ volatile("");
+}
+
+// Three laps of one write at a time; mark() is called after each. The wait is between the two
+// counted calls, so no poll finds an empty queue.
+static inline void run_laps(void (*write_and_wait)(void), unsigned long times) {
+    const unsigned long laps[] = {times, times, 2 * times};
+    for (size_t lap = 0; lap < sizeof(laps) / sizeof(*laps); lap++) {
+        for (unsigned long i = 0; i < laps[lap]; i++)
+            write_and_wait();
+        mark();
+    }
+}
+
+// Reads until a read fails; says nothing when the first one does.
+static inline void read_blocks(int (*read_block)(void)) {
+    if (read_block() != 0)
+        return;
+    say("block at %.0f", milliseconds());
+    for (double last = milliseconds(); read_block() == 0; last = milliseconds()) {
+        const double now = milliseconds();
+        if (now - last > LATE_MS)
+            say("late at %.0f", now);
+        sleep_ms(1);
+    }
+    say("lost at %.0f", milliseconds());
 }
 
 struct scene {

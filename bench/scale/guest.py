@@ -85,7 +85,7 @@ def measure_lists(stage):
     address = os.environ["LAB_ADDR_host2"]
     with server(stage, "librpma", 0):
         for kind, length, way in itertools.product(LIST_KINDS, LENGTHS, WAYS):
-            report(way, f"list {kind}", length,
+            report(way, "lists", length,
                    figures(stage, "librpma", "lists", address, PORT, way, kind, length, LIST_TIMES))
 
 

@@ -7,14 +7,11 @@
 
 #include <endian.h>
 #include <rdma/rdma_cma.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FLUSH_BYTES = 8 };
 
 static struct rdma_cm_id *id;
-static struct ibv_comp_channel *channel;
-static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static uint64_t remote_addr;
 static uint32_t rkey;
@@ -35,41 +32,23 @@ static void take_descriptor(const struct rdma_cm_id *connected) {
     rkey = le32toh(rkey);
 }
 
-static void make_queues(void) {
-    void *memory = aligned_alloc(BLOCK, BLOCK);
-    if (memory == NULL)
-        give_up("out of memory");
-    memset(memory, 'x', BLOCK);
-    channel = ibv_create_comp_channel(id->verbs);
-    cq = channel != NULL ? ibv_create_cq(id->verbs, MOST_REQUESTS, NULL, channel, 0) : NULL;
-    if (cq == NULL)
-        give_up("ibv_create_cq");
-    must_not_fail(ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
-    struct ibv_qp_init_attr attributes = {.send_cq = cq,
-                                          .recv_cq = cq,
-                                          .cap = {.max_send_wr = MOST_REQUESTS,
+// librdmacm makes the queues and the completion channel itself.
+void open_by_hand(const char *address, const char *port) {
+    static _Alignas(BLOCK) char memory[BLOCK];
+    struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP, .ai_qp_type = IBV_QPT_RC};
+    struct rdma_addrinfo *found;
+    struct ibv_qp_init_attr attributes = {.cap = {.max_send_wr = MOST_REQUESTS,
                                                   .max_recv_wr = 1,
                                                   .max_send_sge = 1,
-                                                  .max_recv_sge = 1},
-                                          .qp_type = IBV_QPT_RC};
-    must_not_fail(rdma_create_qp(id, NULL, &attributes), "rdma_create_qp");
-    mr = ibv_reg_mr(id->pd, memory, BLOCK, IBV_ACCESS_LOCAL_WRITE);
-    if (mr == NULL)
-        give_up("ibv_reg_mr");
-}
-
-void open_by_hand(const char *address, const char *port) {
-    struct rdma_addrinfo hints = {.ai_port_space = RDMA_PS_TCP}, *found;
-    must_not_fail(rdma_getaddrinfo(address, port, &hints, &found), "rdma_getaddrinfo");
-    must_not_fail(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
-    const int timeout = RPMA_DEFAULT_TIMEOUT_MS;
-    must_not_fail(rdma_resolve_addr(id, NULL, found->ai_dst_addr, timeout),
-                  "rdma_resolve_addr");
-    must_not_fail(rdma_resolve_route(id, timeout), "rdma_resolve_route");
-    rdma_freeaddrinfo(found);
-    make_queues();
+                                                  .max_recv_sge = 1}};
     struct rdma_conn_param param = {
         .responder_resources = 1, .initiator_depth = 1, .retry_count = 7, .rnr_retry_count = 7};
+    must_not_fail(rdma_getaddrinfo(address, port, &hints, &found), "rdma_getaddrinfo");
+    must_not_fail(rdma_create_ep(&id, found, NULL, &attributes), "rdma_create_ep");
+    rdma_freeaddrinfo(found);
+    must_not_fail(ibv_req_notify_cq(id->send_cq, 0), "ibv_req_notify_cq");
+    mr = ibv_reg_mr(id->pd, memory, BLOCK, IBV_ACCESS_LOCAL_WRITE);
+    must_not_fail(mr == NULL, "ibv_reg_mr");
     must_not_fail(rdma_connect(id, &param), "rdma_connect");
     take_descriptor(id);
 }
@@ -110,10 +89,11 @@ void post_built_by_hand(void) {
 void wait_by_hand(void) {
     struct ibv_wc wc;
     int got;
-    while ((got = ibv_poll_cq(cq, 1, &wc)) == 0) {
+    while ((got = ibv_poll_cq(id->send_cq, 1, &wc)) == 0) {
         struct ibv_cq *ready;
         void *context;
-        must_not_fail(ibv_get_cq_event(channel, &ready, &context), "ibv_get_cq_event");
+        must_not_fail(ibv_get_cq_event(id->send_cq_channel, &ready, &context),
+                      "ibv_get_cq_event");
         ibv_ack_cq_events(ready, 1);
         must_not_fail(ibv_req_notify_cq(ready, 0), "ibv_req_notify_cq");
     }

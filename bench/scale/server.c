@@ -67,6 +67,8 @@ static void handle_request(struct client *none) {
     if (client == NULL)
         give_up("out of memory");
     client->conn = accept_next(&side, endpoint, cfg, receives);
+    if (client->conn == NULL)
+        give_up("a request could not be accepted");
     client->events = (struct watch){handle_event, client};
     client->completions = (struct watch){handle_completions, client};
     int fd;

@@ -34,7 +34,8 @@ unsigned long number(const char *text) {
 
 struct side open_side(const char *address, const char *port,
                       enum rpma_util_ibv_context_type where) {
-    const int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
+    const int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
+                      RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
                       RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     struct side side = {.address = address, .port = port};
     struct ibv_context *device;
@@ -64,7 +65,8 @@ struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg
 struct rpma_conn *accept_next(const struct side *side, struct rpma_ep *endpoint,
                               const struct rpma_conn_cfg *cfg, uint32_t receives) {
     struct rpma_conn_req *req;
-    must(rpma_ep_next_conn_req(endpoint, cfg, &req), "rpma_ep_next_conn_req");
+    if (rpma_ep_next_conn_req(endpoint, cfg, &req) != 0)
+        return NULL;
     for (uint32_t i = 0; i < receives; i++)
         must(rpma_conn_req_recv(req, side->mr, 0, MESSAGE, NULL), "rpma_conn_req_recv");
 
@@ -74,8 +76,7 @@ struct rpma_conn *accept_next(const struct side *side, struct rpma_ep *endpoint,
     must(rpma_mr_get_descriptor(side->mr, descriptor), "rpma_mr_get_descriptor");
     const struct rpma_conn_private_data data = {descriptor, (uint8_t)size};
     struct rpma_conn *conn;
-    must(rpma_conn_req_connect(&req, &data, &conn), "rpma_conn_req_connect");
-    return conn;
+    return rpma_conn_req_connect(&req, &data, &conn) == 0 ? conn : NULL;
 }
 
 struct target connect_to_target(const struct side *side, const struct rpma_conn_cfg *cfg) {

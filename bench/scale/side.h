@@ -29,7 +29,8 @@ struct side open_side(const char *address, const char *port,
 
 // Connects and waits until the connection is established. cfg may be NULL.
 struct rpma_conn *connect_to(const struct side *side, const struct rpma_conn_cfg *cfg);
-// Accepts a request, with that many receives, and offers the memory. cfg may be NULL.
+// Accepts a request, with that many receives, and offers the memory. cfg may be NULL. Returns
+// NULL when that fails: the client may be gone.
 struct rpma_conn *accept_next(const struct side *side, struct rpma_ep *endpoint,
                               const struct rpma_conn_cfg *cfg, uint32_t receives);
 // A connection and the region that the server described.
