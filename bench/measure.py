@@ -113,8 +113,14 @@ class Subject:
         figures = {}
         for line in run([self.program], self.environment).splitlines():
             side, figure, value = line.split("\t")
-            is_list = figure.endswith("list")
-            figures[f"{side} {figure}"] = value.split() if is_list else int(value)
+            if not figure.endswith("list"):
+                figures[f"{side} {figure}"] = int(value)
+                continue
+            calls = value.split()
+            figures[f"{side} {figure.replace('list', 'calls')}"] = len(calls)
+            figures[f"{side} {figure}"] = calls
+            if figure == "connect list":
+                figures[f"{side} registrations"] = calls.count("ibv_reg_mr")
         return figures
 
 

@@ -30,9 +30,7 @@ NATIVE_LOOPS(64)
     NAME(prepared, what, length) NAME(built, what, length) NAME(array, what, length)
 #define ALL_LENGTHS(what) NAMES(what, 1) NAMES(what, 4) NAMES(what, 16) NAMES(what, 64)
 
-const struct loop loops[] = {{0}};
-
-const struct loop counted_only[] = {
+const struct loop loops[] = {
     // clang-format off
     ALL_LENGTHS(write)
     NAME(set, write, 1) NAME(set, write, 4) NAME(set, write, 16) NAME(set, write, 64)

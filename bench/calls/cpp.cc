@@ -175,9 +175,7 @@ void set_write_loop(unsigned long times) {
 
 extern "C" void adapt_side(rpma_conn_cfg *) {}
 
-const struct loop loops[] = {{}};
-
-const struct loop counted_only[] = {
+const struct loop loops[] = {
     {"write", write_loop},
     {"read", read_loop},
     {"flush", flush_loop},

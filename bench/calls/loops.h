@@ -17,9 +17,9 @@ struct loop {
     void (*run)(unsigned long times);
 };
 
-// Defined by each variant: loops to count and time, and loops to count only. Both end with
-// NULL.
-extern const struct loop loops[], counted_only[];
+// Defined by each variant; ends with NULL. Loops behind an entry without a function
+// are only counted.
+extern const struct loop loops[];
 void connect_side(void);
 
 __attribute__((noreturn)) void give_up(const char *call);

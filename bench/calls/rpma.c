@@ -79,10 +79,7 @@ const struct loop loops[] = {
     {"native_flush", native_flush_loop},
     {"native_atomic_write", native_atomic_write_loop},
 #endif
-    {0},
-};
-
-const struct loop counted_only[] = {
+    {"only counted", NULL},
     {"wait", wait_loop},
     {"conn_wait", conn_wait_loop},
     {"refused", refused_loop},

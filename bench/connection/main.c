@@ -13,7 +13,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *address = "127.0.0.1";
 static const char *port = "7204";
@@ -51,18 +50,8 @@ static void establish(struct rpma_conn *conn) {
     must(rpma_conn_next_event(conn, &event), "rpma_conn_next_event");
 }
 
-static unsigned count_of(const char *call) {
-    for (const struct provider_count *entry = provider_counts(); entry->call != NULL; entry++)
-        if (strcmp(entry->call, call) == 0)
-            return entry->times;
-    return 0;
-}
-
 static void print_calls(const char *side, const char *step) {
-    unsigned total = 0;
-    for (const struct provider_count *entry = provider_counts(); entry->call != NULL; entry++)
-        total += entry->times;
-    printf("%s\t%s calls\t%u\n%s\t%s list\t", side, step, total, side, step);
+    printf("%s\t%s list\t", side, step);
     for (const struct provider_count *entry = provider_counts(); entry->call != NULL; entry++)
         for (unsigned i = 0; i < entry->times; i++)
             printf("%s ", entry->call);
@@ -77,10 +66,9 @@ static void measure(const char *side, struct rpma_conn_req *(*next)(void)) {
     memory_reset();
     struct rpma_conn *conn = connect_one(next);
     print_calls(side, "connect");
-    printf("%s\tregistrations\t%u\n", side, count_of("ibv_reg_mr"));
     establish(conn);
-    printf("%s\tmappings\t%u\n", side, memory_mappings());
-    printf("%s\tallocations\t%u\n", side, memory_allocations());
+    printf("%s\tmappings\t%u\n", side, memory.mappings);
+    printf("%s\tallocations\t%u\n", side, memory.allocations);
     printf("%s\tbytes\t%zu\n", side, memory_bytes());
 
     provider_reset();

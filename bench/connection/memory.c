@@ -20,8 +20,7 @@ static struct {
     void *block;
     size_t size;
 } live[LIVE_BLOCKS];
-static unsigned allocations;
-static unsigned mappings;
+struct memory memory;
 
 // The allocator of libc, under the names that remain when malloc() is replaced.
 void *__libc_malloc(size_t size);
@@ -31,8 +30,7 @@ void __libc_free(void *block);
 
 void memory_reset(void) {
     memset(live, 0, sizeof(live));
-    allocations = 0;
-    mappings = 0;
+    memory = (struct memory){0};
 }
 
 size_t memory_bytes(void) {
@@ -42,16 +40,8 @@ size_t memory_bytes(void) {
     return bytes;
 }
 
-unsigned memory_allocations(void) {
-    return allocations;
-}
-
-unsigned memory_mappings(void) {
-    return mappings;
-}
-
 static void *note(void *block, size_t size) {
-    allocations++;
+    memory.allocations++;
     for (unsigned i = 0; block != NULL && i < LIVE_BLOCKS; i++) {
         if (live[i].block != NULL)
             continue;
@@ -92,7 +82,7 @@ void free(void *block) {
 }
 
 void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
-    mappings++;
+    memory.mappings++;
     const long mapped = syscall(SYS_mmap, address, size, protection, flags, fd, offset);
     return mapped == -1 ? MAP_FAILED : (void *)mapped; // NOLINT(performance-no-int-to-ptr)
 }

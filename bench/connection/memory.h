@@ -8,9 +8,12 @@
 
 #include <stddef.h>
 
+extern struct memory {
+    unsigned allocations; // freed or not
+    unsigned mappings;    // calls of mmap()
+} memory;
+
 void memory_reset(void);
-size_t memory_bytes(void);         // requested and not freed yet
-unsigned memory_allocations(void); // freed or not
-unsigned memory_mappings(void);    // calls of mmap()
+size_t memory_bytes(void); // requested and not freed yet
 
 #endif /* MEMORY_H */
