@@ -74,19 +74,14 @@ def run(command, environment=None, directory=None):
     return done.stdout
 
 
-def over_provider(build, library):
-    """The environment in which a program of build loads library and the do-nothing provider."""
-    path = f"{build / 'bench' / 'provider'}:{library}"
-    return {**os.environ, "LD_LIBRARY_PATH": path, "LD_BIND_NOW": "1"}
-
-
 class Subject:
-    """One subject of a comparison: a program of the build with a library."""
+    """One subject of a comparison: a program of the build with a library, over the do-nothing provider."""
 
     def __init__(self, name, build, program, library):
         self.name = name
         self.program = build / "bench" / program
-        self.environment = over_provider(build, library)
+        path = f"{build / 'bench' / 'provider'}:{library}"
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": path, "LD_BIND_NOW": "1"}
 
     def instructions(self):
         """Instructions of one call for each loop, including the loop and the provider."""

@@ -42,25 +42,20 @@ size_t memory_bytes(void) {
 
 static void *note(void *block, size_t size) {
     memory.allocations++;
-    for (unsigned i = 0; block != NULL && i < LIVE_BLOCKS; i++) {
-        if (live[i].block != NULL)
-            continue;
-        live[i].block = block;
-        live[i].size = size;
-        return block;
-    }
-    if (block != NULL)
+    unsigned i = 0;
+    while (i < LIVE_BLOCKS && live[i].block != NULL)
+        i++;
+    if (i == LIVE_BLOCKS)
         abort(); // more blocks than a connection can have
-    return NULL;
+    live[i].block = block;
+    live[i].size = block != NULL ? size : 0;
+    return block;
 }
 
 static void forget(const void *block) {
-    for (unsigned i = 0; i < LIVE_BLOCKS; i++) {
-        if (live[i].block != block)
-            continue;
-        live[i].block = NULL;
-        live[i].size = 0;
-    }
+    for (unsigned i = 0; i < LIVE_BLOCKS; i++)
+        if (live[i].block == block)
+            memset(&live[i], 0, sizeof(live[i]));
 }
 
 void *malloc(size_t size) {
