@@ -92,15 +92,11 @@ chroot_script='
     mkdir "$top"/{upper,work,root}
     mount -t overlay -o "lowerdir=$LAYERS,upperdir=$top/upper,workdir=$top/work" \
         overlay "$top/root"
-    for dir in /proc /sys /dev "$CHECKOUT"; do
+    mapfile -t shares < <(printf %s "$SHARES")
+    for dir in /proc /sys /dev "$CHECKOUT" "${shares[@]}"; do
         mkdir -p "$top/root$dir"
         mount --rbind "$dir" "$top/root$dir"
     done
-    while read -r dir; do
-        [[ -n $dir ]] || continue
-        mkdir -p "$top/root$dir"
-        mount --rbind "$dir" "$top/root$dir"
-    done <<<"$SHARES"
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         TERM="${TERM:-dumb}" chroot "$top/root" \
         sh -c "cd \"\$1\" && shift && exec \"\$@\"" - "$CHECKOUT" "$@"
