@@ -84,16 +84,6 @@ def connection_rows(results):
             yield [figure, str(value), str(theirs[figure])]
 
 
-def lab_rows(lab):
-    for kind, sizes in lab.items():
-        figures = dict.fromkeys(figure for by_figure in sizes.values() for figure in by_figure)
-        for figure in figures:
-            for size, by_figure in sizes.items():
-                ours, theirs = by_figure[figure][OURS], by_figure[figure][THEIRS]
-                digits = 0 if max(ours + theirs) >= 100 else 1
-                yield [f"{kind}, {figure}", size, spread(ours, digits), spread(theirs, digits)]
-
-
 def batch_rows(results):
     """Instructions of one operation in lists over the do-nothing provider."""
     plain = results["instructions"][OURS]
@@ -101,13 +91,6 @@ def batch_rows(results):
         _, calls, length = measure.batch(name)
         yield [name.replace("_", " "), f"{results['batches']['verbs'][name] / length:.2f}",
                f"{count / length:.2f}", str(sum(plain[call] for call in calls))]
-
-
-def list_rows(lists):
-    """Nanoseconds of posting one operation of a list to a real device, for each way."""
-    for kind in next(iter(lists.values())):
-        for length, kinds in lists.items():
-            yield [kind, length, *(spread(values, 0) for values in kinds[kind].values())]
 
 
 def beside_rows(works):
@@ -125,13 +108,13 @@ def beside_rows(works):
                 yield f"| {work} | {int(size):,} | {figure} | {' | '.join(cells)} |"
 
 
-def queue_rows(queues):
-    """The costs of many connections with one completion queue for all, and with one for each."""
-    for figure in next(iter(queues.values())):
-        for size, by_figure in queues.items():
-            values = by_figure[figure]
-            digits = 0 if max(sum(values.values(), [])) >= 100 else 1
-            yield [figure, size, *(spread(each, digits) for each in values.values())]
+def rows_by_size(sizes, kind=""):
+    """Figure, size and the values of each way or library, of size -> figure -> name -> values."""
+    for figure in next(iter(sizes.values())):
+        for size, by_figure in sizes.items():
+            values = by_figure[figure].values()
+            digits = 0 if max(sum(values, [])) >= 100 else 1
+            yield [kind + figure, size, *(spread(each, digits) for each in values)]
 
 
 def cost_of_all(figure, size, value):
@@ -179,14 +162,16 @@ def print_tables(results):
         print_table("Posting one operation of a list on soft-RoCE, in the lab; nanoseconds are "
                     "instructions",
                     ["", "length", *next(iter(next(iter(results["lists"].values())).values()))],
-                    list(list_rows(results["lists"])))
+                    list(rows_by_size(results["lists"])))
         print_table("In the lab, connections on one completion queue of the program, and with one "
                     "each",
                     ["", "connections", *next(iter(next(iter(results["queues"].values())).values()))],
-                    list(queue_rows(results["queues"])))
+                    list(rows_by_size(results["queues"])))
         print_table("In the lab, two hosts on soft-RoCE, a nanosecond for each instruction: "
                     "median and quartiles\nof the rounds; the size is connections, or the "
                     "depth of the queue",
-                    ["", "size", OURS, version], list(lab_rows(results["lab"])))
+                    ["", "size", OURS, version],
+                    [row for kind, sizes in results["lab"].items()
+                     for row in rows_by_size(sizes, f"{kind}, ")])
         print_table("Growth: the cost of all, as a power of the size; 1 is linear",
                     ["", OURS, version, "linear or better"], list(growth_rows(results["lab"])))
