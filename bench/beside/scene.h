@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// scene.h -- what the programs share that count.py and connecting_guest.py run
+// scene.h -- what the programs share that count.py, connecting_guest.py and scale/guest.py run
 
 #ifndef SCENE_H
 #define SCENE_H 1

@@ -25,7 +25,7 @@ static double regions(void) {
     return count;
 }
 
-int measure_connections(char *const argv[]) {
+void measure_connections(char **argv) {
     const struct side side = open_side(argv[0], argv[1], RPMA_UTIL_IBV_CONTEXT_REMOTE);
     const unsigned long many = number(argv[2]);
     struct rpma_conn **conns = calloc(many, sizeof(*conns));
@@ -50,5 +50,4 @@ int measure_connections(char *const argv[]) {
         leave(conns[i]);
     print("teardowns per second", (double)many / (seconds() - start));
     free(conns);
-    return 0;
 }

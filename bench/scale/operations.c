@@ -44,7 +44,7 @@ static void run(void (*post)(void), unsigned long depth, unsigned long times,
     }
 }
 
-int measure_operations(char *const argv[]) {
+void measure_operations(char **argv) {
     void (*post)(void) = strcmp(argv[2], "send") == 0 ? send_message : write_and_flush;
     const unsigned long depth = number(argv[3]), times = number(argv[4]);
     if (depth < 1 || depth > MOST_DEPTH || times < MOST_DEPTH)
@@ -67,5 +67,4 @@ int measure_operations(char *const argv[]) {
     rpma_mr_remote_delete(&target.remote);
     leave(target.conn);
     free(latencies);
-    return 0;
 }

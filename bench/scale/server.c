@@ -81,7 +81,7 @@ static void handle_request(struct client *none) {
     watch(fd, &client->completions);
 }
 
-int serve(char *const argv[]) {
+void serve(char **argv) {
     side = open_side(argv[0], argv[1], RPMA_UTIL_IBV_CONTEXT_LOCAL);
     receives = (uint32_t)number(argv[2]);
     must(rpma_conn_cfg_new(&cfg), "rpma_conn_cfg_new");

@@ -60,8 +60,8 @@ double descriptors(void);
 void print(const char *figure, double value);
 void sort(double *values, size_t count);
 
-int serve(char *const argv[]);
-int measure_connections(char *const argv[]);
-int measure_operations(char *const argv[]);
+void serve(char **argv);
+void measure_connections(char **argv);
+void measure_operations(char **argv);
 
 #endif /* SIDE_H */
