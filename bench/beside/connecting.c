@@ -31,12 +31,6 @@ static void nonblocking(int fd) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-static void watch(int epoll, int fd, void *what) {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        give_up("epoll_ctl()");
-}
-
 static struct rpma_ep *listen_at(struct rpma_peer *peer, char **argv, uint32_t backlog,
                                  int *fd) {
     struct rpma_ep *ep = NULL;

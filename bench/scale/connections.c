@@ -10,18 +10,14 @@
 
 // The number of registered regions, as the kernel lists them.
 static double regions(void) {
-    char command[128], line[512];
-    snprintf(command, sizeof(command), "rdma resource show mr 2>&1 | grep -w 'pid %d'",
+    char command[128];
+    double count = 0;
+    snprintf(command, sizeof(command), "rdma resource show mr 2>&1 | grep -cw 'pid %d'",
              (int)getpid());
     FILE *pipe = popen(command, "r");
-    if (pipe == NULL)
-        give_up("rdma cannot be started");
-    unsigned count = 0;
-    while (fgets(line, sizeof(line), pipe) != NULL)
-        count++;
-    pclose(pipe);
-    if (count == 0)
+    if (pipe == NULL || fscanf(pipe, "%lf", &count) != 1 || count == 0)
         give_up("'rdma resource show mr' does not show this program's own region");
+    pclose(pipe);
     return count;
 }
 

@@ -22,12 +22,10 @@ static struct target *targets;
 static struct rpma_cq *shared;
 static int epoll;
 
-static void watch(struct rpma_cq *cq) {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = cq};
+static void watch_queue(struct rpma_cq *cq) {
     int fd;
     must(rpma_cq_get_fd(cq, &fd), "rpma_cq_get_fd");
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        give_up("epoll_ctl failed");
+    watch(epoll, fd, cq);
 }
 
 static struct rpma_cq *queue_for_all(void) {
@@ -47,7 +45,7 @@ static void connect_all(void) {
     for (unsigned long i = 0; i < many; i++) {
         targets[i] = connect_to_target(&side, cfg);
         if (shared == NULL)
-            watch(targets[i].cq);
+            watch_queue(targets[i].cq);
     }
     must(rpma_conn_cfg_delete(&cfg), "rpma_conn_cfg_delete");
 }
@@ -106,7 +104,7 @@ int main(int argc, char *argv[]) {
     const double resident_before = resident_kib(), descriptors_before = descriptors();
     if (strcmp(argv[3], "one") == 0) {
         shared = queue_for_all();
-        watch(shared);
+        watch_queue(shared);
     }
     connect_all();
     print("resident KiB", resident_kib() - resident_before);

@@ -30,12 +30,6 @@ static struct rpma_conn_cfg *cfg;
 static uint32_t receives; // outstanding receives for each client
 static int epoll;
 
-static void watch(int fd, struct watch *watch) {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = watch};
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        give_up("epoll_ctl failed");
-}
-
 static void handle_event(struct client *client) {
     enum rpma_conn_event event;
     must(rpma_conn_next_event(client->conn, &event), "rpma_conn_next_event");
@@ -73,12 +67,12 @@ static void handle_request(struct client *none) {
     client->completions = (struct watch){handle_completions, client};
     int fd;
     must(rpma_conn_get_event_fd(client->conn, &fd), "rpma_conn_get_event_fd");
-    watch(fd, &client->events);
+    watch(epoll, fd, &client->events);
     if (receives == 0)
         return;
     must(rpma_conn_get_cq(client->conn, &client->cq), "rpma_conn_get_cq");
     must(rpma_cq_get_fd(client->cq, &fd), "rpma_cq_get_fd");
-    watch(fd, &client->completions);
+    watch(epoll, fd, &client->completions);
 }
 
 void serve(char **argv) {
@@ -95,7 +89,7 @@ void serve(char **argv) {
     epoll = epoll_create1(EPOLL_CLOEXEC);
     int fd;
     must(rpma_ep_get_fd(endpoint, &fd), "rpma_ep_get_fd");
-    watch(fd, &requests);
+    watch(epoll, fd, &requests);
     puts("listening");
     fflush(stdout);
     for (;;) {

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -123,6 +124,12 @@ void leave(struct rpma_conn *conn) {
     must(rpma_conn_disconnect(conn), "rpma_conn_disconnect");
     must(rpma_conn_next_event(conn, &event), "rpma_conn_next_event");
     must(rpma_conn_delete(&conn), "rpma_conn_delete");
+}
+
+void watch(int epoll, int fd, void *what) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = what};
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+        give_up("epoll_ctl failed");
 }
 
 double seconds(void) {

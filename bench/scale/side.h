@@ -51,6 +51,8 @@ unsigned long take_completions(struct rpma_cq *cq, int most);
 // Disconnects, waits for the other side to disconnect, and deletes the connection.
 void leave(struct rpma_conn *conn);
 
+void watch(int epoll, int fd, void *what); // for what there is to read
+
 double seconds(void);     // of the clock
 double cpu_seconds(void); // of this process, kernel included
 
