@@ -349,6 +349,7 @@ int rpma_conn_req_connect(rpma_conn_req **req_ptr, const rpma_conn_private_data 
     // If the client has given up, this side may learn that now or later.
     if (req.incoming && !link.conns[0] && world.chance()) {
         forget_conn(*req.conn);
+        world.current->was_left = true;
         return RPMA_E_PROVIDER;
     }
     *conn = link.conns[req.conn->side] = req.conn;
@@ -386,6 +387,7 @@ int rpma_conn_next_event(rpma_conn *conn, rpma_conn_event *event) {
         conn->private_data = link.private_data[1 - conn->side];
     conn->up |= *event == RPMA_CONN_ESTABLISHED;
     conn->over |= *event != RPMA_CONN_ESTABLISHED;
+    conn->heard_at = world.now;
     if (*event == RPMA_CONN_ESTABLISHED && conn->side == 0) {
         link.state = Link::UP;
         link.news[1].push_front(RPMA_CONN_ESTABLISHED);

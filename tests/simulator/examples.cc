@@ -8,9 +8,11 @@
 #include "world.hh"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace {
 
@@ -224,7 +226,7 @@ const Oracle atomic_write = {.serves_one = true,
 
 namespace {
 
-constexpr unsigned STORE_BLOCKS = 32, PASSES = 3, DEPTH = 8, PATIENCE_MS = 500;
+constexpr unsigned STORE_BLOCKS = 32, PASSES = 3, DEPTH = 8, PATIENCE_MS = 500, LATE_MAX = 4;
 
 // The sum that the client makes of all blocks.
 uint32_t whole_sum() {
@@ -259,8 +261,9 @@ bool is_strange(const Process &process) {
     return world.configuration->stranger && process.index == world.configuration->servers;
 }
 
-// What is wrong with the one of strangers/; 0: it is of another example.
-int form_of_stranger() {
+// The number at the end of the configuration's name: what is wrong with a client of strangers/,
+// or with the answers of a server. 0: there is none.
+int form() {
     const std::string &name = world.configuration->name;
     return atoi(name.c_str() + name.rfind('-') + 1);
 }
@@ -275,8 +278,8 @@ Arguments mover_arguments(const Process &process) {
     }
     if (is_strange(process)) {
         arguments = {world.machines[0]->name, "7471"};
-        if (form_of_stranger())
-            arguments.push_back(std::to_string(form_of_stranger()));
+        if (form())
+            arguments.push_back(std::to_string(form()));
         return arguments;
     }
     if (world.configuration->option)
@@ -302,9 +305,66 @@ void check_times(Process &process, const char *line) {
         process.up_at = NEVER;
 }
 
+// A server has the time to answer, and twice as long each time that it did not.
+void check_patience(Process &process, const char *line) {
+    const rpma_conn *lost = lost_conn(process, line);
+    if (!lost)
+        return;
+    unsigned &late = process.late[lost->link->machines[1]];
+    if (lost->answered)
+        late = 0;
+    if (!strstr(line, "it does not answer"))
+        return;
+    if (world.now <= lost->heard_at + (int64_t{PATIENCE_MS} << late))
+        world.found("gives up a server too soon: %s", line);
+    late = std::min(late + 1, LATE_MAX);
+}
+
+// In which way the first server answers what it was not asked; 0: it does not.
+int lies() {
+    return world.configuration->name.starts_with("mover-lie-") ? form() : 0;
+}
+
+std::string last_answer; // of the connection
+const Link *last_link;
+
+// The numbers of an answer are ticket, block, slot and checksum.
+void mover_sent(const Link &link, int side, std::string &message) {
+    if (!lies() || link.machines[side] != world.machines[0].get())
+        return;
+    uint32_t numbers[4];
+    const std::string answer = message;
+    memcpy(numbers, answer.data(), sizeof(numbers));
+    for (uint32_t &number : numbers)
+        number = ntohl(number);
+    switch (lies()) {
+    case 1:
+        numbers[2] = DEPTH;
+        break;
+    case 2:
+        numbers[2] += 0x10000; // whose lower half is a slot
+        break;
+    case 3:
+        numbers[1] = (numbers[1] + 1) % STORE_BLOCKS;
+        break;
+    case 4:
+        numbers[0]++;
+        break;
+    default:
+        if (std::exchange(last_link, &link) == &link)
+            memcpy(message.data(), last_answer.data(), message.size());
+        last_answer = answer;
+        return;
+    }
+    for (uint32_t &number : numbers)
+        number = htonl(number);
+    memcpy(message.data(), numbers, sizeof(numbers));
+}
+
 void mover_said(Process &process, const char *line) {
     unsigned number, pass, sum;
     check_times(process, line);
+    check_patience(process, line);
     if (sscanf(line, "client %u: pass %u: the sum is %x", &number, &pass, &sum) == 3) {
         process.committed++;
         if (sum != whole_sum() || pass != process.committed)
@@ -316,9 +376,10 @@ void mover_said(Process &process, const char *line) {
         // The last client asked for all, and some answers need not be known to have left.
         if (world.configuration->servers == 1 && number < PASSES * STORE_BLOCKS - DEPTH)
             world.found("served more than that: %s", line);
-    } else if (strstr(line, "it does not answer") && world.configuration->servers == 1 &&
-               world.now < process.answered_at + PATIENCE_MS) {
-        world.found("gives up a server that has just answered");
+    } else if (strstr(line, "it answers what was not asked")) {
+        if (!lies() || !strstr(line, "server machine-of-server1 "))
+            world.found("has a wrong answer, and nobody gave one: %s", line);
+        process.was_deceived = true;
     } else if (strstr(line, "machine-of-server2 is there") && is_damaged(*world.processes[0])) {
         damaged_byte() = '?';
     } else if (strstr(line, "is wrong")) {
@@ -339,7 +400,7 @@ void mover_ended(Process &process) {
     bool may_fail = process.errors.find("no RDMA device for the address") != std::string::npos;
     if (is_strange(process)) {
         bool refused = process.errors.find("'rejected' instead") != std::string::npos;
-        if (refused != (form_of_stranger() < 3) || refused == !process.status)
+        if (refused != (form() < 3) || refused == !process.status)
             world.found("should have been %s", refused ? "let in" : "refused");
         return;
     }
@@ -347,6 +408,8 @@ void mover_ended(Process &process) {
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
     if (process.is_server && !process.told_to_stop)
         world.found("ends, and nobody has stopped it");
+    if (!process.is_server && lies() && !process.was_deceived)
+        world.found("has not seen a wrong answer");
     if (!process.is_server && !process.status &&
         process.committed != PASSES + (world.configuration->option ? 1 : 0))
         world.found("ends well after %u passes", process.committed);
@@ -389,6 +452,8 @@ const Oracle block_mover = {.heeds_device = true,
                             .hurries = 30, // its clients begin anew each time
                             .way_ms = PATIENCE_MS,
                             .arguments = mover_arguments,
+                            .begin = [] { last_link = nullptr; },
                             .said = mover_said,
+                            .sent = mover_sent,
                             .ended = mover_ended,
                             .waits = mover_waits};

@@ -51,6 +51,8 @@ const Configuration configurations[] = {
     // Then FORM: what is wrong with the one of strangers/.
     {"mover-stranger-", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
      "strangers"},
+    // Then FORM: what is wrong with the answers of the first server.
+    {"mover-lie-", "15-block-mover", &block_mover, 2, 1},
     {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},
     {"mover-4", "15-block-mover", &block_mover, 4, 1},
     {"mover-full", "15-block-mover", &block_mover, 1, 9},

@@ -199,6 +199,7 @@ void Flow::execute(Visible visible) {
         break;
     default: // SEND
         data_of(operation);
+        world.configuration->oracle->sent(*link, side, operation.data);
     }
     if (operation.shape.takes_receive)
         take_receive(operation);

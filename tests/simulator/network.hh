@@ -104,8 +104,11 @@ struct rpma_conn : Object {
     int event_fd = 0;
     uint32_t qp_num = 0; // those of deleted connections are used again, 0: no queues yet
     size_t sq_size;
-    bool up = false;                // RPMA_CONN_ESTABLISHED was taken
-    bool over = false;              // another event was taken
+    bool up = false;       // RPMA_CONN_ESTABLISHED was taken
+    bool over = false;     // another event was taken
+    int64_t heard_at = 0;  // when its program last took something of the other side
+    int64_t asked_at = 0;  // when an operation was posted, and none was outstanding
+    bool answered = false; // a completion of it was taken; of a shared queue, a message
     bool may_be_persistent = false; // a peer configuration with direct write was applied
     std::string private_data;       // of the other side
 

@@ -73,6 +73,15 @@ bool flushes_nothing(const Flow &flow, const Operation &flush) {
            });
 }
 
+// The connection of the program that runs; NULL if it has deleted that.
+rpma_conn *open_conn(uint32_t qp_num) {
+    for (uint16_t i : world.open_links)
+        for (rpma_conn *conn : world.links[i]->conns)
+            if (conn && conn->owner == world.current && conn->qp_num == qp_num)
+                return conn;
+    return nullptr;
+}
+
 // The functions of older releases have no code of their own for a full queue.
 int of_older_release(int ret) {
     return ret == RPMA_E_AGAIN ? RPMA_E_PROVIDER : ret;
@@ -137,6 +146,8 @@ int rpma_post(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *
         world.found("posts to a connection that is not up");
     world.point();
     size_t room = conn->sq_size - (flow.posted.size() - flow.released);
+    if (room == conn->sq_size)
+        conn->asked_at = world.now;
     uint32_t taken = 0;
     int ret = 0;
     for (; !ret && taken < count; taken += !ret) {
@@ -345,13 +356,16 @@ int rpma_cq_get_wc(rpma_cq *cq, int num_entries, ibv_wc *wc, int *num_entries_go
         wc[got] = entry.wc;
         if (entry.flow)
             entry.flow->released = entry.operation + 1;
+        rpma_conn *conn = open_conn(entry.wc.qp_num);
+        if (conn && entry.wc.status == IBV_WC_SUCCESS && (cq->of || !entry.flow)) {
+            conn->heard_at = world.now;
+            conn->answered = true;
+        }
         cq->entries.pop_front();
         world.current->completions++;
     }
     if (num_entries_got)
         *num_entries_got = got;
-    if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV)
-        world.current->answered_at = world.now;
     if (wc->status == IBV_WC_SUCCESS)
         world.configuration->oracle->completed(*world.current);
     return 0;

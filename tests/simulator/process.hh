@@ -11,6 +11,7 @@
 
 #include <csetjmp>
 #include <csignal>
+#include <map>
 #include <poll.h>
 #include <string>
 #include <ucontext.h>
@@ -52,13 +53,15 @@ struct Run {
     bool spoke_in_vain = false; // about a connection, to a port that it could know to be down
     int64_t waited_at = NEVER;  // when it last began to wait for an epoll descriptor
     unsigned wake_ups = 0;      // how often at that time
-    size_t links_at_up = 0;  // links that there were when it took a port's event, while it runs
-    int64_t up_at = NEVER;   // when it took that, until it speaks of it
-    int threshold = -1;      // below which the library also writes to stderr
-    bool logged = false;     // it has done so
-    int64_t answered_at = 0; // when it last took a message
-    sigset_t blocked{};      // signals
-    std::string output, errors; // a line that is not complete; the text on stderr
+    size_t links_at_up = 0; // links that there were when it took a port's event, while it runs
+    int64_t up_at = NEVER;  // when it took that, until it speaks of it
+    int threshold = -1;     // below which the library also writes to stderr
+    bool logged = false;    // it has done so
+    bool was_left = false;  // a client was gone when it was accepted, and nobody was told
+    bool was_deceived = false; // it has said that a server answers what was not asked
+    std::map<const Machine *, unsigned> late; // how often in a row a server did not answer
+    sigset_t blocked{};                       // signals
+    std::string output, errors;               // a line that is not complete; the text on stderr
 };
 
 class Process : public Life, public Run {

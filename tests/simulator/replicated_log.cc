@@ -18,6 +18,7 @@ namespace {
 constexpr size_t TAIL_PLACE = 0, EPOCH_PLACE = 8, FIXED_BEGIN = 16, FIXED_END = 32;
 constexpr size_t LOG_BEGIN = 64, PAYLOAD_MAX = 4096, RECORD_HEADER = 24;
 // The part of the header that never changes: signature, version, size.
+constexpr int64_t PATIENCE_MS = 500;
 constexpr char FIXED[] = "RPMALOG\0\x03\0\0\0\0\0\x80";
 
 uint32_t crc32c(const char *data, size_t size) {
@@ -207,6 +208,11 @@ void said(Process &process, const char *line) {
             2 &&
         bytes > number * 64) // the longest record of these lines
         world.found("more is missing than there is: %s", line);
+    const rpma_conn *lost = lost_conn(process, line);
+    if (lost && strstr(line, "it does not answer") &&
+        world.now <= std::max(lost->heard_at, lost->asked_at) + PATIENCE_MS)
+        world.found("had no reason to expect an answer by now: %s", line);
+    process.was_left &= !strstr(line, "a client went away");
     if (strstr(line, "a queue has no room"))
         world.found("asks more of a server than it has room for: %s", line);
     bool is_committed = sscanf(line, "committed %llu %x", &number, &checksum) == 2;
@@ -239,6 +245,8 @@ void ended(Process &process) {
 
 // A connection that has ended is deleted at once.
 void waits(Process &process) {
+    if (process.was_left)
+        world.found("does not say that a client went away before it was connected");
     for (uint16_t i : world.open_links)
         for (const rpma_conn *conn : world.links[i]->conns)
             if (conn && conn->owner == &process && conn->over)

@@ -273,6 +273,18 @@ void World::process_ended(Process &process) {
         configuration->oracle->ended(process);
 }
 
+const rpma_conn *lost_conn(const Process &client, const char *line) {
+    char server[64];
+    if (sscanf(line, "%*[^:]: server %63s is lost:", server) != 1)
+        return nullptr;
+    for (uint16_t i : world.open_links)
+        if (const Link &link = *world.links[i]; link.machines[1]->name == server &&
+                                                link.conns[0] &&
+                                                link.conns[0]->owner == &client)
+            return link.conns[0];
+    return nullptr;
+}
+
 void World::line(Process &process, const std::string &text) {
     std::string line = process.name + " says: " + text;
     trace(line);

@@ -25,13 +25,16 @@ struct Oracle {
     void (*begin)() = [] {};                             // a schedule begins
     void (*said)(Process &, const char *) = ignore_line; // a program printed a line
     void (*completed)(Process &) = ignore;               // the client took a completion
-    void (*ended)(Process &) = ignore;                   // a process ended by itself
+    void (*sent)(const Link &, int,
+                 std::string &) = ignore_message; // by a side; may be changed
+    void (*ended)(Process &) = ignore;            // a process ended by itself
     void (*check)() = [] {}; // looks at the memories, after each step that changed one
     void (*waits)(Process &) = ignore;                   // a process has nothing to do any more
     bool (*may_forget)(const Process &server) = nullptr; // whether its memory may be lost now
 
     static void ignore(Process &) {}
     static void ignore_line(Process &, const char *) {}
+    static void ignore_message(const Link &, int, std::string &) {}
 };
 
 struct Configuration {
@@ -48,6 +51,9 @@ struct Configuration {
 
     bool has_file(unsigned server) const { return server + plain < servers; }
 };
+
+// The connection that a line of a client says is lost, or NULL.
+const rpma_conn *lost_conn(const Process &client, const char *line);
 
 // What fill_block() of the examples makes of a number.
 constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
