@@ -3,11 +3,11 @@
 """Batches and arrays: replaced operations, versions of data, threads, queues that take a part, and early ends."""
 
 from harness import lab
-from harness.case import case, connect, disconnect, listen, share_region
+from harness.case import case, connected, disconnect
 from harness.network import cables, cut, mend
 from harness.side import LOCAL_USAGES, ON_ERROR, expect
 
-from .data import PATIENT, post
+from .data import PATIENT, post, send_until_full
 
 FLAG = "0102030405060708"
 SLOT = 64
@@ -16,14 +16,9 @@ QUEUE = 4  # elements of the send queue that a case with a small one asks for
 
 def prepared(test, size=1 << 20, sq=100, queues=150):
     """A connection with room for batches of lists of two; the client has a second region."""
-    server, client = test.peers()
-    for side in (server, client):
-        side("cfg", sge=2, sq=sq, rq=queues, cq=3 * queues, **PATIENT)
-    client("memory", mr=1, size=size)
-    client("reg", mr=1, usage=LOCAL_USAGES)
-    share_region(server, client, size)
-    listen(server)
-    connect(server, client, server_cfg=0, client_cfg=0)
+    settings = {"sge": 2, "sq": sq, "rq": queues, "cq": 3 * queues, **PATIENT}
+    server, client = connected(test, size, settings, settings)
+    client("reg", mr=1, size=size, usage=LOCAL_USAGES)
     return server, client
 
 
@@ -37,7 +32,7 @@ def contexts(side, count, first=0, status="SUCCESS", **values):
 
 def at_rest(*sides):
     for side in sides:
-        side.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+        side.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
 
 
 @case("batches", "posted {versions} times, {length} bytes that change in between: who sees the flag of the atomic "
@@ -162,9 +157,7 @@ def full_queue_with_flush(test):
     if lab.lacks(lab.WAITING_MESSAGES):
         disconnect(client, server)
         return
-    code, answer = client.ask("send-until-full", mr=0, off=SLOT, len=SLOT, limit=100)
-    waiting = int(answer["posted"])
-    expect(code, "RPMA_E_PROVIDER", "post to a full queue")
+    waiting = send_until_full(client, mr=0, off=SLOT, len=SLOT)
     for _ in range(2):
         expect(post(client), ("RPMA_E_AGAIN", 0), "post to a full queue")
     server("recv", mr=0, len=SLOT, count=waiting, ctx=1000)

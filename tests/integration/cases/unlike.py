@@ -40,7 +40,6 @@ def start(test, number, name, role, way="auto"):
                      program=lab.PEER if is_ours else lab.PEER_OF_ANY_RELEASE)
     with open(f"/proc/{side.pid}/maps", encoding="utf-8") as maps:
         expect(environment["LD_LIBRARY_PATH"] in maps.read(), True, "library in use")
-    side("peer")
     return side
 
 
@@ -104,9 +103,8 @@ class Pair:
 
 def start_target(test, name, memory):
     target = start(test, 1, name, "target")
-    target("memory", mr=0, size=SIZE, file=memory)
     # The original registers a region that flushes may use without the right to read.
-    target.region = target("reg", mr=0, usage=ALL_USAGES & ~READ_SRC)["desc"]
+    target.region = target("reg", size=SIZE, file=memory, usage=ALL_USAGES & ~READ_SRC)["desc"]
     target.statement = target("pcfg", direct=1, **({"served": 1} if name in OTHER else {}))["desc"]
     return target
 
@@ -114,8 +112,7 @@ def start_target(test, name, memory):
 def start_initiator(test, name):
     initiator = (start(test, 2, "native", "initiator", "emulated") if name == BY_CHOICE else
                  start(test, 2, name, "initiator"))
-    initiator("memory", mr=0, size=SIZE)
-    initiator("reg", mr=0, usage=LOCAL_USAGES)
+    initiator("reg", size=SIZE, usage=LOCAL_USAGES)
     return initiator
 
 
@@ -166,8 +163,7 @@ def pairs(test):
 
 def table():
     """The rows of rpma_flush(3): (initiator, operation) -> the words of the four targets."""
-    path = os.path.join(os.path.dirname(__file__), "../../../man/rpma_flush.3")
-    with open(path, encoding="utf-8") as page:
+    with open(os.path.join(lab.CHECKOUT, "man", "rpma_flush.3"), encoding="utf-8") as page:
         rows = re.findall(r'^\.It ([ABCD]) Ta (flush|"atomic write") Ta (.+)$', page.read(), re.MULTILINE)
     return {(initiator, what.strip('"')): [re.sub(r" ?\[\d\]", "", word).strip('"') for word in words.split(" Ta ")]
             for initiator, what, words in rows}
