@@ -29,7 +29,7 @@ sys.dont_write_bytecode = True
 
 from harness import lab  # noqa: E402
 from harness.case import PORT, Test, connect, listen, share_region  # noqa: E402
-from harness.program import Process, laps_of, new_file_at, record, serve  # noqa: E402
+from harness.program import Process, laps_of, measure, new_file_at, serve  # noqa: E402
 from harness.side import ON_ERROR, Failed, expect  # noqa: E402
 
 BLOCK = 65536
@@ -77,7 +77,6 @@ class Pair:
             environment={"LD_LIBRARY_PATH": os.path.join(directory, "src")})
             for number in (self.number, 3 - self.number))
         for side in (self.server, self.client):
-            side("peer")
             side("cfg", sq=BLOCKS + 1)
         listen(self.server, port)
         for region in (FLUSHED, CONTROL):
@@ -156,7 +155,7 @@ def load(test, ledger, name, port, build):
     if name != LOST:
         new_file_at(memory_of(name))
     serve(test, "--memory", memory_of(name), "--direct-write", "--port", port, environment=environment)
-    client = record(test, ledger, *OPTIONS, "--port", port, environment=environment)
+    client = measure(test, "--ledger", ledger, *OPTIONS, "--port", port, environment=environment)
     client.wait_until(lambda: laps_of(ledger) >= 2, "two laps of the ring")
     return client
 

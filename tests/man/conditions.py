@@ -8,10 +8,11 @@ wordings.tsv holds both languages: a text of a condition, {a} for any name in it
 expression for the words of the page, which "//" parts from what RETURN VALUES says. Provider calls, "== NULL" and what is in GLUE need no row.
 """
 
-import csv
 import functools
 import pathlib
 import re
+
+import contract
 
 HERE = pathlib.Path(__file__).resolve().parent
 NAME = r"[*\w]+"
@@ -25,9 +26,7 @@ GLUE = re.compile(r" \|\| |, | or |; |failed| ")
 @functools.cache
 def wordings():
     """(text of the table as an expression, expression for the page), longest text first."""
-    with (HERE / "wordings.tsv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    rows.sort(key=lambda row: -len(row["condition"]))
+    rows = sorted(contract.read_table(HERE / "wordings.tsv"), key=lambda row: -len(row["condition"]))
     return [(row["condition"],
              re.compile(re.escape(row["condition"]).replace(r"\{a\}", r"(?P<a>\w+)")),
              re.compile(row["page"].replace("{a}", r"(?P<a>\w+)"))) for row in rows]

@@ -8,7 +8,6 @@ import html
 import pathlib
 import posixpath
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -128,7 +127,7 @@ def check_search(book):
         script = root / "ask.js"
         script.write_text(f"var NAMES = {names!r};\n" + files["search.js"]
                           + files["search-index.js"] + ASK, encoding="utf-8")
-        done = subprocess.run(["duk", str(script)], capture_output=True, text=True, check=False)
+        done = run(["duk", str(script)])
         answers = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
         if done.returncode:
             yield f"search: search.js fails: {done.stderr.strip()}"

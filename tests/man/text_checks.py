@@ -158,10 +158,7 @@ def check_types(book):
 
 def check_errors(book):
     """For each function ERRORS lists the codes and causes of contract/errors.tsv."""
-    yield from compare_errors(book, contract.documented_errors(book.source))
-
-
-def compare_errors(book, rows):
+    rows = contract.documented_errors(book.source)
     for page in functions_pages(book):
         shown = page.errors()
         for functions, entries in page.error_lists():

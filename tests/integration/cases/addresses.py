@@ -59,7 +59,7 @@ def ipv6(test, kind):
         add_address(test, number, address)
         side = test.start(number, name)
         side.address = address + ("%veth0" if kind == "link-local" else "")
-        test.open_device(side)("peer")
+        test.with_peer(side)
         sides.append(side)
     server, client = sides
     expect(client.device, "rxe2", "device of the address")
@@ -116,8 +116,6 @@ def names(test, first, count):
     addresses = [f"{NOWHERE[first]}{3 + index}" for index in range(count - 1)] + [DISTANT]
     server = test.side(1, "server", wrapper=knows(test, 1, [own, DISTANT]))
     client = test.side(2, "client", wrapper=knows(test, 2, addresses))
-    for side in (server, client):
-        side("peer")
     share_region(server, client)
     expect(server("context", addr=NAME)["device"], server.device, "device of the server's name")
     server("listen", addr=NAME, port=PORT)
@@ -131,7 +129,6 @@ def names(test, first, count):
       shows=("request: unknown name",))
 def unknown_name(test):
     server = test.side(1, "server", wrapper=knows(test, 1, [lab.address(lab.host(1))]))
-    server("peer")
     unknown = "unknown.invalid"
     for verb, values in (("listen", {"port": PORT}), ("req-new", {"port": PORT}),
                          ("context", {}), ("context", {"remote": 1})):

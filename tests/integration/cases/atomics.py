@@ -5,7 +5,7 @@
 import struct
 
 from harness import lab
-from harness.case import case, connect, listen
+from harness.case import case, connect, listen, together
 from harness.side import ALL_USAGES, ATOMIC, LOCAL_USAGES, READ_SRC, expect
 
 from .data import PATIENT, WAYS, perform
@@ -28,29 +28,18 @@ def operand(number):
 def server_of(test, usage=ALL_USAGES | ATOMIC):
     """A server that listens, and what it states of its region, which is all zeros."""
     server = test.side(1, "server")
-    server("peer")
-    server("memory", mr=0, size=SIZE)
-    server("reg", mr=0, usage=usage)
+    server("reg", size=SIZE, usage=usage)
     listen(server)
     return server, server("pack")["packed"]
 
 
 def client_of(test, server, stated, number=0):
     client = test.side(2, f"client{number}")
-    client("peer")
-    client("memory", mr=0, size=SIZE)
-    client("reg", mr=0, usage=LOCAL_USAGES)
+    client("reg", size=SIZE, usage=LOCAL_USAGES)
     client("cfg", **PATIENT)
     connect(server, client, number, client_cfg=0)
     client("unpack", conn=number, packed=stated)
     return client
-
-
-def at_once(clients, verb, **values):
-    for client in clients:
-        client.begin(verb, **values)
-    for client in clients:
-        client.end()
 
 
 def forged(stated):
@@ -88,7 +77,7 @@ def count(test):
             client("add", batch=0, mr=0, off=8 * place, len=8, rmr=0, roff=8, bytes=operand(1))
     results = []
     for _ in range(TIMES):
-        at_once(clients.values(), "batch-post")
+        together(clients.values(), "batch-post")
         for number, client in clients.items():
             client.completions(EACH, conn=number)
             own = struct.unpack(f"<{EACH}Q", bytes.fromhex(client("bytes", mr=0, len=8 * EACH)["bytes"]))
@@ -115,8 +104,7 @@ def not_stated(test):
       lacks=lab.REMOTE_ATOMICS, shows=("mr: no atomics",))
 def lacking(test):
     server, stated = server_of(test, ALL_USAGES)
-    server("memory", mr=1, size=SIZE)
-    server.refuses("RPMA_E_NOSUPP", "reg", mr=1, usage=READ_SRC | ATOMIC)
+    server.refuses("RPMA_E_NOSUPP", "reg", mr=1, size=SIZE, usage=READ_SRC | ATOMIC)
     client = client_of(test, server, forged(stated))
     client.refuses("RPMA_E_NOSUPP", "add", mr=0, len=8, rmr=0, bytes=operand(1))
     says(test, "rpma_mr_reg", "has no remote atomics")

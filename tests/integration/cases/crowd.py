@@ -3,7 +3,7 @@
 """Many connections of few processes to a server in one thread, which sends messages back."""
 
 from harness import lab
-from harness.case import PORT, case, listen
+from harness.case import PORT, case, listen, together
 from harness.side import ALL_USAGES, LOCAL_USAGES, expect
 
 SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: per connection of the server, per client
@@ -11,26 +11,14 @@ SHARE, MESSAGES, LOCAL = 8192, 2048, 18432  # bytes: per connection of the serve
 
 def make_server(server, room):
     """Registers memory for so many connections, then listens."""
-    server("peer")
-    server("memory", size=room * SHARE)
-    server("reg", usage=ALL_USAGES)
-    server("memory", mr=1, size=room * MESSAGES)
-    server("reg", mr=1, usage=LOCAL_USAGES)
+    server("reg", size=room * SHARE, usage=ALL_USAGES)
+    server("reg", mr=1, size=room * MESSAGES, usage=LOCAL_USAGES)
     listen(server)
 
 
 def make_client(client, members=1):
     """Members whose threads work at the same time need room of their own."""
-    client("peer")
-    client("memory", size=members * LOCAL)
-    client("reg", usage=LOCAL_USAGES)
-
-
-def together(clients, verb, **values):
-    for client in clients:
-        client.begin(verb, **values)
-    for client in clients:
-        client.end()
+    client("reg", size=members * LOCAL, usage=LOCAL_USAGES)
 
 
 def heap(side):
@@ -105,6 +93,8 @@ def restart(test, count):
         client("crowd-greet")
         if one is server:
             server.kill()
-            expect(client("crowd-ended", timeout=60000)["ended"], str(count), "connections that ended")
-            client("crowd-end")
+            for number in range(count):
+                client.event("CLOSED", conn=number)
+                client("conn-delete", conn=number)
+            client("remote-delete")
     leave(successor, [client])

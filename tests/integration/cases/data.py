@@ -42,6 +42,15 @@ def post(side, batch=0):
     return code, int(answer["posted"])
 
 
+def send_until_full(side, **values):
+    """Sends a message until the queue refuses it. Returns how often it was taken; the contexts begin at 1."""
+    count = 0
+    while (code := side.code("send", ctx=count + 1, **values)) == "ok":
+        count += 1
+    expect(code, "RPMA_E_PROVIDER", "post to a full queue")
+    return count
+
+
 # ---- forms of local memory ---------------------------------------------------------------
 
 # Lengths within a packet, of one, across several, and over pages; their order has no pattern.
@@ -164,8 +173,7 @@ def with_queues(test, queues):
         side("cfg", sge=most, cq=2 * QUEUE, sq=QUEUE, rq=QUEUE, inline=INLINE_SIZE, **PATIENT,
              **{key: 0 if key == "srq" else value for key, value in settings.items()})
     for number in range(1, REGIONS):
-        client("memory", mr=number, size=SIZE)
-        client("reg", mr=number, usage=LOCAL_USAGES)
+        client("reg", mr=number, size=SIZE, usage=LOCAL_USAGES)
     share_region(server, client, SIZE)
     listen(server)
     connect(server, client, server_cfg=0, client_cfg=0)
@@ -268,7 +276,7 @@ class Connection:
             expect(own, sends[side], f"{side.name}: completions")
             expect([(one.ctx, one.opcode, one.len, one.imm) for one in found if one.opcode.startswith("RECV")],
                    received, f"{side.name}: receives")
-            side.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+            side.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
 
 
 def lists_per_case():

@@ -5,7 +5,7 @@
 import random
 
 from harness import lab
-from harness.case import case, connect, connected, disconnect, listen, share_region
+from harness.case import case, connect, connected, disconnect, listen, listening
 from harness.network import PORTS, cables, cut, disturbed, mend
 from harness.side import ALL_USAGES, FLUSH_VISIBILITY, LOCAL_USAGES, READ_SRC, RECV, SEND, WRITE_DST, expect
 
@@ -42,7 +42,6 @@ def not_granted(test):
     """Beyond a region, without the right, with a stale key, at another peer's region, by a forged descriptor."""
     server, client = test.peers()
     other = test.side(1, "another peer")
-    other("peer")
     for side in (server, other):
         side("memory", size=3 * BLOCK)
         side("set", len=3 * BLOCK, byte=BEYOND)
@@ -94,13 +93,11 @@ LEAVES = {"write": "WR_FLUSH_ERR", "send": "WR_FLUSH_ERR", "read": "LOC_PROT_ERR
       shows=("WR_FLUSH_ERR: write, send", "LOC_PROT_ERR: read"))
 def local_range(test):
     """The standard has LOC_PROT_ERR for all three; so have most devices."""
-    server, client = test.peers()
-    share_region(server, client)
+    server, client = listening(test)
     server("set", len=BLOCK, byte=0)
     client("memory", mr=1, size=2 * BLOCK)
     client("set", mr=1, len=2 * BLOCK, byte=1)
     client("reg", mr=1, len=BLOCK, usage=LOCAL_USAGES)
-    listen(server)
     for number, (verb, status) in enumerate(LEAVES.items()):
         connect(server, client, number=number)
         server("recv", conn=number, mr=0, len=BLOCK)
@@ -114,16 +111,14 @@ def local_range(test):
 def granted(test):
     """rpma_mr_reg(3) and rpma_security(7): devices do not tell all usages apart."""
     server, client = connected(test, usage=WRITE_DST | FLUSH_VISIBILITY)
-    client("memory", mr=1, size=BLOCK)
-    client("reg", mr=1, usage=READ_SRC)
+    client("reg", mr=1, size=BLOCK, usage=READ_SRC)
     client("fill", mr=1, len=BLOCK, seed=1)
     client("write", mr=1, rmr=0, len=BLOCK)
     client.completion(opcode="WRITE")
     client("read", mr=0, rmr=0, len=BLOCK)
     client.completion(opcode="READ")
     client("check", len=BLOCK, seed=1)
-    server("memory", mr=1, size=BLOCK)
-    server("reg", mr=1, usage=RECV)
+    server("reg", mr=1, size=BLOCK, usage=RECV)
     server("recv", mr=1, len=BLOCK)
     client("send", mr=1, len=BLOCK)
     client.completion(opcode="SEND")
@@ -136,11 +131,8 @@ def granted(test):
       builds=("native",), shows=("LOC_QP_OP_ERR: receive", "REM_OP_ERR: send"))
 def no_place(test):
     """The standard names either failure otherwise than soft-RoCE does."""
-    server, client = test.peers()
-    share_region(server, client)
-    server("memory", mr=1, size=BLOCK)
-    server("reg", mr=1, usage=SEND)
-    listen(server)
+    server, client = listening(test)
+    server("reg", mr=1, size=BLOCK, usage=SEND)
     for number, length in enumerate((8, BLOCK)):
         server("set", mr=number, len=BLOCK, byte=BEYOND)
         connect(server, client, number=number)
@@ -188,7 +180,7 @@ def all_flushed(client, count):
     found = client.completions(count)
     expect([(one.ctx, one.status) for one in found],
            [(number, "WR_FLUSH_ERR") for number in range(count)], "completions")
-    client.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    client.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
 
 
 @case("faults", "5 % loss and reordering during {count} writes: all verified", [{"count": 1000}], limit=300)

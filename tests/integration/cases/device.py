@@ -7,12 +7,10 @@ import re
 import subprocess
 
 from harness import lab
-from harness.case import PORT, case, connect, connected, disconnect, listen
+from harness.case import PORT, case, connect, connected, disconnect, listen, request
 from harness.side import expect
 
 BLOCK = 4096
-CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__)))))
 
 
 @case("device", "receives complete when this side disconnects, not when the other did")
@@ -23,7 +21,7 @@ def receives_end(test):
     client("disconnect")
     expect(client.completion("WR_FLUSH_ERR").ctx, 9, "receive")
     server.event("CLOSED")
-    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    server.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
     server("disconnect")
     expect(server.completion("WR_FLUSH_ERR").ctx, 9, "receive")
     client.event("CLOSED")
@@ -37,8 +35,7 @@ def handshake(test):
     """
     server, client = test.peers()
     listen(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
+    request(server, client)
     server("next-req")
     server("connect")
     client("epoll-add", fd="event", tag=1)
@@ -79,7 +76,7 @@ def descriptors(test):
 
 def programs_of(page):
     """The complete programs that a page shows."""
-    with open(os.path.join(CHECKOUT, "man", page), encoding="utf-8") as file:
+    with open(os.path.join(lab.CHECKOUT, "man", page), encoding="utf-8") as file:
         text = file.read()
     blocks = re.findall(r"^\.Bd -literal.*\n((?:.*\n)*?)\.Ed$", text, re.MULTILINE)
     return [block.replace("\\e", "\\") for block in blocks if re.search(r"^main\(", block, re.M)]
@@ -93,7 +90,7 @@ def server_and_client(test):
         source = os.path.join(directory, name + ".c")
         with open(source, "w", encoding="utf-8") as file:
             file.write(code)
-        lab.run("cc", f"-I{CHECKOUT}/include", source, "-o", os.path.join(directory, name),
+        lab.run("cc", f"-I{lab.CHECKOUT}/include", source, "-o", os.path.join(directory, name),
                 f"-L{lab.BUILD_DIR}/src", "-lrpma", "-libverbs")
     where = lab.address(lab.host(1)), PORT
     server = subprocess.Popen(lab.on(lab.host(1), os.path.join(directory, "server"), *where),

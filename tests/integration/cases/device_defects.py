@@ -3,7 +3,7 @@
 """Defects of rdma_rxe: where a case fails, the kernel may be fixed, and docs/ has to follow."""
 
 from harness import lab
-from harness.case import case, connect, connected, disconnect, listen, share_region
+from harness.case import case, connected, disconnect
 from harness.network import cables, disturbed
 from harness.side import ON_ERROR, Failed, expect
 
@@ -102,10 +102,7 @@ def misplaced(test):
     that reason.
     """
     lab.need_virtual("soft-RoCE")
-    server, client = test.peers()
-    share_region(server, client, 2 * PAGE, file=lab.need(lab.FSDAX, "FS-DAX file system") + "/odp-offset")
-    listen(server)
-    connect(server, client)
+    server, client = connected(test, 2 * PAGE, file=lab.need(lab.FSDAX, "FS-DAX file system") + "/odp-offset")
     client("set", len=LEN, byte=0xb7)
     found = {}
     for offset in (0, 64, PAGE, PAGE + 512):

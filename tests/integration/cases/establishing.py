@@ -5,7 +5,7 @@
 import subprocess
 
 from harness import lab
-from harness.case import PORT, case, connect, disconnect, listen, listening
+from harness.case import PORT, case, connect, connected, disconnect, listen, request
 from harness.side import expect, wait_until
 
 
@@ -28,7 +28,6 @@ def received(kind):
 def backlog_is_kept(test, backlog, count):
     lab.need_virtual("a network without other requests")
     server = test.side(1, "server")
-    server("peer")
     server("listen", addr=server.address, port=PORT, backlog=backlog)
     before = received("req")
     requests = flood(test, server, count)
@@ -51,8 +50,7 @@ def client_gives_up(test):
     server, client = test.peers()
     listen(server)
     before = received("rej")
-    client("req-new", addr=server.address, port=PORT)
-    client("connect")
+    request(server, client)
     server("next-incoming")
     client("conn-delete")
     wait_until(lambda: received("rej") > before, "the server's device has heard it")
@@ -67,19 +65,14 @@ def largest_private_data(test):
     The limit depends on the transport: 56 and 196 bytes on InfiniBand and RoCE. siw takes all that
     librpma can pass, but counts 4 bytes of its own in the same 8 bits.
     """
-    request, answer = (56, 196) if lab.PROVIDER != "siw" else (251, 251)
+    asked, answered = (56, 196) if lab.PROVIDER != "siw" else (251, 251)
     server, client = test.peers()
     listen(server)
-    client("req-new", addr=server.address, port=PORT)
-    client("connect", pdata="cd" * request)
-    expect(server("next-req")["pdata"], "cd" * request, "data of the request")
-    server("connect", pdata="ef" * answer)
-    client.event("ESTABLISHED")
-    server.event("ESTABLISHED")
-    expect(client("pdata")["pdata"], "ef" * answer, "data of the answer")
+    connect(server, client, server_data="ef" * answered, client_data="cd" * asked)
+    expect(server("pdata")["pdata"], "cd" * asked, "data of the request")
+    expect(client("pdata")["pdata"], "ef" * answered, "data of the answer")
     disconnect(client, server)
-    client("req-new", req=1, addr=server.address, port=PORT)
-    client("connect", req=1, conn=1)
+    request(server, client, 1)
     server("next-incoming", req=1)
     server("req-reject", req=1, pdata=b"no-room".hex())
     client.event("REJECTED", conn=1)
@@ -123,10 +116,7 @@ def type_of_service(test):
     """0x68 is the byte of DSCP 26 (AF31)."""
     lab.need_virtual("a host whose packets can be watched")
     tos = 0x68
-    server, client = listening(test)
-    server("cfg", tos=tos ^ 0xff)
-    client("cfg", tos=tos)
-    connect(server, client, server_cfg=0, client_cfg=0)
+    server, client = connected(test, server={"tos": tos ^ 0xff}, client={"tos": tos})
     heard = listener(test, 1)
     seen = set()
     client("read", mr=0, rmr=0, len=8)

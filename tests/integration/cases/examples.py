@@ -14,9 +14,7 @@ from harness.side import Failed, expect
 
 from .unlike import OTHER, library
 
-CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__)))))
-RUNNER = os.path.join(CHECKOUT, "examples", "run-pair")
+RUNNER = os.path.join(lab.CHECKOUT, "examples", "run-pair")
 
 
 def runs():
@@ -33,9 +31,10 @@ def runs():
         variant = " ".join(["", *variant])
         if memory == "plain" and (variant == " direct-write" or example[:2] in ("14", "15")):
             continue
+        needs = [lab.IMMEDIATE_DATA] * ("with-imm" in example) + [lab.ON_DEMAND_PAGING] * (memory == "fsdax")
         chosen[example, memory, variant if memory == "plain" else ""] = {
             "example": example, "memory": memory, "clients": clients, "variant": variant,
-            "builds": builds_for(example, memory)}
+            "builds": builds_for(example, memory), "needs": needs}
     return list(chosen.values())
 
 
@@ -56,17 +55,8 @@ def check_claim(example, is_stated, said):
         expect(claims, ["persistent" if is_stated else unknown], "what the client says")
 
 
-def needs(example, memory):
-    if "with-imm" in example:
-        yield lab.IMMEDIATE_DATA
-    if memory == "fsdax":
-        yield lab.ON_DEMAND_PAGING
-
-
-def run_pair(test, example, memory, clients, variant, others_library=False):
+def run_pair(test, example, memory, clients, variant, environment=(), others_library=False):
     """The programs check the data themselves; their exit status gives the result."""
-    for feature in needs(example, memory):
-        lab.need_feature(feature)
     if memory != "plain":
         lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[memory], memory)
     room_for_early_messages(test)
@@ -75,7 +65,7 @@ def run_pair(test, example, memory, clients, variant, others_library=False):
     if others_library:
         options += ["--client-library", library(OTHER[test.build])]
     done = subprocess.run([RUNNER, *options, "--clients", clients, example], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **dict(environment)})
     test.transcript.append(done.stdout)
     last = (done.stdout.strip().splitlines() or ["no output"])[-1]
     if done.returncode != 0:
@@ -102,10 +92,4 @@ def unlike_pair(test, **run):
 @case("examples", "05 believes no store granularity that the environment sets", builds=("native",))
 def forced_granularity(test):
     """libpmem2 then answers with the configured value, which says nothing about the platform."""
-    lab.need(lab.DEVDAX, "devdax memory")
-    example = "05-flush-to-persistent"
-    done = subprocess.run([RUNNER, "--memory", "devdax", example], text=True, check=True,
-                          stdout=subprocess.PIPE,
-                          env={**os.environ, "PMEM2_FORCE_GRANULARITY": "BYTE"})
-    test.transcript.append(done.stdout)
-    check_claim(example, False, done.stdout)
+    run_pair(test, "05-flush-to-persistent", "devdax", "3", "", {"PMEM2_FORCE_GRANULARITY": "BYTE"})

@@ -3,19 +3,18 @@
 """Flushes on every kind of memory, at the edges of a region, and where they are refused."""
 
 from harness import lab
-from harness.case import case, connect, disconnect, listen, listening, share_region
+from harness.case import case, connect, connected, disconnect, listening
 from harness.side import expect
 
 from .data import AROUND, GUARD, WAYS, perform
 
 SIZES = (0, 1, 8, 4096, 1 << 20)
-KINDS = ("DRAM", "FS-DAX", "device DAX")
+PAGED = (lab.ON_DEMAND_PAGING,)  # FS-DAX memory needs it
 
 
 def place(kind, host=1):
     """The file that memory of this kind maps."""
     if kind == "FS-DAX":
-        lab.need_feature(lab.ON_DEMAND_PAGING)
         return lab.need(lab.memory_of("FSDAX", host), "FS-DAX file system") + "/data"
     if kind == "device DAX":
         return lab.need(lab.memory_of("DEVDAX", host), "device DAX")
@@ -24,10 +23,7 @@ def place(kind, host=1):
 
 def connected_to(test, kind, source="DRAM"):
     """The server's memory is of this kind, the client's is the source."""
-    server, client = test.peers()
-    share_region(server, client, 4 << 20, file=place(kind), source=place(source, host=2))
-    listen(server)
-    connect(server, client)
+    server, client = connected(test, 4 << 20, file=place(kind), source=place(source, host=2))
     client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
     return server, client
 
@@ -38,8 +34,8 @@ def opcode_of_flush(test):
 
 @case("flush", "{aim} on {kind}, from {source} of the other host: what was written has arrived",
       [{"aim": "visibility", "kind": "DRAM", "source": "DRAM"},
-       {"aim": "visibility and persistence", "kind": "FS-DAX", "source": "device DAX"},
-       {"aim": "visibility and persistence", "kind": "device DAX", "source": "FS-DAX"}])
+       {"aim": "visibility and persistence", "kind": "FS-DAX", "source": "device DAX", "needs": PAGED},
+       {"aim": "visibility and persistence", "kind": "device DAX", "source": "FS-DAX", "needs": PAGED}])
 def flushes(test, aim, kind, source):
     """Writes and flushes one after the other: only the flush completes."""
     server, client = connected_to(test, kind, source)
@@ -58,7 +54,7 @@ def flushes(test, aim, kind, source):
 
 
 @case("smoke", "a file on FS-DAX, flushed for persistence, is read by another process",
-      needs=(lab.ON_DEMAND_PAGING,))
+      needs=PAGED)
 def read_by_another(test):
     server, client = connected_to(test, "FS-DAX")
     client("fill", len=GUARD, seed=4)

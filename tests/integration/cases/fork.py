@@ -35,7 +35,6 @@ def parent_goes_on(test, kind):
         file = lab.need(lab.FSDAX, "FS-DAX file system") + "/fork"
     server, client = test.side(1, "server", environment={"RDMAV_FORK_SAFE": "1"}), test.side(2, "client")
     for side in (server, client):
-        side("peer")
         if lab.IS_VIRTUAL:
             expect(side("fork-status"), {"fork": "unneeded"}, "ibv_is_fork_initialized()")
     share_region(server, client, SIZE, file=file)
@@ -77,9 +76,8 @@ def after_first_use(test):
     child("forget")
     child("context", addr=child.address)
     child("peer")
-    child("memory", size=SIZE)
-    child("reg", usage=LOCAL_USAGES)
-    child("remote", desc=server("describe")["desc"])
+    child("reg", size=SIZE, usage=LOCAL_USAGES)
+    child("unpack", packed=server("pack")["packed"])
     connect(server, child, number=1)
     for verb, values in (("write", {"rmr": 0}), ("read", {"rmr": 0}), ("send", {})):
         child.refuses("RPMA_E_PROVIDER", verb, errno=EACCES, conn=1, mr=0, len=64, **values)

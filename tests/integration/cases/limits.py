@@ -39,9 +39,8 @@ def as_user(*limits):
 def memlock(test):
     wrapper = as_user("prlimit", f"--memlock={LIMIT}:{LIMIT}")
     server, client = test.peers(wrapper=wrapper)
-    client("memory", mr=1, size=2 * LIMIT)
     before = len(test.said())
-    client.refuses("RPMA_E_PROVIDER", "reg", errno=ENOMEM, mr=1, usage=255)
+    client.refuses("RPMA_E_PROVIDER", "reg", errno=ENOMEM, mr=1, size=2 * LIMIT, usage=255)
     expect(f"may lock {LIMIT >> 10} KiB (RLIMIT_MEMLOCK)" in test.said()[before:], True,
            "the log says which limit")
     share_region(server, client)

@@ -7,7 +7,7 @@ import time
 from harness import lab
 from harness.case import case, connected, share_region
 from harness.network import cables, cut, mend
-from harness.side import expect
+from harness.side import STATUSES, completion, expect
 
 from .survivors import begin_writes, wait_for_bytes, works_with_another
 
@@ -16,7 +16,6 @@ FOR_EVER = 60
 # Seconds in which every operation fails whose retries are limited by the settings below.
 LONG_ENOUGH = 3
 SIZE = 1 << 20
-STATUS = {"SUCCESS": "0", "RETRY_EXC_ERR": "12", "RNR_RETRY_EXC_ERR": "13"}
 
 
 def with_settings(test, server=None, client=None):
@@ -54,7 +53,7 @@ def fails(side, status, posted, earliest, latest, behind=0):
     """The first operation fails with this status and in time; the others are flushed."""
     answer = side("wc", count=1, timeout=FOR_EVER * 1000)
     spent = milliseconds(posted)
-    expect(answer["wc0"].split(":")[0], STATUS[status], f"{side.name}: status")
+    expect(completion(answer["wc0"]).status, status, f"{side.name}: status")
     expect(spent >= earliest, True, f"{side.name}: after {spent} ms, not {earliest}")
     expect_early(side.name, int(answer["ms"]), latest)
     for one in side.completions(behind) if behind else ():
@@ -113,7 +112,7 @@ def in_the_middle(test):
     cut(port)
     went = time.monotonic()
     code, answer = client.take(timeout=FOR_EVER)
-    expect((code, answer.get("status")), ("RPMA_E_PROVIDER", STATUS["RETRY_EXC_ERR"]), "the load")
+    expect((code, STATUSES[int(answer["status"])]), ("RPMA_E_PROVIDER", "RETRY_EXC_ERR"), "the load")
     expect_early("the load", milliseconds(went), bounds(ack, retry)[1])
 
 
@@ -154,12 +153,11 @@ def receivers_count(test, receiver, sender, count):
 
 
 @case("lost", "an idle connection: nobody hears anything; a prepared read finds out, {how}",
-      [{"how": "in the time that was set", "settings": {"client": {"ack": 100, "retry": 3}}},
+      [{"how": "in the time that was set", "settings": {"client": {"ack": 100, "retry": 3}},
+        "needs": (lab.LIMITED_RETRIES,)},
        {"how": "when no answer comes in the program's own time", "settings": {}}])
 def idle(test, how, settings):
     """The pattern of rpma_failures(7). A missing answer is enough on every device; all objects can be deleted."""
-    if settings:
-        lab.need_feature(lab.LIMITED_RETRIES)
     server, client, port, _ = with_settings(test, **settings)
     client("batch-new", ops=1)
     client("read", batch=0, mr=0, rmr=0, len=8)

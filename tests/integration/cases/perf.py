@@ -12,8 +12,7 @@ from harness.network import room_for_early_messages
 from harness.program import PATIENCE, measure, new_file, nothing_stays, serve, stop
 from harness.side import expect
 
-SCHEMA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__))))), "programs", "perf", "rpma-perf.schema.json")
+SCHEMA = os.path.join(lab.CHECKOUT, "programs", "perf", "rpma-perf.schema.json")
 ATOMICS = () if lab.lacks(lab.REMOTE_ATOMICS) else ("fetch-add", "compare-swap")
 EIGHT_BYTES = ("atomic-write", *ATOMICS)
 OPERATIONS = ("write", "read", "flush-visibility", "send", "ping-pong", "ping-pong-rcq", *EIGHT_BYTES)
@@ -57,10 +56,8 @@ def verified(test, shape, operations, sizes, connections, options):
 
 
 @case("perf", "persistent flushes to {kind} memory, verified",
-      [{"kind": "fsdax", "needs": (lab.ON_DEMAND_PAGING,)}, {"kind": "devdax", "needs": ()}], limit=120)
-def persistent(test, kind, needs):
-    for feature in needs:
-        lab.need_feature(feature)
+      [{"kind": "fsdax", "needs": (lab.ON_DEMAND_PAGING,)}, {"kind": "devdax"}], limit=120)
+def persistent(test, kind):
     path = lab.need({"fsdax": lab.FSDAX, "devdax": lab.DEVDAX}[kind], f"{kind} memory")
     if kind == "fsdax":
         path = new_file(test, lab.FSDAX)

@@ -9,7 +9,7 @@ import time
 from harness import lab
 from harness.case import case
 from harness.network import cables, disturbed, room_for_early_messages
-from harness.program import (PATIENCE, Process, laps_of, ledger_lines, measure, new_file, nothing_stays, record, serve,
+from harness.program import (PATIENCE, Process, laps_of, ledger_lines, measure, new_file, nothing_stays, serve,
                              stop, stop_after_failure)
 from harness.side import expect
 
@@ -104,7 +104,7 @@ def begin(test, *options):
     ledger = os.path.join(test.directory(), "ledger")
     room_for_early_messages(test)
     server = serve(test, "--memory", path)
-    return path, ledger, server, record(test, ledger, *options)
+    return path, ledger, server, measure(test, "--ledger", ledger, *options)
 
 
 def verify(test, ledger, path, status):

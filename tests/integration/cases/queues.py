@@ -6,6 +6,7 @@ from harness import lab
 from harness.case import case, connect, connected, disconnect, listening
 from harness.side import expect
 
+from .data import send_until_full
 from .events import happens
 from .survivors import works_with_another
 
@@ -17,9 +18,8 @@ SLOT = 64
 def full_send_queue(test):
     """Messages without a receive fill the queue."""
     server, client = connected(test, server={"cq": 1000, "sq": 4, "rq": 500}, client={"cq": 1000, "sq": 4})
-    code, answer = client.ask("send-until-full", mr=0, len=8, limit=500)
-    posted = int(answer["posted"])
-    expect((code, posted >= 4), ("RPMA_E_PROVIDER", True), f"post to a full queue, which took {posted}")
+    posted = send_until_full(client, mr=0, len=8)
+    expect(posted >= 4, True, f"a queue of 4 took {posted}")
     client.refuses("RPMA_E_PROVIDER", "write", mr=0, rmr=0, len=8)
     server("recv", mr=0, len=8, count=posted)
     expect([found.ctx for found in client.completions(posted)], list(range(1, posted + 1)), "completions")
@@ -47,7 +47,7 @@ def many_receives(test, queue):
         client("send", mr=0, len=length)
         client.completion(opcode="SEND")
     expect([found.ctx for found in server.completions(taken)], list(range(taken)), "receives")
-    server.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    server.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
     for number in range(taken):
         server("check", off=number * length, len=length, seed=number)
     disconnect(client, server)
@@ -117,7 +117,7 @@ def finite_retry(test):
 
 def nothing_more(side):
     """Neither a completion nor an event is outstanding."""
-    side.refuses("RPMA_E_NO_COMPLETION", "poll-wc")
+    side.refuses("RPMA_E_NO_COMPLETION", "wc", timeout=0)
     side("nonblock", fd="event")
     side.refuses("RPMA_E_NO_EVENT", "event", timeout=0)
 

@@ -28,7 +28,6 @@ def requests_without_end(test, count):
     """A server takes requests and answers none, then deletes them."""
     lab.need_virtual("a network for a flood of requests")
     server = test.side(1, "server")
-    server("peer")
     listen(server)
     before = held_by(server)
     requests = flood(test, server, count)
@@ -99,7 +98,6 @@ def none_waits_for_another(test, count, dead):
     server, client = test.side(1, "server"), test.side(2, "client")
     make_server(server, count)
     server.begin("serve", steps=1)
-    client("peer")
     client("cfg", timeout=1000 * LIMIT)
     network, every = server.address.rsplit(".", 1)[0], count // dead
     up, failed, longest = connect_to_all(client, [

@@ -6,16 +6,15 @@ import errno
 import os
 import signal
 
-from harness.case import PORT, case, connect, listen, share_region
+from harness.case import PORT, case, connect, listen, request, share_region
 from harness.side import expect, wait_until
 
 EVENT, COMPLETION = "rdma_cm", "infinibandevent"
 EINTR, ETIMEDOUT = (str(error) for error in (errno.EINTR, errno.ETIMEDOUT))
 
 
-def request(server, client):
-    client("req-new", req=2, addr=server.address, port=PORT)
-    client("connect", req=2, conn=2, pdata="77")
+def ask(server, client):
+    request(server, client, 2, data="77")
     expect(server.end()["pdata"][:2], "77", "request")
     server("req-delete", req=2)
     client.event("REJECTED", conn=2)
@@ -35,7 +34,7 @@ def end(server, client):
 
 # Each call: its command, the descriptor that it waits for, its answer to a signal, and what it waits for.
 CALLS = {
-    "rpma_ep_next_conn_req": ("next-req", {"req": 2, "timeout": 0}, EVENT, "RPMA_E_PROVIDER", request),
+    "rpma_ep_next_conn_req": ("next-req", {"req": 2, "timeout": 0}, EVENT, "RPMA_E_PROVIDER", ask),
     "rpma_cq_wait": ("cq-wait", {}, COMPLETION, "RPMA_E_NO_COMPLETION", message),
     "rpma_conn_wait": ("conn-wait", {"conn": 1}, COMPLETION, "RPMA_E_NO_COMPLETION", message),
     "rpma_conn_next_event": ("event", {"timeout": 0}, EVENT, "RPMA_E_PROVIDER", end),
@@ -81,7 +80,6 @@ def interrupted(test):
 def unresolved(test):
     """rpma_limits(7): an address that is being resolved."""
     client = test.side(2, "client")
-    client("peer")
     client("cfg", timeout=3000)
     absent = client.address.rsplit(".", 1)[0] + ".250"
     for restart, error in ((0, EINTR), (1, ETIMEDOUT)):

@@ -38,8 +38,7 @@ def early_receive(test, first):
     """The receives are lists, whose borders are none of the messages'."""
     sides = server, client = test.peers()
     for side in sides:
-        side("memory", size=4096)
-        side("reg", usage=RECV | SEND)
+        side("reg", size=4096, usage=RECV | SEND)
         side("cfg", sge=2)
     pieces = "0:1024:100,0:2048:412"
     listen(server)

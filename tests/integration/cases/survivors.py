@@ -16,30 +16,24 @@ def works_with_another(test, side):
     """A new client of a server that is left, or a new server of a client."""
     is_server = side.name == "server"
     new = test.side(2, "new client") if is_server else test.side(1, "new server")
-    new("peer")
     server, client = (side, new) if is_server else (new, side)
     share_region(server, client, number=9)
     if not is_server:
         listen(server)
-    connect(server, client, number=9)
-    write_and_check(server, client, 9)
-    disconnect(client, server, 9)
+    again(server, client, 9, region=9)
 
 
-def write_and_check(server, client, number):
-    client("fill", mr=number, len=BLOCK, seed=number)
-    client("write", conn=number, mr=number, rmr=number, len=BLOCK)
-    client.completion(opcode="WRITE", conn=number)
-    server("check", mr=number, len=BLOCK, seed=number)
+def write_and_check(server, client, number=0, region=0, region_at=0):
+    client("fill", mr=region, len=BLOCK, seed=number)
+    client("write", conn=number, mr=region, rmr=region, len=BLOCK, ctx=number)
+    expect(client.completion(opcode="WRITE", conn=number).ctx, number, "op_context")
+    server("check", mr=region, off=region_at, len=BLOCK, seed=number)
 
 
-def again(server, client, number, region_at=0):
-    """A new connection between the same two processes works."""
+def again(server, client, number, **values):
+    """A new connection works."""
     connect(server, client, number=number)
-    client("fill", len=64, seed=number)
-    client("write", conn=number, mr=0, rmr=0, len=64)
-    client.completion(opcode="WRITE", conn=number)
-    server("check", off=region_at, len=64, seed=number)
+    write_and_check(server, client, number, **values)
     disconnect(client, server, number)
 
 

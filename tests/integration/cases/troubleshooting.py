@@ -9,7 +9,7 @@ import glob
 import os
 
 from harness import lab, page
-from harness.case import PORT, TABLE, case, connect, listen, listening
+from harness.case import PORT, TABLE, case, connect, listen, listening, request
 from harness.side import ALWAYS, LOCAL_USAGES, expect
 
 from .addresses import NOWHERE, nowhere, wait_for_gid
@@ -47,7 +47,6 @@ def refused(test):
     nowhere(test, 2)
     server, client = test.peers()
     other = test.side(1, "second server")
-    other("peer")
     listen(server)
     there = {"addr": server.address, "port": PORT}
     for cfg, verb, values in REFUSED.values():
@@ -67,7 +66,6 @@ def loopback(test):
     """librdmacm takes another host's device for it."""
     side = test.side(1)
     side.checked = False
-    side("peer")
     side.refuses("RPMA_E_PROVIDER", "context", addr="127.0.0.1")
     side.refuses("RPMA_E_PROVIDER", "req-new", addr="127.0.0.1", port=PORT)
 
@@ -89,8 +87,7 @@ def refused_by_two(test):
     client.completion(opcode="WRITE")
     client.refuses("RPMA_E_NOSUPP", "flush", rmr=0, len=8, persistent=1)
     client("apply-pcfg", desc=server("pcfg", direct=1)["desc"])
-    server("memory", mr=1, size=4096)
-    client("remote", rmr=1, desc=server("reg", mr=1, usage=LOCAL_USAGES)["desc"])
+    client("remote", rmr=1, desc=server("reg", mr=1, size=4096, usage=LOCAL_USAGES)["desc"])
     for persistent in (0, 1):
         client.refuses("RPMA_E_NOSUPP", "flush", rmr=1, len=8, persistent=persistent)
     for side in (client, server):
@@ -98,8 +95,7 @@ def refused_by_two(test):
     client("req-new", req=1, addr=server.address, port=PORT)
     client.refuses("RPMA_E_PROVIDER", "connect", req=1, conn=1, pdata="ab" * 57)
     for number, taken, answers, most in ((2, "next-req", "connect", 196), (3, "next-incoming", "req-reject", 148)):
-        client("req-new", req=number, addr=server.address, port=PORT)
-        client("connect", req=number, conn=number)
+        request(server, client, number)
         server(taken, req=number)
         server.refuses("RPMA_E_PROVIDER", answers, req=number, pdata="77" * (most + 1))
         client.event("REJECTED", conn=number)
@@ -142,10 +138,9 @@ def other_device(test):
     lab.need_virtual("a second device")
     server = test.start(1, "server", checked=False)
     server.address = second_device(test, 1)
-    test.open_device(server)("peer")
+    test.with_peer(server)
     server("listen", addr="0.0.0.0", port=PORT)
     client = test.side(2, "client")
-    client("peer")
     there = {"addr": lab.address(lab.host(1)), "port": PORT}
     client("req-new", **there)
     client("connect")

@@ -17,7 +17,6 @@ OTHER = {"native": "plain", "plain": "native"}
 # The columns of the table: this library, native and plain; the original, likewise.
 NAMES = {"native": "A", "plain": "B", "1.3.0": "C", "1.2.0": "D"}
 BY_CHOICE = "native with RPMA_FLUSH=emulated"
-MODES = ("auto", "emulated", "native")
 SIZE = 2 << 20
 NOTICE = "the other side does not state how it serves flushes"
 
@@ -41,7 +40,6 @@ def start(test, number, name, role, way="auto"):
                      program=lab.PEER if is_ours else lab.PEER_OF_ANY_RELEASE)
     with open(f"/proc/{side.pid}/maps", encoding="utf-8") as maps:
         expect(environment["LD_LIBRARY_PATH"] in maps.read(), True, "library in use")
-    side("peer")
     return side
 
 
@@ -105,9 +103,8 @@ class Pair:
 
 def start_target(test, name, memory):
     target = start(test, 1, name, "target")
-    target("memory", mr=0, size=SIZE, file=memory)
     # The original registers a region that flushes may use without the right to read.
-    target.region = target("reg", mr=0, usage=ALL_USAGES & ~READ_SRC)["desc"]
+    target.region = target("reg", size=SIZE, file=memory, usage=ALL_USAGES & ~READ_SRC)["desc"]
     target.statement = target("pcfg", direct=1, **({"served": 1} if name in OTHER else {}))["desc"]
     return target
 
@@ -115,8 +112,7 @@ def start_target(test, name, memory):
 def start_initiator(test, name):
     initiator = (start(test, 2, "native", "initiator", "emulated") if name == BY_CHOICE else
                  start(test, 2, name, "initiator"))
-    initiator("memory", mr=0, size=SIZE)
-    initiator("reg", mr=0, usage=LOCAL_USAGES)
+    initiator("reg", size=SIZE, usage=LOCAL_USAGES)
     return initiator
 
 
@@ -152,8 +148,6 @@ def pairs(test):
     initiators = {name: start_initiator(test, name) for name in (*NAMES, BY_CHOICE)}
     for number, name in enumerate(NAMES):
         target = start_target(test, name, memory)
-        # 0 means no and every other byte yes, whatever else the byte states.
-        expect(target("pcfg-bytes")["direct"], "00" + "01" * 255, "direct write to PMem by byte")
         listen(target)
         for other, initiator in initiators.items():
             initiator("remote", rmr=number, desc=target.region)
@@ -169,8 +163,7 @@ def pairs(test):
 
 def table():
     """The rows of rpma_flush(3): (initiator, operation) -> the words of the four targets."""
-    path = os.path.join(os.path.dirname(__file__), "../../../man/rpma_flush.3")
-    with open(path, encoding="utf-8") as page:
+    with open(os.path.join(lab.CHECKOUT, "man", "rpma_flush.3"), encoding="utf-8") as page:
         rows = re.findall(r'^\.It ([ABCD]) Ta (flush|"atomic write") Ta (.+)$', page.read(), re.MULTILINE)
     return {(initiator, what.strip('"')): [re.sub(r" ?\[\d\]", "", word).strip('"') for word in words.split(" Ta ")]
             for initiator, what, words in rows}
@@ -189,51 +182,3 @@ def check_table(seen):
     both = {pair: results[1] for pair, results in seen.items() if pair[2] == "persistent"}
     same = {pair: seen[(*pair[:2], "visibility")][1] for pair in both}
     expect(both, same, "persistent flushes beside those for visibility")
-
-
-# ---- packed private data -----------------------------------------------------------------
-
-
-def outcome(initiator, target, mode):
-    """The opcode of a flush to persistent memory, or RPMA_E_NOSUPP."""
-    if target == "native" and (mode == "native" or (mode == "auto" and initiator == "native")):
-        return "FLUSH"
-    return "RPMA_E_NOSUPP" if mode == "native" else "READ"
-
-
-@case("unlike", "packed: what each build states decides how each build flushes and writes", limit=240,
-      builds=("native",), needs=(lab.NATIVE_OPERATIONS,))
-def packed(test):
-    """
-    Each mode other than auto is tried only by the build that has both ways to flush. If the configuration states
-    nothing, the pack states what the device of the regions serves.
-    """
-    lab.need_virtual("a device known to have native flush")
-    initiators = {name: start_initiator(test, name) for name in OTHER}
-    for target in OTHER:
-        other = start_target(test, target, lab.need(lab.DEVDAX, "device DAX"))
-        listen(other)
-        for name, one in initiators.items():
-            for number, mode in enumerate(MODES if name == "native" else MODES[:1]):
-                unpacked(one, other, number, outcome(name, target, mode), mode == "native", target == "native")
-                one("atomic", rmr=0, roff=8192, bytes="01" * 8)
-                one.completion(opcode="ATOMIC_WRITE" if name == target == "native" else "WRITE")
-                expect(other("bytes", off=8192, len=8)["bytes"], "01" * 8, "atomic write")
-                Pair(other, one, 0).end()
-                one("remote-delete", rmr=0)
-        other("ep-shutdown")
-    expect(test.said().count(NOTICE), 0, "flushes whose way nobody stated")
-
-
-def unpacked(one, other, number, wanted, natively, serves):
-    """Connects with the mode of this number, writes, and flushes in the way that the other side states."""
-    one("cfg", flush=number)
-    connect(other, one, client_cfg=0, server_data=other("pack", direct=1, bytes="77", served=number % 2)["packed"])
-    expect(one("unpack", apply=1), {"regions": "1", "bytes": "77", "direct": "1", "stated": "1",
-                                    "flush": str(int(serves)), "atomic": str(int(serves))}, "what the target states")
-    expect(one("flush-mode")["mode"], "native" if natively or wanted == "FLUSH" else "emulated", "way to flush")
-    one("fill", len=4096, seed=number)
-    one("write", mr=0, rmr=0, len=4096, flags=1)
-    code = one.code("flush", rmr=0, len=4096, persistent=1)
-    expect(one.completion().opcode if code == "ok" else code, wanted, "flush")
-    other("check", len=4096, seed=number)

@@ -30,7 +30,8 @@ class Case:
     def __init__(self, group, title, function, values, limit, builds, needs, lacks, shows):
         self.group, self.title, self.function = group, title, function
         self.values, self.limit = dict(values), limit
-        self.needs, self.lacks = needs, lacks
+        self.lacks = lacks
+        self.needs = self.values.pop("needs", needs)
         self.builds = self.values.pop("builds", builds)
         self.shows = self.values.pop("shows", shows)
 
@@ -42,7 +43,8 @@ class Case:
         """The reason why the case cannot run on this machine's devices, or None."""
         if self.lacks and not lab.lacks(self.lacks):
             return f"{lab.PROVIDER} has {self.lacks}"
-        return next((lab.why_lacking(need) for need in self.needs if lab.lacks(need)), None)
+        return next((f"{lab.PROVIDER} on Linux {os.uname().release} has no {need}"
+                     for need in self.needs if lab.lacks(need)), None)
 
     @property
     def file_name(self):
@@ -53,9 +55,9 @@ def case(group, title, table=({},), limit=60, builds=None, needs=(), lacks=None,
     """
     Enters a function into the table, once per row of values. limit: seconds until the case counts
     as failed, on an idle machine. builds: the builds it runs on, if the others would show nothing
-    more; a row may have its own. needs: features (lab.py) that not every provider has. lacks: the
-    feature whose absence it shows. shows: the entries of docs/troubleshooting.md that it makes
-    happen; a row may have its own.
+    more. needs: features (lab.py) that not every provider has. lacks: the feature whose absence it
+    shows. shows: the entries of docs/troubleshooting.md that it makes happen. A row may have builds,
+    needs and shows of its own.
     """
     builds = builds or (("native",) if group in EITHER_BUILD else BOTH_BUILDS)
 
@@ -104,8 +106,8 @@ class Test:
         self.before = lab.resources()
 
     def side(self, number, name=None, **values):
-        """A process on host 1 or 2, with the device's context but no peer."""
-        return self.open_device(self.start(number, name, **values))
+        """A process on host 1 or 2, with a peer on the device."""
+        return self.with_peer(self.start(number, name, **values))
 
     def start(self, number, name=None, wrapper=(), environment=None, checked=True, program=lab.PEER):
         host = lab.host(number)
@@ -141,17 +143,15 @@ class Test:
         child.device = parent.device
         return child
 
-    def open_device(self, side):
+    def with_peer(self, side):
         side.device = side("context", addr=side.address)["device"]
         side.baseline = side.descriptors()
+        side("peer")
         return side
 
     def peers(self, **values):
-        """A server on host 1 and a client on host 2, with their peers."""
-        pair = self.side(1, "server", **values), self.side(2, "client", **values)
-        for side in pair:
-            side("peer")
-        return pair
+        """A server on host 1 and a client on host 2."""
+        return self.side(1, "server", **values), self.side(2, "client", **values)
 
     @property
     def is_native(self):
@@ -174,10 +174,7 @@ class Test:
     def finish(self):
         """All sides release their objects while the processes live; then they end."""
         living = [side for side in self.sides if side.is_alive]
-        for side in living:
-            side.begin("release")
-        for side in living:
-            side.end()
+        together(living, "release")
         for side in living:
             if side.checked:
                 self.wait_until_equal(side.descriptors, side.baseline,
@@ -219,15 +216,28 @@ class Test:
         return "\n".join(self.transcript) + "\n" + self.said()
 
 
+def together(sides, verb, **values):
+    """All perform the command at the same time."""
+    for side in sides:
+        side.begin(verb, **values)
+    for side in sides:
+        side.end()
+
+
 def listen(server, port=PORT):
     server("listen", addr=server.address, port=port)
+
+
+def request(server, client, number=0, cfg=None, data="", port=PORT):
+    """The client asks for a connection."""
+    client("req-new", req=number, addr=server.address, port=port, **given(cfg=cfg))
+    client("connect", req=number, conn=number, **given(pdata=data))
 
 
 def connect(server, client, number=0, server_cfg=None, client_cfg=None, server_data="",
             client_data="", port=PORT):
     """Connects number on both sides; the server listens already."""
-    client("req-new", req=number, addr=server.address, port=port, **given(cfg=client_cfg))
-    client("connect", req=number, conn=number, **given(pdata=client_data))
+    request(server, client, number, client_cfg, client_data, port)
     server("next-req", req=number, **given(cfg=server_cfg))
     server("connect", req=number, conn=number, **given(pdata=server_data))
     client.event("ESTABLISHED", conn=number)
@@ -259,10 +269,8 @@ def connected(test, size=65536, server=None, client=None, count=1, **values):
 
 def share_region(server, client, size=65536, usage=ALL_USAGES, number=0, file=None, source=None):
     """The server's memory is file, the client's is source; without them it is DRAM."""
-    for side, path in ((server, file), (client, source)):
-        side("memory", mr=number, size=size, **given(file=path))
-    client("reg", mr=number, usage=LOCAL_USAGES)
-    descriptor = server("reg", mr=number, usage=usage)["desc"]
+    client("reg", mr=number, size=size, usage=LOCAL_USAGES, **given(file=source))
+    descriptor = server("reg", mr=number, size=size, usage=usage, **given(file=file))["desc"]
     client("remote", rmr=number, desc=descriptor)
     return descriptor
 

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import json
 import os
-import platform
 import re
 import subprocess
 
@@ -15,6 +14,7 @@ from .side import wait_until
 HOSTS = os.environ.get("LAB_HOSTS", "").split()
 FSDAX = os.environ.get("LAB_FSDAX", "")
 DEVDAX = os.environ.get("LAB_DEVDAX", "")
+CHECKOUT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 BUILD_DIR = os.environ.get("LIBRPMA_BUILD_DIR", "")
 PROVIDER = os.environ.get("LAB_RDMA", "")
 BEHIND_CXL = os.environ.get("LAB_MEMORY", "") == "cxl"
@@ -138,15 +138,6 @@ def gids(device):
 def need_virtual(what):
     if not IS_VIRTUAL:
         raise Skipped(f"{what} is possible in the virtual machine only")
-
-
-def why_lacking(feature):
-    return f"{PROVIDER} on Linux {platform.release()} has no {feature}"
-
-
-def need_feature(feature):
-    if lacks(feature):
-        raise Skipped(why_lacking(feature))
 
 
 def need(path, what):

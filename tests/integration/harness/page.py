@@ -10,8 +10,7 @@ import sys
 from . import lab
 from .side import Failed
 
-TESTS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, TESTS)
+sys.path.insert(0, os.path.join(lab.CHECKOUT, "tests"))
 
 import troubleshooting_page  # noqa: E402
 
@@ -20,7 +19,7 @@ LOGGED = re.compile(r"^(?:\S+ +\d+ [\d:.]+ )?\[\d+\] (\*[A-Z]+\*) +\S+: +\d+: (.
 
 @functools.cache
 def text():
-    with open(os.path.join(TESTS, "..", "docs", "troubleshooting.md"), encoding="utf-8") as file:
+    with open(os.path.join(lab.CHECKOUT, "docs", "troubleshooting.md"), encoding="utf-8") as file:
         return file.read()
 
 

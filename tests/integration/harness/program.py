@@ -7,10 +7,9 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 
 from . import lab
-from .side import Failed, expect
+from .side import Failed, expect, wait_until
 
 PROGRAM = os.path.join(lab.BUILD_DIR, "programs", "perf", "rpma-perf")
 PATIENCE = 300  # seconds for a program to end by itself
@@ -47,13 +46,12 @@ class Process:
         return self.text(self.files[1])
 
     def wait_until(self, is_reached, what):
-        deadline = time.monotonic() + PATIENCE
-        while not is_reached():
-            if self.process.poll() is not None:
+        def reached():
+            if not is_reached() and self.process.poll() is not None:
                 raise Failed(f"{self.words} ended: {self.complained()}")
-            if time.monotonic() > deadline:
-                raise Failed(f"{self.words}: no {what}")
-            time.sleep(0.01)
+            return is_reached()
+
+        wait_until(reached, f"{self.words}: {what}", PATIENCE)
 
     def threads(self):
         with contextlib.suppress(FileNotFoundError):
@@ -82,21 +80,13 @@ class Process:
 
 def serve(test, *arguments, **values):
     """Starts a server on host 1 and waits until it listens."""
-    server = Process(test, 1, "--server", *arguments, address(), **values)
+    server = Process(test, 1, "--server", *arguments, lab.address(lab.host(1)), **values)
     server.wait_until(lambda: "listening on" in server.said(), "word that it listens")
     return server
 
 
-def address():
-    return lab.address(lab.host(1))
-
-
 def measure(test, *arguments, **values):
-    return Process(test, 2, *arguments, address(), **values)
-
-
-def record(test, ledger, *arguments, **values):
-    return measure(test, "--ledger", ledger, *arguments, **values)
+    return Process(test, 2, *arguments, lab.address(lab.host(1)), **values)
 
 
 def ledger_lines(ledger):

@@ -213,10 +213,7 @@ class Side:
 
     def descriptors(self):
         return sorted(os.readlink(f"/proc/{self.pid}/fd/{fd}")
-                      for fd in os.listdir(f"/proc/{self.pid}/fd") if self.has_descriptor(fd))
-
-    def has_descriptor(self, fd):
-        return os.path.lexists(f"/proc/{self.pid}/fd/{fd}")
+                      for fd in os.listdir(f"/proc/{self.pid}/fd") if os.path.lexists(f"/proc/{self.pid}/fd/{fd}"))
 
     @property
     def is_alive(self):

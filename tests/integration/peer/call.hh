@@ -52,8 +52,7 @@ template <Handle Object> struct Parameter<const Object *> : Parameter<Object *> 
 };
 
 template <Handle Object> struct Parameter<Object **> : Given<Object **> {
-    Parameter(const Args &args, Key &)
-        : Given<Object **>(&slot(args, static_cast<Object **>(nullptr))) {}
+    Parameter(const Args &args, Key &) : Given<Object **>(&slot<Object>(args)) {}
 };
 
 template <> struct Parameter<const rpma_conn_cfg *> : Given<const rpma_conn_cfg *> {

@@ -5,8 +5,6 @@
 
 #include "call.hh"
 
-#include <arpa/inet.h>
-#include <cstring>
 #include <netdb.h>
 
 namespace {
@@ -103,7 +101,6 @@ const Commands here{
     {"event", next_event},
     {"pdata", call(rpma_conn_get_private_data, {"pdata"})},
     {"qp", call(rpma_conn_get_qp_num, {"qp"})},
-    {"flush-mode", call(rpma_conn_get_flush_mode, {"mode"})},
     {"disconnect", call(rpma_conn_disconnect)},
     {"conn-delete", call(rpma_conn_delete)},
 };
@@ -123,19 +120,6 @@ const rpma_conn_cfg *the_cfg(const Args &args) {
 
 rpma_conn_private_data private_data(std::vector<unsigned char> &bytes) {
     return {bytes.data(), static_cast<uint8_t>(bytes.size())};
-}
-
-std::vector<unsigned char> number_as_data(uint32_t number) {
-    number = htonl(number);
-    const auto *bytes = reinterpret_cast<const unsigned char *>(&number);
-    return {bytes, bytes + sizeof(number)};
-}
-
-uint32_t number_of(const rpma_conn_private_data &pdata) {
-    uint32_t number;
-    must_be(pdata.len >= sizeof(number), ERR_MISMATCH);
-    memcpy(&number, pdata.ptr, sizeof(number));
-    return ntohl(number);
 }
 
 rpma_conn *connect_to(const Args &args) {

@@ -11,7 +11,10 @@
 #include <arpa/inet.h>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <optional>
 #include <random>
+#include <thread>
 
 namespace {
 
@@ -67,11 +70,14 @@ Member::Member(const Args &args, size_t number)
       random_(args.number<unsigned>("seed", 0) + static_cast<unsigned>(number)),
       room_((number + 1) * ROOM <= world.memory[0].size() ? number * ROOM : 0) {
     const rpma_conn_private_data pdata = get(rpma_conn_get_private_data, conn_);
-    seed_ = number_of(pdata);
-    share_ = seed_ * SHARE;
+    uint32_t own;
+    must_be(pdata.len > sizeof(own), ERR_MISMATCH);
+    memcpy(&own, pdata.ptr, sizeof(own));
+    seed_ = own;
+    share_ = own * SHARE;
     if (world.remote[0] == nullptr)
-        must(rpma_mr_remote_from_descriptor(static_cast<char *>(pdata.ptr) + sizeof(uint32_t),
-                                            pdata.len - sizeof(uint32_t), &world.remote[0]));
+        must(rpma_mr_remote_from_descriptor(static_cast<char *>(pdata.ptr) + sizeof(own),
+                                            pdata.len - sizeof(own), &world.remote[0]));
     cq_ = queue_of(conn_);
 }
 
@@ -145,10 +151,30 @@ void Member::any_of(int things, bool without_imm) {
     tried_ |= thing;
 }
 
+// Runs work(n) in count threads; the first failure is thrown when all have ended.
+void in_threads(size_t count, const std::function<void(size_t)> &work) {
+    std::optional<Failed> first;
+    std::mutex mutex;
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < count; i++)
+        threads.emplace_back([&, i] {
+            try {
+                work(i);
+            } catch (const Failed &failed) {
+                const std::lock_guard locked(mutex);
+                if (!first)
+                    first = failed;
+            }
+        });
+    threads.clear();
+    if (first)
+        throw Failed(*first);
+}
+
 // Does the work for each member, with threads=1 in a thread of its own.
 void for_each_member(const Args &args, size_t count, const std::function<void(size_t)> &work) {
     if (args.is("threads"))
-        in_threads(count, [&](size_t i, const std::atomic<bool> &) { work(i); });
+        in_threads(count, work);
     else
         for (size_t i = 0; i < count; i++)
             work(i);
@@ -186,7 +212,7 @@ void work_in_threads(const Args &args) {
         for (size_t i = 0; i < crowd.size(); i++)
             reply("rounds" + std::to_string(i), crowd[i].rounds());
     }};
-    in_threads(crowd.size(), [&](size_t i, const std::atomic<bool> &) {
+    in_threads(crowd.size(), [&](size_t i) {
         int things =
             args.number<bool>("atomic", true) ? EVERYTHING : EVERYTHING & ~ATOMIC_WRITES;
         if (args.is("apart"))
@@ -209,22 +235,10 @@ void end(const Args &args) {
     crowd = std::vector<Member>(); // without the memory, because the test compares the heap
 }
 
-// Waits until the other side ends the connections; the answer says how many ended within
-// timeout=.
-void count_ended(const Args &args) {
-    const Clock clock;
-    size_t ended = 0;
-    const AtEnd told{[&] { reply("ended", ended); }};
-    for (const Member &member : crowd) {
-        const int64_t left = args.number<int64_t>("timeout") - clock.ms();
-        wait_readable(get(rpma_conn_get_event_fd, member.conn()), std::max<int64_t>(left, 0));
-        ended++;
-    }
-}
-
 const Commands here{
-    {"crowd", gather},  {"crowd-greet", greet},       {"crowd-work", work},
-    {"crowd-end", end}, {"crowd-ended", count_ended}, {"crowd-in-threads", work_in_threads},
+    {"crowd", gather},    {"crowd-greet", greet},
+    {"crowd-work", work}, {"crowd-in-threads", work_in_threads},
+    {"crowd-end", end},
 };
 
 } // namespace

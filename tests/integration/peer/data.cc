@@ -20,7 +20,6 @@ const std::map<std::string, rpma_work_type> kinds = {
     {"atomic", RPMA_WORK_ATOMIC_WRITE},
     {"flush", RPMA_WORK_FLUSH},
     {"send", RPMA_WORK_SEND},
-    {"send-until-full", RPMA_WORK_SEND},
     {"send-imm", RPMA_WORK_SEND_WITH_IMM},
     {"add", RPMA_WORK_FETCH_ADD},
     {"swap", RPMA_WORK_COMPARE_SWAP},
@@ -104,34 +103,19 @@ int post_plain(rpma_conn *conn, const rpma_work &w) {
     }
 }
 
-// way=post, or with pieces: rpma_post().
-int post_one(const Args &args, const rpma_work &work) {
-    const bool is_plain = args.text("way", "") != "post" && work.sgl == nullptr;
-    rpma_conn *conn = the<rpma_conn>(args);
-    return is_plain ? post_plain(conn, work) : rpma_post(conn, &work, 1, nullptr);
-}
-
-// batch=: adds to the batch. way=hold: keeps for "post".
+// batch=: adds to the batch. way=hold: keeps for "post". way=post, or with pieces: rpma_post().
 void perform(const Args &args) {
     Operation operation = the_operation(args);
     const rpma_work &work = operation.work;
-    if (args.text("way", "") == "hold")
+    const std::string way = args.text("way", "");
+    if (way == "hold")
         held.push_back(std::move(operation));
     else if (args.has("batch"))
         must(rpma_batch_add(the<rpma_batch>(args), &work));
+    else if (way == "post" || work.sgl != nullptr)
+        must(rpma_post(the<rpma_conn>(args), &work, 1, nullptr));
     else
-        must(post_one(args, work));
-}
-
-// Posts the same message until the queue refuses it; the answer says how many it took.
-void send_until_full(const Args &args) {
-    Operation operation = the_operation(args);
-    uint64_t posted = 0;
-    const AtEnd told{[&] { reply("posted", posted); }};
-    for (; posted < args.number("limit"); posted++) {
-        operation.work.op_context = context_of(posted + 1);
-        must(post_one(args, operation.work));
-    }
+        must(post_plain(the<rpma_conn>(args), work));
 }
 
 // Posts the held operations and keeps those that the device did not take.
@@ -261,7 +245,6 @@ const Commands here{
     {"send-imm", perform},
     {"add", perform},
     {"swap", perform},
-    {"send-until-full", send_until_full},
     {"post", post},
     {"recv", receive(rpma_recv, rpma_recv_many)},
     {"req-recv", receive(rpma_conn_req_recv, rpma_conn_req_recv_many)},

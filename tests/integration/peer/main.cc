@@ -7,8 +7,6 @@
 
 #include <cstdio>
 #include <iostream>
-#include <mutex>
-#include <optional>
 #include <unistd.h>
 
 struct world world;
@@ -73,27 +71,6 @@ void must_system(bool worked, const char *call) {
     reply("errno", errno);
     reply("call", call);
     throw Failed{ERR_SYSTEM};
-}
-
-void in_threads(size_t count,
-                const std::function<void(size_t, const std::atomic<bool> &)> &work) {
-    std::optional<Failed> first;
-    std::atomic<bool> has_failed = false;
-    std::mutex mutex;
-    std::vector<std::jthread> threads;
-    for (size_t i = 0; i < count; i++)
-        threads.emplace_back([&, i] {
-            try {
-                work(i, has_failed);
-            } catch (const Failed &failed) {
-                const std::lock_guard locked(mutex);
-                if (!has_failed.exchange(true))
-                    first = failed;
-            }
-        });
-    threads.clear();
-    if (first)
-        throw Failed(*first);
 }
 
 int main() {

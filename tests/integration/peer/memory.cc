@@ -6,11 +6,13 @@
 #include "call.hh"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 namespace {
@@ -53,25 +55,22 @@ area the_range(const Args &args) {
                     {args.below(MAX_REGIONS, "mr"), args.number("off", 0), args.number("len")});
 }
 
-void describe(const Args &args) {
-    const std::vector<unsigned char> descriptor = descriptor_of(the<rpma_mr_local>(args));
-    reply_bytes("desc", descriptor.data(), descriptor.size());
-}
-
+// size=: maps the memory first.
 void register_memory(const Args &args) {
+    if (args.has("size"))
+        map(args);
     const area memory = args.in(world.memory, "mr");
     must(rpma_mr_reg(world.peer, memory.data() + args.number("off", 0),
                      args.number("len", memory.size()), args.number<int>("usage"),
                      &args.in(world.mr, "mr")));
-    describe(args);
+    const std::vector<unsigned char> descriptor = descriptor_of(the<rpma_mr_local>(args));
+    reply_bytes("desc", descriptor.data(), descriptor.size());
 }
 
 void take_remote(const Args &args) {
     const std::vector<unsigned char> descriptor = args.bytes("desc");
     rpma_mr_remote *&remote = args.in(world.remote, "rmr");
     must(rpma_mr_remote_from_descriptor(descriptor.data(), descriptor.size(), &remote));
-    reply("size", get(rpma_mr_remote_get_size, remote));
-    reply("flush", get(rpma_mr_remote_get_flush_type, remote));
 }
 
 void expect_all(area range, size_t equal) {
@@ -118,7 +117,6 @@ void heap(const Args &) {
 const Commands here{
     {"memory", map},
     {"reg", register_memory},
-    {"describe", describe},
     {"dereg", call(rpma_mr_dereg)},
     {"remote", take_remote},
     {"remote-delete", call(rpma_mr_remote_delete)},

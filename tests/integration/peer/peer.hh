@@ -11,13 +11,11 @@
 
 #include "args.hh"
 
-#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <initializer_list>
 #include <librpma.h>
 #include <span>
-#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -91,53 +89,45 @@ template <class Object, int remove(Object **)> struct Scoped {
 };
 using ScopedPeerCfg = Scoped<rpma_peer_cfg, rpma_peer_cfg_delete>;
 using ScopedReq = Scoped<rpma_conn_req, rpma_conn_req_delete>;
-using ScopedConn = Scoped<rpma_conn, rpma_conn_delete>;
 
 // ---- what a command names ----------------------------------------------------------------
 
-// The place of an object; the second parameter only says of which kind.
-inline ibv_context *&slot(const Args &, ibv_context **) {
-    return world.device;
-}
-inline rpma_peer *&slot(const Args &, rpma_peer **) {
-    return world.peer;
-}
-inline rpma_ep *&slot(const Args &, rpma_ep **) {
-    return world.ep;
-}
-inline rpma_mr_local *&slot(const Args &args, rpma_mr_local **) {
-    return args.in(world.mr, "mr");
-}
-inline rpma_mr_remote *&slot(const Args &args, rpma_mr_remote **) {
-    return args.in(world.remote, "rmr");
-}
-inline rpma_conn_cfg *&slot(const Args &args, rpma_conn_cfg **) {
-    return args.in(world.cfg, "cfg");
-}
-inline rpma_srq *&slot(const Args &args, rpma_srq **) {
-    return args.in(world.srq, "srq");
-}
-inline rpma_cq *&slot(const Args &args, rpma_cq **) {
-    return args.in(world.lent, "lent");
-}
-inline rpma_conn_req *&slot(const Args &args, rpma_conn_req **) {
-    return args.in(world.req, "req");
-}
-inline rpma_conn *&slot(const Args &args, rpma_conn **) {
-    return args.in(world.conn, "conn");
-}
-inline rpma_batch *&slot(const Args &args, rpma_batch **) {
-    return args.in(world.batch, "batch");
-}
-
-template <class Object>
-concept Handle = requires(const Args &args, Object **kind) {
-    slot(args, kind);
+// The places of the objects of a kind, the key that names one of them, and what deletes it.
+template <class Object> struct Places {
+    std::span<Object *> all;
+    const char *key;
+    int (*remove)(Object **object) = nullptr;
 };
+// In the order in which the manual asks for their deletion.
+inline constexpr std::tuple places{
+    Places<rpma_batch>{world.batch, "batch", rpma_batch_delete},
+    Places<rpma_conn>{world.conn, "conn", rpma_conn_delete},
+    Places<rpma_conn_req>{world.req, "req", rpma_conn_req_delete},
+    Places<rpma_ep>{{&world.ep, 1}, "ep", rpma_ep_shutdown},
+    Places<rpma_conn_cfg>{world.cfg, "cfg", rpma_conn_cfg_delete},
+    Places<rpma_srq>{world.srq, "srq", rpma_srq_delete},
+    Places<rpma_cq>{world.lent, "lent", rpma_cq_delete},
+    Places<rpma_mr_local>{world.mr, "mr", rpma_mr_dereg},
+    Places<rpma_mr_remote>{world.remote, "rmr", rpma_mr_remote_delete},
+    Places<rpma_peer>{{&world.peer, 1}, "peer", rpma_peer_delete},
+    Places<ibv_context>{{&world.device, 1}, "device"}, // nobody deletes it
+};
+
+template <class Object, class... All>
+constexpr bool is_one_of(const std::tuple<Places<All>...> &) {
+    return (std::is_same_v<Object, All> || ...);
+}
+template <class Object>
+concept Handle = is_one_of<Object>(places);
+
+template <Handle Object> Object *&slot(const Args &args) {
+    const Places<Object> &of = std::get<Places<Object>>(places);
+    return of.all[args.below(of.all.size(), of.key)];
+}
 
 // A script that names a missing object is wrong.
 template <Handle Object> Object *the(const Args &args) {
-    Object *object = slot(args, static_cast<Object **>(nullptr));
+    Object *object = slot<Object>(args);
     if (object == nullptr)
         args.refuse("there is no such object");
     return object;
@@ -149,9 +139,6 @@ const rpma_conn_cfg *the_cfg(const Args &args);
 
 inline void reply(const std::string &key, const rpma_conn_private_data &pdata) {
     reply_bytes(key, pdata.ptr, pdata.len);
-}
-inline void reply(const std::string &key, rpma_flush_mode mode) {
-    reply(key, mode == RPMA_FLUSH_MODE_NATIVE ? "native" : "emulated");
 }
 
 // A piece of the memory of a side.
@@ -166,9 +153,6 @@ area bytes_of(const Args &args, const piece &piece);
 
 rpma_conn_private_data private_data(std::vector<unsigned char> &bytes);
 std::vector<unsigned char> descriptor_of(const rpma_mr_local *mr);
-// 32 bits as the first ones of private data, and back.
-std::vector<unsigned char> number_as_data(uint32_t number);
-uint32_t number_of(const rpma_conn_private_data &pdata);
 inline const void *context_of(uint64_t number) {
     return reinterpret_cast<const void *>(number);
 }
@@ -220,10 +204,5 @@ using Command = std::function<void(const Args &args)>;
 struct Commands {
     Commands(std::initializer_list<std::pair<const char *const, Command>> table);
 };
-
-// Runs work(n, whether another one has failed) in count threads; the first failure is thrown
-// when all have ended.
-void in_threads(size_t count,
-                const std::function<void(size_t, const std::atomic<bool> &)> &work);
 
 #endif

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cstdlib>
+#include <cstring>
 #include <unistd.h>
 
 namespace {
@@ -28,7 +29,7 @@ struct Guest {
 Guest guests[MAX_CONNS];
 
 struct {
-    uint64_t accepted, failed, echoed, ended;
+    uint64_t accepted, failed, echoed;
     size_t present;
 } seen;
 
@@ -67,7 +68,9 @@ int next_request(bool in_steps, rpma_conn_req **req) {
 // padding may follow at the end.
 void accept(rpma_conn_req **req, size_t number) {
     const std::vector<unsigned char> descriptor = descriptor_of(world.mr[0]);
-    std::vector<unsigned char> data = number_as_data(static_cast<uint32_t>(number));
+    const auto own = static_cast<uint32_t>(number);
+    std::vector<unsigned char> data(sizeof(own));
+    memcpy(data.data(), &own, sizeof(own));
     data.insert(data.end(), descriptor.begin(), descriptor.end());
     const rpma_conn_private_data pdata = private_data(data);
     guests[number].place = 0;
@@ -110,7 +113,6 @@ void heed(size_t number) {
     must(code);
     if (event == RPMA_CONN_CLOSED)
         rpma_conn_disconnect(world.conn[number]); // finishes what the client began
-    seen.ended++;
     seen.present--;
     must(rpma_conn_delete(&world.conn[number]));
 }
@@ -156,7 +158,6 @@ void serve(const Args &args) {
         reply("accepted", seen.accepted);
         reply("failed", seen.failed);
         reply("echoed", seen.echoed);
-        reply("ended", seen.ended);
         reply("present", seen.present);
     }};
     watch_without_blocking(get(rpma_ep_get_fd, world.ep), ENDPOINT);
