@@ -7,9 +7,8 @@
 //   fabric server ADDRESS PORT             accepts everybody
 //   fabric hold ADDRESS PORT BACKLOG COUNT takes so many requests and answers none
 //   fabric clients PORT ADDRESS...         connects to all addresses, in their order
-//   fabric writer ADDRESS PORT TIMES HOW   writes one block at a time, for callgrind; HOW is
-//   safe
-//                                          for FI_THREAD_SAFE or domain for FI_THREAD_DOMAIN
+//   fabric writer ADDRESS PORT TIMES HOW   writes one block at a time, for callgrind; HOW:
+//                                          safe is FI_THREAD_SAFE, domain FI_THREAD_DOMAIN
 //   fabric reader ADDRESS PORT             reads a block again and again, and says when it was
 //                                          lost and when it is back
 //

@@ -4,10 +4,9 @@
 // rpma.c -- a write and its completion, and a reader that goes on after an outage, with what
 // librpma had in release 1.3.0; runs on the original too
 //
-//   rpma server ADDRESS PORT            offers memory to everybody
-//   rpma writer ADDRESS PORT TIMES      writes one block at a time, for callgrind
-//   rpma reader ADDRESS PORT            says when the connection was lost, and when it reads
-//   again
+//   rpma server ADDRESS PORT        offers memory to everybody
+//   rpma writer ADDRESS PORT TIMES  writes one block at a time, for callgrind
+//   rpma reader ADDRESS PORT        says when the connection was lost, and when it reads again
 
 #include "scene.h"
 #include "side.h"

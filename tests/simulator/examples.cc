@@ -365,6 +365,10 @@ void mover_said(Process &process, const char *line) {
     unsigned number, pass, sum;
     check_times(process, line);
     check_patience(process, line);
+    if (strstr(line, "nothing can be sent to it"))
+        world.found("asks more of the other side than it has room for: %s", line);
+    if (strstr(line, "it asks for what there is not") && !world.configuration->stranger)
+        world.found("calls a request wrong that is right: %s", line);
     if (sscanf(line, "client %u: pass %u: the sum is %x", &number, &pass, &sum) == 3) {
         process.committed++;
         if (sum != whole_sum() || pass != process.committed)
