@@ -69,9 +69,9 @@ int next_request(bool in_steps, rpma_conn_req **req) {
 void accept(rpma_conn_req **req, size_t number) {
     const std::vector<unsigned char> descriptor = descriptor_of(world.mr[0]);
     const auto own = static_cast<uint32_t>(number);
-    std::vector<unsigned char> data(sizeof(own));
+    std::vector<unsigned char> data(sizeof(own) + descriptor.size());
     memcpy(data.data(), &own, sizeof(own));
-    data.insert(data.end(), descriptor.begin(), descriptor.end());
+    std::ranges::copy(descriptor, data.begin() + sizeof(own));
     const rpma_conn_private_data pdata = private_data(data);
     guests[number].place = 0;
     must(rpma_conn_req_recv(*req, world.mr[1], message_at(number), MESSAGE, nullptr));
