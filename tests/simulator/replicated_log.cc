@@ -426,6 +426,11 @@ unsigned damage_logs() {
     look_at_reader(good, shorter);
     look_at(good, false, true, "a good log");
     look_at(good, true, false, "a good log with --new");
+    Image first_epoch(good, 0, LOG_BEGIN);
+    set_number(first_epoch, TAIL_PLACE, LOG_BEGIN);
+    set_number(first_epoch, EPOCH_PLACE, 1);
+    look_at(first_epoch, true, false,
+            "the log of a first client that has no record, with --new");
     for (size_t bit = 0; bit < 8 * (FIXED_END + 4); bit++) {
         Image image = good;
         image[bit / 8] = static_cast<char>(image[bit / 8] ^ 1 << bit % 8);

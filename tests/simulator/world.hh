@@ -71,7 +71,8 @@ struct Descriptor {
     bool nonblocking;
 };
 constexpr int FIRST_DESCRIPTOR = 1000;
-constexpr int64_t START = int64_t{5} << 32; // in ms: a machine that was not started today
+// In ms: a machine that was not started today, and whose clock soon passes a multiple of 2^31.
+constexpr int64_t START = (int64_t{11} << 31) - 1000;
 
 // What happens as soon as a program says a line that contains the text.
 struct Cue {
