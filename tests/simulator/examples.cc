@@ -376,6 +376,9 @@ void mover_said(Process &process, const char *line) {
         if (process.up_at != NEVER)
             world.found("has blocks, and does not say for how long it was without its port");
         process.told_to_stop = world.configuration->option && pass > PASSES;
+    } else if (sscanf(line, "client %*u: moved %u blocks", &number) == 1) {
+        if (number / STORE_BLOCKS != process.committed)
+            world.found("has moved other blocks than those of its passes: %s", line);
     } else if (sscanf(line, "server: served %u blocks", &number) == 1) {
         // The last client asked for all, and some answers need not be known to have left.
         if (world.configuration->servers == 1 && number < PASSES * STORE_BLOCKS - DEPTH)
