@@ -55,20 +55,16 @@ static void write_blocks(char **argv) {
 
 // ---- a reader ------------------------------------------------------------------------------
 
-// 0 if the connection is there within the patience.
-static int await(struct rpma_conn *conn) {
+static bool is_up_in_time(struct rpma_conn *conn) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     struct pollfd ready = {.events = POLLIN};
     must(rpma_conn_get_event_fd(conn, &ready.fd), "rpma_conn_get_event_fd");
     return poll(&ready, 1, PATIENCE_MS) == 1 && rpma_conn_next_event(conn, &event) == 0 &&
-                   event == RPMA_CONN_ESTABLISHED
-               ? 0
-               : -1;
+           event == RPMA_CONN_ESTABLISHED;
 }
 
 static int read_block(void) {
     struct ibv_wc wc = {0};
-    must(rpma_conn_get_cq(target.conn, &target.cq), "rpma_conn_get_cq");
     int code = rpma_read(target.conn, side.mr, 0, target.remote, 0, READ_BYTES,
                          RPMA_F_COMPLETION_ALWAYS, NULL);
     if (code == 0)
@@ -86,7 +82,9 @@ static void keep_reading(char **argv) {
         if (rpma_conn_req_new(side.peer, side.address, side.port, NULL, &req) != 0 ||
             rpma_conn_req_connect(&req, NULL, &target.conn) != 0)
             continue;
-        if (await(target.conn) == 0 && rpma_conn_get_private_data(target.conn, &offer) == 0 &&
+        must(rpma_conn_get_cq(target.conn, &target.cq), "rpma_conn_get_cq");
+        if (is_up_in_time(target.conn) &&
+            rpma_conn_get_private_data(target.conn, &offer) == 0 &&
             rpma_mr_remote_from_descriptor(offer.ptr, offer.len, &target.remote) == 0)
             read_blocks(read_block);
         (void)rpma_mr_remote_delete(&target.remote);

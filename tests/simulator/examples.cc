@@ -328,37 +328,26 @@ int lies() {
 std::string last_answer; // of the connection
 const Link *last_link;
 
-// The numbers of an answer are ticket, block, slot and checksum.
 void mover_sent(const Link &link, int side, std::string &message) {
     if (!lies() || link.machines[side] != world.machines[0].get())
         return;
-    uint32_t numbers[4];
-    const std::string answer = message;
-    memcpy(numbers, answer.data(), sizeof(numbers));
-    for (uint32_t &number : numbers)
-        number = ntohl(number);
-    switch (lies()) {
-    case 1:
-        numbers[2] = DEPTH;
-        break;
-    case 2:
-        numbers[2] += 0x10000; // whose lower half is a slot
-        break;
-    case 3:
-        numbers[1] = (numbers[1] + 1) % STORE_BLOCKS;
-        break;
-    case 4:
-        numbers[0]++;
-        break;
-    default:
-        if (std::exchange(last_link, &link) == &link)
-            memcpy(message.data(), last_answer.data(), message.size());
-        last_answer = answer;
-        return;
-    }
-    for (uint32_t &number : numbers)
-        number = htonl(number);
-    memcpy(message.data(), numbers, sizeof(numbers));
+    struct {
+        uint32_t ticket, block, slot, checksum;
+    } answer;
+    const std::string honest = message;
+    memcpy(&answer, honest.data(), sizeof(answer));
+    if (lies() == 1)
+        answer.slot = htonl(DEPTH);
+    else if (lies() == 2)
+        answer.slot = htonl(ntohl(answer.slot) + 0x10000); // whose lower half is a slot
+    else if (lies() == 3)
+        answer.block = htonl((ntohl(answer.block) + 1) % STORE_BLOCKS);
+    else if (lies() == 4)
+        answer.ticket = htonl(ntohl(answer.ticket) + 1);
+    else if (std::exchange(last_link, &link) == &link)
+        memcpy(&answer, last_answer.data(), sizeof(answer));
+    last_answer = honest;
+    memcpy(message.data(), &answer, sizeof(answer));
 }
 
 void mover_said(Process &process, const char *line) {

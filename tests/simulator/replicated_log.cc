@@ -18,7 +18,6 @@ namespace {
 constexpr size_t TAIL_PLACE = 0, EPOCH_PLACE = 8, FIXED_BEGIN = 16, FIXED_END = 32;
 constexpr size_t LOG_BEGIN = 64, PAYLOAD_MAX = 4096, RECORD_HEADER = 24;
 // The part of the header that never changes: signature, version, size.
-constexpr int64_t PATIENCE_MS = 500;
 constexpr char FIXED[] = "RPMALOG\0\x03\0\0\0\0\0\x80";
 
 uint32_t crc32c(const char *data, size_t size) {
@@ -71,6 +70,8 @@ bool read_record(const char *image, size_t begin, uint64_t number, Record &recor
 }
 
 // ---- the present state
+
+constexpr int PATIENCE_MS = 500; // of a client with a server
 
 struct Committed {
     uint64_t number;
@@ -243,7 +244,7 @@ void ended(Process &process) {
         world.found("ends with status %d and does not say why", process.status);
 }
 
-// A connection that has ended is deleted at once.
+// A connection that has ended is deleted at once, and a client that is gone is spoken of.
 void waits(Process &process) {
     if (process.was_left)
         world.found("does not say that a client went away before it was connected");
@@ -271,7 +272,7 @@ Arguments arguments_of(const Process &process) {
 } // namespace
 
 const Oracle replicated_log = {.has_reader = true,
-                               .way_ms = 500,
+                               .way_ms = PATIENCE_MS,
                                .arguments = arguments_of,
                                .begin = begin,
                                .said = said,

@@ -25,9 +25,9 @@ struct Oracle {
     void (*begin)() = [] {};                             // a schedule begins
     void (*said)(Process &, const char *) = ignore_line; // a program printed a line
     void (*completed)(Process &) = ignore;               // the client took a completion
-    void (*sent)(const Link &, int,
-                 std::string &) = ignore_message; // by a side; may be changed
-    void (*ended)(Process &) = ignore;            // a process ended by itself
+    // A side sends a message, which may be changed.
+    void (*sent)(const Link &, int side, std::string &) = ignore_message;
+    void (*ended)(Process &) = ignore; // a process ended by itself
     void (*check)() = [] {}; // looks at the memories, after each step that changed one
     void (*waits)(Process &) = ignore;                   // a process has nothing to do any more
     bool (*may_forget)(const Process &server) = nullptr; // whether its memory may be lost now
