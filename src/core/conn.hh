@@ -81,6 +81,9 @@ struct rpma_conn : rpma::Allocated {
 
     rpma_cq *cq() const { return &transport_.cq(); }
     rpma_cq *rcq() const { return transport_.rcq(); }
+    // What the device gave the queue pair; for the log.
+    const ibv_qp_cap &granted() const { return transport_.granted; }
+    uint32_t rq_size() const { return granted().max_recv_wr; }
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
 
     // What an operation needs stands first, so that it is in one cache line.

@@ -69,6 +69,7 @@ struct rpma_conn_req : rpma::Allocated {
     rpma_conn_private_data private_data() const { return conn_->private_data(); }
     ibv_qp &qp() const { return *conn_->qp; }
     uint32_t max_sge() const { return conn_->max_sge; } // pieces of a receive
+    uint32_t rq_size() const { return conn_->rq_size(); }
     const sockaddr_storage &peer_addr() const { return conn_->id()->route.addr.dst_storage; }
 
   private:

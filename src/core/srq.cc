@@ -24,10 +24,8 @@ std::unique_ptr<rpma_srq> rpma_srq::create(Call &call, const rpma_peer &peer,
         return nullptr;
     auto srq = make<rpma_srq>(call, std::move(queue), size.wanted, max_sge);
     const Demand rcq_size = {cfg.rcq_size, device.max_cqe, "rpma_srq_cfg_set_rcq_size"};
-    if (srq) {
-        srq->queue_->srq_context = &srq->size_;
+    if (srq)
         srq->entry_.enter(srq->queue_.get(), srq.get());
-    }
     if (!srq || rcq_size.wanted == 0)
         return srq;
     auto rcq = rpma_cq::create(call, *peer.pd().context, rcq_size, 0, nullptr);

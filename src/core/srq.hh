@@ -37,7 +37,7 @@ struct rpma_srq : rpma::Allocated {
 
   private:
     rpma::Srq queue_;
-    uint32_t size_; // srq_context of the queue points to it, for the log
+    uint32_t size_;
     uint32_t max_sge_;
     mutable std::optional<rpma_cq> rcq_; // who may see the queue may wait on its CQ
     rpma::HandleEntry entry_;            // released first: see there

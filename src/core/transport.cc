@@ -113,7 +113,6 @@ bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const rpma_con
                         srq != nullptr ? srq->queue() : nullptr);
     if (!qp)
         return false;
-    id->qp->qp_context = &granted;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     // libibverbs reads behind the end of a queue pair whose provider has no extended ones.
     extended = operations != 0 ? ibv_qp_to_qp_ex(id->qp) : nullptr;

@@ -51,7 +51,7 @@ inline Outcome plain_outcome(ibv_qp *qp, ibv_send_wr *first, ibv_send_wr *bad, i
 inline uint32_t most_at_once([[maybe_unused]] const rpma_conn &conn) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     if (conn.extended != nullptr)
-        return std::max(granted(*conn.qp).max_send_wr, 1U);
+        return std::max(conn.granted().max_send_wr, 1U);
 #endif
     return UINT32_MAX;
 }
@@ -84,14 +84,14 @@ template <class Number>
     // A plain list is taken up to the operation that is refused, a native run as a whole.
     const bool is_whole = is_queued || outcome.natively;
     ibv_send_wr *const first = is_whole ? outcome.given : outcome.next;
-    keep_queue_pair(*first, conn.qp);
+    keep_conn(*first, conn);
     const Part part = {array, number(first), is_whole ? number(outcome.end) - 1 : number(first),
                        !is_queued         ? ""
                        : outcome.natively ? " (may be queued)"
                                           : " (queued)"};
-    return outcome.natively ? refused_natively(function, *conn.qp, *first, outcome.end,
-                                               outcome.result, &part)
-                            : refused_send(function, *first, outcome.result, &part);
+    return outcome.natively
+               ? refused_natively(function, conn, *first, outcome.end, outcome.result, &part)
+               : refused_send(function, *first, outcome.result, &part);
 }
 
 } // namespace rpma

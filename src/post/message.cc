@@ -27,11 +27,12 @@ namespace {
 }
 
 // Into one piece of local memory, or none for a message without bytes. post is ibv_post_recv()
-// or ibv_post_srq_recv().
-template <class Queue, class Post>
+// or ibv_post_srq_recv(); owner has the queue.
+template <class Owner, class Queue, class Post>
 [[gnu::always_inline]] inline int receive(const char *function, const ReceiveQueue &names,
-                                          Post post, Queue *queue, const rpma_mr_local *dst,
-                                          size_t offset, size_t len, const void *op_context) {
+                                          Post post, const Owner *owner, Queue *queue,
+                                          const rpma_mr_local *dst, size_t offset, size_t len,
+                                          const void *op_context) {
     ibv_sge sge;
     ibv_recv_wr wr;
     wr.wr_id = context_id(op_context);
@@ -42,7 +43,7 @@ template <class Queue, class Post>
         wr.num_sge = number;
         ibv_recv_wr *bad;
         // Kept in memory for the log: a register that survives the call would have to be saved.
-        Queue *const volatile kept = queue;
+        const Owner *const volatile kept = owner;
         const int result = post(queue, &wr, &bad);
         return result == 0 ? 0 : refused_receive(function, names, *kept, wr, result);
     };
@@ -82,7 +83,7 @@ RPMA_POST int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_
     RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
                    len);
     RPMA_REFUSE_LENGTH(__func__, len);
-    return receive(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp, dst, offset, len,
+    return receive(__func__, CONN_RECEIVES, ibv_post_recv, conn, conn->qp, dst, offset, len,
                    op_context);
 }
 
@@ -92,7 +93,7 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE_LENGTH(__func__, len);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), NOT_SET_UP);
-    return receive(__func__, CONN_RECEIVES, ibv_post_recv, &req->qp(), dst, offset, len,
+    return receive(__func__, CONN_RECEIVES, ibv_post_recv, req, &req->qp(), dst, offset, len,
                    op_context);
 }
 
@@ -102,6 +103,6 @@ RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, siz
     RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
                    len);
     RPMA_REFUSE_LENGTH(__func__, len);
-    return receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(), dst, offset, len,
-                   op_context);
+    return receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq, srq->queue(), dst, offset,
+                   len, op_context);
 }

@@ -64,11 +64,12 @@ void link(Receives &to, const rpma_receive &receive, uint32_t number) {
     return true;
 }
 
-// Posts the receives of an array to a queue by post, ibv_post_recv() or ibv_post_srq_recv().
-template <class Queue, class Post>
-int receive_many(const char *function, const ReceiveQueue &names, Post post, Queue *queue,
-                 const MostPieces &limit, const rpma_receive *receives, uint32_t count,
-                 uint32_t *posted) {
+// Posts the receives of an array to the queue of owner by post, ibv_post_recv() or
+// ibv_post_srq_recv().
+template <class Owner, class Queue, class Post>
+int receive_many(const char *function, const ReceiveQueue &names, Post post, const Owner &owner,
+                 Queue *queue, const MostPieces &limit, const rpma_receive *receives,
+                 uint32_t count, uint32_t *posted) {
     uint32_t done = 0;
     int code = 0;
     while (code == 0 && done < count) {
@@ -93,7 +94,7 @@ int receive_many(const char *function, const ReceiveQueue &names, Post post, Que
             refused = some.wrs;
         done += static_cast<uint32_t>(refused - some.wrs);
         const Part part = {ARRAY, done, done, ""};
-        code = refused_receive(function, names, *queue, *refused, result, &part);
+        code = refused_receive(function, names, owner, *refused, result, &part);
     }
     if (posted != nullptr)
         *posted = done;
@@ -106,7 +107,7 @@ int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, 
                    uint32_t *posted) {
     RPMA_REFUSE(conn == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
-    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp,
+    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *conn, conn->qp,
                         {conn->max_sge, conn->max_sge, CONN_PIECES}, receives, count, posted);
 }
 
@@ -115,7 +116,7 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), NOT_SET_UP);
-    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, &req->qp(),
+    return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *req, &req->qp(),
                         {req->max_sge(), req->max_sge(), CONN_PIECES}, receives, count, posted);
 }
 
@@ -123,6 +124,6 @@ int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives
                        uint32_t count, uint32_t *posted) {
     RPMA_REFUSE(srq == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
-    return receive_many(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(),
+    return receive_many(__func__, SRQ_RECEIVES, ibv_post_srq_recv, *srq, srq->queue(),
                         {srq->max_sge(), srq->max_sge(), SRQ_PIECES}, receives, count, posted);
 }

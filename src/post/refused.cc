@@ -64,8 +64,7 @@ Text advice(int result, const char *queue, uint32_t room, const char *setting) {
     return text;
 }
 
-Text send_advice(int result, const ibv_qp &qp, uint64_t bytes) {
-    const ibv_qp_cap &has = granted(qp);
+Text send_advice(int result, const ibv_qp_cap &has, uint64_t bytes) {
     if (bytes <= has.max_inline_data)
         return advice(result, "send", has.max_send_wr, "rpma_conn_cfg_set_sq_size");
     Text text;
@@ -89,8 +88,8 @@ Text part_text(const Part *part) {
 
 // Too many inline bytes are asked for first: a provider may say ENOMEM (mlx5) or ENOSPC
 // (wr_set_inline_data() of rxe) as of a full queue.
-bool is_again(const ibv_qp &qp, int result, uint64_t bytes, const Part *part) {
-    return part != nullptr && is_full(result) && bytes <= granted(qp).max_inline_data;
+bool is_again(const ibv_qp_cap &has, int result, uint64_t bytes, const Part *part) {
+    return part != nullptr && is_full(result) && bytes <= has.max_inline_data;
 }
 
 // 0 for a message.
@@ -120,13 +119,13 @@ bool is_full(int result) {
 }
 
 int refused_send(const char *function, const ibv_send_wr &wr, int result, const Part *part) {
-    const ibv_qp &qp = kept_queue_pair(wr);
+    const ibv_qp_cap &has = kept_conn(wr).granted();
     Call call(function);
     const uint64_t bytes = inline_bytes(wr);
-    if (!note(call, result, is_again(qp, result, bytes, part)))
+    if (!note(call, result, is_again(has, result, bytes, part)))
         return call.finish();
     const ibv_sge sge = first_element(wr);
-    call.log(__FILE__, __LINE__, send_advice(result, qp, bytes).chars,
+    call.log(__FILE__, __LINE__, send_advice(result, has, bytes).chars,
              "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
              ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
              part_text(part).chars, opcode_text(wr.opcode), wr.wr.rdma.remote_addr, sge.addr,
@@ -137,14 +136,15 @@ int refused_send(const char *function, const ibv_send_wr &wr, int result, const 
     return call.finish();
 }
 
-int refused_natively(const char *function, const ibv_qp &qp, const ibv_send_wr &first,
+int refused_natively(const char *function, const rpma_conn &conn, const ibv_send_wr &first,
                      const ibv_send_wr *end, int result, const Part *part) {
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
+    const ibv_qp_cap &has = conn.granted();
     Call call(function);
-    if (note(call, result, is_again(qp, result, bytes, part)))
-        call.log(__FILE__, __LINE__, send_advice(result, qp, bytes).chars,
+    if (note(call, result, is_again(has, result, bytes, part)))
+        call.log(__FILE__, __LINE__, send_advice(result, has, bytes).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
                  ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, opcode_text(first.opcode), first.wr.rdma.remote_addr,

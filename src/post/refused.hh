@@ -11,7 +11,6 @@
 #include <infiniband/verbs.h>
 
 #include "base/refuse.hh"
-#include "verbs/objects.hh"
 
 namespace rpma {
 
@@ -29,33 +28,26 @@ struct ReceiveQueue {
     const char *setting; // the function that sets the size of the queue
 };
 
-// How many receives the device gave room for.
-inline uint32_t room_for_receives(const ibv_qp &qp) {
-    return granted(qp).max_recv_wr;
-}
-inline uint32_t room_for_receives(const ibv_srq &srq) {
-    return *static_cast<const uint32_t *>(srq.srq_context);
-}
-
 // Each of these logs the failure and returns the code. result is what the provider returned.
 //
-// ibv_post_send() refused wr, which keeps its queue pair (tuned.hh).
+// ibv_post_send() refused wr, which keeps its connection (tuned.hh).
 [[gnu::cold, gnu::noinline]] int refused_send(const char *function, const ibv_send_wr &wr,
                                               int result, const Part *part = nullptr);
 // ibv_wr_complete() refused the operations from first up to end, nullptr for the end of the
 // list. Those of a part are slots.
-[[gnu::cold, gnu::noinline]] int refused_natively(const char *function, const ibv_qp &qp,
+[[gnu::cold, gnu::noinline]] int refused_natively(const char *function, const rpma_conn &conn,
                                                   const ibv_send_wr &first,
                                                   const ibv_send_wr *end, int result,
                                                   const Part *part = nullptr);
 [[gnu::cold, gnu::noinline]] int refuse_receive(const char *function, const ReceiveQueue &names,
                                                 uint32_t room, const ibv_recv_wr &wr,
                                                 int result, const Part *part);
-template <class Queue>
+// owner is the connection, request or shared receive queue that was to take the receive.
+template <class Owner>
 [[gnu::cold, gnu::noinline]] int
-refused_receive(const char *function, const ReceiveQueue &names, const Queue &queue,
+refused_receive(const char *function, const ReceiveQueue &names, const Owner &owner,
                 ibv_recv_wr wr, int result, const Part *part = nullptr) {
-    return refuse_receive(function, names, room_for_receives(queue), wr, result, part);
+    return refuse_receive(function, names, owner.rq_size(), wr, result, part);
 }
 
 // Whether the error of a post means that a queue has no room.

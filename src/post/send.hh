@@ -15,7 +15,7 @@ namespace rpma {
 [[gnu::always_inline]] inline int send(const char *function, const rpma_conn &conn,
                                        ibv_send_wr &wr) {
     wr.next = nullptr;
-    keep_queue_pair(wr, conn.qp);
+    keep_conn(wr, conn);
     ibv_send_wr *bad;
     const int result = ibv_post_send(conn.qp, &wr, &bad);
     return result == 0 ? 0 : refused_send(function, wr, result);
@@ -57,7 +57,8 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-// The one operation that an extended queue pair refused, for the log.
+// Logs the one operation that an extended queue pair refused. Its connection is looked up only
+// here: to keep it over the provider's calls would take a register.
 [[gnu::cold, gnu::noinline]] inline int refused_one(const char *function, const ibv_qp_ex *qpx,
                                                     ibv_wr_opcode opcode, uint64_t remote_addr,
                                                     uint64_t length, int result) {
@@ -68,7 +69,8 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
     ibv_sge sge = {0, static_cast<uint32_t>(length), 0};
     wr.sg_list = &sge;
     wr.num_sge = 1;
-    return refused_natively(function, qpx->qp_base, wr, nullptr, result);
+    const auto *conn = static_cast<const rpma_conn *>(handle_of(&qpx->qp_base));
+    return refused_natively(function, *conn, wr, nullptr, result);
 }
 
 // One operation of an extended queue pair, which build() describes; length is for the log.

@@ -19,6 +19,8 @@
 // clang 14 by this spelling alone.
 #define RPMA_POST __attribute__((no_stack_protector))
 
+struct rpma_conn;
+
 namespace rpma {
 
 // Flags and immediate data stand side by side. Where there is no immediate data, one store for
@@ -36,14 +38,14 @@ inline void set_flags(ibv_send_wr &wr, unsigned flags, uint32_t imm) {
     wr.imm_data = htonl(imm);
 }
 
-// A failed post needs its queue pair for the log. To keep it over the provider's call takes two
+// A failed post needs its connection for the log. To keep it over the provider's call takes two
 // saved registers and 5 instructions; in a member of the request that only IBV_WR_TSO reads, it
 // takes one.
-inline void keep_queue_pair(ibv_send_wr &wr, ibv_qp *qp) {
-    wr.tso.hdr = qp;
+inline void keep_conn(ibv_send_wr &wr, const rpma_conn &conn) {
+    wr.tso.hdr = const_cast<rpma_conn *>(&conn);
 }
-inline const ibv_qp &kept_queue_pair(const ibv_send_wr &wr) {
-    return *static_cast<const ibv_qp *>(wr.tso.hdr);
+inline const rpma_conn &kept_conn(const ibv_send_wr &wr) {
+    return *static_cast<const rpma_conn *>(wr.tso.hdr);
 }
 
 } // namespace rpma

@@ -65,13 +65,6 @@ inline bool next_cq_event(ibv_comp_channel &channel, ibv_cq *&queue) {
 // came), RPMA_E_PROVIDER.
 [[gnu::cold]] int no_cq_event(const char *function, int error);
 
-// What the device gave a queue pair when it was made; for the log. qp_context of the queue pair
-// points to it, which providers do not read, because a post that failed has the queue pair at
-// hand and not the connection.
-inline const ibv_qp_cap &granted(const ibv_qp &qp) {
-    return *static_cast<const ibv_qp_cap *>(qp.qp_context);
-}
-
 // Has the queue give an event for the next completion, or for the next that is solicited or
 // failed. An error number, see not_armed().
 inline int arm(ibv_cq &queue, bool solicited_only) {

@@ -110,10 +110,19 @@ bool world_ask(struct world *w, const struct shape *shape) {
     return STEP(w, rpma_ep_next_conn_req(w->h.ep, w->h.cfg, &w->h.req));
 }
 
+// The contexts of the objects of libibverbs belong to the program.
+static void use_contexts(const struct world *w) {
+    struct ibv_qp *qp = world_qp(w);
+    qp->qp_context = qp->send_cq->cq_context = qp->recv_cq->cq_context = (void *)1;
+    if (qp->srq)
+        qp->srq->srq_context = (void *)1;
+}
+
 bool world_up(struct world *w, const struct shape *shape) {
     const struct rpma_conn_private_data pdata = {private_data, shape->private_data};
     if (!STEP(w, rpma_conn_req_connect(&w->h.req, pdata.len ? &pdata : NULL, &w->h.conn)))
         return false;
+    use_contexts(w);
     fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, private_data,
                   shape->incoming ? 0 : shape->private_data);
     return STEP(w, rpma_conn_next_event(w->h.conn, &w->h.event));
