@@ -7,15 +7,21 @@
 usage: install.py shared SOURCE BUILD    installs BUILD below a DESTDIR
        install.py static SOURCE BUILD    configures and builds an archive first; installs it with
                                          libraries and headers outside of the prefix
+       install.py both SOURCE BUILD      the same with the shared library and the archive
 
 Each: the installed files, the fields of librpma.pc, and a program linked with --no-undefined
-through pkg-config and through find_package(librpma), which then has to run.
+through pkg-config and through find_package(librpma), which then has to run. CMake finds the library
+by its prefix, by its own directory, through a symbolic link and after a move, while another prefix
+has an older release. With an archive, a program is linked with -static, too.
 """
 
+import copy
+import functools
 import json
 import os
 import pathlib
 import shlex
+import shutil
 import stat
 import sys
 import tempfile
@@ -27,6 +33,7 @@ import common
 PROGRAM = common.HERE / "package" / "program.c"
 CMAKE_PROJECT = common.HERE / "package"
 LIBS = "-lrpma -libverbs -lrdmacm"
+PACKAGES = "librdmacm libibverbs"
 
 
 class Installed:
@@ -50,13 +57,16 @@ class Installed:
     def field(self, *options):
         return common.run(["pkg-config", *options, "librpma"], env=self.pkgconfig).strip()
 
-    def environment(self):
-        return {**os.environ, "LD_LIBRARY_PATH": str(self.libdir),
-                "ASAN_OPTIONS": "detect_leaks=0"}
+    def archive(self):
+        """The same installation for a program that asks for the archive."""
+        other = copy.copy(self)
+        other.linked = "static"
+        return other
 
 
 def check_files(installed):
-    library = (["librpma.a"] if installed.linked == "static" else ["librpma.so", "librpma.so.0"])
+    library = (installed.linked != "shared") * ["librpma.a"]
+    library += (installed.linked != "static") * ["librpma.so", "librpma.so.0"]
     wanted = {installed.includedir / "librpma.h"}
     wanted |= {installed.libdir / name for name in [
         *library, "pkgconfig/librpma.pc", "librpma/cmake/librpma-config.cmake",
@@ -71,7 +81,7 @@ def check_files(installed):
     faults += [f"wanted and not installed: {path}" for path in wanted - outside]
     if faults:
         raise common.Fault(common.some(faults))
-    if installed.linked == "shared":
+    if installed.linked != "static":
         link, real = installed.libdir / "librpma.so", installed.libdir / common.SONAME
         if not link.is_symlink() or os.readlink(link) != common.SONAME:
             raise common.Fault(f"librpma.so is no link to {common.SONAME}")
@@ -84,7 +94,7 @@ def check_package_fields(installed):
     libdir, includedir = (path if os.path.isabs(path) else f"${{prefix}}/{path}"
                           for path in installed.directories)
     wanted = {f"libdir={libdir}", f"includedir={includedir}", "Name: librpma", f"Version: {installed.version}",
-              "Cflags: -I${includedir}", f"Libs: -L${{libdir}} {LIBS}"}
+              "Cflags: -I${includedir}", f"Libs: -L${{libdir}} {LIBS}", f"Requires.private: {PACKAGES}"}
     text = (installed.libdir / "pkgconfig" / "librpma.pc").read_text(encoding="utf-8")
     found = {line for line in text.splitlines() if "dir=" in line or ": " in line and "Description" not in line}
     if found != wanted:
@@ -92,17 +102,19 @@ def check_package_fields(installed):
     return f"librpma.pc of version {installed.version}, Libs {LIBS}"
 
 
-def run_program(installed, target):
+def run_program(installed, target, libdir=None):
     """The program has to load this library at run time, or none if it has its own copy."""
-    loaded = common.run(["ldd", target], env=installed.environment())
+    libdir = libdir or installed.libdir
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(libdir), "ASAN_OPTIONS": "detect_leaks=0"}
+    loaded = common.run(["ldd", target], env=environment)
     shared = [line for line in loaded.splitlines() if common.SONAME in line]
     if installed.linked == "static" and shared:
         raise common.Fault(f"linked to {shared[0].strip()}, wanted the archive")
-    if installed.linked == "shared" and (not shared or str(installed.libdir) not in shared[0]):
-        raise common.Fault(f"{target.name} does not load {installed.libdir / common.SONAME}")
+    if installed.linked != "static" and (not shared or str(libdir) not in shared[0]):
+        raise common.Fault(f"{target.name} does not load {libdir / common.SONAME}")
     if "libstdc++" in loaded and installed.sanitizer == "none":
         raise common.Fault(f"{target.name} loads libstdc++")
-    common.run([target], env=installed.environment())
+    common.run([target], env=environment)
 
 
 def sanitizing(installed):
@@ -119,18 +131,62 @@ def check_pkg_config(installed):
     return f"a program linked with {' '.join(flags)} runs"
 
 
-def check_cmake(installed):
+def check_static(installed):
+    """Every library that libibverbs and librdmacm need is named, so that no dynamic linker is."""
+    flags = shlex.split(installed.field("--cflags", "--static", "--libs"))
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
-        common.run(["cmake", "-G", "Ninja", "-S", CMAKE_PROJECT, "-B", directory,
-                    f"-DCMAKE_PREFIX_PATH={installed.cmake_prefix}",
-                    f"-DEXPECTED_LIBDIR={installed.libdir}",
-                    f"-DEXPECTED_INCLUDEDIR={installed.includedir}",
-                    f"-DEXPECTED_VERSION={installed.version}",
-                    f"-DCMAKE_C_FLAGS={' '.join(sanitizing(installed))}"])
-        common.run(["cmake", "--build", directory])
-        for name in ("by-target", "by-variables"):
-            run_program(installed, pathlib.Path(directory) / name)
-    return "programs of find_package(librpma) run, by target and by variables"
+        target = pathlib.Path(directory) / "program"
+        common.run(["cc", "-static", PROGRAM, *flags, "-o", target])
+        if "INTERP" in common.run(["readelf", "--program-headers", target]):
+            raise common.Fault("a program linked with -static wants a dynamic linker")
+        common.run([target])
+    return f"a program linked with -static and {' '.join(flags)} runs"
+
+
+def older_release(prefix):
+    """A prefix with an older release, with which no program compiles or links."""
+    texts = {"include/librpma.h": "#error the header of the older release",
+             "lib/librpma/cmake/librpma-config-version.cmake": "set(PACKAGE_VERSION 1.2.0)",
+             "lib/librpma/cmake/librpma-config.cmake": "set(librpma_FOUND TRUE)"}
+    for name, text in texts.items():
+        (prefix / name).parent.mkdir(parents=True, exist_ok=True)
+        (prefix / name).write_text(text + "\n", encoding="utf-8")
+    common.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", prefix / "lib" / "librpma.so"])
+    common.run(["ar", "rc", prefix / "lib" / "librpma.a"])
+    return prefix
+
+
+def ways_to_find(installed, work):
+    """Yields each way to find the package: arguments of CMake, and where library and header are."""
+    older = older_release(work / "older")
+    cmake = "librpma/cmake"
+    here = installed.libdir, installed.includedir
+    yield [f"-DCMAKE_PREFIX_PATH={installed.cmake_prefix}"], *here
+    yield [f"-DCMAKE_PREFIX_PATH={older};{installed.cmake_prefix}"], *here
+    (work / "link").symlink_to(installed.libdir)
+    yield [f"-Dlibrpma_DIR={work}/link/{cmake}", f"-DCMAKE_PREFIX_PATH={older}"], work / "link", here[1]
+    # The common directory of all outputs moves, and nothing stays where the package was configured for.
+    top = pathlib.Path(os.path.commonpath(here))
+    shutil.move(top, work / "moved")
+    there = [work / "moved" / path.relative_to(top) for path in here]
+    yield [f"-Dlibrpma_DIR={there[0] / cmake}", f"-DCMAKE_PREFIX_PATH={older}"], *there
+    shutil.move(work / "moved", top)
+    # Last, because it is configured in the same directory: nothing remembers where the package was.
+    yield [f"-Dlibrpma_DIR={installed.libdir / cmake}", f"-DCMAKE_PREFIX_PATH={older}"], *here
+
+
+def check_cmake(installed, *suffixes):
+    with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
+        work = pathlib.Path(directory)
+        for count, (arguments, libdir, includedir) in enumerate(ways_to_find(installed, work), 1):
+            common.run(["cmake", "-G", "Ninja", "-S", CMAKE_PROJECT, "-B", work / "build", *arguments, *suffixes,
+                        f"-DEXPECTED_LIBDIR={libdir}", f"-DEXPECTED_INCLUDEDIR={includedir}",
+                        f"-DEXPECTED_VERSION={installed.version}",
+                        f"-DCMAKE_C_FLAGS={' '.join(sanitizing(installed))}"])
+            common.run(["cmake", "--build", work / "build"])
+            for name in ("by-target", "by-variables"):
+                run_program(installed, work / "build" / name, libdir)
+    return f"programs of find_package(librpma) run, by target and by variables, found in {count} ways"
 
 
 def install_shared(build, directory):
@@ -138,31 +194,36 @@ def install_shared(build, directory):
     return Installed(build, directory, "shared")
 
 
-def install_static(source, directory):
+def install_built(source, directory, kind):
     """Below a directory for each output, as distributions like Nix and Guix install."""
     build = pathlib.Path(directory) / "build"
     # Newer Meson defines this macro by itself; the library must not need libstdc++ for it.
-    common.run(["meson", "setup", build, source, "-Ddefault_library=static", "-Doptimization=0",
+    common.run(["meson", "setup", build, source, f"-Ddefault_library={kind}", "-Doptimization=0",
                 "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1", "-Dtests=disabled", "-Dexamples=disabled",
                 "-Dman=disabled", "-Dprograms=disabled", "-Dbench=disabled",
                 f"--prefix={directory}/outputs/program", f"--libdir={directory}/outputs/library/lib",
                 f"--includedir={directory}/outputs/header/include"])
     common.run(["meson", "install", "-C", build])
-    return Installed(build, "", "static")
+    return Installed(build, "", kind)
 
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in ("shared", "static"):
+    if len(sys.argv) != 4 or sys.argv[1] not in ("shared", "static", "both"):
         sys.exit(__doc__)
     kind, source, build = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="librpma-abi-") as directory:
         try:
             installed = (install_shared(build, directory) if kind == "shared"
-                         else install_static(source, directory))
+                         else install_built(source, directory, kind))
         except common.Fault as fault:
             sys.exit(f"install {kind}: FAULT: {fault}")
-        common.finish(f"install {kind}", [lambda check=check: check(installed) for check in (
-            check_files, check_package_fields, check_pkg_config, check_cmake)])
+        checks = [(check, installed) for check in (
+            check_files, check_package_fields, check_pkg_config, check_cmake)]
+        if kind != "shared":
+            checks.append((check_static, installed))
+        if kind == "both":
+            checks.append((check_cmake, installed.archive(), "-DSUFFIXES=.a"))
+        common.finish(f"install {kind}", [functools.partial(*check) for check in checks])
 
 
 if __name__ == "__main__":
