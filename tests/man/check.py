@@ -20,6 +20,7 @@ import site_checks
 import sources
 import text_checks
 import tool_checks
+import waits
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77
@@ -31,6 +32,7 @@ CHECKS = {
     "types": text_checks.check_types,
     "errors": text_checks.check_errors,
     "original": original.check_original,
+    "waits": waits.check_waits,
     "claims": text_checks.check_claims,
     "guides": text_checks.check_guides,
     "references": text_checks.check_references,

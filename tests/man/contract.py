@@ -67,6 +67,11 @@ def macros(source):
                                                            flags=re.M)}
 
 
+def deprecated(source):
+    """The functions that the header marks as those of old releases."""
+    return set(re.findall(r"\b(rpma_\w+)\([^()]*\)\s*LIBRPMA_DEPRECATED", header(source)))
+
+
 def prototypes(source):
     """{function: (return type, list of parameters)} of the header, normalised."""
     text = re.sub(r"^\s*#.*(\\\n.*)*$", "", header(source), flags=re.M)

@@ -72,6 +72,16 @@ class Page:
     def titles(self):
         return {" ".join(line.args) for line in self.lines if line.macro in ("Sh", "Ss")}
 
+    def part(self, title):
+        """The lines of a subsection."""
+        found, inside = [], False
+        for line in self.lines:
+            if line.macro in ("Sh", "Ss"):
+                inside = " ".join(line.args) == title
+            elif inside:
+                found.append(line)
+        return found
+
     def names(self):
         return [line.args[0] for line in self.section("NAME") if line.macro == "Nm"]
 

@@ -43,6 +43,7 @@ CLAIMS = {
     r"\b(says|tells \w+ \w+) that the data is persistent\b(?!, if)": "if the platform lets it",
     r"\breal RDMA\b": "soft-RoCE",
 }
+DOCUMENTS = ("*.md", "docs/*.md", "examples/*/README.md")
 CHAINED = re.compile(r"; or |\. Or ")  # several causes in one row or entry
 
 
@@ -184,8 +185,7 @@ def check_claims(book):
     for name in COVERING:
         if COVERS not in texts.get(f"man/{name}", ""):
             yield f"man/{name} must say: {COVERS}"
-    for pattern in ("*.md", "docs/*.md", "docs/how-it-works.svg", "examples/*/README.md",
-                    "include/librpma.h"):
+    for pattern in (*DOCUMENTS, "docs/how-it-works.svg", "include/librpma.h"):
         for path in sorted(book.source.glob(pattern)):
             # Comments of C lose the asterisks, so that a phrase may continue on the next line.
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -218,10 +218,22 @@ def check_guides(book):
 
 def named_sections(page):
     """(section, page) where the text names a section of a page."""
+    for line in page.lines:
+        if line.macro == "Sx":
+            yield " ".join(line.args).rstrip(" .,:;)"), page.name
     text = "\n".join(line.raw for line in page.lines)
     yield from re.findall(r"\.Dq ([A-Z].+)\n(?:in|of)\n\.Xr (\S+ \d)", text)
     for name, title in re.findall(r"\.Xr (\S+ \d) ,\n\.Dq ([A-Z].+)", text):
         yield title.removesuffix(" ,").removesuffix(" ."), name
+
+
+def document_sections(source):
+    """(file, section, page) where a document names a section of a page."""
+    for pattern in DOCUMENTS:
+        for path in sorted(source.glob(pattern)):
+            text = " ".join(path.read_text(encoding="utf-8").split())
+            for title, name, number in re.findall(r'"([A-Z][^"]+)" (?:in|of) `?(?:man \d )?(rpma-?\w+|librpma)\((\d)\)', text):
+                yield path.relative_to(source), title, f"{name}.{number}"
 
 
 def check_references(book):
@@ -229,11 +241,12 @@ def check_references(book):
     known = {(name, line[0]) for line in book.foreign.read_text().splitlines()
              if not line.startswith("#") for name in line.split()[1:]}
     ours, providers = {page.name: page for page in book.pages}, set()
+    for where, title, name in [*((f"man/{page.name}", *each) for page in book.pages for each in named_sections(page)),
+                               *document_sections(book.source)]:
+        name = name.replace(" ", ".")
+        if name in ours and title not in ours[name].titles():
+            yield f"{where}: {name} has no section {title!r}"
     for page in book.pages:
-        for title, name in named_sections(page):
-            name = name.replace(" ", ".")
-            if name in ours and title not in ours[name].titles():
-                yield f"man/{page.name}: {name} has no section {title!r}"
         for number, name, section in page.references():
             if name.startswith(("ibv_", "rdma_")):
                 providers.add((name, section))
