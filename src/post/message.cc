@@ -3,8 +3,6 @@
 
 // message.cc -- exports: sends and receives, one at a time
 
-#include "core/conn_req.hh"
-#include "core/srq.hh"
 #include "post/receive.hh"
 #include "post/send.hh"
 
@@ -27,7 +25,7 @@ namespace {
 }
 
 // Into one piece of local memory, or none for a message without bytes. post is ibv_post_recv()
-// or ibv_post_srq_recv(); owner has the queue.
+// or ibv_post_srq_recv(); owner is the queue itself, or has it.
 template <class Owner, class Queue, class Post>
 [[gnu::always_inline]] inline int receive(const char *function, const ReceiveQueue &names,
                                           Post post, const Owner *owner, Queue *queue,
@@ -83,7 +81,7 @@ RPMA_POST int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_
     RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
                    len);
     RPMA_REFUSE_LENGTH(__func__, len);
-    return receive(__func__, CONN_RECEIVES, ibv_post_recv, conn, conn->qp, dst, offset, len,
+    return receive(__func__, CONN_RECEIVES, ibv_post_recv, conn->qp, conn->qp, dst, offset, len,
                    op_context);
 }
 
@@ -103,6 +101,6 @@ RPMA_POST int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, siz
     RPMA_REFUSE_AS(__func__, dst == NULL && (offset | len) != 0, RPMA_NO_MEMORY, "dst", offset,
                    len);
     RPMA_REFUSE_LENGTH(__func__, len);
-    return receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq, srq->queue(), dst, offset,
-                   len, op_context);
+    return receive(__func__, SRQ_RECEIVES, ibv_post_srq_recv, srq->queue(), srq->queue(), dst,
+                   offset, len, op_context);
 }

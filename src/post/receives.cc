@@ -5,9 +5,6 @@
 
 #include <algorithm>
 
-#include "core/conn.hh"
-#include "core/conn_req.hh"
-#include "core/srq.hh"
 #include "post/pieces.hh"
 #include "post/receive.hh"
 

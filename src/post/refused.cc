@@ -64,7 +64,8 @@ Text advice(int result, const char *queue, uint32_t room, const char *setting) {
     return text;
 }
 
-Text send_advice(int result, const ibv_qp_cap &has, uint64_t bytes) {
+Text send_advice(int result, const rpma_conn &conn, uint64_t bytes) {
+    const ibv_qp_cap &has = conn.granted();
     if (bytes <= has.max_inline_data)
         return advice(result, "send", has.max_send_wr, "rpma_conn_cfg_set_sq_size");
     Text text;
@@ -88,8 +89,8 @@ Text part_text(const Part *part) {
 
 // Too many inline bytes are asked for first: a provider may say ENOMEM (mlx5) or ENOSPC
 // (wr_set_inline_data() of rxe) as of a full queue.
-bool is_again(const ibv_qp_cap &has, int result, uint64_t bytes, const Part *part) {
-    return part != nullptr && is_full(result) && bytes <= has.max_inline_data;
+bool is_again(const rpma_conn &conn, int result, uint64_t bytes) {
+    return is_full(result) && bytes <= conn.granted().max_inline_data;
 }
 
 // 0 for a message.
@@ -119,13 +120,12 @@ bool is_full(int result) {
 }
 
 int refused_send(const char *function, const ibv_send_wr &wr, int result, const Part *part) {
-    const ibv_qp_cap &has = kept_conn(wr).granted();
+    const rpma_conn &conn = kept_conn(wr);
     Call call(function);
-    const uint64_t bytes = inline_bytes(wr);
-    if (!note(call, result, is_again(has, result, bytes, part)))
+    if (!note(call, result, part != nullptr && is_again(conn, result, inline_bytes(wr))))
         return call.finish();
     const ibv_sge sge = first_element(wr);
-    call.log(__FILE__, __LINE__, send_advice(result, has, bytes).chars,
+    call.log(__FILE__, __LINE__, send_advice(result, conn, inline_bytes(wr)).chars,
              "%sibv_post_send(opcode=%s, remote_addr=0x%" PRIx64 ", addr=0x%" PRIx64
              ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
              part_text(part).chars, opcode_text(wr.opcode), wr.wr.rdma.remote_addr, sge.addr,
@@ -141,10 +141,9 @@ int refused_natively(const char *function, const rpma_conn &conn, const ibv_send
     uint64_t bytes = 0;
     for (const ibv_send_wr *wr = &first; wr != end; wr = wr->next)
         bytes = std::max(bytes, inline_bytes(*wr));
-    const ibv_qp_cap &has = conn.granted();
     Call call(function);
-    if (note(call, result, is_again(has, result, bytes, part)))
-        call.log(__FILE__, __LINE__, send_advice(result, has, bytes).chars,
+    if (note(call, result, part != nullptr && is_again(conn, result, bytes)))
+        call.log(__FILE__, __LINE__, send_advice(result, conn, bytes).chars,
                  "%sibv_wr_complete(first: opcode=%s, remote_addr=0x%" PRIx64
                  ", length=%" PRIu64 ", wr_id=0x%" PRIx64 ")",
                  part_text(part).chars, opcode_text(first.opcode), first.wr.rdma.remote_addr,

@@ -42,14 +42,6 @@ struct ReceiveQueue {
 [[gnu::cold, gnu::noinline]] int refuse_receive(const char *function, const ReceiveQueue &names,
                                                 uint32_t room, const ibv_recv_wr &wr,
                                                 int result, const Part *part);
-// owner is the connection, request or shared receive queue that was to take the receive.
-template <class Owner>
-[[gnu::cold, gnu::noinline]] int
-refused_receive(const char *function, const ReceiveQueue &names, const Owner &owner,
-                ibv_recv_wr wr, int result, const Part *part = nullptr) {
-    return refuse_receive(function, names, owner.rq_size(), wr, result, part);
-}
-
 // Whether the error of a post means that a queue has no room.
 bool is_full(int result);
 
