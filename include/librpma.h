@@ -567,12 +567,13 @@ int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
 int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req, struct sockaddr_storage *addr);
 
 /* Posts a receive before the connection is up, so that no first message is lost.
- * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX, not set up), RPMA_E_PROVIDER. */
+ * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX, not set up, has failed), RPMA_E_PROVIDER.
+ */
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
                        size_t len, const void *op_context);
 
 /* Posts count receives before the connection is up: see rpma_srq_recv_many(). RPMA_E_INVAL
- * (also: not set up), RPMA_E_AGAIN, RPMA_E_PROVIDER. */
+ * (also: not set up, has failed), RPMA_E_AGAIN, RPMA_E_PROVIDER. */
 int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
                             uint32_t count, uint32_t *posted);
 
@@ -580,7 +581,7 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
  * Connects (outgoing) or accepts (incoming) without waiting for the other side:
  * rpma_conn_next_event() tells the outcome. pdata (copied; may be NULL) goes to the other side.
  * The call consumes the request and sets *req_ptr to NULL even when it fails.
- * RPMA_E_INVAL (also: not set up), RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * RPMA_E_INVAL (also: not set up, has failed), RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
                           const struct rpma_conn_private_data *pdata,

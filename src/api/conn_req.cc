@@ -16,8 +16,6 @@ using namespace rpma;
 
 namespace {
 
-constexpr char OVER[] = "the request has failed: delete it";
-
 template <auto begin>
 int ask(const char *function, rpma_peer *peer, const char *addr, const char *port,
         const rpma_conn_cfg *cfg, rpma_conn_req **req_ptr) {
@@ -53,7 +51,7 @@ int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
 
 int rpma_conn_req_resolve(struct rpma_conn_req *req) {
     RPMA_REFUSE(req == NULL);
-    RPMA_REFUSE_AS(__func__, req->is_over(), OVER);
+    RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
     Call call(__func__);
     req->resolve(call);
     return call.finish();
@@ -61,7 +59,7 @@ int rpma_conn_req_resolve(struct rpma_conn_req *req) {
 
 int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *cfg) {
     RPMA_REFUSE(req == NULL);
-    RPMA_REFUSE_AS(__func__, req->is_over(), OVER);
+    RPMA_REFUSE_AS(__func__, req->is_over(), FAILED);
     RPMA_REFUSE_AS(__func__, !req->is_ready(),
                    "the request is not resolved: wait until rpma_conn_req_resolve() returns 0");
     RPMA_REFUSE_AS(__func__, req->is_set_up(),
@@ -91,7 +89,7 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
     std::unique_ptr<rpma_conn_req> req(std::exchange(*req_ptr, nullptr));
     RPMA_REFUSE(conn_ptr == NULL);
     REFUSE_DATA(pdata);
-    RPMA_REFUSE_AS(__func__, !req->is_set_up(), NOT_SET_UP);
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
     Call call(__func__);
     auto conn = req->connect(call, pdata);
     req.reset(); // before errno becomes the provider's

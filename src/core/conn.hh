@@ -33,7 +33,6 @@ struct rpma_conn : rpma::Allocated {
     // before it has events. Returns false on failure, and the connection is as it was:
     // RPMA_E_INVAL, RPMA_E_PROVIDER.
     bool set_up(rpma::Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
-    bool is_set_up() const { return qp != nullptr; }
     // Gives the connection a channel of its own: events of its ID, if it has one, arrive
     // nowhere else from then on. Returns false on failure: RPMA_E_PROVIDER.
     bool own_events(rpma::Call &call, bool nonblocking);

@@ -183,7 +183,10 @@ void rpma_conn_req::resolve(Call &call) {
 bool rpma_conn_req::make_queues(Call &call, const rpma_conn_cfg &cfg) {
     retry_count_ = cfg.retry_count;
     rnr_retry_count_ = cfg.rnr_retry_count;
-    return conn_->set_up(call, peer_, cfg);
+    if (!conn_->set_up(call, peer_, cfg))
+        return false;
+    step_ = Step::SET_UP;
+    return true;
 }
 
 void rpma_conn_req::set_up(Call &call, const rpma_conn_cfg &cfg) {

@@ -15,7 +15,7 @@ struct rpma_peer;
 
 namespace rpma {
 
-// What is wrong with a request that a connection or a receive is asked of too early.
+inline constexpr char FAILED[] = "the request has failed: delete it";
 inline constexpr char NOT_SET_UP[] = "the request is not set up: rpma_conn_req_setup() does so";
 
 } // namespace rpma
@@ -46,13 +46,15 @@ struct rpma_conn_req : rpma::Allocated {
     // Takes what has happened to the request, and goes on. RPMA_E_AGAIN: it is not ready yet.
     // RPMA_E_PROVIDER: from then on it is over.
     void resolve(rpma::Call &call);
-    bool is_ready() const { return step_ == Step::READY; }
+    bool is_ready() const { return step_ == Step::READY || is_set_up(); }
     bool is_over() const { return step_ == Step::OVER; }
 
     // Makes the queues of a request that is ready. If it fails, the request is as it was:
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     void set_up(rpma::Call &call, const rpma_conn_cfg &cfg);
-    bool is_set_up() const { return conn_->is_set_up(); }
+    bool is_set_up() const { return step_ == Step::SET_UP; }
+    // Why the request neither connects nor takes receives, unless it is set up.
+    const char *obstacle() const { return is_over() ? rpma::FAILED : rpma::NOT_SET_UP; }
 
     // Connects or accepts; the request must be deleted afterwards, whatever came out. nullptr:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
@@ -73,7 +75,7 @@ struct rpma_conn_req : rpma::Allocated {
     const sockaddr_storage &peer_addr() const { return conn_->id()->route.addr.dst_storage; }
 
   private:
-    enum class Step : uint8_t { ADDRESS, ROUTE, READY, OVER };
+    enum class Step : uint8_t { ADDRESS, ROUTE, READY, SET_UP, OVER };
 
     static std::unique_ptr<rpma_conn_req> create(rpma::Call &call, rpma_peer &peer,
                                                  rpma::CmId &&id);

@@ -90,7 +90,7 @@ RPMA_POST int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(dst == NULL);
     RPMA_REFUSE_LENGTH(__func__, len);
-    RPMA_REFUSE_AS(__func__, !req->is_set_up(), NOT_SET_UP);
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
     return receive(__func__, CONN_RECEIVES, ibv_post_recv, req, &req->qp(), dst, offset, len,
                    op_context);
 }

@@ -112,7 +112,7 @@ int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive
                             uint32_t count, uint32_t *posted) {
     RPMA_REFUSE(req == NULL);
     RPMA_REFUSE(receives == NULL && count != 0);
-    RPMA_REFUSE_AS(__func__, !req->is_set_up(), NOT_SET_UP);
+    RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
     return receive_many(__func__, CONN_RECEIVES, ibv_post_recv, *req, &req->qp(),
                         {req->max_sge(), req->max_sge(), CONN_PIECES}, receives, count, posted);
 }

@@ -44,6 +44,18 @@ static void set_up_bare(void) {
     take_bare();
     MUST(rpma_conn_req_setup(w.h.req, NULL));
 }
+static void remove_device(void) {
+    fake_cm_event(world_req_fd(&w), RDMA_CM_EVENT_DEVICE_REMOVAL, NULL, 0);
+    assert_int_equal(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER);
+}
+static void fail_resolved(void) {
+    resolve();
+    remove_device();
+}
+static void fail_set_up(void) {
+    set_up_resolved();
+    remove_device();
+}
 
 static const struct rpma_conn_private_data no_bytes = {&w, 0}, no_pointer = {NULL, 1};
 
@@ -61,6 +73,7 @@ static const struct wrong {
 #define REJECT "rpma_conn_req_reject"
 #define ALREADY "the request is set up already", "set up already; a request is set up once"
 #define NOT_SET_UP "the request is not set up", "the request is not set up"
+#define FAILED "the request has failed", "the request has failed: delete it"
 #define NO_PLACE "conn_ptr == NULL", "conn_ptr == NULL"
 #define IN_PDATA "pdata != NULL && (pdata->ptr == NULL || pdata->len == 0)"
 #define NO_BYTES IN_PDATA, "pdata->len is 0; possible: 1 and more, or pdata == NULL"
@@ -80,6 +93,16 @@ static const struct wrong {
     {start, CONNECT, NOT_SET_UP, STARTED},
     {resolve, CONNECT, NOT_SET_UP, STARTED},
     {take_bare, CONNECT, NOT_SET_UP, BARE},
+    {fail_resolved, "rpma_conn_req_resolve", FAILED},
+    {fail_resolved, SETUP, FAILED},
+    {fail_resolved, "rpma_conn_req_recv", FAILED},
+    {fail_resolved, "rpma_conn_req_recv_many", FAILED},
+    {fail_resolved, CONNECT, FAILED, STARTED},
+    {fail_set_up, "rpma_conn_req_resolve", FAILED},
+    {fail_set_up, SETUP, FAILED},
+    {fail_set_up, "rpma_conn_req_recv", FAILED},
+    {fail_set_up, "rpma_conn_req_recv_many", FAILED},
+    {fail_set_up, CONNECT, FAILED, DROP_QP STARTED},
     {new_in_one_step, "rpma_conn_req_get_event_fd", "the request was made by rpma_conn_req_new()",
      "a request of rpma_conn_req_new() has no events: use rpma_conn_req_start()"},
     {no_request, CONNECT, "req_ptr == NULL", "req_ptr == NULL", NULL, "req_ptr", NULL},
