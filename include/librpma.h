@@ -914,13 +914,13 @@ int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
 
 /* Waits until the CQ may have completions; blocks unless its descriptor is O_NONBLOCK. Drain
  * with rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use
- * rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to read, or interrupted), RPMA_E_PROVIDER.
- */
+ * rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to read, or interrupted), RPMA_E_UNKNOWN
+ * (an event of a CQ of the program's own on the same channel), RPMA_E_PROVIDER. */
 int rpma_cq_wait(struct rpma_cq *cq);
 
 /* The first half of rpma_cq_wait(): takes one event of the CQ, and does not arm it again.
  * RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to
- * read, or interrupted), RPMA_E_PROVIDER. */
+ * read, or interrupted), RPMA_E_UNKNOWN, RPMA_E_PROVIDER. */
 int rpma_cq_take_event(struct rpma_cq *cq);
 
 /* The second half: asks for an event at the next completion or, with solicited_only, at the
@@ -1047,7 +1047,7 @@ int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd)
     LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_get_fd");
 
 /* rpma_cq_wait() on the main CQ. RPMA_E_INVAL, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
- * RPMA_E_SHARED_CHANNEL. */
+ * RPMA_E_SHARED_CHANNEL, RPMA_E_UNKNOWN. */
 int rpma_conn_completion_wait(struct rpma_conn *conn)
     LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_wait");
 

@@ -147,13 +147,8 @@ int rpma_conn::wait(const char *function, rpma_cq **fired) {
     if (!next_cq_event(*transport_.shared.get(), queue)) [[unlikely]]
         return no_cq_event(function, errno);
     rpma_cq *of_event = cq()->is(queue) ? cq() : rcq();
-    if (of_event == nullptr || !of_event->is(queue)) [[unlikely]] {
-        ibv_ack_cq_events(queue, 1);
-        Call call(function);
-        RPMA_FAIL(call, RPMA_E_UNKNOWN, 0,
-                  "ibv_get_cq_event() returned a CQ that is not the connection's");
-        return call.finish();
-    }
+    if (of_event == nullptr || !of_event->is(queue)) [[unlikely]]
+        return foreign_cq_event(function, *queue, "the connection's");
     const int code = of_event->count_event_and_arm(function);
     if (code == 0) [[likely]]
         *fired = of_event;

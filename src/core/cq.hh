@@ -47,15 +47,12 @@ struct rpma_cq : rpma::Allocated {
     void drop_user() { users_--; }
     int fd() const { return queue_->channel->fd; }
 
-    // Waits on the own channel, then takes the event. 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
-    // RPMA_E_SHARED_CHANNEL.
+    // Takes an event and arms the queue. 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
+    // RPMA_E_SHARED_CHANNEL, RPMA_E_UNKNOWN.
     int wait(const char *function) {
-        if (shares_channel()) [[unlikely]]
-            return refuse_wait(function);
-        ibv_cq *queue;
-        if (!rpma::next_cq_event(*own_channel_.get(), queue)) [[unlikely]]
-            return rpma::no_cq_event(function, errno);
-        return count_event_and_arm(function);
+        if (const int code = take_event(function)) [[unlikely]]
+            return code;
+        return arm_queue(function, false);
     }
     // Counts an event that was read for this queue, and arms the queue for the next one. 0,
     // RPMA_E_PROVIDER.
@@ -63,13 +60,16 @@ struct rpma_cq : rpma::Allocated {
         count_event();
         return arm_queue(function, false);
     }
-    // The halves of wait(). 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_SHARED_CHANNEL.
+    // The halves of wait(). take_event() waits on the own channel. A program can get at that by
+    // the ibv_cq, and make a queue of its own there: an event of that queue is not this one's.
     int take_event(const char *function) {
         if (shares_channel()) [[unlikely]]
             return refuse_wait(function);
         ibv_cq *queue;
         if (!rpma::next_cq_event(*own_channel_.get(), queue)) [[unlikely]]
             return rpma::no_cq_event(function, errno);
+        if (!is(queue)) [[unlikely]]
+            return rpma::foreign_cq_event(function, *queue, "the one that is waited for");
         count_event();
         return 0;
     }

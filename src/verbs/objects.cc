@@ -68,6 +68,14 @@ int no_cq_event(const char *function, int error) {
     return call.finish();
 }
 
+int foreign_cq_event(const char *function, ibv_cq &queue, const char *expected) {
+    ibv_ack_cq_events(&queue, 1);
+    Call call(function);
+    RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "ibv_get_cq_event() returned a CQ that is not %s",
+              expected);
+    return call.finish();
+}
+
 int not_armed(const char *function, int error) {
     Call call(function);
     RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");

@@ -64,6 +64,8 @@ inline bool next_cq_event(ibv_comp_channel &channel, ibv_cq *&queue) {
 // Reports that there is no event. RPMA_E_NO_COMPLETION (nothing to read, or a signal
 // came), RPMA_E_PROVIDER.
 [[gnu::cold]] int no_cq_event(const char *function, int error);
+// Acknowledges an event of a queue that is not expected, and reports it. RPMA_E_UNKNOWN.
+[[gnu::cold]] int foreign_cq_event(const char *function, ibv_cq &queue, const char *expected);
 
 // Has the queue give an event for the next completion, or for the next that is solicited or
 // failed. An error number, see not_armed().

@@ -68,6 +68,28 @@ TEST_THAT(events_are_acknowledged_in_batches) {
     world_drop(&w); // a queue with unacknowledged events would be a misuse
 }
 
+static int wait_of_conn(struct rpma_cq *of_conn) {
+    (void)of_conn;
+    return rpma_conn_completion_wait(w.h.conn);
+}
+
+// ../promises/failure_lines.tsv has what each says.
+TEST_THAT(event_of_foreign_queue_is_not_counted) {
+    static int (*const takers[])(struct rpma_cq *) = {rpma_cq_wait, rpma_cq_take_event,
+                                                      wait_of_conn};
+    for (size_t i = 0; i < LENGTH(takers); i++) {
+        new_conn(&own);
+        const struct ibv_cq *foreign = fake_foreign_event(world_cq_fd(cq));
+        fake_notify(queue);
+        assert_int_equal(takers[i](cq), RPMA_E_UNKNOWN);
+        assert_int_equal(fake_unacked(foreign), 0);
+        assert_int_equal(fake_unacked(queue), 0);
+        MUST(takers[i](cq));
+        assert_int_equal(fake_unacked(queue), 1);
+        world_drop(&w); // an event too many or too few would be a misuse
+    }
+}
+
 // ---- rpma_conn_wait(), rpma_conn_get_compl_fd() --------------------------------------------
 
 TEST_THAT(wait_names_the_queue_that_fired) {

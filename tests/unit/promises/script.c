@@ -244,7 +244,8 @@ static void cm_event(const char *text) {
 static void foreign_event(const char *text) {
     int fd = -1;
     (void)text;
-    (void)rpma_conn_get_compl_fd(w.h.conn, &fd);
+    if (rpma_conn_get_compl_fd(w.h.conn, &fd) != 0)
+        fd = world_cq_fd(world_cq(&w));
     foreign = fake_foreign_event(fd);
 }
 
