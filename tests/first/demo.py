@@ -11,9 +11,12 @@ about 6 minutes.
 """
 
 import argparse
+import hashlib
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -22,6 +25,10 @@ import tempfile
 import time
 
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.dont_write_bytecode = True
+sys.path.append(str(CHECKOUT / "tools" / "test.d"))
+from arguments import Parser  # noqa: E402
+
 # The last message of the demo before the signal. Each run goes one stage further than the one
 # before it, because a finished part of the lab stays.
 STAGES = [
@@ -142,6 +149,115 @@ def interrupt(work, stage, number):
     return wrong + [line for line in demo.said if re.search("unbound|unexpected|warning", line)]
 
 
+# What sends the signal to tools/setup, and the status that it ends with.
+INTERRUPTS = {
+    "SIGINT to the process group": (lambda setup: os.killpg(setup.pid, signal.SIGINT), 130),
+    "SIGTERM to the process group": (lambda setup: os.killpg(setup.pid, signal.SIGTERM), 143),
+    "SIGINT at a terminal": (lambda setup: os.write(setup.terminal, b"\x03"), 130),
+    "SIGHUP of a terminal": (lambda setup: os.close(setup.terminal), 129),
+}
+
+
+class Setup:
+    """tools/setup in a session of its own, with a terminal, which installs tiny packages: apt and dpkg are those of this
+    machine, with an archive, a database and a root below a directory. Each package waits while it is configured."""
+
+    NAMES = ["clang-format", "git", "shellcheck"]  # those of the purpose "style"
+
+    def __init__(self, work, archive=None):
+        shutil.rmtree(work, ignore_errors=True)
+        for name in ("archive", "root", "dpkg/info", "dpkg/updates", "state/lists/partial", "cache/archives/partial", "etc"):
+            (work / name).mkdir(parents=True)
+        (work / "dpkg/status").touch()
+        (work / "etc/sources.list").write_text(f"deb [trusted=yes] {archive or f'file:{work}/archive'} ./\n", encoding="utf-8")
+        (work / "apt.conf").write_text(f"""Dir "{work}/"; Dir::State "state"; Dir::Cache "cache"; Dir::Etc "etc";
+            Dir::State::status "{work}/dpkg/status"; APT::Sandbox::User "root"; Dir::Log "{work}";
+            DPkg::Options {{ "--admindir={work}/dpkg"; "--instdir={work}/root"; "--force-script-chrootless"; }};""",
+            encoding="utf-8")
+        (work / "archive/Packages").write_text("\n".join(self.package(work, name) for name in self.NAMES), encoding="utf-8")
+        self.said, self.status = b"", None
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execve(CHECKOUT / "tools/setup", ["tools/setup", "style"], {
+                **os.environ, "APT_CONFIG": f"{work}/apt.conf", "DPKG_ADMINDIR": f"{work}/dpkg", "TMPDIR": str(work)})
+
+    @staticmethod
+    def package(work, name):
+        tree = work / name
+        (tree / "DEBIAN").mkdir(parents=True)
+        control = f"Package: {name}\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@invalid>\nDescription: tiny\n"
+        (tree / "DEBIAN/control").write_text(control, encoding="utf-8")
+        script = tree / "DEBIAN/postinst"
+        script.write_text(f"#!/bin/sh\ntouch {work}/configuring\nwhile ! [ -e {work}/go ]; do sleep 0.05; done\n", encoding="utf-8")
+        script.chmod(0o755)
+        deb = work / "archive" / f"{name}.deb"
+        subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, deb], check=True, stdout=subprocess.DEVNULL)
+        digest = hashlib.sha256(deb.read_bytes()).hexdigest()
+        return f"{control}Filename: ./{deb.name}\nSize: {deb.stat().st_size}\nSHA256: {digest}\n"
+
+    def has_ended(self):
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = os.waitstatus_to_exitcode(status) if pid else None
+        return self.status is not None
+
+    def wait_for(self, condition):
+        """Until the condition holds, or tools/setup has ended; reads the terminal meanwhile."""
+        deadline = time.monotonic() + LIMIT
+        while not condition() and not self.has_ended() and time.monotonic() < deadline:
+            try:
+                if select.select([self.terminal], [], [], 0.05)[0]:
+                    self.said += os.read(self.terminal, 4096)
+            except OSError:  # closed, by either side
+                time.sleep(0.05)
+
+
+def interrupt_setup(work, send, status):
+    setup = Setup(work)
+    setup.wait_for((work / "configuring").exists)
+    if setup.has_ended():
+        return ["no package was configured", *setup.said.decode().splitlines()]
+    send(setup)
+    wrong = ["tools/setup ended while apt worked"] if setup.has_ended() else []
+    (work / "go").touch()
+    setup.wait_for(setup.has_ended)
+    if setup.status != status:
+        wrong.append(f"status {setup.status}, wanted {status}")
+    database = ["--admindir", work / "dpkg"]
+    states = subprocess.run(["dpkg-query", *database, "--show", "--showformat", "${Package} ${db:Status-Status}\n"],
+                            capture_output=True, text=True, check=False).stdout.split("\n")
+    audit = subprocess.run(["dpkg", *database, "--audit"], capture_output=True, text=True, check=False).stdout
+    if audit or sorted(states) != ["", *(f"{name} installed" for name in setup.NAMES)]:
+        wrong += ["the database of dpkg is damaged", *audit.splitlines(), *states]
+    return wrong and wrong + setup.said.decode().splitlines()
+
+
+def install_without_archive(work):
+    """One line says what apt could not fetch; the reason that apt gives ends with a colon."""
+    setup = Setup(work, "http://127.0.0.1:9")
+    setup.wait_for(setup.has_ended)
+    said = setup.said.decode().splitlines()
+    wanted = r"setup: apt-get install failed: apt cannot fetch http://127[.]0[.]0[.]1:9/\S+: .*[^: ]: is there a network[?]"
+    return [] if setup.status == 1 and len(said) == 2 and re.fullmatch(wanted, said[1]) else [f"status {setup.status}", *said]
+
+
+def end_of_parts():
+    """SIGTERM to a tool alone ends the parts that still run, after another one has ended."""
+    script = '. "$0"/tools/lab.d/common.sh; begin true; begin sh -c \'echo $$; exec sleep 1000\'; finish'
+    with subprocess.Popen(["bash", "-euc", script, CHECKOUT], stdout=subprocess.PIPE, text=True, start_new_session=True) as tool:
+        part = int(tool.stdout.readline())
+        children = pathlib.Path(f"/proc/{tool.pid}/task/{tool.pid}/children")
+        while children.read_text(encoding="ascii").split() != [str(part)]:
+            time.sleep(0.05)
+        tool.terminate()
+        status = tool.wait()
+    try:
+        os.kill(part, signal.SIGKILL)
+    except ProcessLookupError:
+        return status != 143 and [f"status {status}, wanted 143"]
+    return ["a part still ran", f"status {status}"]
+
+
 def copy_of(work, spoil=None):
     """A checkout that everybody may read, or one that does not compile."""
     copy = work / ("spoiled" if spoil else "readable")
@@ -202,6 +318,10 @@ def judge(demo, status, last):
 
 def cases(work):
     """Yields name and function of each test; each one uses files of the earlier ones."""
+    for name, (send, status) in INTERRUPTS.items():
+        yield f"{name} while dpkg configures", lambda s=send, e=status: interrupt_setup(work / "setup", s, e)
+    yield "no archive for apt", lambda: install_without_archive(work / "setup")
+    yield "SIGTERM to a tool with two parts", end_of_parts
     qemu = subprocess.run(["dpkg-query", "--show", "qemu-system-x86"], capture_output=True)
     for place, stage in enumerate(STAGES):
         if stage == STAGES[0] and qemu.returncode == 0:
@@ -217,11 +337,17 @@ def cases(work):
         work, 2000, "lab: could not prepare .*: the disk of .* is full: make room .*")
 
 
+def expression(text):
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+
+
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser("tests/first/demo.py", __doc__)
     parser.add_argument("--keep", help="a directory for cache and logs, which stays afterwards")
-    parser.add_argument("pattern", nargs="?", default="", help="only what has this in its name")
+    parser.add_argument("pattern", nargs="?", default="", type=expression, help="only what has this in its name")
     return parser.parse_args()
 
 

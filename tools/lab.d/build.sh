@@ -16,7 +16,7 @@ build() {
     may_mount || within=in_copy
     [[ $1 == plain ]] || switch=enabled
     if [[ $2 == machine ]]; then
-        "$lab_dir/../setup" build
+        part "$lab_dir/../setup" build
         within=on_machine
         # The headers of this machine may be too old for native operations.
         [[ $1 == plain ]] || switch=auto
@@ -53,6 +53,7 @@ build_failed() {
 
 may_mount() { unshare --mount --propagation private true 2>/dev/null; }
 need_mount() {
+    need_root "$1"
     may_mount || die "$1 needs the right to mount (CAP_SYS_ADMIN):" \
         "use a virtual machine, or a container that was started with --privileged"
 }
@@ -75,6 +76,7 @@ in_copy() {
 }
 
 chroot_layer='' # a directory whose content lies above the root's in in_chroot
+chroot_exec=''  # "exec" if nothing follows in_chroot: a signal then reaches its command
 
 # in_chroot COMMAND…: runs COMMAND in the lab's root, in the checkout. The mounts belong to a mount
 # namespace and disappear with it; an overlay keeps the root unchanged.
@@ -82,7 +84,7 @@ in_chroot() {
     need_root "the lab's root"
     # shellcheck disable=SC2016 # for the inner shell
     CHECKOUT=$checkout ROOT=$root LAYERS=${chroot_layer:+$chroot_layer:}$root SHARES=$(printf '%s\n' "${opt_shares[@]}") \
-        unshare --mount --propagation private -- bash -euc "$chroot_script" - "$@"
+        $chroot_exec unshare --mount --propagation private -- bash -euc "$chroot_script" - "$@"
 }
 
 # shellcheck disable=SC2016 # for the inner shell

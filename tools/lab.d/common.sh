@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# common.sh -- messages, paths, locks and preparation steps of tools/lab
+# common.sh -- messages, paths, locks and preparation steps of tools/lab, and of other tools
 # shellcheck shell=bash
 
 # shellcheck disable=SC2154 # lab_dir and checkout come from tools/lab
 cache=${LIBRPMA_LAB_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/librpma-lab}
 
-say() { printf 'lab: %s\n' "$*" >&2; }
+# After a hang-up there is no terminal to write to, and what still has to be done must be done.
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2 || true; }
 
 die() {
     say "$*"
     exit 1
 }
 
-# Wrong arguments have an exit status of their own, so that a caller can tell them from a failed
+# Wrong arguments have an exit status of their own, so that a caller can distinguish them from a failed
 # command.
 usage_error() {
     say "$* (see tools/${0##*/} --help)"
@@ -72,29 +73,42 @@ on_end() {
 }
 off_end() { trap - EXIT HUP INT TERM; }
 
-# begin COMMAND…: runs COMMAND in the background. finish waits for all begun commands; when one fails, it ends the
-# others. One cause often fails several of them at once: only the first that reads from may_say prints the reason.
+# begin COMMAND…: runs COMMAND in the background, in a process group of its own. finish waits for all begun commands;
+# when one fails, it ends the others. One cause often fails several of them at once: only the first that reads from
+# may_say prints the reason. A signal to this shell ends all of them.
 begun=() may_say=''
 begin() {
     [[ -n $may_say ]] || exec {may_say}< <(printf .)
-    # An interrupt of the terminal does not reach background jobs.
-    on_end "end_begun ${begun[*]} \${!-}"
-    "$@" &
+    # shellcheck disable=SC2016 # when the signal comes; the last job may not be in begun yet
+    on_end 'end_begun "${begun[@]}" ${!-}'
+    set -m
+    "$@" </dev/null &
+    set +m
     begun+=("$!")
 }
 # Not "wait": a second signal that came before the trap was off would end it.
 end_begun() {
-    kill -TERM "$@" 2>/dev/null
+    kill -TERM -- "${@/#/-}" 2>/dev/null
     while kill -0 "$@" 2>/dev/null; do sleep 0.05; done
 }
 finish() {
     local pid
     while [[ ${#begun[@]} -gt 0 ]]; do
         wait -n -p pid "${begun[@]}" || exit
-        mapfile -t begun < <(printf '%s\n' "${begun[@]}" | grep -vx "$pid")
+        ended "$pid"
     done
     off_end
 }
+# No pipe and no process substitution: they would replace $!.
+ended() {
+    local other left=()
+    for other in "${begun[@]}"; do [[ $other == "$1" ]] || left+=("$other"); done
+    begun=("${left[@]}")
+}
+
+# part COMMAND…: runs COMMAND so that a signal ends it, and this shell once it has ended; a failure of COMMAND ends
+# this shell, too
+part() { begin "$@"; finish; }
 
 # step WHAT DIR FUNCTION: FUNCTION fills a directory with a temporary name, which is then renamed to
 # DIR. DIR exists only when it is complete, so an interrupted preparation repeats only its last step.
@@ -190,7 +204,7 @@ why_failed() {
     elif [[ -n $unreachable ]]; then
         printf 'apt cannot fetch %s' "$unreachable"
     else
-        grep -E '^(lab|E|error|dpkg-deb|qemu)[^ ]*:' "$1" | tail -n 1 | grep . ||
+        grep -E "^(${0##*/}|E|error|dpkg-deb|qemu)[^ ]*:" "$1" | tail -n 1 | grep . ||
             tail -n 1 "$1" | grep . || printf 'no reason given'
     fi
 }
@@ -198,5 +212,5 @@ why_failed() {
 # fetch_failure LOG: what apt could not fetch and why, if the log says so
 fetch_failure() {
     sed -nE -e 's/^[EW]: Failed to fetch ([^ ]+) +([45][0-9][0-9] .*)/\1: \2: is this the address of a Debian archive?/p' \
-        -e 's/^[EW]: Failed to fetch ([^ ]+) +(.*)/\1: \2: is there a network?/p' "$1" | head -n 1
+        -e 's/^[EW]: Failed to fetch ([^ ]+) +(.*[^: ])[: ]*$/\1: \2: is there a network?/p' "$1" | head -n 1
 }

@@ -30,7 +30,10 @@ run_on_hardware() {
     export LD_LIBRARY_PATH=$LIBRPMA_BUILD_DIR/src
     [[ ${#opt_env[@]} -eq 0 ]] || export "${opt_env[@]}"
     cd "$checkout" || die "no directory $checkout"
-    timeout --kill-after=10 "$opt_timeout" "$@" </dev/null || status=$?
+    begin timeout --kill-after=10 "$opt_timeout" "$@"
+    wait "${begun[-1]}" || status=$?
+    ended "${begun[-1]}"
+    off_end
     [[ $status -ne 124 ]] || say "the command was stopped at its time limit, $opt_timeout s"
     return "$status"
 }

@@ -39,7 +39,7 @@ prepare() {
     local part
     check "$@"
     mkdir -p -- "$cache"
-    "$lab_dir/../setup" lab
+    part "$lab_dir/../setup" lab
     if parts_present "$@"; then
         "${beside_rest[@]:-:}"
     else
@@ -312,6 +312,7 @@ fill_pmem() {
             [[ $opt_dimms == nvdimm ]] || truncate -s "$labels_size" "$file.labels"
         done
     done
-    opt_hosts=1 opt_terminal=no opt_shares=() opt_env=() opt_timeout=120
+    # Every run uses the result, with any provider, and soft-iWARP may not be prepared yet.
+    opt_hosts=1 opt_provider=rxe opt_terminal=no opt_shares=() opt_env=() opt_timeout=120
     run_in_vm "$1/fsdax" "$1/devdax" new true
 }

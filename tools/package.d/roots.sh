@@ -35,7 +35,7 @@ use_root() {
         packing) included='git xz-utils' ;;
     esac
     root=$cache/root-$kind-$release-$(digest "$included" "$(declare -f fill_package_root)" "${besides[@]}")
-    "$checkout/tools/setup" lab
+    part "$checkout/tools/setup" lab
     mkdir -p -- "$cache"
     [[ -d $root ]] || with_lock prepare step "the Debian $release root for $kind" "$root" "$fill"
     touch -c -- "$root"
