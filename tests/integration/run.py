@@ -3,7 +3,6 @@
 # Copyright 2026, the librpma developers
 """Runs the integration tests inside the lab and prints TAP; --help says how."""
 
-import argparse
 import os
 import platform
 import re
@@ -12,10 +11,12 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(os.path.dirname(sys.path[0]), "..", "tools", "test.d"))
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
 import cases  # noqa: E402,F401
+from arguments import Parser  # noqa: E402
 from harness import lab, page, report  # noqa: E402
 from harness.case import ON_REQUEST, TABLE, Test, seed  # noqa: E402
 
@@ -93,7 +94,7 @@ def selected(arguments):
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser("tests/integration/run.py", __doc__)
     parser.add_argument("--build", required=True, choices=("native", "plain"),
                         help="which build LIBRPMA_BUILD_DIR holds")
     parser.add_argument("--group", action="append",

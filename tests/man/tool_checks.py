@@ -80,10 +80,55 @@ TOOLS = ["tools/[!R]*", "bench/run", "bench/plot", "examples/run", "tests/first/
          "tests/integration/run.py"]
 
 
+# Wrong arguments of the tools, besides an unknown option of each. Programs that a tool would run to prepare its work
+# are replaced in PATH by one that fails the check.
+WRONG = {"bench/run": ["--rounds 0", "--lab-rounds -1", "--predecessor /proc", "--json /proc/1/no/file", "word"],
+         "bench/plot": [""],
+         "tests/first/demo.py": ["("],
+         "tools/coverage": ["word"],
+         "tools/demo": ["word", "--in-lab word"],
+         "tools/lab": ["word", "run", "run --build", "run --build word -- true", "run --hosts 0 -- true", "shell word",
+                       "run --pmem /proc -- true", "run --devdax /no/such/file -- true", "prepare --provider word",
+                       "build word", "chroot", "check word"],
+         "tools/mutants": ["no-such-source", "--count -1", "--jobs 0", "--part 2/1", "--again /no/such/log"],
+         "tools/package": ["word", "lab bookworm word", "rpm bookworm", "upgrade --option"],
+         "tools/release": ["word", "--make word"],
+         "tools/setup": ["word", "build word", "all word"],
+         "tools/soak": ["word", "--minutes word", "--minutes 99999999", "--seed word", "--cpus 1 word", "--"],
+         "tools/test": ["word", "style word"]}
+PREPARING = ["apt-get", "meson", "ninja", "mmdebstrap", "cc", "git"]
+
+
+def check_refusals(source, tool, directory):
+    """A tool refuses a wrong argument in one line with status 2, before it prepares anything."""
+    ran = directory / "ran"
+    environment = {**os.environ, "PATH": f"{directory}:{os.environ['PATH']}", "LIBRPMA_LAB_CACHE": f"{directory}/cache"}
+    for arguments in ["--no-such-option", *WRONG.get(str(tool.relative_to(source)), [])]:
+        done = run([tool, *arguments.split()], env=environment, stdin=subprocess.DEVNULL, cwd=source)
+        lines = done.stderr.splitlines()
+        if done.returncode != 2 or done.stdout or len(lines) != 1 or not lines[0].startswith((f"{tool.name}: ", "lab: ")):
+            yield f"{tool.relative_to(source)} {arguments}: status {done.returncode}: {(done.stderr + done.stdout)[:200]}"
+        if ran.exists():
+            yield f"{tool.relative_to(source)} {arguments}: first runs {ran.read_text().strip()}"
+            ran.unlink()
+
+
 def check_help(source):
-    """The --help of each tool fits a terminal and ends with success."""
+    """The --help of each tool fits a terminal and ends with success, or with a failure if it cannot be written."""
     tools = [tool for pattern in TOOLS for tool in sorted(source.glob(pattern)) if tool.is_file()]
+    with tempfile.TemporaryDirectory(prefix="librpma-man-") as directory:
+        for name in PREPARING:
+            program = pathlib.Path(directory) / name
+            program.write_text(f"#!/bin/sh\necho {name} >>{directory}/ran\nexit 1\n")
+            program.chmod(0o755)
+        for tool in tools:
+            if tool.relative_to(source).parts[0] in ("tools", "bench"):
+                yield from check_refusals(source, tool, pathlib.Path(directory))
     for tool in tools:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([tool, "--help"], stdout=full, stderr=subprocess.PIPE, check=False)
+        if not done.returncode or not done.stderr:
+            yield f"{tool.relative_to(source)} --help >/dev/full: status {done.returncode}, {len(done.stderr)} bytes on stderr"
         name = tool.relative_to(source)
         done = run([tool, "--help"], env={**os.environ, "COLUMNS": str(WIDTH), "LC_ALL": "C.UTF-8"})
         if done.returncode or done.stderr or not done.stdout.startswith("usage: "):
