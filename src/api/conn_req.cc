@@ -45,6 +45,7 @@ int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
     RPMA_REFUSE(fd == NULL);
     RPMA_REFUSE_AS(__func__, req->events() == nullptr,
                    "a request of rpma_conn_req_new() has no events: use rpma_conn_req_start()");
+    make_nonblocking(*req->events()); // that of a request made in one step blocks until then
     *fd = req->events()->fd;
     return 0;
 }

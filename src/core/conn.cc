@@ -33,7 +33,7 @@ bool rpma_conn::own_events(Call &call, bool nonblocking) {
     if (!channel)
         return false;
     if (nonblocking)
-        make_nonblocking(channel);
+        make_nonblocking(*channel.get());
     if (transport_.id && !transport_.id.migrate(call, channel))
         return false;
     transport_.events = std::move(channel);

@@ -24,9 +24,9 @@ EventChannel create_event_channel(Call &call) {
     return channel;
 }
 
-void make_nonblocking(const EventChannel &channel) {
+void make_nonblocking(const rdma_event_channel &channel) {
     // Neither can fail for an open descriptor.
-    (void)fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+    (void)fcntl(channel.fd, F_SETFL, fcntl(channel.fd, F_GETFL) | O_NONBLOCK);
 }
 
 CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing) {

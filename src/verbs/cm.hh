@@ -25,7 +25,7 @@ using EventChannel = Owner<EventChannelTraits>;
 
 EventChannel create_event_channel(Call &call);
 // From then on next_event() answers when there is nothing to read.
-void make_nonblocking(const EventChannel &channel);
+void make_nonblocking(const rdma_event_channel &channel);
 
 struct CmEventTraits {
     using Object = rdma_cm_event;

@@ -129,9 +129,11 @@ static void connect_by(enum way way, const struct settings *s) {
                                 : "requesting a connection to " WORLD_ADDRESS ":" WORLD_PORT);
     if (way % 2 == 0)
         expect_resolved(way, s);
-    if (way >= OUTGOING_STEPS) {
+    if (way >= OUTGOING_STEPS || (way % 2 && s != &defaults)) {
         fd = world_req_fd(&w);
         assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    }
+    if (way >= OUTGOING_STEPS) {
         MUST(rpma_conn_req_resolve(w.h.req));
         MUST(rpma_conn_req_setup(w.h.req, w.h.cfg));
         if (s == &defaults)
@@ -152,6 +154,7 @@ static void connect_by(enum way way, const struct settings *s) {
     assert_null(w.h.req);
     expect_connected(way, s, w.memory);
     assert_true(fd < 0 || fd == world_event_fd(&w));
+    assert_int_equal((fcntl(world_event_fd(&w), F_GETFL) & O_NONBLOCK) != 0, fd >= 0);
     fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
     MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
     assert_int_equal(w.h.event, RPMA_CONN_ESTABLISHED);
