@@ -74,6 +74,7 @@ bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_co
                                 rpma_flush_mode flush_mode) {
     if (try_queue_pair(call, peer, cfg, flush_mode))
         return true;
+    qp = {};
     own_rcq.reset();
     own_cq.reset();
     srq_rcq.reset();
@@ -91,9 +92,6 @@ bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const rpma_con
         return false;
     max_sge = static_cast<uint16_t>(pieces);
     max_read_sge = static_cast<uint16_t>(std::min(pieces, device.max_read_sge));
-    const int ack_timeout_ms = cfg.ack_timeout_ms;
-    if (ack_timeout_ms > 0 && !id.set_ack_timeout(call, ack_timeout_ms))
-        return false;
     const rpma_srq *srq = cfg.srq;
     if (!create_queues(call, peer, cfg, srq))
         return false;
@@ -112,6 +110,12 @@ bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const rpma_con
     qp = peer.create_qp(call, *id.get(), granted, operations, cq().queue(), receive_cq->queue(),
                         srq != nullptr ? srq->queue() : nullptr);
     if (!qp)
+        return false;
+    // The last step that may fail: nothing takes an option of the ID back. Linux applies it
+    // when the queue pair becomes ready to send (drivers/infiniband/core/cma.c,
+    // rdma_init_qp_attr()).
+    const int ack_timeout_ms = cfg.ack_timeout_ms;
+    if (ack_timeout_ms > 0 && !id.set_ack_timeout(call, ack_timeout_ms))
         return false;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     // libibverbs reads behind the end of a queue pair whose provider has no extended ones.

@@ -171,6 +171,37 @@ TEST_THAT(every_way_makes_the_connection_that_is_asked_for) {
         }
 }
 
+static void set_up_in_vain(enum way way, const char *fails) {
+    const struct shape lent = {.lent_cq = 8, .lent_rcq = 8};
+    world_anew();
+    world_peer(&w);
+    world_cfg(&w, &lent);
+    MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 500));
+    MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 1));
+    request_by(way, NULL);
+    MUST(rpma_conn_req_resolve(w.h.req));
+    fake_fail(fails, 1, EIO);
+    unit_begin();
+    assert_int_equal(rpma_conn_req_setup(w.h.req, w.h.cfg), RPMA_E_PROVIDER);
+}
+
+// The request is set up in another way afterwards, and queues of the program are free.
+TEST_THAT(failed_setup_leaves_nothing_behind) {
+    for (enum way way = OUTGOING_STEPS; way < WAYS; way++) {
+        set_up_in_vain(way, "rdma_create_qp_ex");
+        assert_int_equal(fake_count("rdma_set_option"), 0);
+        set_up_in_vain(way, "rdma_set_option");
+        MUST(rpma_cq_delete(&w.h.lent_cq));
+        MUST(rpma_cq_delete(&w.h.lent_rcq));
+        MUST(rpma_conn_req_setup(w.h.req, NULL));
+        EXPECT_CALLS(QUEUES);
+        expect_queues(&defaults);
+        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+        const struct fake_call *call = fake_last(way % 2 ? "rdma_accept" : "rdma_connect");
+        assert_int_equal(call->connect.param.retry_count, defaults.retries);
+    }
+}
+
 // A completion that finds no room is lost. A size that the program set is used as it is.
 // ../objects/cq_lent.c has the other queues.
 TEST_THAT(new_makes_room_for_all_completions) {

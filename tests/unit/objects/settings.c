@@ -284,7 +284,7 @@ TEST_THAT(every_address_gets_the_settings) {
     fake_fail("rdma_resolve_addr", 1, ENETUNREACH);
     fake_fail("rdma_create_qp_ex", 1, ENOMEM);
     MUST(new_request(false));
-    assert_int_equal(fake_count("rdma_set_option"), 3 + 2);
+    assert_int_equal(fake_count("rdma_set_option"), 3 + 1);
     assert_ptr_equal(fake_last("rdma_set_option")->object,
                      fake_last("rdma_resolve_route")->object);
 }

@@ -114,7 +114,7 @@ static const struct subject {
     // The request stays as it was.
     {BARE, "rpma_conn_req_setup", QUEUE "rdma_create_qp_ex "},
     {PEER "rpma_conn_cfg_set_ack_timeout rpma_conn_req_start rpma_conn_req_resolve",
-     "rpma_conn_req_setup", "rdma_set_option " QUEUE "rdma_create_qp_ex "},
+     "rpma_conn_req_setup", QUEUE "rdma_create_qp_ex rdma_set_option "},
     {BARE, "rpma_conn_req_reject", REJECTED DROP_CHANNEL, "rpma_ep_next_incoming",
      .failures = {{"rdma_reject", EIO, .gone = true, .also = "rdma_destroy_id"},
                   {"rdma_destroy_id", EIO, .gone = true}}},
@@ -132,7 +132,7 @@ static const struct subject {
      "rdma_create_qp_ex malloc rdma_ack_cm_event " INCOMING,
      .failures = REQUEST_FAILURES},
     {LISTENING "rpma_conn_cfg_set_ack_timeout", "rpma_ep_next_conn_req",
-     "rdma_get_cm_event rdma_set_option " QUEUE "rdma_create_qp_ex rdma_ack_cm_event " INCOMING,
+     "rdma_get_cm_event " QUEUE "rdma_create_qp_ex rdma_set_option rdma_ack_cm_event " INCOMING,
      .failures = REQUEST_FAILURES},
 
     {PEER, "rpma_conn_req_new",
@@ -141,7 +141,7 @@ static const struct subject {
     // the request cannot carry it to the other side (Linux 7.3, drivers/infiniband/core/cma.c,
     // cma_resolve_iboe_route()).
     {PEER "rpma_conn_cfg_set_ack_timeout", "rpma_conn_req_new",
-     RESOLVED "rdma_set_option " QUEUE "rdma_create_qp_ex rdma_freeaddrinfo "},
+     RESOLVED QUEUE "rdma_create_qp_ex rdma_set_option rdma_freeaddrinfo "},
     {PEER "rpma_conn_cfg_set_tos", "rpma_conn_req_new",
      "rdma_getaddrinfo rdma_create_id rdma_set_option rdma_resolve_addr "
      "rdma_resolve_route " QUEUE "rdma_create_qp_ex rdma_freeaddrinfo "},
