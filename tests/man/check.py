@@ -33,6 +33,7 @@ CHECKS = {
     "errors": text_checks.check_errors,
     "original": original.check_original,
     "waits": waits.check_waits,
+    "codes": waits.check_codes,
     "claims": text_checks.check_claims,
     "guides": text_checks.check_guides,
     "references": text_checks.check_references,

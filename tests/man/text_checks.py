@@ -207,14 +207,18 @@ def check_guides(book):
     """A page about functions names a page of section 7 where its reader needs one, not only in
     SEE ALSO."""
     guides = {page.name for page in book.pages if page.path.suffix == ".7" and page.name != OVERVIEW}
+    unnamed = set(guides)
     for page in functions_pages(book):
         also = page.section("SEE ALSO")
         inside = {f"{name}.7" for _, name, _ in page.references(
             line for line in page.lines if line not in also)} & guides
         if not inside:
             yield f"man/{page.name} names no page of section 7 but {OVERVIEW} before SEE ALSO"
+        unnamed -= inside
         for name in sorted(inside - {f"{name}.7" for _, name, _ in page.references(also)}):
             yield f"man/{page.name}: SEE ALSO lacks {name}"
+    for name in sorted(unnamed):
+        yield f"man/{name}: no page of section 3 names it before SEE ALSO"
 
 
 def named_sections(page):

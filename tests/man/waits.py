@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Compares what the pages say of waits with contract/errors.tsv: a function waits if one of its errors is that
-nothing can be read from a non-blocking descriptor."""
+"""Compares what the pages of section 7 say of waits, codes, statuses and events with contract/ and the headers."""
 
+import pathlib
 import re
 
 import contract
+import tool_checks
 
+VERBS = pathlib.Path("/usr/include/infiniband/verbs.h")
 READS_NOTHING = "errno in {EAGAIN"
 BLOCKS = re.compile(r"(\w+)(?:\(\)| function) blocks (?:until|without a time limit)")
+FEW = 10  # rpma_errors(7) lists the functions of a code that at most so many return
 
 
 def waiting(source):
@@ -20,20 +23,20 @@ def waiting(source):
 
 
 def items(lines):
-    """(names of functions, text) of each entry of a list."""
+    """(head, text) of each entry of a list, both as words."""
     found = []
     for line in lines:
         if line.macro == "It":
-            parts = [line.macro, *line.args]
-            found.append(({name for macro, name in zip(parts, parts[1:]) if macro == "Xr"}, []))
+            found.append((line.args, []))
         elif found:
             found[-1][1].append(line.text())
-    return [(names, " ".join(text)) for names, text in found]
+    return [(head, " ".join(text)) for head, text in found]
 
 
 def entry(page, part, phrase):
     """The functions of the entry that has the phrase."""
-    return set().union(*(names for names, text in items(page.part(part)) if phrase in text))
+    return {name for head, text in items(page.part(part)) if phrase in text
+            for macro, name in zip(head, head[1:]) if macro == "Xr"}
 
 
 def check_waits(book):
@@ -58,3 +61,36 @@ def check_waits(book):
         said |= {page.names()[0] if name == "The" else name for name in BLOCKS.findall(text)}
     for name in sorted(said ^ functions.keys()):
         yield f"ATTRIBUTES of {name}: whether it blocks is not what contract/errors.tsv says"
+
+
+def named(source):
+    """{part of rpma_errors(7): the codes, statuses or events that it explains}"""
+    if not VERBS.exists():
+        raise tool_checks.Missing("infiniband/verbs.h (libibverbs-dev) is not installed")
+    statuses = re.search(r"enum ibv_wc_status \{(.*?)\}", VERBS.read_text(encoding="utf-8"), re.S).group(1)
+    types = contract.read_table(source / "contract/types.tsv")
+    events = {name: {row["member"] for row in types if (row["kind"], row["name"]) == ("enumerator", name)}
+              for name in ("rpma_conn_event", "rpma_peer_event_type")}
+    return {"Codes": {row["name"] for row in types if row["kind"] == "macro" and row["name"].startswith("RPMA_E_")},
+            "Statuses of completions": set(re.findall(r"IBV_WC_\w+", statuses)),
+            "Events of a connection": events["rpma_conn_event"],
+            "Events of a device": events["rpma_peer_event_type"]}
+
+
+def check_codes(book):
+    """rpma_errors(7) has each code, status and event, and the functions that return the rarer codes."""
+    page = next(page for page in book.pages if page.name == "rpma_errors.7")
+    for part, wanted in named(book.source).items():
+        heads = [word for head, _ in items(page.part(part)) for word in head]
+        found = [word for word in heads if re.fullmatch(r"(?:RPMA|IBV)_\w+", word)]
+        for name in sorted(wanted ^ set(found)) + sorted({name for name in found if found.count(name) > 1}):
+            yield f"man/{page.name}: {part}: {name} is {'missing' if name in wanted - set(found) else 'wrong'}"
+    returned = {}
+    for name, rows in contract.documented_errors(book.source).items():
+        for row in rows if name not in contract.deprecated(book.source) else ():
+            returned.setdefault(row["code"], set()).add(name)
+    for head, text in items(page.part("Codes")):
+        names = set(re.findall(r"(\w+)\(\)", text.partition("Returned by")[2]))
+        wanted = returned.get(head[1], set())
+        if names != (wanted if len(wanted) <= FEW else set()):
+            yield f"man/{page.name}: {head[1]}: returned by {sorted(wanted)}"
