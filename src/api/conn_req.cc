@@ -6,6 +6,7 @@
 #include "core/conn_req.hh"
 #include "api/getter.hh"
 #include "core/conn.hh"
+#include "verbs/address.hh"
 
 using namespace rpma;
 
@@ -23,8 +24,10 @@ int ask(const char *function, rpma_peer *peer, const char *addr, const char *por
     RPMA_REFUSE_IN(function, addr == NULL);
     RPMA_REFUSE_IN(function, port == NULL);
     RPMA_REFUSE_IN(function, req_ptr == NULL);
+    RPMA_REFUSE_AS(function, !is_port(port), NO_PORT, Visible(port).chars);
     Call call(function);
-    RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "requesting a connection to %s:%s", addr, port);
+    RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "requesting a connection to %s:%s",
+             Visible(addr).chars, Visible(port).chars);
     return call.deliver(begin(call, *peer, addr, port, or_default(cfg)), req_ptr);
 }
 

@@ -6,6 +6,7 @@
 #include "core/ep.hh"
 #include "api/getter.hh"
 #include "core/conn_req.hh"
+#include "verbs/address.hh"
 
 using namespace rpma;
 
@@ -17,10 +18,12 @@ int listen(const char *function, rpma_peer *peer, const char *addr, const char *
     RPMA_REFUSE_IN(function, addr == NULL);
     RPMA_REFUSE_IN(function, port == NULL);
     RPMA_REFUSE_IN(function, ep_ptr == NULL);
+    RPMA_REFUSE_AS(function, !is_port(port), NO_PORT, Visible(port).chars);
     Call call(function);
     auto ep = rpma_ep::listen(call, *peer, addr, port, cfg);
     if (ep)
-        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "listening on %s:%s", addr, port);
+        RPMA_LOG(RPMA_LOG_LEVEL_NOTICE, function, "listening on %s:%s", Visible(addr).chars,
+                 Visible(port).chars);
     return call.deliver(std::move(ep), ep_ptr);
 }
 

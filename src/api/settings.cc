@@ -4,6 +4,7 @@
 // settings.cc -- exports: configurations of peers, connections and queues
 
 #include "api/getter.hh"
+#include "base/visible.hh"
 #include "core/config.hh"
 #include "core/peer.hh"
 #include "verbs/address.hh"
@@ -99,7 +100,8 @@ int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr) {
     if (addr != nullptr)
         source = numeric_address(addr);
     RPMA_REFUSE_AS(__func__, addr != NULL && source.ss_family == AF_UNSPEC,
-                   "addr is %s; possible: a numeric IPv4 or IPv6 address, or NULL", addr);
+                   "addr is %s; possible: a numeric IPv4 or IPv6 address, or NULL",
+                   Visible(addr).chars);
     const Lock lock(cfg->source_lock);
     cfg->source = source;
     cfg->has_source = addr != nullptr;

@@ -4,10 +4,11 @@
 // utils.cc -- exports: devices and texts
 
 #include "base/refuse.hh"
+#include "base/visible.hh"
 #include "core/conn.hh"
 #include "core/peer.hh"
 #include "verbs/address.hh"
-#include "verbs/text.hh"
+#include "verbs/causes.hh"
 
 using namespace rpma;
 
@@ -15,8 +16,9 @@ namespace {
 
 ibv_context *device_of(Call &call, const CmId &id, const char *addr) {
     if (id->verbs == nullptr)
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, 0, device_advice(0).chars,
-                           "no device stands behind the address %s", addr);
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, 0,
+                           advice_for({.step = DEVICE, .error = ENODEV}).chars,
+                           "no device stands behind the address %s", Visible(addr).chars);
     return id->verbs;
 }
 

@@ -43,7 +43,7 @@ void Call::log(const char *file, int line, const char *advice, const char *forma
 
 void Call::vlog(const char *file, int line, const char *advice, const char *format,
                 va_list values) const {
-    char message[LOG_MESSAGE_SIZE];
+    char message[LOG_FAILURE_SIZE];
     std::vsnprintf(message, sizeof(message), format, values);
     const Place place = {file, line, function_};
     if (noted_error_ == 0) {

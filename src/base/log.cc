@@ -16,6 +16,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/visible.hh"
+
 namespace rpma {
 
 namespace {
@@ -121,7 +123,7 @@ void update_level() {
         std::fprintf(stderr,
                      "librpma: RPMA_LOG=%s is ignored: use fatal, error, warning, notice, info "
                      "or debug\n",
-                     wanted);
+                     Visible(wanted).chars);
     update_level();
 }
 
@@ -143,11 +145,13 @@ void set_log_function(rpma_log_function *function) {
 }
 
 void log(rpma_log_level level, const Place &place, const char *format, ...) {
-    char message[LOG_MESSAGE_SIZE];
+    char raw[LOG_MESSAGE_SIZE], message[LOG_MESSAGE_SIZE];
     va_list values;
     va_start(values, format);
-    std::vsnprintf(message, sizeof(message), format, values);
+    std::vsnprintf(raw, sizeof(raw), format, values);
     va_end(values);
+    // One line for every log function, whatever the message quotes.
+    make_visible(message, sizeof(message), raw, false);
 
     const char *file = base_name(place.file);
     if (level <= environment_level)

@@ -39,8 +39,12 @@ void set_log_function(rpma_log_function *function);
 [[gnu::format(printf, 3, 4)]] void log(rpma_log_level level, const Place &place,
                                        const char *format, ...);
 
-// Room for the longest message; longer ones are cut, as they always were.
+// Room for the longest message; longer ones are cut, as they always were. A message that cannot
+// be shown as it is, is escaped.
 inline constexpr std::size_t LOG_MESSAGE_SIZE = 1024;
+// Room for what a failure was about, so that its reason and the advice always fit behind it.
+inline constexpr std::size_t LOG_ADVICE_SIZE = 384;
+inline constexpr std::size_t LOG_FAILURE_SIZE = LOG_MESSAGE_SIZE - LOG_ADVICE_SIZE - 160;
 
 } // namespace rpma
 

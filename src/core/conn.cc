@@ -115,14 +115,16 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     if (keeps_data)
         transport_.received = std::move(received);
 
+    const bool was_established =
+        std::exchange(is_established_, is_established_ || type == RDMA_CM_EVENT_ESTABLISHED);
     const Meaning means = meaning(type);
     const char *name = rdma_event_str(type);
     if (means.event == RPMA_CONN_UNDEFINED)
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0, "%s means nothing to a connection%s", name,
-                  status_text(seen).chars);
+                  status_text(seen, transport_.id->verbs, was_established).chars);
     else
         RPMA_LOG(means.level, call.function(), "%s (%s)%s", event_text(means.event), name,
-                 status_text(seen).chars);
+                 status_text(seen, transport_.id->verbs, was_established).chars);
     return means.event;
 }
 

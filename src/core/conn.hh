@@ -104,4 +104,5 @@ struct rpma_conn : rpma::Allocated {
     rpma::FlushTargetUse flush_target_;
     rpma::Transport transport_;
     rpma::HandleEntry entry_; // of the queue pair; released first: see there
+    bool is_established_ = false;
 };

@@ -162,7 +162,7 @@ bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
         return false;
     default:
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: nothing can come of the request%s",
-                  rdma_event_str(seen.event), status_text(seen).chars);
+                  rdma_event_str(seen.event), status_text(seen, id->verbs, false).chars);
         return false;
     }
 }

@@ -45,7 +45,8 @@ std::unique_ptr<rpma_cq> rpma_cq::of_program(Call &call, const rpma_peer &peer,
                   ibv_get_device_name(device.device), vectors);
         return nullptr;
     }
-    const Demand size = {cfg.size, peer.device().max_cqe, "rpma_cq_cfg_set_size"};
+    const Demand size = {cfg.size, peer.device().max_cqe, "rpma_cq_cfg_set_size",
+                         peer.device().max_cq};
     auto made = create(call, device, size, vector, nullptr);
     if (!made)
         return nullptr;

@@ -40,6 +40,6 @@ std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, const rpma_conn
     if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
         return rpma_conn_req::incoming(call, peer_, std::move(event), cfg);
     RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s is no request%s; call again",
-              rdma_event_str(event->event), status_text(*event.get()).chars);
+              rdma_event_str(event->event), status_text(*event.get(), nullptr, false).chars);
     return nullptr;
 }

@@ -13,7 +13,8 @@
 #include <rdma/ib_user_verbs.h>
 #endif
 
-#include "verbs/text.hh"
+#include "base/visible.hh"
+#include "verbs/causes.hh"
 
 using namespace rpma;
 
@@ -26,6 +27,11 @@ rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     device.max_cqe = static_cast<uint32_t>(attributes.orig_attr.max_cqe);
     device.max_qp_wr = static_cast<uint32_t>(attributes.orig_attr.max_qp_wr);
     device.max_srq_wr = static_cast<uint32_t>(attributes.orig_attr.max_srq_wr);
+    device.max_mr_size = attributes.orig_attr.max_mr_size;
+    device.max_mr = static_cast<uint32_t>(attributes.orig_attr.max_mr);
+    device.max_cq = static_cast<uint32_t>(attributes.orig_attr.max_cq);
+    device.max_qp = static_cast<uint32_t>(attributes.orig_attr.max_qp);
+    device.max_srq = static_cast<uint32_t>(attributes.orig_attr.max_srq);
     // Every device serves work requests of one element, whatever its driver says.
     device.max_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_sge, 1));
     device.max_read_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_sge_rd, 1));
@@ -50,7 +56,8 @@ rpma_flush_mode operators_choice(const Call &call, bool device_flushes) {
         return RPMA_FLUSH_MODE_EMULATED;
     if (std::strcmp(choice, "native") != 0) {
         RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
-                 "RPMA_FLUSH=%s is ignored: use auto, emulated or native", choice);
+                 "RPMA_FLUSH=%s is ignored: use auto, emulated or native",
+                 Visible(choice).chars);
         return RPMA_FLUSH_MODE_AUTO;
     }
     if (!device_flushes)
@@ -71,7 +78,7 @@ std::unique_ptr<rpma_peer> rpma_peer::create(Call &call, ibv_context &device) {
     ibv_device_attr_ex attributes;
     if (!query_device(call, device, attributes))
         return nullptr;
-    Pd pd = alloc_pd(call, device);
+    Pd pd = alloc_pd(call, device, static_cast<uint32_t>(attributes.orig_attr.max_pd));
     if (!pd)
         return nullptr;
 
@@ -170,7 +177,16 @@ std::unique_ptr<rpma_mr_local> rpma_peer::register_memory(Call &call, void *ptr,
         if (next == access) {
             RPMA_FAIL_ADVISING(
                 call, RPMA_E_PROVIDER, error,
-                memory_advice(*pd_->context, error, device_.on_demand_paging).chars,
+                advice_for(
+                    {.step = MR,
+                     .error = error,
+                     .device = pd_->context,
+                     .objects = device_.max_mr,
+                     .sizes = {{"length", "max_mr_size", size,
+                                device_.max_mr_size > 0 ? device_.max_mr_size : UINT64_MAX,
+                                nullptr}},
+                     .access = access})
+                    .chars,
                 "ibv_reg_mr(addr=%p, length=%zu, access=%s)", ptr, size,
                 access_text(access).chars);
             return nullptr;
@@ -235,7 +251,7 @@ QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, ibv_qp_cap &capacitie
             attributes.send_ops_flags |=
                 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
     }
-    QueuePair qp = rpma::create_qp(call, id, attributes, device_.max_qp_wr);
+    QueuePair qp = rpma::create_qp(call, id, attributes, device_.max_qp_wr, device_.max_qp);
     capacities = attributes.cap;
     return qp;
 }

@@ -27,7 +27,9 @@ struct rpma_capabilities {
     uint32_t max_srq_wr = 0;
     uint32_t max_sge = 1;      // elements of a work request
     uint32_t max_read_sge = 1; // elements of a read: iWARP reads into one piece of memory
-    uint32_t max_srq_sge = 1;  // elements of a receive in a shared receive queue
+    uint64_t max_mr_size = 0;
+    uint32_t max_mr = 0, max_cq = 0, max_qp = 0, max_srq = 0; // of all programs together
+    uint32_t max_srq_sge = 1; // elements of a receive in a shared receive queue
 };
 
 struct rpma_peer : rpma::Allocated {

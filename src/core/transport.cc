@@ -6,6 +6,7 @@
 #include "core/transport.hh"
 
 #include <algorithm>
+#include <cinttypes>
 
 #include "core/peer.hh"
 #include "core/srq.hh"
@@ -35,16 +36,34 @@ bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
     return has == needed;
 }
 
-// A size that the program did not set leaves room for every operation that may complete: a
-// completion that finds no room is lost, on rdma_rxe without a word.
-uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg, const rpma_srq *srq) {
-    if (cfg.cq_size_set)
-        return cfg.cq_size;
+// The completions that may wait in the main CQ at the same time.
+uint64_t most_completions(const rpma_conn_cfg &cfg) {
+    const rpma_srq *srq = cfg.srq;
     uint64_t completions = cfg.sq_size;
     if (cfg.rcq_size == 0 && cfg.rcq == nullptr && rcq_of(srq) == nullptr)
         completions += srq != nullptr ? srq->rq_size() : cfg.rq_size.load();
-    completions = std::min<uint64_t>(completions, peer.device().max_cqe);
-    return std::max(cfg.cq_size.load(), static_cast<uint32_t>(completions));
+    return completions;
+}
+
+// A size that the program did not set leaves room for every operation that may complete: a
+// completion that finds no room is lost, on rdma_rxe without an error.
+uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+    if (cfg.cq_size_set)
+        return cfg.cq_size;
+    const uint64_t fitting = std::min<uint64_t>(most_completions(cfg), peer.device().max_cqe);
+    return std::max(cfg.cq_size.load(), static_cast<uint32_t>(fitting));
+}
+
+void warn_of_small_cq(const Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
+    const uint64_t wanted = most_completions(cfg);
+    const uint32_t most = peer.device().max_cqe;
+    if (cfg.cq == nullptr && !cfg.cq_size_set && wanted > most)
+        RPMA_LOG(RPMA_LOG_LEVEL_WARNING, call.function(),
+                 "the main CQ holds %" PRIu32
+                 " completions (max_cqe of the device), the queues "
+                 "of cfg may need room for %" PRIu64 ": those that find no room are lost; make "
+                 "the queues shorter, or set a receive CQ",
+                 most, wanted);
 }
 
 } // namespace
@@ -72,8 +91,10 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
 
 bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,
                                 rpma_flush_mode flush_mode) {
-    if (try_queue_pair(call, peer, cfg, flush_mode))
+    if (try_queue_pair(call, peer, cfg, flush_mode)) {
+        warn_of_small_cq(call, peer, cfg);
         return true;
+    }
     qp = {};
     own_rcq.reset();
     own_cq.reset();
@@ -154,8 +175,9 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
         borrowed_cq = use(*of_program);
     } else {
         auto main = rpma_cq::create(
-            call, device, {main_cq_size(peer, cfg, srq), most, "rpma_conn_cfg_set_cq_size"}, 0,
-            shared.get());
+            call, device,
+            {main_cq_size(peer, cfg), most, "rpma_conn_cfg_set_cq_size", peer.device().max_cq},
+            0, shared.get());
         if (!main)
             return false;
         own_cq.emplace(std::move(*main)).enter();
@@ -171,7 +193,8 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
         srq_rcq = use(*of_srq);
         return true;
     }
-    const Demand size = {cfg.rcq_size, most, "rpma_conn_cfg_set_rcq_size"};
+    const Demand size = {cfg.rcq_size, most, "rpma_conn_cfg_set_rcq_size",
+                         peer.device().max_cq};
     return size.wanted == 0 || create_receive_queue(call, size);
 }
 

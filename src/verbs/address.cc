@@ -5,11 +5,29 @@
 
 #include "verbs/address.hh"
 
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
-#include "verbs/text.hh"
+#include "verbs/causes.hh"
 
 namespace rpma {
+
+bool is_port(const char *text) {
+    // The same numbers as those of strtoul(), which getaddrinfo() calls, but of any length.
+    const char *digits = text + std::strspn(text, " \t\n\v\f\r");
+    const bool is_negative = *digits == '-';
+    if (*digits == '-' || *digits == '+')
+        digits++;
+    const std::size_t length = std::strspn(digits, "0123456789");
+    if (length == 0 || digits[length] != '\0')
+        return text[0] != '\0';
+    digits += std::strspn(digits, "0");
+    const unsigned long value =
+        std::strlen(digits) <= 5 ? std::strtoul(digits, nullptr, 10) : ULONG_MAX;
+    return value <= (is_negative ? 0 : UINT16_MAX);
+}
 
 // rdma_getaddrinfo() would hand on the first address of a name only.
 Names resolve_name(Call &call, const char *name, const char *port, Side side, int family) {
@@ -24,17 +42,13 @@ Names resolve_name(Call &call, const char *name, const char *port, Side side, in
     if (result == 0)
         return Names(names);
     const int error = result == EAI_SYSTEM ? errno : 0;
-    const char *service = port != nullptr ? port : "none";
-    const char *flags = side == Side::LOCAL ? "AI_PASSIVE" : "0";
-    if (error != 0)
-        RPMA_FAIL(call, RPMA_E_PROVIDER, error, "getaddrinfo(node=%s, service=%s, ai_flags=%s)",
-                  name, service, flags);
-    else
-        RPMA_FAIL(
-            call, RPMA_E_PROVIDER, 0,
-            "getaddrinfo(node=%s, service=%s, ai_flags=%s) failed: %s; 'getent ahosts %s' "
-            "asks for the same",
-            name, service, flags, gai_strerror(result), name);
+    const Failure failure = {
+        .step = NAME, .error = error != 0 ? error : result, .name = name, .family = family};
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, advice_for(failure).chars,
+                       "getaddrinfo(node=%s, service=%s, ai_flags=%s)%s%s", Visible(name).chars,
+                       Visible(port != nullptr ? port : "none").chars,
+                       side == Side::LOCAL ? "AI_PASSIVE" : "0",
+                       error != 0 ? "" : " failed: ", error != 0 ? "" : gai_strerror(result));
     return nullptr;
 }
 
@@ -69,11 +83,12 @@ Routes routes_to(Call &call, const addrinfo &address, sockaddr *source, const ch
     if (rdma_getaddrinfo(nullptr, nullptr, &hints, &routes) == 0)
         return Routes(routes);
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = ID, .error = error}).chars,
                        "rdma_getaddrinfo(dst_addr=%s, ai_qp_type=IBV_QPT_RC, "
                        "ai_port_space=RDMA_PS_TCP; node=%s, service=%s)",
-                       address_text(address.ai_addr).chars, name,
-                       port != nullptr ? port : "none");
+                       address_text(address.ai_addr).chars, Visible(name).chars,
+                       Visible(port != nullptr ? port : "none").chars);
     return nullptr;
 }
 

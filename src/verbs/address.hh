@@ -10,6 +10,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "base/call.hh"
+#include "base/visible.hh"
 
 namespace rpma {
 
@@ -24,6 +25,12 @@ struct RoutesDeleter {
     void operator()(rdma_addrinfo *routes) const { rdma_freeaddrinfo(routes); }
 };
 using Routes = std::unique_ptr<rdma_addrinfo, RoutesDeleter>;
+
+// Whether text is a number from 0 to 65535 or may be the name of a service. Of larger numbers,
+// and of negative ones, getaddrinfo() keeps 16 bits.
+bool is_port(const char *text);
+inline constexpr char NO_PORT[] =
+    "port is \"%s\"; possible: 0 to 65535, or the name of a service";
 
 // All addresses of a name, IPv4 and IPv6, or those of one family; at least one. port may be
 // nullptr. RPMA_E_PROVIDER.

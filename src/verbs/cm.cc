@@ -9,8 +9,8 @@
 #include <bit>
 #include <fcntl.h>
 
+#include "verbs/causes.hh"
 #include "verbs/objects.hh"
-#include "verbs/text.hh"
 
 namespace rpma {
 
@@ -18,7 +18,8 @@ EventChannel create_event_channel(Call &call) {
     EventChannel channel(rdma_create_event_channel());
     if (!channel) {
         const int error = errno;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, channel_advice(error).chars,
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                           advice_for({.step = EVENT_CHANNEL, .error = error}).chars,
                            "rdma_create_event_channel()");
     }
     return channel;
@@ -48,8 +49,10 @@ CmId CmId::create(Call &call, rdma_event_channel *channel) {
     rdma_cm_id *id = nullptr;
     if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) {
         const int error = errno;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, id_advice(error).chars,
-                           "rdma_create_id(ps=RDMA_PS_TCP)");
+        RPMA_FAIL_ADVISING(
+            call, RPMA_E_PROVIDER, error,
+            advice_for({.step = channel != nullptr ? ID : ID_ALONE, .error = error}).chars,
+            "rdma_create_id(ps=RDMA_PS_TCP)");
         return {};
     }
     return CmId(id, false);
@@ -67,7 +70,8 @@ bool CmId::bind(Call &call, sockaddr *address) {
     if (rdma_bind_addr(id_, address) == 0)
         return true;
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = BIND, .error = error, .source = address}).chars,
                        "rdma_bind_addr(addr=%s)", address_text(address).chars);
     return false;
 }
@@ -76,9 +80,11 @@ bool CmId::listen(Call &call, uint32_t backlog) {
     if (rdma_listen(id_, static_cast<int>(backlog)) == 0)
         return true;
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, device_advice(error).chars,
-                       "rdma_listen(addr=%s, backlog=%u)",
-                       address_text(rdma_get_local_addr(id_)).chars, backlog);
+    const sockaddr *address = rdma_get_local_addr(id_);
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = BIND, .error = error, .source = address}).chars,
+                       "rdma_listen(addr=%s, backlog=%u)", address_text(address).chars,
+                       backlog);
     return false;
 }
 
@@ -91,7 +97,8 @@ bool CmId::resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int
 
 void CmId::addr_failed(Call &call, int error, const sockaddr *source,
                        const sockaddr *destination, int timeout_ms) const {
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, route_advice(error).chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = ADDRESS, .error = error, .source = source}).chars,
                        "rdma_resolve_addr(src_addr=%s, dst_addr=%s, timeout_ms=%d)",
                        address_text(source).chars, address_text(destination).chars, timeout_ms);
 }
@@ -104,7 +111,8 @@ bool CmId::resolve_route(Call &call, int timeout_ms) {
 }
 
 void CmId::route_failed(Call &call, int error, int timeout_ms) const {
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, route_advice(error).chars,
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = ROUTE, .error = error}).chars,
                        "rdma_resolve_route(dst_addr=%s, timeout_ms=%d)",
                        address_text(rdma_get_peer_addr(id_)).chars, timeout_ms);
 }
@@ -154,28 +162,14 @@ bool CmId::migrate(Call &call, const EventChannel &channel) {
     return false;
 }
 
-namespace {
-
-// Private data that InfiniBand and RoCE cannot carry.
-const char *data_advice(int error, uint8_t len, const char *advice) {
-    return error == EINVAL && len > 0 ? advice : "";
-}
-
-constexpr char CONNECTION_DATA[] =
-    "; InfiniBand and RoCE carry 56 bytes of private data with a request and 196 with the "
-    "answer: send less";
-constexpr char REFUSAL_DATA[] =
-    "; InfiniBand and RoCE carry 148 bytes of private data with a refusal: send less";
-
-} // namespace
-
 bool CmId::connect(Call &call, rdma_conn_param &param) {
     if (rdma_connect(id_, &param) == 0)
         return true;
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       data_advice(error, param.private_data_len, CONNECTION_DATA),
-                       "rdma_connect(private_data_len=%u)", param.private_data_len);
+    RPMA_FAIL_ADVISING(
+        call, RPMA_E_PROVIDER, error,
+        advice_for({.step = CONNECT, .error = error, .data = param.private_data_len}).chars,
+        "rdma_connect(private_data_len=%u)", param.private_data_len);
     return false;
 }
 
@@ -185,9 +179,10 @@ bool CmId::accept(Call &call, rdma_conn_param &param) {
         return true;
     }
     const int error = errno;
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
-                       data_advice(error, param.private_data_len, CONNECTION_DATA),
-                       "rdma_accept(private_data_len=%u)", param.private_data_len);
+    RPMA_FAIL_ADVISING(
+        call, RPMA_E_PROVIDER, error,
+        advice_for({.step = ACCEPT, .error = error, .data = param.private_data_len}).chars,
+        "rdma_accept(private_data_len=%u)", param.private_data_len);
     return false;
 }
 
@@ -199,7 +194,8 @@ void CmId::reject(Call &call, const void *data, uint8_t len) {
     const int error = errno;
     const bool too_long = error == EINVAL && len > 0;
     pending_ = too_long; // the release of the ID rejects without the data
-    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, data_advice(error, len, REFUSAL_DATA),
+    RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                       advice_for({.step = REJECT, .error = error, .data = len}).chars,
                        "rdma_reject(private_data_len=%u)", len);
 }
 
@@ -209,8 +205,11 @@ void CmId::disconnect(Call &call) {
 }
 
 void CmId::release(Call &call) {
-    if (pending_ && rdma_reject(id_, nullptr, 0) != 0)
-        RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_reject()");
+    if (pending_ && rdma_reject(id_, nullptr, 0) != 0) {
+        const int error = errno;
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                           advice_for({.step = REJECT, .error = error}).chars, "rdma_reject()");
+    }
     if (rdma_destroy_id(id_) != 0)
         RPMA_FAIL(call, RPMA_E_PROVIDER, errno, "rdma_destroy_id()");
     id_ = nullptr;
@@ -225,37 +224,25 @@ bool CmId::try_release(Call &call) {
     return true;
 }
 
-namespace {
-
-Text queue_pair_advice(int error, const rdma_cm_id &id, const ibv_context &device,
-                       const ibv_qp_cap &wanted, uint32_t most) {
-    Text advice = size_advice("max_send_wr", "max_qp_wr",
-                              {wanted.max_send_wr, most, "rpma_conn_cfg_set_sq_size"});
-    if (advice.chars[0] == '\0')
-        advice = size_advice("max_recv_wr", "max_qp_wr",
-                             {wanted.max_recv_wr, most, "rpma_conn_cfg_set_rq_size"});
-    // No attribute of a device says how much it takes.
-    if (error == EINVAL && wanted.max_inline_data > RPMA_ATOMIC_WRITE_ALIGNMENT)
-        advice.add("; where the device takes fewer bytes inline, ask for less with "
-                   "rpma_conn_cfg_set_inline_size()");
-    if (id.verbs != &device)
-        advice.add(
-            "; the connection is on device %s, the peer on %s: listen on an address of that",
-            ibv_get_device_name(id.verbs->device), ibv_get_device_name(device.device));
-    return advice;
-}
-
-} // namespace
-
-QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes,
-                    uint32_t most) {
+QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes, uint32_t most,
+                    uint32_t objects) {
     const ibv_qp_cap wanted = attributes.cap;
     if (rdma_create_qp_ex(&id, &attributes) == 0)
         return QueuePair(&id);
     const int error = errno;
     RPMA_FAIL_ADVISING(
         call, RPMA_E_PROVIDER, error,
-        queue_pair_advice(error, id, *attributes.pd->context, wanted, most).chars,
+        advice_for({.step = QP,
+                    .error = error,
+                    .device = attributes.pd->context,
+                    .id_device = id.verbs,
+                    .objects = objects,
+                    .sizes = {{"max_send_wr", "max_qp_wr", wanted.max_send_wr, most,
+                               "rpma_conn_cfg_set_sq_size"},
+                              {"max_recv_wr", "max_qp_wr", wanted.max_recv_wr, most,
+                               "rpma_conn_cfg_set_rq_size"}},
+                    .inline_size = wanted.max_inline_data})
+            .chars,
         "rdma_create_qp_ex(max_send_wr=%u, max_recv_wr=%u, max_send_sge=%u, max_recv_sge=%u, "
         "max_inline_data=%u, qp_type=IBV_QPT_RC, sq_sig_all=0)",
         wanted.max_send_wr, wanted.max_recv_wr, wanted.max_send_sge, wanted.max_recv_sge,

@@ -112,8 +112,9 @@ struct QueuePairTraits {
 // The queue pair of a CM ID; it must go before the ID.
 using QueuePair = Owner<QueuePairTraits>;
 
-// Gives id a queue pair, and attributes what it got; the device has queues of most entries at
-// most.
-QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes, uint32_t most);
+// Makes a queue pair for id; on return, attributes.cap holds the actual sizes. The device has
+// queues of most entries at most, and objects queue pairs for all programs.
+QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes, uint32_t most,
+                    uint32_t objects);
 
 } // namespace rpma

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "verbs/text.hh"
+#include "verbs/causes.hh"
 
 namespace rpma {
 
@@ -20,7 +20,7 @@ bool query_device(Call &call, ibv_context &device, ibv_device_attr_ex &attribute
     return error == 0;
 }
 
-Pd alloc_pd(Call &call, ibv_context &device) {
+Pd alloc_pd(Call &call, ibv_context &device, uint32_t objects) {
     errno = 0;
     ibv_pd *pd = ibv_alloc_pd(&device);
     const int error = errno;
@@ -29,20 +29,34 @@ Pd alloc_pd(Call &call, ibv_context &device) {
         RPMA_FAIL(call, RPMA_E_UNKNOWN, 0,
                   "ibv_alloc_pd() failed, the provider gives no reason");
     else if (pd == nullptr)
-        RPMA_FAIL(call, error == ENOMEM ? RPMA_E_NOMEM : RPMA_E_PROVIDER, error,
-                  "ibv_alloc_pd()");
+        RPMA_FAIL_ADVISING(call, error == ENOMEM ? RPMA_E_NOMEM : RPMA_E_PROVIDER, error,
+                           advice_for({.step = PD, .error = error, .objects = objects}).chars,
+                           "ibv_alloc_pd()");
     return Pd(pd);
 }
+
+namespace {
+
+Text queue_advice(Step step, int error, const char *what, const char *limit,
+                  const Demand &size) {
+    return advice_for({.step = step,
+                       .error = error,
+                       .objects = size.objects,
+                       .sizes = {{what, limit, size.wanted, size.most, size.setting}}});
+}
+
+} // namespace
 
 Cq create_cq(Call &call, ibv_context &device, const Demand &size, uint32_t comp_vector,
              ibv_comp_channel *channel) {
     const int entries = static_cast<int>(std::min<uint32_t>(size.wanted, INT_MAX));
     Cq queue(ibv_create_cq(&device, entries, nullptr, channel, static_cast<int>(comp_vector)));
-    if (!queue)
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
-                           size_advice("cqe", "max_cqe", size).chars,
+    if (!queue) {
+        const int error = errno;
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                           queue_advice(CQ, error, "cqe", "max_cqe", size).chars,
                            "ibv_create_cq(cqe=%d, comp_vector=%u)", entries, comp_vector);
-    else if (const int error = arm(*queue.get(), false); error != 0) {
+    } else if (const int error = arm(*queue.get(), false); error != 0) {
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
         return {};
     }
@@ -53,7 +67,8 @@ CompChannel create_comp_channel(Call &call, ibv_context &device) {
     CompChannel channel(ibv_create_comp_channel(&device));
     if (!channel) {
         const int error = errno;
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error, channel_advice(error).chars,
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                           advice_for({.step = COMP_CHANNEL, .error = error}).chars,
                            "ibv_create_comp_channel()");
     }
     return channel;
@@ -87,10 +102,12 @@ Srq create_srq(Call &call, ibv_pd &pd, Demand &size, uint32_t max_sge) {
     attributes.attr.max_wr = size.wanted;
     attributes.attr.max_sge = max_sge;
     Srq queue(ibv_create_srq(&pd, &attributes));
-    if (!queue)
-        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, errno,
-                           size_advice("max_wr", "max_srq_wr", size).chars,
+    if (!queue) {
+        const int error = errno;
+        RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
+                           queue_advice(SRQ, error, "max_wr", "max_srq_wr", size).chars,
                            "ibv_create_srq(max_wr=%u, max_sge=%u)", size.wanted, max_sge);
+    }
     size.wanted = attributes.attr.max_wr;
     return queue;
 }

@@ -9,8 +9,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "verbs/causes.hh"
 #include "verbs/owner.hh"
-#include "verbs/text.hh"
 
 namespace rpma {
 
@@ -25,7 +25,8 @@ struct PdTraits {
 using Pd = Owner<PdTraits>;
 
 // RPMA_E_NOMEM, RPMA_E_PROVIDER, or RPMA_E_UNKNOWN when the provider gives no reason.
-Pd alloc_pd(Call &call, ibv_context &device);
+// The device has that many objects of the kind for all programs.
+Pd alloc_pd(Call &call, ibv_context &device, uint32_t objects);
 
 struct MrTraits {
     using Object = ibv_mr;

@@ -13,7 +13,6 @@
 #include <infiniband/verbs.h>
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
-#include <sys/resource.h>
 
 #include "base/error_text.hh"
 
@@ -25,6 +24,14 @@ void Text::add(const char *format, ...) {
     va_start(values, format);
     std::vsnprintf(chars + used, sizeof(chars) - used, format, values);
     va_end(values);
+}
+
+bool Text::add_member(const char *member) {
+    static constexpr char CUT[] = " ...";
+    const std::size_t used = std::strlen(chars);
+    const bool fits = used + 1 + std::strlen(member) + sizeof(CUT) <= sizeof(chars);
+    add(fits ? " %s" : "%.4s", fits ? member : CUT);
+    return fits;
 }
 
 Text address_text(const sockaddr *address) {
@@ -134,7 +141,7 @@ const char *reject_reason(int reason) {
 
 } // namespace
 
-Text status_text(const rdma_cm_event &event) {
+Text status_text(const rdma_cm_event &event, const ibv_context *device, bool is_established) {
     Text text;
     // A positive status of a rejection is a reason of the CM, a negative one an error number;
     // iWARP has the latter only.
@@ -144,93 +151,16 @@ Text status_text(const rdma_cm_event &event) {
         const int error = event.status < 0 ? -event.status : event.status;
         text.add(": %s (%d)", ErrorText(error).chars, event.status);
     }
-    if (event.event == RDMA_CM_EVENT_UNREACHABLE)
+    if (event.event != RDMA_CM_EVENT_UNREACHABLE)
+        return text;
+    if (is_established) // Linux 6.0, drivers/infiniband/core/cma.c, cma_netevent_callback()
+        text.add("; the network sends the other side's IP address to another link address now: "
+                 "if that is right, connect again");
+    else if (device != nullptr && device->device->transport_type == IBV_TRANSPORT_IWARP)
+        text.add("; does the other side run, and does a firewall drop its TCP port?");
+    else
         text.add("; does the other side run, and does a switch, or with soft-RoCE a firewall, "
                  "drop UDP port 4791?");
-    return text;
-}
-
-namespace {
-
-rlim_t limit_of(decltype(RLIMIT_MEMLOCK) resource) {
-    rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-    (void)getrlimit(resource, &limit);
-    return limit.rlim_cur;
-}
-
-} // namespace
-
-Text channel_advice(int error) {
-    Text text;
-    if (error == EMFILE)
-        text.add("; this process may open %" PRIu64 " files (RLIMIT_NOFILE): raise it with "
-                 "'ulimit -n' or LimitNOFILE=",
-                 static_cast<uint64_t>(limit_of(RLIMIT_NOFILE)));
-    return text;
-}
-
-Text id_advice(int error) {
-    // ucma_alloc_id() of librdmacm drops the reason why its channel did not open.
-    if (error != ENOMEM)
-        return device_advice(error);
-    Text text;
-    text.add(
-        "; did /dev/infiniband/rdma_cm open? It takes the module rdma_ucm, the permission, "
-        "and one of the %" PRIu64 " files of this process (RLIMIT_NOFILE, 'ulimit -n')",
-        static_cast<uint64_t>(limit_of(RLIMIT_NOFILE)));
-    return text;
-}
-
-Text memory_advice(ibv_context &device, int error, bool on_demand_paging) {
-    Text text;
-    const rlim_t limit = error == ENOMEM ? limit_of(RLIMIT_MEMLOCK) : RLIM_INFINITY;
-    if (limit != RLIM_INFINITY)
-        text.add("; this process may lock %" PRIu64 " KiB (RLIMIT_MEMLOCK): raise it with "
-                 "'ulimit -l' or LimitMEMLOCK=",
-                 static_cast<uint64_t>(limit) / 1024);
-    if (error == EOPNOTSUPP && !on_demand_paging)
-        text.add("; the memory of files on FS-DAX needs on-demand paging, which %s does not "
-                 "have: use device DAX",
-                 ibv_get_device_name(device.device));
-    return text;
-}
-
-Text device_advice(int error) {
-    Text text;
-    if (error == EADDRINUSE)
-        text.add("; 'rdma resource show cm_id' names the program that has the port");
-    if (error != 0 && error != ENODEV && error != EADDRNOTAVAIL)
-        return text;
-    int count = 0;
-    ibv_device **devices = ibv_get_device_list(&count);
-    text.add("; RDMA devices of this machine:");
-    for (int i = 0; i < count; i++)
-        text.add(" %s", ibv_get_device_name(devices[i]));
-    text.add(count > 0
-                 ? "; 'rdma link' shows their network devices"
-                 : " none that libibverbs can use; 'rdma link' shows those of the kernel");
-    if (devices != nullptr)
-        ibv_free_device_list(devices);
-    return text;
-}
-
-Text route_advice(int error) {
-    Text text;
-    if (error == ETIMEDOUT)
-        text.add("; is the other machine up? A connection waits longer with "
-                 "rpma_conn_cfg_set_timeout()");
-    else if (error == ENETUNREACH)
-        text.add("; 'ip route get ADDRESS' asks the routing table of this machine");
-    else
-        return device_advice(error);
-    return text;
-}
-
-Text size_advice(const char *what, const char *limit, const Demand &size) {
-    Text text;
-    if (size.wanted > size.most)
-        text.add("; the device has %s %" PRIu32 ", %s is %" PRIu32 ": ask for less with %s()",
-                 limit, size.most, what, size.wanted, size.setting);
     return text;
 }
 

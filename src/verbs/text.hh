@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/log.hh"
+
 struct ibv_context;
 struct rdma_cm_event;
 struct sockaddr;
@@ -16,9 +18,11 @@ namespace rpma {
 
 // A short text, cut when there is no room.
 struct Text {
-    char chars[256] = "";
+    char chars[LOG_ADVICE_SIZE] = "";
 
     [[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
+    // Adds a member of a list, or "..." if it does not fit: false.
+    bool add_member(const char *member);
 };
 
 // "192.168.0.1:7204", "[fe80::1%eth0]:7204"; "any" for NULL.
@@ -29,28 +33,8 @@ Text access_text(unsigned access);
 Text send_flags_text(unsigned flags);
 // "IBV_WR_RDMA_READ": the opcode of a work request, enum ibv_wr_opcode.
 const char *opcode_text(int opcode);
-// What the status of a connection event says in words: a reject reason, or an error number.
-Text status_text(const rdma_cm_event &event);
-
-// Advice, to stand behind a failure; "" when there is none. error is an error number.
-//
-// For memory that does not register: RLIMIT_MEMLOCK, or FS-DAX without on-demand paging.
-Text memory_advice(ibv_context &device, int error, bool on_demand_paging);
-// For an address without a device, error 0 included: the devices that there are; for a port
-// that is taken: who has it.
-Text device_advice(int error);
-// For a channel that takes a file descriptor: RLIMIT_NOFILE.
-Text channel_advice(int error);
-// For a CM ID: a device is missing, or the channel that it opens for itself.
-Text id_advice(int error);
-// For an address that does not answer, or that no network leads to; otherwise device_advice().
-Text route_advice(int error);
-// How much of something is wanted, and how much the device has.
-struct Demand {
-    uint32_t wanted, most;
-    const char *setting; // the function that sets it
-};
-// For a size (what) above the device's limit.
-Text size_advice(const char *what, const char *limit, const Demand &size);
+// What the status of a connection event means: a reject reason, or an error number.
+// is_established: the connection was established before.
+Text status_text(const rdma_cm_event &event, const ibv_context *device, bool is_established);
 
 } // namespace rpma

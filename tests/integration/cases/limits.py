@@ -2,9 +2,11 @@
 # Copyright 2026, the librpma developers
 """A user that is not root, with little memory that may be pinned, or without the devices."""
 
+import errno
 import glob
 import os
 import stat
+import tempfile
 
 from harness import lab
 from harness.case import case, connect, listen, share_region
@@ -47,6 +49,38 @@ def memlock(test):
     listen(server)
     connect(server, client)
     work(server, client)
+
+
+@case("limits", "a user that is not root listens on a port below 1024", shows=("listen: privileged port",))
+def privileged_port(test):
+    user = test.side(1, "user", wrapper=as_user())
+    user.refuses("RPMA_E_PROVIDER", "listen", errno=str(errno.EACCES), addr=user.address, port=1023)
+    user("listen", addr=user.address, port=1024)
+
+
+@case("limits", "the rdma cgroup allows no more objects, and no open device", shows=("mr: cgroup", "local: bind"))
+def rdma_cgroup(test):
+    lab.need_virtual("a cgroup")
+    directory = tempfile.mkdtemp(dir="/run")
+    box = os.path.join(directory, "box")
+    test.undo.callback(os.rmdir, directory)
+    lab.run("mount", "-t", "cgroup2", "none", directory)
+    test.undo.callback(lab.run, "umount", directory)
+
+    def write(name, text):
+        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+            file.write(text)
+
+    write("cgroup.subtree_control", "+rdma")
+    os.mkdir(box)
+    test.undo.callback(os.rmdir, box)
+    side, late = test.side(1, "limited"), test.start(1, "late", checked=False)
+    for each in (side, late):
+        test.undo.callback(write, "cgroup.procs", str(each.pid))
+        write("box/cgroup.procs", str(each.pid))
+    write("box/rdma.max", f"{side.device} hca_handle=0 hca_object=0")
+    side.refuses("RPMA_E_PROVIDER", "reg", errno=str(errno.EAGAIN), mr=0, size=4096, usage=255)
+    late.refuses("RPMA_E_PROVIDER", "context", errno=ENODEV, addr=late.address)
 
 
 @case("limits", "a user that may not open {nodes}: RPMA_E_PROVIDER, errno {errno}",

@@ -5,12 +5,13 @@ The failures of docs/troubleshooting.md, each made to happen. The cases of other
 them already (shows=); the rest is here.
 """
 
+import errno
 import glob
 import os
 
 from harness import lab, page
-from harness.case import PORT, TABLE, case, connect, listen, listening, request
-from harness.side import ALWAYS, LOCAL_USAGES, expect
+from harness.case import PORT, TABLE, case, connect, connected, listen, listening, request
+from harness.side import ALWAYS, LOCAL_USAGES, expect, wait_until
 
 from .addresses import NOWHERE, nowhere, wait_for_gid
 
@@ -38,11 +39,13 @@ REFUSED = {
     "request: sq too large": ({"sq": 5000000}, "req-new", {}),
     "request: too much inline": ({"inline": 100000}, "req-new", {}),
     "srq: too large": (None, "srq", {"rq": 5000000}),
+    "request: unknown service": (None, "req-new", {"addr": ABSENT, "port": "rpma-has-no-service"}),
 }
 
 
 @case("troubleshooting", "calls that need no other side are refused, with the lines of the page",
-      shows=(*REFUSED, "listen: port taken", "remote region: short", "remote region: no usage", "steps: connect early"))
+      shows=(*REFUSED, "listen: port", "listen: port taken", "remote region: short", "remote region: no usage",
+             "request: small cq", "steps: connect early"))
 def refused(test):
     nowhere(test, 2)
     server, client = test.peers()
@@ -53,6 +56,10 @@ def refused(test):
         client("cfg", **(cfg or {}))
         client.refuses("RPMA_E_PROVIDER", verb, **(values or there), **({"cfg": 0} if cfg else {}))
     other.refuses("RPMA_E_PROVIDER", "listen", **there)
+    other.refuses("RPMA_E_INVAL", "listen", addr=server.address, port=65536)
+    client("cfg", sq=30000, rq=30000)
+    client("req-new", cfg=0, **there)
+    client("req-delete")
     for length in (20, 21):  # the second ends behind the last address
         client.refuses("RPMA_E_INVAL", "remote", desc="ff" * length)
     client.refuses("RPMA_E_INVAL", "remote", desc="ff" * 20 + "00")
@@ -120,6 +127,51 @@ def no_descriptors(test):
         expect((code, answer.get("errno") in (ENOMEM, EMFILE)), ("RPMA_E_PROVIDER", True),
                f"the request within {limit} descriptors")
     client("req-delete")
+
+
+LOCAL_PORTS = "net.ipv4.ip_local_port_range"
+
+
+@case("troubleshooting", "each local port has a request", shows=("request: no local port",))
+def no_local_port(test):
+    lab.need_virtual("a setting of the network")
+    server, client = test.peers()
+    listen(server)
+    setting = lab.on(lab.host(2), "sysctl", "-nq")
+    before = lab.run(*setting, LOCAL_PORTS).strip()
+    test.undo.callback(lab.run, *setting, "-w", f"{LOCAL_PORTS}={before}")
+    lab.run(*setting, "-w", f"{LOCAL_PORTS}=40000 40003")
+    for number in range(4):
+        client("req-new", req=number, addr=server.address, port=PORT)
+    client.refuses("RPMA_E_PROVIDER", "req-new", errno=str(errno.EADDRNOTAVAIL), req=4, addr=server.address,
+                   port=PORT)
+    for number in range(4):
+        client("req-delete", req=number)
+
+
+@case("troubleshooting", "the client is gone before the server answers: {answer}",
+      [{"answer": answer, "shows": ("accept: client is gone",) * (answer == "connect")}
+       for answer in ("connect", "req-reject", "req-delete")])
+def client_is_gone(test, answer):
+    server, client = listening(test)
+    request(server, client)
+    server("next-req")
+    client.kill()
+    wait_until(lambda: not any(row["qp"] for device, row in lab.resources().items()
+                               if device != server.device), "the client's queue pair is gone")
+    server.refuses("RPMA_E_PROVIDER", answer, errno=str(errno.EINVAL))
+    expect("the client may have given up or ended" in test.said(), True, "the log says why")
+
+
+@case("troubleshooting", "the other side gets another link address", shows=("unreachable: established",))
+def link_address_changes(test):
+    lab.need_virtual("an entry of the neighbour table")
+    server, client = connected(test)
+    neighbour = ["ip", "-n", lab.host(2), "neigh"]
+    lab.run(*neighbour, "replace", server.address, "lladdr", "02:00:00:00:00:99", "dev", "veth0")
+    client.event("UNREACHABLE")
+    lab.run(*neighbour, "del", server.address, "dev", "veth0")
+    lab.wait_for_host(2, None, server.address)
 
 
 def second_device(test, number):

@@ -4,7 +4,9 @@
 // address.c -- names, every address and route behind them, and the devices that these lead to
 
 #include "arguments.h"
+#include "logged.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
 
@@ -109,6 +111,153 @@ TEST_THAT(every_route_is_tried_before_its_address) {
         fake_faults_off();
         must(user);
         assert_true(fake_addr_is(fake_last(step_of(user))->resolve.source, FAKE_FIRST_ROUTE));
+    }
+}
+
+// ---- ports ---------------------------------------------------------------------------------
+
+static const struct {
+    const char *text;
+    const char *cause; // for which it is refused; NULL: it is a port
+    int port;          // -1: the name of a service
+} ports[] = {
+    {"7204", NULL, 7204},
+    {"0", NULL, 0},
+    {"65535", NULL, 65535},
+    {" 7204", NULL, 7204},
+    {"+80", NULL, 80},
+    {"-0", NULL, 0},
+    {"00000000000000000000065535", NULL, 65535},
+    {"ssh", NULL, -1},
+    {"7204 ", NULL, -1},
+    {"0x1c24", NULL, -1},
+    {"65536x", NULL, -1},
+    {"-", NULL, -1},
+    {" ", NULL, -1},
+    {"", "port is empty", 0},
+    {"65536", "port is a number outside 0 to 65535", 0},
+    {"70000", "port is a number outside 0 to 65535", 0},
+    {"0070000", "port is a number outside 0 to 65535", 0},
+    {" +70000", "port is a number outside 0 to 65535", 0},
+    {"-1", "port is a number outside 0 to 65535", 0},
+    {"-65536", "port is a number outside 0 to 65535", 0},
+    {"4294967296", "port is a number outside 0 to 65535", 0},
+    {"18446744073709558820", "port is a number outside 0 to 65535", 0},
+    {"-18446744073709544412", "port is a number outside 0 to 65535", 0},
+    {"99999999999999999999999999999999999999999999", "port is a number outside 0 to 65535", 0},
+};
+
+// getaddrinfo() keeps 16 bits of every number.
+TEST_THAT(port_outside_16_bits_is_refused) {
+    static const char *const functions[] = {"rpma_ep_listen", "rpma_ep_listen_with",
+                                            "rpma_conn_req_new", "rpma_conn_req_start"};
+    static struct arguments a;
+    for (size_t n = 0; n < LENGTH(functions) * LENGTH(ports); n++) {
+        const char *function = functions[n / LENGTH(ports)];
+        const size_t i = n % LENGTH(ports);
+        char quoted[64];
+        snprintf(quoted, sizeof(quoted), "port is \"%s\"; possible: ", ports[i].text);
+        world_anew();
+        world_peer(&w);
+        arguments_good(&a, function, &w);
+        (void)arguments_set(&a, "cfg", 0);
+        (void)arguments_set(&a, "port", (uintptr_t)ports[i].text);
+        unit_begin();
+        if (ports[i].cause) {
+            unit_expect_error(arguments_call(&a), function,
+                              &(const struct expected_error){RPMA_E_INVAL, "port is empty",
+                                                             ports[i].cause, .logs = quoted},
+                              __FILE__, __LINE__);
+            continue;
+        }
+        unit_must(arguments_call(&a), function, __FILE__, __LINE__);
+        const struct fake_call *last =
+            fake_last(strstr(function, "listen") ? "rdma_bind_addr" : "rdma_resolve_addr");
+        assert_string_equal(fake_last("getaddrinfo")->getaddrinfo.service, ports[i].text);
+        if (ports[i].port >= 0)
+            assert_int_equal(
+                ntohs(((const struct sockaddr_in *)&last->resolve.given)->sin_port),
+                ports[i].port);
+    }
+}
+
+// ---- text from outside ---------------------------------------------------------------------
+
+static const struct strange {
+    const char *text, *shown;
+} stranges[] = {
+    {"two\nlines\r\t\x1b[2J", "two\\nlines\\r\\t\\x1b[2J"},
+    {"\x7f\xc2\x9b\xff\xc3", "\\x7f\\xc2\\x9b\\xff\\xc3"},
+    {"\xe2\x80\xa8\xe2\x80\xae\xe2\x81\xa6", "\\xe2\\x80\\xa8\\xe2\\x80\\xae\\xe2\\x81\\xa6"},
+    {"\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80\xf8",
+     "\\xc0\\xaf\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80\\xf8"},
+    {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xc2\xa0",
+     "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xc2\xa0"},
+    {"%s%n a\\nb", "%s%n a\\\\nb"},
+    {NULL, "xxxx"}, // 5000 characters
+    {NULL, "\\x1b\\x1b"},
+};
+
+static int call_with_text(const char *function, const char *addr, const char *port, int type) {
+    static struct arguments a;
+    arguments_good(&a, function, &w);
+    (void)arguments_set(&a, "cfg", 0);
+    (void)arguments_set(&a, "type", (uintptr_t)type);
+    (void)arguments_set(&a, "addr", (uintptr_t)addr);
+    (void)arguments_set(&a, "port", (uintptr_t)port);
+    if (strcmp(function, "rpma_conn_cfg_set_source_addr") == 0)
+        (void)arguments_set(&a, "cfg", (uintptr_t)w.h.cfg);
+    unit_begin();
+    return arguments_call(&a);
+}
+
+static void expect_one_line(const char *function, const char *shown, const char *reason) {
+    const struct logged_line *line = logged_line(RPMA_LOG_LEVEL_ERROR, 0);
+    if (!line || logged_count(RPMA_LOG_LEVEL_ERROR) != 1 ||
+        strcmp(line->function, function) != 0 || !strstr(line->message, shown) ||
+        !strstr(line->message, reason) || strlen(line->message) > 900)
+        fail_msg("%s: expected \"%s\" and \"%s\" in one line: %s", function, shown, reason,
+                 logged_text());
+    for (const char *at = line->message; *at; at++)
+        assert_false((unsigned char)*at < ' ' || *at == 0x7f);
+}
+
+// Names and ports come from command lines, configuration files and other machines.
+TEST_THAT(text_from_outside_is_one_bounded_line_with_the_reason) {
+    static char longest[2][5001];
+    static const struct {
+        const char *function;
+        int type;
+        bool has_port;
+        const char *reason; // NULL: that of the failing name
+    } calls[] = {
+        {"rpma_ep_listen", 0, true, NULL},
+        {"rpma_ep_listen_with", 0, true, NULL},
+        {"rpma_conn_req_new", 0, true, NULL},
+        {"rpma_conn_req_start", 0, true, NULL},
+        {"rpma_utils_get_ibv_context", RPMA_UTIL_IBV_CONTEXT_LOCAL, false, NULL},
+        {"rpma_utils_get_ibv_context", RPMA_UTIL_IBV_CONTEXT_REMOTE, false, NULL},
+        {"rpma_conn_cfg_set_source_addr", 0, false, "possible: a numeric IPv4"},
+    };
+    memset(longest[0], 'x', sizeof(longest[0]) - 1);
+    memset(longest[1], '\x1b', sizeof(longest[1]) - 1);
+    for (size_t i = 0; i < LENGTH(stranges) * LENGTH(calls); i++) {
+        const size_t n = i / LENGTH(calls), c = i % LENGTH(calls);
+        const char *text =
+            stranges[n].text ? stranges[n].text : longest[stranges[n].shown[0] == '\\'];
+        world_anew();
+        world_peer(&w);
+        MUST(rpma_conn_cfg_new(&w.h.cfg));
+        fake_device()->gai_error = EAI_NONAME;
+        assert_int_not_equal(call_with_text(calls[c].function, text, WORLD_PORT, calls[c].type),
+                             0);
+        expect_one_line(calls[c].function, stranges[n].shown,
+                        calls[c].reason ? calls[c].reason : gai_strerror(EAI_NONAME));
+        if (!calls[c].has_port)
+            continue;
+        fake_device()->gai_error = EAI_SERVICE;
+        assert_int_not_equal(call_with_text(calls[c].function, text, text, calls[c].type), 0);
+        expect_one_line(calls[c].function, stranges[n].shown, gai_strerror(EAI_SERVICE));
     }
 }
 

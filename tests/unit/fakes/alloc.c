@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <linux/capability.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -124,6 +125,24 @@ unsigned fake_formatted(void) {
     return formatted;
 }
 
+// ---- capabilities, which a test cannot gain ------------------------------------------------
+
+static int hooked_capget(__attribute__((unused)) cap_user_header_t header,
+                         cap_user_data_t data) {
+    data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective =
+        fake_device()->ipc_lock ? CAP_TO_MASK(CAP_IPC_LOCK) : 0;
+    return 0;
+}
+
+// The link of the initial namespace has this number: Linux, include/linux/proc_ns.h,
+// PROC_USER_INIT_INO.
+static ssize_t hooked_readlink(const char *path, char *to, size_t size) {
+    if (strcmp(path, "/proc/self/ns/user") != 0)
+        return readlink(path, to, size);
+    const unsigned number = fake_device()->user_namespace ? 4026532000 : 4026531837;
+    return snprintf(to, size, "user:[%u]", number);
+}
+
 // ---- redirection ---------------------------------------------------------------------------
 
 static const struct hook {
@@ -142,6 +161,8 @@ static const struct hook {
     {"__syslog_chk", hooked_syslog_chk},
     {"vsnprintf", hooked_vsnprintf},
     {"__vsnprintf_chk", hooked_vsnprintf_chk},
+    {"capget", hooked_capget},
+    {"readlink", hooked_readlink},
 };
 
 static const struct hook *hook_of(const char *name) {

@@ -23,6 +23,13 @@ void fake_device_reset(void) {
         .max_sge_rd = FAKE_MAX_SGE,   // RXE_MAX_SGE_RD is the same
         .atomic_cap = IBV_ATOMIC_HCA, // rxe_param.h of rdma_rxe, rxe_init_device_param()
         .max_srq_sge = FAKE_MAX_SRQ_SGE,
+        // No device's numbers: each differs, so that a test can tell them apart.
+        .max_pd = 1001,
+        .max_mr = 1002,
+        .max_cq = 1003,
+        .max_qp = 1004,
+        .max_srq = 1005,
+        .max_mr_size = UINT64_MAX, // rxe_param.h, RXE_MAX_MR_SIZE
         .transport = IBV_TRANSPORT_IB,
     };
 }
@@ -50,6 +57,12 @@ static int query_device_ex(struct ibv_context *context,
                       .max_sge = device->max_sge,
                       .max_sge_rd = device->max_sge_rd,
                       .max_srq_sge = device->max_srq_sge,
+                      .max_pd = device->max_pd,
+                      .max_mr = device->max_mr,
+                      .max_cq = device->max_cq,
+                      .max_qp = device->max_qp,
+                      .max_srq = device->max_srq,
+                      .max_mr_size = device->max_mr_size,
                       .atomic_cap = device->atomic_cap},
         .odp_caps.general_caps = is_raw        ? device->odp_general
                                  : device->odp ? IBV_ODP_SUPPORT
@@ -124,7 +137,7 @@ struct ibv_context *fake_context(int number) {
 
 struct device_list {
     struct fake_object object;
-    struct ibv_device *devices[3];
+    struct ibv_device *devices[64];
 };
 
 // The list of devices is not recorded, because the library reads it only to describe them.
@@ -132,14 +145,15 @@ struct device_list {
 // ibv_free_device_list() reads the list, so NULL would crash it.
 struct ibv_device **ibv_get_device_list(int *num_devices) {
     FAKE_LOCKED;
-    const int count = 2 - fake_device()->unlisted;
+    static struct ibv_device more = {.name = "a_device_with_a_long_name"};
+    const int known = 2 - fake_device()->unlisted, count = known + fake_device()->more_devices;
     if (num_devices)
         *num_devices = count;
     if (count == 0)
         return NULL;
     struct device_list *made = FAKE_NEW(FAKE_DEVICE_LIST, struct device_list, devices);
     for (int i = 0; i < count; i++)
-        made->devices[i] = fake_context(i)->device;
+        made->devices[i] = i < known ? fake_context(i)->device : &more;
     return made->devices;
 }
 

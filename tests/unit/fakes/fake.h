@@ -229,15 +229,20 @@ struct fake_device {
     bool silent;             // nothing answers what is asked to resolve an address or a route
     bool takes_early;        // sends before the connection: mlx5 does not look at the state
     enum ibv_transport_type transport;
-    enum ibv_atomic_cap atomic_cap; // of remote atomics
+    enum ibv_atomic_cap atomic_cap;              // of remote atomics
+    int max_pd, max_mr, max_cq, max_qp, max_srq; // for all programs
+    uint64_t max_mr_size;
+    int more_devices;    // in the list, all with the same long name
+    bool ipc_lock;       // this process has CAP_IPC_LOCK,
+    bool user_namespace; // and a user namespace of its own
 };
 
 struct fake_device *fake_device(void);
 // The context of the first (0) or second (1) device.
 struct ibv_context *fake_context(int number);
-// Whether this is the address with that number (from 0) that getaddrinfo() returned. The
-// addresses of IBACM's routes have higher numbers: sources start at FAKE_FIRST_ROUTE, and the
-// destination of each route to address n is FAKE_ROUTE_TO(n).
+// Whether this is the address with that number (from 0) that getaddrinfo() returned, whatever
+// the port. The addresses of IBACM's routes have higher numbers: sources start at
+// FAKE_FIRST_ROUTE, and the destination of each route to address n is FAKE_ROUTE_TO(n).
 #define FAKE_MOST_ADDRESSES 32
 #define FAKE_FIRST_ROUTE FAKE_MOST_ADDRESSES
 #define FAKE_ROUTE_TO(n) (2 * FAKE_MOST_ADDRESSES + (n))
@@ -303,8 +308,8 @@ unsigned fake_pending_on(int fd);
 // ---- the allocator of librpma --------------------------------------------------------------
 
 // Redirects calls that librpma.so.0 (and no other library) makes to the allocator,
-// getaddrinfo(), freeaddrinfo(), syslog() and vsnprintf() to the fakes. To be called once per
-// process, before librpma.
+// getaddrinfo(), freeaddrinfo(), syslog(), vsnprintf(), capget() and readlink() to the fakes.
+// To be called once per process, before librpma.
 void fake_hook_allocator(void);
 // What librpma.so.0 calls in place of that function.
 #define FAKE_HOOK(function) ((__typeof__(&(function)))fake_hook(#function))

@@ -9,6 +9,7 @@
 #include <infiniband/ib.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 socklen_t fake_number_address(struct sockaddr_storage *addr, int number) {
@@ -31,9 +32,17 @@ socklen_t fake_number_address(struct sockaddr_storage *addr, int number) {
     return sizeof(*in6);
 }
 
+// The port of an IPv4 or IPv6 address has the same place.
+static void set_port(struct sockaddr_storage *addr, in_port_t port) {
+    if (addr->ss_family != AF_IB)
+        ((struct sockaddr_in *)addr)->sin_port = port;
+}
+
 bool fake_addr_is(const struct sockaddr *addr, int number) {
     struct sockaddr_storage wanted;
     const socklen_t len = fake_number_address(&wanted, number);
+    if (addr)
+        set_port(&wanted, ((const struct sockaddr_in *)addr)->sin_port);
     return addr && memcmp(addr, &wanted, len) == 0;
 }
 
@@ -53,10 +62,11 @@ struct names {
 // Adds the address of that number, or the numeric one, behind the others, unless it is of
 // another family than the hints ask for.
 static void add_address(struct names *names, int *count, const struct addrinfo *hints,
-                        const struct addrinfo *numeric, int number) {
+                        const struct addrinfo *numeric, const char *service, int number) {
     struct addrinfo *info = &names->info[*count];
     struct sockaddr_storage *addr = &names->addr[*count];
     info->ai_addrlen = fake_number_address(addr, number);
+    set_port(addr, htons((uint16_t)(service ? atoi(service) : 0)));
     if (numeric)
         memcpy(addr, numeric->ai_addr, info->ai_addrlen = numeric->ai_addrlen);
     if (hints->ai_family != AF_UNSPEC && hints->ai_family != addr->ss_family)
@@ -92,7 +102,7 @@ int fake_getaddrinfo(const char *node, const char *service, const struct addrinf
     struct names *made = FAKE_NEW(FAKE_NAMES, struct names, info);
     int count = 0;
     for (int i = 0; i < (numeric ? 1 : fake_device()->addresses); i++)
-        add_address(made, &count, hints, numeric, i);
+        add_address(made, &count, hints, numeric, service, i);
     if (numeric)
         freeaddrinfo(numeric);
     if (count == 0) {

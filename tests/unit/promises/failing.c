@@ -6,10 +6,13 @@
 // takes back what it did, and whether the function works once nothing fails any more
 
 #include "failing.h"
+#include "advice.h"
 #include "arguments.h"
 #include "interrupt.h"
+#include "logged.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 static struct arguments a;
 
@@ -195,10 +198,76 @@ static void each_call_fails(void **state) {
     }
 }
 
+// ---- advice --------------------------------------------------------------------------------
+
+// words: each with a blank after it
+static bool has_word(const char *words, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = words; *at; at += strcspn(at, " ") + 1)
+        if (strcspn(at, " ") == length && strncmp(at, word, length) == 0)
+            return true;
+    return false;
+}
+
+static bool has_error(const struct advice *row, int error) {
+    for (size_t i = 0; i < LENGTH(row->errors); i++)
+        if (row->errors[i] == error)
+            return true;
+    return false;
+}
+
+static bool is_advised(const char *words, const char *function, const char *call, int error) {
+    for (const struct advice *row = advices; row < advices + LENGTH(advices); row++)
+        if (is(row->words, words) && has_word(row->calls, call) && has_error(row, error) &&
+            (!row->only || has_word(row->only, function)))
+            return true;
+    return false;
+}
+
+static void has_the_advice_of_its_cause(const struct one *one) {
+    const struct subject *s = one->subject;
+    const struct failure *f = &one->failure;
+    must_all(s, s->before);
+    make_fail(one, arguments_happen(s->function, &w, false));
+    prepare(s, s->function);
+    unit_begin();
+    (void)arguments_call(&a);
+    for (const struct advice *row = advices; row < advices + LENGTH(advices); row++) {
+        const bool wanted = is_advised(row->words, s->function, f->fails, f->error);
+        if (wanted != (strstr(logged_text(), row->words) != NULL))
+            fail_msg("%s, %s fails with %s: %s \"%s\": %s", s->function, f->fails,
+                     strerrorname_np(f->error), wanted ? "lacks" : "has", row->words,
+                     logged_text());
+    }
+    world_anew();
+}
+
+static void advice_fits_the_cause(void **state) {
+    const struct subject *s = *state;
+    split_calls(s);
+    for (size_t i = 0; i < call_count; i++)
+        for (size_t n = 0; n < LENGTH(advices) * LENGTH(advices[0].errors); n++) {
+            const int error =
+                advices[n / LENGTH(advices[0].errors)].errors[n % LENGTH(advices[0].errors)];
+            if (error != 0 && !is(calls[i], "malloc") && !is(calls[i], "mmap"))
+                has_the_advice_of_its_cause(&(struct one){s, {calls[i], error}, i});
+        }
+}
+
 int main(void) {
-    static struct CMUnitTest tests[LENGTH(subjects)];
-    for (size_t i = 0; i < LENGTH(subjects); i++)
-        tests[i] = (struct CMUnitTest){subjects[i].function, each_call_fails, unit_setup,
-                                       unit_teardown, (void *)(uintptr_t)&subjects[i]};
-    return unit_run("failing", tests, LENGTH(subjects));
+    static struct CMUnitTest tests[2 * LENGTH(subjects)];
+    static char names[LENGTH(subjects)][64];
+    struct rlimit limit;
+    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+    limit.rlim_cur = 64 * 1024;
+    (void)setrlimit(RLIMIT_MEMLOCK, &limit);
+    for (size_t i = 0; i < LENGTH(subjects); i++) {
+        void *subject = (void *)(uintptr_t)&subjects[i];
+        snprintf(names[i], sizeof(names[i]), "advice of %s", subjects[i].function);
+        tests[2 * i] = (struct CMUnitTest){subjects[i].function, each_call_fails, unit_setup,
+                                           unit_teardown, subject};
+        tests[2 * i + 1] = (struct CMUnitTest){names[i], advice_fits_the_cause, unit_setup,
+                                               unit_teardown, subject};
+    }
+    return unit_run("failing", tests, LENGTH(tests));
 }

@@ -41,6 +41,9 @@ static const struct {
     NAMED(RDMA_CM_EVENT_UNREACHABLE),
     NAMED(IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE),
     {"EAI_NONAME", (uint64_t)EAI_NONAME},
+    {"EAI_SERVICE", (uint64_t)EAI_SERVICE},
+    {"EAI_ADDRFAMILY", (uint64_t)EAI_ADDRFAMILY},
+    NAMED(IBV_TRANSPORT_IWARP),
 };
 
 uint64_t value_of(const char *text) {
@@ -65,12 +68,13 @@ uint64_t value_of(const char *text) {
 static const struct {
     const char *name;
     size_t offset, size;
-} fields[] = {FIELD(addresses),    FIELD(atomic_cap), FIELD(dax),
-              FIELD(gai_error),    FIELD(max_cqe),    FIELD(max_sge),
-              FIELD(max_srq_sge),  FIELD(max_wr),     FIELD(native_atomic_write),
-              FIELD(native_flush), FIELD(no_device),  FIELD(odp),
-              FIELD(other_device), FIELD(plain_qp),   FIELD(pmem),
-              FIELD(silent),       FIELD(unlisted),   FIELD(vectors)};
+} fields[] = {
+    FIELD(addresses),    FIELD(atomic_cap),     FIELD(dax),          FIELD(gai_error),
+    FIELD(ipc_lock),     FIELD(max_cqe),        FIELD(max_mr_size),  FIELD(max_sge),
+    FIELD(max_srq_sge),  FIELD(max_wr),         FIELD(more_devices), FIELD(native_atomic_write),
+    FIELD(native_flush), FIELD(no_device),      FIELD(odp),          FIELD(other_device),
+    FIELD(plain_qp),     FIELD(pmem),           FIELD(silent),       FIELD(transport),
+    FIELD(unlisted),     FIELD(user_namespace), FIELD(vectors)};
 
 void script_set_device(const char *text) {
     char words[256], *rest = words;
