@@ -8,7 +8,7 @@
 #include "failure.hh"
 #include "waiting.hh"
 
-// A message is received at the start of the memory, and sent from the place behind it.
+// A message is received at the start of the memory, and sent from the place after it.
 static constexpr size_t SEND_AT = MESSAGE_SIZE;
 static const char receive_context{}, send_context{}, beat_context{};
 
@@ -40,9 +40,24 @@ void Control::send(const Json &message) {
     const std::string text = message.dump();
     if (text.size() > MESSAGE_SIZE)
         fail("a message is too long to be sent");
+    if (unsent.size() == UNSENT_MAX)
+        fail("the other side takes no messages");
+    unsent.push_back(text);
+    if (unsent.size() == 1)
+        post_send();
+}
+
+void Control::post_send() {
+    const std::string &text = unsent.front();
     text.copy(memory.data() + SEND_AT, text.size());
     must(link.conn.send(mr, SEND_AT, text.size(), RPMA_F_COMPLETION_ALWAYS, &send_context),
          "cannot send a message");
+}
+
+void Control::end_send() {
+    unsent.pop_front();
+    if (!unsent.empty())
+        post_send();
 }
 
 std::string Control::take_bytes(size_t count) {
@@ -70,6 +85,8 @@ std::optional<std::string> Control::take() {
         heard = now_ns();
         if (wc.wr_id == reinterpret_cast<uintptr_t>(&receive_context))
             return take_bytes(wc.byte_len);
+        if (wc.wr_id == reinterpret_cast<uintptr_t>(&send_context))
+            end_send();
         is_beating &= wc.wr_id != reinterpret_cast<uintptr_t>(&beat_context);
     }
     if (status != rpma::status::no_completion)

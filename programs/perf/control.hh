@@ -10,9 +10,11 @@
 #include "memory.hh"
 #include "message.hh"
 
+#include <deque>
 #include <optional>
 
 constexpr int BEAT_MS = 5000;
+constexpr size_t UNSENT_MAX = 64; // messages for a side that takes none
 
 // All of it throws a Failure when the other side is lost.
 class Control {
@@ -21,6 +23,7 @@ class Control {
 
     // Goes on once the descriptor of the link is readable; the link was started or taken.
     void go_on();
+    // Each message waits until the device no longer needs the memory of the one before it.
     void send(const Json &message);
     // The bytes of a message if one has arrived; never waits.
     std::optional<std::string> take();
@@ -36,12 +39,15 @@ class Control {
 
   private:
     void connect();
+    void post_send();
+    void end_send();
     std::string take_bytes(size_t count);
     [[noreturn]] void end(ibv_wc_status status);
 
     Memory memory; // room for a message to receive and one to send
     rpma::mr_local mr;
     rpma::mr_remote nowhere; // of which 0 bytes are read, so that its key does not matter
+    std::deque<std::string> unsent; // the first one is in memory
     rpma::cq_ref cq;
     int cq_fd_ = -1;
     uint64_t heard = 0; // when the last message or sign of life arrived

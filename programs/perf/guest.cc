@@ -59,7 +59,8 @@ void Guest::take_lane(rpma::conn_req &&request, const Greeting &greeting) {
         session.watch(lane);
         on_lane(lane);
     } catch (const std::exception &why) {
-        refuse(why.what());
+        if (state != State::idle)
+            refuse(why.what());
     }
     heard = now_ns();
 }
@@ -115,7 +116,8 @@ void Guest::go_on() {
             if (news == News::lane && session.crew)
                 on_lane(session.crew->lanes[session.lane]);
         } catch (const std::exception &why) {
-            refuse(why.what());
+            if (news == News::message || state != State::idle)
+                refuse(why.what()); // of the connections of a load, only the first failure
         }
         if (news == News::message)
             heard = now_ns();

@@ -19,7 +19,8 @@ std::vector<Json> said;
 std::span<const uint64_t> group_times;
 size_t group_size;
 uint64_t cpu_step;
-static bool is_interrupted, is_server, is_dead;
+static bool is_interrupted, is_server, is_dead, is_holding;
+static std::vector<const fake_post *> held; // messages that the other side does not take
 static size_t answered; // of these, how many there were at the last turn that waited
 static unsigned posts_seen;
 
@@ -136,10 +137,13 @@ static void look_at_posts() {
             if (!is_dead)
                 complete(post->wr_id, IBV_WC_RDMA_READ);
         } else if (post->opcode == IBV_WR_SEND) {
-            said.push_back(
-                decode({reinterpret_cast<const char *>(post->sge.addr), post->sge.length}));
-            complete(post->wr_id, IBV_WC_SEND);
+            held.push_back(post);
         }
+    }
+    for (; !is_holding && !held.empty(); held.erase(held.begin())) {
+        const ibv_sge &sge = held[0]->sge;
+        said.push_back(decode({reinterpret_cast<const char *>(sge.addr), sge.length}));
+        complete(held[0]->wr_id, IBV_WC_SEND);
     }
     if (!outstanding.empty() && outstanding.size() == group_size)
         complete_group();
@@ -231,8 +235,10 @@ void leave(const std::string &) {
     fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
 }
 
-void leave_lane(const std::string &) {
-    fake_cm_event(session().fd_of(Session::LANES), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
+void leave_lane(const std::string &number) {
+    const uint64_t lane = number.empty() ? 0 : std::stoull(number);
+    fake_cm_event(session().fd_of(Session::LANES + lane), RDMA_CM_EVENT_DISCONNECTED, nullptr,
+                  0);
 }
 
 void stir(const std::string &) {
@@ -250,6 +256,14 @@ void fail_receive(const std::string &status) {
 
 void die(const std::string &) {
     is_dead = true;
+}
+
+void hold(const std::string &) {
+    is_holding = true;
+}
+
+void go_on(const std::string &) {
+    is_holding = false;
 }
 
 void interrupt(const std::string &) {
@@ -293,7 +307,8 @@ static int redirect(int fd, FILE *file) {
 static void begin(std::span<const Turn> script, bool serves) {
     turns = script;
     now = START;
-    is_interrupted = is_dead = false;
+    is_interrupted = is_dead = is_holding = false;
+    held = {};
     is_server = serves;
     said = {};
     answered = 0;

@@ -63,11 +63,13 @@ void let_hang(const std::string &);           // the same
 void say(const std::string &text);
 void pause_50_s(const std::string &);
 void leave(const std::string &);
-void leave_lane(const std::string &);         // the first connection of the load
+void leave_lane(const std::string &number);   // a connection of the load, "": the first
 void stir(const std::string &);               // the connection has an event that means nothing
 void stir_lane(const std::string &);          // the same has an event that means nothing
 void fail_receive(const std::string &status); // of the control connection
 void die(const std::string &);                // the device answers no more reads
+void hold(const std::string &);               // it takes no messages, as without receives
+void go_on(const std::string &);              // it takes messages again
 void interrupt(const std::string &);
 // The session of a server that the next actions are of.
 void play_with(const std::string &number);
