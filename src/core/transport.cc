@@ -20,6 +20,17 @@ rpma_cq *rcq_of(const rpma_srq *srq) {
     return srq != nullptr ? srq->rcq() : nullptr;
 }
 
+// Whether a queue of cfg that is on this device can serve connections of peer.
+bool check_device(Call &call, const rpma_peer &peer, const char *what, const ibv_context *has) {
+    const ibv_context *needed = peer.pd().context;
+    if (has != needed)
+        RPMA_FAIL(
+            call, RPMA_E_INVAL, 0,
+            "cfg has a %s of another device: it is on %s, the peer on %s, where it must be",
+            what, ibv_get_device_name(has->device), ibv_get_device_name(needed->device));
+    return has == needed;
+}
+
 // Whether connections of peer may use this queue, which belongs to the program.
 bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
     if (!cq.is_of_program()) {
@@ -27,13 +38,7 @@ bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
                   "cfg has a completion queue that was not made by rpma_cq_new()");
         return false;
     }
-    const ibv_context *has = cq.queue().context, *needed = peer.pd().context;
-    if (has != needed)
-        RPMA_FAIL(call, RPMA_E_INVAL, 0,
-                  "cfg has a completion queue of another device: it is on %s, the peer on %s, "
-                  "where it must be",
-                  ibv_get_device_name(has->device), ibv_get_device_name(needed->device));
-    return has == needed;
+    return check_device(call, peer, "completion queue", cq.queue().context);
 }
 
 // The completions that may wait in the main CQ at the same time.
@@ -70,8 +75,9 @@ void warn_of_small_cq(const Call &call, const rpma_peer &peer, const rpma_conn_c
 
 bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
     const rpma_cq *cq = cfg.cq, *rcq = cfg.rcq;
+    const rpma_srq *srq = cfg.srq;
     const char *conflict = nullptr;
-    if (cfg.shared_channel && rcq_of(cfg.srq) != nullptr)
+    if (cfg.shared_channel && rcq_of(srq) != nullptr)
         conflict =
             "cfg has a shared completion channel, and its shared receive queue owns a "
             "receive CQ, which has a channel of its own: rpma_srq_cfg_set_rcq_size(0) does "
@@ -79,14 +85,16 @@ bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
     else if (cfg.shared_channel && (cq != nullptr || rcq != nullptr))
         conflict = "cfg has a shared completion channel and a completion queue of "
                    "rpma_cq_new(), which has a channel of its own: set one of them";
-    else if (rcq != nullptr && rcq_of(cfg.srq) != nullptr)
+    else if (rcq != nullptr && rcq_of(srq) != nullptr)
         conflict =
             "cfg has a receive CQ of rpma_cq_new(), and its shared receive queue owns one "
             "as well: set one of them";
     if (conflict != nullptr)
         RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s", conflict);
     return conflict == nullptr && (cq == nullptr || check_borrowed(call, peer, *cq)) &&
-           (rcq == nullptr || check_borrowed(call, peer, *rcq));
+           (rcq == nullptr || check_borrowed(call, peer, *rcq)) &&
+           (srq == nullptr ||
+            check_device(call, peer, "shared receive queue", srq->queue()->context));
 }
 
 bool Transport::make_queue_pair(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg,

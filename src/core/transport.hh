@@ -22,7 +22,7 @@ namespace rpma {
 // False (RPMA_E_INVAL) if a connection of peer cannot have the completion queues of cfg. A
 // shared completion channel serves the connection's own only, those of the program and of an
 // SRQ have a channel of their own; receives complete in one queue; a queue of the program is
-// one of rpma_cq_new() on the device of peer.
+// one of rpma_cq_new(); it and the SRQ are on the device of peer.
 bool check_queues(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
 
 struct Transport {
