@@ -77,8 +77,9 @@ class FlushWays {
 
     // Whether atomic writes are the device's own operation.
     bool writes_natively() const { return writes_natively_.load(std::memory_order_relaxed); }
-    // Another number after each apply(): what was described before may go another way now.
-    uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
+    // Another number after each apply(): what was described before may go another way now. What
+    // is asked for after a new number is what came with it, or newer.
+    uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
     // Whether flushes may go by reading, now or after apply().
     bool may_read() const { return !is_demand_; }
     // EMULATED or NATIVE, as the connection flushes now.

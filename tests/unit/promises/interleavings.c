@@ -2,11 +2,16 @@
 // Copyright 2026, the librpma developers
 
 // interleavings.c -- two or three threads use one object, in every order of their accesses to
-// what they share
+// what they share, and with every value that a load may get
 //
 // librpma is compiled once more with stepped/atomic. The threads are contexts of one thread;
 // each access to an atomic that several of them use, and that one of them writes, may hand over
 // to another one. What is seen afterwards has to be what some order of whole calls gives.
+//
+// A load may get an old value unless its memory order, or that of the store, forbids it: the
+// model is the view of "A Promising Semantics for Relaxed-Memory Concurrency" (POPL 2017)
+// without promises, so a load is never reordered with a later store. Plain memory of the
+// library and of the fakes is always seen as it is.
 
 #include "operation.h"
 
@@ -15,7 +20,7 @@
 #include <stdio.h>
 #include <ucontext.h>
 
-enum { THREADS = 3, MAX_PLACES = 256, MAX_CHOICES = 64, MAX_ALLOWED = 4 };
+enum { THREADS = 3, MAX_PLACES = 64, MAX_WRITES = 32, MAX_CHOICES = 128, MAX_ALLOWED = 4 };
 
 struct scenario {
     const char *name;
@@ -27,26 +32,40 @@ struct scenario {
 
 static char outcome[1024];
 
+// Which write of each place is known: those before it cannot be read any more.
+struct view {
+    unsigned char known[MAX_PLACES];
+};
+
 // ---- the scheduler -------------------------------------------------------------------------
 
 static struct thread {
     ucontext_t context;
     void (*work)(void);
     pthread_mutex_t *waits_for;
+    struct view view;
     bool ended;
 } threads[THREADS], *running;
 static ucontext_t scheduler;
 // Memcheck takes a jump of 2 MB for another stack.
 static unsigned char stacks[THREADS][4 << 20];
 
-// An address stays shared for all later orders; by and is_written are of this one. What lies in
-// the connection is known by its distance: memcheck gives no new connection the memory of the
-// last one.
+// An address stays shared for all later orders; all else is of this one. What lies in the
+// connection is known by its distance: memcheck gives no new connection the memory of the last
+// one.
 static struct place {
     const void *address;
     unsigned by;
     bool is_written, is_shared;
+    unsigned count; // of writes; the first is what was there before
+    struct write {
+        uint64_t value;
+        unsigned position; // among the writes of the place
+        bool modifies;     // no other write comes between it and the one before
+        struct view view;  // what a load with acquire knows then
+    } writes[MAX_WRITES];
 } places[MAX_PLACES];
+static struct view sequential; // what loads and stores with seq_cst know
 static bool found_more;
 
 static struct choice { unsigned chosen, of; } choices[MAX_CHOICES];
@@ -58,16 +77,22 @@ static void hand_over(void) {
     errno = error;
 }
 
-void stepped_access(const void *address, bool writes) {
-    if (!running)
-        return;
+static struct place *place_of(const void *address) {
     const size_t in_conn = (uintptr_t)address - (uintptr_t)w.h.conn;
     if (in_conn < malloc_usable_size(w.h.conn))
         address = (void *)(in_conn + 1);
     struct place *place = places;
     while (place->address && place->address != address)
         place++;
+    assert_true(place + 1 < places + MAX_PLACES);
     place->address = address;
+    return place;
+}
+
+void stepped_access(const void *address, bool writes) {
+    if (!running)
+        return;
+    struct place *place = place_of(address);
     place->by |= 1U << (running - threads);
     place->is_written |= writes;
     if (place->is_written && (place->by & (place->by - 1)) && !place->is_shared)
@@ -76,13 +101,125 @@ void stepped_access(const void *address, bool writes) {
         hand_over();
 }
 
+static void join(struct view *view, const struct view *other) {
+    for (int i = 0; i < MAX_PLACES; i++)
+        if (places[i].writes[view->known[i]].position <
+            places[i].writes[other->known[i]].position)
+            view->known[i] = other->known[i];
+}
+
+static bool acquires(int order) {
+    return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE;
+}
+static bool releases(int order) {
+    return order >= __ATOMIC_RELEASE;
+}
+
+static struct write *write_at(struct place *place, unsigned position) {
+    struct write *write = place->writes;
+    while (write->position != position)
+        write++;
+    return write;
+}
+
+static struct write *last_write(struct place *place, uint64_t value) {
+    if (place->count == 0)
+        place->writes[place->count++] = (struct write){.value = value};
+    return write_at(place, place->count - 1);
+}
+
+// The position of the last write of a place that an access must not go back behind.
+static unsigned known_position(struct place *place, int order) {
+    const long index = place - places;
+    const unsigned by_thread = place->writes[running->view.known[index]].position;
+    const unsigned by_all = place->writes[sequential.known[index]].position;
+    return order == __ATOMIC_SEQ_CST && by_thread < by_all ? by_all : by_thread;
+}
+
+static void know(const struct place *place, const struct write *write, int order) {
+    const long index = place - places;
+    running->view.known[index] = (unsigned char)(write - place->writes);
+    if (order == __ATOMIC_SEQ_CST)
+        sequential.known[index] = running->view.known[index];
+}
+
+static unsigned choose(unsigned of);
+
+// Another object is at the address now.
+void stepped_made(const void *address) {
+    if (!running)
+        return;
+    struct place *place = place_of(address);
+    place->count = 0;
+    for (int i = 0; i < THREADS; i++)
+        threads[i].view.known[place - places] = 0;
+    sequential.known[place - places] = 0;
+}
+
+uint64_t stepped_load(const void *address, uint64_t latest, int order) {
+    if (!running)
+        return latest;
+    struct place *place = place_of(address);
+    const struct write *read = last_write(place, latest);
+    if (place->is_shared)
+        read = write_at(place,
+                        read->position - choose(place->count - known_position(place, order)));
+    know(place, read, order);
+    if (acquires(order))
+        join(&running->view, &read->view);
+    return read->value;
+}
+
+// A write comes after all that its thread knows, and may come before others. One that modifies
+// a value reads the last one, and goes on with its view. Returns the value of the last write.
+uint64_t stepped_store(const void *address, uint64_t before, uint64_t value, int order,
+                       bool modifies) {
+    if (!running)
+        return value;
+    struct place *place = place_of(address);
+    const struct write *last = last_write(place, before);
+    struct write made = {.value = value, .position = place->count, .modifies = modifies};
+    if (modifies) {
+        made.view = last->view;
+        if (acquires(order))
+            join(&running->view, &last->view);
+    } else if (place->is_shared) {
+        made.position -= choose(place->count - known_position(place, order));
+        while (made.position < place->count && write_at(place, made.position)->modifies)
+            made.position++;
+    }
+    assert_true(place->count < MAX_WRITES);
+    for (unsigned i = 0; i < place->count; i++)
+        place->writes[i].position += place->writes[i].position >= made.position;
+    struct write *const write = &place->writes[place->count++];
+    *write = made;
+    know(place, write, order);
+    if (releases(order))
+        join(&write->view, &running->view);
+    write->view.known[place - places] = running->view.known[place - places];
+    return write_at(place, place->count - 1)->value;
+}
+
+// A lock passes on what its last owner knew.
+static struct view *view_of_lock(pthread_mutex_t *mutex) {
+    return &last_write(place_of(mutex), 0)->view;
+}
+
 int stepped_lock(pthread_mutex_t *mutex) {
     stepped_access(mutex, true);
     while (pthread_mutex_trylock(mutex) != 0) {
         running->waits_for = mutex;
         hand_over();
     }
+    if (running)
+        join(&running->view, view_of_lock(mutex));
     return 0;
+}
+
+int stepped_unlock(pthread_mutex_t *mutex) {
+    if (running)
+        join(view_of_lock(mutex), &running->view);
+    return pthread_mutex_unlock(mutex);
 }
 
 static bool can_run(struct thread *thread) {
@@ -122,7 +259,8 @@ static unsigned choose(unsigned of) {
 static void run_in_order(const struct scenario *s) {
     depth = 0;
     for (struct place *place = places; place->address; place++)
-        place->by = place->is_written = 0;
+        place->by = place->count = place->is_written = 0;
+    memset(&sequential, 0, sizeof(sequential));
     for (int i = 0; i < THREADS; i++) {
         threads[i] = (struct thread){.work = s->threads[i]};
         getcontext(&threads[i].context);
@@ -367,6 +505,36 @@ static void say_readers(void) {
     fake_faults_off();
 }
 
+// What a program stores before it sets a log function is there when that is called.
+static uint64_t prepared;
+static const char *called;
+
+static void log_prepared(enum rpma_log_level level, const char *file, const int line,
+                         const char *function, const char *format, ...) {
+    (void)level, (void)file, (void)line, (void)function, (void)format;
+    stepped_access(&prepared, false);
+    called = stepped_load(&prepared, prepared, __ATOMIC_RELAXED) ? "prepared" : "too early";
+}
+
+static void prepare_and_set(void) {
+    stepped_access(&prepared, true);
+    stepped_store(&prepared, 0, 1, __ATOMIC_RELAXED, false);
+    prepared = 1;
+    (void)rpma_log_set_function(log_prepared);
+}
+
+static void begin_prepared(void) {
+    begin_failures();
+    prepared = 0;
+    called = "not called";
+}
+
+static void say_called(void) {
+    say("%s", called);
+    fake_faults_off();
+    logged_start();
+}
+
 // ---- all of them ---------------------------------------------------------------------------
 
 #define WAIT_FAILS "ibv_get_cq_event() failed: Input/output error (5)\n"
@@ -392,6 +560,8 @@ static const struct scenario scenarios[] = {
      {WAIT_FAILS DISCONNECT_FAILS, DISCONNECT_FAILS WAIT_FAILS}},
     {"a failure, a log function", begin_failures, {fail_to_wait, change_function}, say_readers,
      {"1 heard, 0 in syslog", "0 heard, 1 in syslog"}},
+    {"a failure, data of a log function", begin_prepared, {fail_to_wait, prepare_and_set},
+     say_called, {"prepared", "not called"}},
 };
 // clang-format on
 
