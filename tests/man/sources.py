@@ -24,8 +24,10 @@ MEANT = re.compile(r'\.\\" (linux|rdma-core|lab)\b')
 NAMED = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
 CASE = re.compile(r'\.\\" lab (\w+):(.*)')
 ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
-# The page whose entries each need a source, and its parts that draw conclusions from others.
-SOURCED, CONCLUDING = "rpma_devices.7", ("What follows for a program", "Versions")
+# The pages whose entries each need a source, and their parts that draw conclusions from others.
+SOURCED, CONCLUDING = ("rpma_devices.7", "rpma_soft_devices.7"), ("What follows for a program", "Versions")
+# Parts without entries: each has its sources after the title.
+DRIVER = re.compile(r"\.Ss \w+ \(")
 
 
 class Named:
@@ -103,17 +105,21 @@ def check_form(book):
                     yield f"{where}: {text!r} is not what the head of man/rpma_devices.7 allows"
         elif MEANT.match(line):
             yield f"{where}: not written as the head of man/rpma_devices.7 says"
-    yield from check_entries(book.source / "man" / SOURCED)
+    for name in SOURCED:
+        yield from check_entries(book.source / "man" / name)
 
 
 def check_entries(page):
     """Each row and each entry below a .Ss has its sources directly before it."""
-    part, has_source = None, False
+    part, has_source, driver = None, False, False
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if driver and not MEANT.match(line):
+            yield f"man/{page.name}:{number}: {part} has no source"
+        driver = bool(DRIVER.match(line))
         if line.startswith((".Ss", ".Sh")):
             part = line[4:] if line.startswith(".Ss") else None
         elif line.startswith(".It") and part and part not in CONCLUDING and not has_source:
-            if not line.startswith(".It Sy"):  # the head row of a table
+            if not line.startswith(".It Sy"):  # the head row of a table, or an entry of a driver's part
                 yield f"man/{page.name}:{number}: {line[4:] or 'the entry'} has no source"
         has_source = bool(MEANT.match(line)) or (has_source and line.startswith('.\\"'))
 
