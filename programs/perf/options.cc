@@ -6,11 +6,13 @@
 #include "options.hh"
 
 #include "failure.hh"
+#include "hints.hh"
 #include "ledger.hh"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <map>
+#include <span>
 
 namespace {
 
@@ -47,42 +49,6 @@ constexpr size_t SIZES_MAX = 64;
     exit(EXIT_USAGE);
 }
 
-// What users of perftest may have meant by an option that means something else here, by its
-// long name, and by options that there are not.
-constexpr struct {
-    std::string_view option, hint;
-} PERFTEST[] = {
-    {"size", "perftest's -b is --both here"},
-    {"depth", "perftest's -d: here ADDRESS chooses the device"},
-    {"connections", "perftest's -c: connections are always reliable; its -q is -c here"},
-    {"threads", "perftest's -t is -d, --depth here"},
-    {"elements", "perftest's -e: waiting for events is the default here"},
-    {"inline", "perftest's -i: here ADDRESS chooses the port"},
-    {"warmup", "perftest's -w is --rate here, in operations"},
-    {"server", "perftest's -s is -b, --size here"},
-    {"-a", "perftest's -a is --size 2:8388608 here"},
-    {"-F", "perftest's -F: nothing here looks at the CPU frequency"},
-    {"-I", "perftest's -I is -i, --inline here"},
-    {"-l", "perftest's -l is --batch here"},
-    {"-N", "perftest's -N: here there is no peak to leave out"},
-    {"-q", "perftest's -q is -c, --connections here"},
-    {"-Q", "perftest's -Q: here every operation completes"},
-    {"-r", "perftest's -r follows from -d, --depth here"},
-    {"-R", "perftest's -R: the connection manager is always used here"},
-    {"-S", "perftest's -S: the network's configuration chooses the level here"},
-    {"-u", "perftest's -u: the time limits of retries are fixed here"},
-    {"-x", "perftest's -x: here ADDRESS chooses the GID"},
-    {"-z", "perftest's -z: the connection manager is always used here"},
-};
-
-// " (the hint)", or "".
-std::string hint_for(std::string_view option) {
-    for (const auto &[name, hint] : PERFTEST)
-        if (name == option)
-            return fmt::format(" ({})", hint);
-    return "";
-}
-
 // A number may end with a unit, a power of 1024.
 uint64_t number(std::string_view option, std::string_view text, uint64_t min, uint64_t max) {
     constexpr std::string_view UNITS = "KMGkmg";
@@ -94,7 +60,7 @@ uint64_t number(std::string_view option, std::string_view text, uint64_t min, ui
     rest += shift ? 1 : 0;
     if (error != std::errc() || rest != end || value > max >> shift || value << shift < min)
         refuse(fmt::format("--{} takes a number from {} to {}, not \"{}\"{}", option, min, max,
-                           text, hint_for(option)));
+                           text, hint_for_value(option, text)));
     return value << shift;
 }
 
@@ -114,8 +80,8 @@ void add_operations(Options &options, const std::string &list) {
         const bool is_all = name == "all";
         const uint64_t found = is_all ? 0 : find_operation(name);
         if (found == OPERATION_COUNT)
-            refuse(fmt::format("--operation: there is no operation \"{}\"; --help lists them",
-                               name));
+            refuse(fmt::format("--operation: there is no operation \"{}\"{}; --help lists them",
+                               name, hint_for_value("operation", name)));
         options.takes_all |= is_all;
         for (uint64_t i = found; i < (is_all ? OPERATION_COUNT : found + 1); i++)
             if (!is_all || !operations[i].is_connect()) // it has no use for the settings
@@ -255,15 +221,27 @@ void Reader::add_all() {
     app.add_option("ADDRESS", addresses);
 }
 
+// The hint for the first --option=value that has one.
+std::string hint_for_assignments(int argc, char *argv[]) {
+    for (const std::string_view argument : std::span(argv, static_cast<size_t>(argc)))
+        if (const size_t equals = argument.find('=');
+            argument.starts_with("--") && equals != argument.npos)
+            if (std::string hint =
+                    hint_for_value(argument.substr(2, equals - 2), argument.substr(equals + 1));
+                !hint.empty())
+                return hint;
+    return "";
+}
+
 void Reader::parse(int argc, char *argv[]) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ExtrasError &) {
         const Text extra = app.remaining().at(0);
         refuse(fmt::format("unrecognized option '{}'{}; see --help", extra,
-                           hint_for(extra.substr(0, 2))));
+                           hint_for_unknown(extra)));
     } catch (const CLI::ParseError &error) {
-        refuse(error.what());
+        refuse(error.what() + hint_for_assignments(argc, argv));
     }
     if (is_help || is_version) {
         const uint32_t version = rpma_version();
@@ -284,7 +262,8 @@ void Reader::check_side() const {
             refuse(fmt::format("--{} is for the client: the server takes it from there",
                                name_of(option)));
         else if (option->count() && !options.is_server && side == SERVER)
-            refuse(fmt::format("--{} is for the server: give --server, too", name_of(option)));
+            refuse(fmt::format("--{} is for the server{}: give --server, too", name_of(option),
+                               hint_for_value(name_of(option), option->results().back())));
     if (options.direct_write && options.memory.empty())
         refuse("--direct-write states something about persistent memory: give --memory, too");
     if (!options.memory.empty() && is_given("--limit"))
@@ -364,9 +343,10 @@ void Reader::read(int argc, char *argv[]) {
         return check_check();
     check_side();
     if (addresses.size() != 1)
-        refuse(addresses.empty() ? "ADDRESS of the server is missing; see --help"
-                                 : fmt::format("only one ADDRESS can be given{}; see --help",
-                                               options.is_server ? hint_for("server") : ""));
+        refuse(addresses.empty()
+                   ? "ADDRESS of the server is missing; see --help"
+                   : fmt::format("only one ADDRESS can be given{}; see --help",
+                                 options.is_server ? hint_for_value("server", "") : ""));
     options.address = addresses[0];
     complete();
 }

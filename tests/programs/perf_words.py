@@ -21,6 +21,50 @@ USAGE = 2
 OPERATIONS = ["write", "read", "flush-visibility", "flush-persistent", "atomic-write", "send",
               "ping-pong", "ping-pong-rcq", "fetch-add", "compare-swap", "connect"]
 # Arguments that are refused, and a part of the error message.
+# What users of perftest and fio try, and a part of the answer.
+OTHER_TOOLS = [
+    ("--iters 1000", "perftest's --iters is -n, --count here"),
+    ("--iters=1000", "perftest's --iters is -n, --count here"),
+    ("--all", "is --size 2:8388608 here"),
+    ("--qp=4", "is -c, --connections here"),
+    ("--tx-depth 128", "is -d, --depth here"),
+    ("--report_gbits", "always have Gbit/s"),
+    ("--ib-dev=mlx5_0", "ADDRESS chooses the device"),
+    ("--bidirectional", "is --both here"),
+    ("--rdma_cm", "connection manager is always used"),
+    ("-A FETCH_AND_ADD", "is -o fetch-add or compare-swap here"),
+    ("-y 1000", "is --rate here, in operations"),
+    ("--post_list 4", "is --batch here"),
+    ("--out_json", "is -j, --json here"),
+    ("-m 4096", "perftest's -m: the MTU of the port is used here"),
+    ("-o 16", "perftest's -o: -d, --depth bounds outstanding reads here"),
+    ("-w 2.5", "perftest's -w is --rate here, in operations"),
+    ("--rw=randread", "fio's --rw is -o, --operation here; --random and --reads change it"),
+    ("--bs=4k", "fio's --bs is -b, --size here"),
+    ("--iodepth=32", "fio's --iodepth is -d, --depth here"),
+    ("--runtime 10", "fio's --runtime is -D, --duration here"),
+    ("--numjobs=4", "fio's --numjobs is -c, --connections here, with -t, --threads"),
+    ("--rwmixread=70", "fio's --rwmixread is --reads here"),
+    ("--direct=1", "fio's --direct: -o flush-persistent makes data persistent here"),
+    ("--filename=/dev/dax0.0", "fio's --filename is --memory of the server here"),
+    ("--output-format=json", "fio's --output-format is -j, --json here"),
+    ("--verify=crc32c", "fio's --verify takes no kind here"),
+    ("--serverip=192.168.0.1", "fio's --serverip is ADDRESS here"),
+]
+# All options of the programs of perftest 4.5 in their --help that mean something else, or nothing, here.
+PERFTEST = """--CPU-freq --MGID --aes_block_size --aes_xts --all --atomic_type --bidirectional --burst_size --client
+    --com_rdma_cm --connection --cpu_util --cq-mod --credentials_path --data_enc_key_app_path --data_enc_keys_number
+    --dest_ip --dest_mac --dest_port --disable_pcie_relaxed --dlid --dont_xchg_versions --dualport --encrypt_on_tx
+    --ethertype --events --flow_label --flows --flows_burst --force-link --gid-index --hop_limit --ib-dev --ib-port
+    --inline_recv --inline_size --ipv6 --iters --kek_path --latency_gap --limit_bw --limit_msgrate
+    --log_active_dci_streams --log_dci_streams --mac_fwd --margin --mcg --mmap --mmap-offset --mr_per_qp --mtu --noPeak
+    --odp --out_json --out_json_file --outs --perform_warm_up --pkey_index --post_list --promiscuous --qp --qp-timeout
+    --rate_limit --rate_limit_type --rate_units --raw_ipv6 --raw_mcast --rdma_cm --recv_post_list --reply_every
+    --report-both --report-counters --report-cycles --report-histogram --report-per-port --report-unsorted
+    --report_gbits --retry_count --reversed --run_infinitely --rx-depth --sig_before --sl --sniffer --source_ip
+    --source_mac --source_port --tclass --tcp --tos --tx-depth --typical_pkt_size --use-srq --use_hugepages
+    --use_old_post_send --use_rss --vector --vlan_en --vlan_pcp --wait_destroy
+    -A -B -C -E -F -G -H -I -J -K -L -M -N -O -P -Q -R -S -T -U -W -X -Y -Z -a -f -g -k -l -q -r -u -v -x -y -z"""
 REFUSED = [
     ([], "ADDRESS"),
     (["--server"], "ADDRESS"),
@@ -95,6 +139,9 @@ REFUSED = [
     (["--interval", "x", "host"], "--interval takes seconds"),
     (["--ledger", "file", "--plot", "file", "host"], "--plot is for measurements"),
     (["--ledger", "file", "--interval", "1", "host"], "--interval is for measurements"),
+    *((words.split() + ["host"], part) for words, part in OTHER_TOOLS),
+    *(([option, "host"], f"(perftest's {option}") for option in PERFTEST.split()),
+    (["--size", "2G", "host"], '"2G"\n'), # a number, so that perftest's -b was not meant
     # what users of perftest try
     (["-q", "4", "host"], "-q is -c, --connections here"),
     (["-l", "4", "host"], "-l is --batch here"),
