@@ -208,7 +208,8 @@ TEST_THAT(new_makes_room_for_all_completions) {
     static const struct {
         uint32_t sq, rq, rcq, set; // 0: none, or the default
         uint32_t cqe;
-        int max_cqe; // of the device; 0: its own
+        uint32_t max_wr; // of the device; 0: its own
+        int max_cqe;     // the same
     } cases[] = {
         {.sq = 100, .cqe = 110},
         {.rq = 100, .cqe = 110},
@@ -216,12 +217,20 @@ TEST_THAT(new_makes_room_for_all_completions) {
         {.sq = 100, .rcq = 5, .cqe = 100},
         {.sq = 1000, .rq = 1000, .set = 10, .cqe = 10},
         {.sq = 20000, .rq = 20000, .cqe = 32767}, // the limit of the device
+        {.sq = UINT32_MAX, .rq = 10, .cqe = 32767, .max_wr = UINT32_MAX}, // above 32 bits
+        {.sq = 1u << 31,
+         .rq = 1u << 31,
+         .cqe = INT32_MAX,
+         .max_wr = UINT32_MAX,
+         .max_cqe = INT32_MAX},
         {.set = UINT32_MAX, .cqe = INT32_MAX, .max_cqe = INT32_MAX},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         world_anew();
         if (cases[i].max_cqe)
             fake_device()->max_cqe = cases[i].max_cqe;
+        if (cases[i].max_wr)
+            fake_device()->max_wr = cases[i].max_wr;
         world_peer(&w);
         world_cfg(&w, &(const struct shape){.rcq_size = cases[i].rcq});
         if (cases[i].sq)

@@ -13,8 +13,10 @@ static struct rpma_mr_local *mrs[PACKED_MOST_REGIONS + 1];
 static void register_all(struct packed *c) {
     world_peer(&w);
     for (unsigned i = 0; i < LENGTH(mrs); i++) {
-        struct packed_region r = {.addr = 0x1122334455667788 + 0x1000 * i,
-                                  .size = 0x0123456789ab + i,
+        // Either the address or the size has its highest bit set, and each usage.
+        struct packed_region r = {.addr = (i % 2 ? 0xf122334455667788 : 0x1122334455667788) +
+                                          0x1000 * i,
+                                  .size = (i % 2 ? 0x0123456789ab : 0xd123456789abcdef) + i,
                                   .usage = (uint8_t)(0xff - 13 * i)};
         void *const ptr = (void *)(uintptr_t)r.addr;
         const int atomic = i % 2 ? RPMA_MR_USAGE_ATOMIC : 0;

@@ -32,7 +32,7 @@ static const struct way {
         const char *name;
         uintptr_t value;
     } set[MAX_SETS];
-    uintptr_t others[2]; // values of the first parameter that do as well
+    uintptr_t others[4]; // values of the first parameter that do as well
 } ways[] = {
     // clang-format off
     {"flags == 0", "possible: RPMA_F_COMPLETION_ALWAYS, RPMA_F_COMPLETION_ON_ERROR",
@@ -66,7 +66,8 @@ static const struct way {
      "rpma_mr_remote_from_descriptor", true, .set = {{"desc", (uintptr_t)desc_that_wraps}}},
     {"pdata->ptr == NULL", "pdata->ptr == NULL", .set = {{"pdata", (uintptr_t)&nowhere}}},
     {"dst_offset >= size", "the remote region has 64 bytes; possible: less than that",
-     .set = {{"dst_offset", WORLD_REMOTE_SIZE}}, {SIZE_MAX}},
+     .set = {{"dst_offset", WORLD_REMOTE_SIZE}},
+     {SIZE_MAX, SIZE_MAX - 6, SIZE_MAX - WORLD_REMOTE_SIZE, (uintptr_t)1 << 32}},
     {"dst == NULL && (src", "dst == NULL && src != NULL", .set = {{"dst", 0}}},
     {"dst == NULL && (src", "dst == NULL && src != NULL",
      .set = {{"dst", 0}, {"dst_offset", 0}, {"src_offset", 0}, {"len", 0}}},

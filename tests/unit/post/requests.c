@@ -138,13 +138,30 @@ TEST_THAT(each_way_asks_for_the_same) {
     }
 }
 
+#define BITS_32 ((uint64_t)1 << 32)
+#define TO_THE_END (UINT64_MAX - WORLD_REMOTE_ADDR)
+
 // A flush that reads takes 8 bytes, or as many as the region has left there.
 TEST_THAT(flush_reads_inside_the_region) {
     static const struct {
         uint64_t size, offset;
-    } cases[] = {{64, 0},  {64, 56}, {64, 57},
-                 {64, 63}, {8, 0},   {8, 1},
-                 {1, 0},   {7, 0},   {(uint64_t)1 << 48, (uint64_t)1 << 40}};
+    } cases[] = {{64, 0},
+                 {64, 56},
+                 {64, 57},
+                 {64, 63},
+                 {8, 0},
+                 {8, 1},
+                 {1, 0},
+                 {7, 0},
+                 {(uint64_t)1 << 48, (uint64_t)1 << 40},
+                 // Above 32 bits by less than 8 bytes, and up to the last address.
+                 {BITS_32 + 3, 0},
+                 {BITS_32 + 3, BITS_32 - 5},
+                 {BITS_32 + 3, BITS_32},
+                 {BITS_32 + 3, BITS_32 + 2},
+                 {TO_THE_END, TO_THE_END - 8},
+                 {TO_THE_END, TO_THE_END - 7},
+                 {TO_THE_END, TO_THE_END - 1}};
     request_begin(false, false, 3);
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);

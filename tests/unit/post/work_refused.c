@@ -136,6 +136,8 @@ static const struct wrong {
      "remote_offset is 64, the remote region has 64 bytes; possible: less than that"},
     {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, BEHIND,
      "remote_offset is 18446744073709551608, the remote region has 64 bytes"},
+    {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX}}, BEHIND, "remote_offset is 18446744073709551615"},
+    {KIND(FLUSH), {{REMOTE_OFFSET, 1ULL << 32}}, BEHIND, "remote_offset is 4294967296"},
 #define RESULT_IS "local.mr == NULL || local.len != 8 (remote atomic)"
 #define RESULT_LENGTH RESULT_IS, "local.len != 8 (remote atomic)"
     {ATOMICS, {{LOCAL_MR, 0}}, RESULT_IS, "local.mr == NULL", "work.local.mr == NULL"},
