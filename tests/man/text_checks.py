@@ -3,6 +3,7 @@
 
 """Checks that only need the sources. Each yields one line per fault."""
 
+import pathlib
 import re
 import shutil
 import subprocess
@@ -192,6 +193,9 @@ def check_claims(book):
             lines = path.read_text(encoding="utf-8").splitlines()
             texts[path.relative_to(book.source)] = " ".join(
                 " ".join(line.strip(" */") for line in lines).split())
+    verbs, calls = map(int, re.search(r"\| write \| (\d+) \| (\d+) \|", texts[pathlib.Path("docs/performance.md")]).groups())
+    if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in texts[pathlib.Path("README.md")]:
+        yield f"README.md: the cost of a write is {calls} instructions, {calls - verbs} more than verbs (docs/performance.md)"
     for where, text in texts.items():
         for phrase, true in CLAIMS.items():
             if found := re.search(phrase, text):
