@@ -133,8 +133,7 @@ bool rpma_conn_req::check_device(Call &call) const {
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
                   "the way to %s leads over %s, the peer is on %s: it must be the same device",
                   address_text(rdma_get_peer_addr(conn_->id().get())).chars,
-                  has != nullptr ? ibv_get_device_name(has->device) : "no RDMA device",
-                  ibv_get_device_name(needed->device));
+                  device_text(has, *needed).chars, ibv_get_device_name(needed->device));
     return has == needed;
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/peer.hh"
 #include "core/srq.hh"
+#include "verbs/text.hh"
 
 namespace rpma {
 
@@ -27,7 +28,7 @@ bool check_device(Call &call, const rpma_peer &peer, const char *what, const ibv
         RPMA_FAIL(
             call, RPMA_E_INVAL, 0,
             "cfg has a %s of another device: it is on %s, the peer on %s, where it must be",
-            what, ibv_get_device_name(has->device), ibv_get_device_name(needed->device));
+            what, device_text(has, *needed).chars, ibv_get_device_name(needed->device));
     return has == needed;
 }
 

@@ -79,7 +79,13 @@ void out_of_memory(Text &advice, const Failure &failure) {
 
 // rdma-core, librdmacm/cma.c, rdma_create_qp_ex(): EINVAL.
 void other_device(Text &advice, const Failure &failure) {
-    if (failure.id_device != failure.device)
+    if (failure.id_device == failure.device)
+        return;
+    if (failure.id_device->device == failure.device->device)
+        advice.add("; the peer is on another context of %s than librdmacm: make it on the one "
+                   "of rpma_utils_get_ibv_context()",
+                   ibv_get_device_name(failure.device->device));
+    else
         advice.add(
             "; the connection is on device %s, the peer on %s: listen on an address of that",
             ibv_get_device_name(failure.id_device->device),

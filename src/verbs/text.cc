@@ -34,6 +34,16 @@ bool Text::add_member(const char *member) {
     return fits;
 }
 
+Text device_text(const ibv_context *context, const ibv_context &wanted) {
+    Text text;
+    if (context == nullptr)
+        text.add("no RDMA device");
+    else
+        text.add("%s%s", context->device == wanted.device ? "another context of " : "",
+                 ibv_get_device_name(context->device));
+    return text;
+}
+
 Text address_text(const sockaddr *address) {
     Text text;
     if (address == nullptr) {

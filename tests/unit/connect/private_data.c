@@ -100,6 +100,48 @@ TEST_THAT(packed_bytes_are_those_of_the_form) {
     }
 }
 
+static unsigned served_by(bool native) {
+    return 0xa0u | (native && BUILD_FLUSHES ? SERVES_FLUSH : 0) |
+           (native && BUILD_WRITES_ATOMICALLY ? SERVES_ATOMIC_WRITE : 0);
+}
+
+// Each region states what its own device serves; the first one speaks for the connection,
+// unless the configuration states something.
+TEST_THAT(regions_of_different_devices_are_packed_together) {
+    for (int first = 0; first < 2; first++) {
+        static struct packed c;
+        struct rpma_peer *peers[2];
+        memset(&c, 0, sizeof(c));
+        world_anew();
+        for (int i = 0; i < 2; i++) {
+            const bool native = i == 0 ? first : !first;
+            fake_device()->native_flush = fake_device()->native_atomic_write = native;
+            fake_device()->pmem = true;
+            MUST(rpma_peer_new(fake_context(i), &peers[i]));
+            MUST(rpma_mr_reg(peers[i], w.memory + i, 8, WORLD_EVERY_USAGE, &mrs[i]));
+            c.region[i] = (struct packed_region){(uintptr_t)w.memory + (unsigned)i, 8,
+                                                 fake_rkey(w.memory + i), WORLD_EVERY_USAGE,
+                                                 native && BUILD_FLUSHES
+                                                     ? RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+                                                           RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
+                                                     : 0};
+        }
+        c.regions = 2;
+        c.direct_write = true;
+        MUST(rpma_peer_cfg_new(&w.h.pcfg));
+        MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, true));
+        c.served = served_by(first);
+        pack_and_compare(&c);
+        MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, peers[1]));
+        c.served = served_by(!first);
+        pack_and_compare(&c);
+        for (int i = 0; i < 2; i++) {
+            MUST(rpma_mr_dereg(&mrs[i]));
+            MUST(rpma_peer_delete(&peers[i]));
+        }
+    }
+}
+
 TEST_THAT(pack_refuses_every_smaller_buffer) {
     enum { REGIONS = PACKED_MOST_REGIONS, ONE_MORE = PACKED_MOST - PACKED_HEADER + 1 };
     static const struct {

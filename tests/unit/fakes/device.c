@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// device.c -- two devices with their contexts: the tables behind the inline verbs.
+// device.c -- two devices with their contexts, of which the first has two: the tables behind
+// the inline verbs.
 
 #include "internal.h"
 
@@ -112,7 +113,7 @@ static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr) {
 struct ibv_context *fake_context(int number) {
     static struct ibv_device devices[] = {{.name = "fake0"}, {.name = "fake1"}};
     static struct verbs_context contexts[] = {
-        [0 ... 1] = {.sz = sizeof(struct verbs_context),
+        [0 ... 2] = {.sz = sizeof(struct verbs_context),
                      .query_device_ex = query_device_ex,
                      .advise_mr = advise_mr,
                      .modify_cq = modify_cq,
@@ -125,7 +126,7 @@ struct ibv_context *fake_context(int number) {
     struct ibv_context *context = &contexts[number].context;
     // The library reads these fields without the lock, so unchanged ones are not rewritten.
     if (!context->device) {
-        context->device = &devices[number];
+        context->device = &devices[number % 2];
         context->async_fd = fake_async_open(number);
     }
     if (devices[number].transport_type != fake_device()->transport)

@@ -134,10 +134,13 @@ struct waiting {
     struct fake_object *object; // that it is about, or NULL
 };
 
-static struct fake_queue queues[2]; // of struct waiting
+static struct fake_queue queues[3]; // of struct waiting; by number of the context
 
 static struct fake_queue *queue_of(const struct ibv_context *context) {
-    return &queues[context != fake_context(0)];
+    int number = 0;
+    while (fake_context(number) != context)
+        number++;
+    return &queues[number];
 }
 
 int fake_async_open(int number) {

@@ -238,7 +238,7 @@ struct fake_device {
 };
 
 struct fake_device *fake_device(void);
-// The context of the first (0) or second (1) device.
+// The context of the first (0) or second (1) device, or another one of the first (2).
 struct ibv_context *fake_context(int number);
 // Whether this is the address with that number (from 0) that getaddrinfo() returned, whatever
 // the port. The addresses of IBACM's routes have higher numbers: sources start at

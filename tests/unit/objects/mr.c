@@ -45,8 +45,11 @@ TEST_THAT(usage_becomes_access) {
         {WORLD_EVERY_USAGE, LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ,
          LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ},
     };
-    for (int iwarp = 0; iwarp < 2; iwarp++) {
-        fake_device()->transport = iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+    static const enum ibv_transport_type transports[] = {
+        IBV_TRANSPORT_IB, IBV_TRANSPORT_IWARP, IBV_TRANSPORT_UNKNOWN, IBV_TRANSPORT_USNIC_UDP};
+    for (size_t t = 0; t < LENGTH(transports); t++) {
+        const bool iwarp = transports[t] == IBV_TRANSPORT_IWARP;
+        fake_device()->transport = transports[t];
         new_peer();
         for (size_t i = 0; i < LENGTH(cases); i++) {
             register_with(cases[i].usage);

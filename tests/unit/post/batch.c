@@ -57,6 +57,34 @@ static void expect_numbers(const char *numbers) {
     }
 }
 
+static int (*post_to_fake)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
+static struct ibv_send_wr seen;
+
+static int see_and_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad) {
+    memcpy(&seen, wr, sizeof(seen));
+    return post_to_fake(qp, wr, bad);
+}
+
+// Providers may copy a request whole, also what its operation does not set.
+TEST_THAT(unset_bytes_of_a_request_are_zero) {
+    const size_t set = offsetof(struct ibv_send_wr, wr.rdma.rkey) + sizeof(seen.wr.rdma.rkey);
+    static const unsigned char zeros[sizeof(seen)];
+    for (int kind = RPMA_WORK_READ; kind <= OPERATION_LAST; kind++) {
+        world_anew();
+        begin(false);
+        const struct rpma_work work = operation_of(&w, (enum rpma_work_type)kind);
+        struct ibv_context *context = world_qp(&w)->context;
+        MUST(rpma_batch_add(w.h.batch, &work));
+        post_to_fake = context->ops.post_send;
+        context->ops.post_send = see_and_post;
+        const int ret = rpma_batch_post(w.h.batch, NULL);
+        context->ops.post_send = post_to_fake;
+        assert_int_equal(ret, 0);
+        assert_int_equal(seen.wr_id, (uintptr_t)work.op_context);
+        assert_memory_equal((const unsigned char *)&seen + set, zeros, sizeof(seen) - set);
+    }
+}
+
 static void post(const char *numbers) {
     uint32_t posted = 77;
     MUST(rpma_batch_post(w.h.batch, &posted));
