@@ -34,6 +34,7 @@ CHECKS = {
     "original": original.check_original,
     "waits": waits.check_waits,
     "codes": waits.check_codes,
+    "since": text_checks.check_since,
     "claims": text_checks.check_claims,
     "guides": text_checks.check_guides,
     "references": text_checks.check_references,

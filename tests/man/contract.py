@@ -33,6 +33,19 @@ def documented_errors(source):
     return rows
 
 
+def first_releases(source):
+    """{function, macro or enumerator: the release that it appeared in}, as numbers."""
+    rows = [(row["symbol"], row["releases"]) for row in read_table(source / "contract/symbols.tsv")]
+    rows += [(row["member"] or row["name"], row["first_release"]) for row in read_table(source / "contract/types.tsv")
+             if row["kind"] in ("macro", "enumerator")]
+    found = {}
+    for name, releases in rows:
+        for release in re.findall(r"\d+\.\d+\.\d+", releases):
+            number = tuple(map(int, release.split(".")))
+            found[name] = min(found.get(name, number), number)
+    return found
+
+
 def normalise(text):
     """One spelling for one type: no space but between words."""
     text = " ".join(text.split())

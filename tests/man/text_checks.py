@@ -181,6 +181,23 @@ def check_errors(book):
                 yield f"man/{page.name}: {name}: {what}"
 
 
+def check_since(book):
+    """HISTORY says since which release each function exists, and each value that is newer than the page's functions."""
+    first = contract.first_releases(book.source)
+    for page in functions_pages(book):
+        history = " ".join(line.text() for line in page.section("HISTORY"))
+        ages = {name: first[name] for name in page.names()}
+        shown = " ".join([text for _, text in page.literal_blocks("SYNOPSIS")] + [
+            arg for line in page.section("DESCRIPTION") if line.macro == "It" for arg in line.args])
+        values = {name for name in re.findall(r"\bRPMA_\w+", shown) if first.get(name, (0,)) > max(ages.values())}
+        for name in [*ages, *sorted(values)]:
+            release = ".".join(map(str, first[name]))
+            alone = name in values or first[name] > (1, 3, 0) and len(set(ages.values())) > 1
+            getter = name.replace("_get_", "_set_", 1) in history
+            if release not in history or alone and name not in history and not getter:
+                yield f"man/{page.name}: HISTORY must say that {name} exists since {release}"
+
+
 def check_claims(book):
     """No text repeats a false statement or a wrong term; pages about flushes state their extent."""
     texts = {f"man/{page.name}": prose(page) for page in book.pages}

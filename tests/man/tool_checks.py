@@ -160,10 +160,22 @@ def check_whatis(book):
     need("lexgrog")
     with installed(book) as (root, files):
         said = run(["lexgrog", *files], cwd=root).stdout
-    listed = set(re.findall(r': "(\S+) - .+"$', said, flags=re.M))
+    lines = re.findall(r': "((\S+) - .+)"$', said, flags=re.M)
+    listed = {name for _, name in lines}
+    for word, page in SOUGHT.items():
+        if page not in {name for line, name in lines if word in line}:
+            yield f"man -k '{word}' would not find {page}"
     for name in [*contract.exported_functions(book.source), *contract.programs(book.source), "librpma"]:
         if name not in listed:
             yield f"whatis would not know {name}: no page has it in NAME"
+
+
+# Words that readers give to man -k, and a page that each has to find.
+SOUGHT = {"reconnect": "rpma_failures", "failover": "rpma_failures", "dead peer": "rpma_failures",
+          "poison": "rpma_failures", "statistics": "rpma_network", "bond": "rpma_network", "GPU": "rpma_devices",
+          "timeout": "rpma_conn_cfg_set_timeout", "retry": "rpma_conn_cfg_set_retry_count", "queue": "rpma_cq_new",
+          "remote atomics": "rpma_post", "rolling upgrade": "rpma_upgrading", "soft-RoCE": "rpma_soft_devices",
+          "signals": "rpma_limits", "huge pages": "rpma_limits", "status": "rpma_errors", "multi-rail": "rpma_network"}
 
 
 def compilers():
