@@ -48,6 +48,21 @@ json on_demand_paging(ibv_context *context, bool is_rxe) {
               "another device, or device DAX");
 }
 
+json remote_atomics(ibv_atomic_cap has) {
+    if (has != IBV_ATOMIC_NONE)
+        return yes();
+    return no("the device has none, so RPMA_WORK_FETCH_ADD and RPMA_WORK_COMPARE_SWAP are "
+              "refused",
+              "another device: rpma_devices(7) says which have them");
+}
+
+// With what remote atomics are atomic.
+json atomic_with(ibv_atomic_cap has) {
+    if (has == IBV_ATOMIC_NONE)
+        return nullptr;
+    return has == IBV_ATOMIC_GLOB ? "machine" : "device";
+}
+
 bool takes_inline(ibv_pd *pd, ibv_cq *cq, unsigned size) {
     ibv_qp_init_attr attributes = {};
     attributes.send_cq = attributes.recv_cq = cq;
@@ -88,6 +103,8 @@ json capabilities(ibv_context *context, const rpma::peer &peer, const ibv_device
              served.atomic_write ? yes()
                                  : not_native("ATOMIC WRITE", "a fenced write of 8 bytes",
                                               (flags & DEVICE_ATOMIC_WRITE) != 0, is_rxe)},
+            {"remote_atomics", remote_atomics(has.orig_attr.atomic_cap)},
+            {"atomic_with", atomic_with(has.orig_attr.atomic_cap)},
             {"on_demand_paging", on_demand_paging(context, is_rxe)}};
 }
 
@@ -101,6 +118,8 @@ json device_limits(ibv_context *context, const ibv_device_attr &limits) {
             {"max_read_sge", count(limits.max_sge_rd)},
             {"max_srq_sge", count(limits.max_srq_sge)},
             {"inline_size", inline_size(context)},
+            {"max_qp_init_rd_atom", count(limits.max_qp_init_rd_atom)},
+            {"max_qp_rd_atom", count(limits.max_qp_rd_atom)},
             {"queue_pairs", count(limits.max_qp)},
             {"completion_queues", count(limits.max_cq)},
             {"completion_vectors", count(context->num_comp_vectors)},

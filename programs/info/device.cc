@@ -104,6 +104,8 @@ void add_opened(json &device, ibv_context *context, const search &search) {
     device["transport"] =
         context->device->transport_type == IBV_TRANSPORT_IWARP ? "iWARP" : "InfiniBand";
     add_traps(device);
+    device["vendor_id"] = limits.vendor_id;
+    device["vendor_part_id"] = limits.vendor_part_id;
     device["firmware"] = limits.fw_ver;
     device["node_guid"] = guid(be64toh(limits.node_guid));
     device["numa_node"] = numa_node(name);

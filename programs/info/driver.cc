@@ -10,15 +10,16 @@
 namespace {
 
 constexpr char NO_FENCE[] =
-    "writes are not fenced: wait for the completion of a flush before rpma_atomic_write()";
+    "Writes are not fenced: wait for the completion of a flush before rpma_atomic_write().";
 constexpr char NO_INLINE[] =
-    "no inline data, and no error says so: rpma_atomic_write() and RPMA_F_INLINE do "
-    "not work, use rpma_write_atomic()";
-constexpr char NO_TIMEOUT[] =
-    "rpma_conn_cfg_set_ack_timeout() has no effect: let the program keep a clock of its own";
-constexpr char NO_SRQ[] = "no shared receive queue: post receives for each connection";
-constexpr char NO_SEND_IMM[] = "messages have no immediate data";
-constexpr char NO_WRITE_IMM[] = "writes have no immediate data";
+    "There is no inline data, and no error says so: rpma_atomic_write() and RPMA_F_INLINE do "
+    "not work, use rpma_write_atomic().";
+constexpr char NO_TIMEOUT[] = "The device ignores rpma_conn_cfg_set_ack_timeout(): let the "
+                              "program keep a clock of its own.";
+constexpr char NO_SRQ[] =
+    "There is no shared receive queue: post receives for each connection.";
+constexpr char NO_SEND_IMM[] = "Messages have no immediate data.";
+constexpr char NO_WRITE_IMM[] = "Writes have no immediate data.";
 
 // kernel: the driver of the device's parent in sysfs; transport: "" for all transports
 struct {
@@ -28,8 +29,8 @@ struct {
     {"mlx5_core",
      "",
      "mlx5",
-     {"the firmware may repeat operations after times of its own, whatever "
-      "rpma_conn_cfg_set_ack_timeout() sets"}},
+     {"The firmware may repeat operations after times of its own, whatever "
+      "rpma_conn_cfg_set_ack_timeout() sets."}},
     {"mlx4_core", "", "mlx4", {}},
     {"ice", "InfiniBand", "irdma", {NO_TIMEOUT, NO_SRQ}},
     {"idpf", "InfiniBand", "irdma", {NO_TIMEOUT}},
@@ -40,24 +41,26 @@ struct {
      "",
      "cxgb4",
      {NO_FENCE, NO_TIMEOUT, NO_SEND_IMM,
-      "a batch of one write and one message of 16 bytes ignores RPMA_F_INLINE: post the two "
-      "one "
-      "by one"}},
-    {"hns3", "", "hns", {"HIP08 ignores an rpma_conn_cfg_set_ack_timeout() above 4.3 seconds"}},
+      "A batch of one write and one message of 16 bytes ignores RPMA_F_INLINE: post the two "
+      "one by one."}},
+    {"hns3",
+     "",
+     "hns",
+     {"HIP08 ignores an rpma_conn_cfg_set_ack_timeout() above 4.3 seconds."}},
     {"erdma",
      "",
      "erdma",
-     {NO_TIMEOUT, NO_SRQ, "rpma_read() without regions ends the program"}},
+     {NO_TIMEOUT, NO_SRQ, "An rpma_read() without regions ends the program."}},
     {"mana", "", "mana", {NO_INLINE, NO_SRQ}},
     {"ionic", "", "ionic", {NO_SRQ}},
     {"qede", "iWARP", "qedr", {NO_TIMEOUT}},
     {"qede", "", "qedr", {}},
-    {"efa", "", "efa", {"no reliable connections: librpma cannot use it"}},
+    {"efa", "", "efa", {"There are no reliable connections: librpma cannot use it."}},
     {"rdma_rxe",
      "",
      "rxe",
-     {"rpma_conn_cfg_set_retry_count() of 7, the default, means without end",
-      "a lost packet fails native flushes, and blocks native atomic writes"}},
+     {"A retry count of 7, the default of rpma_conn_cfg_set_retry_count(), means without end.",
+      "A lost packet fails native flushes, and blocks native atomic writes."}},
     {"siw", "", "siw", {NO_TIMEOUT, NO_SEND_IMM, NO_WRITE_IMM}},
 };
 

@@ -148,6 +148,11 @@ void lines::limits(const json &limits, const json &defaults) {
                                         ? "unknown, because no queue pair can be made"
                                         : "at most " + text_at(limits, each.limit),
                                     text_at(defaults.at(each.of), each.setting)));
+    row("reads and atomics", filled("at most {max_qp_init_rd_atom} outstanding as the "
+                                    "initiator, {max_qp_rd_atom} as the target",
+                                    limits));
+    row("queue pairs", filled("at most {queue_pairs}", limits));
+    row("regions", filled("at most {regions}", limits));
 }
 
 void lines::registration(const json &found) {
@@ -171,6 +176,10 @@ void lines::device(const json &device, const json &defaults) {
                              " in rpma_devices(7)",
                          device));
     each("traps", device.at("traps"), "");
+    row("vendor", fmt::format("{:#06x}, part {}{}{}", device.at("vendor_id").get<uint32_t>(),
+                              device.at("vendor_part_id").get<uint32_t>(),
+                              device.at("firmware") == "" ? "" : ", firmware ",
+                              text_at(device, "firmware")));
     row("node GUID",
         filled(device.at("node_guid").is_null() ? "unknown" : "{node_guid}", device));
     row("NUMA node",
@@ -181,6 +190,11 @@ void lines::device(const json &device, const json &defaults) {
     const json &operations = device.at("operations");
     answer("flush", operations.at("native_flush"), "native", "emulated");
     answer("atomic write", operations.at("native_atomic_write"), "native", "emulated");
+    answer("remote atomics", operations.at("remote_atomics"),
+           operations.at("atomic_with") == "machine"
+               ? "yes, atomic with processors and other devices as well"
+               : "yes, atomic among those of the device",
+           "no");
     answer("on-demand paging", operations.at("on_demand_paging"), "yes", "no");
     limits(device.at("limits"), defaults);
     if (device.contains("registration"))

@@ -27,12 +27,12 @@ FACTS = [
 ]
 # A cell of the page that describes a trap, and the words of the warning.
 TRAPS = [
-    ("SRQ", r"–", r"^no shared receive queue"),
-    ("Send", r"–", r"^messages have no immediate data"),
-    ("Write", r"–", r"^writes have no immediate data"),
-    ("Inline", r"–", r"^no inline data"),
-    ("Fence", r"–", r"^writes are not fenced"),
-    ("Timeout", r"ignored|TCP", r"ack_timeout\(\) has no effect"),
+    ("SRQ", r"–", r"^There is no shared receive queue"),
+    ("Send", r"–", r"^Messages have no immediate data"),
+    ("Write", r"–", r"^Writes have no immediate data"),
+    ("Inline", r"–", r"^There is no inline data"),
+    ("Fence", r"–", r"^Writes are not fenced"),
+    ("Timeout", r"ignored|TCP", r"ignores rpma_conn_cfg_set_ack_timeout\(\):"),
     ("Timeout", r"firmware", r"times of its own"),
     ("Timeout", r"up to 4.3 s", r"above 4.3 seconds"),
     ("Count", r"yes, not 7", r"of 7, the default"),

@@ -86,6 +86,10 @@ int query_device(ibv_context *, const ibv_query_device_ex_input *, ibv_device_at
     std::strncpy(attr.fw_ver, text("fw_ver").c_str(), sizeof(attr.fw_ver) - 1);
     attr.node_guid = htobe64(number("node_guid"));
     attr.vendor_id = static_cast<uint32_t>(number("vendor_id"));
+    attr.vendor_part_id = static_cast<uint32_t>(number("vendor_part_id"));
+    attr.atomic_cap = static_cast<ibv_atomic_cap>(number("atomic_cap"));
+    attr.max_qp_init_rd_atom = count("max_qp_init_rd_atom");
+    attr.max_qp_rd_atom = count("max_qp_rd_atom");
     attr.phys_port_cnt = static_cast<uint8_t>(std::max<uint64_t>(number("ports"), 1));
     attr.max_cqe = count("max_cqe");
     attr.max_qp_wr = count("max_qp_wr");

@@ -26,13 +26,14 @@ from harness import expect, run, test
 PROGRAM, TABLE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 NO_MEMORY = 4  # the exit status
 ROCE1, ROCE2, IB = 1, 2, 0  # rdma-core, libibverbs/verbs.h, enum ibv_gid_type
+NO_ATOMICS, ATOMIC_HCA, ATOMIC_GLOB = 0, 1, 2  # the same, enum ibv_atomic_cap; the drivers' are in rpma_devices(7)
 ETHERNET, INFINIBAND = 2, 1  # IBV_LINK_LAYER_*
 IP6 = "fe80::5054:ff:fe00:1"
 # The heads and labels of the text, in their order.
 LABELS = """This|librpma|rdma-core|kernel|connection manager|locked memory|descriptors|environment|address|devices|\
-Device|can be used|driver|traps|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|on-demand paging|\
+Device|can be used|driver|traps|vendor|node GUID|NUMA node|addresses|port|link|LID|GIDs|flush|atomic write|remote atomics|on-demand paging|\
 send queue|\
-receive queue|completion queue|shared receives|elements|elements of a read|elements, shared|inline bytes|registers|\
+receive queue|completion queue|shared receives|elements|elements of a read|elements, shared|inline bytes|reads and atomics|queue pairs|regions|registers|\
 flush, visibility|flush, persistent|pinned|paged on demand|persistent, really|remarks|Memory|kind|size|alignment|\
 MAP_SYNC|power failure|persistent|CXL region|CXL device|GPF, device|GPF, port|dirty shutdowns|poison list|\
 direct write""".split("|")
@@ -42,7 +43,8 @@ direct write""".split("|")
 # (core/uverbs_cmd.c, copy_query_dev_fields()); max_inline_data is the most of a queue pair.
 FIRMWARE = {"max_qp": 131072, "max_cq": 65536, "max_mr": 1048576, "max_cqe": 65535, "max_qp_wr": 16384,
             "max_srq_wr": 16384, "max_sge": 16, "max_sge_rd": 16, "max_srq_sge": 16,
-            "max_mr_size": 2**64 - 1, "num_comp_vectors": 8}
+            "max_mr_size": 2**64 - 1, "num_comp_vectors": 8, "vendor_part_id": 4119, "atomic_cap": NO_ATOMICS,
+            "max_qp_init_rd_atom": 16, "max_qp_rd_atom": 32}
 ROCE = {"transport": "InfiniBand", "link_layer": ETHERNET, "state": 4, "active_mtu": 3, "max_mtu": 5,
         "active_speed": 32, "node_guid": 0x5054_00ff_fe00_0001, "fw_ver": "1.2.3",
         "gid": [f"{ROCE1} {IP6}", f"{ROCE2} {IP6}", f"{ROCE1} ::ffff:192.0.2.1", f"{ROCE2} ::ffff:192.0.2.1"],
@@ -53,7 +55,7 @@ IWARP = {**ROCE, "transport": "iWARP", "gid": [f"{IB} 5054:1::"]}
 DEVICES = {
     # An adapter on InfiniBand. hw/mlx5/main.c, mlx5_ib_query_device(): max_sge, max_srq_sge, max_mr_size;
     # linux/mlx5/device.h: MLX5_MAX_SGE_RD; hw/mlx5/odp.c, internal_fill_odp_caps()
-    "mlx5": {**ROCE, "kernel": "mlx5_core", "vendor_id": 0x2c9, "link_layer": INFINIBAND, "lid": 17,
+    "mlx5": {**ROCE, "kernel": "mlx5_core", "vendor_id": 0x2c9, "atomic_cap": ATOMIC_HCA, "link_layer": INFINIBAND, "lid": 17,
              "active_mtu": 5, "gid": [f"{IB} fe80::5054:ff:fe00:1"], "max_sge": 30, "max_sge_rd": 30,
              "max_srq_sge": 31, "odp": 1, "max_inline_data": 1024, "rate": "100 Gb/sec (4X EDR)"},
     # hw/irdma/verbs.c, irdma_query_device(); hw/irdma/defs.h: IRDMA_MAX_QP_WRS(8), IRDMA_MAX_SRQ_WRS;
@@ -63,7 +65,7 @@ DEVICES = {
               "max_inline_data": 101, "rate": "100 Gb/sec (4X EDR)"},
     # hw/bnxt_re/ib_verbs.c, bnxt_re_query_device(); hw/bnxt_re/bnxt_re.h: BNXT_RE_MAX_MR_SIZE;
     # hw/bnxt_re/qplib_fp.h: BNXT_QPLIB_SWQE_MAX_INLINE_LENGTH
-    "bnxt_re": {**ROCE, "kernel": "bnxt_en", "vendor_id": 0x14e4, "max_mr_size": 2**39,
+    "bnxt_re": {**ROCE, "kernel": "bnxt_en", "vendor_id": 0x14e4, "atomic_cap": ATOMIC_GLOB, "max_mr_size": 2**39,
                 "max_inline_data": 96, "rate": "25 Gb/sec (1X EDR)"},
     # hw/cxgb4/provider.c, c4iw_query_device(); hw/cxgb4/t4.h: T4_MAX_RECV_SGE, T4_MAX_SEND_INLINE
     "cxgb4": {**IWARP, "kernel": "cxgb4", "vendor_id": 0x1425, "max_sge": 4, "max_srq_sge": 4,
@@ -73,14 +75,16 @@ DEVICES = {
     "mana": {**ROCE, "kernel": "mana", "vendor_id": 0x1414, "max_srq_wr": 0, "max_srq_sge": 0,
              "max_inline_data": 2**32 - 1, "numa_node": -1, "rate": "200 Gb/sec (4X HDR)"},
     # sw/rxe/rxe_param.h of Linux 6.1, which has neither flush nor atomic write nor on-demand paging
-    "rxe": {**ROCE, "kernel": None, "vendor_id": 0xffffff, "fw_ver": "", "max_qp": 2**20 - 16, "max_cq": 2**20,
+    "rxe": {**ROCE, "kernel": None, "vendor_id": 0xffffff, "vendor_part_id": 0, "atomic_cap": ATOMIC_HCA,
+            "max_qp_init_rd_atom": 128, "max_qp_rd_atom": 128, "fw_ver": "", "max_qp": 2**20 - 16, "max_cq": 2**20,
             "max_mr": 2**19 - 1, "max_cqe": 2**15 - 1, "max_qp_wr": 2**20, "max_srq_wr": 2**20,
             "max_sge": 32, "max_sge_rd": 32, "max_srq_sge": 27, "max_inline_data": 512, "num_comp_vectors": 2,
             "rate": "2.5 Gb/sec (1X SDR)", "active_speed": 1,
             "/sys/class/infiniband/rxe_0/parent": "eth0"},
     # sw/siw/siw.h; uapi/rdma/siw-abi.h: SIW_MAX_SGE, SIW_MAX_INLINE; sw/siw/siw_verbs.c, siw_query_port():
     # the speed is that of the network device, in the lab 10 Gbit/s
-    "siw": {**IWARP, "kernel": None, "vendor_id": 0x626d74, "fw_ver": "", "max_qp": 102400, "max_cq": 102400,
+    "siw": {**IWARP, "kernel": None, "vendor_id": 0x626d74, "vendor_part_id": 1,
+            "max_qp_init_rd_atom": 128, "max_qp_rd_atom": 128, "fw_ver": "", "max_qp": 102400, "max_cq": 102400,
             "max_mr": 1024000, "max_cqe": 3276800, "max_qp_wr": 32768, "max_srq_wr": 327680, "max_sge": 6,
             "max_sge_rd": 1, "max_srq_sge": 6, "max_inline_data": 80, "active_speed": 8,
             "rate": "10 Gb/sec (1X FDR10)"},
@@ -346,7 +350,8 @@ HEAD = """# SPDX-License-Identifier: BSD-3-Clause
 # its text, "member = value" in its JSON, where an answer that is not yes has its reason and its help.
 # "@" begins the names of the machines that say what stands below.
 # rpma-info 1.4, which was written in C, says the same on these machines, but for
-# link, LID, GUID and NUMA node, which it lacks: these agree with the sources that info_recorded.py names.
+# link, LID, GUID, NUMA node, vendor, remote atomics, reads and atomics, queue pairs and regions, which it lacks:
+# these agree with the sources that info_recorded.py names; and traps were no sentences.
 """
 
 

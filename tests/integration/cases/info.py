@@ -45,6 +45,7 @@ def devinfo(name):
 # The names of rpma-info's limits in ibv_devinfo.
 LIMITS = {"cq_size": "max_cqe", "sq_size": "max_qp_wr", "rq_size": "max_qp_wr", "srq_size": "max_srq_wr",
           "max_sge": "max_sge", "max_read_sge": "max_sge_rd", "max_srq_sge": "max_srq_sge", "queue_pairs": "max_qp",
+          "max_qp_init_rd_atom": "max_qp_init_rd_atom", "max_qp_rd_atom": "max_qp_rd_atom",
           "completion_queues": "max_cq", "completion_vectors": "num_comp_vectors", "regions": "max_mr",
           "region_size": "max_mr_size"}
 
@@ -59,7 +60,10 @@ def devices(test):
         told = {**{name: device["limits"][key] for key, name in LIMITS.items()},
                 **{key: port[key] for key in ("active_mtu", "max_mtu", "link_layer")},
                 "port_lid": port["lid"] or 0, "state": "PORT_" + port["state"].upper(),
-                "transport": device["transport"], "fw_ver": device["firmware"]}
+                "transport": device["transport"], "fw_ver": device["firmware"],
+                "vendor_id": device["vendor_id"], "vendor_part_id": device["vendor_part_id"],
+                "atomic_cap": {None: "ATOMIC_NONE", "device": "ATOMIC_HCA", "machine": "ATOMIC_GLOB"}[
+                    device["operations"]["atomic_with"]]}
         wanted = devinfo(device["name"])
         expect(told, {name: wanted[name] for name in told}, device["name"])
         gids = {ipaddress.IPv6Address(gid.strip()) for gid in lab.gids(device["name"])}
