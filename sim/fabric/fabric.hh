@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// fabric.hh -- the model of hosts with RDMA devices on one network.
+
+#ifndef RPMA_SIM_FABRIC_HH
+#define RPMA_SIM_FABRIC_HH 1
+
+#include "cm.hh"
+#include "objects.hh"
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+
+namespace sim {
+
+struct Options {
+    unsigned hosts = 2, devices_per_host = 1;
+    const DeviceProfile *profile = nullptr;            // of all hosts
+    std::map<unsigned, const DeviceProfile *> of_host; // except these
+    bool has_direct_write = true; // data that a device executed is persistent after a read
+    uint64_t seed = 1;
+};
+
+// A process that is connected to the fabric.
+struct Caller {
+    std::shared_ptr<Program> program;
+    Session *session = nullptr; // until Hello: NULL
+    bool owns_session = false;  // it made the session, instead of joining it after fork()
+};
+
+struct Reply {
+    std::vector<std::byte> bytes;
+    int descriptor = -1;            // to be passed; the receiver closes it
+    bool closes_descriptor = false; // the server closes its copy after passing it
+    template <class T> T &as() { return as_at<T>(0); }
+    template <class T> T &as_at(size_t offset) {
+        if (bytes.size() < offset + sizeof(T))
+            bytes.resize(offset + sizeof(T));
+        return *reinterpret_cast<T *>(bytes.data() + offset);
+    }
+};
+
+class Fabric {
+  public:
+    Fabric(Environment &environment, const Options &options);
+    ~Fabric();
+
+    // ---- requests ----
+    // Executes a request of protocol.hh; returns an error number. `reply` has no ReplyHead.
+    int call(Caller &caller, const void *request, size_t length, Reply &reply);
+    // The process that made the session is gone with all children that inherited it.
+    void end_session(Session &session);
+
+    // ---- time: nanoseconds, which never decrease ----
+    void advance(uint64_t now);  // runs all timers that are due
+    uint64_t next_timer() const; // UINT64_MAX: none
+    uint64_t now() const { return now_; }
+    uint64_t at(uint64_t time, std::function<void()> action); // returns a number for cancel()
+    void cancel(uint64_t timer);                              // also of one that ran
+    uint64_t random(uint64_t below) { return generator_() % below; }
+
+    // ---- faults: hosts are numbered from 1, devices from 0 ----
+    void cut(unsigned host, unsigned other, bool is_cut);      // the link between two hosts
+    void set_port(unsigned host, unsigned device, bool is_up); // with its asynchronous event
+    void set_delay(unsigned host, unsigned other, uint64_t one_way); // in both directions
+    void set_power(unsigned host, bool has_power); // without power, a host executes nothing
+    void refuse_post(unsigned host, unsigned nth,
+                     int error);     // the nth ibv_post_*() from now on
+    void overrun_cqs(unsigned host); // every CQ, with its event
+    void raise_async(unsigned host, unsigned device,
+                     ibv_event_type type); // for all objects of it
+    void remove_device(unsigned host, unsigned device);
+
+    // ---- for the connection manager ----
+    const Options &options() const { return options_; }
+    std::vector<std::unique_ptr<Host>> &hosts() { return hosts_; }
+    Host *host(unsigned number) {
+        return number - 1 < hosts_.size() ? hosts_[number - 1].get() : nullptr;
+    }
+    Device *device_of(const ibv_gid &gid); // NULL: none
+    bool reachable(const Device &device, const Device &other) const;
+    uint64_t delay(const Device &device, const Device &other) const;
+    // NULL: no such object of this kind that the session owns.
+    template <class T> T *find(const Session *session, uint32_t handle) {
+        const auto found = objects_.find(handle);
+        if (found == objects_.end() || found->second->kind != T::KIND ||
+            found->second->session != session)
+            return nullptr;
+        return static_cast<T *>(found->second.get());
+    }
+    // Owned by the fabric, and by the session of the caller.
+    template <class T, class... Args> T *create(Session *session, Args... args) {
+        auto made = std::make_unique<T>(args...);
+        T *const object = made.get();
+        object->handle = next_handle_++;
+        object->session = session;
+        objects_.emplace(object->handle, std::move(made));
+        return object;
+    }
+    void destroy(Object &object); // whatever uses it; removes the events about it
+    Channel *create_channel(Session *session, Channel::Purpose purpose, Reply &reply);
+    void push(Channel &channel, Event event);
+    // The first event of the channel, or false. Called after the process took the byte.
+    bool take(Channel &channel, Event &event);
+    void remove_events(const Object &about);
+    int modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask);
+    void fail_qp(Qp &qp);                 // to the error state; flushes its requests
+    void connect_iwarp(Qp &qp, Qp &peer); // both to RTS
+    void disconnect_iwarp(Qp &qp);        // both to the error state
+    Qp *find_qp(const Device &device, uint32_t number);
+    Qp *peer_of(const Qp &qp); // NULL: none that has this one as its peer
+    Cm &cm() { return cm_; }
+
+  private:
+    friend struct Verbs;  // requests
+    friend struct Engine; // execution
+    Environment &environment_;
+    Options options_;
+    std::mt19937_64 generator_;
+    uint64_t now_ = 0;
+    uint64_t next_timer_ = 1;
+    uint32_t next_handle_ = 1, next_session_ = 1, next_key_ = 1, next_qp_ = 17;
+    std::map<std::pair<uint64_t, uint64_t>, std::function<void()>> timers_;
+    std::map<uint64_t, uint64_t> timer_times_;
+    std::vector<std::unique_ptr<Host>> hosts_;
+    std::map<uint32_t, std::unique_ptr<Session>> sessions_;
+    std::map<uint32_t, std::unique_ptr<Object>> objects_;
+    std::map<uint32_t, Mr *> keys_;
+    std::map<uint32_t, Qp *> qps_; // by number
+    std::set<std::pair<unsigned, unsigned>> cut_;
+    std::map<std::pair<unsigned, unsigned>, uint64_t> delays_;
+    struct Refusal {
+        unsigned nth;
+        int error;
+    };
+    std::map<unsigned, Refusal> refusals_; // by host
+    Cm cm_;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_FABRIC_HH

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// memory.hh -- what the fabric needs from its surroundings: memory of processes, and
+// descriptors.
+
+#ifndef RPMA_SIM_MEMORY_HH
+#define RPMA_SIM_MEMORY_HH 1
+
+#include "../verbs/protocol.hh"
+
+namespace sim {
+
+struct Channel;
+struct Mr;
+
+// The memory of a process.
+class Program {
+  public:
+    virtual ~Program() = default;
+    // False if a part of the range is not mapped so; then a prefix may have been transferred.
+    virtual bool read(uint64_t address, void *to, size_t length) = 0;
+    virtual bool write(uint64_t address, const void *from, size_t length) = 0;
+    // An error number if the range cannot be registered. Called for each registration, which
+    // `mr` describes; forget() follows when the registration ends.
+    virtual int pin(const Mr &mr) = 0;
+    virtual void forget(const Mr &) {}
+    // The present content of the range is persistent.
+    virtual void persist(uint64_t address, size_t length) = 0;
+    // Whether the range is memory for persistent flushes.
+    virtual bool is_persistent(uint64_t address, size_t length) = 0;
+};
+
+class Environment {
+  public:
+    virtual ~Environment() = default;
+    // Makes the descriptor of a new channel; returns the one for the process, or -1.
+    virtual int open_channel(uint32_t channel) = 0;
+    virtual void close_channel(uint32_t channel) = 0;
+    // Makes the descriptor readable (one byte), or removes the byte if it is still there.
+    virtual void raise(uint32_t channel) = 0;
+    virtual void lower(uint32_t channel) = 0;
+    // Memory that the process maps, too, and its descriptor, which the caller owns; NULL: no
+    // memory.
+    virtual Ring *open_ring(size_t bytes, int &fd) = 0;
+    virtual void close_ring(Ring *ring, size_t bytes) = 0;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_MEMORY_HH

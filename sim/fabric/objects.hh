@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// objects.hh -- the objects that processes create on their devices.
+
+#ifndef RPMA_SIM_OBJECTS_HH
+#define RPMA_SIM_OBJECTS_HH 1
+
+#include "memory.hh"
+#include "profile.hh"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sim {
+
+struct Host;
+struct Device;
+struct Session;
+
+struct Object {
+    enum Kind { CONTEXT, CHANNEL, PD, MR, CQ, SRQ, QP, AH, CM_ID };
+    const Kind kind;
+    uint32_t handle = 0;
+    Session *session = nullptr;
+    uint64_t cookie = 0;
+    unsigned users = 0;        // objects that depend on this one
+    uint32_t async_events = 0; // that were taken
+    explicit Object(Kind object_kind) : kind(object_kind) {}
+    virtual ~Object() = default;
+    Object(const Object &) = delete;
+    Object &operator=(const Object &) = delete;
+};
+
+struct Event {
+    Object *about; // removed with this object; NULL: none
+    uint64_t cookie;
+    uint32_t type, port;
+    std::vector<std::byte> data; // of the connection manager
+};
+
+// Completion channels, channels of asynchronous events and of the connection manager.
+struct Channel : Object {
+    static constexpr Kind KIND = CHANNEL;
+    enum Purpose { COMPLETIONS, ASYNC, CONNECTIONS } purpose;
+    std::deque<Event> queue;
+    bool raised = false; // the descriptor is readable, or the byte was taken by the process
+    explicit Channel(Purpose of) : Object(KIND), purpose(of) {}
+};
+
+struct Context : Object {
+    static constexpr Kind KIND = CONTEXT;
+    Device *device = nullptr;
+    Channel *async = nullptr;
+    Context() : Object(KIND) {}
+};
+
+struct Pd : Object {
+    static constexpr Kind KIND = PD;
+    Context *context = nullptr;
+    Pd() : Object(KIND) {}
+};
+
+struct Mr : Object {
+    static constexpr Kind KIND = MR;
+    Pd *pd = nullptr;
+    std::shared_ptr<Program> program;
+    uint64_t address = 0, length = 0, iova = 0;
+    unsigned access = 0;
+    uint32_t key = 0; // lkey and rkey
+    Mr() : Object(KIND) {}
+};
+
+struct Cq : Object {
+    static constexpr Kind KIND = CQ;
+    Context *context = nullptr;
+    Channel *channel = nullptr;
+    Ring *ring = nullptr;
+    enum { NOT_ARMED, SOLICITED, ANY } armed = NOT_ARMED;
+    uint32_t completion_events = 0; // that were taken
+    bool overrun = false;
+    bool ignores_overrun = false;
+    Cq() : Object(KIND) {}
+};
+
+struct Receive {
+    uint64_t wr_id;
+    std::vector<ibv_sge> sges;
+};
+
+struct Srq : Object {
+    static constexpr Kind KIND = SRQ;
+    Pd *pd = nullptr;
+    ibv_srq_attr attr{};
+    std::deque<Receive> receives;
+    Srq() : Object(KIND) {}
+};
+
+struct Ah : Object {
+    static constexpr Kind KIND = AH;
+    Pd *pd = nullptr;
+    ibv_ah_attr attr{};
+    Ah() : Object(KIND) {}
+};
+
+struct Send {
+    SendWr wr;
+    std::vector<ibv_sge> sges;
+    std::vector<std::byte> inlined;
+    uint64_t sent_at = 0, done_at = 0;
+    bool executed = false;
+    ibv_wc_status status = IBV_WC_SUCCESS;
+    uint32_t byte_len = 0;
+};
+
+struct Written {
+    std::shared_ptr<Program> program;
+    uint64_t address, length;
+};
+
+struct Qp : Object {
+    static constexpr Kind KIND = QP;
+    Context *context = nullptr;
+    Pd *pd = nullptr;
+    Cq *send_cq = nullptr, *recv_cq = nullptr;
+    Srq *srq = nullptr;
+    ibv_qp_type type = IBV_QPT_RC;
+    bool signals_all = false;
+    uint64_t send_ops = 0;
+    uint32_t number = 0;
+    ibv_qp_attr attr{}; // qp_state is the present state
+    std::deque<Send> sends;
+    std::deque<Receive> receives;
+    std::vector<Written> written; // not known to be persistent: since the last read of this QP
+    unsigned retries_left = 0, rnr_retries_left = 0;
+    uint64_t gives_up_at = 0; // of the first send that was not executed; 0: not started
+    uint64_t timer = 0;
+    // iWARP: set by the connection manager. InfiniBand and RoCE find the peer by attr.
+    uint32_t iwarp_peer = 0;
+    Qp() : Object(KIND) {}
+};
+
+struct Device {
+    Host *host = nullptr;
+    const DeviceProfile *profile = nullptr;
+    std::string name;
+    unsigned index = 0;
+    uint64_t guid = 0; // in host byte order
+    uint16_t lid = 0;
+    bool port_is_up = true, removed = false;
+    std::vector<ibv_gid> gids; // [0] link-local or of the subnet, [1] IPv4, [2] IPv6
+};
+
+// host N (from 1) and its device D (from 0) have 10.77.D.N and fd77::D:N.
+struct Host {
+    unsigned number = 0;
+    bool has_power = true;
+    std::vector<std::unique_ptr<Device>> devices;
+};
+
+// The processes that share their objects: one and the children that it forked.
+struct Session {
+    uint32_t number = 0;
+    Host *host = nullptr;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_OBJECTS_HH

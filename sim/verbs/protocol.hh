@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// protocol.hh -- the requests of a process to the simulated fabric, and the replies.
+//
+// A request is one message: its structure, which begins with the number of the operation, and
+// for some operations bytes after it. A reply is one message: ReplyHead, then the structure
+// Reply of the request unless the request failed, then bytes. A descriptor is passed along with
+// a reply that creates a channel or the memory of a CQ. Handles are valid in the whole fabric;
+// 0 is none. Cookies are addresses of the process, which the fabric returns in events and never
+// reads.
+
+#ifndef RPMA_SIM_PROTOCOL_HH
+#define RPMA_SIM_PROTOCOL_HH 1
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sim {
+
+inline constexpr uint32_t PROTOCOL_VERSION = 1;
+inline constexpr size_t MAX_MESSAGE = 65536;
+
+// Names and values of rdma-core >= 45, for older headers.
+inline constexpr unsigned WR_FLUSH = 14, WR_ATOMIC_WRITE = 15, WC_FLUSH = 8,
+                          WC_ATOMIC_WRITE = 9;
+inline constexpr unsigned ACCESS_FLUSH_GLOBAL = 1U << 8, ACCESS_FLUSH_PERSISTENT = 1U << 9;
+inline constexpr uint64_t CAP_FLUSH_GLOBAL = 1ULL << 38, CAP_FLUSH_PERSISTENT = 1ULL << 39,
+                          CAP_ATOMIC_WRITE = 1ULL << 40;
+inline constexpr unsigned FLUSH_TYPE_GLOBAL = 1U << 0, FLUSH_TYPE_PERSISTENT = 1U << 1;
+inline constexpr unsigned FLUSH_LEVEL_RANGE = 0, FLUSH_LEVEL_MR = 1;
+
+enum Op : uint32_t {
+    OP_HELLO = 1,
+    OP_DEVICE,
+    OP_OPEN_CONTEXT,
+    OP_QUERY_DEVICE,
+    OP_QUERY_PORT,
+    OP_QUERY_GID,
+    OP_ALLOC_PD,
+    OP_REG_MR,
+    OP_REREG_MR,
+    OP_ADVISE_MR,
+    OP_CREATE_CHANNEL,
+    OP_CREATE_CQ,
+    OP_RESIZE_CQ,
+    OP_REQ_NOTIFY,
+    OP_TAKE_EVENT,
+    OP_CREATE_SRQ,
+    OP_MODIFY_SRQ,
+    OP_QUERY_SRQ,
+    OP_CREATE_QP,
+    OP_MODIFY_QP,
+    OP_QUERY_QP,
+    OP_CREATE_AH,
+    OP_POST_SEND,
+    OP_POST_RECV,
+    OP_DESTROY,
+    OP_PERSIST,
+    OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
+    OP_CM_LAST = 199,
+};
+
+struct ReplyHead {
+    int32_t error;              // an error number or 0
+    uint32_t passes_descriptor; // 0 or 1
+};
+
+struct Empty {};
+
+// Joins the fabric. A child of fork() names the session of its parent.
+struct Hello {
+    static constexpr uint32_t OP = OP_HELLO;
+    uint32_t op = OP, version = PROTOCOL_VERSION;
+    uint32_t host, session;
+    struct Reply {
+        uint32_t session, devices;
+        uint32_t needs_memory_thread; // process_vm_readv() is forbidden
+        uint32_t unused;
+    };
+};
+
+// Describes a device of the host of the process.
+struct DeviceInfo {
+    static constexpr uint32_t OP = OP_DEVICE;
+    uint32_t op = OP, index;
+    struct Reply {
+        char name[64], driver[32], profile[32];
+        uint64_t node_guid;                 // in network byte order
+        uint32_t node_type, transport_type; // enum ibv_node_type, enum ibv_transport_type
+        uint32_t index, vectors, links_by_lid, unused;
+        uint64_t send_ops; // mask of enum ibv_qp_create_send_ops_flags of ibv_qp_ex
+    };
+};
+
+struct OpenContext {
+    static constexpr uint32_t OP = OP_OPEN_CONTEXT;
+    uint32_t op = OP, device;
+    struct Reply {
+        uint32_t context, async_channel;
+    };
+};
+
+struct QueryDevice {
+    static constexpr uint32_t OP = OP_QUERY_DEVICE;
+    uint32_t op = OP, context;
+    using Reply = ibv_device_attr_ex;
+};
+
+struct QueryPort {
+    static constexpr uint32_t OP = OP_QUERY_PORT;
+    uint32_t op = OP, context, port;
+    using Reply = ibv_port_attr;
+};
+
+// An entry of the GID table; EINVAL beyond its end, ENODATA for an empty entry.
+struct QueryGid {
+    static constexpr uint32_t OP = OP_QUERY_GID;
+    uint32_t op = OP, context, port, index;
+    struct Reply {
+        ibv_gid gid;
+        uint32_t type; // enum ibv_gid_type: 0 InfiniBand or RoCE v1, 1 RoCE v2
+        uint32_t ifindex;
+    };
+};
+
+struct AllocPd {
+    static constexpr uint32_t OP = OP_ALLOC_PD;
+    uint32_t op = OP, context;
+    struct Reply {
+        uint32_t pd;
+    };
+};
+
+struct RegMr {
+    static constexpr uint32_t OP = OP_REG_MR;
+    uint32_t op = OP, pd;
+    uint64_t address, length, iova;
+    uint32_t access, unused = 0;
+    struct Reply {
+        uint32_t mr, lkey, rkey;
+    };
+};
+
+struct ReregMr {
+    static constexpr uint32_t OP = OP_REREG_MR;
+    uint32_t op = OP, mr, flags, pd; // flags: enum ibv_rereg_mr_flags
+    uint64_t address, length;
+    uint32_t access, unused = 0;
+    using Reply = RegMr::Reply;
+};
+
+// sge entries follow.
+struct AdviseMr {
+    static constexpr uint32_t OP = OP_ADVISE_MR;
+    uint32_t op = OP, pd, advice, flags, num_sge;
+    using Reply = Empty;
+};
+
+struct CreateChannel {
+    static constexpr uint32_t OP = OP_CREATE_CHANNEL;
+    uint32_t op = OP, context;
+    struct Reply {
+        uint32_t channel;
+    };
+};
+
+// Completions in memory that the process shares with the fabric. Counters only grow; entry n is
+// at n % entries. The process alone changes `taken`.
+struct Completion {
+    ibv_wc wc;
+    uint64_t time; // nanoseconds
+};
+struct Ring {
+    uint32_t added, taken;
+    uint32_t entries, overrun;
+    Completion *first() { return reinterpret_cast<Completion *>(this + 1); }
+    static size_t bytes(uint32_t entries) {
+        return sizeof(Ring) + entries * sizeof(Completion);
+    }
+};
+
+// The descriptor that is passed is that of the ring's memory.
+struct CreateCq {
+    static constexpr uint32_t OP = OP_CREATE_CQ;
+    uint32_t op = OP, context, channel, vector;
+    uint64_t cookie;
+    uint32_t entries, flags; // flags: enum ibv_create_cq_attr_flags
+    struct Reply {
+        uint32_t cq, entries; // entries: the actual size
+    };
+};
+
+struct ResizeCq {
+    static constexpr uint32_t OP = OP_RESIZE_CQ;
+    uint32_t op = OP, cq, entries;
+    using Reply = CreateCq::Reply;
+};
+
+struct ReqNotify {
+    static constexpr uint32_t OP = OP_REQ_NOTIFY;
+    uint32_t op = OP, cq, solicited_only;
+    using Reply = Empty;
+};
+
+// Takes the first event of a channel after the byte of its descriptor; EAGAIN if there is none.
+struct TakeEvent {
+    static constexpr uint32_t OP = OP_TAKE_EVENT;
+    uint32_t op = OP, channel;
+    struct Reply {
+        uint64_t cookie; // of the CQ, QP or SRQ
+        uint32_t type;   // of an asynchronous event: enum ibv_event_type
+        uint32_t port;   // of an asynchronous event of a port
+        // Bytes may follow: events of the connection manager
+    };
+};
+
+struct CreateSrq {
+    static constexpr uint32_t OP = OP_CREATE_SRQ;
+    uint32_t op = OP, pd;
+    uint64_t cookie;
+    ibv_srq_attr attr;
+    uint32_t unused = 0;
+    struct Reply {
+        uint32_t srq;
+        ibv_srq_attr attr; // the actual sizes
+    };
+};
+
+struct ModifySrq {
+    static constexpr uint32_t OP = OP_MODIFY_SRQ;
+    uint32_t op = OP, srq, mask;
+    ibv_srq_attr attr;
+    using Reply = Empty;
+};
+
+struct QuerySrq {
+    static constexpr uint32_t OP = OP_QUERY_SRQ;
+    uint32_t op = OP, srq;
+    using Reply = ibv_srq_attr;
+};
+
+struct CreateQp {
+    static constexpr uint32_t OP = OP_CREATE_QP;
+    uint32_t op = OP, pd, send_cq, recv_cq, srq, type, sq_sig_all, unused = 0;
+    uint64_t cookie, send_ops; // send_ops: 0, or those of an extended QP
+    ibv_qp_cap cap;
+    uint32_t unused_too = 0;
+    struct Reply {
+        uint32_t qp, qp_num;
+        ibv_qp_cap cap; // the actual sizes
+    };
+};
+
+struct ModifyQp {
+    static constexpr uint32_t OP = OP_MODIFY_QP;
+    uint32_t op = OP, qp, mask, unused = 0;
+    ibv_qp_attr attr;
+    struct Reply {
+        uint32_t state; // the new one
+    };
+};
+
+struct QueryQp {
+    static constexpr uint32_t OP = OP_QUERY_QP;
+    uint32_t op = OP, qp;
+    struct Reply {
+        ibv_qp_attr attr;
+    };
+};
+
+struct CreateAh {
+    static constexpr uint32_t OP = OP_CREATE_AH;
+    uint32_t op = OP, pd;
+    ibv_ah_attr attr;
+    struct Reply {
+        uint32_t ah;
+    };
+};
+
+// A send request, without pointers; num_sge entries of struct ibv_sge follow, or inline_length
+// bytes padded to a multiple of 8.
+struct SendWr {
+    uint64_t wr_id;
+    uint32_t opcode, flags; // opcode: enum ibv_wr_opcode
+    uint32_t num_sge, inline_length;
+    uint32_t imm_data; // or the key to invalidate
+    uint32_t rkey;
+    uint64_t remote_addr;
+    uint64_t compare_add, swap; // the word of an atomic write is compare_add
+    uint64_t flush_length;
+    uint8_t flush_type, flush_level; // enum ibv_placement_type, ibv_selectivity_level
+    uint16_t unused;
+    uint32_t ah, remote_qpn, remote_qkey;
+};
+
+// `count` requests (SendWr) follow. Also when it fails, Reply::taken of them were posted.
+struct PostSend {
+    static constexpr uint32_t OP = OP_POST_SEND;
+    uint32_t op = OP, qp, count, unused = 0;
+    struct Reply {
+        uint32_t taken;
+        int32_t error;
+    };
+};
+
+struct RecvWr {
+    uint64_t wr_id;
+    uint32_t num_sge, unused; // struct ibv_sge entries follow
+};
+
+struct PostRecv {
+    static constexpr uint32_t OP = OP_POST_RECV;
+    uint32_t op = OP, queue, count, unused = 0; // of a QP or an SRQ
+    using Reply = PostSend::Reply;
+};
+
+// Destroys an object of any kind: EBUSY while another one uses it. The numbers are those of the
+// events that were taken, which have to be acknowledged.
+struct Destroy {
+    static constexpr uint32_t OP = OP_DESTROY;
+    uint32_t op = OP, handle;
+    struct Reply {
+        uint32_t completion_events, async_events;
+    };
+};
+
+// The program made a range of its own memory persistent, by msync() or the like.
+struct Persist {
+    static constexpr uint32_t OP = OP_PERSIST;
+    uint32_t op = OP, unused = 0;
+    uint64_t address, length;
+    using Reply = Empty;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_PROTOCOL_HH

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// protocol_cm.hh -- the requests of librdmacm to the connection manager of the fabric.
+//
+// An event channel is a channel of CreateChannel without a context. Its events follow
+// TakeEvent::Reply as a CmEvent; the cookie there is that of the ID, or of the listening ID for
+// a connect request.
+
+#ifndef RPMA_SIM_PROTOCOL_CM_HH
+#define RPMA_SIM_PROTOCOL_CM_HH 1
+
+#include "protocol.hh"
+
+#include <netinet/in.h>
+
+namespace sim {
+
+enum CmOp : uint32_t {
+    OP_CM_CREATE = OP_CM_FIRST,
+    OP_CM_DESTROY,
+    OP_CM_BIND,
+    OP_CM_RESOLVE_ADDR,
+    OP_CM_RESOLVE_ROUTE,
+    OP_CM_INIT_QP_ATTR,
+    OP_CM_LISTEN,
+    OP_CM_CONNECT,
+    OP_CM_ACCEPT,
+    OP_CM_REJECT,
+    OP_CM_DISCONNECT,
+    OP_CM_NOTIFY,
+    OP_CM_SET_OPTION,
+    OP_CM_MIGRATE,
+};
+
+// An IPv4 or IPv6 address with its port, or family 0.
+union CmAddress {
+    sockaddr any;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+};
+
+// What librdmacm shows in struct rdma_cm_id: the addresses, and the device once it is known.
+struct CmRoute {
+    CmAddress source, destination;
+    uint32_t has_device, port;
+    uint64_t node_guid; // in network byte order
+    ibv_gid sgid, dgid;
+    uint16_t pkey; // in network byte order
+    uint8_t traffic_class, mtu, rate, packet_life_time, has_path, unused;
+};
+
+// struct rdma_conn_param without pointers.
+struct CmParam {
+    uint32_t qp_num;
+    uint8_t responder_resources, initiator_depth, flow_control, retry_count;
+    uint8_t rnr_retry_count, srq, valid, private_data_len;
+    uint8_t private_data[256];
+};
+
+struct CmEvent {
+    uint32_t id; // of a connect request: the new ID
+    uint32_t type;
+    int32_t status;
+    ibv_ece ece;
+    CmParam param;
+    CmRoute route; // of the ID
+};
+
+struct CmCreate {
+    static constexpr uint32_t OP = OP_CM_CREATE;
+    uint32_t op = OP, channel;
+    uint64_t cookie;
+    uint32_t port_space, qp_type;
+    struct Reply {
+        uint32_t id;
+    };
+};
+
+// The number of events that were taken and have to be acknowledged.
+struct CmEventsTaken {
+    uint32_t events;
+};
+
+struct CmDestroy {
+    static constexpr uint32_t OP = OP_CM_DESTROY;
+    uint32_t op = OP, id;
+    using Reply = CmEventsTaken;
+};
+
+struct CmBind {
+    static constexpr uint32_t OP = OP_CM_BIND;
+    uint32_t op = OP, id, privileged; // privileged: may use the ports below 1024
+    CmAddress address;
+    using Reply = CmRoute;
+};
+
+struct CmResolveAddr {
+    static constexpr uint32_t OP = OP_CM_RESOLVE_ADDR;
+    uint32_t op = OP, id, timeout_ms, privileged;
+    CmAddress source, destination;
+    using Reply = Empty;
+};
+
+struct CmResolveRoute {
+    static constexpr uint32_t OP = OP_CM_RESOLVE_ROUTE;
+    uint32_t op = OP, id, timeout_ms;
+    using Reply = Empty;
+};
+
+struct CmInitQpAttr {
+    static constexpr uint32_t OP = OP_CM_INIT_QP_ATTR;
+    uint32_t op = OP, id, state;
+    struct Reply {
+        ibv_qp_attr attr;
+        uint32_t mask;
+    };
+};
+
+struct CmListen {
+    static constexpr uint32_t OP = OP_CM_LISTEN;
+    uint32_t op = OP, id;
+    int32_t backlog;
+    using Reply = CmRoute;
+};
+
+struct CmConnect {
+    static constexpr uint32_t OP = OP_CM_CONNECT;
+    uint32_t op = OP, id;
+    ibv_ece ece;
+    CmParam param;
+    using Reply = Empty;
+};
+
+// Of a request, or (param.valid = 0) of the response of the other side.
+struct CmAccept {
+    static constexpr uint32_t OP = OP_CM_ACCEPT;
+    uint32_t op = OP, id;
+    uint64_t cookie;
+    ibv_ece ece;
+    CmParam param;
+    using Reply = Empty;
+};
+
+struct CmReject {
+    static constexpr uint32_t OP = OP_CM_REJECT;
+    uint32_t op = OP, id, reason;
+    uint8_t private_data_len, unused[3];
+    uint8_t private_data[256];
+    using Reply = Empty;
+};
+
+struct CmDisconnect {
+    static constexpr uint32_t OP = OP_CM_DISCONNECT;
+    uint32_t op = OP, id;
+    using Reply = Empty;
+};
+
+struct CmNotify {
+    static constexpr uint32_t OP = OP_CM_NOTIFY;
+    uint32_t op = OP, id, event; // enum ibv_event_type
+    using Reply = Empty;
+};
+
+struct CmSetOption {
+    static constexpr uint32_t OP = OP_CM_SET_OPTION;
+    uint32_t op = OP, id, level, name, length;
+    int32_t value; // a byte, or an int
+    using Reply = Empty;
+};
+
+struct CmMigrate {
+    static constexpr uint32_t OP = OP_CM_MIGRATE;
+    uint32_t op = OP, id, channel;
+    using Reply = CmEventsTaken;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_PROTOCOL_CM_HH
