@@ -31,6 +31,16 @@ class Program {
     virtual bool is_persistent(uint64_t address, size_t length) = 0;
 };
 
+// Files that lose what is not persistent when a host loses power. `pid` is a process.
+class Persistence {
+  public:
+    virtual ~Persistence() = default;
+    virtual void registered(int pid, const Mr &mr) = 0;
+    virtual void deregistered(int pid, const Mr &mr) = 0;
+    virtual void persist(int pid, uint64_t address, size_t length) = 0;
+    virtual bool is_persistent(int pid, uint64_t address, size_t length) = 0;
+};
+
 class Environment {
   public:
     virtual ~Environment() = default;

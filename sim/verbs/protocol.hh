@@ -75,11 +75,23 @@ struct Hello {
     static constexpr uint32_t OP = OP_HELLO;
     uint32_t op = OP, version = PROTOCOL_VERSION;
     uint32_t host, session;
+    uint64_t probe;          // the address of a word that holds PROBE
+    uint32_t is_memory, pid; // is_memory: the connection of the memory thread of process pid
+    static constexpr uint64_t PROBE = 0x726d612d73696d21;
     struct Reply {
         uint32_t session, devices;
-        uint32_t needs_memory_thread; // process_vm_readv() is forbidden
-        uint32_t unused;
+        uint32_t needs_memory_thread; // the fabric cannot access the memory of the process
+        uint32_t pid;
     };
+};
+
+// From the fabric to a memory thread, on a stream: `length` bytes follow a request to write,
+// and an error number (int32_t) is the reply; `length` bytes follow it if a request to read
+// succeeds.
+struct MemoryRequest {
+    uint64_t address;
+    uint32_t length, is_write;
+    static constexpr uint32_t MAX = 32768;
 };
 
 // Describes a device of the host of the process.

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+#include "client.hh"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace sim;
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+int connection = -1;
+uint32_t session; // of this process or of the parent that it inherited objects from
+rpma_sim_handler *handler;
+const volatile uint64_t probe = Hello::PROBE;
+
+struct Locked {
+    Locked() { pthread_mutex_lock(&lock); }
+    ~Locked() { pthread_mutex_unlock(&lock); }
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+};
+
+// The parent's connection stays open in the child: the session ends with the last process.
+void forget_connection() {
+    connection = -1;
+    pthread_mutex_unlock(&lock);
+}
+
+int open_socket() {
+    const char *const name = getenv("RPMA_SIM_SOCKET");
+    struct sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    if (!name || strlen(name) >= sizeof(address.sun_path))
+        return -1;
+    strcpy(address.sun_path, name);
+    socklen_t length = sizeof(address);
+    if (name[0] == '@') { // an abstract name
+        address.sun_path[0] = '\0';
+        length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+    }
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, length)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+template <class Function> ssize_t restarted(Function function) {
+    ssize_t result;
+    do
+        result = function();
+    while (result < 0 && errno == EINTR);
+    return result;
+}
+
+// One request and its reply; returns an error number.
+int exchange(int fd, rpma_sim_message *message) {
+    ReplyHead head = {};
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec out[] = {{const_cast<void *>(message->request), message->request_size},
+                          {const_cast<void *>(message->more), message->more_size}};
+    struct iovec in[] = {{&head, sizeof(head)}, {message->reply, message->reply_size}};
+    struct msghdr sent = {};
+    sent.msg_iov = out;
+    sent.msg_iovlen = 2;
+    struct msghdr received = {};
+    received.msg_iov = in;
+    received.msg_iovlen = 2;
+    received.msg_control = &control;
+    received.msg_controllen = sizeof(control);
+    if (restarted([&] { return sendmsg(fd, &sent, MSG_NOSIGNAL); }) < 0)
+        return EIO;
+    const ssize_t length = restarted([&] { return recvmsg(fd, &received, MSG_CMSG_CLOEXEC); });
+    if (length < (ssize_t)sizeof(head))
+        return EIO;
+    message->length = (size_t)length - sizeof(head);
+    if (const struct cmsghdr *passed = CMSG_FIRSTHDR(&received))
+        memcpy(&message->fd, CMSG_DATA(passed), sizeof(int));
+    return head.error;
+}
+
+bool transfer(int fd, void *bytes, size_t length, bool is_write) {
+    for (size_t done = 0; done < length;) {
+        char *const at = static_cast<char *>(bytes) + done;
+        const ssize_t n = restarted([&] {
+            return is_write ? write(fd, at, length - done) : read(fd, at, length - done);
+        });
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+// Moves bytes between the memory of the process and `bytes` through a pipe, for which a bad
+// address is an error instead of a signal.
+int32_t access_memory(const int pipe[2], const MemoryRequest &request, char *bytes) {
+    void *const address = reinterpret_cast<void *>(request.address);
+    for (uint32_t done = 0; done < request.length;) {
+        const uint32_t n = request.length - done < 4096 ? request.length - done : 4096;
+        void *const at = static_cast<char *>(address) + done;
+        void *const from = request.is_write ? bytes + done : at;
+        void *const to = request.is_write ? at : bytes + done;
+        const ssize_t put = write(pipe[1], from, n);
+        const ssize_t got = put > 0 ? read(pipe[0], to, (size_t)put) : -1;
+        if (got < 0 && put > 0)
+            transfer(pipe[0], bytes, (size_t)put, false); // the pipe is empty again
+        if (got <= 0)
+            return EFAULT;
+        done += (uint32_t)got;
+    }
+    return 0;
+}
+
+void *serve_memory(void *argument) {
+    const int fd = (int)(intptr_t)argument;
+    static char bytes[MemoryRequest::MAX];
+    int through[2];
+    MemoryRequest request;
+    if (pipe(through))
+        return nullptr;
+    while (transfer(fd, &request, sizeof(request), false)) {
+        if (request.is_write && !transfer(fd, bytes, request.length, false))
+            break;
+        int32_t error = access_memory(through, request, bytes);
+        if (!transfer(fd, &error, sizeof(error), true) ||
+            (!request.is_write && !error && !transfer(fd, bytes, request.length, true)))
+            break;
+    }
+    close(through[0]);
+    close(through[1]);
+    close(fd);
+    return nullptr;
+}
+
+// The thread that gives the fabric access to the memory of this process.
+int start_memory_thread(Hello hello, uint32_t pid) {
+    hello.is_memory = 1;
+    hello.pid = pid;
+    Hello::Reply reply;
+    rpma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
+    const int fd = open_socket();
+    const int error = fd < 0 ? ENODEV : exchange(fd, &message);
+    if (fd >= 0)
+        close(fd);
+    if (error)
+        return error;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    const int failed =
+        pthread_create(&thread, nullptr, serve_memory, (void *)(intptr_t)message.fd);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!failed)
+        pthread_detach(thread);
+    return failed;
+}
+
+// With the lock held.
+int connect_process() {
+    static bool is_prepared;
+    if (!is_prepared)
+        pthread_atfork([] { pthread_mutex_lock(&lock); }, [] { pthread_mutex_unlock(&lock); },
+                       forget_connection);
+    is_prepared = true;
+    const char *const host = getenv("RPMA_SIM_HOST");
+    const int fd = open_socket();
+    if (fd < 0)
+        return ENODEV;
+    Hello hello = {};
+    hello.host = host ? (uint32_t)strtoul(host, nullptr, 10) : 1;
+    hello.session = session;
+    hello.probe = reinterpret_cast<uint64_t>(&probe);
+    Hello::Reply reply;
+    rpma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
+    int error = exchange(fd, &message);
+    if (!error && reply.needs_memory_thread)
+        error = start_memory_thread(hello, reply.pid);
+    if (error) {
+        close(fd);
+        return error;
+    }
+    connection = fd;
+    session = reply.session;
+    return 0;
+}
+
+} // namespace
+
+int rpma_sim_call(rpma_sim_message *message) {
+    message->fd = -1;
+    if (handler)
+        return handler(message);
+    const int before = errno;
+    const Locked locked;
+    int error = connection < 0 ? connect_process() : 0;
+    if (!error)
+        error = exchange(connection, message);
+    errno = before;
+    return error;
+}
+
+void rpma_sim_set_handler(rpma_sim_handler *new_handler) {
+    handler = new_handler;
+}
+
+int rpma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void *data,
+                        size_t size) {
+    TakeEvent request = {};
+    request.channel = channel;
+    for (;;) {
+        char byte;
+        const ssize_t got = recv(fd, &byte, 1, 0);
+        if (got <= 0) {
+            errno = got < 0 ? errno : EIO;
+            return -1;
+        }
+        alignas(8) char reply[sizeof(*event) + 1024];
+        rpma_sim_message message{&request, sizeof(request), nullptr, 0,
+                                 reply,    sizeof(reply),   0,       -1};
+        const int error = rpma_sim_call(&message);
+        if (error == EAGAIN)
+            continue;
+        if (error) {
+            errno = error;
+            return -1;
+        }
+        memcpy(event, reply, sizeof(*event));
+        const size_t rest = message.length - sizeof(*event);
+        if (data)
+            memcpy(data, reply + sizeof(*event), rest < size ? rest : size);
+        return 0;
+    }
+}
