@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// files.cc -- the kernel's files about RDMA devices, from the tree that rpma-sim makes for a host
+
+#include <climits>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "preload.hh"
+
+namespace {
+
+char root[PATH_MAX / 2];
+
+// A program may change its environment later.
+__attribute__((constructor)) void read_environment() {
+    if (const char *const value = getenv("RPMA_SIM_ROOT"))
+        snprintf(root, sizeof(root), "%s", value);
+}
+
+constexpr const char *PREFIXES[] = {
+    "/sys/class/infiniband", "/sys/class/infiniband_verbs", "/sys/class/infiniband_mad",
+    "/sys/class/net/sim0",   "/dev/infiniband",
+};
+
+bool is_replaced(const char *path) {
+    for (const char *const prefix : PREFIXES) {
+        const size_t length = strlen(prefix);
+        if (strncmp(path, prefix, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+// The path that is opened instead of a program's.
+class Path {
+  public:
+    explicit Path(const char *path) : text_(path) {
+        if (path != nullptr && root[0] != '\0' && is_replaced(path)) {
+            snprintf(buffer_, sizeof(buffer_), "%s%s", root, path);
+            text_ = buffer_;
+        }
+    }
+    operator const char *() const { return text_; }
+
+  private:
+    const char *text_;
+    char buffer_[PATH_MAX];
+};
+
+mode_t mode_of(int flags, va_list arguments) {
+    return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+}
+
+} // namespace
+
+extern "C" {
+// Fortified programs and those linked against glibc before 2.33 call these.
+int __open_2(const char *, int);
+int __open64_2(const char *, int);
+int __openat_2(int, const char *, int);
+int __openat64_2(int, const char *, int);
+ssize_t __readlink_chk(const char *, char *, size_t, size_t);
+char *__realpath_chk(const char *, char *, size_t);
+int __xstat(int, const char *, struct stat *);
+int __lxstat(int, const char *, struct stat *);
+int __xstat64(int, const char *, struct stat64 *);
+int __lxstat64(int, const char *, struct stat64 *);
+int __fxstatat(int, int, const char *, struct stat *, int);
+int __fxstatat64(int, int, const char *, struct stat64 *, int);
+}
+
+// One line for each function: its type and name, its parameters, and the call of the real one.
+#define REPLACE(type, name, parameters, ...) \
+    EXPORTED type name parameters { return REAL(name)(__VA_ARGS__); }
+#define REPLACE_OPEN(name, parameters, ...)         \
+    EXPORTED int name parameters {                  \
+        va_list arguments;                          \
+        va_start(arguments, flags);                 \
+        const mode_t mode = mode_of(flags, arguments); \
+        va_end(arguments);                          \
+        return REAL(name)(__VA_ARGS__, mode);       \
+    }
+
+REPLACE_OPEN(open, (const char *path, int flags, ...), Path(path), flags)
+REPLACE_OPEN(open64, (const char *path, int flags, ...), Path(path), flags)
+REPLACE_OPEN(openat, (int at, const char *path, int flags, ...), at, Path(path), flags)
+REPLACE_OPEN(openat64, (int at, const char *path, int flags, ...), at, Path(path), flags)
+REPLACE(int, __open_2, (const char *path, int flags), Path(path), flags)
+REPLACE(int, __open64_2, (const char *path, int flags), Path(path), flags)
+REPLACE(int, __openat_2, (int at, const char *path, int flags), at, Path(path), flags)
+REPLACE(int, __openat64_2, (int at, const char *path, int flags), at, Path(path), flags)
+REPLACE(FILE *, fopen, (const char *path, const char *mode), Path(path), mode)
+REPLACE(FILE *, fopen64, (const char *path, const char *mode), Path(path), mode)
+REPLACE(DIR *, opendir, (const char *path), Path(path))
+REPLACE(int, scandir,
+        (const char *path, dirent ***list, int (*filter)(const dirent *),
+         int (*compare)(const dirent **, const dirent **)),
+        Path(path), list, filter, compare)
+REPLACE(int, scandir64,
+        (const char *path, dirent64 ***list, int (*filter)(const dirent64 *),
+         int (*compare)(const dirent64 **, const dirent64 **)),
+        Path(path), list, filter, compare)
+REPLACE(int, chdir, (const char *path) noexcept, Path(path))
+REPLACE(int, access, (const char *path, int mode) noexcept, Path(path), mode)
+REPLACE(int, euidaccess, (const char *path, int mode) noexcept, Path(path), mode)
+REPLACE(int, faccessat, (int at, const char *path, int mode, int flags) noexcept, at, Path(path), mode,
+        flags)
+REPLACE(ssize_t, readlink, (const char *path, char *to, size_t size) noexcept, Path(path), to, size)
+REPLACE(ssize_t, readlinkat, (int at, const char *path, char *to, size_t size) noexcept, at, Path(path),
+        to, size)
+REPLACE(ssize_t, __readlink_chk, (const char *path, char *to, size_t size, size_t room), Path(path), to,
+        size, room)
+REPLACE(char *, realpath, (const char *path, char *to) noexcept, Path(path), to)
+REPLACE(char *, __realpath_chk, (const char *path, char *to, size_t room), Path(path), to, room)
+REPLACE(char *, canonicalize_file_name, (const char *path) noexcept, Path(path))
+REPLACE(int, stat, (const char *path, struct stat *to) noexcept, Path(path), to)
+REPLACE(int, lstat, (const char *path, struct stat *to) noexcept, Path(path), to)
+REPLACE(int, stat64, (const char *path, struct stat64 *to) noexcept, Path(path), to)
+REPLACE(int, lstat64, (const char *path, struct stat64 *to) noexcept, Path(path), to)
+REPLACE(int, fstatat, (int at, const char *path, struct stat *to, int flags) noexcept, at, Path(path),
+        to, flags)
+REPLACE(int, fstatat64, (int at, const char *path, struct stat64 *to, int flags) noexcept, at,
+        Path(path), to, flags)
+REPLACE(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *to) noexcept, at,
+        Path(path), flags, mask, to)
+REPLACE(int, __xstat, (int version, const char *path, struct stat *to), version, Path(path), to)
+REPLACE(int, __lxstat, (int version, const char *path, struct stat *to), version, Path(path), to)
+REPLACE(int, __xstat64, (int version, const char *path, struct stat64 *to), version, Path(path), to)
+REPLACE(int, __lxstat64, (int version, const char *path, struct stat64 *to), version, Path(path), to)
+REPLACE(int, __fxstatat, (int version, int at, const char *path, struct stat *to, int flags), version,
+        at, Path(path), to, flags)
+REPLACE(int, __fxstatat64, (int version, int at, const char *path, struct stat64 *to, int flags),
+        version, at, Path(path), to, flags)

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// network.cc -- TCP and UDP between simulated hosts, on addresses of the loopback interface
+//
+// Host N has 10.77.0.N and fd77::N. Its sockets use 127.77.0.N: every address below 127/8 works
+// without configuration, and hosts can use the same ports. What a host binds to all addresses, or
+// to 127.0.0.1, is bound to its own.
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "preload.hh"
+
+namespace {
+
+constexpr uint32_t SIMULATED = 0x0a4d0000, LOOPBACK = 0x7f4d0000, MASK = 0xffff0000;
+constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77}, MAPPED_6[12] = {[10] = 0xff, [11] = 0xff};
+
+unsigned host;
+
+__attribute__((constructor)) void read_environment() {
+    if (const char *const value = getenv("RPMA_SIM_HOST"))
+        host = static_cast<unsigned>(atoi(value));
+}
+
+union Address {
+    sockaddr any;
+    sockaddr_in ip4;
+    sockaddr_in6 ip6;
+    sockaddr_storage room;
+};
+
+// The address on the loopback interface; 0 if the address is outside the fabric.
+uint32_t loopback_of(uint32_t ip) {
+    if (ip == INADDR_ANY || ip == INADDR_LOOPBACK)
+        return LOOPBACK | host;
+    return (ip & MASK) == SIMULATED ? LOOPBACK | (ip & ~MASK) : 0;
+}
+
+uint32_t loopback_of(const in6_addr &ip) {
+    uint32_t last;
+    memcpy(&last, ip.s6_addr + 12, sizeof(last));
+    last = ntohl(last);
+    if (IN6_IS_ADDR_UNSPECIFIED(&ip) || IN6_IS_ADDR_LOOPBACK(&ip))
+        return LOOPBACK | host;
+    if (IN6_IS_ADDR_V4MAPPED(&ip))
+        return loopback_of(last);
+    return memcmp(ip.s6_addr, SIMULATED_6, sizeof(SIMULATED_6)) == 0 ? LOOPBACK | (last & ~MASK) : 0;
+}
+
+void set_mapped(in6_addr &ip, uint32_t last) {
+    last = htonl(last);
+    memcpy(ip.s6_addr, MAPPED_6, sizeof(MAPPED_6));
+    memcpy(ip.s6_addr + 12, &last, sizeof(last));
+}
+
+// Copies an address and replaces one of the fabric by that of the loopback interface.
+bool to_loopback(Address &to, const sockaddr *from, socklen_t length) {
+    if (host == 0 || from == nullptr || length > sizeof(to) || length < sizeof(sockaddr_in))
+        return false;
+    memcpy(&to, from, length);
+    uint32_t found = 0;
+    if (to.any.sa_family == AF_INET) {
+        found = loopback_of(ntohl(to.ip4.sin_addr.s_addr));
+        to.ip4.sin_addr.s_addr = htonl(found);
+    } else if (to.any.sa_family == AF_INET6 && length >= sizeof(sockaddr_in6)) {
+        found = loopback_of(to.ip6.sin6_addr);
+        set_mapped(to.ip6.sin6_addr, found);
+    }
+    return found != 0;
+}
+
+void from_loopback(sockaddr *address, socklen_t length) {
+    Address found;
+    if (host == 0 || address == nullptr || length < sizeof(sockaddr_in) || length > sizeof(found))
+        return;
+    memcpy(&found, address, length);
+    if (found.any.sa_family == AF_INET) {
+        const uint32_t ip = ntohl(found.ip4.sin_addr.s_addr);
+        if ((ip & MASK) == LOOPBACK)
+            found.ip4.sin_addr.s_addr = htonl(SIMULATED | (ip & ~MASK));
+    } else if (found.any.sa_family == AF_INET6 && length >= sizeof(sockaddr_in6) &&
+               IN6_IS_ADDR_V4MAPPED(&found.ip6.sin6_addr)) {
+        uint8_t *const bytes = found.ip6.sin6_addr.s6_addr;
+        if (bytes[12] == LOOPBACK >> 24 && bytes[13] == (LOOPBACK >> 16 & 0xff)) {
+            memcpy(bytes, SIMULATED_6, sizeof(SIMULATED_6));
+        }
+    }
+    memcpy(address, &found, length);
+}
+
+// An IPv6 socket reaches addresses of IPv4 only if it is not restricted to IPv6.
+void allow_mapped(int fd, const Address &address) {
+    const int off = 0;
+    if (address.any.sa_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+}
+
+// Binds a socket that has no address yet: the peer shall see the host's.
+void bind_own(int fd, const Address &to) {
+    Address own = {};
+    socklen_t length = sizeof(own);
+    const int on = 1;
+    if (REAL(getsockname)(fd, &own.any, &length) != 0 || own.ip4.sin_port != 0 ||
+        own.any.sa_family != to.any.sa_family)
+        return;
+    if (own.any.sa_family == AF_INET)
+        own.ip4.sin_addr.s_addr = htonl(LOOPBACK | host);
+    else
+        set_mapped(own.ip6.sin6_addr, LOOPBACK | host);
+    (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    (void)REAL(bind)(fd, &own.any, length);
+}
+
+// "host1" to "host65534"
+bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
+    unsigned number;
+    char rest;
+    if (host == 0 || name == nullptr || sscanf(name, "host%5u%c", &number, &rest) != 1 ||
+        number == 0 || number >= ~MASK)
+        return false;
+    snprintf(digits, sizeof(digits), "10.77.%u.%u", number >> 8, number & 0xff);
+    return true;
+}
+
+} // namespace
+
+EXPORTED int bind(int fd, const sockaddr *address, socklen_t length) noexcept {
+    Address own;
+    if (!to_loopback(own, address, length))
+        return REAL(bind)(fd, address, length);
+    allow_mapped(fd, own);
+    return REAL(bind)(fd, &own.any, length);
+}
+
+EXPORTED int connect(int fd, const sockaddr *address, socklen_t length) {
+    Address peer;
+    if (!to_loopback(peer, address, length))
+        return REAL(connect)(fd, address, length);
+    allow_mapped(fd, peer);
+    bind_own(fd, peer);
+    return REAL(connect)(fd, &peer.any, length);
+}
+
+EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags, const sockaddr *address,
+                        socklen_t length) {
+    Address peer;
+    if (!to_loopback(peer, address, length))
+        return REAL(sendto)(fd, data, size, flags, address, length);
+    allow_mapped(fd, peer);
+    bind_own(fd, peer);
+    return REAL(sendto)(fd, data, size, flags, &peer.any, length);
+}
+
+EXPORTED ssize_t sendmsg(int fd, const msghdr *message, int flags) {
+    Address peer;
+    if (message == nullptr ||
+        !to_loopback(peer, static_cast<const sockaddr *>(message->msg_name), message->msg_namelen))
+        return REAL(sendmsg)(fd, message, flags);
+    msghdr changed = *message;
+    changed.msg_name = &peer;
+    allow_mapped(fd, peer);
+    bind_own(fd, peer);
+    return REAL(sendmsg)(fd, &changed, flags);
+}
+
+// Functions that return the address of a peer or of the socket itself.
+#define REPLACE_NAMED(type, name, parameters, ...)  \
+    EXPORTED type name parameters {                 \
+        const socklen_t room = length != nullptr ? *length : 0; \
+        const type result = REAL(name)(__VA_ARGS__); \
+        if (result >= 0 && length != nullptr && *length <= room) \
+            from_loopback(address, *length);        \
+        return result;                              \
+    }
+REPLACE_NAMED(int, accept, (int fd, sockaddr *address, socklen_t *length), fd, address, length)
+REPLACE_NAMED(int, accept4, (int fd, sockaddr *address, socklen_t *length, int flags), fd, address,
+              length, flags)
+REPLACE_NAMED(int, getsockname, (int fd, sockaddr *address, socklen_t *length) noexcept, fd, address,
+              length)
+REPLACE_NAMED(int, getpeername, (int fd, sockaddr *address, socklen_t *length) noexcept, fd, address,
+              length)
+REPLACE_NAMED(ssize_t, recvfrom,
+              (int fd, void *data, size_t size, int flags, sockaddr *address, socklen_t *length), fd,
+              data, size, flags, address, length)
+
+EXPORTED ssize_t recvmsg(int fd, msghdr *message, int flags) {
+    const ssize_t result = REAL(recvmsg)(fd, message, flags);
+    if (result >= 0 && message->msg_name != nullptr)
+        from_loopback(static_cast<sockaddr *>(message->msg_name), message->msg_namelen);
+    return result;
+}
+
+EXPORTED int getaddrinfo(const char *name, const char *service, const addrinfo *hints,
+                         addrinfo **found) {
+    char digits[INET_ADDRSTRLEN];
+    return REAL(getaddrinfo)(is_host_name(name, digits) ? digits : name, service, hints, found);
+}
+
+EXPORTED hostent *gethostbyname(const char *name) {
+    char digits[INET_ADDRSTRLEN];
+    return REAL(gethostbyname)(is_host_name(name, digits) ? digits : name);
+}
+
+EXPORTED int gethostname(char *name, size_t size) noexcept {
+    if (host == 0)
+        return REAL(gethostname)(name, size);
+    const int length = snprintf(name, size, "host%u", host);
+    if (static_cast<size_t>(length) < size)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+// The interfaces of a host: lo, and sim0 with the addresses of the fabric. One piece of memory,
+// because glibc's freeifaddrs() is free().
+EXPORTED int getifaddrs(ifaddrs **list) noexcept {
+    if (host == 0)
+        return REAL(getifaddrs)(list);
+    struct Interfaces {
+        ifaddrs entries[4];
+        Address addresses[4], masks[4];
+        char names[4][IFNAMSIZ];
+    };
+    const char *const addresses[] = {"127.0.0.1", "10.77.0.0", "::1", "fd77::"};
+    const char *const masks[] = {"255.0.0.0", "255.255.0.0",
+                                 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff::"};
+    auto *const all = static_cast<Interfaces *>(calloc(1, sizeof(Interfaces)));
+    if (all == nullptr)
+        return -1;
+    for (unsigned i = 0; i < 4; i++) {
+        const bool is_simulated = i % 2 == 1;
+        Address &address = all->addresses[i], &mask = all->masks[i];
+        address.any.sa_family = mask.any.sa_family = i < 2 ? AF_INET : AF_INET6;
+        void *const where = i < 2 ? static_cast<void *>(&address.ip4.sin_addr) : &address.ip6.sin6_addr;
+        (void)inet_pton(address.any.sa_family, addresses[i], where);
+        (void)inet_pton(address.any.sa_family, masks[i],
+                        i < 2 ? static_cast<void *>(&mask.ip4.sin_addr) : &mask.ip6.sin6_addr);
+        if (is_simulated) {
+            auto *const last = static_cast<uint8_t *>(where) + (i < 2 ? 2 : 14);
+            last[0] = static_cast<uint8_t>(host >> 8);
+            last[1] = static_cast<uint8_t>(host);
+        }
+        snprintf(all->names[i], IFNAMSIZ, is_simulated ? "sim0" : "lo");
+        all->entries[i] = {i < 3 ? &all->entries[i + 1] : nullptr,
+                           all->names[i],
+                           (is_simulated ? IFF_BROADCAST | IFF_MULTICAST : 0U | IFF_LOOPBACK) | IFF_UP |
+                               IFF_RUNNING,
+                           &address.any,
+                           &mask.any,
+                           {},
+                           nullptr};
+    }
+    *list = all->entries;
+    return 0;
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// persist.cc -- files of --pmem: they map as on FS-DAX, and rpma-sim learns what a program persists
+//
+// The processor's instructions for flushing cannot be intercepted. So the functions of libpmem and
+// libpmem2 are replaced by requests; a program with such instructions of its own has to call msync().
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../verbs/protocol.hh"
+#include "preload.hh"
+
+namespace {
+
+char files[4096]; // "DEVICE:INODE " for each file
+unsigned host;
+sockaddr_un server = {.sun_family = AF_UNIX, .sun_path = ""};
+
+__attribute__((constructor)) void read_environment() {
+    const char *const list = getenv("RPMA_SIM_PMEM"), *const path = getenv("RPMA_SIM_SOCKET"),
+                     *const number = getenv("RPMA_SIM_HOST");
+    if (list == nullptr || path == nullptr || number == nullptr)
+        return;
+    host = static_cast<unsigned>(atoi(number));
+    snprintf(files, sizeof(files), "%s", list);
+    snprintf(server.sun_path, sizeof(server.sun_path), "%s", path);
+}
+
+bool is_persistent(int fd, struct stat &status) {
+    char name[64];
+    if (fd < 0 || fstat(fd, &status) != 0)
+        return false;
+    snprintf(name, sizeof(name), "%llu:%llu ", static_cast<unsigned long long>(status.st_dev),
+             static_cast<unsigned long long>(status.st_ino));
+    return strstr(files, name) != nullptr;
+}
+
+// A connection for one request: rare enough, and right in a child of fork().
+template <class Request> bool ask(int fd, const Request &request) {
+    char reply[sim::MAX_MESSAGE];
+    return send(fd, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) &&
+           recv(fd, reply, sizeof(reply), 0) >= static_cast<ssize_t>(sizeof(sim::ReplyHead));
+}
+
+void persist(const void *address, size_t length) {
+    if (host == 0 || length == 0)
+        return;
+    const int error = errno, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (REAL(connect)(fd, reinterpret_cast<const sockaddr *>(&server), sizeof(server)) == 0) {
+        sim::Hello hello = {};
+        hello.host = host;
+        sim::Persist request = {};
+        request.address = reinterpret_cast<uint64_t>(address);
+        request.length = length;
+        if (!ask(fd, hello) || !ask(fd, request))
+            fprintf(stderr, "rpma-sim: the fabric is gone: nothing is made persistent\n");
+    }
+    close(fd);
+    errno = error;
+}
+
+// The whole file, as its writes became part of it without a mapping.
+void persist_file(int fd) {
+    struct stat status;
+    if (!is_persistent(fd, status) || status.st_size == 0)
+        return;
+    const auto size = static_cast<size_t>(status.st_size);
+    void *const all = REAL(mmap)(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (all == MAP_FAILED)
+        return;
+    persist(all, size);
+    munmap(all, size);
+}
+
+void *move_and_persist(void *to, const void *from, size_t length) {
+    memmove(to, from, length);
+    persist(to, length);
+    return to;
+}
+void *set_and_persist(void *to, int value, size_t length) {
+    memset(to, value, length);
+    persist(to, length);
+    return to;
+}
+void *pmem2_move(void *to, const void *from, size_t length, unsigned) {
+    return move_and_persist(to, from, length);
+}
+void *pmem2_set(void *to, int value, size_t length, unsigned) {
+    return set_and_persist(to, value, length);
+}
+void drain() {}
+
+// A file of --pmem maps with MAP_SYNC, which the file system that has it may refuse.
+int without_sync(int flags, int fd) {
+    struct stat status;
+    return (flags & MAP_SYNC) != 0 && is_persistent(fd, status)
+               ? (flags & ~(MAP_SYNC | MAP_SHARED_VALIDATE)) | MAP_SHARED
+               : flags;
+}
+
+} // namespace
+
+EXPORTED void *mmap(void *at, size_t length, int protection, int flags, int fd,
+                    off_t offset) noexcept {
+    return REAL(mmap)(at, length, protection, without_sync(flags, fd), fd, offset);
+}
+EXPORTED void *mmap64(void *at, size_t length, int protection, int flags, int fd,
+                      off64_t offset) noexcept {
+    return REAL(mmap64)(at, length, protection, without_sync(flags, fd), fd, offset);
+}
+EXPORTED int msync(void *address, size_t length, int flags) {
+    const int result = REAL(msync)(address, length, flags);
+    if (result == 0 && (flags & MS_SYNC) != 0)
+        persist(address, length);
+    return result;
+}
+EXPORTED int fsync(int fd) {
+    const int result = REAL(fsync)(fd);
+    if (result == 0)
+        persist_file(fd);
+    return result;
+}
+EXPORTED int fdatasync(int fd) {
+    const int result = REAL(fdatasync)(fd);
+    if (result == 0)
+        persist_file(fd);
+    return result;
+}
+
+EXPORTED void pmem_persist(const void *address, size_t length) {
+    persist(address, length);
+}
+EXPORTED void pmem_flush(const void *address, size_t length) {
+    persist(address, length);
+}
+EXPORTED void pmem_deep_flush(const void *address, size_t length) {
+    persist(address, length);
+}
+EXPORTED int pmem_deep_persist(const void *address, size_t length) {
+    persist(address, length);
+    return 0;
+}
+EXPORTED int pmem_msync(const void *address, size_t length) {
+    persist(address, length);
+    return 0;
+}
+#define PMEM_MOVES(name)                                                 \
+    EXPORTED void *name(void *to, const void *from, size_t length) {     \
+        return move_and_persist(to, from, length);                       \
+    }
+PMEM_MOVES(pmem_memmove_persist)
+PMEM_MOVES(pmem_memcpy_persist)
+PMEM_MOVES(pmem_memmove_nodrain)
+PMEM_MOVES(pmem_memcpy_nodrain)
+EXPORTED void *pmem_memset_persist(void *to, int value, size_t length) {
+    return set_and_persist(to, value, length);
+}
+EXPORTED void *pmem_memset_nodrain(void *to, int value, size_t length) {
+    return set_and_persist(to, value, length);
+}
+EXPORTED void *pmem_memmove(void *to, const void *from, size_t length, unsigned) {
+    return move_and_persist(to, from, length);
+}
+EXPORTED void *pmem_memcpy(void *to, const void *from, size_t length, unsigned) {
+    return move_and_persist(to, from, length);
+}
+EXPORTED void *pmem_memset(void *to, int value, size_t length, unsigned) {
+    return set_and_persist(to, value, length);
+}
+
+using Persist = void (*)(const void *, size_t);
+EXPORTED Persist pmem2_get_persist_fn(void *) {
+    return persist;
+}
+EXPORTED Persist pmem2_get_flush_fn(void *) {
+    return persist;
+}
+EXPORTED void (*pmem2_get_drain_fn(void *))() {
+    return drain;
+}
+EXPORTED void *(*pmem2_get_memmove_fn(void *))(void *, const void *, size_t, unsigned) {
+    return pmem2_move;
+}
+EXPORTED void *(*pmem2_get_memcpy_fn(void *))(void *, const void *, size_t, unsigned) {
+    return pmem2_move;
+}
+EXPORTED void *(*pmem2_get_memset_fn(void *))(void *, int, size_t, unsigned) {
+    return pmem2_set;
+}
+EXPORTED int pmem2_deep_flush(void *, void *address, size_t length) {
+    persist(address, length);
+    return 0;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// preload.hh -- what rpma-sim replaces in unchanged programs besides libibverbs and librdmacm
+
+#ifndef RPMA_SIM_PRELOAD_HH
+#define RPMA_SIM_PRELOAD_HH 1
+
+#include <dlfcn.h>
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+// The function that a program would call without this library.
+#define REAL(name)                                                                          \
+    ([] {                                                                                   \
+        static auto *const real = reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name)); \
+        return real;                                                                        \
+    }())
+
+
+#endif // RPMA_SIM_PRELOAD_HH

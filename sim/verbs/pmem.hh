@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// pmem.hh -- files that lose what was not made persistent when their host loses power.
+
+#ifndef RPMA_SIM_PMEM_HH
+#define RPMA_SIM_PMEM_HH 1
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace sim {
+
+// A file, mapped by programs and here, and the copy of it that survives a power failure.
+class PmemFile {
+  public:
+    // Creates the file if it is missing. On failure `error` says why.
+    static std::unique_ptr<PmemFile> open(const std::string &path, std::string &error);
+    ~PmemFile();
+    PmemFile(const PmemFile &) = delete;
+    PmemFile &operator=(const PmemFile &) = delete;
+
+    bool is(dev_t device, ino_t inode) const { return device == device_ && inode == inode_; }
+    // For RPMA_SIM_PMEM: device and inode.
+    std::string id() const;
+    void persist(uint64_t offset, uint64_t length);
+    // Each word that is not persistent gets its persistent value, or, with a generator, may keep
+    // the new one. Returns how many words differed.
+    uint64_t lose_power(std::mt19937_64 *generator);
+
+  private:
+    PmemFile(int fd, dev_t device, ino_t inode) : fd_(fd), device_(device), inode_(inode) {}
+    bool map_all(); // also what the file has grown
+    int fd_;
+    dev_t device_;
+    ino_t inode_;
+    char *live_ = nullptr;
+    size_t mapped_ = 0;
+    std::vector<char> persistent_;
+};
+
+using PmemFiles = std::vector<std::unique_ptr<PmemFile>>; // of one host
+
+// Where a process has mapped the files of its host.
+class PmemMappings {
+  public:
+    PmemMappings(const PmemFiles &files, pid_t pid) : files_(files), pid_(pid) {}
+    // Reads the mappings again: when a region is registered, and when the program itself makes a
+    // range persistent.
+    void refresh();
+    void persist(uint64_t address, uint64_t length) const;
+    bool contain(uint64_t address, uint64_t length) const;
+
+  private:
+    struct Mapping {
+        uint64_t begin, end, offset;
+        PmemFile *file;
+    };
+    const PmemFiles &files_;
+    pid_t pid_;
+    std::vector<Mapping> mappings_;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_PMEM_HH
