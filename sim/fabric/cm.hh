@@ -2,11 +2,22 @@
 // Copyright 2026, the librpma developers
 
 // cm.hh -- the connection manager of the simulated fabric.
+//
+// It has the part of the kernel: CM IDs and their states, ports, and the messages between two
+// CM IDs. States and events are those of Linux, drivers/infiniband/core: cma.c, cm.c, iwcm.c
+// and ucma.c.
 
 #ifndef RPMA_SIM_CM_HH
 #define RPMA_SIM_CM_HH 1
 
+#include "../verbs/protocol_cm.hh"
 #include "objects.hh"
+
+#include <rdma/rdma_cma.h>
+
+#include <functional>
+#include <map>
+#include <set>
 
 namespace sim {
 
@@ -14,20 +25,145 @@ class Fabric;
 struct Caller;
 struct Reply;
 
+struct CmId : Object {
+    static constexpr Kind KIND = CM_ID;
+    enum State {
+        IDLE,
+        BOUND,
+        RESOLVING,
+        RESOLVED,
+        ROUTED,
+        LISTENING,
+        REQ_SENT, // from here on there is, or was, a connection
+        REQ_RECEIVED,
+        REP_SENT,
+        REP_RECEIVED,
+        ESTABLISHED,
+        DREQ_SENT,
+        DREQ_RECEIVED,
+        TIMEWAIT,
+        CLOSED, // rejected or unreachable
+    } state = IDLE;
+    Channel *channel = nullptr;
+    bool reports_events = true; // false: of a request that was not accepted
+    bool is_disconnected = false;
+    unsigned port_space = 0, qp_type = 0;
+    Device *device = nullptr;
+    CmAddress source{}, destination{};
+    CmAddress bound_source{}; // and device: as before the resolution
+    Device *bound_device = nullptr;
+    bool reuses_address = false, is_of_one_family = false, family_was_set = false;
+    bool is_passive = false, ack_timeout_was_set = false;
+    uint8_t tos = 0, ack_timeout = 0;
+    int backlog = 0; // requests that can still wait
+    uint32_t events_taken = 0;
+    uint32_t peer = 0; // handle of the other side's CM ID
+    uint32_t psn = 0, peer_psn = 0;
+    CmParam local{}, remote{};
+    ibv_ece local_ece{}, remote_ece{};
+    uint64_t timer = 0;
+    CmId() : Object(KIND) {}
+    bool connects() const { return state >= REQ_SENT; }
+};
+
 class Cm {
   public:
     explicit Cm(Fabric &fabric) : fabric_(fabric) {}
     // A request with a number from OP_CM_FIRST to OP_CM_LAST; returns an error number.
     int call(Caller &caller, const void *request, size_t length, Reply &reply);
+    // Called for each event of a channel of connections that a process took.
+    void event_taken(const Event &event);
     // What happened elsewhere.
     void session_ends(Session &session); // before its other objects are destroyed
     void qp_failed(Qp &qp);              // iWARP: the connection is closed
     void qp_destroyed(Qp &qp);
     void links_changed();
     void device_removed(Device &device);
+    void address_changed(Device &device);
 
   private:
+    friend struct CmRequests;
+    // 4.096 us * 2^20 (cma.c, CMA_CM_RESPONSE_TIMEOUT); a device repeats this 15 times.
+    static constexpr uint64_t TIMEOUT = uint64_t{4096} << 20;
+    static constexpr uint64_t TIMEWAIT = uint64_t{4096} << 18;
+    static constexpr int REJ_CONSUMER_DEFINED = 28; // enum ib_cm_rej_reason
+    // A message from one CM ID to another, or the resolution of an address. It waits while the
+    // devices do not reach each other, until it expires.
+    struct Message {
+        enum Kind { ARP, REQ, REP, RTU, REJ, DREQ, DREP } kind;
+        uint32_t from, to; // handles; a REQ has no receiver yet
+        Device *source, *destination;
+        int reason = 0; // of a REJ
+        CmParam param{};
+        uint64_t timer = 0; // until it expires
+    };
+    // cm_address.cc
+    int bind(CmId &id, const CmAddress &address, bool is_privileged);
+    int choose_source(CmId &id);
+    int check_port(const CmId &id, bool reuses_address) const;
+    void take_port(CmId &id);
+    int use_port(CmId &id, bool is_privileged);
+    int use_any_port(CmId &id);
+    void release_port(CmId &id);
+    Device *device_of(const CmAddress &address) const;
+    CmId *find_listener(const CmId &from, const Device &at) const;
+    CmRoute route(const CmId &id) const;
+    int init_qp_attr(const CmId &id, ibv_qp_state state, ibv_qp_attr &attr, int &mask) const;
+    void init_rtr_attr(const CmId &id, ibv_qp_attr &attr, int &mask) const;
+    void init_rts_attr(const CmId &id, ibv_qp_attr &attr, int &mask) const;
+    ibv_ah_attr path_attr(const CmId &id) const;
+    static uint8_t responder_resources(const CmId &id);
+    static uint8_t initiator_depth(const CmId &id);
+    // cm_messages.cc
+    void send(const Message &message, uint64_t timeout);
+    void send(const CmId &from, Message::Kind kind, const CmParam &param = {}, int reason = 0);
+    void arrive(const Message &message);
+    void deliver(const Message &message, CmId &to);
+    void answer_for_nobody(const Message &message);
+    void expire(const Message &message);
+    void resolve(CmId &id, uint64_t timeout);
+    void on_resolved(CmId &id);
+    void on_req(CmId &from, Device &at);
+    void refuse(CmId &from, Device &at, int reason);
+    void on_rep(CmId &id, const CmParam &param);
+    void establish_iwarp(CmId &id);
+    void on_rej(CmId &id, int reason, const CmParam &param);
+    void on_dreq(CmId &id);
+    void on_drep(CmId &id, int status);
+    void establish(CmId &id);
+    void close_iwarp(CmId &id, Qp *qp);
+    void enter_timewait(CmId &id);
+    int disconnect(CmId &id);
+    void leave(CmId &id);
+    void report_disconnected(CmId &id, int status);
+    struct Report {
+        rdma_cm_event_type type;
+        int status = 0;
+        const CmParam *param = nullptr;
+        uint8_t padded_to = 0;       // on InfiniBand and RoCE
+        const CmId *about = nullptr; // of a request: the new ID
+    };
+    void report(CmId &id, const Report &report);
+    // cm.cc
+    CmId *id_of(uint32_t handle) const;
+    CmId *id_of(const Qp &qp) const;
+    Qp *qp_of(const CmId &id) const;
+    void destroy(CmId &id);
+    void destroy_ids(const std::function<bool(const CmId &)> &which);
+
     Fabric &fabric_;
+    std::map<uint32_t, CmId *> ids_; // by handle
+    struct Port {
+        unsigned host, port_space;
+        uint16_t number;
+        auto operator<=>(const Port &) const = default;
+    };
+    std::multimap<Port, CmId *> ports_;
+    std::map<CmId *, std::multimap<Port, CmId *>::iterator> port_of_;
+    uint16_t last_port_ = 0;
+    std::set<std::pair<Device *, Device *>> neighbours_; // whose addresses were resolved
+    std::map<uint64_t, Message> waiting_;                // by number
+    uint64_t next_message_ = 1;
 };
 
 } // namespace sim

@@ -31,6 +31,7 @@ enum CmOp : uint32_t {
     OP_CM_NOTIFY,
     OP_CM_SET_OPTION,
     OP_CM_MIGRATE,
+    OP_CM_DESTROY_CHANNEL,
 };
 
 // An IPv4 or IPv6 address with its port, or family 0.
@@ -64,7 +65,9 @@ struct CmEvent {
     int32_t status;
     ibv_ece ece;
     CmParam param;
-    CmRoute route; // of the ID
+    CmRoute route;    // of the ID
+    ibv_ah_attr path; // of UD, and its key
+    uint32_t qkey;
 };
 
 struct CmCreate {
@@ -173,6 +176,13 @@ struct CmMigrate {
     static constexpr uint32_t OP = OP_CM_MIGRATE;
     uint32_t op = OP, id, channel;
     using Reply = CmEventsTaken;
+};
+
+// Also destroys the IDs of the channel.
+struct CmDestroyChannel {
+    static constexpr uint32_t OP = OP_CM_DESTROY_CHANNEL;
+    uint32_t op = OP, channel;
+    using Reply = Empty;
 };
 
 } // namespace sim

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// cm.cc -- the requests to the connection manager. Each returns an error number, as the
+// function of Linux, drivers/infiniband/core/ucma.c, that has its name.
+
+#include "fabric.hh"
+
+#include <cerrno>
+
+namespace sim {
+
+namespace {
+
+const int MAX_BACKLOG = 1024; // ucma.c, max_backlog
+// cm.c: the private data of a request, a reply and a reject; iWARP sends all that
+// struct rdma_conn_param can describe.
+const unsigned MAX_REQ_DATA = 92 - 36, MAX_REP_DATA = 196, MAX_REJ_DATA = 148;
+
+bool is_too_long(const CmId &id, unsigned length, unsigned most) {
+    return id.device->profile->transport != Transport::IWARP && length > most;
+}
+
+} // namespace
+
+// The requests of one process.
+struct CmRequests {
+    Cm &cm;
+    Fabric &fabric;
+    Session *session;
+
+    template <class Request> int run(const void *bytes, size_t length, Reply &reply) {
+        Request request;
+        if (length < sizeof(request))
+            return EINVAL;
+        memcpy(&request, bytes, sizeof(request));
+        return on(request, reply.as<typename Request::Reply>());
+    }
+
+    CmId *find(uint32_t handle) { return fabric.find<CmId>(session, handle); }
+    // ucma.c, ucma_get_ctx_dev()
+    CmId *find_with_device(uint32_t handle) {
+        CmId *const id = find(handle);
+        return id && id->device && !id->device->removed ? id : nullptr;
+    }
+
+    int on(const CmCreate &request, CmCreate::Reply &reply) {
+        Channel *const channel = fabric.find<Channel>(session, request.channel);
+        if (!channel || channel->purpose != Channel::CONNECTIONS)
+            return EINVAL;
+        CmId *const id = fabric.create<CmId>(session);
+        cm.ids_[id->handle] = id;
+        id->channel = channel;
+        id->cookie = request.cookie;
+        id->port_space = request.port_space;
+        id->qp_type = request.qp_type;
+        reply.id = id->handle;
+        return 0;
+    }
+
+    int on(const CmDestroy &request, CmDestroy::Reply &reply) {
+        CmId *const id = find(request.id);
+        if (!id)
+            return ENOENT;
+        reply.events = id->events_taken;
+        cm.destroy(*id);
+        return 0;
+    }
+
+    int on(const CmBind &request, CmBind::Reply &reply) {
+        CmId *const id = find(request.id);
+        if (!id)
+            return ENOENT;
+        const int error = cm.bind(*id, request.address, request.privileged);
+        reply = cm.route(*id);
+        return error;
+    }
+
+    // cma.c, rdma_resolve_addr()
+    int on(const CmResolveAddr &request, Empty &) {
+        CmId *const id = find(request.id);
+        if (!id)
+            return ENOENT;
+        if (id->state == CmId::IDLE) {
+            CmAddress source = request.source;
+            if (!source.any.sa_family)
+                source.any.sa_family = request.destination.any.sa_family;
+            const int error = cm.bind(*id, source, request.privileged);
+            if (error)
+                return error;
+        }
+        if (id->state != CmId::BOUND)
+            return EINVAL;
+        id->destination = request.destination;
+        id->bound_source = id->source;
+        id->bound_device = id->device;
+        const int error = cm.choose_source(*id);
+        if (error == 0)
+            cm.resolve(*id, request.timeout_ms * uint64_t{1000000});
+        return error;
+    }
+
+    int on(const CmResolveRoute &request, Empty &) {
+        CmId *const id = find_with_device(request.id);
+        if (!id || id->state != CmId::RESOLVED)
+            return id ? EINVAL : ENODEV;
+        id->state = CmId::ROUTED;
+        cm.report(*id, {RDMA_CM_EVENT_ROUTE_RESOLVED});
+        return 0;
+    }
+
+    int on(const CmInitQpAttr &request, CmInitQpAttr::Reply &reply) {
+        const CmId *const id = find_with_device(request.id);
+        int mask = 0;
+        const int error = id ? cm.init_qp_attr(*id, static_cast<ibv_qp_state>(request.state),
+                                               reply.attr, mask)
+                             : ENODEV;
+        reply.mask = static_cast<uint32_t>(mask);
+        return error;
+    }
+
+    // cma.c, rdma_listen()
+    int on(const CmListen &request, CmListen::Reply &reply) {
+        CmId *const id = find(request.id);
+        if (!id)
+            return ENOENT;
+        CmAddress any{};
+        any.any.sa_family = AF_INET;
+        int error = id->state == CmId::IDLE ? cm.bind(*id, any, false) : 0;
+        if (error == 0 && id->state != CmId::BOUND)
+            error = EINVAL;
+        if (error == 0 && id->reuses_address)
+            error = cm.check_port(*id, false);
+        if (error)
+            return error;
+        const bool is_limited = request.backlog > 0 && request.backlog < MAX_BACKLOG;
+        id->backlog = is_limited ? request.backlog : MAX_BACKLOG;
+        id->reuses_address = false;
+        id->state = CmId::LISTENING;
+        reply = cm.route(*id);
+        return 0;
+    }
+
+    // cma.c, rdma_connect_locked()
+    int on(const CmConnect &request, Empty &) {
+        CmId *const id = find_with_device(request.id);
+        if (!id)
+            return ENODEV;
+        if (id->state != CmId::ROUTED ||
+            is_too_long(*id, request.param.private_data_len,
+                        id->qp_type == IBV_QPT_UD ? 216 - 36 : MAX_REQ_DATA))
+            return EINVAL;
+        id->local = request.param;
+        id->local_ece = request.ece;
+        id->psn = static_cast<uint32_t>(fabric.random(1U << 24));
+        id->state = CmId::REQ_SENT;
+        cm.send(*id, Cm::Message::REQ);
+        return 0;
+    }
+
+    // cma.c, rdma_accept(): after a failure, the other side is rejected.
+    int on(const CmAccept &request, Empty &) {
+        CmId *const id = find_with_device(request.id);
+        if (!id || !id->connects())
+            return id ? EINVAL : ENODEV;
+        const bool is_reply = request.param.valid;
+        if (id->state != (is_reply ? CmId::REQ_RECEIVED : CmId::REP_RECEIVED) ||
+            (is_reply && is_too_long(*id, request.param.private_data_len, MAX_REP_DATA))) {
+            reject(*id, {});
+            return EINVAL;
+        }
+        if (!is_reply) {
+            id->state = CmId::ESTABLISHED;
+            cm.send(*id, Cm::Message::RTU);
+            return 0;
+        }
+        id->local = request.param;
+        id->local_ece = request.ece;
+        id->cookie = request.cookie;
+        id->reports_events = true;
+        id->state = CmId::REP_SENT;
+        cm.send(*id, Cm::Message::REP, id->local);
+        return 0;
+    }
+
+    // cm.c, cm_send_rej_locked()
+    int reject(CmId &id, const CmParam &param) {
+        if (id.state < CmId::REQ_SENT || id.state > CmId::REP_RECEIVED)
+            return EINVAL;
+        id.state = CmId::CLOSED;
+        cm.send(id, Cm::Message::REJ, param, Cm::REJ_CONSUMER_DEFINED);
+        return 0;
+    }
+
+    int on(const CmReject &request, Empty &) {
+        CmId *const id = find_with_device(request.id);
+        if (!id || is_too_long(*id, request.private_data_len, MAX_REJ_DATA))
+            return id ? EINVAL : ENODEV;
+        CmParam param{};
+        param.private_data_len = request.private_data_len;
+        memcpy(param.private_data, request.private_data, sizeof(param.private_data));
+        return reject(*id, param);
+    }
+
+    int on(const CmDisconnect &request, Empty &) {
+        CmId *const id = find_with_device(request.id);
+        return id ? cm.disconnect(*id) : ENODEV;
+    }
+
+    // cm.c, cm_establish(): the first message overtook the last one of the connection manager.
+    int on(const CmNotify &request, Empty &) {
+        CmId *const id = find_with_device(request.id);
+        if (!id || !id->connects() || request.event != IBV_EVENT_COMM_EST)
+            return EINVAL;
+        if (id->state == CmId::ESTABLISHED)
+            return EISCONN;
+        if (id->state != CmId::REP_SENT)
+            return EINVAL;
+        cm.establish(*id);
+        return 0;
+    }
+
+    // ucma.c, ucma_set_option_id()
+    int on(const CmSetOption &request, Empty &) {
+        CmId *const id = find(request.id);
+        if (!id)
+            return ENOENT;
+        if (request.level != RDMA_OPTION_ID || request.name > RDMA_OPTION_ID_ACK_TIMEOUT)
+            return ENOSYS;
+        const bool is_byte =
+            request.name == RDMA_OPTION_ID_TOS || request.name == RDMA_OPTION_ID_ACK_TIMEOUT;
+        if (request.length != (is_byte ? 1 : sizeof(int)))
+            return EINVAL;
+        return set_option(*id, request.name, request.value);
+    }
+
+    int set_option(CmId &id, uint32_t name, int value) {
+        if (name == RDMA_OPTION_ID_TOS) {
+            id.tos = static_cast<uint8_t>(value);
+        } else if (name == RDMA_OPTION_ID_ACK_TIMEOUT) {
+            if (id.qp_type != IBV_QPT_RC)
+                return EINVAL;
+            id.ack_timeout = static_cast<uint8_t>(value);
+            id.ack_timeout_was_set = true;
+        } else if (name == RDMA_OPTION_ID_REUSEADDR) {
+            if (id.state != CmId::IDLE && (!value || id.state == CmId::LISTENING))
+                return EINVAL;
+            id.reuses_address = value;
+        } else {
+            if (id.state != CmId::IDLE && id.state != CmId::BOUND)
+                return EINVAL;
+            id.is_of_one_family = value;
+            id.family_was_set = true;
+        }
+        return 0;
+    }
+
+    // ucma.c, ucma_migrate_id(): the events that were not taken follow the ID.
+    int on(const CmMigrate &request, CmMigrate::Reply &reply) {
+        CmId *const id = find(request.id);
+        Channel *const channel = fabric.find<Channel>(session, request.channel);
+        if (!id || !channel || channel->purpose != Channel::CONNECTIONS)
+            return id ? EINVAL : ENOENT;
+        std::vector<Event> events;
+        for (const Event &event : id->channel->queue)
+            if (event.about == id)
+                events.push_back(event);
+        fabric.remove_events(*id);
+        id->channel = channel;
+        for (const Event &event : events)
+            fabric.push(*channel, event);
+        reply.events = id->events_taken;
+        return 0;
+    }
+
+    // ucma.c, ucma_close()
+    int on(const CmDestroyChannel &request, Empty &) {
+        Channel *const channel = fabric.find<Channel>(session, request.channel);
+        if (!channel || channel->purpose != Channel::CONNECTIONS)
+            return EINVAL;
+        cm.destroy_ids([channel](const CmId &id) { return id.channel == channel; });
+        fabric.destroy(*channel);
+        return 0;
+    }
+};
+
+int Cm::call(Caller &caller, const void *request, size_t length, Reply &reply) {
+    CmRequests requests{*this, fabric_, caller.session};
+    uint32_t op = 0;
+    memcpy(&op, request, std::min(length, sizeof(op)));
+    switch (op) {
+    case CmCreate::OP:
+        return requests.run<CmCreate>(request, length, reply);
+    case CmDestroy::OP:
+        return requests.run<CmDestroy>(request, length, reply);
+    case CmBind::OP:
+        return requests.run<CmBind>(request, length, reply);
+    case CmResolveAddr::OP:
+        return requests.run<CmResolveAddr>(request, length, reply);
+    case CmResolveRoute::OP:
+        return requests.run<CmResolveRoute>(request, length, reply);
+    case CmInitQpAttr::OP:
+        return requests.run<CmInitQpAttr>(request, length, reply);
+    case CmListen::OP:
+        return requests.run<CmListen>(request, length, reply);
+    case CmConnect::OP:
+        return requests.run<CmConnect>(request, length, reply);
+    case CmAccept::OP:
+        return requests.run<CmAccept>(request, length, reply);
+    case CmReject::OP:
+        return requests.run<CmReject>(request, length, reply);
+    case CmDisconnect::OP:
+        return requests.run<CmDisconnect>(request, length, reply);
+    case CmNotify::OP:
+        return requests.run<CmNotify>(request, length, reply);
+    case CmSetOption::OP:
+        return requests.run<CmSetOption>(request, length, reply);
+    case CmMigrate::OP:
+        return requests.run<CmMigrate>(request, length, reply);
+    case CmDestroyChannel::OP:
+        return requests.run<CmDestroyChannel>(request, length, reply);
+    default:
+        return ENOSYS;
+    }
+}
+
+CmId *Cm::id_of(uint32_t handle) const {
+    const auto found = ids_.find(handle);
+    return found == ids_.end() ? nullptr : found->second;
+}
+
+CmId *Cm::id_of(const Qp &qp) const {
+    for (const auto &[handle, id] : ids_)
+        if (id->device == qp.context->device && id->connects() && id->local.qp_num == qp.number)
+            return id;
+    return nullptr;
+}
+
+Qp *Cm::qp_of(const CmId &id) const {
+    return fabric_.find_qp(*id.device, id.local.qp_num);
+}
+
+// ucma.c, ucma_destroy_private_ctx(): requests that the program has not seen go with the
+// listening ID.
+void Cm::destroy(CmId &id) {
+    std::vector<uint32_t> unseen;
+    for (const Event &event : id.channel->queue)
+        if (event.about == &id && event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+            unseen.push_back(reinterpret_cast<const CmEvent *>(event.data.data())->id);
+    for (const uint32_t handle : unseen)
+        if (CmId *const request = id_of(handle))
+            destroy(*request);
+    leave(id);
+    release_port(id);
+    fabric_.cancel(id.timer);
+    ids_.erase(id.handle);
+    fabric_.destroy(id);
+}
+
+void Cm::destroy_ids(const std::function<bool(const CmId &)> &which) {
+    std::vector<uint32_t> handles;
+    for (const auto &[handle, id] : ids_)
+        if (which(*id))
+            handles.push_back(handle);
+    for (const uint32_t handle : handles)
+        if (CmId *const id = id_of(handle))
+            destroy(*id);
+}
+
+void Cm::session_ends(Session &session) {
+    destroy_ids([&session](const CmId &id) { return id.session == &session; });
+}
+
+void Cm::event_taken(const Event &event) {
+    CmId &id = *static_cast<CmId *>(event.about);
+    id.events_taken++;
+    if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+        id.backlog++;
+}
+
+} // namespace sim

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// cm_messages.cc -- the messages between two CM IDs, and the events that they cause.
+
+#include "fabric.hh"
+
+#include <cerrno>
+
+namespace sim {
+
+namespace {
+
+// Private data of the messages of cm.c, in bytes (IB_CM_*_PRIVATE_DATA_SIZE); cma.c needs 36 of
+// those of a request.
+const uint8_t REQ_DATA = 92 - 36, REP_DATA = 196, REJ_DATA = 148, UD_REQ_DATA = 216 - 36,
+              UD_REP_DATA = 136;
+// enum ib_cm_rej_reason, enum ib_cm_sidr_status
+const int REJ_TIMEOUT = 4, REJ_INVALID_SERVICE_ID = 8;
+const int UD_REJECT = 1, UD_UNSUPPORTED = 2;
+
+bool is_iwarp(const CmId &id) {
+    return id.device->profile->transport == Transport::IWARP;
+}
+
+// How the refusal is reported to the side that asked: cm.c and cma_iw_handler().
+int reason_of(const CmId &id, int reason) {
+    if (id.qp_type == IBV_QPT_UD)
+        return reason == REJ_INVALID_SERVICE_ID ? UD_UNSUPPORTED : UD_REJECT;
+    return is_iwarp(id) ? -ECONNREFUSED : reason;
+}
+
+} // namespace
+
+// ---- transport ------------------------------------------------------------------------------
+
+// A message waits for the link. The kernel repeats it instead; what arrives is the same.
+void Cm::send(const Message &message, uint64_t timeout) {
+    if (!message.source->host->has_power)
+        return;
+    if (message.destination && fabric_.reachable(*message.source, *message.destination)) {
+        const uint64_t delay = fabric_.delay(*message.source, *message.destination);
+        if (delay == 0)
+            return arrive(message);
+        fabric_.at(fabric_.now() + delay, [this, message] { arrive(message); });
+        return;
+    }
+    const uint64_t number = next_message_++;
+    Message &waiting = waiting_.emplace(number, message).first->second;
+    waiting.timer = fabric_.at(fabric_.now() + timeout, [this, number] {
+        const auto expired = waiting_.extract(number);
+        expire(expired.mapped());
+    });
+}
+
+void Cm::send(const CmId &from, Message::Kind kind, const CmParam &param, int reason) {
+    send(
+        {kind, from.handle, from.peer, from.device, device_of(from.destination), reason, param},
+        TIMEOUT);
+}
+
+void Cm::links_changed() {
+    std::vector<uint64_t> ready;
+    for (const auto &[number, message] : waiting_)
+        if (message.destination && fabric_.reachable(*message.source, *message.destination))
+            ready.push_back(number);
+    for (const uint64_t number : ready) {
+        const auto message = waiting_.extract(number);
+        fabric_.cancel(message.mapped().timer);
+        send(message.mapped(), TIMEOUT);
+    }
+}
+
+void Cm::arrive(const Message &message) {
+    if (!fabric_.reachable(*message.source, *message.destination))
+        return send(message, TIMEOUT); // lost on its way
+    if (message.kind == Message::ARP || message.kind == Message::REQ) {
+        CmId *const from = id_of(message.from);
+        if (from && message.kind == Message::ARP && from->state == CmId::RESOLVING)
+            on_resolved(*from);
+        if (from && message.kind == Message::REQ && from->state == CmId::REQ_SENT)
+            on_req(*from, *message.destination);
+        return;
+    }
+    CmId *const to = id_of(message.to);
+    if (to && to->peer == message.from)
+        deliver(message, *to);
+    else
+        answer_for_nobody(message);
+}
+
+void Cm::deliver(const Message &message, CmId &to) {
+    switch (message.kind) {
+    case Message::REP:
+        return on_rep(to, message.param);
+    case Message::RTU:
+        return establish(to);
+    case Message::REJ:
+        return on_rej(to, message.reason, message.param);
+    case Message::DREQ:
+        return on_dreq(to);
+    default:
+        return on_drep(to, 0);
+    }
+}
+
+// The receiver is gone: cm.c, cm_issue_drep(); a reply stays without an answer.
+void Cm::answer_for_nobody(const Message &message) {
+    if (message.kind == Message::DREQ)
+        send({Message::DREP, message.to, message.from, message.destination, message.source},
+             TIMEOUT);
+    if (message.kind == Message::REP)
+        fabric_.at(fabric_.now() + TIMEOUT, [this, message] { expire(message); });
+}
+
+void Cm::expire(const Message &message) {
+    CmId *const id = id_of(message.from);
+    if (!id)
+        return;
+    if (message.kind == Message::ARP && id->state == CmId::RESOLVING) {
+        id->state = CmId::BOUND;
+        id->source = id->bound_source;
+        id->device = id->bound_device;
+        report(*id, {RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT});
+    } else if ((message.kind == Message::REQ && id->state == CmId::REQ_SENT) ||
+               (message.kind == Message::REP && id->state == CmId::REP_SENT)) {
+        id->state = CmId::CLOSED;
+        report(*id, {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT});
+    } else if (message.kind == Message::DREQ) {
+        on_drep(*id, -ETIMEDOUT);
+    }
+}
+
+// ---- addresses ------------------------------------------------------------------------------
+
+// A neighbour whose address is known is found without asking it: addr.c, dst_fetch_ha().
+void Cm::resolve(CmId &id, uint64_t timeout) {
+    Device *const destination = device_of(id.destination);
+    id.state = CmId::RESOLVING;
+    if (destination && neighbours_.contains({id.device, destination}))
+        return on_resolved(id);
+    send({Message::ARP, id.handle, 0, id.device, destination}, timeout);
+}
+
+void Cm::on_resolved(CmId &id) {
+    Device *const destination = device_of(id.destination);
+    neighbours_.insert({id.device, destination});
+    neighbours_.insert({destination, id.device});
+    id.state = CmId::RESOLVED;
+    report(id, {RDMA_CM_EVENT_ADDR_RESOLVED});
+}
+
+// ---- connecting -----------------------------------------------------------------------------
+
+void Cm::refuse(CmId &from, Device &at, int reason) {
+    send({Message::REJ, 0, from.handle, &at, from.device, reason}, TIMEOUT);
+}
+
+// cma.c, cma_ib_req_handler(), and ucma.c, ucma_connect_event_handler()
+void Cm::on_req(CmId &from, Device &at) {
+    CmId *const listener = find_listener(from, at);
+    if (!listener || listener->backlog == 0)
+        return refuse(from, at, listener ? REJ_CONSUMER_DEFINED : REJ_INVALID_SERVICE_ID);
+    CmId &id = *fabric_.create<CmId>(listener->session);
+    ids_[id.handle] = &id;
+    id.state = CmId::REQ_RECEIVED;
+    id.channel = listener->channel;
+    id.reports_events = false;
+    id.is_passive = true;
+    id.port_space = listener->port_space;
+    id.qp_type = from.qp_type;
+    id.device = &at;
+    id.source = from.destination;
+    id.destination = from.source;
+    id.tos = listener->tos;
+    id.peer = from.handle;
+    id.psn = static_cast<uint32_t>(fabric_.random(1U << 24));
+    id.peer_psn = from.psn;
+    id.remote = from.local;
+    id.remote_ece = from.local_ece;
+    from.peer = id.handle;
+    from.peer_psn = id.psn;
+    listener->backlog--;
+    report(*listener, {RDMA_CM_EVENT_CONNECT_REQUEST, 0, &id.remote,
+                       id.qp_type == IBV_QPT_UD ? UD_REQ_DATA : REQ_DATA, &id});
+}
+
+void Cm::on_rep(CmId &id, const CmParam &param) {
+    if (id.state != CmId::REQ_SENT)
+        return;
+    id.remote = param;
+    const CmId *const peer = id_of(id.peer);
+    if (peer)
+        id.remote_ece = peer->local_ece;
+    if (id.qp_type == IBV_QPT_UD) {
+        id.state = CmId::CLOSED; // nothing more happens between the two
+        report(id, {RDMA_CM_EVENT_ESTABLISHED, 0, &id.remote, UD_REP_DATA});
+    } else if (is_iwarp(id)) {
+        establish_iwarp(id);
+    } else {
+        id.state = CmId::REP_RECEIVED;
+        report(id, {RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &id.remote, REP_DATA});
+    }
+}
+
+// iwcm.c: the providers move the QPs, and both sides are told without a further message.
+void Cm::establish_iwarp(CmId &id) {
+    CmId *const peer = id_of(id.peer);
+    Qp *const qp = qp_of(id), *const other = peer ? qp_of(*peer) : nullptr;
+    if (!qp || !other) {
+        id.state = CmId::CLOSED;
+        report(id, {RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL});
+        return;
+    }
+    fabric_.connect_iwarp(*qp, *other);
+    id.state = CmId::ESTABLISHED;
+    report(id, {RDMA_CM_EVENT_ESTABLISHED, 0, &id.remote});
+    establish(*peer);
+}
+
+void Cm::establish(CmId &id) {
+    if (id.state != CmId::REP_SENT)
+        return;
+    id.state = CmId::ESTABLISHED;
+    report(id, {RDMA_CM_EVENT_ESTABLISHED});
+}
+
+void Cm::on_rej(CmId &id, int reason, const CmParam &param) {
+    if (id.state < CmId::REQ_SENT || id.state > CmId::ESTABLISHED)
+        return;
+    id.state = CmId::CLOSED;
+    const int status = reason_of(id, reason);
+    if (id.qp_type == IBV_QPT_UD)
+        report(id, {RDMA_CM_EVENT_UNREACHABLE, status, &param, UD_REP_DATA});
+    else
+        report(id, {RDMA_CM_EVENT_REJECTED, status, &param, REJ_DATA});
+}
+
+// ---- disconnecting --------------------------------------------------------------------------
+
+void Cm::report_disconnected(CmId &id, int status) {
+    if (!id.is_disconnected)
+        report(id, {RDMA_CM_EVENT_DISCONNECTED, status});
+    id.is_disconnected = true;
+}
+
+// cm.c, cm_dreq_handler(): the program answers, by rdma_disconnect() or rdma_destroy_id().
+void Cm::on_dreq(CmId &id) {
+    if (is_iwarp(id))
+        return close_iwarp(id, qp_of(id));
+    if (id.state < CmId::REP_SENT || id.state == CmId::CLOSED)
+        return;
+    if (id.state == CmId::TIMEWAIT || id.state == CmId::DREQ_RECEIVED)
+        return send(id, Message::DREP);
+    id.state = CmId::DREQ_RECEIVED;
+    report_disconnected(id, 0);
+}
+
+void Cm::on_drep(CmId &id, int status) {
+    if (id.state != CmId::DREQ_SENT)
+        return;
+    report_disconnected(id, status);
+    enter_timewait(id);
+}
+
+void Cm::enter_timewait(CmId &id) {
+    id.state = CmId::TIMEWAIT;
+    id.timer = fabric_.at(fabric_.now() + TIMEWAIT, [this, handle = id.handle] {
+        if (CmId *const expired = id_of(handle))
+            report(*expired, {RDMA_CM_EVENT_TIMEWAIT_EXIT});
+    });
+}
+
+// cma.c, rdma_disconnect()
+int Cm::disconnect(CmId &id) {
+    if (!id.connects())
+        return EINVAL;
+    if (is_iwarp(id)) {
+        if (id.state == CmId::ESTABLISHED)
+            send(id, Message::DREQ);
+        close_iwarp(id, qp_of(id));
+    } else if (id.state == CmId::ESTABLISHED) {
+        id.state = CmId::DREQ_SENT;
+        send(id, Message::DREQ);
+    } else if (id.state == CmId::DREQ_RECEIVED) {
+        send(id, Message::DREP);
+        enter_timewait(id);
+    }
+    return 0;
+}
+
+// The connection of an iWARP QP is a TCP connection, which ends with it.
+void Cm::close_iwarp(CmId &id, Qp *qp) {
+    if (id.state != CmId::ESTABLISHED)
+        return;
+    id.state = CmId::CLOSED;
+    if (qp)
+        fabric_.fail_qp(*qp);
+    report_disconnected(id, 0);
+}
+
+void Cm::qp_failed(Qp &qp) {
+    CmId *const id = id_of(qp);
+    if (!id || !is_iwarp(*id) || id->state != CmId::ESTABLISHED)
+        return;
+    send(*id, Message::DREQ);
+    close_iwarp(*id, nullptr);
+}
+
+void Cm::qp_destroyed(Qp &qp) {
+    qp_failed(qp);
+}
+
+// cm.c, cm_destroy_id(): tells the other side, as far as it has heard of this one.
+void Cm::leave(CmId &id) {
+    switch (id.state) {
+    case CmId::REQ_SENT:
+        return send(id, Message::REJ, {}, REJ_TIMEOUT);
+    case CmId::REQ_RECEIVED:
+    case CmId::REP_SENT:
+    case CmId::REP_RECEIVED:
+        return send(id, Message::REJ, {}, REJ_CONSUMER_DEFINED);
+    case CmId::ESTABLISHED:
+        return send(id, Message::DREQ);
+    case CmId::DREQ_RECEIVED:
+        return send(id, Message::DREP);
+    default:
+        return;
+    }
+}
+
+void Cm::device_removed(Device &device) {
+    for (const auto &[handle, id] : ids_) {
+        if (id->device != &device)
+            continue;
+        id->state = CmId::CLOSED;
+        report(*id, {RDMA_CM_EVENT_DEVICE_REMOVAL});
+    }
+}
+
+void Cm::address_changed(Device &device) {
+    for (const auto &[handle, id] : ids_)
+        if (id->device == &device)
+            report(*id, {RDMA_CM_EVENT_ADDR_CHANGE});
+}
+
+// ---- events ---------------------------------------------------------------------------------
+
+// ucma.c, ucma_event_handler(): a request has no events before it is accepted. What one side
+// initiates, the other side has to serve: cm.c, cm_format_req_event().
+void Cm::report(CmId &id, const Report &report) {
+    const CmId &about = report.about ? *report.about : id;
+    if (!id.reports_events)
+        return;
+    CmEvent event{};
+    event.id = about.handle;
+    event.type = report.type;
+    event.status = report.status;
+    event.ece = about.remote_ece;
+    if (report.param) {
+        event.param = *report.param;
+        event.param.responder_resources = report.param->initiator_depth;
+        event.param.initiator_depth = report.param->responder_resources;
+        if (report.padded_to && !is_iwarp(about))
+            event.param.private_data_len = report.padded_to;
+    }
+    event.route = route(about);
+    if (about.qp_type == IBV_QPT_UD && about.device)
+        event.path = path_attr(about);
+    event.qkey = RDMA_UDP_QKEY;
+    const auto *const bytes = reinterpret_cast<const std::byte *>(&event);
+    fabric_.push(*id.channel, {&id, id.cookie, static_cast<uint32_t>(report.type), 0,
+                               std::vector<std::byte>(bytes, bytes + sizeof(event))});
+}
+
+} // namespace sim
