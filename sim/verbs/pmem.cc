@@ -18,6 +18,32 @@
 
 namespace sim {
 
+namespace {
+
+struct Line { // of /proc/PID/maps
+    uint64_t begin, end, offset, inode;
+    dev_t device;
+    bool is_shared;
+};
+
+template <class Callback> void for_each_mapping(const std::string &process, Callback callback) {
+    char text[512], permissions[8];
+    FILE *const maps = fopen(("/proc/" + process + "/maps").c_str(), "re");
+    Line line;
+    unsigned major, minor;
+    while (maps != nullptr && fgets(text, sizeof(text), maps) != nullptr)
+        if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64, &line.begin,
+                   &line.end, permissions, &line.offset, &major, &minor, &line.inode) == 7) {
+            line.device = makedev(major, minor);
+            line.is_shared = permissions[3] == 's';
+            callback(line);
+        }
+    if (maps != nullptr)
+        fclose(maps);
+}
+
+} // namespace
+
 std::unique_ptr<PmemFile> PmemFile::open(const std::string &path, std::string &error) {
     struct stat status;
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -66,6 +92,19 @@ bool PmemFile::map_all() {
     return true;
 }
 
+bool PmemFile::is_mapped_as(dev_t device, ino_t inode) {
+    if (!map_all() || live_ == nullptr)
+        return false;
+    if (mapped_inode_ == 0)
+        for_each_mapping("self", [&](const Line &line) {
+            if (line.begin == reinterpret_cast<uint64_t>(live_)) {
+                mapped_device_ = line.device;
+                mapped_inode_ = line.inode;
+            }
+        });
+    return device == mapped_device_ && inode == mapped_inode_;
+}
+
 void PmemFile::persist(uint64_t offset, uint64_t length) {
     if (!map_all() || offset >= mapped_)
         return;
@@ -97,25 +136,11 @@ void PmemMappings::refresh() {
     mappings_.clear();
     if (files_.empty())
         return;
-    char path[64], line[512], permissions[8];
-    snprintf(path, sizeof(path), "/proc/%d/maps", pid_);
-    FILE *const maps = fopen(path, "re");
-    Mapping found;
-    unsigned major, minor;
-    uint64_t inode;
-    while (maps != nullptr && fgets(line, sizeof(line), maps) != nullptr) {
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64, &found.begin,
-                   &found.end, permissions, &found.offset, &major, &minor, &inode) != 7 ||
-            permissions[3] != 's')
-            continue;
+    for_each_mapping(std::to_string(pid_), [&](const Line &line) {
         for (const std::unique_ptr<PmemFile> &file : files_)
-            if (file->is(makedev(major, minor), inode)) {
-                found.file = file.get();
-                mappings_.push_back(found);
-            }
-    }
-    if (maps != nullptr)
-        fclose(maps);
+            if (line.is_shared && file->is_mapped_as(line.device, line.inode))
+                mappings_.push_back({line.begin, line.end, line.offset, file.get()});
+    });
 }
 
 void PmemMappings::persist(uint64_t address, uint64_t length) const {

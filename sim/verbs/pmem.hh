@@ -25,7 +25,8 @@ class PmemFile {
     PmemFile(const PmemFile &) = delete;
     PmemFile &operator=(const PmemFile &) = delete;
 
-    bool is(dev_t device, ino_t inode) const { return device == device_ && inode == inode_; }
+    // As /proc/PID/maps names them, which differs from stat() on overlayfs and btrfs.
+    bool is_mapped_as(dev_t device, ino_t inode);
     // For RPMA_SIM_PMEM: device and inode.
     std::string id() const;
     void persist(uint64_t offset, uint64_t length);
@@ -39,6 +40,8 @@ class PmemFile {
     int fd_;
     dev_t device_;
     ino_t inode_;
+    dev_t mapped_device_ = 0;
+    ino_t mapped_inode_ = 0;
     char *live_ = nullptr;
     size_t mapped_ = 0;
     std::vector<char> persistent_;
