@@ -30,6 +30,8 @@ struct Caller {
     std::shared_ptr<Program> program;
     Session *session = nullptr; // until Hello: NULL
     bool owns_session = false;  // it made the session, instead of joining it after fork()
+    int pid = 0;
+    bool needs_memory_thread = false;
 };
 
 struct Reply {
@@ -81,7 +83,9 @@ class Fabric {
     Host *host(unsigned number) {
         return number - 1 < hosts_.size() ? hosts_[number - 1].get() : nullptr;
     }
-    Device *device_of(const ibv_gid &gid); // NULL: none
+    Device *device(unsigned host, unsigned index); // NULL: none
+    Device *device_of(const ibv_gid &gid);
+    Device *device_at(const ibv_ah_attr &address);
     bool reachable(const Device &device, const Device &other) const;
     uint64_t delay(const Device &device, const Device &other) const;
     // NULL: no such object of this kind that the session owns.
@@ -116,8 +120,10 @@ class Fabric {
     Cm &cm() { return cm_; }
 
   private:
-    friend struct Verbs;  // requests
-    friend struct Engine; // execution
+    friend class Verbs;  // requests
+    friend class Engine; // execution
+    void links_changed();
+    void destroy_all(const std::function<bool(const Object &)> &matches);
     Environment &environment_;
     Options options_;
     std::mt19937_64 generator_;
@@ -130,7 +136,8 @@ class Fabric {
     std::map<uint32_t, std::unique_ptr<Session>> sessions_;
     std::map<uint32_t, std::unique_ptr<Object>> objects_;
     std::map<uint32_t, Mr *> keys_;
-    std::map<uint32_t, Qp *> qps_; // by number
+    std::map<uint32_t, Qp *> qps_;  // by number
+    std::set<uint32_t> no_receive_; // numbers of QPs whose peer has no receive
     std::set<std::pair<unsigned, unsigned>> cut_;
     std::map<std::pair<unsigned, unsigned>, uint64_t> delays_;
     struct Refusal {

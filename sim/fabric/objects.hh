@@ -19,6 +19,7 @@ namespace sim {
 struct Host;
 struct Device;
 struct Session;
+struct Context;
 
 struct Object {
     enum Kind { CONTEXT, CHANNEL, PD, MR, CQ, SRQ, QP, AH, CM_ID };
@@ -45,6 +46,7 @@ struct Event {
 struct Channel : Object {
     static constexpr Kind KIND = CHANNEL;
     enum Purpose { COMPLETIONS, ASYNC, CONNECTIONS } purpose;
+    Context *context = nullptr; // of completions
     std::deque<Event> queue;
     bool raised = false; // the descriptor is readable, or the byte was taken by the process
     explicit Channel(Purpose of) : Object(KIND), purpose(of) {}
@@ -63,13 +65,17 @@ struct Pd : Object {
     Pd() : Object(KIND) {}
 };
 
-struct Mr : Object {
-    static constexpr Kind KIND = MR;
+struct Region {
     Pd *pd = nullptr;
     std::shared_ptr<Program> program;
     uint64_t address = 0, length = 0, iova = 0;
     unsigned access = 0;
-    uint32_t key = 0; // lkey and rkey
+    uint32_t key = 0;           // lkey and rkey
+    bool is_persistent = false; // parts of it are
+};
+
+struct Mr : Object, Region {
+    static constexpr Kind KIND = MR;
     Mr() : Object(KIND) {}
 };
 

@@ -38,6 +38,7 @@ struct DeviceProfile {
     bool fences_writes; // false: a write with a fence does not wait for earlier reads
     bool retry_count_7_is_endless;
     bool destroy_removes_completions; // of a QP from its CQs
+    bool reports_access_errors;       // by IBV_EVENT_QP_ACCESS_ERR at the target
     Timeout timeout;
 };
 

@@ -29,6 +29,7 @@ inline constexpr unsigned WR_FLUSH = 14, WR_ATOMIC_WRITE = 15, WC_FLUSH = 8,
 inline constexpr unsigned ACCESS_FLUSH_GLOBAL = 1U << 8, ACCESS_FLUSH_PERSISTENT = 1U << 9;
 inline constexpr uint64_t CAP_FLUSH_GLOBAL = 1ULL << 38, CAP_FLUSH_PERSISTENT = 1ULL << 39,
                           CAP_ATOMIC_WRITE = 1ULL << 40;
+inline constexpr uint64_t QP_EX_WITH_FLUSH = 1 << 11, QP_EX_WITH_ATOMIC_WRITE = 1 << 12;
 inline constexpr unsigned FLUSH_TYPE_GLOBAL = 1U << 0, FLUSH_TYPE_PERSISTENT = 1U << 1;
 inline constexpr unsigned FLUSH_LEVEL_RANGE = 0, FLUSH_LEVEL_MR = 1;
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// engine.hh -- the execution of requests that were posted.
+
+#ifndef RPMA_SIM_ENGINE_HH
+#define RPMA_SIM_ENGINE_HH 1
+
+#include "fabric.hh"
+
+namespace sim {
+
+class Engine {
+  public:
+    explicit Engine(Fabric &fabric) : fabric_(fabric) {}
+    // Executes and completes what is due on the send queue.
+    void run(Qp &qp);
+    // A receive was posted: peers that wait for one go on.
+    void receive_posted();
+    void fail(Qp &qp);    // to the error state; flushes the queues
+    void reset(Qp &qp);   // empties the queues without completions
+    void release(Qp &qp); // before it is deleted
+    void raise_async(Object &about, ibv_event_type type);
+    void overrun(Cq &cq);
+    void flush_receives(Qp &qp);
+    // Whether the region holds the range; `address` counts from its iova.
+    static bool contains(const Region &mr, uint64_t address, uint64_t length);
+
+    struct Place { // a range of memory; without a program, it is the fabric's own
+        std::shared_ptr<Program> program;
+        uint64_t address, length;
+        bool may_fail;      // on-demand paging; else the memory is pinned
+        bool is_persistent; // or may be
+    };
+
+  private:
+    enum Result { DONE, NO_RECEIVE, NO_ANSWER };
+    using Places = std::vector<Place>;
+    Fabric &fabric_;
+
+    // run.cc
+    bool advance_send(Qp &qp, Send &send);
+    bool wait(Qp &qp, Send &send, Result result);
+    void start_timer(Qp &qp, uint64_t time);
+    void complete_sends(Qp &qp);
+    void finish(Qp &qp, Send &send, ibv_wc_status status);
+    void add(Cq &cq, const ibv_wc &wc, bool is_solicited);
+    void complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited);
+    bool has_receive(const Qp &qp) const;
+    bool take_receive(Qp &qp, Receive &receive);
+    uint64_t try_time(const Qp &qp) const;
+    // execute.cc
+    Result execute(Qp &qp, Send &send);
+    Result execute_send(Qp &qp, Qp &peer, Send &send);
+    Result execute_write(Qp &qp, Qp &peer, Send &send);
+    Result execute_read(Qp &qp, Qp &peer, Send &send);
+    Result execute_atomic(Qp &qp, Qp &peer, Send &send);
+    Result execute_flush(Qp &peer, Send &send);
+    Result execute_datagram(Qp &qp, Send &send);
+    Result done(Send &send, ibv_wc_status status);
+    Result refuse(Qp &peer, Send &send, ibv_wc_status status);
+    Result lacks_receive(Qp &peer, Send &send);
+    ibv_wc_status local_places(const Qp &qp, const std::vector<ibv_sge> &sges, bool is_written,
+                               Places &places) const;
+    ibv_wc_status source_of(const Qp &qp, const Send &send, Places &places) const;
+    ibv_wc_status remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
+                               unsigned access, Places &places) const;
+    static Place place_in(const Region &mr, uint64_t address, uint64_t length);
+    static bool copy(const Places &from, const Places &to);
+    static uint64_t length_of(const Places &places);
+    static bool lacks_read_resources(const Qp &peer);
+    void note_written(Qp &qp, const Places &places);
+    void make_persistent(Qp &qp);
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_ENGINE_HH

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// execute.cc -- what a request does to memory, and to the other side.
+
+#include "engine.hh"
+
+#include <algorithm>
+
+namespace sim {
+
+namespace {
+
+constexpr size_t CHUNK = 256 << 10;
+constexpr uint32_t GRH_BYTES = 40;
+
+bool has_imm(uint32_t opcode) {
+    return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode) {
+    ibv_wc wc{};
+    wc.opcode = opcode;
+    wc.byte_len = (uint32_t)length;
+    if (has_imm(send.wr.opcode)) {
+        wc.wc_flags = IBV_WC_WITH_IMM;
+        wc.imm_data = send.wr.imm_data;
+    }
+    return wc;
+}
+
+ibv_wc failed(ibv_wc_status status) {
+    ibv_wc wc{};
+    wc.status = status;
+    wc.opcode = IBV_WC_RECV;
+    return wc;
+}
+
+} // namespace
+
+// ---- memory --------------------------------------------------------------------------------
+
+bool Engine::contains(const Region &mr, uint64_t address, uint64_t length) {
+    return address >= mr.iova && length <= mr.length && address - mr.iova <= mr.length - length;
+}
+
+Engine::Place Engine::place_in(const Region &mr, uint64_t address, uint64_t length) {
+    return {mr.program, mr.address + (address - mr.iova), length,
+            (mr.access & IBV_ACCESS_ON_DEMAND) != 0, mr.is_persistent};
+}
+
+uint64_t Engine::length_of(const Places &places) {
+    uint64_t length = 0;
+    for (const Place &place : places)
+        length += place.length;
+    return length;
+}
+
+// Memory of a region stays mapped for the device, so a program that unmaps it sees no error.
+static bool read_place(const Engine::Place &place, uint64_t offset, void *to, size_t length) {
+    if (!place.program) {
+        memcpy(to, reinterpret_cast<const char *>(place.address) + offset, length);
+        return true;
+    }
+    if (place.program->read(place.address + offset, to, length))
+        return true;
+    memset(to, 0, length);
+    return !place.may_fail;
+}
+
+// Copies as much as the shorter list has. False: on-demand paging found no memory.
+bool Engine::copy(const Places &from, const Places &to) {
+    static char buffer[CHUNK];
+    size_t source = 0, target = 0;
+    uint64_t source_offset = 0, target_offset = 0;
+    while (source < from.size() && target < to.size()) {
+        const Place &in = from[source], &out = to[target];
+        const size_t n = (size_t)std::min(
+            {in.length - source_offset, out.length - target_offset, (uint64_t)CHUNK});
+        if (n > 0 &&
+            (!read_place(in, source_offset, buffer, n) ||
+             (!out.program->write(out.address + target_offset, buffer, n) && out.may_fail)))
+            return false;
+        source_offset += n;
+        target_offset += n;
+        if (source_offset == in.length)
+            source++, source_offset = 0;
+        if (target_offset == out.length)
+            target++, target_offset = 0;
+    }
+    return true;
+}
+
+ibv_wc_status Engine::local_places(const Qp &qp, const std::vector<ibv_sge> &sges,
+                                   bool is_written, Places &places) const {
+    for (const ibv_sge &sge : sges) {
+        if (sge.length == 0)
+            continue;
+        const auto found = fabric_.keys_.find(sge.lkey);
+        const Mr *const mr = found == fabric_.keys_.end() ? nullptr : found->second;
+        if (!mr || mr->pd != qp.pd || !contains(*mr, sge.addr, sge.length) ||
+            (is_written && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
+            return IBV_WC_LOC_PROT_ERR;
+        places.push_back(place_in(*mr, sge.addr, sge.length));
+    }
+    return IBV_WC_SUCCESS;
+}
+
+ibv_wc_status Engine::source_of(const Qp &qp, const Send &send, Places &places) const {
+    if (send.wr.inline_length == 0)
+        return local_places(qp, send.sges, false, places);
+    places.push_back({nullptr, reinterpret_cast<uint64_t>(send.inlined.data()),
+                      send.wr.inline_length, false, false});
+    return IBV_WC_SUCCESS;
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, check_op_valid() and check_rkey().
+ibv_wc_status Engine::remote_place(const Qp &peer, const SendWr &wr, uint64_t length,
+                                   unsigned access, Places &places) const {
+    const bool is_iwarp = peer.context->device->profile->transport == Transport::IWARP;
+    const unsigned of_qp =
+        access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+    if (!is_iwarp && (peer.attr.qp_access_flags & of_qp) != of_qp)
+        return IBV_WC_REM_INV_REQ_ERR;
+    if (length == 0)
+        return IBV_WC_SUCCESS;
+    const auto found = fabric_.keys_.find(wr.rkey);
+    const Mr *const mr = found == fabric_.keys_.end() ? nullptr : found->second;
+    if (!mr || mr->pd != peer.pd || (mr->access & access) != access ||
+        !contains(*mr, wr.remote_addr, length))
+        return IBV_WC_REM_ACCESS_ERR;
+    places.push_back(place_in(*mr, wr.remote_addr, length));
+    return IBV_WC_SUCCESS;
+}
+
+// ---- persistence ---------------------------------------------------------------------------
+
+void Engine::note_written(Qp &qp, const Places &places) {
+    for (const Place &place : places) {
+        if (!place.is_persistent)
+            continue;
+        Written *const last = qp.written.empty() ? nullptr : &qp.written.back();
+        if (last && last->program == place.program &&
+            last->address + last->length == place.address)
+            last->length += place.length;
+        else
+            qp.written.push_back({place.program, place.address, place.length});
+    }
+}
+
+// A read reaches the memory after the writes of its QP: on a platform with direct write, they
+// are persistent.
+void Engine::make_persistent(Qp &qp) {
+    if (!fabric_.options_.has_direct_write)
+        return;
+    for (const Written &written : qp.written)
+        written.program->persist(written.address, written.length);
+    qp.written.clear();
+}
+
+// ---- requests ------------------------------------------------------------------------------
+
+Engine::Result Engine::done(Send &send, ibv_wc_status status) {
+    send.status = status;
+    return DONE;
+}
+
+// The target refuses the request, and its QP fails. On iWARP it closes the connection; a write
+// has completed by then: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c, siw_proc_write() and
+// siw_init_terminate().
+Engine::Result Engine::refuse(Qp &peer, Send &send, ibv_wc_status status) {
+    const DeviceProfile &profile = *peer.context->device->profile;
+    if (status == IBV_WC_REM_ACCESS_ERR && profile.reports_access_errors)
+        raise_async(peer, IBV_EVENT_QP_ACCESS_ERR);
+    Fabric &fabric = fabric_;
+    const uint32_t number = peer.number;
+    fabric_.at(fabric_.now(), [&fabric, number] {
+        if (const auto found = fabric.qps_.find(number); found != fabric.qps_.end())
+            fabric.fail_qp(*found->second);
+    });
+    if (profile.transport != Transport::IWARP)
+        return done(send, status);
+    return done(send,
+                send.wr.opcode == IBV_WR_RDMA_READ ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+}
+
+Engine::Result Engine::execute(Qp &qp, Send &send) {
+    if (qp.type == IBV_QPT_UD)
+        return execute_datagram(qp, send);
+    Qp *const peer = fabric_.peer_of(qp);
+    if (!peer ||
+        (peer->attr.qp_state != IBV_QPS_RTR && peer->attr.qp_state != IBV_QPS_RTS &&
+         peer->attr.qp_state != IBV_QPS_SQD) ||
+        !fabric_.reachable(*qp.context->device, *peer->context->device))
+        return NO_ANSWER;
+    switch (send.wr.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+        return execute_send(qp, *peer, send);
+    case IBV_WR_RDMA_READ:
+        return execute_read(qp, *peer, send);
+    case WR_FLUSH:
+        return execute_flush(*peer, send);
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return execute_atomic(qp, *peer, send);
+    default:
+        return execute_write(qp, *peer, send);
+    }
+}
+
+// iWARP does not wait for a receive: Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c,
+// siw_proc_send().
+Engine::Result Engine::lacks_receive(Qp &peer, Send &send) {
+    if (peer.context->device->profile->transport != Transport::IWARP)
+        return NO_RECEIVE;
+    return refuse(peer, send, IBV_WC_REM_OP_ERR);
+}
+
+Engine::Result Engine::execute_send(Qp &qp, Qp &peer, Send &send) {
+    Places from, to;
+    if (const ibv_wc_status status = source_of(qp, send, from))
+        return done(send, status);
+    Receive receive;
+    if (!take_receive(peer, receive))
+        return lacks_receive(peer, send);
+    const uint64_t length = length_of(from);
+    ibv_wc_status status = local_places(peer, receive.sges, true, to);
+    if (status == IBV_WC_SUCCESS && length > length_of(to))
+        status = IBV_WC_LOC_LEN_ERR;
+    if (status) {
+        complete_receive(peer, receive, failed(status), true);
+        return refuse(peer, send,
+                      status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR
+                                                   : IBV_WC_REM_OP_ERR);
+    }
+    if (!copy(from, to))
+        return done(send, IBV_WC_LOC_PROT_ERR);
+    note_written(qp, to);
+    complete_receive(peer, receive, received(send, length, IBV_WC_RECV),
+                     send.wr.flags & IBV_SEND_SOLICITED);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+Engine::Result Engine::execute_write(Qp &qp, Qp &peer, Send &send) {
+    Places from, to;
+    const bool is_atomic = send.wr.opcode == WR_ATOMIC_WRITE;
+    if (is_atomic)
+        from.push_back(
+            {nullptr, reinterpret_cast<uint64_t>(&send.wr.compare_add), 8, false, false});
+    else if (const ibv_wc_status status = source_of(qp, send, from))
+        return done(send, status);
+    const uint64_t length = length_of(from);
+    if (is_atomic && send.wr.remote_addr % 8 != 0)
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status =
+            remote_place(peer, send.wr, length, IBV_ACCESS_REMOTE_WRITE, to))
+        return refuse(peer, send, status);
+    Receive receive;
+    const bool takes_receive = send.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    if (takes_receive && !take_receive(peer, receive))
+        return lacks_receive(peer, send);
+    if (!copy(from, to))
+        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    note_written(qp, to);
+    if (is_atomic && fabric_.options_.has_direct_write)
+        make_persistent(qp);
+    if (takes_receive)
+        complete_receive(peer, receive, received(send, length, IBV_WC_RECV_RDMA_WITH_IMM),
+                         send.wr.flags & IBV_SEND_SOLICITED);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+Engine::Result Engine::execute_read(Qp &qp, Qp &peer, Send &send) {
+    Places from, to;
+    if (const ibv_wc_status status = local_places(qp, send.sges, true, to))
+        return done(send, status);
+    if (const ibv_wc_status status =
+            remote_place(peer, send.wr, length_of(to), IBV_ACCESS_REMOTE_READ, from))
+        return refuse(peer, send, status);
+    if (lacks_read_resources(peer))
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    make_persistent(qp);
+    if (!copy(from, to))
+        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    send.byte_len = (uint32_t)length_of(to);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+bool Engine::lacks_read_resources(const Qp &peer) {
+    return peer.context->device->profile->transport != Transport::IWARP &&
+           peer.attr.max_dest_rd_atomic == 0;
+}
+
+Engine::Result Engine::execute_atomic(Qp &qp, Qp &peer, Send &send) {
+    Places word, to;
+    uint64_t before = 0;
+    if (const ibv_wc_status status = local_places(qp, send.sges, true, to))
+        return done(send, status);
+    if (length_of(to) < sizeof(before))
+        return done(send, IBV_WC_LOC_LEN_ERR);
+    if (send.wr.remote_addr % sizeof(before) != 0 || lacks_read_resources(peer))
+        return refuse(peer, send, IBV_WC_REM_INV_REQ_ERR);
+    if (const ibv_wc_status status =
+            remote_place(peer, send.wr, sizeof(before), IBV_ACCESS_REMOTE_ATOMIC, word))
+        return refuse(peer, send, status);
+    const Place own{nullptr, reinterpret_cast<uint64_t>(&before), sizeof(before), false, false};
+    if (!read_place(word[0], 0, &before, sizeof(before)))
+        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    uint64_t after = before;
+    if (send.wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+        after += send.wr.compare_add;
+    else if (before == send.wr.compare_add)
+        after = send.wr.swap;
+    if (!word[0].program->write(word[0].address, &after, sizeof(after)) && word[0].may_fail)
+        return refuse(peer, send, IBV_WC_REM_OP_ERR);
+    note_written(qp, word);
+    make_persistent(qp);
+    copy({own}, to);
+    send.byte_len = sizeof(before);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush().
+Engine::Result Engine::execute_flush(Qp &peer, Send &send) {
+    const bool is_persistent = send.wr.flush_type & FLUSH_TYPE_PERSISTENT;
+    const unsigned access = (send.wr.flush_type & FLUSH_TYPE_GLOBAL ? ACCESS_FLUSH_GLOBAL : 0) |
+                            (is_persistent ? ACCESS_FLUSH_PERSISTENT : 0);
+    const bool is_of_region = send.wr.flush_level == FLUSH_LEVEL_MR;
+    Places range;
+    const auto found = fabric_.keys_.find(send.wr.rkey);
+    const Mr *const mr = found == fabric_.keys_.end() ? nullptr : found->second;
+    if (is_of_region && mr && mr->pd == peer.pd && (mr->access & access) == access)
+        range.push_back(place_in(*mr, mr->iova, mr->length));
+    else if (is_of_region)
+        return refuse(peer, send, IBV_WC_REM_ACCESS_ERR);
+    else if (const ibv_wc_status status =
+                 remote_place(peer, send.wr, send.wr.flush_length, access, range))
+        return refuse(peer, send, status);
+    for (const Place &place : range)
+        if (is_persistent && place.is_persistent)
+            place.program->persist(place.address, place.length);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+// A datagram without a receiver is lost, which the sender does not see.
+Engine::Result Engine::execute_datagram(Qp &qp, Send &send) {
+    Places from, to;
+    if (const ibv_wc_status status = source_of(qp, send, from))
+        return done(send, status);
+    const uint64_t length = length_of(from);
+    const Ah *const ah = fabric_.find<Ah>(qp.session, send.wr.ah);
+    if (!ah || ah->pd != qp.pd)
+        return done(send, IBV_WC_LOC_QP_OP_ERR);
+    if (length > 4096) // the MTU
+        return done(send, IBV_WC_LOC_LEN_ERR);
+    Device *const device = fabric_.device_at(ah->attr);
+    Qp *const peer = device ? fabric_.find_qp(*device, send.wr.remote_qpn) : nullptr;
+    const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
+    Receive receive;
+    if (!peer || peer->type != IBV_QPT_UD || peer->attr.qp_state < IBV_QPS_RTR ||
+        peer->attr.qp_state == IBV_QPS_ERR || peer->attr.qkey != qkey ||
+        !fabric_.reachable(*qp.context->device, *device) || !take_receive(*peer, receive))
+        return done(send, IBV_WC_SUCCESS);
+    ibv_grh grh{};
+    grh.hop_limit = ah->attr.grh.hop_limit;
+    grh.sgid = qp.context->device->gids[std::min<size_t>(ah->attr.grh.sgid_index,
+                                                         qp.context->device->gids.size() - 1)];
+    grh.dgid = ah->attr.grh.dgid;
+    from.insert(from.begin(),
+                {nullptr, reinterpret_cast<uint64_t>(&grh), GRH_BYTES, false, false});
+    ibv_wc_status status = local_places(*peer, receive.sges, true, to);
+    if (status == IBV_WC_SUCCESS && length + GRH_BYTES > length_of(to))
+        status = IBV_WC_LOC_LEN_ERR;
+    if (status == IBV_WC_SUCCESS)
+        copy(from, to);
+    ibv_wc wc = status ? failed(status) : received(send, length + GRH_BYTES, IBV_WC_RECV);
+    wc.src_qp = qp.number;
+    wc.slid = qp.context->device->lid;
+    wc.wc_flags |= ah->attr.is_global ? IBV_WC_GRH : 0;
+    complete_receive(*peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
+    return done(send, IBV_WC_SUCCESS);
+}
+
+} // namespace sim

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// fabric.cc -- hosts and links, time, events, the lifetime of objects, and faults.
+
+#include "engine.hh"
+#include "verbs.hh"
+
+#include <arpa/inet.h>
+#include <cerrno>
+
+namespace sim {
+
+namespace {
+
+ibv_gid gid_of_ipv4(uint32_t address) {
+    ibv_gid gid{};
+    gid.raw[10] = gid.raw[11] = 0xff;
+    for (unsigned i = 0; i < 4; i++)
+        gid.raw[12 + i] = (uint8_t)(address >> (24 - 8 * i));
+    return gid;
+}
+
+// Laid out as by an operating system: the prefix of the subnet or fe80::, and the GUID.
+ibv_gid gid_of_guid(uint64_t guid) {
+    ibv_gid gid{};
+    gid.raw[0] = 0xfe;
+    gid.raw[1] = 0x80;
+    for (unsigned i = 0; i < 8; i++)
+        gid.raw[8 + i] = (uint8_t)(guid >> (56 - 8 * i));
+    return gid;
+}
+
+ibv_gid gid_of_ipv6(unsigned host, unsigned device) {
+    ibv_gid gid{};
+    gid.raw[0] = 0xfd;
+    gid.raw[1] = 0x77;
+    gid.raw[13] = (uint8_t)device;
+    gid.raw[14] = (uint8_t)(host >> 8);
+    gid.raw[15] = (uint8_t)host;
+    return gid;
+}
+
+std::unique_ptr<Device> make_device(Host &host, unsigned index, const DeviceProfile &profile) {
+    auto made = std::make_unique<Device>();
+    made->host = &host;
+    made->profile = &profile;
+    made->name = profile.prefix + std::to_string(index);
+    made->index = index;
+    made->guid = 0x0277'00ff'fe00'0000 | (uint64_t)host.number << 8 | index;
+    made->lid = (uint16_t)(host.number * 16 + index + 1);
+    made->gids.push_back(gid_of_guid(made->guid));
+    if (profile.transport != Transport::INFINIBAND) {
+        made->gids.push_back(gid_of_ipv4(0x0a4d0000 | index << 8 | host.number));
+        made->gids.push_back(gid_of_ipv6(host.number, index));
+    }
+    return made;
+}
+
+std::pair<unsigned, unsigned> link(unsigned host, unsigned other) {
+    return {std::min(host, other), std::max(host, other)};
+}
+
+} // namespace
+
+Fabric::Fabric(Environment &environment, const Options &options)
+    : environment_(environment), options_(options), generator_(options.seed), cm_(*this) {
+    for (unsigned number = 1; number <= options.hosts; number++) {
+        const auto other = options.of_host.find(number);
+        const DeviceProfile &profile =
+            *(other == options.of_host.end() ? options.profile : other->second);
+        auto host = std::make_unique<Host>();
+        host->number = number;
+        for (unsigned i = 0; i < options.devices_per_host; i++)
+            host->devices.push_back(make_device(*host, i, profile));
+        hosts_.push_back(std::move(host));
+    }
+}
+
+Fabric::~Fabric() {
+    while (!sessions_.empty())
+        end_session(*sessions_.begin()->second);
+}
+
+int Fabric::call(Caller &caller, const void *request, size_t length, Reply &reply) {
+    uint32_t op = 0;
+    if (length < sizeof(op))
+        return EPROTO;
+    memcpy(&op, request, sizeof(op));
+    if (!caller.session && op != OP_HELLO)
+        return EPROTO;
+    if (op >= OP_CM_FIRST && op <= OP_CM_LAST)
+        return cm_.call(caller, request, length, reply);
+    const int error = Verbs(*this, caller, request, length, reply).call(op);
+    advance(now_);
+    return error;
+}
+
+// ---- time ----------------------------------------------------------------------------------
+
+uint64_t Fabric::at(uint64_t time, std::function<void()> action) {
+    const uint64_t number = next_timer_++;
+    timers_.emplace(std::pair(time, number), std::move(action));
+    timer_times_.emplace(number, time);
+    return number;
+}
+
+void Fabric::cancel(uint64_t timer) {
+    const auto found = timer_times_.find(timer);
+    if (found == timer_times_.end())
+        return;
+    timers_.erase({found->second, timer});
+    timer_times_.erase(found);
+}
+
+void Fabric::advance(uint64_t now) {
+    while (!timers_.empty() && timers_.begin()->first.first <= now) {
+        const auto first = timers_.extract(timers_.begin());
+        timer_times_.erase(first.key().second);
+        now_ = std::max(now_, first.key().first);
+        first.mapped()();
+    }
+    now_ = std::max(now_, now);
+}
+
+uint64_t Fabric::next_timer() const {
+    return timers_.empty() ? UINT64_MAX : timers_.begin()->first.first;
+}
+
+// ---- events --------------------------------------------------------------------------------
+
+Channel *Fabric::create_channel(Session *session, Channel::Purpose purpose, Reply &reply) {
+    Channel *const channel = create<Channel>(session, purpose);
+    reply.descriptor = environment_.open_channel(channel->handle);
+    if (reply.descriptor >= 0)
+        return channel;
+    objects_.erase(channel->handle);
+    return nullptr;
+}
+
+void Fabric::push(Channel &channel, Event event) {
+    channel.queue.push_back(std::move(event));
+    if (!channel.raised)
+        environment_.raise(channel.handle);
+    channel.raised = true;
+}
+
+// The byte is there exactly if the queue is not empty, also when another thread took it.
+bool Fabric::take(Channel &channel, Event &event) {
+    if (channel.queue.empty())
+        return false;
+    event = std::move(channel.queue.front());
+    channel.queue.pop_front();
+    environment_.lower(channel.handle);
+    channel.raised = !channel.queue.empty();
+    if (channel.raised)
+        environment_.raise(channel.handle);
+    return true;
+}
+
+void Fabric::remove_events(const Object &about) {
+    for (auto &[handle, object] : objects_) {
+        if (object->kind != Object::CHANNEL || object->session != about.session)
+            continue;
+        Channel &channel = static_cast<Channel &>(*object);
+        const size_t removed = std::erase_if(
+            channel.queue, [&](const Event &event) { return event.about == &about; });
+        if (removed == 0 || !channel.queue.empty())
+            continue;
+        environment_.lower(handle);
+        channel.raised = false;
+    }
+}
+
+// ---- objects -------------------------------------------------------------------------------
+
+void Fabric::destroy(Object &object) {
+    Verbs::release(*this, object);
+    remove_events(object);
+    objects_.erase(object.handle);
+}
+
+void Fabric::destroy_all(const std::function<bool(const Object &)> &matches) {
+    // Users before what they use.
+    static constexpr Object::Kind ORDER[] = {Object::CM_ID, Object::AH,      Object::QP,
+                                             Object::SRQ,   Object::CQ,      Object::MR,
+                                             Object::PD,    Object::CHANNEL, Object::CONTEXT};
+    for (const Object::Kind kind : ORDER) {
+        std::vector<uint32_t> ended;
+        for (const auto &[handle, object] : objects_)
+            if (object->kind == kind && matches(*object))
+                ended.push_back(handle);
+        for (const uint32_t handle : ended)
+            if (const auto found = objects_.find(handle); found != objects_.end())
+                destroy(*found->second);
+    }
+}
+
+void Fabric::end_session(Session &session) {
+    cm_.session_ends(session);
+    destroy_all([&](const Object &object) { return object.session == &session; });
+    sessions_.erase(session.number);
+}
+
+Device *Fabric::device_of(const ibv_gid &gid) {
+    for (const auto &host : hosts_)
+        for (const auto &device : host->devices)
+            for (const ibv_gid &own : device->gids)
+                if (!memcmp(&own, &gid, sizeof(gid)))
+                    return device.get();
+    return nullptr;
+}
+
+bool Fabric::reachable(const Device &device, const Device &other) const {
+    for (const Device *const end : {&device, &other})
+        if (!end->host->has_power || !end->port_is_up || end->removed)
+            return false;
+    return device.profile->transport == other.profile->transport &&
+           !cut_.contains(link(device.host->number, other.host->number));
+}
+
+uint64_t Fabric::delay(const Device &device, const Device &other) const {
+    const auto found = delays_.find(link(device.host->number, other.host->number));
+    return found == delays_.end() ? 0 : found->second;
+}
+
+// ---- faults --------------------------------------------------------------------------------
+
+void Fabric::links_changed() {
+    cm_.links_changed();
+    std::vector<uint32_t> numbers;
+    for (const auto &[number, qp] : qps_)
+        numbers.push_back(number);
+    for (const uint32_t number : numbers)
+        if (const auto found = qps_.find(number); found != qps_.end())
+            Engine(*this).run(*found->second);
+}
+
+void Fabric::cut(unsigned host, unsigned other, bool is_cut) {
+    if (is_cut)
+        cut_.insert(link(host, other));
+    else
+        cut_.erase(link(host, other));
+    links_changed();
+}
+
+void Fabric::set_delay(unsigned host, unsigned other, uint64_t one_way) {
+    delays_[link(host, other)] = one_way;
+}
+
+void Fabric::set_power(unsigned number, bool has_power) {
+    if (Host *const found = host(number))
+        found->has_power = has_power;
+    links_changed();
+}
+
+Device *Fabric::device(unsigned number, unsigned index) {
+    Host *const found = host(number);
+    return found && index < found->devices.size() ? found->devices[index].get() : nullptr;
+}
+
+void Fabric::set_port(unsigned number, unsigned index, bool is_up) {
+    Device *const found = device(number, index);
+    if (!found || found->port_is_up == is_up)
+        return;
+    found->port_is_up = is_up;
+    raise_async(number, index, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+    links_changed();
+}
+
+void Fabric::refuse_post(unsigned number, unsigned nth, int error) {
+    refusals_[number] = {nth, error};
+}
+
+void Fabric::overrun_cqs(unsigned number) {
+    for (const auto &[handle, object] : objects_)
+        if (object->kind == Object::CQ && object->session->host->number == number)
+            Engine(*this).overrun(static_cast<Cq &>(*object));
+}
+
+void Fabric::raise_async(unsigned number, unsigned index, ibv_event_type type) {
+    const Device *const found = device(number, index);
+    const auto about = [type]() -> int {
+        switch (type) {
+        case IBV_EVENT_CQ_ERR:
+            return Object::CQ;
+        case IBV_EVENT_SRQ_ERR:
+        case IBV_EVENT_SRQ_LIMIT_REACHED:
+            return Object::SRQ;
+        case IBV_EVENT_QP_FATAL:
+        case IBV_EVENT_QP_REQ_ERR:
+        case IBV_EVENT_QP_ACCESS_ERR:
+        case IBV_EVENT_COMM_EST:
+        case IBV_EVENT_SQ_DRAINED:
+        case IBV_EVENT_PATH_MIG:
+        case IBV_EVENT_PATH_MIG_ERR:
+        case IBV_EVENT_QP_LAST_WQE_REACHED:
+            return Object::QP;
+        default:
+            return Object::CONTEXT;
+        }
+    }();
+    for (const auto &[handle, object] : objects_) {
+        Context *const context = object->kind == about ? Verbs::context_of(*object) : nullptr;
+        if (context && context->device == found)
+            Engine(*this).raise_async(*object, type);
+    }
+}
+
+void Fabric::remove_device(unsigned number, unsigned index) {
+    Device *const found = device(number, index);
+    if (!found || found->removed)
+        return;
+    found->removed = true;
+    for (const auto &[qp_number, qp] : qps_)
+        if (qp->context->device == found)
+            fail_qp(*qp);
+    raise_async(number, index, IBV_EVENT_DEVICE_FATAL);
+    cm_.device_removed(*found);
+    links_changed();
+}
+
+} // namespace sim

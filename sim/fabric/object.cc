@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// object.cc -- requests about devices, and the simple objects.
+
+#include "engine.hh"
+#include "verbs.hh"
+
+#include <cerrno>
+
+namespace sim {
+
+template <class T> int Verbs::decode(int (Verbs::*execute)(const T &, typename T::Reply &)) {
+    T request;
+    if (length_ < sizeof(request))
+        return EPROTO;
+    memcpy(&request, request_, sizeof(request));
+    typename T::Reply decoded{};
+    const int error = (this->*execute)(request, decoded);
+    if (error == 0 && reply_.bytes.size() < sizeof(decoded))
+        reply_.bytes.resize(sizeof(decoded));
+    if (error == 0)
+        memcpy(reply_.bytes.data(), &decoded, sizeof(decoded));
+    return error;
+}
+
+int Verbs::call(uint32_t op) {
+    switch (op) {
+    case OP_HELLO:
+        return decode(&Verbs::hello);
+    case OP_DEVICE:
+        return decode(&Verbs::device);
+    case OP_OPEN_CONTEXT:
+        return decode(&Verbs::open_context);
+    case OP_QUERY_DEVICE:
+        return decode(&Verbs::query_device);
+    case OP_QUERY_PORT:
+        return decode(&Verbs::query_port);
+    case OP_QUERY_GID:
+        return decode(&Verbs::query_gid);
+    case OP_ALLOC_PD:
+        return decode(&Verbs::alloc_pd);
+    case OP_REG_MR:
+        return decode(&Verbs::reg_mr);
+    case OP_REREG_MR:
+        return decode(&Verbs::rereg_mr);
+    case OP_ADVISE_MR:
+        return decode(&Verbs::advise_mr);
+    case OP_CREATE_CHANNEL:
+        return decode(&Verbs::create_channel);
+    case OP_CREATE_CQ:
+        return decode(&Verbs::create_cq);
+    case OP_RESIZE_CQ:
+        return decode(&Verbs::resize_cq);
+    case OP_REQ_NOTIFY:
+        return decode(&Verbs::req_notify);
+    case OP_TAKE_EVENT:
+        return decode(&Verbs::take_event);
+    case OP_CREATE_SRQ:
+        return decode(&Verbs::create_srq);
+    case OP_MODIFY_SRQ:
+        return decode(&Verbs::modify_srq);
+    case OP_QUERY_SRQ:
+        return decode(&Verbs::query_srq);
+    case OP_CREATE_QP:
+        return decode(&Verbs::create_qp);
+    case OP_MODIFY_QP:
+        return decode(&Verbs::modify_qp);
+    case OP_QUERY_QP:
+        return decode(&Verbs::query_qp);
+    case OP_CREATE_AH:
+        return decode(&Verbs::create_ah);
+    case OP_POST_SEND:
+        return decode(&Verbs::post_send);
+    case OP_POST_RECV:
+        return decode(&Verbs::post_recv);
+    case OP_DESTROY:
+        return decode(&Verbs::destroy);
+    case OP_PERSIST:
+        return decode(&Verbs::persist);
+    default:
+        return EPROTO;
+    }
+}
+
+int Verbs::hello(const Hello &request, Hello::Reply &reply) {
+    Host *const host = fabric_.host(request.host);
+    if (request.version != PROTOCOL_VERSION || caller_.session || !host)
+        return EPROTO;
+    auto &sessions = fabric_.sessions_;
+    const auto found = sessions.find(request.session);
+    if (found != sessions.end()) {
+        caller_.session = found->second.get();
+    } else {
+        auto session = std::make_unique<Session>();
+        session->number = fabric_.next_session_++;
+        session->host = host;
+        caller_.session = session.get();
+        caller_.owns_session = true;
+        sessions.emplace(session->number, std::move(session));
+    }
+    reply.session = caller_.session->number;
+    reply.devices = (uint32_t)caller_.session->host->devices.size();
+    reply.needs_memory_thread = caller_.needs_memory_thread;
+    reply.pid = (uint32_t)caller_.pid;
+    return 0;
+}
+
+static uint64_t send_ops_of(const DeviceProfile &profile) {
+    if (!profile.has_qp_ex)
+        return 0;
+    uint64_t ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND;
+    if (profile.has_write_imm)
+        ops |= IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+    if (profile.has_send_imm)
+        ops |= IBV_QP_EX_WITH_SEND_WITH_IMM;
+    if (profile.has_atomics)
+        ops |= IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    if (profile.has_native_flush)
+        ops |= QP_EX_WITH_FLUSH;
+    if (profile.has_native_atomic_write)
+        ops |= QP_EX_WITH_ATOMIC_WRITE;
+    return ops;
+}
+
+int Verbs::device(const DeviceInfo &request, DeviceInfo::Reply &reply) {
+    const Device *const found = fabric_.device(caller_.session->host->number, request.index);
+    if (!found || found->removed)
+        return ENODEV;
+    const DeviceProfile &profile = *found->profile;
+    const bool is_iwarp = profile.transport == Transport::IWARP;
+    strncpy(reply.name, found->name.c_str(), sizeof(reply.name) - 1);
+    strncpy(reply.driver, profile.driver, sizeof(reply.driver) - 1);
+    strncpy(reply.profile, profile.name, sizeof(reply.profile) - 1);
+    reply.node_guid = __builtin_bswap64(found->guid);
+    reply.node_type = is_iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
+    reply.transport_type = is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+    reply.index = found->index;
+    reply.vectors = profile.vectors;
+    reply.links_by_lid = profile.transport == Transport::INFINIBAND;
+    reply.send_ops = send_ops_of(profile);
+    return 0;
+}
+
+int Verbs::open_context(const OpenContext &request, OpenContext::Reply &reply) {
+    Device *const found = fabric_.device(caller_.session->host->number, request.device);
+    if (!found || found->removed)
+        return ENODEV;
+    Channel *const async = fabric_.create_channel(caller_.session, Channel::ASYNC, reply_);
+    if (!async)
+        return EMFILE;
+    Context *const made = create<Context>();
+    made->device = found;
+    made->async = async;
+    reply = {made->handle, async->handle};
+    return 0;
+}
+
+int Verbs::query_device(const QueryDevice &request, ibv_device_attr_ex &reply) {
+    const Context *const context = find<Context>(request.context);
+    if (!context)
+        return EINVAL;
+    const DeviceProfile &profile = *context->device->profile;
+    reply.orig_attr = profile.attr;
+    reply.orig_attr.node_guid = reply.orig_attr.sys_image_guid =
+        __builtin_bswap64(context->device->guid);
+    reply.orig_attr.phys_port_cnt = 1;
+    reply.phys_port_cnt_ex = 1;
+    reply.device_cap_flags_ex =
+        profile.attr.device_cap_flags |
+        (profile.has_native_flush ? CAP_FLUSH_GLOBAL | CAP_FLUSH_PERSISTENT : 0) |
+        (profile.has_native_atomic_write ? CAP_ATOMIC_WRITE : 0);
+    if (profile.has_odp) {
+        reply.odp_caps.general_caps = IBV_ODP_SUPPORT;
+        reply.odp_caps.per_transport_caps.rc_odp_caps =
+            IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
+            IBV_ODP_SUPPORT_READ | (profile.has_atomics ? IBV_ODP_SUPPORT_ATOMIC : 0);
+    }
+    reply.completion_timestamp_mask = profile.has_cq_ex ? UINT64_MAX : 0;
+    reply.hca_core_clock = profile.has_cq_ex ? 1000000 : 0; // kHz: nanoseconds
+    return 0;
+}
+
+int Verbs::query_port(const QueryPort &request, ibv_port_attr &reply) {
+    const Context *const context = find<Context>(request.context);
+    if (!context || request.port != 1)
+        return EINVAL;
+    const Device &device = *context->device;
+    const bool is_infiniband = device.profile->transport == Transport::INFINIBAND;
+    const bool is_up = device.port_is_up && !device.removed;
+    reply.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+    reply.phys_state = is_up ? 5 : 3; // LinkUp, Disabled
+    reply.max_mtu = IBV_MTU_4096;
+    reply.active_mtu = is_infiniband ? IBV_MTU_4096 : IBV_MTU_1024;
+    reply.gid_tbl_len = (int)device.gids.size();
+    reply.max_msg_sz = 1U << 30;
+    reply.pkey_tbl_len = 1;
+    reply.lid = is_infiniband ? device.lid : 0;
+    reply.sm_lid = is_infiniband ? 1 : 0;
+    reply.max_vl_num = 1;
+    reply.active_width = 2;  // 4X
+    reply.active_speed = 32; // 25 Gbit/s for each lane
+    reply.link_layer = is_infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+    reply.port_cap_flags = is_infiniband ? 0 : 1 << 16; // IBV_PORT_CM_SUP
+    return 0;
+}
+
+int Verbs::query_gid(const QueryGid &request, QueryGid::Reply &reply) {
+    const Context *const context = find<Context>(request.context);
+    if (!context || request.port != 1 || request.index >= context->device->gids.size())
+        return EINVAL;
+    reply.gid = context->device->gids[request.index];
+    reply.type = context->device->profile->transport == Transport::ROCE;
+    return 0;
+}
+
+int Verbs::alloc_pd(const AllocPd &request, AllocPd::Reply &reply) {
+    Context *const context = find<Context>(request.context);
+    if (!context)
+        return EINVAL;
+    if (context->device->removed)
+        return EIO;
+    Pd *const made = create<Pd>();
+    made->context = context;
+    reply.pd = made->handle;
+    return 0;
+}
+
+// Linux 7.3, include/rdma/ib_verbs.h, ib_check_mr_access(); drivers/infiniband/core/umem.c,
+// ib_umem_get(): no region is empty; drivers/infiniband/sw/rxe/rxe_mr.c,
+// rxe_mr_fill_pages_from_sgt(): persistent memory for persistent flushes.
+int Verbs::open_region(Mr &mr) {
+    const DeviceProfile &profile = *mr.pd->context->device->profile;
+    const bool is_on_demand = mr.access & IBV_ACCESS_ON_DEMAND;
+    if ((mr.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+        !(mr.access & IBV_ACCESS_LOCAL_WRITE))
+        return EINVAL;
+    if ((is_on_demand && !profile.has_odp) ||
+        ((mr.access & (ACCESS_FLUSH_GLOBAL | ACCESS_FLUSH_PERSISTENT)) &&
+         !profile.has_native_flush))
+        return EOPNOTSUPP;
+    if ((mr.access & IBV_ACCESS_MW_BIND) && profile.attr.max_mw == 0)
+        return EOPNOTSUPP;
+    if (mr.address + mr.length < mr.address || (mr.length == 0 && !is_on_demand))
+        return EINVAL;
+    const int error = mr.length == 0 || is_on_demand ? 0 : mr.program->pin(mr);
+    if (error)
+        return error;
+    mr.is_persistent = mr.program->is_persistent(mr.address, mr.length);
+    if ((mr.access & ACCESS_FLUSH_PERSISTENT) && !is_on_demand && !mr.is_persistent) {
+        mr.program->forget(mr);
+        return EINVAL;
+    }
+    do
+        mr.key = (fabric_.next_key_++ << 8) | (uint32_t)fabric_.random(256);
+    while (mr.key == 0 || fabric_.keys_.contains(mr.key));
+    fabric_.keys_.emplace(mr.key, &mr);
+    return 0;
+}
+
+int Verbs::reg_mr(const RegMr &request, RegMr::Reply &reply) {
+    Pd *const pd = find<Pd>(request.pd);
+    if (!pd)
+        return EINVAL;
+    if (pd->context->device->removed)
+        return EIO;
+    Mr *const made = create<Mr>();
+    made->program = caller_.program;
+    made->pd = pd;
+    made->address = request.address;
+    made->length = request.length;
+    made->iova = request.iova;
+    made->access = request.access;
+    if (const int error = open_region(*made)) {
+        fabric_.objects_.erase(made->handle);
+        return error;
+    }
+    pd->users++;
+    reply = {made->handle, made->key, made->key};
+    return 0;
+}
+
+int Verbs::rereg_mr(const ReregMr &request, RegMr::Reply &reply) {
+    Mr *const mr = find<Mr>(request.mr);
+    Pd *const pd = request.flags & IBV_REREG_MR_CHANGE_PD ? find<Pd>(request.pd) : nullptr;
+    if (!mr || (!pd && (request.flags & IBV_REREG_MR_CHANGE_PD)) ||
+        (request.flags & ~(unsigned)IBV_REREG_MR_FLAGS_SUPPORTED))
+        return EINVAL;
+    const Region old = *mr;
+    if (pd)
+        mr->pd = pd;
+    if (request.flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+        mr->iova += request.address - mr->address;
+        mr->address = request.address;
+        mr->length = request.length;
+    }
+    if (request.flags & IBV_REREG_MR_CHANGE_ACCESS)
+        mr->access = request.access;
+    if (const int error = open_region(*mr)) {
+        static_cast<Region &>(*mr) = old;
+        return error;
+    }
+    fabric_.keys_.erase(old.key);
+    old.pd->users--;
+    mr->pd->users++;
+    reply = {mr->handle, mr->key, mr->key};
+    return 0;
+}
+
+// Linux 7.3, drivers/infiniband/hw/mlx5/odp.c, mlx5_ib_advise_mr_prefetch(): on-demand paging
+// alone has advice.
+int Verbs::advise_mr(const AdviseMr &request, Empty &) {
+    const Pd *const pd = find<Pd>(request.pd);
+    if (!pd)
+        return EINVAL;
+    if (!pd->context->device->profile->has_odp)
+        return EOPNOTSUPP;
+    std::vector<ibv_sge> sges;
+    size_t offset = sizeof(request);
+    if (request.num_sge == 0 || !get_all(offset, request.num_sge, sges) ||
+        request.advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+        return EINVAL;
+    for (const ibv_sge &sge : sges) {
+        const auto found = fabric_.keys_.find(sge.lkey);
+        const Mr *const mr = found == fabric_.keys_.end() ? nullptr : found->second;
+        if (!mr || mr->pd != pd || !(mr->access & IBV_ACCESS_ON_DEMAND))
+            return ENOENT;
+        if (!Engine::contains(*mr, sge.addr, sge.length))
+            return EFAULT;
+    }
+    return 0;
+}
+
+int Verbs::create_channel(const CreateChannel &request, CreateChannel::Reply &reply) {
+    Context *const context = find<Context>(request.context);
+    Channel *const made =
+        context ? fabric_.create_channel(caller_.session, Channel::COMPLETIONS, reply_)
+                : nullptr;
+    if (!made)
+        return context ? EMFILE : EINVAL;
+    made->context = context;
+    reply.channel = made->handle;
+    return 0;
+}
+
+int Verbs::create_ah(const CreateAh &request, CreateAh::Reply &reply) {
+    Pd *const pd = find<Pd>(request.pd);
+    if (!pd || request.attr.port_num != 1)
+        return EINVAL;
+    if (!pd->context->device->profile->has_ud)
+        return EOPNOTSUPP;
+    // Linux 7.3, drivers/infiniband/core/verbs.c, rdma_check_ah_attr(): Ethernet needs a GID.
+    if (pd->context->device->profile->transport == Transport::ROCE && !request.attr.is_global)
+        return EINVAL;
+    Ah *const made = create<Ah>();
+    made->pd = pd;
+    made->attr = request.attr;
+    pd->users++;
+    reply.ah = made->handle;
+    return 0;
+}
+
+int Verbs::take_event(const TakeEvent &request, TakeEvent::Reply &reply) {
+    Channel *const channel = find<Channel>(request.channel);
+    Event event;
+    if (!channel)
+        return EINVAL;
+    if (!fabric_.take(*channel, event))
+        return EAGAIN;
+    if (event.about && channel->purpose == Channel::COMPLETIONS)
+        static_cast<Cq *>(event.about)->completion_events++;
+    else if (event.about && channel->purpose == Channel::ASYNC)
+        event.about->async_events++;
+    reply = {event.cookie, event.type, event.port};
+    reply_.bytes.resize(sizeof(reply));
+    reply_.bytes.insert(reply_.bytes.end(), event.data.begin(), event.data.end());
+    return 0;
+}
+
+int Verbs::destroy(const Destroy &request, Destroy::Reply &reply) {
+    const auto found = fabric_.objects_.find(request.handle);
+    if (found == fabric_.objects_.end() || found->second->session != caller_.session)
+        return EINVAL;
+    Object &object = *found->second;
+    if (object.users > 0)
+        return EBUSY;
+    if (object.kind == Object::CQ)
+        reply.completion_events = static_cast<Cq &>(object).completion_events;
+    reply.async_events = object.async_events;
+    fabric_.destroy(object);
+    return 0;
+}
+
+int Verbs::persist(const Persist &request, Empty &) {
+    caller_.program->persist(request.address, request.length);
+    return 0;
+}
+
+Context *Verbs::context_of(const Object &object) {
+    switch (object.kind) {
+    case Object::CONTEXT:
+        return const_cast<Context *>(static_cast<const Context *>(&object));
+    case Object::CHANNEL:
+        return static_cast<const Channel &>(object).context;
+    case Object::PD:
+        return static_cast<const Pd &>(object).context;
+    case Object::MR:
+        return static_cast<const Mr &>(object).pd->context;
+    case Object::CQ:
+        return static_cast<const Cq &>(object).context;
+    case Object::SRQ:
+        return static_cast<const Srq &>(object).pd->context;
+    case Object::QP:
+        return static_cast<const Qp &>(object).context;
+    case Object::AH:
+        return static_cast<const Ah &>(object).pd->context;
+    default:
+        return nullptr;
+    }
+}
+
+void Verbs::release(Fabric &fabric, Object &object) {
+    switch (object.kind) {
+    case Object::CONTEXT:
+        fabric.destroy_all([&](const Object &other) {
+            return &other != &object && context_of(other) == &object;
+        });
+        fabric.destroy(*static_cast<Context &>(object).async);
+        break;
+    case Object::CHANNEL:
+        fabric.environment_.close_channel(object.handle);
+        break;
+    case Object::MR: {
+        Mr &mr = static_cast<Mr &>(object);
+        mr.pd->users--;
+        mr.program->forget(mr);
+        fabric.keys_.erase(mr.key);
+        break;
+    }
+    case Object::CQ: {
+        Cq &cq = static_cast<Cq &>(object);
+        if (cq.channel)
+            cq.channel->users--;
+        fabric.environment_.close_ring(cq.ring, Ring::bytes(cq.ring->entries));
+        break;
+    }
+    case Object::SRQ:
+        static_cast<Srq &>(object).pd->users--;
+        break;
+    case Object::AH:
+        static_cast<Ah &>(object).pd->users--;
+        break;
+    case Object::QP:
+        Engine(fabric).release(static_cast<Qp &>(object));
+        break;
+    default:
+        break;
+    }
+}
+
+} // namespace sim

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// run.cc -- the order of requests on a queue pair, their completions, and repetition.
+
+#include "engine.hh"
+#include "verbs.hh"
+
+#include <algorithm>
+
+namespace sim {
+
+namespace {
+
+constexpr uint64_t NEVER = UINT64_MAX;
+
+// InfiniBand Architecture Specification, volume 1, table 45: 0 to 31, in units of 10 us.
+constexpr uint32_t RNR_TIMES[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                    16,    24,   32,   48,    64,    96,    128,   192,
+                                    256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                    4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+// The kernel's TCP gives up after net.ipv4.tcp_retries2 = 15 repetitions.
+constexpr uint64_t TCP_TIME = 924'600'000'000;
+
+ibv_wc_opcode completion_opcode(uint32_t opcode) {
+    switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+        return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+        return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+        return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+        return IBV_WC_FETCH_ADD;
+    case WR_FLUSH:
+        return (ibv_wc_opcode)WC_FLUSH;
+    case WR_ATOMIC_WRITE:
+        return (ibv_wc_opcode)WC_ATOMIC_WRITE;
+    default:
+        return IBV_WC_SEND;
+    }
+}
+
+// A fence waits for these.
+bool is_fenced(uint32_t opcode) {
+    return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+           opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+} // namespace
+
+// ---- the send queue ------------------------------------------------------------------------
+
+void Engine::run(Qp &qp) {
+    fabric_.cancel(qp.timer);
+    qp.timer = 0;
+    if (qp.attr.qp_state == IBV_QPS_ERR)
+        complete_sends(qp);
+    if (qp.attr.qp_state != IBV_QPS_RTS)
+        return;
+    for (size_t i = 0; i < qp.sends.size(); i++)
+        if (!qp.sends[i].executed && !advance_send(qp, qp.sends[i]))
+            break;
+    if (qp.attr.qp_state == IBV_QPS_RTS)
+        complete_sends(qp);
+}
+
+// When the other side receives the request; NEVER: an earlier one has failed.
+static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
+    const bool waits =
+        send.wr.flags & IBV_SEND_FENCE &&
+        (qp.context->device->profile->fences_writes ||
+         (send.wr.opcode != IBV_WR_RDMA_WRITE && send.wr.opcode != IBV_WR_RDMA_WRITE_WITH_IMM));
+    uint64_t sent_at = send.sent_at;
+    for (const Send &before : qp.sends) {
+        if (&before == &send)
+            break;
+        if (before.status != IBV_WC_SUCCESS)
+            return NEVER;
+        if (waits && is_fenced(before.wr.opcode))
+            sent_at = std::max(sent_at, before.done_at);
+    }
+    return sent_at + delay;
+}
+
+// Executes a request if it is due. False: no later one may be executed now.
+bool Engine::advance_send(Qp &qp, Send &send) {
+    const Qp *const peer = fabric_.peer_of(qp);
+    const uint64_t delay =
+        peer ? fabric_.delay(*qp.context->device, *peer->context->device) : 0;
+    const uint64_t arrival = arrival_of(qp, send, delay);
+    if (arrival == NEVER)
+        return false;
+    if (arrival > fabric_.now()) {
+        start_timer(qp, arrival);
+        return false;
+    }
+    const Result result = execute(qp, send);
+    if (result != DONE)
+        return wait(qp, send, result);
+    send.executed = true;
+    send.done_at = fabric_.now() + delay;
+    qp.gives_up_at = 0;
+    qp.rnr_retries_left = qp.attr.rnr_retry;
+    fabric_.no_receive_.erase(qp.number);
+    return send.status == IBV_WC_SUCCESS;
+}
+
+uint64_t Engine::try_time(const Qp &qp) const {
+    const DeviceProfile &profile = *qp.context->device->profile;
+    if (profile.timeout == Timeout::TCP)
+        return TCP_TIME;
+    if (profile.timeout == Timeout::IGNORED)
+        return 4'096ULL << 20;
+    return qp.attr.timeout == 0 ? NEVER : 4'096ULL << qp.attr.timeout;
+}
+
+// The first request that was not executed waits for an answer or for a receive. False, or true
+// if it failed.
+bool Engine::wait(Qp &qp, Send &send, Result result) {
+    const DeviceProfile &profile = *qp.context->device->profile;
+    const bool is_tcp = profile.timeout == Timeout::TCP;
+    uint64_t time = NEVER;
+    if (result == NO_RECEIVE && !is_tcp) {
+        fabric_.no_receive_.insert(qp.number);
+        if (qp.gives_up_at != 0 && fabric_.now() >= qp.gives_up_at) {
+            if (qp.rnr_retries_left == 0) {
+                send.status = IBV_WC_RNR_RETRY_EXC_ERR;
+            } else {
+                qp.rnr_retries_left -= qp.attr.rnr_retry != 7;
+                qp.gives_up_at = 0;
+            }
+        }
+        if (qp.gives_up_at == 0 && qp.attr.rnr_retry != 7) {
+            const Qp *const peer = fabric_.peer_of(qp);
+            qp.gives_up_at =
+                fabric_.now() + 10'000ULL * RNR_TIMES[peer->attr.min_rnr_timer & 31];
+        }
+        time = qp.attr.rnr_retry == 7 ? NEVER : qp.gives_up_at;
+    } else {
+        const bool is_endless = qp.attr.retry_cnt == 7 && profile.retry_count_7_is_endless;
+        const uint64_t one = try_time(qp);
+        if (qp.gives_up_at == 0 && one != NEVER && !is_endless)
+            qp.gives_up_at = fabric_.now() + one * (is_tcp ? 1 : qp.attr.retry_cnt + 1U);
+        else if (qp.gives_up_at != 0 && fabric_.now() >= qp.gives_up_at)
+            send.status = is_tcp ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR;
+        time = qp.gives_up_at == 0 ? NEVER : qp.gives_up_at;
+    }
+    if (send.status == IBV_WC_SUCCESS) {
+        if (time != NEVER)
+            start_timer(qp, time);
+        return false;
+    }
+    send.executed = true;
+    send.done_at = fabric_.now();
+    return false;
+}
+
+void Engine::start_timer(Qp &qp, uint64_t time) {
+    fabric_.cancel(qp.timer);
+    Fabric &fabric = fabric_;
+    const uint32_t number = qp.number;
+    qp.timer = fabric_.at(time, [&fabric, number] {
+        if (const auto found = fabric.qps_.find(number); found != fabric.qps_.end())
+            Engine(fabric).run(*found->second);
+    });
+}
+
+// Completes requests in order; the first failure moves the QP to the error state.
+void Engine::complete_sends(Qp &qp) {
+    while (!qp.sends.empty()) {
+        Send &first = qp.sends.front();
+        if (qp.attr.qp_state != IBV_QPS_ERR &&
+            (!first.executed || first.done_at > fabric_.now())) {
+            if (first.executed)
+                start_timer(qp, first.done_at);
+            return;
+        }
+        const ibv_wc_status status = first.executed ? first.status : IBV_WC_WR_FLUSH_ERR;
+        finish(qp, first, status);
+        qp.sends.pop_front();
+        if (status != IBV_WC_SUCCESS && qp.attr.qp_state != IBV_QPS_ERR) {
+            fail(qp); // completes the others
+            return;
+        }
+    }
+}
+
+void Engine::finish(Qp &qp, Send &send, ibv_wc_status status) {
+    if (status == IBV_WC_SUCCESS && !qp.signals_all && !(send.wr.flags & IBV_SEND_SIGNALED))
+        return;
+    ibv_wc wc{};
+    wc.wr_id = send.wr.wr_id;
+    wc.status = status;
+    wc.opcode = completion_opcode(send.wr.opcode);
+    wc.byte_len = send.byte_len;
+    wc.qp_num = qp.number;
+    add(*qp.send_cq, wc, status != IBV_WC_SUCCESS);
+}
+
+// ---- completions ---------------------------------------------------------------------------
+
+void Engine::add(Cq &cq, const ibv_wc &wc, bool is_solicited) {
+    Ring &ring = *cq.ring;
+    if (ring.overrun)
+        return;
+    const uint32_t taken = __atomic_load_n(&ring.taken, __ATOMIC_ACQUIRE);
+    if (ring.added - taken >= ring.entries && !cq.ignores_overrun) {
+        overrun(cq);
+        return;
+    }
+    ring.first()[ring.added % ring.entries] = {wc, fabric_.now()};
+    __atomic_store_n(&ring.added, ring.added + 1, __ATOMIC_RELEASE);
+    if (cq.armed == Cq::NOT_ARMED || (cq.armed == Cq::SOLICITED && !is_solicited))
+        return;
+    cq.armed = Cq::NOT_ARMED;
+    if (cq.channel)
+        fabric_.push(*cq.channel, {&cq, cq.cookie, 0, 0, {}});
+}
+
+void Engine::overrun(Cq &cq) {
+    if (cq.ring->overrun)
+        return;
+    cq.ring->overrun = 1;
+    raise_async(cq, IBV_EVENT_CQ_ERR);
+    // Its QPs cannot go on. They fail later, because they may be completing a request now.
+    Fabric &fabric = fabric_;
+    const uint32_t handle = cq.handle;
+    fabric_.at(fabric_.now(), [&fabric, handle] {
+        std::vector<Qp *> failed;
+        for (const auto &[number, qp] : fabric.qps_)
+            if (qp->send_cq->handle == handle || qp->recv_cq->handle == handle)
+                failed.push_back(qp);
+        for (Qp *const qp : failed)
+            fabric.fail_qp(*qp);
+    });
+}
+
+void Engine::raise_async(Object &about, ibv_event_type type) {
+    Context *const context = Verbs::context_of(about);
+    const bool is_context = &about == context;
+    fabric_.push(*context->async,
+                 {is_context ? nullptr : &about, about.cookie, (uint32_t)type, 1, {}});
+}
+
+// ---- receives ------------------------------------------------------------------------------
+
+bool Engine::has_receive(const Qp &qp) const {
+    return !(qp.srq ? qp.srq->receives : qp.receives).empty();
+}
+
+bool Engine::take_receive(Qp &qp, Receive &receive) {
+    if (!has_receive(qp))
+        return false;
+    std::deque<Receive> &receives = qp.srq ? qp.srq->receives : qp.receives;
+    receive = std::move(receives.front());
+    receives.pop_front();
+    if (qp.srq && qp.srq->attr.srq_limit > receives.size()) {
+        qp.srq->attr.srq_limit = 0;
+        raise_async(*qp.srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+    }
+    return true;
+}
+
+void Engine::complete_receive(Qp &qp, const Receive &receive, ibv_wc wc, bool is_solicited) {
+    wc.wr_id = receive.wr_id;
+    wc.qp_num = qp.number;
+    add(*qp.recv_cq, wc, is_solicited || wc.status != IBV_WC_SUCCESS);
+}
+
+void Engine::receive_posted() {
+    if (fabric_.no_receive_.empty())
+        return;
+    const std::set<uint32_t> waiting = fabric_.no_receive_;
+    for (const uint32_t number : waiting)
+        if (const auto found = fabric_.qps_.find(number); found != fabric_.qps_.end())
+            run(*found->second);
+}
+
+void Engine::flush_receives(Qp &qp) {
+    ibv_wc wc{};
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+    wc.opcode = IBV_WC_RECV;
+    for (; !qp.receives.empty(); qp.receives.pop_front())
+        complete_receive(qp, qp.receives.front(), wc, true);
+}
+
+// ---- states --------------------------------------------------------------------------------
+
+void Engine::fail(Qp &qp) {
+    if (qp.attr.qp_state == IBV_QPS_ERR)
+        return;
+    qp.attr.qp_state = IBV_QPS_ERR;
+    run(qp);
+    flush_receives(qp);
+    fabric_.no_receive_.erase(qp.number);
+    if (qp.srq)
+        raise_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+    if (qp.context->device->profile->transport != Transport::IWARP)
+        return;
+    fabric_.cm_.qp_failed(qp);
+    if (Qp *const peer = fabric_.peer_of(qp))
+        fail(*peer);
+}
+
+void Engine::reset(Qp &qp) {
+    fabric_.cancel(qp.timer);
+    const ibv_qp_cap cap = qp.attr.cap;
+    qp.attr = {};
+    qp.attr.cap = cap;
+    qp.sends.clear();
+    qp.receives.clear();
+    qp.written.clear();
+    qp.gives_up_at = 0;
+    qp.rnr_retries_left = 0;
+    qp.iwarp_peer = 0;
+    fabric_.no_receive_.erase(qp.number);
+}
+
+// Takes the completions of a QP out of a ring that the process does not read now.
+static void remove_completions(Ring &ring, uint32_t number) {
+    uint32_t kept = ring.taken;
+    for (uint32_t i = ring.taken; i != ring.added; i++) {
+        const Completion completion = ring.first()[i % ring.entries];
+        if (completion.wc.qp_num != number)
+            ring.first()[kept++ % ring.entries] = completion;
+    }
+    __atomic_store_n(&ring.added, kept, __ATOMIC_RELEASE);
+}
+
+void Engine::release(Qp &qp) {
+    fabric_.cm_.qp_destroyed(qp);
+    if (qp.context->device->profile->transport == Transport::IWARP)
+        if (Qp *const peer = fabric_.peer_of(qp)) {
+            qp.iwarp_peer = 0;
+            fail(*peer);
+        }
+    fabric_.cancel(qp.timer);
+    fabric_.no_receive_.erase(qp.number);
+    fabric_.qps_.erase(qp.number);
+    if (qp.context->device->profile->destroy_removes_completions)
+        for (Cq *const cq : {qp.send_cq, qp.recv_cq})
+            remove_completions(*cq->ring, qp.number);
+    for (Object *const used :
+         {(Object *)qp.pd, (Object *)qp.send_cq, (Object *)qp.recv_cq, (Object *)qp.srq})
+        if (used)
+            used->users--;
+}
+
+} // namespace sim
