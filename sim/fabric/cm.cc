@@ -6,6 +6,7 @@
 
 #include "fabric.hh"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace sim {
@@ -28,13 +29,17 @@ struct CmRequests {
     Cm &cm;
     Fabric &fabric;
     Session *session;
+    Reply &raw_reply;
 
-    template <class Request> int run(const void *bytes, size_t length, Reply &reply) {
+    template <class Request> int run(const void *bytes, size_t length) {
         Request request;
         if (length < sizeof(request))
             return EINVAL;
         memcpy(&request, bytes, sizeof(request));
-        return on(request, reply.as<typename Request::Reply>());
+        typename Request::Reply reply{};
+        const int error = on(request, reply);
+        raw_reply.as<typename Request::Reply>() = reply;
+        return error;
     }
 
     CmId *find(uint32_t handle) { return fabric.find<CmId>(session, handle); }
@@ -47,6 +52,9 @@ struct CmRequests {
     int on(const CmCreate &request, CmCreate::Reply &reply) {
         Channel *const channel = fabric.find<Channel>(session, request.channel);
         if (!channel || channel->purpose != Channel::CONNECTIONS)
+            return EINVAL;
+        const unsigned known[] = {RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB};
+        if (std::ranges::find(known, request.port_space) == std::end(known))
             return EINVAL;
         CmId *const id = fabric.create<CmId>(session);
         cm.ids_[id->handle] = id;
@@ -273,6 +281,14 @@ struct CmRequests {
         return 0;
     }
 
+    int on(const CmCreateChannel &, CmCreateChannel::Reply &reply) {
+        Channel *const made = fabric.create_channel(session, Channel::CONNECTIONS, raw_reply);
+        if (!made)
+            return EMFILE;
+        reply.channel = made->handle;
+        return 0;
+    }
+
     // ucma.c, ucma_close()
     int on(const CmDestroyChannel &request, Empty &) {
         Channel *const channel = fabric.find<Channel>(session, request.channel);
@@ -285,40 +301,42 @@ struct CmRequests {
 };
 
 int Cm::call(Caller &caller, const void *request, size_t length, Reply &reply) {
-    CmRequests requests{*this, fabric_, caller.session};
+    CmRequests requests{*this, fabric_, caller.session, reply};
     uint32_t op = 0;
     memcpy(&op, request, std::min(length, sizeof(op)));
     switch (op) {
     case CmCreate::OP:
-        return requests.run<CmCreate>(request, length, reply);
+        return requests.run<CmCreate>(request, length);
     case CmDestroy::OP:
-        return requests.run<CmDestroy>(request, length, reply);
+        return requests.run<CmDestroy>(request, length);
     case CmBind::OP:
-        return requests.run<CmBind>(request, length, reply);
+        return requests.run<CmBind>(request, length);
     case CmResolveAddr::OP:
-        return requests.run<CmResolveAddr>(request, length, reply);
+        return requests.run<CmResolveAddr>(request, length);
     case CmResolveRoute::OP:
-        return requests.run<CmResolveRoute>(request, length, reply);
+        return requests.run<CmResolveRoute>(request, length);
     case CmInitQpAttr::OP:
-        return requests.run<CmInitQpAttr>(request, length, reply);
+        return requests.run<CmInitQpAttr>(request, length);
     case CmListen::OP:
-        return requests.run<CmListen>(request, length, reply);
+        return requests.run<CmListen>(request, length);
     case CmConnect::OP:
-        return requests.run<CmConnect>(request, length, reply);
+        return requests.run<CmConnect>(request, length);
     case CmAccept::OP:
-        return requests.run<CmAccept>(request, length, reply);
+        return requests.run<CmAccept>(request, length);
     case CmReject::OP:
-        return requests.run<CmReject>(request, length, reply);
+        return requests.run<CmReject>(request, length);
     case CmDisconnect::OP:
-        return requests.run<CmDisconnect>(request, length, reply);
+        return requests.run<CmDisconnect>(request, length);
     case CmNotify::OP:
-        return requests.run<CmNotify>(request, length, reply);
+        return requests.run<CmNotify>(request, length);
     case CmSetOption::OP:
-        return requests.run<CmSetOption>(request, length, reply);
+        return requests.run<CmSetOption>(request, length);
     case CmMigrate::OP:
-        return requests.run<CmMigrate>(request, length, reply);
+        return requests.run<CmMigrate>(request, length);
+    case CmCreateChannel::OP:
+        return requests.run<CmCreateChannel>(request, length);
     case CmDestroyChannel::OP:
-        return requests.run<CmDestroyChannel>(request, length, reply);
+        return requests.run<CmDestroyChannel>(request, length);
     default:
         return ENOSYS;
     }

@@ -3,9 +3,8 @@
 
 // protocol_cm.hh -- the requests of librdmacm to the connection manager of the fabric.
 //
-// An event channel is a channel of CreateChannel without a context. Its events follow
-// TakeEvent::Reply as a CmEvent; the cookie there is that of the ID, or of the listening ID for
-// a connect request.
+// The events of an event channel follow TakeEvent::Reply as a CmEvent; the cookie there is that
+// of the ID, or of the listening ID for a connect request.
 
 #ifndef RPMA_SIM_PROTOCOL_CM_HH
 #define RPMA_SIM_PROTOCOL_CM_HH 1
@@ -31,6 +30,7 @@ enum CmOp : uint32_t {
     OP_CM_NOTIFY,
     OP_CM_SET_OPTION,
     OP_CM_MIGRATE,
+    OP_CM_CREATE_CHANNEL,
     OP_CM_DESTROY_CHANNEL,
 };
 
@@ -176,6 +176,14 @@ struct CmMigrate {
     static constexpr uint32_t OP = OP_CM_MIGRATE;
     uint32_t op = OP, id, channel;
     using Reply = CmEventsTaken;
+};
+
+struct CmCreateChannel {
+    static constexpr uint32_t OP = OP_CM_CREATE_CHANNEL;
+    uint32_t op = OP;
+    struct Reply {
+        uint32_t channel;
+    };
 };
 
 // Also destroys the IDs of the channel.

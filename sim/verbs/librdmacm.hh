@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// librdmacm.hh -- what the files of librdmacm.so.1 share. The logic of each function is that of
+// rdma-core, librdmacm/cma.c; requests go to the fabric instead of the kernel.
+
+#ifndef RPMA_SIM_LIBRDMACM_HH
+#define RPMA_SIM_LIBRDMACM_HH 1
+
+#include "client.hh"
+#include "protocol_cm.hh"
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+namespace sim {
+
+struct CmDevice {
+    ibv_device *device;
+    ibv_context *verbs; // NULL: not opened yet
+    ibv_pd *pd;         // of the IDs, unless a program has its own
+    unsigned ids;
+    uint8_t max_responder_resources, max_initiator_depth;
+    bool is_iwarp;
+};
+
+struct ShimChannel {
+    rdma_event_channel channel;
+    uint32_t handle;
+};
+
+struct ShimId {
+    rdma_cm_id id;
+    uint32_t handle;
+    CmDevice *device;
+    bool is_synchronous;
+    bool had_connect_error;
+    uint8_t responder_resources, initiator_depth;
+    ibv_qp_init_attr *qp_attr; // of rdma_create_ep(), for the requests of a listener
+    void *connect_data;        // of the address list, sent before the private data
+    size_t connect_length;
+    ibv_ece local_ece, remote_ece;
+    uint32_t events_acked;
+    pthread_mutex_t mutex;
+    pthread_cond_t acked;
+};
+
+inline ShimId *shim(rdma_cm_id *id) {
+    return reinterpret_cast<ShimId *>(id);
+}
+inline ShimChannel *shim(rdma_event_channel *channel) {
+    return reinterpret_cast<ShimChannel *>(channel);
+}
+
+// Returns -1 with errno.
+int fail(int error);
+inline int result(int error) {
+    return error ? fail(error) : 0;
+}
+
+bool has_devices(); // false with errno
+// The ID is one of the device with that GUID.
+int use_device(ShimId *id, uint64_t guid);
+void leave_device(ShimId *id);
+socklen_t address_length(const sockaddr *address); // 0: of an unknown family
+// Waits for the event of what a synchronous ID has begun.
+int complete(ShimId *id);
+int show_route(ShimId *id, const CmRoute &route);
+ShimId *new_id(rdma_event_channel *channel, void *context, rdma_port_space port_space,
+               ibv_qp_type qp_type);
+void free_id(ShimId *id);
+// For rdma_accept() and for the response that accepts it.
+int modify_to_rtr(ShimId *id, uint8_t responder_resources);
+int modify_to_rts(ShimId *id, uint8_t initiator_depth);
+int modify_to_error(ShimId *id);
+
+} // namespace sim
+
+#endif // RPMA_SIM_LIBRDMACM_HH
