@@ -21,12 +21,14 @@ int refuse(const char *function) {
 
 } // namespace
 
-#define FAILS(name) \
-    EXPORTED int name() { return refuse(#name); }
-#define NONE(name)              \
-    EXPORTED void *name() {     \
-        errno = refuse(#name);  \
-        return nullptr;         \
+#define FAILS(name)           \
+    EXPORTED int name() {     \
+        return refuse(#name); \
+    }
+#define NONE(name)             \
+    EXPORTED void *name() {    \
+        errno = refuse(#name); \
+        return nullptr;        \
     }
 
 // The answer is no for every device: a program that asks has another way.

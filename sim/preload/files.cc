@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// files.cc -- the kernel's files about RDMA devices, from the tree that rpma-sim makes for a host
+// files.cc -- the kernel's files about RDMA devices, from the tree that rpma-sim makes for a
+// host
 
 #include <climits>
 #include <cstdarg>
@@ -11,6 +12,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "preload.hh"
@@ -26,8 +28,9 @@ __attribute__((constructor)) void read_environment() {
 }
 
 constexpr const char *PREFIXES[] = {
-    "/sys/class/infiniband", "/sys/class/infiniband_verbs", "/sys/class/infiniband_mad",
-    "/sys/class/net/sim0",   "/dev/infiniband",
+    "/sys/class/infiniband",     "/sys/class/infiniband_verbs",
+    "/sys/class/infiniband_mad", "/sys/class/net/sim0",
+    "/dev/infiniband",
 };
 
 bool is_replaced(const char *path) {
@@ -79,14 +82,16 @@ int __fxstatat64(int, int, const char *, struct stat64 *, int);
 
 // One line for each function: its type and name, its parameters, and the call of the real one.
 #define REPLACE(type, name, parameters, ...) \
-    EXPORTED type name parameters { return REAL(name)(__VA_ARGS__); }
-#define REPLACE_OPEN(name, parameters, ...)         \
-    EXPORTED int name parameters {                  \
-        va_list arguments;                          \
-        va_start(arguments, flags);                 \
+    EXPORTED type name parameters {          \
+        return REAL(name)(__VA_ARGS__);      \
+    }
+#define REPLACE_OPEN(name, parameters, ...)            \
+    EXPORTED int name parameters {                     \
+        va_list arguments;                             \
+        va_start(arguments, flags);                    \
         const mode_t mode = mode_of(flags, arguments); \
-        va_end(arguments);                          \
-        return REAL(name)(__VA_ARGS__, mode);       \
+        va_end(arguments);                             \
+        return REAL(name)(__VA_ARGS__, mode);          \
     }
 
 REPLACE_OPEN(open, (const char *path, int flags, ...), Path(path), flags)
@@ -111,13 +116,14 @@ REPLACE(int, scandir64,
 REPLACE(int, chdir, (const char *path) noexcept, Path(path))
 REPLACE(int, access, (const char *path, int mode) noexcept, Path(path), mode)
 REPLACE(int, euidaccess, (const char *path, int mode) noexcept, Path(path), mode)
-REPLACE(int, faccessat, (int at, const char *path, int mode, int flags) noexcept, at, Path(path), mode,
-        flags)
-REPLACE(ssize_t, readlink, (const char *path, char *to, size_t size) noexcept, Path(path), to, size)
-REPLACE(ssize_t, readlinkat, (int at, const char *path, char *to, size_t size) noexcept, at, Path(path),
-        to, size)
-REPLACE(ssize_t, __readlink_chk, (const char *path, char *to, size_t size, size_t room), Path(path), to,
-        size, room)
+REPLACE(int, faccessat, (int at, const char *path, int mode, int flags) noexcept, at,
+        Path(path), mode, flags)
+REPLACE(ssize_t, readlink, (const char *path, char *to, size_t size) noexcept, Path(path), to,
+        size)
+REPLACE(ssize_t, readlinkat, (int at, const char *path, char *to, size_t size) noexcept, at,
+        Path(path), to, size)
+REPLACE(ssize_t, __readlink_chk, (const char *path, char *to, size_t size, size_t room),
+        Path(path), to, size, room)
 REPLACE(char *, realpath, (const char *path, char *to) noexcept, Path(path), to)
 REPLACE(char *, __realpath_chk, (const char *path, char *to, size_t room), Path(path), to, room)
 REPLACE(char *, canonicalize_file_name, (const char *path) noexcept, Path(path))
@@ -125,17 +131,31 @@ REPLACE(int, stat, (const char *path, struct stat *to) noexcept, Path(path), to)
 REPLACE(int, lstat, (const char *path, struct stat *to) noexcept, Path(path), to)
 REPLACE(int, stat64, (const char *path, struct stat64 *to) noexcept, Path(path), to)
 REPLACE(int, lstat64, (const char *path, struct stat64 *to) noexcept, Path(path), to)
-REPLACE(int, fstatat, (int at, const char *path, struct stat *to, int flags) noexcept, at, Path(path),
-        to, flags)
+REPLACE(int, fstatat, (int at, const char *path, struct stat *to, int flags) noexcept, at,
+        Path(path), to, flags)
 REPLACE(int, fstatat64, (int at, const char *path, struct stat64 *to, int flags) noexcept, at,
         Path(path), to, flags)
-REPLACE(int, statx, (int at, const char *path, int flags, unsigned mask, struct statx *to) noexcept, at,
+REPLACE(int, statx,
+        (int at, const char *path, int flags, unsigned mask, struct statx *to) noexcept, at,
         Path(path), flags, mask, to)
+REPLACE(ssize_t, getxattr, (const char *path, const char *name, void *to, size_t size) noexcept,
+        Path(path), name, to, size)
+REPLACE(ssize_t, lgetxattr,
+        (const char *path, const char *name, void *to, size_t size) noexcept, Path(path), name,
+        to, size)
+REPLACE(ssize_t, listxattr, (const char *path, char *to, size_t size) noexcept, Path(path), to,
+        size)
+REPLACE(ssize_t, llistxattr, (const char *path, char *to, size_t size) noexcept, Path(path), to,
+        size)
 REPLACE(int, __xstat, (int version, const char *path, struct stat *to), version, Path(path), to)
-REPLACE(int, __lxstat, (int version, const char *path, struct stat *to), version, Path(path), to)
-REPLACE(int, __xstat64, (int version, const char *path, struct stat64 *to), version, Path(path), to)
-REPLACE(int, __lxstat64, (int version, const char *path, struct stat64 *to), version, Path(path), to)
-REPLACE(int, __fxstatat, (int version, int at, const char *path, struct stat *to, int flags), version,
-        at, Path(path), to, flags)
-REPLACE(int, __fxstatat64, (int version, int at, const char *path, struct stat64 *to, int flags),
+REPLACE(int, __lxstat, (int version, const char *path, struct stat *to), version, Path(path),
+        to)
+REPLACE(int, __xstat64, (int version, const char *path, struct stat64 *to), version, Path(path),
+        to)
+REPLACE(int, __lxstat64, (int version, const char *path, struct stat64 *to), version,
+        Path(path), to)
+REPLACE(int, __fxstatat, (int version, int at, const char *path, struct stat *to, int flags),
         version, at, Path(path), to, flags)
+REPLACE(int, __fxstatat64,
+        (int version, int at, const char *path, struct stat64 *to, int flags), version, at,
+        Path(path), to, flags)

@@ -4,8 +4,8 @@
 // network.cc -- TCP and UDP between simulated hosts, on addresses of the loopback interface
 //
 // Host N has 10.77.0.N and fd77::N. Its sockets use 127.77.0.N: every address below 127/8 works
-// without configuration, and hosts can use the same ports. What a host binds to all addresses, or
-// to 127.0.0.1, is bound to its own.
+// without configuration, and hosts can use the same ports. What a host binds to all addresses,
+// or to 127.0.0.1, is bound to its own.
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -24,7 +24,8 @@
 namespace {
 
 constexpr uint32_t SIMULATED = 0x0a4d0000, LOOPBACK = 0x7f4d0000, MASK = 0xffff0000;
-constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77}, MAPPED_6[12] = {[10] = 0xff, [11] = 0xff};
+constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77},
+                  MAPPED_6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 unsigned host;
 
@@ -55,7 +56,8 @@ uint32_t loopback_of(const in6_addr &ip) {
         return LOOPBACK | host;
     if (IN6_IS_ADDR_V4MAPPED(&ip))
         return loopback_of(last);
-    return memcmp(ip.s6_addr, SIMULATED_6, sizeof(SIMULATED_6)) == 0 ? LOOPBACK | (last & ~MASK) : 0;
+    return memcmp(ip.s6_addr, SIMULATED_6, sizeof(SIMULATED_6)) == 0 ? LOOPBACK | (last & ~MASK)
+                                                                     : 0;
 }
 
 void set_mapped(in6_addr &ip, uint32_t last) {
@@ -82,7 +84,8 @@ bool to_loopback(Address &to, const sockaddr *from, socklen_t length) {
 
 void from_loopback(sockaddr *address, socklen_t length) {
     Address found;
-    if (host == 0 || address == nullptr || length < sizeof(sockaddr_in) || length > sizeof(found))
+    if (host == 0 || address == nullptr || length < sizeof(sockaddr_in) ||
+        length > sizeof(found))
         return;
     memcpy(&found, address, length);
     if (found.any.sa_family == AF_INET) {
@@ -152,8 +155,8 @@ EXPORTED int connect(int fd, const sockaddr *address, socklen_t length) {
     return REAL(connect)(fd, &peer.any, length);
 }
 
-EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags, const sockaddr *address,
-                        socklen_t length) {
+EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags,
+                        const sockaddr *address, socklen_t length) {
     Address peer;
     if (!to_loopback(peer, address, length))
         return REAL(sendto)(fd, data, size, flags, address, length);
@@ -165,7 +168,8 @@ EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags, const 
 EXPORTED ssize_t sendmsg(int fd, const msghdr *message, int flags) {
     Address peer;
     if (message == nullptr ||
-        !to_loopback(peer, static_cast<const sockaddr *>(message->msg_name), message->msg_namelen))
+        !to_loopback(peer, static_cast<const sockaddr *>(message->msg_name),
+                     message->msg_namelen))
         return REAL(sendmsg)(fd, message, flags);
     msghdr changed = *message;
     changed.msg_name = &peer;
@@ -175,24 +179,25 @@ EXPORTED ssize_t sendmsg(int fd, const msghdr *message, int flags) {
 }
 
 // Functions that return the address of a peer or of the socket itself.
-#define REPLACE_NAMED(type, name, parameters, ...)  \
-    EXPORTED type name parameters {                 \
-        const socklen_t room = length != nullptr ? *length : 0; \
-        const type result = REAL(name)(__VA_ARGS__); \
+#define REPLACE_NAMED(type, name, parameters, ...)               \
+    EXPORTED type name parameters {                              \
+        const socklen_t room = length != nullptr ? *length : 0;  \
+        const type result = REAL(name)(__VA_ARGS__);             \
         if (result >= 0 && length != nullptr && *length <= room) \
-            from_loopback(address, *length);        \
-        return result;                              \
+            from_loopback(address, *length);                     \
+        return result;                                           \
     }
 REPLACE_NAMED(int, accept, (int fd, sockaddr *address, socklen_t *length), fd, address, length)
-REPLACE_NAMED(int, accept4, (int fd, sockaddr *address, socklen_t *length, int flags), fd, address,
-              length, flags)
-REPLACE_NAMED(int, getsockname, (int fd, sockaddr *address, socklen_t *length) noexcept, fd, address,
-              length)
-REPLACE_NAMED(int, getpeername, (int fd, sockaddr *address, socklen_t *length) noexcept, fd, address,
-              length)
+REPLACE_NAMED(int, accept4, (int fd, sockaddr *address, socklen_t *length, int flags), fd,
+              address, length, flags)
+REPLACE_NAMED(int, getsockname, (int fd, sockaddr *address, socklen_t *length) noexcept, fd,
+              address, length)
+REPLACE_NAMED(int, getpeername, (int fd, sockaddr *address, socklen_t *length) noexcept, fd,
+              address, length)
 REPLACE_NAMED(ssize_t, recvfrom,
-              (int fd, void *data, size_t size, int flags, sockaddr *address, socklen_t *length), fd,
-              data, size, flags, address, length)
+              (int fd, void *data, size_t size, int flags, sockaddr *address,
+               socklen_t *length),
+              fd, data, size, flags, address, length)
 
 EXPORTED ssize_t recvmsg(int fd, msghdr *message, int flags) {
     const ssize_t result = REAL(recvmsg)(fd, message, flags);
@@ -234,7 +239,8 @@ EXPORTED int getifaddrs(ifaddrs **list) noexcept {
     };
     const char *const addresses[] = {"127.0.0.1", "10.77.0.0", "::1", "fd77::"};
     const char *const masks[] = {"255.0.0.0", "255.255.0.0",
-                                 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff::"};
+                                 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+                                 "ffff:ffff:ffff:ffff::"};
     auto *const all = static_cast<Interfaces *>(calloc(1, sizeof(Interfaces)));
     if (all == nullptr)
         return -1;
@@ -242,7 +248,8 @@ EXPORTED int getifaddrs(ifaddrs **list) noexcept {
         const bool is_simulated = i % 2 == 1;
         Address &address = all->addresses[i], &mask = all->masks[i];
         address.any.sa_family = mask.any.sa_family = i < 2 ? AF_INET : AF_INET6;
-        void *const where = i < 2 ? static_cast<void *>(&address.ip4.sin_addr) : &address.ip6.sin6_addr;
+        void *const where =
+            i < 2 ? static_cast<void *>(&address.ip4.sin_addr) : &address.ip6.sin6_addr;
         (void)inet_pton(address.any.sa_family, addresses[i], where);
         (void)inet_pton(address.any.sa_family, masks[i],
                         i < 2 ? static_cast<void *>(&mask.ip4.sin_addr) : &mask.ip6.sin6_addr);
@@ -254,8 +261,8 @@ EXPORTED int getifaddrs(ifaddrs **list) noexcept {
         snprintf(all->names[i], IFNAMSIZ, is_simulated ? "sim0" : "lo");
         all->entries[i] = {i < 3 ? &all->entries[i + 1] : nullptr,
                            all->names[i],
-                           (is_simulated ? IFF_BROADCAST | IFF_MULTICAST : 0U | IFF_LOOPBACK) | IFF_UP |
-                               IFF_RUNNING,
+                           (is_simulated ? IFF_BROADCAST | IFF_MULTICAST : 0U | IFF_LOOPBACK) |
+                               IFF_UP | IFF_RUNNING,
                            &address.any,
                            &mask.any,
                            {},

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// persist.cc -- files of --pmem: they map as on FS-DAX, and rpma-sim learns what a program persists
+// persist.cc -- files of --pmem: they map as on FS-DAX, and rpma-sim learns what a program
+// persists
 //
-// The processor's instructions for flushing cannot be intercepted. So the functions of libpmem and
-// libpmem2 are replaced by requests; a program with such instructions of its own has to call msync().
+// The processor's instructions for flushing cannot be intercepted. So the functions of libpmem
+// and libpmem2 are replaced by requests; a program with such instructions of its own has to
+// call msync().
 
 #include <cerrno>
 #include <cstdint>
@@ -28,7 +30,7 @@ sockaddr_un server = {.sun_family = AF_UNIX, .sun_path = ""};
 
 __attribute__((constructor)) void read_environment() {
     const char *const list = getenv("RPMA_SIM_PMEM"), *const path = getenv("RPMA_SIM_SOCKET"),
-                     *const number = getenv("RPMA_SIM_HOST");
+                      *const number = getenv("RPMA_SIM_HOST");
     if (list == nullptr || path == nullptr || number == nullptr)
         return;
     host = static_cast<unsigned>(atoi(number));
@@ -156,9 +158,9 @@ EXPORTED int pmem_msync(const void *address, size_t length) {
     persist(address, length);
     return 0;
 }
-#define PMEM_MOVES(name)                                                 \
-    EXPORTED void *name(void *to, const void *from, size_t length) {     \
-        return move_and_persist(to, from, length);                       \
+#define PMEM_MOVES(name)                                             \
+    EXPORTED void *name(void *to, const void *from, size_t length) { \
+        return move_and_persist(to, from, length);                   \
     }
 PMEM_MOVES(pmem_memmove_persist)
 PMEM_MOVES(pmem_memcpy_persist)

@@ -11,11 +11,10 @@
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 // The function that a program would call without this library.
-#define REAL(name)                                                                          \
-    ([] {                                                                                   \
+#define REAL(name)                                                                            \
+    ([] {                                                                                     \
         static auto *const real = reinterpret_cast<decltype(&name)>(dlsym(RTLD_NEXT, #name)); \
-        return real;                                                                        \
+        return real;                                                                          \
     }())
-
 
 #endif // RPMA_SIM_PRELOAD_HH

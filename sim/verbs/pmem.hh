@@ -30,8 +30,8 @@ class PmemFile {
     // For RPMA_SIM_PMEM: device and inode.
     std::string id() const;
     void persist(uint64_t offset, uint64_t length);
-    // Each word that is not persistent gets its persistent value, or, with a generator, may keep
-    // the new one. Returns how many words differed.
+    // Each word that is not persistent gets its persistent value, or, with a generator, may
+    // keep the new one. Returns how many words differed.
     uint64_t lose_power(std::mt19937_64 *generator);
 
   private:
@@ -53,8 +53,8 @@ using PmemFiles = std::vector<std::unique_ptr<PmemFile>>; // of one host
 class PmemMappings {
   public:
     PmemMappings(const PmemFiles &files, pid_t pid) : files_(files), pid_(pid) {}
-    // Reads the mappings again: when a region is registered, and when the program itself makes a
-    // range persistent.
+    // Reads the mappings again: when a region is registered, and when the program itself makes
+    // a range persistent.
     void refresh();
     void persist(uint64_t address, uint64_t length) const;
     bool contain(uint64_t address, uint64_t length) const;

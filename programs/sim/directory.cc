@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// directory.cc -- the directory of a fabric: its socket, and for each host the files that its
+// programs see instead of the kernel's about RDMA devices
+
+#include "sim.hh"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ftw.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr size_t MAX_PATH_OF_SOCKET = sizeof(sockaddr_un::sun_path) - sizeof("/socket");
+
+std::string parent_directory() {
+    for (const char *const name : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
+        const char *const value = getenv(name);
+        if (value != nullptr && *value == '/' && access(value, W_OK) == 0 &&
+            strlen(value) + 60 < MAX_PATH_OF_SOCKET)
+            return value;
+    }
+    return "/tmp";
+}
+
+int remove_entry(const char *path, const struct stat *, int, FTW *) {
+    return remove(path);
+}
+
+void remove_tree(const std::string &path) {
+    (void)nftw(path.c_str(), remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+bool has_server(const std::string &directory) {
+    sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = ""};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", directory.c_str());
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const bool connected =
+        connect(fd, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) == 0;
+    close(fd);
+    return connected;
+}
+
+void make_parents(const std::string &path) {
+    for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1))
+        (void)mkdir(path.substr(0, at).c_str(), 0700); // it may exist
+}
+
+void write_file(const std::string &path, const std::string &content) {
+    make_parents(path);
+    FILE *const file = fopen(path.c_str(), "we");
+    if (file == nullptr || fputs(content.c_str(), file) < 0 || fclose(file) != 0)
+        refuse("%s: %s", path.c_str(), strerror(errno));
+}
+
+void write_line(const std::string &path, const std::string &line) {
+    write_file(path, line + "\n");
+}
+
+// Groups of four hexadecimal digits, as the kernel prints GUIDs and GIDs.
+std::string groups(const uint8_t *bytes, size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; i += 2) {
+        char group[8];
+        snprintf(group, sizeof(group), "%s%02x%02x", i == 0 ? "" : ":", bytes[i], bytes[i + 1]);
+        text += group;
+    }
+    return text;
+}
+
+std::string guid_of(const sim::Device &device) {
+    uint8_t bytes[8];
+    for (unsigned i = 0; i < 8; i++)
+        bytes[i] = static_cast<uint8_t>(device.guid >> (56 - 8 * i));
+    return groups(bytes, sizeof(bytes));
+}
+
+// drivers/infiniband/core/sysfs.c of Linux has the formats.
+void write_port(const std::string &port, const sim::Device &device) {
+    const bool is_infiniband = device.profile->transport == sim::Transport::INFINIBAND;
+    char lid[16];
+    snprintf(lid, sizeof(lid), "0x%x", is_infiniband ? device.lid : 0U);
+    write_line(port + "state", "4: ACTIVE");
+    write_line(port + "phys_state", "5: LinkUp");
+    write_line(port + "rate", "100 Gb/sec (4X EDR)");
+    write_line(port + "link_layer", is_infiniband ? "InfiniBand" : "Ethernet");
+    write_line(port + "lid", lid);
+    write_line(port + "lid_mask_count", "0");
+    write_line(port + "sm_lid", is_infiniband ? "0x1" : "0x0");
+    write_line(port + "sm_sl", "0");
+    write_line(port + "cap_mask", "0x00010000");
+    write_line(port + "pkeys/0", "0xffff");
+    for (size_t i = 0; i < device.gids.size(); i++) {
+        const std::string index = std::to_string(i);
+        write_line(port + "gids/" + index, groups(device.gids[i].raw, sizeof(ibv_gid)));
+        write_line(port + "gid_attrs/types/" + index, is_infiniband ? "IB/RoCE v1" : "RoCE v2");
+        write_line(port + "gid_attrs/ndevs/" + index, "sim" + std::to_string(device.index));
+    }
+}
+
+void write_device(const std::string &root, const sim::Device &device) {
+    const std::string index = std::to_string(device.index);
+    const std::string parent = root + "/sys/devices/sim" + index + "/",
+                      base = parent + "infiniband/" + device.name + "/",
+                      verbs = parent + "infiniband_verbs/uverbs" + index + "/",
+                      netdev = root + "/sys/class/net/sim" + index + "/";
+    const bool is_iwarp = device.profile->transport == sim::Transport::IWARP;
+    const bool is_software = strcmp(device.profile->driver, "rdma_rxe") == 0 ||
+                             strcmp(device.profile->driver, "siw") == 0;
+    write_line(base + "node_guid", guid_of(device));
+    write_line(base + "sys_image_guid", guid_of(device));
+    write_line(base + "node_type", is_iwarp ? "4: RNIC" : "1: CA");
+    write_line(base + "node_desc", "simulated");
+    write_line(base + "fw_ver", device.profile->attr.fw_ver);
+    write_port(base + "ports/1/", device);
+    write_line(verbs + "ibdev", device.name);
+    write_line(verbs + "abi_version", "1");
+    write_line(verbs + "dev", "231:" + std::to_string(192 + device.index));
+    write_line(netdev + "mtu", "4200");
+    write_line(netdev + "operstate", "up");
+    write_line(netdev + "ifindex", std::to_string(device.index + 2));
+    if (is_software) {
+        write_line(base + "parent", "sim" + index);
+    } else {
+        write_line(parent + "numa_node", "-1");
+        write_file(parent + "net/sim" + index + "/mtu", "4200\n");
+        write_file(root + "/sys/bus/drivers/" + device.profile->driver + "/bind", "");
+        (void)symlink((root + "/sys/bus/drivers/" + device.profile->driver).c_str(),
+                      (parent + "driver").c_str());
+        (void)symlink(parent.c_str(), (base + "device").c_str());
+        (void)symlink(parent.c_str(), (verbs + "device").c_str());
+    }
+    write_file(root + "/dev/infiniband/uverbs" + index, "");
+    const std::string classes = root + "/sys/class/";
+    make_parents(classes + "infiniband/");
+    make_parents(classes + "infiniband_verbs/");
+    (void)symlink(base.c_str(), (classes + "infiniband/" + device.name).c_str());
+    (void)symlink(verbs.c_str(), (classes + "infiniband_verbs/uverbs" + index).c_str());
+}
+
+} // namespace
+
+Directory::Directory(const std::string &name) {
+    if (name.empty()) {
+        path_ = parent_directory() + "/rpma-sim-XXXXXX";
+        if (mkdtemp(path_.data()) == nullptr)
+            refuse("%s: %s", path_.c_str(), strerror(errno));
+        return;
+    }
+    path_ = of_name(name);
+    if (has_server(path_))
+        refuse("a fabric %s runs already: use another --name, or --join it", name.c_str());
+    remove_tree(path_); // of one that was killed
+    if (mkdir(path_.c_str(), 0700) != 0)
+        refuse("%s: %s", path_.c_str(), strerror(errno));
+}
+
+Directory::~Directory() {
+    remove_tree(path_);
+}
+
+std::string Directory::of_name(const std::string &name) {
+    return parent_directory() + "/rpma-sim-" + std::to_string(getuid()) + "-" + name;
+}
+
+void Directory::add_host(const sim::Host &host, const std::string &pmem) const {
+    const std::string root = path_ + "/host" + std::to_string(host.number);
+    for (const std::unique_ptr<sim::Device> &device : host.devices)
+        write_device(root, *device);
+    write_line(root + "/sys/class/infiniband_verbs/abi_version", "6");
+    write_file(root + "/dev/infiniband/rdma_cm", "");
+    write_file(root + "/pmem", pmem);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// main.cc -- rpma-sim: runs unchanged RDMA programs on a simulated fabric
+
+#include "run.hh"
+
+#include <cstdlib>
+#include <unistd.h>
+
+namespace {
+
+// The fabric of this process's environment, or one with a name.
+[[noreturn]] void join(const Settings &settings) {
+    const char *const own = getenv("RPMA_SIM_SOCKET");
+    if (settings.join.empty() && own == nullptr)
+        refuse("--join '' is for programs that run on a fabric already");
+    std::string directory =
+        settings.join.empty() ? own : Directory::of_name(settings.join) + "/socket";
+    directory.resize(directory.rfind('/'));
+    unsigned hosts = 0;
+    const auto root = [&](unsigned host) { return directory + "/host" + std::to_string(host); };
+    while (access(root(hosts + 1).c_str(), F_OK) == 0)
+        hosts++;
+    if (hosts == 0)
+        refuse("no fabric '%s' runs: start one with --name", settings.join.c_str());
+    const Command &command = settings.commands[0];
+    if (command.host > hosts)
+        refuse("there is no host%u, only %u hosts", command.host, hosts);
+    char pmem[4096] = "";
+    FILE *const file = fopen((root(command.host) + "/pmem").c_str(), "re");
+    if (file != nullptr) {
+        (void)!fgets(pmem, sizeof(pmem), file);
+        fclose(file);
+    }
+    const Libraries libraries = find_libraries(pmem[0] != '\0');
+    check_command(command, libraries);
+    set_environment(command.host, hosts, directory, libraries, pmem);
+    execute(command);
+}
+
+} // namespace
+
+int main(int argc, char *argv[]) {
+    Settings settings = read_options(argc, argv);
+    if (settings.joins)
+        join(settings);
+    const Libraries libraries = find_libraries(!settings.pmem.empty());
+    for (const Command &command : settings.commands)
+        check_command(command, libraries);
+    return Run(settings, libraries).main();
+}

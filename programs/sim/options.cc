@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// options.cc -- the command line
+
+#include "sim.hh"
+
+#include <charconv>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <getopt.h>
+
+void refuse(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "rpma-sim: ");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+    exit(EXIT_USAGE);
+}
+
+namespace {
+
+constexpr unsigned MAX_HOSTS = 254; // 10.77.0.N
+
+constexpr char USAGE[] =
+    R"(usage: rpma-sim [OPTION...] [@HOST] COMMAND [ARG...] [:: [@HOST] COMMAND [ARG...]]...
+       rpma-sim --join NAME [--host HOST] COMMAND [ARG...]
+
+Runs unchanged RDMA programs on a simulated fabric: the first COMMAND on host1,
+the next one on host2, and so on, or on the HOST that precedes it. host1 has
+the addresses 10.77.0.1 and fd77::1.
+
+  -n, --hosts N             number of hosts (default: one for each COMMAND)
+  -d, --device [HOST=]NAME  RDMA device of all hosts or of one (default: rxe);
+                            "help" lists them
+  -f, --fault WHEN ACTION   as one argument; "help" lists them
+  -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
+      --platform PLATFORM   direct-write (default) or cpu-flush: whether data
+                            that a read follows is persistent
+      --lose WHAT           of data that is not persistent when the power fails:
+                            all (default) or random words
+  -u, --until WHEN          ends when all COMMANDs have ended (all, the default),
+                            one of them (first), or those of one HOST
+  -s, --seed N              of what is random (default 1)
+  -l, --prefix              precedes each line of output with its host
+      --name NAME           other programs can join the fabric by this name
+      --join NAME           runs COMMAND on the running fabric NAME ("": the own)
+      --host HOST           on this host (default: host1)
+      --memory WAY          how data is moved: direct or thread (default: direct
+                            if the system allows it)
+  -v, --verbose             reports what rpma-sim does
+  -V, --version             prints the version
+  -h, --help                prints this
+)";
+
+enum { PLATFORM = 256, LOSE, NAME, JOIN, HOST, MEMORY };
+
+constexpr option OPTIONS[] = {
+    {"hosts", required_argument, nullptr, 'n'},
+    {"device", required_argument, nullptr, 'd'},
+    {"fault", required_argument, nullptr, 'f'},
+    {"pmem", required_argument, nullptr, 'p'},
+    {"platform", required_argument, nullptr, PLATFORM},
+    {"lose", required_argument, nullptr, LOSE},
+    {"until", required_argument, nullptr, 'u'},
+    {"seed", required_argument, nullptr, 's'},
+    {"prefix", no_argument, nullptr, 'l'},
+    {"name", required_argument, nullptr, NAME},
+    {"join", required_argument, nullptr, JOIN},
+    {"host", required_argument, nullptr, HOST},
+    {"memory", required_argument, nullptr, MEMORY},
+    {"verbose", no_argument, nullptr, 'v'},
+    {"version", no_argument, nullptr, 'V'},
+    {"help", no_argument, nullptr, 'h'},
+    {nullptr, 0, nullptr, 0},
+};
+
+uint64_t number(const char *option, std::string_view text, uint64_t least, uint64_t most) {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least ||
+        value > most)
+        refuse("%s wants a number from %llu to %llu, not '%.*s'", option,
+               static_cast<unsigned long long>(least), static_cast<unsigned long long>(most),
+               static_cast<int>(text.size()), text.data());
+    return value;
+}
+
+unsigned host(const char *option, std::string_view text) {
+    const unsigned found = host_number(text);
+    if (found == 0)
+        refuse("%s wants a host, such as host2, not '%.*s'", option,
+               static_cast<int>(text.size()), text.data());
+    return found;
+}
+
+bool choice(const char *option, std::string_view text, const char *first, const char *second) {
+    if (text != first && text != second)
+        refuse("%s wants %s or %s, not '%.*s'", option, first, second,
+               static_cast<int>(text.size()), text.data());
+    return text == second;
+}
+
+// "[HOST=]VALUE"; a value that merely contains '=' is a value.
+unsigned host_before(std::string_view &text) {
+    const size_t at = text.find('=');
+    const unsigned found = at == text.npos ? 0 : host_number(text.substr(0, at));
+    if (found != 0)
+        text.remove_prefix(at + 1);
+    return found;
+}
+
+[[noreturn]] void list_devices() {
+    for (const sim::DeviceProfile &each : sim::profiles())
+        printf("%-12s %s\n", each.name,
+               each.transport == sim::Transport::INFINIBAND ? "InfiniBand"
+               : each.transport == sim::Transport::ROCE     ? "RoCE"
+                                                            : "iWARP");
+    exit(EXIT_SUCCESS);
+}
+
+void read_device(Settings &settings, std::string_view text) {
+    if (text == "help")
+        list_devices();
+    const unsigned of = host_before(text);
+    const sim::DeviceProfile *const profile = sim::find_profile(text);
+    if (profile == nullptr)
+        refuse("there is no device '%.*s': --device help lists them",
+               static_cast<int>(text.size()), text.data());
+    if (of == 0)
+        settings.fabric.profile = profile;
+    else
+        settings.fabric.of_host[of] = profile;
+}
+
+void read_until(Settings &settings, std::string_view text) {
+    settings.until = text == "all" ? Until::ALL : text == "first" ? Until::FIRST : Until::HOST;
+    if (settings.until == Until::HOST)
+        settings.until_host = host("--until", text);
+}
+
+std::string read_name(std::string_view text) {
+    if (text.empty() || text.size() > 40 || text.find('/') != text.npos)
+        refuse("--name wants a name of at most 40 characters without '/', not '%.*s'",
+               static_cast<int>(text.size()), text.data());
+    return std::string(text);
+}
+
+void read_option(Settings &settings, int option, const char *value) {
+    switch (option) {
+    case 'n':
+        settings.fabric.hosts = static_cast<unsigned>(number("--hosts", value, 1, MAX_HOSTS));
+        break;
+    case 'd':
+        return read_device(settings, value);
+    case 'f':
+        if (strcmp(value, "help") == 0) {
+            print_faults();
+            exit(EXIT_SUCCESS);
+        }
+        settings.faults.push_back(read_fault(value));
+        break;
+    case 'p': {
+        std::string_view file = value;
+        const unsigned of = host_before(file);
+        settings.pmem.emplace_back(of == 0 ? 1 : of, file);
+        break;
+    }
+    case PLATFORM:
+        settings.fabric.has_direct_write =
+            choice("--platform", value, "cpu-flush", "direct-write");
+        break;
+    case LOSE:
+        settings.loses_at_random = choice("--lose", value, "all", "random");
+        break;
+    case 'u':
+        return read_until(settings, value);
+    case 's':
+        settings.fabric.seed = number("--seed", value, 0, UINT64_MAX);
+        break;
+    case 'l':
+        settings.prefixes = true;
+        break;
+    case NAME:
+        settings.name = read_name(value);
+        break;
+    case JOIN:
+        settings.joins = true;
+        settings.join = *value == '\0' ? "" : read_name(value);
+        break;
+    case HOST:
+        settings.join_host = host("--host", value);
+        break;
+    case MEMORY:
+        settings.uses_threads = choice("--memory", value, "direct", "thread");
+        break;
+    case 'v':
+        settings.is_verbose = true;
+        break;
+    case 'V':
+        printf("rpma-sim %s\n", RPMA_SIM_VERSION);
+        exit(EXIT_SUCCESS);
+    case 'h':
+        fputs(USAGE, stdout);
+        exit(EXIT_SUCCESS);
+    default:
+        refuse("see rpma-sim --help");
+    }
+}
+
+void read_commands(Settings &settings, char *argv[]) {
+    Command command;
+    const auto add = [&] {
+        if (command.argv.empty())
+            refuse("a COMMAND is missing: see rpma-sim --help");
+        if (command.host == 0)
+            command.host = static_cast<unsigned>(settings.commands.size()) + 1;
+        settings.commands.push_back(command);
+        command = {};
+    };
+    for (; *argv != nullptr; argv++) {
+        if (strcmp(*argv, "::") == 0)
+            add();
+        else if (command.argv.empty() && command.host == 0 && **argv == '@')
+            command.host = host("@", *argv + 1);
+        else
+            command.argv.push_back(*argv);
+    }
+    if (!settings.commands.empty() || !command.argv.empty() || settings.name.empty() ||
+        settings.joins)
+        add();
+}
+
+void check_host(const Settings &settings, const char *where, unsigned number) {
+    if (number > settings.fabric.hosts)
+        refuse("%s: there is no host%u, only %u hosts: see --hosts", where, number,
+               settings.fabric.hosts);
+}
+
+// Hosts that options name exist, too, unless --hosts says how many there are.
+void check_hosts(Settings &settings, bool counted) {
+    unsigned most = 1;
+    for (const Command &each : settings.commands)
+        most = std::max(most, each.host);
+    if (!counted)
+        settings.fabric.hosts = std::min(most, MAX_HOSTS);
+    check_host(settings, "@HOST", most);
+    for (const auto &[number, profile] : settings.fabric.of_host)
+        check_host(settings, "--device", number);
+    for (const auto &[number, file] : settings.pmem)
+        check_host(settings, "--pmem", number);
+    for (const Fault &fault : settings.faults) {
+        check_host(settings, "--fault", fault.after);
+        for (const unsigned number : fault.hosts)
+            check_host(settings, "--fault", number);
+    }
+    check_host(settings, "--until", settings.until_host);
+}
+
+} // namespace
+
+unsigned host_number(std::string_view text) {
+    if (text.starts_with("host"))
+        text.remove_prefix(4);
+    unsigned found = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), found);
+    return error == std::errc() && end == text.data() + text.size() && found <= MAX_HOSTS
+               ? found
+               : 0;
+}
+
+Settings read_options(int argc, char *argv[]) {
+    Settings settings;
+    settings.fabric.hosts = 0;
+    settings.fabric.profile = &sim::profiles().front();
+    opterr = 1;
+    argv[0] = const_cast<char *>("rpma-sim");
+    for (int option;
+         (option = getopt_long(argc, argv, "+n:d:f:p:u:s:lvVh", OPTIONS, nullptr)) != -1;)
+        read_option(settings, option, optarg);
+    read_commands(settings, argv + optind);
+    if (!settings.joins) {
+        check_hosts(settings, settings.fabric.hosts != 0);
+        return settings;
+    }
+    if (settings.commands.size() != 1)
+        refuse("--join takes one COMMAND");
+    settings.commands[0].host = settings.join_host;
+    return settings;
+}

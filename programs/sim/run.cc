@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// run.cc -- starts the commands, serves them, applies faults, and leaves nothing behind
+
+#include "run.hh"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr uint64_t SECOND = 1'000'000'000;
+constexpr uint64_t TIME_TO_END = SECOND; // between SIGTERM and SIGKILL
+constexpr int SIGNALS[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+
+sigset_t handled_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int each : SIGNALS)
+        sigaddset(&set, each);
+    return set;
+}
+
+void prepend(const char *name, const std::string &value) {
+    const char *const old = getenv(name);
+    setenv(name, (old == nullptr || *old == '\0' ? value : value + ":" + old).c_str(), 1);
+}
+
+// Prints whole lines, as far as they have come.
+void print_lines(Output &output, bool is_last) {
+    size_t end;
+    while ((end = output.rest.find('\n')) != output.rest.npos ||
+           (is_last && !output.rest.empty())) {
+        end = std::min(end, output.rest.size());
+        fprintf(output.to, "host%u: %.*s\n", output.host, static_cast<int>(end),
+                output.rest.c_str());
+        output.rest.erase(0, end + 1);
+    }
+    fflush(output.to);
+}
+
+// Also if it is not a child of this process.
+void kill_and_wait(pid_t pid) {
+    pollfd event = {static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), POLLIN, 0};
+    if (event.fd < 0)
+        return; // it has ended
+    kill(pid, SIGKILL);
+    poll(&event, 1, -1);
+    close(event.fd);
+}
+
+// Processes whose parent is this one: those of the commands, and orphans.
+std::vector<pid_t> children_of_self() {
+    std::vector<pid_t> found;
+    DIR *const directory = opendir("/proc");
+    while (const dirent *const entry = directory == nullptr ? nullptr : readdir(directory)) {
+        char path[64], text[512] = "";
+        const pid_t pid = atoi(entry->d_name);
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        FILE *const file = pid > 0 ? fopen(path, "re") : nullptr;
+        if (file == nullptr)
+            continue;
+        (void)!fread(text, 1, sizeof(text) - 1, file);
+        fclose(file);
+        // The name of the program, in parentheses, may contain anything.
+        const char *const behind = strrchr(text, ')');
+        int parent = 0;
+        if (behind != nullptr && sscanf(behind + 1, " %*c %d", &parent) == 1 &&
+            parent == getpid())
+            found.push_back(pid);
+    }
+    if (directory != nullptr)
+        closedir(directory);
+    return found;
+}
+
+} // namespace
+
+void set_environment(unsigned host, unsigned hosts, const std::string &directory,
+                     const Libraries &libraries, const std::string &pmem) {
+    const std::string number = std::to_string(host);
+    prepend("LD_LIBRARY_PATH", libraries.shims);
+    prepend("LD_PRELOAD", libraries.preload);
+    setenv("RPMA_SIM_SOCKET", (directory + "/socket").c_str(), 1);
+    setenv("RPMA_SIM_ROOT", (directory + "/host" + number).c_str(), 1);
+    setenv("RPMA_SIM_HOST", number.c_str(), 1);
+    setenv("RPMA_SIM_ADDR", ("10.77.0." + number).c_str(), 1);
+    if (!pmem.empty())
+        setenv("RPMA_SIM_PMEM", pmem.c_str(), 1);
+    for (unsigned i = 1; i <= hosts; i++)
+        setenv(("RPMA_SIM_ADDR_host" + std::to_string(i)).c_str(),
+               ("10.77.0." + std::to_string(i)).c_str(), 1);
+}
+
+void execute(const Command &command) {
+    std::vector<char *> argv = command.argv;
+    argv.push_back(nullptr);
+    execvp(argv[0], argv.data());
+    fprintf(stderr, "rpma-sim: %s: %s\n", argv[0], strerror(errno));
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+Run::Run(Settings &settings, const Libraries &libraries)
+    : settings_(settings), libraries_(libraries), directory_(settings.name),
+      server_(settings.fabric, directory_.path() + "/socket"),
+      generator_(settings.fabric.seed) {
+    const sigset_t signals = handled_signals();
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (const auto &[host, path] : settings.pmem) {
+        std::string error;
+        std::unique_ptr<sim::PmemFile> file = sim::PmemFile::open(path, error);
+        if (!file)
+            refuse("--pmem %s: %s", path.c_str(), error.c_str());
+        pmem_ids_[host] += file->id();
+        server_.pmem(host).push_back(std::move(file));
+    }
+    for (const auto &host : server_.fabric().hosts())
+        directory_.add_host(*host, pmem_ids_[host->number]);
+}
+
+Run::~Run() {
+    kill_everything();
+    close(signals_);
+}
+
+void Run::report(const char *format, ...) const {
+    if (!settings_.is_verbose)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "rpma-sim: %.3f s: ", static_cast<double>(server_.now()) / SECOND);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+}
+
+// The read end of a pipe whose lines are printed with the host; `end` is the write end.
+void Run::add_output(unsigned host, FILE *to, int &end) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        refuse("pipe: %s", strerror(errno));
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    end = ends[1];
+    outputs_.push_back({ends[0], host, to, ""});
+}
+
+void Run::start(const Command &command) {
+    int out = -1, err = -1;
+    if (settings_.prefixes) {
+        add_output(command.host, stdout, out);
+        add_output(command.host, stderr, err);
+    }
+    fflush(nullptr);
+    const bool is_alone = settings_.commands.size() == 1;
+    const pid_t parent = getpid(), pid = fork();
+    if (pid < 0)
+        refuse("fork: %s", strerror(errno));
+    if (pid == 0) {
+        const sigset_t signals = handled_signals();
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(EXIT_FAILURE);
+        // One command alone may be a shell, which uses the terminal.
+        if (!is_alone) {
+            setpgid(0, 0);
+            const int null = open("/dev/null", O_RDONLY);
+            dup2(null, STDIN_FILENO);
+            close(null);
+        }
+        if (out >= 0) {
+            dup2(out, STDOUT_FILENO);
+            dup2(err, STDERR_FILENO);
+        }
+        signal(SIGPIPE, SIG_DFL);
+        sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+        set_environment(command.host, settings_.fabric.hosts, directory_.path(), libraries_,
+                        pmem_ids_[command.host]);
+        execute(command);
+    }
+    if (!is_alone)
+        setpgid(pid, pid);
+    if (out >= 0) {
+        close(out);
+        close(err);
+    }
+    report("host%u starts %s (process %d)", command.host, command.argv[0], pid);
+    children_.push_back({&command, pid, !is_alone});
+}
+
+void Run::schedule(const Fault &fault) {
+    const bool is_awaited = fault.after != 0 || fault.action == "power-on";
+    awaited_ += is_awaited;
+    server_.fabric().at(server_.now() + fault.time, [this, &fault, is_awaited] {
+        awaited_ -= is_awaited;
+        apply(fault);
+    });
+}
+
+void Run::signal_host(unsigned host, int number) {
+    for (Child &child : children_) {
+        if (!child.is_running || child.command->host != host)
+            continue;
+        child.is_forgiven = child.is_forgiven || number == SIGKILL;
+        kill(child.has_group ? -child.pid : child.pid, number);
+    }
+    for (const pid_t pid : server_.processes(host))
+        kill(pid, number);
+}
+
+// Both directions between one host and another, or all others.
+template <class Action> void Run::for_each_link(const Fault &fault, Action action) {
+    if (fault.hosts.size() == 2)
+        action(fault.hosts[0], fault.hosts[1]);
+    else
+        for (unsigned other = 1; other <= settings_.fabric.hosts; other++)
+            if (other != fault.hosts[0])
+                action(fault.hosts[0], other);
+}
+
+void Run::flap(const Fault &fault, bool is_cut) {
+    for_each_link(fault, [&](unsigned host, unsigned other) {
+        server_.fabric().cut(host, other, is_cut);
+    });
+    server_.fabric().at(server_.now() + fault.number,
+                        [this, &fault, is_cut] { flap(fault, !is_cut); });
+}
+
+void Run::power_off(unsigned host) {
+    server_.fabric().set_power(host, false);
+    signal_host(host, SIGKILL);
+    // Before that they may still write to the files.
+    for (const pid_t pid : server_.processes(host))
+        kill_and_wait(pid);
+    for (Child &child : children_) {
+        int status = 0;
+        if (child.is_running && child.command->host == host &&
+            waitpid(child.pid, &status, 0) == child.pid)
+            ended(child, status);
+    }
+    uint64_t lost = 0;
+    for (const auto &file : server_.pmem(host))
+        lost += file->lose_power(settings_.loses_at_random ? &generator_ : nullptr);
+    report("host%u lost power, and %llu words of its files", host,
+           static_cast<unsigned long long>(lost));
+}
+
+void Run::power_on(unsigned host) {
+    server_.fabric().set_power(host, true);
+    for (const Command &command : settings_.commands)
+        if (command.host == host)
+            start(command);
+}
+
+void Run::apply(const Fault &fault) {
+    sim::Fabric &fabric = server_.fabric();
+    const unsigned host = fault.hosts[0];
+    report("fault: %s host%u", fault.action.c_str(), host);
+    const std::string_view action = fault.action;
+    if (action == "cut" || action == "join")
+        for_each_link(fault, [&](unsigned one, unsigned other) {
+            fabric.cut(one, other, action == "cut");
+        });
+    else if (action == "flap")
+        flap(fault, true);
+    else if (action == "delay")
+        for_each_link(fault, [&](unsigned one, unsigned other) {
+            fabric.set_delay(one, other, fault.number);
+        });
+    else if (action == "port-down" || action == "port-up")
+        fabric.set_port(host, 0, action == "port-up");
+    else if (action == "kill")
+        signal_host(host, SIGKILL);
+    else if (action == "freeze" || action == "thaw")
+        signal_host(host, action == "freeze" ? SIGSTOP : SIGCONT);
+    else if (action == "power-off")
+        power_off(host);
+    else if (action == "power-on")
+        power_on(host);
+    else if (action == "refuse")
+        fabric.refuse_post(host, static_cast<unsigned>(fault.number), fault.error);
+    else if (action == "overrun")
+        fabric.overrun_cqs(host);
+    else if (action == "event")
+        fabric.raise_async(host, 0, fault.event);
+    else if (action == "remove")
+        fabric.remove_device(host, 0);
+}
+
+void Run::ended(Child &child, int status) {
+    child.is_running = false;
+    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    report("host%u: %s ended with status %d", child.command->host, child.command->argv[0],
+           code);
+    if (code != 0 && !child.is_forgiven && status_ == 0)
+        status_ = code;
+    if (settings_.until == Until::FIRST)
+        is_over_ = true;
+    if (!is_host_running(child.command->host)) {
+        is_over_ = is_over_ || (settings_.until == Until::HOST &&
+                                settings_.until_host == child.command->host);
+        for (const Fault &fault : settings_.faults)
+            if (fault.after == child.command->host)
+                schedule(fault);
+    }
+}
+
+bool Run::is_host_running(unsigned host) const {
+    return std::any_of(children_.begin(), children_.end(), [&](const Child &child) {
+        return child.is_running && child.command->host == host;
+    });
+}
+
+void Run::reap() {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (Child &child : children_)
+            if (child.is_running && child.pid == pid)
+                ended(child, status);
+}
+
+// False: a signal ends everything.
+bool Run::handle_signals() {
+    signalfd_siginfo info;
+    while (read(signals_, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        status_ = 128 + static_cast<int>(info.ssi_signo);
+        return false;
+    }
+    reap();
+    return true;
+}
+
+void Run::read_outputs() {
+    char part[4096];
+    for (size_t i = 0; i < outputs_.size();) {
+        Output &output = outputs_[i];
+        ssize_t length;
+        while ((length = read(output.fd, part, sizeof(part))) > 0)
+            output.rest.append(part, static_cast<size_t>(length));
+        const bool is_last = length == 0;
+        print_lines(output, is_last);
+        if (is_last)
+            close(output.fd);
+        if (is_last)
+            outputs_.erase(outputs_.begin() + static_cast<std::ptrdiff_t>(i));
+        else
+            i++;
+    }
+}
+
+// Waits until something happens, at most `limit` nanoseconds.
+void Run::step(uint64_t limit) {
+    std::vector<pollfd> events = {{server_.fd(), POLLIN, 0}, {signals_, POLLIN, 0}};
+    for (const Output &output : outputs_)
+        events.push_back({output.fd, POLLIN, 0});
+    const uint64_t timer = server_.fabric().next_timer(), now = server_.now();
+    const uint64_t wait = std::min(limit, timer > now ? timer - now : 0);
+    const timespec time = {static_cast<time_t>(wait / SECOND),
+                           static_cast<long>(wait % SECOND)};
+    ppoll(events.data(), events.size(), wait == UINT64_MAX ? nullptr : &time, nullptr);
+    server_.serve();
+    read_outputs();
+}
+
+// Servers get the time to end.
+void Run::end_commands() {
+    const uint64_t limit = server_.now() + TIME_TO_END;
+    for (Child &child : children_) {
+        child.is_forgiven = true;
+        if (child.is_running)
+            kill(child.has_group ? -child.pid : child.pid, SIGTERM);
+    }
+    while (is_any_running() && server_.now() < limit && handle_signals())
+        step(limit - std::min(limit, server_.now()));
+}
+
+bool Run::is_any_running() const {
+    return std::any_of(children_.begin(), children_.end(),
+                       [](const Child &child) { return child.is_running; });
+}
+
+// Orphans of killed processes become children of this one, until there are none.
+void Run::kill_everything() {
+    while (waitpid(-1, nullptr, WNOHANG) >= 0) {
+        for (const pid_t pid : children_of_self())
+            kill(pid, SIGKILL);
+        usleep(1000);
+    }
+    read_outputs();
+}
+
+int Run::main() {
+    for (const Fault &fault : settings_.faults)
+        if (fault.after == 0)
+            schedule(fault);
+    for (const Command &command : settings_.commands)
+        start(command);
+    while (handle_signals()) {
+        if (is_over_ && awaited_ == 0)
+            end_commands();
+        // Without a command, the fabric serves programs that join it.
+        if (!is_any_running() && awaited_ == 0 && !settings_.commands.empty())
+            break;
+        step(UINT64_MAX);
+    }
+    return status_;
+}

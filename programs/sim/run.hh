@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// run.hh -- one run of rpma-sim
+
+#ifndef RPMA_SIM_RUN_HH
+#define RPMA_SIM_RUN_HH 1
+
+#include <cstdarg>
+#include <cstdio>
+#include <deque>
+#include <random>
+
+#include "../../sim/verbs/server.hh"
+#include "sim.hh"
+
+struct Output {
+    int fd;
+    unsigned host;
+    FILE *to;
+    std::string rest; // of a line that is not complete
+};
+
+struct Child {
+    const Command *command;
+    pid_t pid;
+    bool has_group;
+    bool is_running = true;
+    bool is_forgiven = false; // a fault ends it, so that its status does not count
+};
+
+class Run {
+  public:
+    Run(Settings &settings, const Libraries &libraries);
+    ~Run();
+    Run(const Run &) = delete;
+    Run &operator=(const Run &) = delete;
+    int main(); // returns the exit status
+
+  private:
+    void start(const Command &command);
+    void add_output(unsigned host, FILE *to, int &end);
+    void report(const char *format, ...) const __attribute__((format(printf, 2, 3)));
+    bool handle_signals();
+    void reap();
+    void ended(Child &child, int status);
+    void read_outputs();
+    void step(uint64_t limit);
+    void end_commands();
+    void kill_everything();
+    bool is_any_running() const;
+    bool is_host_running(unsigned host) const;
+
+    void schedule(const Fault &fault);
+    void apply(const Fault &fault);
+    template <class Action> void for_each_link(const Fault &fault, Action action);
+    void flap(const Fault &fault, bool is_cut);
+    void signal_host(unsigned host, int number);
+    void power_off(unsigned host);
+    void power_on(unsigned host);
+
+    Settings &settings_;
+    const Libraries &libraries_;
+    Directory directory_;
+    sim::Server server_;
+    std::mt19937_64 generator_;
+    std::map<unsigned, std::string> pmem_ids_; // of the files, by host
+    std::deque<Child> children_;
+    std::vector<Output> outputs_;
+    int signals_ = -1;
+    int status_ = 0;
+    unsigned awaited_ = 0; // faults that are applied although all commands have ended
+    bool is_over_ = false;
+};
+
+#endif // RPMA_SIM_RUN_HH

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// sim.hh -- rpma-sim: what the options say, and the parts of the program
+
+#ifndef RPMA_SIM_SIM_HH
+#define RPMA_SIM_SIM_HH 1
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../sim/fabric/fabric.hh"
+#include "../../sim/verbs/pmem.hh"
+
+constexpr int EXIT_USAGE = 2;
+
+// Prints one line, "rpma-sim: ...", and ends the program with the status of bad input.
+[[noreturn]] void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+struct Command {
+    unsigned host = 0;
+    std::vector<char *> argv; // without the final NULL
+};
+
+struct Fault {
+    uint64_t time = 0;  // nanoseconds after the start, or after the host's programs ended
+    unsigned after = 0; // this host; 0: the start
+    std::string action; // a row of FAULTS in faults.cc
+    std::vector<unsigned> hosts;
+    uint64_t number = 0; // a duration in nanoseconds, or a count
+    int error = 0;
+    ibv_event_type event{};
+};
+
+enum class Until { ALL, FIRST, HOST };
+
+struct Settings {
+    sim::Options fabric;
+    std::vector<std::pair<unsigned, std::string>> pmem; // files by host
+    std::vector<Fault> faults;
+    Until until = Until::ALL;
+    unsigned until_host = 0;
+    bool joins = false, loses_at_random = false, prefixes = false, is_verbose = false,
+         uses_threads = false;
+    std::string name, join;
+    unsigned join_host = 1;
+    std::vector<Command> commands;
+};
+
+// options.cc
+Settings read_options(int argc, char *argv[]);
+unsigned host_number(std::string_view text); // "2" or "host2"; 0: neither
+
+// faults.cc
+Fault read_fault(std::string_view text);       // refuses what it does not understand
+uint64_t read_duration(std::string_view text); // nanoseconds; UINT64_MAX: none
+void print_faults();
+
+// check.cc: refuses a command that cannot run on the fabric.
+struct Libraries {
+    std::string shims;   // directory of libibverbs.so.1 and librdmacm.so.1
+    std::string preload; // paths for LD_PRELOAD
+};
+Libraries find_libraries(bool with_pmem);
+void check_command(const Command &command, const Libraries &libraries);
+
+// directory.cc: the socket, and the files that programs see instead of the kernel's
+class Directory {
+  public:
+    explicit Directory(const std::string &name); // empty: one without a name
+    ~Directory();
+    Directory(const Directory &) = delete;
+    Directory &operator=(const Directory &) = delete;
+    const std::string &path() const { return path_; }
+    void add_host(const sim::Host &host, const std::string &pmem) const;
+    static std::string of_name(const std::string &name);
+
+  private:
+    std::string path_;
+};
+
+// run.cc
+void set_environment(unsigned host, unsigned hosts, const std::string &directory,
+                     const Libraries &libraries, const std::string &pmem);
+[[noreturn]] void execute(const Command &command);
+
+#endif // RPMA_SIM_SIM_HH
