@@ -371,6 +371,8 @@ int Verbs::take_event(const TakeEvent &request, TakeEvent::Reply &reply) {
         static_cast<Cq *>(event.about)->completion_events++;
     else if (event.about && channel->purpose == Channel::ASYNC)
         event.about->async_events++;
+    else if (event.about)
+        fabric_.cm().event_taken(event);
     reply = {event.cookie, event.type, event.port};
     reply_.bytes.resize(sizeof(reply));
     reply_.bytes.insert(reply_.bytes.end(), event.data.begin(), event.data.end());
