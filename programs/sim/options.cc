@@ -43,6 +43,8 @@ the addresses 10.77.0.1 and fd77::1.
                             that a read follows is persistent
       --lose WHAT           of data that is not persistent when the power fails:
                             all (default) or random words
+  -t, --together            starts all COMMANDs at once (default: each when the
+                            one before it listens or has ended, or after 1 s)
   -u, --until WHEN          ends when all COMMANDs have ended (all, the default),
                             one of them (first), or those of one HOST
   -s, --seed N              of what is random (default 1)
@@ -69,6 +71,7 @@ constexpr option OPTIONS[] = {
     {"until", required_argument, nullptr, 'u'},
     {"seed", required_argument, nullptr, 's'},
     {"prefix", no_argument, nullptr, 'l'},
+    {"together", no_argument, nullptr, 't'},
     {"name", required_argument, nullptr, NAME},
     {"join", required_argument, nullptr, JOIN},
     {"host", required_argument, nullptr, HOST},
@@ -179,6 +182,9 @@ void read_option(Settings &settings, int option, const char *value) {
         break;
     case 'u':
         return read_until(settings, value);
+    case 't':
+        settings.starts_together = true;
+        break;
     case 's':
         settings.fabric.seed = number("--seed", value, 0, UINT64_MAX);
         break;
@@ -280,7 +286,7 @@ Settings read_options(int argc, char *argv[]) {
     opterr = 1;
     argv[0] = const_cast<char *>("rpma-sim");
     for (int option;
-         (option = getopt_long(argc, argv, "+n:d:f:p:u:s:lvVh", OPTIONS, nullptr)) != -1;)
+         (option = getopt_long(argc, argv, "+n:d:f:p:tu:s:lvVh", OPTIONS, nullptr)) != -1;)
         read_option(settings, option, optarg);
     read_commands(settings, argv + optind);
     if (!settings.joins) {

@@ -23,7 +23,9 @@
 namespace {
 
 constexpr uint64_t SECOND = 1'000'000'000;
-constexpr uint64_t TIME_TO_END = SECOND; // between SIGTERM and SIGKILL
+constexpr uint64_t TIME_TO_END = SECOND;    // between SIGTERM and SIGKILL
+constexpr uint64_t TIME_TO_LISTEN = SECOND; // until the next command starts
+constexpr uint64_t LISTEN_INTERVAL = 2'000'000;
 constexpr int SIGNALS[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
 
 sigset_t handled_signals() {
@@ -191,6 +193,7 @@ void Run::start(const Command &command) {
         sigprocmask(SIG_UNBLOCK, &signals, nullptr);
         set_environment(command.host, settings_.fabric.hosts, directory_.path(), libraries_,
                         pmem_ids_[command.host]);
+        setenv("RPMA_SIM_LISTENING", listening_path(command).c_str(), 1);
         execute(command);
     }
     if (!is_alone)
@@ -200,7 +203,25 @@ void Run::start(const Command &command) {
         close(err);
     }
     report("host%u starts %s (process %d)", command.host, command.argv[0], pid);
-    children_.push_back({&command, pid, !is_alone});
+    children_.push_back({&command, pid, !is_alone, server_.now()});
+}
+
+std::string Run::listening_path(const Command &command) const {
+    return directory_.path() + "/listening" +
+           std::to_string(&command - settings_.commands.data());
+}
+
+// A client needs its server: a command starts when the one before it listens or has ended.
+void Run::start_next() {
+    while (started_ < settings_.commands.size()) {
+        if (started_ > 0 && !settings_.starts_together) {
+            const Child &before = children_.back();
+            if (before.is_running && server_.now() < before.started_at + TIME_TO_LISTEN &&
+                access(listening_path(*before.command).c_str(), F_OK) != 0)
+                return;
+        }
+        start(settings_.commands[started_++]);
+    }
 }
 
 void Run::schedule(const Fault &fault) {
@@ -410,15 +431,16 @@ int Run::main() {
     for (const Fault &fault : settings_.faults)
         if (fault.after == 0)
             schedule(fault);
-    for (const Command &command : settings_.commands)
-        start(command);
     while (handle_signals()) {
-        if (is_over_ && awaited_ == 0)
+        start_next();
+        if (is_over_ && awaited_ == 0) {
             end_commands();
+            break;
+        }
         // Without a command, the fabric serves programs that join it.
         if (!is_any_running() && awaited_ == 0 && !settings_.commands.empty())
             break;
-        step(UINT64_MAX);
+        step(started_ < settings_.commands.size() ? LISTEN_INTERVAL : UINT64_MAX);
     }
     return status_;
 }

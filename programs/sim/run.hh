@@ -25,6 +25,7 @@ struct Child {
     const Command *command;
     pid_t pid;
     bool has_group;
+    uint64_t started_at;
     bool is_running = true;
     bool is_forgiven = false; // a fault ends it, so that its status does not count
 };
@@ -39,6 +40,8 @@ class Run {
 
   private:
     void start(const Command &command);
+    void start_next();
+    std::string listening_path(const Command &command) const;
     void add_output(unsigned host, FILE *to, int &end);
     void report(const char *format, ...) const __attribute__((format(printf, 2, 3)));
     bool handle_signals();
@@ -67,6 +70,7 @@ class Run {
     std::map<unsigned, std::string> pmem_ids_; // of the files, by host
     std::deque<Child> children_;
     std::vector<Output> outputs_;
+    size_t started_ = 0; // commands
     int signals_ = -1;
     int status_ = 0;
     unsigned awaited_ = 0; // faults that are applied although all commands have ended

@@ -42,8 +42,8 @@ struct Settings {
     std::vector<Fault> faults;
     Until until = Until::ALL;
     unsigned until_host = 0;
-    bool joins = false, loses_at_random = false, prefixes = false, is_verbose = false,
-         uses_threads = false;
+    bool joins = false, starts_together = false, loses_at_random = false, prefixes = false,
+         is_verbose = false, uses_threads = false;
     std::string name, join;
     unsigned join_host = 1;
     std::vector<Command> commands;

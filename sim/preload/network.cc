@@ -9,9 +9,11 @@
 
 #include <arpa/inet.h>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -21,6 +23,9 @@
 
 #include "preload.hh"
 
+struct rdma_cm_id;
+extern "C" int rdma_listen(rdma_cm_id *, int);
+
 namespace {
 
 constexpr uint32_t SIMULATED = 0x0a4d0000, LOOPBACK = 0x7f4d0000, MASK = 0xffff0000;
@@ -28,8 +33,11 @@ constexpr uint8_t SIMULATED_6[14] = {0xfd, 0x77},
                   MAPPED_6[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 unsigned host;
+char listening[PATH_MAX];
 
 __attribute__((constructor)) void read_environment() {
+    if (const char *const value = getenv("RPMA_SIM_LISTENING"))
+        snprintf(listening, sizeof(listening), "%s", value);
     if (const char *const value = getenv("RPMA_SIM_HOST"))
         host = static_cast<unsigned>(atoi(value));
 }
@@ -125,6 +133,13 @@ void bind_own(int fd, const Address &to) {
     (void)REAL(bind)(fd, &own.any, length);
 }
 
+void tell_listening() {
+    const int error = errno;
+    if (listening[0] != '\0')
+        close(open(listening, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    errno = error;
+}
+
 // "host1" to "host65534"
 bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
     unsigned number;
@@ -203,6 +218,20 @@ EXPORTED ssize_t recvmsg(int fd, msghdr *message, int flags) {
     const ssize_t result = REAL(recvmsg)(fd, message, flags);
     if (result >= 0 && message->msg_name != nullptr)
         from_loopback(static_cast<sockaddr *>(message->msg_name), message->msg_namelen);
+    return result;
+}
+
+// rpma-sim starts the next program when this one listens.
+EXPORTED int listen(int fd, int backlog) noexcept {
+    const int result = REAL(listen)(fd, backlog);
+    if (result == 0)
+        tell_listening();
+    return result;
+}
+EXPORTED int rdma_listen(rdma_cm_id *id, int backlog) {
+    const int result = REAL(rdma_listen)(id, backlog);
+    if (result == 0)
+        tell_listening();
     return result;
 }
 
