@@ -73,7 +73,7 @@ class Cm {
     int call(Caller &caller, const void *request, size_t length, Reply &reply);
     // Called for each event of a channel of connections that a process took.
     void event_taken(const Event &event);
-    // What happened elsewhere.
+    // Notifications from the rest of the fabric.
     void session_ends(Session &session); // before its other objects are destroyed
     void qp_failed(Qp &qp);              // iWARP: the connection is closed
     void qp_destroyed(Qp &qp);
@@ -119,7 +119,7 @@ class Cm {
     void send(const CmId &from, Message::Kind kind, const CmParam &param = {}, int reason = 0);
     void arrive(const Message &message);
     void deliver(const Message &message, CmId &to);
-    void answer_for_nobody(const Message &message);
+    void reply_for_missing_id(const Message &message);
     void expire(const Message &message);
     void resolve(CmId &id, uint64_t timeout);
     void on_resolved(CmId &id);

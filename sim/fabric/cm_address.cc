@@ -329,7 +329,7 @@ int Cm::init_qp_attr(const CmId &id, ibv_qp_state state, ibv_qp_attr &attr, int 
     return 0;
 }
 
-// What this side serves is what the other side uses. The passive side's answer is final.
+// The passive side's parameters are final; the active side takes their counterparts.
 uint8_t Cm::responder_resources(const CmId &id) {
     if (id.state == CmId::REQ_RECEIVED)
         return id.remote.initiator_depth;

@@ -23,7 +23,7 @@ bool is_iwarp(const CmId &id) {
     return id.device->profile->transport == Transport::IWARP;
 }
 
-// How the refusal is reported to the side that asked: cm.c and cma_iw_handler().
+// The status of a rejection at its receiver: cm.c and cma_iw_handler().
 int reason_of(const CmId &id, int reason) {
     if (id.qp_type == IBV_QPT_UD)
         return reason == REJ_INVALID_SERVICE_ID ? UD_UNSUPPORTED : UD_REJECT;
@@ -34,7 +34,7 @@ int reason_of(const CmId &id, int reason) {
 
 // ---- transport ------------------------------------------------------------------------------
 
-// A message waits for the link. The kernel repeats it instead; what arrives is the same.
+// A message waits for the link; the kernel repeats it instead, with the same result.
 void Cm::send(const Message &message, uint64_t timeout) {
     if (!message.source->host->has_power)
         return;
@@ -86,7 +86,7 @@ void Cm::arrive(const Message &message) {
     if (to && to->peer == message.from)
         deliver(message, *to);
     else
-        answer_for_nobody(message);
+        reply_for_missing_id(message);
 }
 
 void Cm::deliver(const Message &message, CmId &to) {
@@ -104,8 +104,8 @@ void Cm::deliver(const Message &message, CmId &to) {
     }
 }
 
-// The receiver is gone: cm.c, cm_issue_drep(); a reply stays without an answer.
-void Cm::answer_for_nobody(const Message &message) {
+// The receiver was destroyed: cm.c, cm_issue_drep(). An REP gets no response and expires.
+void Cm::reply_for_missing_id(const Message &message) {
     if (message.kind == Message::DREQ)
         send({Message::DREP, message.to, message.from, message.destination, message.source},
              TIMEOUT);
@@ -133,7 +133,7 @@ void Cm::expire(const Message &message) {
 
 // ---- addresses ------------------------------------------------------------------------------
 
-// A neighbour whose address is known is found without asking it: addr.c, dst_fetch_ha().
+// A known neighbour needs no request: addr.c, dst_fetch_ha().
 void Cm::resolve(CmId &id, uint64_t timeout) {
     Device *const destination = device_of(id.destination);
     id.state = CmId::RESOLVING;
@@ -193,7 +193,7 @@ void Cm::on_rep(CmId &id, const CmParam &param) {
     if (peer)
         id.remote_ece = peer->local_ece;
     if (id.qp_type == IBV_QPT_UD) {
-        id.state = CmId::CLOSED; // nothing more happens between the two
+        id.state = CmId::CLOSED; // UD has no further messages
         report(id, {RDMA_CM_EVENT_ESTABLISHED, 0, &id.remote, UD_REP_DATA});
     } else if (is_iwarp(id)) {
         establish_iwarp(id);
@@ -203,7 +203,7 @@ void Cm::on_rep(CmId &id, const CmParam &param) {
     }
 }
 
-// iwcm.c: the providers move the QPs, and both sides are told without a further message.
+// iwcm.c: the providers move the QPs; no third message follows.
 void Cm::establish_iwarp(CmId &id) {
     CmId *const peer = id_of(id.peer);
     Qp *const qp = qp_of(id), *const other = peer ? qp_of(*peer) : nullptr;
@@ -244,7 +244,7 @@ void Cm::report_disconnected(CmId &id, int status) {
     id.is_disconnected = true;
 }
 
-// cm.c, cm_dreq_handler(): the program answers, by rdma_disconnect() or rdma_destroy_id().
+// cm.c, cm_dreq_handler(): the program replies, by rdma_disconnect() or rdma_destroy_id().
 void Cm::on_dreq(CmId &id) {
     if (is_iwarp(id))
         return close_iwarp(id, qp_of(id));
@@ -311,7 +311,7 @@ void Cm::qp_destroyed(Qp &qp) {
     qp_failed(qp);
 }
 
-// cm.c, cm_destroy_id(): tells the other side, as far as it has heard of this one.
+// cm.c, cm_destroy_id(): the peer is notified unless the connection has ended.
 void Cm::leave(CmId &id) {
     switch (id.state) {
     case CmId::REQ_SENT:
@@ -346,8 +346,8 @@ void Cm::address_changed(Device &device) {
 
 // ---- events ---------------------------------------------------------------------------------
 
-// ucma.c, ucma_event_handler(): a request has no events before it is accepted. What one side
-// initiates, the other side has to serve: cm.c, cm_format_req_event().
+// ucma.c, ucma_event_handler(): a request has no events before it is accepted. The depth of the
+// sender's initiator is the depth of the receiver's responder: cm.c, cm_format_req_event().
 void Cm::report(CmId &id, const Report &report) {
     const CmId &about = report.about ? *report.about : id;
     if (!id.reports_events)
