@@ -13,7 +13,8 @@ namespace sim {
 
 namespace {
 
-const int MAX_BACKLOG = 1024; // ucma.c, max_backlog
+const int MAX_BACKLOG = 1024;          // ucma.c, max_backlog
+const uint32_t REJ_VENDOR_OPTION = 35; // enum ib_cm_rej_reason
 // cm.c: the private data of a request, a reply and a reject; iWARP sends all that
 // struct rdma_conn_param can describe.
 const unsigned MAX_REQ_DATA = 92 - 36, MAX_REP_DATA = 196, MAX_REJ_DATA = 148;
@@ -174,7 +175,7 @@ struct CmRequests {
         const bool is_reply = request.param.valid;
         if (id->state != (is_reply ? CmId::REQ_RECEIVED : CmId::REP_RECEIVED) ||
             (is_reply && is_too_long(*id, request.param.private_data_len, MAX_REP_DATA))) {
-            reject(*id, {});
+            reject(*id, {}, Cm::REJ_CONSUMER_DEFINED);
             return EINVAL;
         }
         if (!is_reply) {
@@ -192,22 +193,26 @@ struct CmRequests {
     }
 
     // cm.c, cm_send_rej_locked()
-    int reject(CmId &id, const CmParam &param) {
+    int reject(CmId &id, const CmParam &param, int reason) {
         if (id.state < CmId::REQ_SENT || id.state > CmId::REP_RECEIVED)
             return EINVAL;
         id.state = CmId::CLOSED;
-        cm.send(id, Cm::Message::REJ, param, Cm::REJ_CONSUMER_DEFINED);
+        cm.send(id, Cm::Message::REJ, param, reason);
         return 0;
     }
 
     int on(const CmReject &request, Empty &) {
         CmId *const id = find_with_device(request.id);
-        if (!id || is_too_long(*id, request.private_data_len, MAX_REJ_DATA))
-            return id ? EINVAL : ENODEV;
+        if (!id)
+            return ENODEV;
+        if ((request.reason != Cm::REJ_CONSUMER_DEFINED &&
+             request.reason != REJ_VENDOR_OPTION) ||
+            is_too_long(*id, request.private_data_len, MAX_REJ_DATA))
+            return EINVAL;
         CmParam param{};
         param.private_data_len = request.private_data_len;
         memcpy(param.private_data, request.private_data, sizeof(param.private_data));
-        return reject(*id, param);
+        return reject(*id, param, static_cast<int>(request.reason));
     }
 
     int on(const CmDisconnect &request, Empty &) {
@@ -218,7 +223,11 @@ struct CmRequests {
     // cm.c, cm_establish(): the first message overtook the last one of the connection manager.
     int on(const CmNotify &request, Empty &) {
         CmId *const id = find_with_device(request.id);
-        if (!id || !id->connects() || request.event != IBV_EVENT_COMM_EST)
+        if (!id || !id->connects())
+            return EINVAL;
+        if (id->device->profile->transport == Transport::IWARP)
+            return 0;
+        if (request.event != IBV_EVENT_COMM_EST)
             return EINVAL;
         if (id->state == CmId::ESTABLISHED)
             return EISCONN;

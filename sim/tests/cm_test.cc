@@ -239,6 +239,8 @@ void a_rejection_has_the_reason_of_the_transport(void **) {
         Pair pair(row.device);
         pair.request();
         CmReject reject{};
+        assert_int_equal(pair.server.simple(pair.passive, reject), EINVAL);
+        reject.reason = 28;
         reject.private_data_len = 4;
         memset(reject.private_data, 'r', 4);
         assert_int_equal(pair.server.simple(pair.passive, reject), 0);

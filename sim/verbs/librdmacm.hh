@@ -25,7 +25,7 @@ struct CmDevice {
     bool is_iwarp;
 };
 
-struct ShimChannel {
+struct ShimEventChannel {
     rdma_event_channel channel;
     uint32_t handle;
 };
@@ -49,8 +49,8 @@ struct ShimId {
 inline ShimId *shim(rdma_cm_id *id) {
     return reinterpret_cast<ShimId *>(id);
 }
-inline ShimChannel *shim(rdma_event_channel *channel) {
-    return reinterpret_cast<ShimChannel *>(channel);
+inline ShimEventChannel *shim(rdma_event_channel *channel) {
+    return reinterpret_cast<ShimEventChannel *>(channel);
 }
 
 // Returns -1 with errno.

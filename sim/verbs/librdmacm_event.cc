@@ -166,7 +166,7 @@ rdma_event_channel *rdma_create_event_channel(void) {
     int fd;
     if (!has_devices())
         return nullptr;
-    ShimChannel *const made = static_cast<ShimChannel *>(calloc(1, sizeof(*made)));
+    ShimEventChannel *const made = static_cast<ShimEventChannel *>(calloc(1, sizeof(*made)));
     const int error = made ? call(request, reply, &fd) : ENOMEM;
     if (error) {
         free(made);
