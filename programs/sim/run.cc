@@ -64,29 +64,38 @@ void kill_and_wait(pid_t pid) {
     close(event.fd);
 }
 
-// Processes whose parent is this one: those of the commands, and orphans.
-std::vector<pid_t> children_of_self() {
+// All processes for which this holds.
+template <class Predicate> std::vector<pid_t> find_processes(Predicate predicate) {
     std::vector<pid_t> found;
     DIR *const directory = opendir("/proc");
-    while (const dirent *const entry = directory == nullptr ? nullptr : readdir(directory)) {
-        char path[64], text[512] = "";
-        const pid_t pid = atoi(entry->d_name);
-        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        FILE *const file = pid > 0 ? fopen(path, "re") : nullptr;
-        if (file == nullptr)
-            continue;
-        (void)!fread(text, 1, sizeof(text) - 1, file);
-        fclose(file);
-        // The name of the program, in parentheses, may contain anything.
-        const char *const behind = strrchr(text, ')');
-        int parent = 0;
-        if (behind != nullptr && sscanf(behind + 1, " %*c %d", &parent) == 1 &&
-            parent == getpid())
+    while (const dirent *const entry = directory == nullptr ? nullptr : readdir(directory))
+        if (const pid_t pid = atoi(entry->d_name); pid > 0 && predicate(pid))
             found.push_back(pid);
-    }
     if (directory != nullptr)
         closedir(directory);
     return found;
+}
+
+std::string content_of(pid_t pid, const char *name) {
+    std::string content;
+    char path[64], part[4096];
+    snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+    FILE *const file = fopen(path, "re");
+    if (file == nullptr)
+        return content;
+    for (size_t length; (length = fread(part, 1, sizeof(part), file)) > 0;)
+        content.append(part, length);
+    fclose(file);
+    return content;
+}
+
+bool is_child(pid_t pid) {
+    const std::string text = content_of(pid, "stat");
+    // The name of the program, in parentheses, may contain anything.
+    const size_t end = text.rfind(')');
+    int parent = 0;
+    return end != text.npos && sscanf(text.c_str() + end + 1, " %*c %d", &parent) == 1 &&
+           parent == getpid();
 }
 
 } // namespace
@@ -117,23 +126,24 @@ void execute(const Command &command) {
 
 Run::Run(Settings &settings, const Libraries &libraries)
     : settings_(settings), libraries_(libraries), directory_(settings.name),
-      server_(settings.fabric, directory_.path() + "/socket"),
+      server_(settings.fabric, &pmem_, settings.uses_threads),
       generator_(settings.fabric.seed) {
-    const sigset_t signals = handled_signals();
-    sigprocmask(SIG_BLOCK, &signals, nullptr);
-    signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    signal(SIGPIPE, SIG_IGN);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (const auto &[host, path] : settings.pmem) {
         std::string error;
         std::unique_ptr<sim::PmemFile> file = sim::PmemFile::open(path, error);
         if (!file)
             refuse("--pmem %s: %s", path.c_str(), error.c_str());
-        pmem_ids_[host] += file->id();
-        server_.pmem(host).push_back(std::move(file));
+        pmem_.add(host, std::move(file));
     }
+    if (const int error = server_.listen(directory_.path() + "/socket"); error != 0)
+        refuse("%s/socket: %s", directory_.path().c_str(), strerror(error));
     for (const auto &host : server_.fabric().hosts())
-        directory_.add_host(*host, pmem_ids_[host->number]);
+        directory_.add_host(*host, pmem_.ids(host->number));
+    const sigset_t signals = handled_signals();
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 Run::~Run() {
@@ -146,7 +156,7 @@ void Run::report(const char *format, ...) const {
         return;
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "rpma-sim: %.3f s: ", static_cast<double>(server_.now()) / SECOND);
+    fprintf(stderr, "rpma-sim: %.3f s: ", static_cast<double>(now() - began_) / SECOND);
     vfprintf(stderr, format, arguments);
     fprintf(stderr, "\n");
     va_end(arguments);
@@ -192,7 +202,7 @@ void Run::start(const Command &command) {
         signal(SIGPIPE, SIG_DFL);
         sigprocmask(SIG_UNBLOCK, &signals, nullptr);
         set_environment(command.host, settings_.fabric.hosts, directory_.path(), libraries_,
-                        pmem_ids_[command.host]);
+                        pmem_.ids(command.host));
         setenv("RPMA_SIM_LISTENING", listening_path(command).c_str(), 1);
         execute(command);
     }
@@ -203,7 +213,7 @@ void Run::start(const Command &command) {
         close(err);
     }
     report("host%u starts %s (process %d)", command.host, command.argv[0], pid);
-    children_.push_back({&command, pid, !is_alone, server_.now()});
+    children_.push_back({&command, pid, !is_alone, now()});
 }
 
 std::string Run::listening_path(const Command &command) const {
@@ -216,7 +226,7 @@ void Run::start_next() {
     while (started_ < settings_.commands.size()) {
         if (started_ > 0 && !settings_.starts_together) {
             const Child &before = children_.back();
-            if (before.is_running && server_.now() < before.started_at + TIME_TO_LISTEN &&
+            if (before.is_running && now() < before.started_at + TIME_TO_LISTEN &&
                 access(listening_path(*before.command).c_str(), F_OK) != 0)
                 return;
         }
@@ -227,9 +237,23 @@ void Run::start_next() {
 void Run::schedule(const Fault &fault) {
     const bool is_awaited = fault.after != 0 || fault.action == "power-on";
     awaited_ += is_awaited;
-    server_.fabric().at(server_.now() + fault.time, [this, &fault, is_awaited] {
+    server_.fabric().at(now() + fault.time, [this, &fault, is_awaited] {
         awaited_ -= is_awaited;
         apply(fault);
+    });
+}
+
+// Those with this directory of the fabric in their environment: also programs that have joined
+// it, and those that have left their process group.
+std::vector<pid_t> Run::processes(const std::string &root) const {
+    const std::string wanted = "RPMA_SIM_ROOT=" + directory_.path() + "/" + root;
+    return find_processes([&](pid_t pid) {
+        const std::string variables = content_of(pid, "environ");
+        for (size_t at = 0; (at = variables.find(wanted, at)) != variables.npos; at++)
+            if ((at == 0 || variables[at - 1] == '\0') &&
+                (root.empty() || variables[at + wanted.size()] == '\0'))
+                return true;
+        return false;
     });
 }
 
@@ -240,7 +264,7 @@ void Run::signal_host(unsigned host, int number) {
         child.is_forgiven = child.is_forgiven || number == SIGKILL;
         kill(child.has_group ? -child.pid : child.pid, number);
     }
-    for (const pid_t pid : server_.processes(host))
+    for (const pid_t pid : processes("host" + std::to_string(host)))
         kill(pid, number);
 }
 
@@ -258,15 +282,14 @@ void Run::flap(const Fault &fault, bool is_cut) {
     for_each_link(fault, [&](unsigned host, unsigned other) {
         server_.fabric().cut(host, other, is_cut);
     });
-    server_.fabric().at(server_.now() + fault.number,
-                        [this, &fault, is_cut] { flap(fault, !is_cut); });
+    server_.fabric().at(now() + fault.number, [this, &fault, is_cut] { flap(fault, !is_cut); });
 }
 
 void Run::power_off(unsigned host) {
     server_.fabric().set_power(host, false);
     signal_host(host, SIGKILL);
     // Before that they may still write to the files.
-    for (const pid_t pid : server_.processes(host))
+    for (const pid_t pid : processes("host" + std::to_string(host)))
         kill_and_wait(pid);
     for (Child &child : children_) {
         int status = 0;
@@ -274,9 +297,8 @@ void Run::power_off(unsigned host) {
             waitpid(child.pid, &status, 0) == child.pid)
             ended(child, status);
     }
-    uint64_t lost = 0;
-    for (const auto &file : server_.pmem(host))
-        lost += file->lose_power(settings_.loses_at_random ? &generator_ : nullptr);
+    const uint64_t lost =
+        pmem_.lose_power(host, settings_.loses_at_random ? &generator_ : nullptr);
     report("host%u lost power, and %llu words of its files", host,
            static_cast<unsigned long long>(lost));
 }
@@ -388,28 +410,28 @@ void Run::read_outputs() {
 
 // Waits until something happens, at most `limit` nanoseconds.
 void Run::step(uint64_t limit) {
-    std::vector<pollfd> events = {{server_.fd(), POLLIN, 0}, {signals_, POLLIN, 0}};
+    std::vector<pollfd> events = {{server_.descriptor(), POLLIN, 0}, {signals_, POLLIN, 0}};
     for (const Output &output : outputs_)
         events.push_back({output.fd, POLLIN, 0});
-    const uint64_t timer = server_.fabric().next_timer(), now = server_.now();
-    const uint64_t wait = std::min(limit, timer > now ? timer - now : 0);
+    const uint64_t timer = server_.fabric().next_timer(), time_now = now();
+    const uint64_t wait = std::min(limit, timer > time_now ? timer - time_now : 0);
     const timespec time = {static_cast<time_t>(wait / SECOND),
                            static_cast<long>(wait % SECOND)};
     ppoll(events.data(), events.size(), wait == UINT64_MAX ? nullptr : &time, nullptr);
-    server_.serve();
+    server_.step(0);
     read_outputs();
 }
 
 // Servers get the time to end.
 void Run::end_commands() {
-    const uint64_t limit = server_.now() + TIME_TO_END;
+    const uint64_t limit = now() + TIME_TO_END;
     for (Child &child : children_) {
         child.is_forgiven = true;
         if (child.is_running)
             kill(child.has_group ? -child.pid : child.pid, SIGTERM);
     }
-    while (is_any_running() && server_.now() < limit && handle_signals())
-        step(limit - std::min(limit, server_.now()));
+    while (is_any_running() && now() < limit && handle_signals())
+        step(limit - std::min(limit, now()));
 }
 
 bool Run::is_any_running() const {
@@ -420,10 +442,12 @@ bool Run::is_any_running() const {
 // Orphans of killed processes become children of this one, until there are none.
 void Run::kill_everything() {
     while (waitpid(-1, nullptr, WNOHANG) >= 0) {
-        for (const pid_t pid : children_of_self())
+        for (const pid_t pid : find_processes(is_child))
             kill(pid, SIGKILL);
         usleep(1000);
     }
+    for (const pid_t pid : processes(""))
+        kill_and_wait(pid);
     read_outputs();
 }
 

@@ -39,6 +39,7 @@ class Run {
     int main(); // returns the exit status
 
   private:
+    static uint64_t now() { return sim::Server::clock(); }
     void start(const Command &command);
     void start_next();
     std::string listening_path(const Command &command) const;
@@ -59,15 +60,17 @@ class Run {
     template <class Action> void for_each_link(const Fault &fault, Action action);
     void flap(const Fault &fault, bool is_cut);
     void signal_host(unsigned host, int number);
+    std::vector<pid_t> processes(const std::string &root) const;
     void power_off(unsigned host);
     void power_on(unsigned host);
 
     Settings &settings_;
     const Libraries &libraries_;
     Directory directory_;
+    sim::PmemFiles pmem_;
     sim::Server server_;
+    const uint64_t began_ = now();
     std::mt19937_64 generator_;
-    std::map<unsigned, std::string> pmem_ids_; // of the files, by host
     std::deque<Child> children_;
     std::vector<Output> outputs_;
     size_t started_ = 0; // commands

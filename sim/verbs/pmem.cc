@@ -132,29 +132,71 @@ uint64_t PmemFile::lose_power(std::mt19937_64 *generator) {
     return lost;
 }
 
-void PmemMappings::refresh() {
-    mappings_.clear();
-    if (files_.empty())
-        return;
-    for_each_mapping(std::to_string(pid_), [&](const Line &line) {
-        for (const std::unique_ptr<PmemFile> &file : files_)
-            if (line.is_shared && file->is_mapped_as(line.device, line.inode))
-                mappings_.push_back({line.begin, line.end, line.offset, file.get()});
-    });
+void PmemFiles::add(unsigned host, std::unique_ptr<PmemFile> file) {
+    files_.emplace(host, std::move(file));
 }
 
-void PmemMappings::persist(uint64_t address, uint64_t length) const {
-    for (const Mapping &each : mappings_) {
+std::string PmemFiles::ids(unsigned host) const {
+    std::string all;
+    for (auto [each, end] = files_.equal_range(host); each != end; each++)
+        all += each->second->id();
+    return all;
+}
+
+uint64_t PmemFiles::lose_power(unsigned host, std::mt19937_64 *generator) {
+    uint64_t lost = 0;
+    for (auto [each, end] = files_.equal_range(host); each != end; each++)
+        lost += each->second->lose_power(generator);
+    return lost;
+}
+
+PmemFiles::Process &PmemFiles::refreshed(int pid) {
+    Process &process = processes_[pid];
+    process.mappings.clear();
+    for_each_mapping(std::to_string(pid), [&](const Line &line) {
+        for (const auto &[host, file] : files_)
+            if (line.is_shared && file->is_mapped_as(line.device, line.inode))
+                process.mappings.push_back({line.begin, line.end, line.offset, file.get()});
+    });
+    return process;
+}
+
+void PmemFiles::registered(int pid, const Mr &mr) {
+    if (!files_.empty())
+        refreshed(pid).regions[mr.key] = {mr.address, mr.address + mr.length};
+}
+
+void PmemFiles::deregistered(int pid, const Mr &mr) {
+    const auto found = processes_.find(pid);
+    if (found == processes_.end())
+        return;
+    found->second.regions.erase(mr.key);
+    if (found->second.regions.empty())
+        processes_.erase(found);
+}
+
+void PmemFiles::persist(int pid, uint64_t address, size_t length) {
+    if (files_.empty())
+        return;
+    Process &process = processes_[pid];
+    const bool is_known = std::ranges::any_of(process.regions, [&](const auto &region) {
+        return region.second.first <= address && address + length <= region.second.second;
+    });
+    for (const Mapping &each : is_known ? process.mappings : refreshed(pid).mappings) {
         const uint64_t begin = std::max(address, each.begin),
                        end = std::min(address + length, each.end);
         if (begin < end)
             each.file->persist(begin - each.begin + each.offset, end - begin);
     }
+    if (process.regions.empty())
+        processes_.erase(pid);
 }
 
-bool PmemMappings::contain(uint64_t address, uint64_t length) const {
+bool PmemFiles::is_persistent(int pid, uint64_t address, size_t length) {
+    if (files_.empty())
+        return false;
     uint64_t covered = 0;
-    for (const Mapping &each : mappings_) {
+    for (const Mapping &each : refreshed(pid).mappings) {
         const uint64_t begin = std::max(address, each.begin),
                        end = std::min(address + length, each.end);
         covered += begin < end ? end - begin : 0;

@@ -6,8 +6,11 @@
 #ifndef RPMA_SIM_PMEM_HH
 #define RPMA_SIM_PMEM_HH 1
 
+#include "../fabric/objects.hh"
+
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -47,26 +50,31 @@ class PmemFile {
     std::vector<char> persistent_;
 };
 
-using PmemFiles = std::vector<std::unique_ptr<PmemFile>>; // of one host
-
-// Where a process has mapped the files of its host.
-class PmemMappings {
+// All files of a fabric, and where its processes have mapped them.
+class PmemFiles : public Persistence {
   public:
-    PmemMappings(const PmemFiles &files, pid_t pid) : files_(files), pid_(pid) {}
-    // Reads the mappings again: when a region is registered, and when the program itself makes
-    // a range persistent.
-    void refresh();
-    void persist(uint64_t address, uint64_t length) const;
-    bool contain(uint64_t address, uint64_t length) const;
+    void add(unsigned host, std::unique_ptr<PmemFile> file);
+    std::string ids(unsigned host) const; // for RPMA_SIM_PMEM
+    uint64_t lose_power(unsigned host, std::mt19937_64 *generator);
+
+    void registered(int pid, const Mr &mr) override;
+    void deregistered(int pid, const Mr &mr) override;
+    void persist(int pid, uint64_t address, size_t length) override;
+    bool is_persistent(int pid, uint64_t address, size_t length) override;
 
   private:
     struct Mapping {
         uint64_t begin, end, offset;
         PmemFile *file;
     };
-    const PmemFiles &files_;
-    pid_t pid_;
-    std::vector<Mapping> mappings_;
+    struct Process {
+        std::vector<Mapping> mappings;
+        std::map<uint32_t, std::pair<uint64_t, uint64_t>>
+            regions; // by key: where mappings stay
+    };
+    Process &refreshed(int pid);
+    std::multimap<unsigned, std::unique_ptr<PmemFile>> files_; // by host
+    std::map<int, Process> processes_;                         // with regions in files
 };
 
 } // namespace sim
