@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// data.cc -- the data path of libibverbs.so.1: posting, polling, notification.
+
+#include "encode.hh"
+
+#include <sched.h>
+#include <time.h>
+
+using namespace sim;
+
+// ---- completions ---------------------------------------------------------------------------
+
+namespace {
+
+// A program that polls must not keep the processor from the fabric and from its peers.
+void back_off(ShimCq *cq) {
+    cq->empty_polls++;
+    const struct timespec pause = {0, 50'000};
+    if (cq->empty_polls > 1000)
+        nanosleep(&pause, nullptr);
+    else if (cq->empty_polls > 4)
+        sched_yield();
+}
+
+bool take(ShimCq *cq, Completion &completion) {
+    Ring &ring = *cq->ring;
+    if (__atomic_load_n(&ring.added, __ATOMIC_ACQUIRE) == ring.taken)
+        return false;
+    completion = ring.first()[ring.taken % ring.entries];
+    __atomic_store_n(&ring.taken, ring.taken + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+ShimCq *shim_of_ex(ibv_cq_ex *cq) {
+    return reinterpret_cast<ShimCq *>(cq);
+}
+
+int next_poll(ibv_cq_ex *ex) {
+    ShimCq *const cq = shim_of_ex(ex);
+    if (!take(cq, cq->current))
+        return ENOENT;
+    ex->status = cq->current.wc.status;
+    ex->wr_id = cq->current.wc.wr_id;
+    return 0;
+}
+
+// The lock is held until ibv_end_poll(), unless this fails.
+int start_poll(ibv_cq_ex *ex, ibv_poll_cq_attr *attr) {
+    ShimCq *const cq = shim_of_ex(ex);
+    if (attr->comp_mask)
+        return EINVAL;
+    pthread_mutex_lock(&cq->lock);
+    const int error = next_poll(ex);
+    if (!error)
+        cq->empty_polls = 0;
+    else
+        pthread_mutex_unlock(&cq->lock);
+    if (error)
+        back_off(cq);
+    return error;
+}
+
+void end_poll(ibv_cq_ex *ex) {
+    pthread_mutex_unlock(&shim_of_ex(ex)->lock);
+}
+
+template <auto Member> auto read_member(ibv_cq_ex *ex) {
+    return shim_of_ex(ex)->current.wc.*Member;
+}
+
+uint32_t read_imm(ibv_cq_ex *ex) {
+    return shim_of_ex(ex)->current.wc.imm_data;
+}
+
+uint32_t read_slid(ibv_cq_ex *ex) {
+    return shim_of_ex(ex)->current.wc.slid;
+}
+
+uint64_t read_time(ibv_cq_ex *ex) {
+    return shim_of_ex(ex)->current.time;
+}
+
+} // namespace
+
+int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
+    ShimCq *const cq = shim_of(ibv);
+    Completion completion;
+    int count = 0;
+    pthread_mutex_lock(&cq->lock);
+    for (; count < number && take(cq, completion); count++)
+        wc[count] = completion.wc;
+    pthread_mutex_unlock(&cq->lock);
+    if (count == 0)
+        back_off(cq);
+    else
+        cq->empty_polls = 0;
+    return count;
+}
+
+void sim::set_cq_functions(ibv_cq_ex *cq) {
+    cq->start_poll = start_poll;
+    cq->next_poll = next_poll;
+    cq->end_poll = end_poll;
+    cq->read_opcode = read_member<&ibv_wc::opcode>;
+    cq->read_vendor_err = read_member<&ibv_wc::vendor_err>;
+    cq->read_byte_len = read_member<&ibv_wc::byte_len>;
+    cq->read_imm_data = read_imm;
+    cq->read_qp_num = read_member<&ibv_wc::qp_num>;
+    cq->read_src_qp = read_member<&ibv_wc::src_qp>;
+    cq->read_wc_flags = read_member<&ibv_wc::wc_flags>;
+    cq->read_slid = read_slid;
+    cq->read_sl = read_member<&ibv_wc::sl>;
+    cq->read_dlid_path_bits = read_member<&ibv_wc::dlid_path_bits>;
+    cq->read_completion_ts = read_time;
+}
+
+int sim::req_notify_cq(ibv_cq *cq, int solicited_only) {
+    ReqNotify request;
+    request.cq = cq->handle;
+    request.solicited_only = (uint32_t)solicited_only;
+    Empty reply;
+    return call(request, reply);
+}
+
+// ---- posting -------------------------------------------------------------------------------
+
+bool sim::append(Encoder &to, const void *bytes, size_t size) {
+    if (sizeof(to.bytes) - to.used < size)
+        return false;
+    memcpy(to.bytes + to.used, bytes, size);
+    to.used += size;
+    return true;
+}
+
+bool sim::append_padding(Encoder &to) {
+    const uint64_t zero = 0;
+    return to.used % 8 == 0 || append(to, &zero, 8 - to.used % 8);
+}
+
+// A request to a queue with the work requests of the encoder; `taken` grows by the accepted
+// ones.
+template <class T> static int send_list(uint32_t queue, Encoder &encoder, uint32_t &taken) {
+    T request;
+    if constexpr (T::OP == OP_POST_SEND)
+        request.qp = queue;
+    else
+        request.queue = queue;
+    request.count = encoder.count;
+    typename T::Reply reply;
+    rpma_sim_message message{
+        &request, sizeof(request), encoder.bytes, encoder.used, &reply, sizeof(reply), 0, -1};
+    if (const int error = rpma_sim_call(&message))
+        return error;
+    taken += reply.taken;
+    encoder.used = 0;
+    encoder.count = 0;
+    return reply.error;
+}
+
+int sim::send_requests(ibv_qp *qp, Encoder &encoder, uint32_t &taken) {
+    return send_list<PostSend>(qp->handle, encoder, taken);
+}
+
+// Requests that the fabric refuses by their size come without what is too large.
+static constexpr size_t MAX_SGES = 512, MAX_INLINE = 32768;
+
+static bool append_sges(Encoder &to, const ibv_sge *sges, uint32_t number) {
+    return number > MAX_SGES || append(to, sges, number * sizeof(*sges));
+}
+
+static bool append_inline(Encoder &to, SendWr &head, size_t at, const ibv_sge *sges,
+                          int number) {
+    size_t length = 0;
+    for (int i = 0; i < number; i++)
+        length += sges[i].length;
+    head.num_sge = 0;
+    head.inline_length = (uint32_t)(length > UINT32_MAX ? UINT32_MAX : length);
+    memcpy(to.bytes + at, &head, sizeof(head));
+    if (length > MAX_INLINE)
+        return true;
+    for (int i = 0; i < number; i++)
+        if (!append(to, reinterpret_cast<const void *>(sges[i].addr), sges[i].length))
+            return false;
+    return append_padding(to);
+}
+
+static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
+    const bool is_atomic =
+        wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    const bool is_inline =
+        wr.send_flags & IBV_SEND_INLINE && !is_atomic && wr.opcode != IBV_WR_RDMA_READ;
+    SendWr head = {};
+    head.wr_id = wr.wr_id;
+    head.opcode = (uint32_t)wr.opcode;
+    head.flags = wr.send_flags;
+    head.num_sge = (uint32_t)wr.num_sge;
+    head.imm_data = wr.imm_data;
+    if (qp->qp_type == IBV_QPT_UD) {
+        head.ah = wr.wr.ud.ah ? wr.wr.ud.ah->handle : 0;
+        head.remote_qpn = wr.wr.ud.remote_qpn;
+        head.remote_qkey = wr.wr.ud.remote_qkey;
+    } else if (is_atomic) {
+        head.remote_addr = wr.wr.atomic.remote_addr;
+        head.rkey = wr.wr.atomic.rkey;
+        head.compare_add = wr.wr.atomic.compare_add;
+        head.swap = wr.wr.atomic.swap;
+    } else {
+        head.remote_addr = wr.wr.rdma.remote_addr;
+        head.rkey = wr.wr.rdma.rkey;
+    }
+    const size_t at = to.used;
+    if (!append(to, &head, sizeof(head)))
+        return false;
+    return is_inline ? append_inline(to, head, at, wr.sg_list, wr.num_sge)
+                     : append_sges(to, wr.sg_list, head.num_sge);
+}
+
+static bool encode_recv(Encoder &to, const ibv_recv_wr &wr) {
+    const RecvWr head = {wr.wr_id, (uint32_t)wr.num_sge, 0};
+    return append(to, &head, sizeof(head)) && append_sges(to, wr.sg_list, head.num_sge);
+}
+
+// Sends lists in as few messages as possible; `bad` is the first request that was not taken.
+template <class Post, class Wr, class Encode>
+static int post_list(uint32_t queue, Wr *wr, Wr **bad, const Encode &encode) {
+    static thread_local Encoder encoder;
+    encoder.used = 0;
+    encoder.count = 0;
+    int error = 0;
+    for (Wr *first = wr; wr && !error;) {
+        const size_t before = encoder.used;
+        const bool fits = encode(encoder, *wr);
+        if (fits) {
+            encoder.count++;
+            wr = wr->next;
+        } else {
+            encoder.used = before;
+        }
+        if (fits && wr)
+            continue;
+        uint32_t taken = 0;
+        error = encoder.count ? send_list<Post>(queue, encoder, taken) : EINVAL;
+        while (taken-- > 0)
+            first = first->next;
+        *bad = first;
+    }
+    return error;
+}
+
+int sim::post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
+    return post_list<PostSend>(qp->handle, wr, bad, [qp](Encoder &to, const ibv_send_wr &one) {
+        return encode_send(to, qp, one);
+    });
+}
+
+int sim::post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad) {
+    return post_list<PostRecv>(qp->handle, wr, bad, encode_recv);
+}
+
+int sim::post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad) {
+    return post_list<PostRecv>(srq->handle, wr, bad, encode_recv);
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+#include "server.hh"
+
+#include <cerrno>
+#include <ctime>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace sim {
+
+namespace {
+
+// The largest message, aligned for its structures.
+struct alignas(16) Buffer {
+    std::byte bytes[MAX_MESSAGE];
+};
+
+int pid_of(int fd) {
+    struct ucred peer {};
+    socklen_t length = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) ? 0 : peer.pid;
+}
+
+void watch(int epoll, int fd) {
+    struct epoll_event event {};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+} // namespace
+
+uint64_t Server::clock() {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1'000'000'000 + (uint64_t)now.tv_nsec;
+}
+
+Server::Server(const Options &options, Persistence *persistence, bool uses_threads)
+    : fabric_(environment_, options), persistence_(persistence), uses_threads_(uses_threads),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    fabric_.advance(clock());
+}
+
+Server::~Server() {
+    for (const auto &[fd, client] : clients_)
+        close(fd);
+    if (listener_ >= 0)
+        close(listener_);
+    close(epoll_);
+    if (!path_.empty())
+        unlink(path_.c_str());
+}
+
+int Server::listen(const std::string &name) {
+    struct sockaddr_un address {};
+    address.sun_family = AF_UNIX;
+    if (name.empty() || name.size() >= sizeof(address.sun_path))
+        return ENAMETOOLONG;
+    memcpy(address.sun_path, name.c_str(), name.size());
+    size_t length = sizeof(address);
+    if (name[0] == '@') {
+        address.sun_path[0] = '\0';
+        length = offsetof(struct sockaddr_un, sun_path) + name.size();
+    }
+    listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener_ < 0 ||
+        bind(listener_, reinterpret_cast<struct sockaddr *>(&address), (socklen_t)length) ||
+        ::listen(listener_, 4096))
+        return errno;
+    if (name[0] != '@')
+        path_ = name;
+    watch(epoll_, listener_);
+    return 0;
+}
+
+void Server::step(int timeout) {
+    fabric_.advance(clock());
+    const uint64_t next = fabric_.next_timer();
+    if (next != UINT64_MAX) {
+        const uint64_t now = clock();
+        const uint64_t left = next <= now ? 0 : (next - now + 999'999) / 1'000'000;
+        if (timeout < 0 || left < (uint64_t)timeout)
+            timeout = (int)std::min<uint64_t>(left, 1'000'000);
+    }
+    struct epoll_event events[64];
+    const int count = epoll_wait(epoll_, events, 64, timeout);
+    fabric_.advance(clock());
+    for (int i = 0; i < count; i++)
+        if (events[i].data.fd == listener_)
+            accept_client();
+        else if (clients_.contains(events[i].data.fd))
+            serve(events[i].data.fd);
+}
+
+void Server::accept_client() {
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    Client client;
+    client.caller.pid = pid_of(fd);
+    std::weak_ptr<ProcessMemory> &known = by_pid_[client.caller.pid];
+    client.memory = known.lock();
+    if (!client.memory)
+        known = client.memory =
+            std::make_shared<ProcessMemory>(client.caller.pid, persistence_);
+    client.caller.program = client.memory;
+    clients_.emplace(fd, std::move(client));
+    watch(epoll_, fd);
+}
+
+void Server::disconnect(int fd) {
+    const auto found = clients_.find(fd);
+    Session *const session = found->second.session;
+    close(fd);
+    clients_.erase(found);
+    if (session)
+        fabric_.end_session(*session);
+    fabric_.advance(clock());
+    std::erase_if(by_pid_, [](const auto &entry) { return entry.second.expired(); });
+}
+
+// One request; all that wait would be served first to the same process.
+void Server::serve(int fd) {
+    static Buffer buffer;
+    const ssize_t length = recv(fd, buffer.bytes, sizeof(buffer.bytes), MSG_DONTWAIT);
+    if (length <= 0) {
+        if (length == 0 || (errno != EAGAIN && errno != EINTR))
+            disconnect(fd);
+        return;
+    }
+    Client &client = clients_.find(fd)->second;
+    Reply reply;
+    uint32_t op = 0;
+    memcpy(&op, buffer.bytes, std::min<size_t>((size_t)length, sizeof(op)));
+    int error;
+    if (op == OP_HELLO && (size_t)length >= sizeof(Hello)) {
+        Hello hello;
+        memcpy(&hello, buffer.bytes, sizeof(hello));
+        error = greet(client, hello, reply);
+    } else {
+        error = fabric_.call(client.caller, buffer.bytes, (size_t)length, reply);
+    }
+    reply_to(fd, error, reply);
+}
+
+int Server::greet(Client &client, const Hello &hello, Reply &reply) {
+    if (hello.is_memory) {
+        const auto found = by_pid_.find((int)hello.pid);
+        const auto memory = found == by_pid_.end() ? nullptr : found->second.lock();
+        int ends[2];
+        if (!memory || client.caller.pid != (int)hello.pid ||
+            socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+            return EPROTO;
+        memory->use_thread(ends[0]);
+        memory_threads_++;
+        reply.descriptor = ends[1];
+        reply.closes_descriptor = true;
+        reply.as<Hello::Reply>() = {};
+        return 0;
+    }
+    client.caller.needs_memory_thread =
+        uses_threads_ || !client.memory->is_accessible(hello.probe);
+    const int error = fabric_.call(client.caller, &hello, sizeof(hello), reply);
+    if (client.caller.owns_session)
+        client.session = client.caller.session;
+    return error;
+}
+
+void Server::reply_to(int fd, int error, Reply &reply) {
+    ReplyHead head = {error, reply.descriptor >= 0};
+    struct iovec parts[] = {{&head, sizeof(head)}, {reply.bytes.data(), reply.bytes.size()}};
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control{};
+    struct msghdr message {};
+    message.msg_iov = parts;
+    message.msg_iovlen = error ? 1 : 2;
+    if (reply.descriptor >= 0 && !error) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+        struct cmsghdr *const passed = CMSG_FIRSTHDR(&message);
+        passed->cmsg_level = SOL_SOCKET;
+        passed->cmsg_type = SCM_RIGHTS;
+        passed->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(passed), &reply.descriptor, sizeof(int));
+    }
+    (void)!sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (reply.descriptor >= 0 && reply.closes_descriptor)
+        close(reply.descriptor);
+}
+
+} // namespace sim

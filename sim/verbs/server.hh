@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// server.hh -- the fabric for processes that connect by a Unix socket.
+
+#ifndef RPMA_SIM_SERVER_HH
+#define RPMA_SIM_SERVER_HH 1
+
+#include "../fabric/fabric.hh"
+
+#include <string>
+#include <unordered_map>
+
+namespace sim {
+
+// Environment of a fabric: descriptors and memory that are shared with processes.
+class SharedEnvironment : public Environment {
+  public:
+    ~SharedEnvironment() override;
+    int open_channel(uint32_t channel) override;
+    void close_channel(uint32_t channel) override;
+    void raise(uint32_t channel) override;
+    void lower(uint32_t channel) override;
+    Ring *open_ring(size_t bytes, int &fd) override;
+    void close_ring(Ring *ring, size_t bytes) override;
+
+  private:
+    struct Ends {
+        int own, of_process;
+    };
+    std::unordered_map<uint32_t, Ends> channels_;
+};
+
+// The memory of another process.
+class ProcessMemory : public Program {
+  public:
+    ProcessMemory(int pid, Persistence *persistence) : pid_(pid), persistence_(persistence) {}
+    ~ProcessMemory() override;
+    bool read(uint64_t address, void *to, size_t length) override;
+    bool write(uint64_t address, const void *from, size_t length) override;
+    int pin(const Mr &mr) override;
+    void forget(const Mr &mr) override;
+    void persist(uint64_t address, size_t length) override;
+    bool is_persistent(uint64_t address, size_t length) override;
+    // Whether process_vm_readv() may read the memory; `address` holds Hello::PROBE.
+    bool is_accessible(uint64_t address) const;
+    void use_thread(int socket) { thread_ = socket; }
+
+  private:
+    bool access(uint64_t address, void *bytes, size_t length, bool is_write);
+    bool access_by_thread(uint64_t address, char *bytes, size_t length, bool is_write);
+    int pid_;
+    int thread_ = -1; // the socket of the memory thread, or -1
+    Persistence *persistence_;
+};
+
+class Server {
+  public:
+    // `uses_threads`: never process_vm_readv(), as where it is forbidden.
+    Server(const Options &options, Persistence *persistence, bool uses_threads);
+    ~Server();
+    Server(const Server &) = delete;
+    Server &operator=(const Server &) = delete;
+    // Listens at a path, or at an abstract name that begins with "@"; returns an error number.
+    int listen(const std::string &name);
+    // Readable when step() has work; timers apart: next_timer() of the fabric.
+    int descriptor() const { return epoll_; }
+    // Serves all requests that are due. Waits for one at most `timeout` milliseconds (-1: for
+    // ever), and at most until the next timer.
+    void step(int timeout);
+    Fabric &fabric() { return fabric_; }
+    // How many processes are connected, and how many of these have a memory thread.
+    size_t processes() const { return clients_.size(); }
+    size_t memory_threads() const { return memory_threads_; }
+    static uint64_t clock(); // nanoseconds, as Fabric::advance() wants them
+
+  private:
+    struct Client {
+        Caller caller;
+        std::shared_ptr<ProcessMemory> memory;
+        Session *session = nullptr; // that ends with this connection
+    };
+    void accept_client();
+    void serve(int fd);
+    void disconnect(int fd);
+    int greet(Client &client, const Hello &hello, Reply &reply);
+    void reply_to(int fd, int error, Reply &reply);
+    SharedEnvironment environment_;
+    Fabric fabric_;
+    Persistence *persistence_;
+    bool uses_threads_;
+    int epoll_ = -1, listener_ = -1;
+    std::string path_; // to be removed
+    size_t memory_threads_ = 0;
+    std::unordered_map<int, Client> clients_;
+    std::unordered_map<int, std::weak_ptr<ProcessMemory>> by_pid_;
+};
+
+} // namespace sim
+
+#endif // RPMA_SIM_SERVER_HH
