@@ -97,11 +97,14 @@ void copy_attributes(ibv_qp_attr &to, const ibv_qp_attr &from, int mask) {
 #undef COPY
 }
 
-// Values that devices refuse: Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, modify_qp(), and
-// drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_attr().
-bool are_valid(const Fabric &, const Qp &qp, const ibv_qp_attr &attr, int mask) {
+// Values that devices refuse: Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, modify_qp(),
+// core/verbs.c, rdma_check_ah_attr(), and drivers/infiniband/sw/rxe/rxe_qp.c,
+// rxe_qp_chk_attr().
+bool are_valid(const Qp &qp, const ibv_qp_attr &attr, int mask) {
     const ibv_device_attr &limits = qp.context->device->profile->attr;
-    return !((mask & IBV_QP_PORT) && attr.port_num != 1) &&
+    const bool needs_gid = qp.context->device->profile->transport == Transport::ROCE;
+    return !((mask & IBV_QP_AV) && needs_gid && !attr.ah_attr.is_global) &&
+           !((mask & IBV_QP_PORT) && attr.port_num != 1) &&
            !((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index != 0) &&
            !((mask & IBV_QP_AV) && attr.ah_attr.port_num != 1 && attr.ah_attr.port_num != 0) &&
            !((mask & IBV_QP_PATH_MTU) &&
@@ -134,6 +137,7 @@ int Verbs::create_cq(const CreateCq &request, CreateCq::Reply &reply) {
     if (!ring)
         return ENOMEM;
     ring->entries = entries;
+    reply_.closes_descriptor = true;
     Cq *const made = create<Cq>();
     made->context = context;
     made->channel = channel;
@@ -162,6 +166,7 @@ int Verbs::resize_cq(const ResizeCq &request, CreateCq::Reply &reply) {
     if (!ring)
         return ENOMEM;
     ring->entries = entries;
+    reply_.closes_descriptor = true;
     while (ring->added < used) {
         ring->first()[ring->added] =
             cq->ring->first()[(cq->ring->taken + ring->added) % cq->ring->entries];
@@ -313,13 +318,14 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     if (is_iwarp ? (to == IBV_QPS_RTR || to == IBV_QPS_RTS) && to != qp.attr.qp_state
                  : !is_allowed(qp.attr.qp_state, to, qp.type, mask))
         return EINVAL;
-    if (!are_valid(*this, qp, attr, mask))
+    if (!are_valid(qp, attr, mask))
         return EINVAL;
     if (to == IBV_QPS_ERR) {
         fail_qp(qp);
         return 0;
     }
     copy_attributes(qp.attr, attr, mask);
+    qp.rnr_retries_left = qp.attr.rnr_retry;
     if (to == IBV_QPS_RESET)
         Engine(*this).reset(qp);
     else

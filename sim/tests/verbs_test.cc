@@ -1,0 +1,713 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// verbs_test.cc -- libibverbs.so.1 over a fabric in the same process: two connected queue
+// pairs. Expected values are those of the InfiniBand Architecture Specification, volume 1,
+// chapter 9, and of Linux, drivers/infiniband.
+
+#include "../verbs/direct.hh"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <functional>
+#include <poll.h>
+#include <sys/mman.h>
+
+extern "C" {
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+}
+
+namespace {
+
+using namespace sim;
+
+constexpr uint64_t SECOND = 1'000'000'000;
+constexpr size_t BYTES = 4096;
+constexpr int ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+// The range that a host's device made persistent.
+struct Recorded : Persistence {
+    uint64_t persisted = 0;
+    void registered(int, const Mr &) override {}
+    void deregistered(int, const Mr &) override {}
+    void persist(int, uint64_t, size_t length) override { persisted += length; }
+    bool is_persistent(int, uint64_t, size_t) override { return true; }
+};
+
+Options options_of(const char *device) {
+    Options options;
+    options.profile = find_profile(device);
+    assert_non_null(options.profile);
+    return options;
+}
+
+struct Side {
+    Direct &direct;
+    unsigned host;
+    ibv_context *context;
+    ibv_pd *pd;
+    ibv_comp_channel *channel;
+    ibv_cq *cq;
+    ibv_srq *srq = nullptr;
+    ibv_qp *qp;
+    ibv_mr *mr;
+    ibv_gid gid;
+    alignas(BYTES) char memory[BYTES];
+
+    Side(Direct &on, unsigned number, bool has_srq, uint64_t send_ops, int entries)
+        : direct(on), host(number) {
+        direct.use_host(host);
+        ibv_device **const list = ibv_get_device_list(nullptr);
+        assert_non_null(list[0]);
+        context = ibv_open_device(list[0]);
+        ibv_free_device_list(list);
+        assert_int_equal(ibv_query_gid(context, 1, 0, &gid), 0);
+        pd = ibv_alloc_pd(context);
+        channel = ibv_create_comp_channel(context);
+        fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+        cq = ibv_create_cq(context, entries, this, channel, 0);
+        memset(memory, (int)host, sizeof(memory));
+        mr = ibv_reg_mr(pd, memory, sizeof(memory), ALL_ACCESS);
+        if (has_srq) {
+            ibv_srq_init_attr attr = {};
+            attr.attr = {16, 1, 0};
+            srq = ibv_create_srq(pd, &attr);
+            assert_non_null(srq);
+        }
+        ibv_qp_init_attr_ex attr = {};
+        attr.send_cq = attr.recv_cq = cq;
+        attr.srq = srq;
+        attr.cap = {8, 8, 2, 2, 64};
+        attr.qp_type = IBV_QPT_RC;
+        attr.comp_mask = IBV_QP_INIT_ATTR_PD | (send_ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0);
+        attr.pd = pd;
+        attr.send_ops_flags = send_ops;
+        qp = ibv_create_qp_ex(context, &attr);
+        assert_non_null(mr);
+        assert_non_null(qp);
+    }
+    ~Side() {
+        direct.use_host(host);
+        assert_int_equal(ibv_destroy_qp(qp), 0);
+        if (srq)
+            assert_int_equal(ibv_destroy_srq(srq), 0);
+        assert_int_equal(ibv_dereg_mr(mr), 0);
+        assert_int_equal(ibv_destroy_cq(cq), 0);
+        assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+        assert_int_equal(ibv_dealloc_pd(pd), 0);
+        assert_int_equal(ibv_close_device(context), 0);
+    }
+    Side(const Side &) = delete;
+    Side &operator=(const Side &) = delete;
+
+    int modify(ibv_qp_state state, int mask, const std::function<void(ibv_qp_attr &)> &set) {
+        ibv_qp_attr attr = {};
+        direct.use_host(host);
+        attr.qp_state = state;
+        set(attr);
+        return ibv_modify_qp(qp, &attr, mask | IBV_QP_STATE);
+    }
+    ibv_wc poll() const {
+        ibv_wc wc = {};
+        assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+        return wc;
+    }
+    bool is_empty() const {
+        ibv_wc wc;
+        return ibv_poll_cq(cq, 1, &wc) == 0;
+    }
+    ibv_qp_state state() const {
+        ibv_qp_attr attr;
+        ibv_qp_init_attr init;
+        direct.use_host(host);
+        assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+        return attr.qp_state;
+    }
+    ibv_async_event event() const {
+        pollfd ready = {context->async_fd, POLLIN, 0};
+        assert_int_equal(::poll(&ready, 1, 0), 1);
+        ibv_async_event event;
+        direct.use_host(host);
+        assert_int_equal(ibv_get_async_event(context, &event), 0);
+        ibv_ack_async_event(&event);
+        return event;
+    }
+    bool has_event() const {
+        pollfd ready = {context->async_fd, POLLIN, 0};
+        return ::poll(&ready, 1, 0) == 1;
+    }
+};
+
+struct Setup {
+    const char *device = "rxe";
+    bool has_srq = false;
+    uint64_t send_ops = 0;
+    int entries = 32;
+    uint8_t retry_cnt = 1, rnr_retry = 7;
+    Persistence *persistence = nullptr;
+};
+
+// Two hosts with a connected queue pair each.
+struct Pair {
+    Direct direct;
+    Side a, b;
+
+    explicit Pair(const Setup &setup = {})
+        : direct(options_of(setup.device), setup.persistence),
+          a(direct, 1, setup.has_srq, setup.send_ops, setup.entries),
+          b(direct, 2, setup.has_srq, setup.send_ops, setup.entries) {
+        connect(a, b, setup);
+        connect(b, a, setup);
+        direct.use_host(1);
+    }
+    static void connect(Side &side, const Side &peer, const Setup &setup) {
+        const int init =
+            side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+                        [](ibv_qp_attr &attr) {
+                            attr.port_num = 1;
+                            attr.qp_access_flags = ALL_ACCESS;
+                        });
+        assert_int_equal(init, 0);
+        const int rtr =
+            side.modify(IBV_QPS_RTR,
+                        IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                        [&](ibv_qp_attr &attr) {
+                            attr.path_mtu = IBV_MTU_1024;
+                            attr.dest_qp_num = peer.qp->qp_num;
+                            attr.rq_psn = 7;
+                            attr.max_dest_rd_atomic = 1;
+                            attr.min_rnr_timer = 14; // 1.28 ms
+                            attr.ah_attr.port_num = 1;
+                            attr.ah_attr.is_global = 1;
+                            attr.ah_attr.grh.dgid = peer.gid;
+                        });
+        assert_int_equal(rtr, 0);
+        const int rts = side.modify(IBV_QPS_RTS,
+                                    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                        IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+                                    [&](ibv_qp_attr &attr) {
+                                        attr.timeout = 14; // 67.1 ms
+                                        attr.retry_cnt = setup.retry_cnt;
+                                        attr.rnr_retry = setup.rnr_retry;
+                                        attr.sq_psn = 7;
+                                        attr.max_rd_atomic = 1;
+                                    });
+        assert_int_equal(rts, 0);
+    }
+    ibv_sge sge(size_t length, size_t offset = 0) const {
+        return {(uint64_t)a.memory + offset, (uint32_t)length, a.mr->lkey};
+    }
+    // Posts a request of a: `length` bytes at the start of both memories.
+    int post(ibv_wr_opcode opcode, size_t length,
+             const std::function<void(ibv_send_wr &, ibv_sge &)> &change = {}) {
+        ibv_sge one = sge(length);
+        ibv_send_wr wr = {}, *bad = nullptr;
+        wr.wr_id = 11;
+        wr.sg_list = &one;
+        wr.num_sge = 1;
+        wr.opcode = opcode;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+            wr.wr.atomic.remote_addr = (uint64_t)b.memory;
+            wr.wr.atomic.rkey = b.mr->rkey;
+        } else {
+            wr.wr.rdma.remote_addr = (uint64_t)b.memory;
+            wr.wr.rdma.rkey = b.mr->rkey;
+        }
+        if (change)
+            change(wr, one);
+        direct.use_host(1);
+        return ibv_post_send(a.qp, &wr, &bad);
+    }
+    void receive(size_t length, uint32_t lkey = 0) {
+        ibv_sge one = {(uint64_t)b.memory, (uint32_t)length, lkey ? lkey : b.mr->lkey};
+        ibv_recv_wr wr = {}, *bad;
+        wr.wr_id = 22;
+        wr.sg_list = &one;
+        wr.num_sge = 1;
+        direct.use_host(2);
+        assert_int_equal(
+            b.srq ? ibv_post_srq_recv(b.srq, &wr, &bad) : ibv_post_recv(b.qp, &wr, &bad), 0);
+        direct.use_host(1);
+    }
+    void expect(ibv_wc_status status) const {
+        const ibv_wc wc = a.poll();
+        assert_int_equal(wc.status, status);
+        assert_int_equal(wc.wr_id, 11);
+    }
+};
+
+void write_and_read_move_bytes(void **) {
+    Pair pair;
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 100), 0);
+    const ibv_wc wc = pair.a.poll();
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
+    assert_int_equal(wc.qp_num, pair.a.qp->qp_num);
+    assert_int_equal(pair.b.memory[99], 1);
+    assert_int_equal(pair.b.memory[100], 2);
+    pair.b.memory[0] = 77;
+    assert_int_equal(pair.post(IBV_WR_RDMA_READ, 1), 0);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_int_equal(pair.a.memory[0], 77);
+}
+
+void unsignaled_request_has_no_completion(void **) {
+    Pair pair;
+    assert_int_equal(
+        pair.post(IBV_WR_RDMA_WRITE, 1, [](ibv_send_wr &wr, ibv_sge &) { wr.send_flags = 0; }),
+        0);
+    assert_true(pair.a.is_empty());
+}
+
+void send_with_immediate_data_completes_the_receive(void **) {
+    Pair pair;
+    pair.receive(64);
+    assert_int_equal(pair.post(IBV_WR_SEND_WITH_IMM, 10,
+                               [](ibv_send_wr &wr, ibv_sge &) { wr.imm_data = 0x12345678; }),
+                     0);
+    pair.expect(IBV_WC_SUCCESS);
+    const ibv_wc wc = pair.b.poll();
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(wc.opcode, IBV_WC_RECV);
+    assert_int_equal(wc.wr_id, 22);
+    assert_int_equal(wc.byte_len, 10);
+    assert_int_equal(wc.wc_flags, IBV_WC_WITH_IMM);
+    assert_int_equal(wc.imm_data, 0x12345678);
+    assert_int_equal(pair.b.memory[9], 1);
+}
+
+void atomics_return_the_old_value(void **) {
+    Pair pair;
+    const auto word = [](Side &side) -> uint64_t & { return *(uint64_t *)side.memory; };
+    word(pair.b) = 5;
+    assert_int_equal(
+        pair.post(IBV_WR_ATOMIC_FETCH_AND_ADD, 8,
+                  [](ibv_send_wr &wr, ibv_sge &) { wr.wr.atomic.compare_add = 3; }),
+        0);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_int_equal(word(pair.a), 5);
+    assert_int_equal(word(pair.b), 8);
+    for (const uint64_t compare : {7, 8}) {
+        assert_int_equal(pair.post(IBV_WR_ATOMIC_CMP_AND_SWP, 8,
+                                   [&](ibv_send_wr &wr, ibv_sge &) {
+                                       wr.wr.atomic.compare_add = compare;
+                                       wr.wr.atomic.swap = 100;
+                                   }),
+                         0);
+        pair.expect(IBV_WC_SUCCESS);
+        assert_int_equal(word(pair.a), 8);
+        assert_int_equal(word(pair.b), compare == 8 ? 100 : 8);
+    }
+}
+
+void inline_data_may_change_after_the_post(void **) {
+    Pair pair({.rnr_retry = 7});
+    char text[] = "inline";
+    const auto set = [&](ibv_send_wr &wr, ibv_sge &sge) {
+        wr.send_flags |= IBV_SEND_INLINE;
+        sge = {(uint64_t)text, sizeof(text), 0};
+    };
+    assert_int_equal(pair.post(IBV_WR_SEND, 0, set), 0); // waits for a receive
+    memset(text, 0, sizeof(text));
+    pair.receive(64);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_string_equal(pair.b.memory, "inline");
+}
+
+struct Error {
+    const char *what;
+    ibv_wr_opcode opcode;
+    size_t length;
+    std::function<void(Pair &, ibv_send_wr &, ibv_sge &)> change;
+    ibv_wc_status status;
+    bool reaches_peer; // whose QP fails as well
+};
+
+void errors_have_the_status_of_the_specification(void **) {
+    const Error errors[] = {
+        {"local key", IBV_WR_RDMA_WRITE, 8,
+         [](Pair &, ibv_send_wr &, ibv_sge &sge) { sge.lkey ^= 0xff00; }, IBV_WC_LOC_PROT_ERR,
+         false},
+        {"local range", IBV_WR_RDMA_WRITE, BYTES + 1, {}, IBV_WC_LOC_PROT_ERR, false},
+        {"remote key", IBV_WR_RDMA_WRITE, 8,
+         [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey ^= 0xff00; },
+         IBV_WC_REM_ACCESS_ERR, true},
+        {"remote range of a write", IBV_WR_RDMA_WRITE, 8,
+         [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.remote_addr += BYTES - 7; },
+         IBV_WC_REM_ACCESS_ERR, true},
+        {"remote range of a read", IBV_WR_RDMA_READ, 8,
+         [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.remote_addr -= 1; },
+         IBV_WC_REM_ACCESS_ERR, true},
+        {"unaligned atomic", IBV_WR_ATOMIC_FETCH_AND_ADD, 8,
+         [](Pair &, ibv_send_wr &wr, ibv_sge &) { wr.wr.atomic.remote_addr += 4; },
+         IBV_WC_REM_INV_REQ_ERR, true},
+        {"receive too short", IBV_WR_SEND, 65,
+         [](Pair &pair, ibv_send_wr &, ibv_sge &) { pair.receive(64); }, IBV_WC_REM_INV_REQ_ERR,
+         true},
+        {"key of the receive", IBV_WR_SEND, 8,
+         [](Pair &pair, ibv_send_wr &, ibv_sge &) { pair.receive(64, 1); }, IBV_WC_REM_OP_ERR,
+         true},
+    };
+    for (const Error &error : errors) {
+        print_message("%s\n", error.what);
+        Pair pair;
+        const auto change = [&](ibv_send_wr &wr, ibv_sge &sge) {
+            if (error.change)
+                error.change(pair, wr, sge);
+        };
+        assert_int_equal(pair.post(error.opcode, error.length, change), 0);
+        pair.expect(error.status);
+        assert_int_equal(pair.a.state(), IBV_QPS_ERR);
+        assert_int_equal(pair.b.state(), error.reaches_peer ? IBV_QPS_ERR : IBV_QPS_RTS);
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0); // the QP flushes it
+        pair.expect(IBV_WC_WR_FLUSH_ERR);
+        assert_int_equal(pair.b.memory[0], 2);
+    }
+}
+
+void region_without_access_refuses_the_peer(void **) {
+    Pair pair;
+    pair.direct.use_host(2);
+    ibv_mr *const mr = ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, IBV_ACCESS_REMOTE_READ);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8,
+                               [&](ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey = mr->rkey; }),
+                     0);
+    pair.expect(IBV_WC_REM_ACCESS_ERR);
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+void send_waits_for_a_receive(void **) {
+    Pair pair({.rnr_retry = 7});
+    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+    pair.direct.advance(3600 * SECOND);
+    assert_true(pair.a.is_empty());
+    pair.receive(64);
+    pair.expect(IBV_WC_SUCCESS);
+}
+
+// 2 repetitions after 1.28 ms each, and the last wait.
+void send_without_a_receive_fails_after_its_retries(void **) {
+    Pair pair({.rnr_retry = 2});
+    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+    pair.direct.advance(3'800'000);
+    assert_true(pair.a.is_empty());
+    pair.direct.advance(100'000);
+    pair.expect(IBV_WC_RNR_RETRY_EXC_ERR);
+}
+
+// 4.096 us * 2^14, twice: the first attempt and one repetition.
+void cut_link_fails_requests_after_the_timeout(void **) {
+    Pair pair({.retry_cnt = 1});
+    pair.direct.fabric().cut(1, 2, true);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    pair.direct.advance(134'000'000);
+    assert_true(pair.a.is_empty());
+    pair.direct.advance(1'000'000);
+    pair.expect(IBV_WC_RETRY_EXC_ERR);
+    assert_int_equal(pair.b.memory[0], 2);
+}
+
+void link_that_returns_in_time_executes_the_request(void **) {
+    Pair pair({.retry_cnt = 1});
+    pair.direct.fabric().cut(1, 2, true);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    pair.direct.advance(SECOND / 10);
+    pair.direct.fabric().cut(1, 2, false);
+    pair.expect(IBV_WC_SUCCESS);
+}
+
+void delay_applies_in_both_directions(void **) {
+    Pair pair;
+    pair.direct.fabric().set_delay(1, 2, 1'000'000);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_READ, 8), 0);
+    pair.direct.advance(999'000);
+    assert_int_equal(pair.b.memory[0], 2);
+    pair.direct.advance(1'000);
+    assert_int_equal(pair.b.memory[0], 1);
+    assert_true(pair.a.is_empty());
+    pair.direct.advance(1'000'000);
+    pair.expect(IBV_WC_SUCCESS);
+    pair.expect(IBV_WC_SUCCESS);
+}
+
+void full_queue_refuses_a_post(void **) {
+    Pair pair;
+    pair.direct.fabric().cut(1, 2, true);
+    ibv_qp_attr attr;
+    ibv_qp_init_attr init;
+    assert_int_equal(ibv_query_qp(pair.a.qp, &attr, IBV_QP_CAP, &init), 0);
+    for (uint32_t i = 0; i < init.cap.max_send_wr; i++)
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), ENOMEM);
+}
+
+void fault_refuses_the_nth_post(void **) {
+    Pair pair;
+    pair.direct.fabric().refuse_post(1, 3, ENOMEM);
+    ibv_sge sge = pair.sge(8);
+    ibv_send_wr wr[4] = {}, *bad = nullptr;
+    for (int i = 0; i < 4; i++) {
+        wr[i].next = i < 3 ? &wr[i + 1] : nullptr;
+        wr[i].sg_list = &sge;
+        wr[i].num_sge = 1;
+        wr[i].opcode = IBV_WR_RDMA_WRITE;
+        wr[i].send_flags = IBV_SEND_SIGNALED;
+        wr[i].wr.rdma.remote_addr = (uint64_t)pair.b.memory;
+        wr[i].wr.rdma.rkey = pair.b.mr->rkey;
+    }
+    assert_int_equal(ibv_post_send(pair.a.qp, wr, &bad), ENOMEM);
+    assert_ptr_equal(bad, &wr[2]);
+    pair.a.poll();
+    pair.a.poll();
+    assert_true(pair.a.is_empty());
+}
+
+void armed_cq_has_one_event(void **) {
+    Pair pair;
+    ibv_cq *cq = nullptr;
+    void *context = nullptr;
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(ibv_get_cq_event(pair.a.channel, &cq, &context), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(ibv_req_notify_cq(pair.a.cq, 0), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(ibv_get_cq_event(pair.a.channel, &cq, &context), 0);
+    assert_ptr_equal(cq, pair.a.cq);
+    assert_ptr_equal(context, &pair.a);
+    assert_int_equal(ibv_get_cq_event(pair.a.channel, &cq, &context), -1);
+    ibv_ack_cq_events(pair.a.cq, 1);
+}
+
+void solicited_notification_waits_for_a_solicited_message(void **) {
+    Pair pair;
+    ibv_cq *cq;
+    void *context;
+    pair.receive(64);
+    pair.receive(64);
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_req_notify_cq(pair.b.cq, 1), 0);
+    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+    assert_int_equal(ibv_get_cq_event(pair.b.channel, &cq, &context), -1);
+    const auto solicit = [](ibv_send_wr &wr, ibv_sge &) {
+        wr.send_flags |= IBV_SEND_SOLICITED;
+    };
+    assert_int_equal(pair.post(IBV_WR_SEND, 8, solicit), 0);
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_get_cq_event(pair.b.channel, &cq, &context), 0);
+    ibv_ack_cq_events(cq, 1);
+}
+
+void overrun_cq_reports_an_event(void **) {
+    Pair pair({.entries = 1});
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    const ibv_async_event event = pair.a.event();
+    assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
+    assert_ptr_equal(event.element.cq, pair.a.cq);
+    assert_int_equal(pair.a.state(), IBV_QPS_ERR);
+}
+
+void srq_reports_its_limit_once(void **) {
+    Pair pair({.has_srq = true});
+    pair.receive(64);
+    pair.receive(64);
+    ibv_srq_attr attr = {0, 0, 2};
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_modify_srq(pair.b.srq, &attr, IBV_SRQ_LIMIT), 0);
+    assert_false(pair.b.has_event());
+    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+    pair.direct.use_host(2);
+    const ibv_async_event event = pair.b.event();
+    assert_int_equal(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+    assert_ptr_equal(event.element.srq, pair.b.srq);
+    assert_false(pair.b.has_event());
+    assert_int_equal(ibv_query_srq(pair.b.srq, &attr), 0);
+    assert_int_equal(attr.srq_limit, 0);
+}
+
+void transitions_need_their_attributes(void **) {
+    Direct direct(options_of("rxe"));
+    Side side(direct, 1, false, 0, 4);
+    const auto nothing = [](ibv_qp_attr &attr) { attr.port_num = 1; };
+    const int init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    assert_int_equal(side.modify(IBV_QPS_RTS, 0, nothing), EINVAL);
+    assert_int_equal(side.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT, nothing),
+                     EINVAL);
+    assert_int_equal(side.modify(IBV_QPS_INIT, init | IBV_QP_SQ_PSN, nothing), EINVAL);
+    assert_int_equal(side.modify(IBV_QPS_INIT, init, nothing), 0);
+    assert_int_equal(side.qp->state, IBV_QPS_INIT);
+    assert_int_equal(side.modify(IBV_QPS_RTS, 0, nothing), EINVAL);
+    assert_int_equal(side.modify(IBV_QPS_ERR, 0, nothing), 0);
+    assert_int_equal(side.modify(IBV_QPS_RESET, 0, nothing), 0);
+    assert_int_equal(side.state(), IBV_QPS_RESET);
+}
+
+void object_in_use_is_not_destroyed(void **) {
+    Pair pair;
+    assert_int_equal(ibv_dealloc_pd(pair.a.pd), EBUSY);
+    assert_int_equal(ibv_destroy_cq(pair.a.cq), EBUSY);
+    assert_int_equal(ibv_destroy_comp_channel(pair.a.channel), EBUSY);
+}
+
+void unmapped_memory_is_not_registered(void **) {
+    Pair pair;
+    void *const address =
+        mmap(nullptr, 2 * BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_null(ibv_reg_mr(pair.a.pd, address, BYTES, IBV_ACCESS_LOCAL_WRITE));
+    assert_int_equal(errno, EFAULT);
+    ibv_mr *const mr = ibv_reg_mr(pair.a.pd, address, BYTES, 0);
+    assert_non_null(mr);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    munmap((char *)address + BYTES, BYTES);
+    assert_null(ibv_reg_mr(pair.a.pd, address, 2 * BYTES, 0));
+    assert_int_equal(errno, EFAULT);
+    assert_null(ibv_reg_mr(pair.a.pd, address, 0, 0));
+    assert_int_equal(errno, EINVAL);
+    munmap(address, BYTES);
+}
+
+// mlx5 and rxe have extended queue pairs; siw does not (rdma-core 56, providers/siw/siw.c).
+void extended_queue_pair_posts_lists(void **) {
+    Pair pair({.send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ});
+    ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
+    assert_non_null(qp);
+    assert_null(qp->wr_send);
+    ibv_wr_start(qp);
+    qp->wr_id = 1;
+    qp->wr_flags = 0;
+    ibv_wr_rdma_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
+    ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 8);
+    qp->wr_id = 11;
+    qp->wr_flags = IBV_SEND_SIGNALED;
+    ibv_wr_rdma_read(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory);
+    ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory + 64, 16);
+    assert_int_equal(ibv_wr_complete(qp), 0);
+    pair.expect(IBV_WC_SUCCESS);
+    assert_true(pair.a.is_empty());
+    assert_int_equal(pair.a.memory[64], 1);
+    assert_int_equal(pair.a.memory[72], 2);
+}
+
+void extended_cq_reads_completions(void **) {
+    Pair pair;
+    ibv_cq_init_attr_ex attr = {};
+    attr.cqe = 4;
+    attr.wc_flags = IBV_WC_EX_WITH_BYTE_LEN;
+    ibv_cq_ex *const cq = ibv_create_cq_ex(pair.a.context, &attr);
+    ibv_poll_cq_attr poll = {};
+    assert_int_equal(ibv_start_poll(cq, &poll), ENOENT);
+    ibv_qp_init_attr init = {};
+    init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+    init.cap = {1, 1, 1, 1, 0};
+    init.qp_type = IBV_QPT_RC;
+    ibv_qp *const qp = ibv_create_qp(pair.a.pd, &init);
+    ibv_qp_attr error = {};
+    error.qp_state = IBV_QPS_ERR;
+    assert_int_equal(ibv_modify_qp(qp, &error, IBV_QP_STATE), 0);
+    ibv_recv_wr wr = {}, *bad;
+    wr.wr_id = 33;
+    assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+    assert_int_equal(ibv_start_poll(cq, &poll), 0);
+    assert_int_equal(cq->wr_id, 33);
+    assert_int_equal(cq->status, IBV_WC_WR_FLUSH_ERR);
+    assert_int_equal(ibv_wc_read_qp_num(cq), qp->qp_num);
+    assert_int_equal(ibv_next_poll(cq), ENOENT);
+    ibv_end_poll(cq);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+    assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+// What a device executed is persistent after a read of the same queue pair.
+void read_makes_earlier_writes_persistent(void **) {
+    Recorded recorded;
+    Pair pair({.persistence = &recorded});
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 100), 0);
+    assert_int_equal(recorded.persisted, 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_READ, 8), 0);
+    assert_int_equal(recorded.persisted, 100);
+    assert_int_equal(pair.post(IBV_WR_RDMA_READ, 8), 0);
+    assert_int_equal(recorded.persisted, 100);
+}
+
+void removed_device_reports_a_fatal_event(void **) {
+    Pair pair;
+    pair.receive(64);
+    pair.direct.fabric().remove_device(2, 0);
+    assert_int_equal(pair.b.event().event_type, IBV_EVENT_DEVICE_FATAL);
+    assert_int_equal(pair.b.poll().status, IBV_WC_WR_FLUSH_ERR);
+    pair.direct.use_host(2);
+    assert_null(ibv_alloc_pd(pair.b.context));
+    assert_int_equal(errno, EIO);
+    pair.direct.use_host(1);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    pair.direct.advance(SECOND);
+    pair.expect(IBV_WC_RETRY_EXC_ERR);
+}
+
+void port_reports_its_state(void **) {
+    Pair pair;
+    ibv_port_attr attr;
+    pair.direct.fabric().set_port(1, 0, false);
+    assert_int_equal(pair.a.event().event_type, IBV_EVENT_PORT_ERR);
+    assert_int_equal(ibv_query_port(pair.a.context, 1, &attr), 0);
+    assert_int_equal(attr.state, IBV_PORT_DOWN);
+    pair.direct.fabric().set_port(1, 0, true);
+    const ibv_async_event event = pair.a.event();
+    assert_int_equal(event.event_type, IBV_EVENT_PORT_ACTIVE);
+    assert_int_equal(event.element.port_num, 1);
+}
+
+void destroyed_object_has_no_events(void **) {
+    Pair pair;
+    ibv_cq *const cq = ibv_create_cq(pair.a.context, 1, nullptr, nullptr, 0);
+    pair.direct.fabric().raise_async(1, 0, IBV_EVENT_CQ_ERR);
+    assert_int_equal(ibv_destroy_cq(cq), 0);
+    assert_ptr_equal(pair.a.event().element.cq, pair.a.cq);
+    assert_false(pair.a.has_event());
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(write_and_read_move_bytes),
+        cmocka_unit_test(unsignaled_request_has_no_completion),
+        cmocka_unit_test(send_with_immediate_data_completes_the_receive),
+        cmocka_unit_test(atomics_return_the_old_value),
+        cmocka_unit_test(inline_data_may_change_after_the_post),
+        cmocka_unit_test(errors_have_the_status_of_the_specification),
+        cmocka_unit_test(region_without_access_refuses_the_peer),
+        cmocka_unit_test(send_waits_for_a_receive),
+        cmocka_unit_test(send_without_a_receive_fails_after_its_retries),
+        cmocka_unit_test(cut_link_fails_requests_after_the_timeout),
+        cmocka_unit_test(link_that_returns_in_time_executes_the_request),
+        cmocka_unit_test(delay_applies_in_both_directions),
+        cmocka_unit_test(full_queue_refuses_a_post),
+        cmocka_unit_test(fault_refuses_the_nth_post),
+        cmocka_unit_test(armed_cq_has_one_event),
+        cmocka_unit_test(solicited_notification_waits_for_a_solicited_message),
+        cmocka_unit_test(overrun_cq_reports_an_event),
+        cmocka_unit_test(srq_reports_its_limit_once),
+        cmocka_unit_test(transitions_need_their_attributes),
+        cmocka_unit_test(object_in_use_is_not_destroyed),
+        cmocka_unit_test(unmapped_memory_is_not_registered),
+        cmocka_unit_test(extended_queue_pair_posts_lists),
+        cmocka_unit_test(extended_cq_reads_completions),
+        cmocka_unit_test(read_makes_earlier_writes_persistent),
+        cmocka_unit_test(removed_device_reports_a_fatal_event),
+        cmocka_unit_test(port_reports_its_state),
+        cmocka_unit_test(destroyed_object_has_no_events),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
