@@ -22,9 +22,13 @@ void set_port(CmAddress &address, uint16_t port) {
         htons(port);
 }
 
+// cma.c, cma_any_addr(): also the loopback addresses, which no device has.
 bool is_any(const CmAddress &address) {
-    return address.any.sa_family == AF_INET6 ? IN6_IS_ADDR_UNSPECIFIED(&address.v6.sin6_addr)
-                                             : address.v4.sin_addr.s_addr == INADDR_ANY;
+    const in6_addr &v6 = address.v6.sin6_addr;
+    const uint32_t v4 = ntohl(address.v4.sin_addr.s_addr);
+    return address.any.sa_family == AF_INET6
+               ? IN6_IS_ADDR_UNSPECIFIED(&v6) || IN6_IS_ADDR_LOOPBACK(&v6)
+               : v4 == INADDR_ANY || v4 >> 24 == IN_LOOPBACKNET;
 }
 
 bool is_known_family(const CmAddress &address) {
