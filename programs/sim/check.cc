@@ -191,9 +191,9 @@ void check_elf(const std::string &file, const Elf &elf, const Libraries &librari
 Libraries find_libraries(bool with_pmem) {
     const std::string self = read_link("/proc/self/exe");
     const std::string build = self.substr(0, self.rfind('/')) + "/../../sim";
-    const bool is_installed = !exists(build + "/verbs/libibverbs.so.1");
+    const bool is_installed = !exists(build + "/libibverbs.so.1");
     const std::string preloads = is_installed ? RPMA_SIM_LIBDIR : build + "/preload";
-    Libraries found = {is_installed ? RPMA_SIM_LIBDIR : build + "/verbs",
+    Libraries found = {is_installed ? RPMA_SIM_LIBDIR : build,
                        preloads + "/librpma-sim-preload.so"};
     if (with_pmem)
         found.preload += ":" + preloads + "/librpma-sim-pmem.so";

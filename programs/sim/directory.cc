@@ -123,14 +123,14 @@ void write_device(const std::string &root, const sim::Device &device) {
     write_line(verbs + "ibdev", device.name);
     write_line(verbs + "abi_version", "1");
     write_line(verbs + "dev", "231:" + std::to_string(192 + device.index));
-    write_line(netdev + "mtu", "4200");
+    write_line(netdev + "mtu", "1500");
     write_line(netdev + "operstate", "up");
     write_line(netdev + "ifindex", std::to_string(device.index + 2));
     if (is_software) {
         write_line(base + "parent", "sim" + index);
     } else {
         write_line(parent + "numa_node", "-1");
-        write_file(parent + "net/sim" + index + "/mtu", "4200\n");
+        write_file(parent + "net/sim" + index + "/mtu", "1500\n");
         write_file(root + "/sys/bus/drivers/" + device.profile->driver + "/bind", "");
         (void)symlink((root + "/sys/bus/drivers/" + device.profile->driver).c_str(),
                       (parent + "driver").c_str());
