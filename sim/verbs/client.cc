@@ -224,10 +224,10 @@ int rpma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void 
     for (;;) {
         char byte;
         const ssize_t got = recv(fd, &byte, 1, 0);
-        if (got <= 0) {
-            errno = got < 0 ? errno : EIO;
+        if (got == 0) // another thread destroyed the channel: a device leaves this one waiting
+            pause();
+        if (got <= 0)
             return -1;
-        }
         alignas(8) char reply[sizeof(*event) + 1024];
         rpma_sim_message message{&request, sizeof(request), nullptr, 0,
                                  reply,    sizeof(reply),   0,       -1};

@@ -432,7 +432,7 @@ static int prepare_active(rdma_cm_id *id, const rdma_addrinfo *res, ibv_pd *pd,
 }
 
 int rdma_create_ep(rdma_cm_id **id, rdma_addrinfo *res, ibv_pd *pd, ibv_qp_init_attr *attr) {
-    rdma_cm_id *made;
+    rdma_cm_id *made = nullptr;
     if (create_id(nullptr, &made, nullptr, static_cast<rdma_port_space>(res->ai_port_space),
                   static_cast<ibv_qp_type>(res->ai_qp_type)))
         return -1;

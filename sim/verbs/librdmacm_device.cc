@@ -261,7 +261,43 @@ const char *rdma_event_str(rdma_cm_event_type event) {
         "RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
         "RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
     };
-    return event < sizeof(names) / sizeof(names[0]) ? names[event] : "UNKNOWN EVENT";
+    const unsigned number = event;
+    return number < sizeof(names) / sizeof(names[0]) ? names[number] : "UNKNOWN EVENT";
 }
+
+// rsocket(7): programs link against these functions also if they never call them, as rping
+// does.
+#define UNSUPPORTED(name)        \
+    ssize_t name(void);          \
+    ssize_t name(void) {         \
+        return fail(EOPNOTSUPP); \
+    }
+UNSUPPORTED(raccept)
+UNSUPPORTED(rbind)
+UNSUPPORTED(rclose)
+UNSUPPORTED(rconnect)
+UNSUPPORTED(rfcntl)
+UNSUPPORTED(rgetpeername)
+UNSUPPORTED(rgetsockname)
+UNSUPPORTED(rgetsockopt)
+UNSUPPORTED(riomap)
+UNSUPPORTED(riounmap)
+UNSUPPORTED(riowrite)
+UNSUPPORTED(rlisten)
+UNSUPPORTED(rpoll)
+UNSUPPORTED(rread)
+UNSUPPORTED(rreadv)
+UNSUPPORTED(rrecv)
+UNSUPPORTED(rrecvfrom)
+UNSUPPORTED(rrecvmsg)
+UNSUPPORTED(rselect)
+UNSUPPORTED(rsend)
+UNSUPPORTED(rsendmsg)
+UNSUPPORTED(rsendto)
+UNSUPPORTED(rsetsockopt)
+UNSUPPORTED(rshutdown)
+UNSUPPORTED(rsocket)
+UNSUPPORTED(rwrite)
+UNSUPPORTED(rwritev)
 
 } // extern "C"
