@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// process_test.cc -- processes, threads and forked children on a fabric behind a socket.
+
+#include "../verbs/server.hh"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern "C" {
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+}
+
+// In a process of the fabric: a failure ends it.
+#define REQUIRE(condition)                                          \
+    do {                                                            \
+        if (!(condition)) {                                         \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+            _exit(1);                                               \
+        }                                                           \
+    } while (0)
+
+namespace {
+
+using namespace sim;
+
+constexpr size_t BYTES = 1 << 20;
+
+// What a process tells the other one about its queue pair and memory.
+struct Remote {
+    ibv_gid gid;
+    uint32_t number, rkey;
+    uint64_t address;
+};
+
+struct Side {
+    ibv_context *context = nullptr;
+    ibv_pd *pd = nullptr;
+    ibv_comp_channel *channel = nullptr;
+    ibv_cq *cq = nullptr;
+    ibv_qp *qp = nullptr;
+    ibv_mr *mr = nullptr;
+    char *memory = nullptr;
+    Remote remote{};
+
+    Side() {
+        ibv_device **const list = ibv_get_device_list(nullptr);
+        REQUIRE(list && list[0]);
+        context = ibv_open_device(list[0]);
+        REQUIRE(context);
+        ibv_free_device_list(list);
+        pd = ibv_alloc_pd(context);
+        channel = ibv_create_comp_channel(context);
+        cq = ibv_create_cq(context, 1024, nullptr, channel, 0);
+        memory = static_cast<char *>(
+            mmap(nullptr, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mr = ibv_reg_mr(pd, memory, BYTES,
+                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                            IBV_ACCESS_REMOTE_READ);
+        ibv_qp_init_attr init = {};
+        init.send_cq = init.recv_cq = cq;
+        init.cap = {256, 256, 1, 1, 0};
+        init.qp_type = IBV_QPT_RC;
+        qp = ibv_create_qp(pd, &init);
+        REQUIRE(mr && qp);
+    }
+    void connect(int socket) {
+        Remote own{{}, qp->qp_num, mr->rkey, (uint64_t)memory};
+        REQUIRE(ibv_query_gid(context, 1, 0, &own.gid) == 0);
+        REQUIRE(write(socket, &own, sizeof(own)) == sizeof(own));
+        REQUIRE(read(socket, &remote, sizeof(remote)) == sizeof(remote));
+        ibv_qp_attr attr = {};
+        attr.qp_state = IBV_QPS_INIT;
+        attr.port_num = 1;
+        attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+        REQUIRE(!ibv_modify_qp(
+            qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+        attr.qp_state = IBV_QPS_RTR;
+        attr.path_mtu = IBV_MTU_1024;
+        attr.dest_qp_num = remote.number;
+        attr.max_dest_rd_atomic = 1;
+        attr.ah_attr.port_num = 1;
+        attr.ah_attr.is_global = 1;
+        attr.ah_attr.grh.dgid = remote.gid;
+        REQUIRE(!ibv_modify_qp(qp, &attr,
+                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                   IBV_QP_MIN_RNR_TIMER));
+        attr.qp_state = IBV_QPS_RTS;
+        attr.timeout = 8; // 1 ms
+        attr.retry_cnt = 1;
+        attr.rnr_retry = 7;
+        attr.max_rd_atomic = 1;
+        REQUIRE(!ibv_modify_qp(qp, &attr,
+                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+        meet(socket);
+    }
+    // Returns when both processes are here.
+    static void meet(int socket) {
+        char byte = 0;
+        REQUIRE(write(socket, &byte, 1) == 1 && read(socket, &byte, 1) == 1);
+    }
+    int post(ibv_wr_opcode opcode, size_t offset, size_t length) const {
+        ibv_sge sge = {(uint64_t)memory + offset, (uint32_t)length, mr->lkey};
+        ibv_send_wr wr = {}, *bad;
+        wr.wr_id = offset;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        wr.opcode = opcode;
+        wr.send_flags = IBV_SEND_SIGNALED;
+        wr.wr.rdma.remote_addr = remote.address + offset;
+        wr.wr.rdma.rkey = remote.rkey;
+        return ibv_post_send(qp, &wr, &bad);
+    }
+    void receive(size_t length) const {
+        ibv_sge sge = {(uint64_t)memory, (uint32_t)length, mr->lkey};
+        ibv_recv_wr wr = {}, *bad;
+        wr.sg_list = &sge;
+        wr.num_sge = 1;
+        REQUIRE(!ibv_post_recv(qp, &wr, &bad));
+    }
+    ibv_wc poll() const {
+        ibv_wc wc;
+        int count;
+        while ((count = ibv_poll_cq(cq, 1, &wc)) == 0)
+            ;
+        REQUIRE(count == 1);
+        return wc;
+    }
+};
+
+// ---- what processes do: the first on host1, the second on host2 ----------------------------
+
+void write_large(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    memset(side.memory, is_first ? 'a' : 'b', BYTES);
+    Side::meet(socket);
+    if (is_first) {
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, BYTES));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        memset(side.memory, 0, BYTES);
+        REQUIRE(!side.post(IBV_WR_RDMA_READ, 0, BYTES));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        for (size_t i = 0; i < BYTES; i++)
+            REQUIRE(side.memory[i] == 'a');
+    }
+    Side::meet(socket);
+    REQUIRE(side.memory[0] == 'a' && side.memory[BYTES - 1] == 'a');
+}
+
+struct Waiter {
+    const Side *side;
+    unsigned *events;
+};
+
+// Waits for events together with other threads until one of them has the last.
+void *wait_for_events(void *argument) {
+    const Waiter waiter = *static_cast<Waiter *>(argument);
+    for (;;) {
+        ibv_cq *cq;
+        void *context;
+        if (ibv_get_cq_event(waiter.side->channel, &cq, &context)) {
+            REQUIRE(errno == EAGAIN);
+            pollfd ready = {waiter.side->channel->fd, POLLIN, 0};
+            REQUIRE(::poll(&ready, 1, -1) == 1);
+            continue;
+        }
+        ibv_ack_cq_events(cq, 1);
+        REQUIRE(!ibv_req_notify_cq(cq, 0));
+        ibv_wc wc;
+        while (ibv_poll_cq(cq, 1, &wc) == 1) {
+            REQUIRE(wc.status == IBV_WC_SUCCESS);
+            if (__atomic_add_fetch(waiter.events, 1, __ATOMIC_SEQ_CST) == 200)
+                exit(0);
+        }
+    }
+}
+
+// One receives messages by four threads, which wait with and without O_NONBLOCK.
+void wait_in_threads(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    if (is_first) {
+        for (int i = 0; i < 200; i++) {
+            REQUIRE(!side.post(IBV_WR_SEND, 0, 8));
+            REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+        }
+        return;
+    }
+    unsigned events = 0;
+    Waiter waiter{&side, &events};
+    fcntl(side.channel->fd, F_SETFL, O_NONBLOCK);
+    REQUIRE(!ibv_req_notify_cq(side.cq, 0));
+    pthread_t thread;
+    for (int i = 0; i < 3; i++)
+        REQUIRE(!pthread_create(&thread, nullptr, wait_for_events, &waiter));
+    for (int i = 0; i < 200; i++)
+        side.receive(64);
+    wait_for_events(&waiter);
+}
+
+void *write_slots(void *argument) {
+    const Side &side = *static_cast<Side *>(argument);
+    for (size_t i = 0; i < 50; i++)
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, i * 8, 8));
+    return nullptr;
+}
+
+void post_in_threads(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    pthread_t threads[4];
+    for (pthread_t &thread : threads)
+        REQUIRE(!is_first || !pthread_create(&thread, nullptr, write_slots, &side));
+    for (const pthread_t thread : threads)
+        REQUIRE(!is_first || !pthread_join(thread, nullptr));
+    for (int i = 0; is_first && i < 200; i++)
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    Side::meet(socket);
+}
+
+// The child has a connection of its own; the end of the child changes nothing for the parent.
+void fork_child(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    const pid_t child = fork();
+    if (child == 0) {
+        ibv_device_attr attr;
+        REQUIRE(!ibv_query_device(side.context, &attr));
+        Side own;
+        _exit(0);
+    }
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+    Side::meet(socket);
+    if (is_first) {
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, 8));
+        REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    }
+    Side::meet(socket);
+}
+
+// Objects end with the last process that has them.
+void outlive_parent(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    if (!is_first) {
+        if (fork() > 0)
+            _exit(0);
+        Side::meet(socket); // the parent is gone
+        usleep(1000);
+        Side::meet(socket);
+        _exit(0);
+    }
+    Side::meet(socket);
+    REQUIRE(!side.post(IBV_WR_RDMA_READ, 0, 8));
+    REQUIRE(side.poll().status == IBV_WC_SUCCESS);
+    Side::meet(socket);
+}
+
+// Requests to a process that was killed fail after their repetitions.
+void lose_peer(int socket, bool is_first) {
+    Side side;
+    side.connect(socket);
+    if (!is_first)
+        raise(SIGKILL);
+    char byte;
+    REQUIRE(read(socket, &byte, 1) == 0);
+    ibv_wc wc;
+    do {
+        REQUIRE(!side.post(IBV_WR_RDMA_WRITE, 0, 8));
+        wc = side.poll();
+    } while (wc.status == IBV_WC_SUCCESS); // until the fabric notices
+    REQUIRE(wc.status == IBV_WC_RETRY_EXC_ERR);
+}
+
+// ---- the fabric ----------------------------------------------------------------------------
+
+using Program = void(int socket, bool is_first);
+
+pid_t start(Program *program, const std::string &name, unsigned host, int socket, int other) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(other);
+        alarm(60);
+        setenv("RPMA_SIM_SOCKET", name.c_str(), 1);
+        setenv("RPMA_SIM_HOST", std::to_string(host).c_str(), 1);
+        program(socket, host == 1);
+        exit(0);
+    }
+    return pid;
+}
+
+void run(Program *program, bool uses_threads) {
+    Options options;
+    options.profile = find_profile("rxe");
+    Server server(options, nullptr, uses_threads);
+    const std::string name = "@rpma-sim-test-" + std::to_string(getpid());
+    assert_int_equal(server.listen(name), 0);
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    const pid_t first = start(program, name, 1, ends[0], ends[1]);
+    const pid_t second = start(program, name, 2, ends[1], ends[0]);
+    close(ends[0]);
+    close(ends[1]);
+    int running = 2;
+    while (running > 0 || server.processes() > 0) {
+        server.step(10);
+        int status;
+        for (pid_t ended; running > 0 && (ended = waitpid(-1, &status, WNOHANG)) > 0;
+             running--) {
+            const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+            assert_true(ended == first || ended == second);
+            assert_true(status == 0 || (program == lose_peer && ended == second && is_killed));
+        }
+    }
+    assert_true(!uses_threads || server.memory_threads() >= 2);
+}
+
+constexpr Program *PROGRAMS[] = {write_large, wait_in_threads, post_in_threads,
+                                 fork_child,  outlive_parent,  lose_peer};
+
+void programs_run_with_direct_access(void **) {
+    for (Program *const program : PROGRAMS)
+        run(program, false);
+}
+
+void programs_run_with_memory_threads(void **) {
+    for (Program *const program : PROGRAMS)
+        if (program != outlive_parent) // the memory thread ends with its process
+            run(program, true);
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(programs_run_with_direct_access),
+        cmocka_unit_test(programs_run_with_memory_threads),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
