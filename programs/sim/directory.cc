@@ -152,18 +152,17 @@ Directory::Directory(const std::string &name) {
         path_ = parent_directory() + "/rpma-sim-XXXXXX";
         if (mkdtemp(path_.data()) == nullptr)
             refuse("%s: %s", path_.c_str(), strerror(errno));
-        return;
+    } else {
+        path_ = of_name(name);
+        if (has_server(path_))
+            refuse("a fabric %s runs already: use another --name, or --join it", name.c_str());
+        remove_tree(path_); // of one that was killed
+        if (mkdir(path_.c_str(), 0700) != 0)
+            refuse("%s: %s", path_.c_str(), strerror(errno));
     }
-    path_ = of_name(name);
-    if (has_server(path_))
-        refuse("a fabric %s runs already: use another --name, or --join it", name.c_str());
-    remove_tree(path_); // of one that was killed
-    if (mkdir(path_.c_str(), 0700) != 0)
-        refuse("%s: %s", path_.c_str(), strerror(errno));
-}
-
-Directory::~Directory() {
-    remove_tree(path_);
+    static std::string made; // refuse() runs no destructors
+    made = path_;
+    atexit([] { remove_tree(made); });
 }
 
 std::string Directory::of_name(const std::string &name) {

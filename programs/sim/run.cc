@@ -466,5 +466,7 @@ int Run::main() {
             break;
         step(started_ < settings_.commands.size() ? LISTEN_INTERVAL : UINT64_MAX);
     }
+    report("data was moved %s",
+           server_.memory_threads() > 0 ? "by threads of the programs" : "directly");
     return status_;
 }

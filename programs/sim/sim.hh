@@ -66,13 +66,11 @@ struct Libraries {
 Libraries find_libraries(bool with_pmem);
 void check_command(const Command &command, const Libraries &libraries);
 
-// directory.cc: the socket, and the files that programs see instead of the kernel's
+// directory.cc: the socket, and the files that programs see instead of the kernel's; removed at
+// exit
 class Directory {
   public:
     explicit Directory(const std::string &name); // empty: one without a name
-    ~Directory();
-    Directory(const Directory &) = delete;
-    Directory &operator=(const Directory &) = delete;
     const std::string &path() const { return path_; }
     void add_host(const sim::Host &host, const std::string &pmem) const;
     static std::string of_name(const std::string &name);
