@@ -139,6 +139,8 @@ Channel *Fabric::create_channel(Session *session, Channel::Purpose purpose, Repl
 }
 
 void Fabric::push(Channel &channel, Event event) {
+    if (event.about)
+        event.about->queued_events++;
     channel.queue.push_back(std::move(event));
     if (!channel.raised)
         environment_.raise(channel.handle);
@@ -151,6 +153,8 @@ bool Fabric::take(Channel &channel, Event &event) {
         return false;
     event = std::move(channel.queue.front());
     channel.queue.pop_front();
+    if (event.about)
+        event.about->queued_events--;
     environment_.lower(channel.handle);
     channel.raised = !channel.queue.empty();
     if (channel.raised)
@@ -158,7 +162,10 @@ bool Fabric::take(Channel &channel, Event &event) {
     return true;
 }
 
-void Fabric::remove_events(const Object &about) {
+void Fabric::remove_events(Object &about) {
+    if (about.queued_events == 0)
+        return;
+    about.queued_events = 0;
     for (auto &[handle, object] : objects_) {
         if (object->kind != Object::CHANNEL || object->session != about.session)
             continue;

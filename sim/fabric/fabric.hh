@@ -110,7 +110,7 @@ class Fabric {
     void push(Channel &channel, Event event);
     // The first event of the channel, or false. Called after the process took the byte.
     bool take(Channel &channel, Event &event);
-    void remove_events(const Object &about);
+    void remove_events(Object &about);
     int modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask);
     void fail_qp(Qp &qp);                 // to the error state; flushes its requests
     void connect_iwarp(Qp &qp, Qp &peer); // both to RTS

@@ -27,8 +27,9 @@ struct Object {
     uint32_t handle = 0;
     Session *session = nullptr;
     uint64_t cookie = 0;
-    unsigned users = 0;        // objects that depend on this one
-    uint32_t async_events = 0; // that were taken
+    unsigned users = 0;         // objects that depend on this one
+    uint32_t async_events = 0;  // that were taken
+    uint32_t queued_events = 0; // about this object
     explicit Object(Kind object_kind) : kind(object_kind) {}
     virtual ~Object() = default;
     Object(const Object &) = delete;

@@ -7,7 +7,7 @@
 //   connect fork COUNT                 serves each request in a child, by a synchronous ID
 //   connect talk ADDRESS COUNT         sends a message on one connection after another
 //   connect die ADDRESS                is killed while its request waits
-//   connect refuse                     accepts the request of a dead client: the accept fails
+//   connect refuse                     accepts the request of a dead client, which fails
 
 #include <errno.h>
 #include <poll.h>
@@ -21,12 +21,12 @@
 #include <unistd.h>
 
 #define PORT "7471"
-#define MUST(condition)                                                 \
-    do {                                                                \
-        if (!(condition)) {                                             \
-            fprintf(stderr, "line %d: %s: %m\n", __LINE__, #condition); \
-            exit(1);                                                    \
-        }                                                               \
+#define MUST(condition)                                                                  \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #condition, strerror(errno)); \
+            exit(1);                                                                     \
+        }                                                                                \
     } while (0)
 
 static struct rdma_addrinfo *resolve(const char *address, int flags) {
@@ -39,8 +39,10 @@ static struct rdma_cm_event *take(struct rdma_event_channel *channel,
                                   enum rdma_cm_event_type type) {
     struct pollfd poll_fd = {.fd = channel->fd, .events = POLLIN};
     struct rdma_cm_event *event;
-    MUST(poll(&poll_fd, 1, 20000) == 1);
-    MUST(rdma_get_cm_event(channel, &event) == 0);
+    do {
+        MUST(poll(&poll_fd, 1, 20000) == 1);
+        MUST(rdma_get_cm_event(channel, &event) == 0);
+    } while (event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT && rdma_ack_cm_event(event) == 0);
     if (event->event != type) {
         fprintf(stderr, "%s instead of %s\n", rdma_event_str(event->event),
                 rdma_event_str(type));
@@ -53,12 +55,12 @@ static void expect(struct rdma_event_channel *channel, enum rdma_cm_event_type t
     MUST(rdma_ack_cm_event(take(channel, type)) == 0);
 }
 
-static void create_qp(struct rdma_cm_id *id) {
+static int create_qp(struct rdma_cm_id *id) {
     struct ibv_qp_init_attr attr = {
         .cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = 1};
-    MUST(rdma_create_qp(id, NULL, &attr) == 0);
+    return rdma_create_qp(id, NULL, &attr);
 }
 
 static struct rdma_cm_id *listen_on(struct rdma_event_channel *channel) {
@@ -82,11 +84,11 @@ static void serve(int count) {
         const enum rdma_cm_event_type type = event->event;
         MUST(rdma_ack_cm_event(event) == 0);
         if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-            create_qp(id);
+            MUST(create_qp(id) == 0);
             MUST(rdma_accept(id, NULL) == 0);
         } else if (type == RDMA_CM_EVENT_ESTABLISHED) {
             established++;
-        } else {
+        } else if (type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
             MUST(type == RDMA_CM_EVENT_DISCONNECTED && established == count);
             rdma_destroy_qp(id);
             MUST(rdma_destroy_id(id) == 0);
@@ -107,7 +109,7 @@ static struct rdma_cm_id *open_one(struct rdma_event_channel *channel, const cha
     expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
     MUST(rdma_resolve_route(id, 2000) == 0);
     expect(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
-    create_qp(id);
+    MUST(create_qp(id) == 0);
     MUST(rdma_connect(id, &param) == 0);
     return id;
 }
@@ -139,7 +141,6 @@ static void die(const char *address) {
     raise(SIGKILL);
 }
 
-// The server sees the request of the dead client, and then serves another one.
 static void refuse(void) {
     struct rdma_event_channel *channel = rdma_create_event_channel();
     MUST(channel);
@@ -147,12 +148,13 @@ static void refuse(void) {
     struct rdma_cm_event *event = take(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
     struct rdma_cm_id *id = event->id;
     MUST(rdma_ack_cm_event(event) == 0);
-    create_qp(id);
-    // Until the fabric notices the death, the request can be accepted.
+    // Before the fabric notices the death, the request can be accepted.
     struct rdma_conn_param param = {.rnr_retry_count = 7};
-    if (rdma_accept(id, &param) == 0)
-        expect(channel, RDMA_CM_EVENT_REJECTED);
-    rdma_destroy_qp(id);
+    if (create_qp(id) == 0) {
+        if (rdma_accept(id, &param) == 0)
+            expect(channel, RDMA_CM_EVENT_REJECTED);
+        rdma_destroy_qp(id);
+    }
     MUST(rdma_destroy_id(id) == 0 && rdma_destroy_id(listener) == 0);
     rdma_destroy_event_channel(channel);
 }
@@ -179,6 +181,7 @@ static void serve_in_child(struct rdma_cm_id *id) {
     exchange(id, 0);
     MUST(strcmp(text, "hello") == 0);
     MUST(rdma_disconnect(id) == 0);
+    rdma_destroy_ep(id); // the parent would wait for the events that the child has acknowledged
     _exit(0);
 }
 
@@ -197,12 +200,13 @@ static void serve_by_fork(int count) {
     for (int i = 0; i < count; i++) {
         int status;
         MUST(rdma_get_request(listener, &id) == 0);
+        MUST(rdma_ack_cm_event(id->event) == 0); // in this process, which destroys the listener
+        id->event = NULL;
         const pid_t child = fork();
         MUST(child >= 0);
         if (child == 0)
             serve_in_child(id);
         MUST(waitpid(child, &status, 0) == child && status == 0);
-        rdma_destroy_ep(id);
     }
     rdma_destroy_ep(listener);
     rdma_freeaddrinfo(address);
