@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""tools/demo is interrupted at each of its stages, and runs where something is
-missing.
+"""tools/demo and tools/demo --soft-roce are interrupted at each of their stages,
+and run where something is missing.
 
 Whatever ends it, it has the status that says so, and a second after its end no
 process, mount or file of it is left. Speaks TAP. Prepares the lab from nothing
@@ -58,7 +58,7 @@ def time_to_clean():
 
 
 class Demo:
-    def __init__(self, work, checkout=CHECKOUT, wrapper=(), **environment):
+    def __init__(self, work, checkout=CHECKOUT, wrapper=(), options=("--soft-roce",), **environment):
         self.work, self.said = work, []
         self.mounts = mounts()
         shutil.rmtree(work / "tmp", ignore_errors=True)  # ignores the remains of another demo
@@ -66,7 +66,7 @@ class Demo:
             (work / name).mkdir(exist_ok=True)
         self.shared = set(pathlib.Path("/dev/shm").iterdir())
         self.process = subprocess.Popen(
-            [*wrapper, checkout / "tools/demo"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [*wrapper, checkout / "tools/demo", *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
             env={**os.environ, "LIBRPMA_LAB_CACHE": str(work / "cache"),
                  "TMPDIR": str(work / "tmp"), **environment})
@@ -126,9 +126,9 @@ def mounts():
     return {line.split()[1] for line in lines}
 
 
-def interrupt(work, stage, number):
+def interrupt(work, stage, number, checkout=CHECKOUT, options=("--soft-roce",)):
     """None, or the fault."""
-    demo = Demo(work)
+    demo = Demo(work, checkout, options=options)
     if not demo.read_until(stage):
         demo.end()
         return ["it never said so:", *demo.said]
@@ -292,6 +292,24 @@ def under(work, folder, checkout, wrapper, environment, status, last):
     return judge(demo, status, last)
 
 
+def on_fabric(work):
+    """An ordinary user, a fresh copy, and again."""
+    copy = work / "fabric"
+    shutil.copytree(CHECKOUT, copy, ignore=shutil.ignore_patterns("build", ".git"))
+    subprocess.run([CHECKOUT / "tools/setup", "demo"], check=True)
+    wrong = interrupt(work, "== Building", signal.SIGINT, copy, ())
+    for path in [copy, *copy.rglob("*"), *(work / name for name in ("cache", "tmp"))]:
+        os.chown(path, 65534, 65534)
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    for limit in (None, 5):
+        began = time.monotonic()
+        wrong = wrong or judge(Demo(work, copy, user, ()), 0, "Over real soft-RoCE.* tools/demo --soft-roce")
+        taken = time.monotonic() - began
+        if limit and taken > limit * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0))):
+            wrong = wrong or [f"{taken:.1f} s when repeated, of {limit} s"]
+    return wrong
+
+
 def without_room(work, size, last):
     """A cache in a file system that is too small from the start, or fills up on the way."""
     cache = work / "small" / "cache"
@@ -322,6 +340,7 @@ def cases(work):
         yield f"{name} while dpkg configures", lambda s=send, e=status: interrupt_setup(work / "setup", s, e)
     yield "no archive for apt", lambda: install_without_archive(work / "setup")
     yield "SIGTERM to a tool with two parts", end_of_parts
+    yield "on the simulated fabric, as an ordinary user", lambda: on_fabric(work)
     qemu = subprocess.run(["dpkg-query", "--show", "qemu-system-x86"], capture_output=True)
     for place, stage in enumerate(STAGES):
         if stage == STAGES[0] and qemu.returncode == 0:

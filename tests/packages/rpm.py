@@ -5,7 +5,7 @@
 """Looks at RPM packages: what they need and provide, and whether programs are built with them. What is in which,
 rpmbuild compares with the spec.
 
-usage: rpm.py DIRECTORY    has librpma, librpma-devel, librpma-doc and rpma-tools, as tools/package rpm builds them
+usage: rpm.py DIRECTORY    has librpma, librpma-devel, librpma-doc, rpma-sim and rpma-tools, as tools/package rpm builds them
 """
 
 import os
@@ -22,7 +22,7 @@ import install
 import library
 
 LIBDIR = "/usr/lib64"
-NAMES = ["librpma", "librpma-devel", "librpma-doc", "rpma-tools"]
+NAMES = ["librpma", "librpma-devel", "librpma-doc", "rpma-sim", "rpma-tools"]
 VERSION = common.project_version()
 PROVIDED = {"librpma": f"{common.SONAME}(LIBRPMA_1.4)(64bit)", "librpma-devel": f"pkgconfig(librpma) = {VERSION}"}
 NEEDED = {"librpma": "libibverbs.so.1()(64bit)", "librpma-devel": f"librpma(x86-64) = {VERSION}-1",

@@ -1,0 +1,397 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+"""Runs unchanged programs of Debian on the simulated fabric, as an ordinary user. Speaks TAP.
+
+usage: run.py RPMA-SIM BUILD [CASE...]    BUILD is the build directory of librpma and of its examples
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+ABI = HERE.parent / "abi"
+LIMIT = 120
+SERVER = "10.77.0.1"
+CASES = []
+ORDINARY = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
+
+
+class Missing(Exception):
+    """The test cannot run here; the text says what is missing."""
+
+
+def case(name, commands, *expected, options="", status=0, needs=()):
+    """A row: programs of several hosts, and regular expressions that their output must match."""
+    def function(world):
+        done = world.sim(*options.split(), "--prefix", *commands.split())
+        world.expect(done, status, *expected)
+    CASES.append((name, needs or [commands.split()[0]], function))
+
+
+def named(name, *needs):
+    def enter(function):
+        CASES.append((name, needs, function))
+        return function
+    return enter
+
+
+PERFTEST = "-F -n 1000 -x 1"
+
+
+def perftest(program, options, figure, name=None):
+    case(name or program, f"{program} {PERFTEST} {options} :: {program} {PERFTEST} {options} {SERVER}",
+         f"host2: +#bytes.*{figure}", r"host2: +\d+ +1000 +[\d.]+ +[\d.]+")
+
+
+# rping sends "rdma-ping-N: " and letters; each side prints what it has received.
+case("rping", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C 5 -v",
+     "host1: server ping data: rdma-ping-0: ABCDEF", "host1: server ping data: rdma-ping-4: EFGHIJ",
+     "host2: ping data: rdma-ping-4: EFGHIJ")
+case("rping on IPv6", "rping -s -a fd77::1 -C 2 -v :: rping -c -a fd77::1 -C 2 -v",
+     "host2: ping data: rdma-ping-1: BCDEFG")
+case("rping on iWARP", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C 5 -v",
+     "host2: ping data: rdma-ping-4: EFGHIJ", options="--device siw")
+for way, moved in [("thread", "by threads of the programs"), ("direct", "directly")]:
+    case(f"rping --memory {way}", f"rping -s -a {SERVER} -C 5 -v :: rping -c -a {SERVER} -C 5 -v",
+         "host2: ping data: rdma-ping-4: EFGHIJ", f"^rpma-sim: .*data was moved {moved}$",
+         options=f"--verbose --memory {way}")
+PINGPONG = r"host2: 8192000 bytes in [\d.]+ seconds", r"host2: 1000 iters in [\d.]+ seconds"
+case("ibv_rc_pingpong", f"ibv_rc_pingpong -g 1 :: ibv_rc_pingpong -g 1 {SERVER}", *PINGPONG)
+case("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 1 :: ibv_rc_pingpong -e -g 1 {SERVER}", *PINGPONG)
+case("ibv_rc_pingpong on InfiniBand", f"ibv_rc_pingpong :: ibv_rc_pingpong {SERVER}", *PINGPONG,
+     options="--device mlx5-ib")
+case("ibv_srq_pingpong", f"ibv_srq_pingpong -g 1 :: ibv_srq_pingpong -g 1 {SERVER}",
+     r"host2: 8192000 bytes in [\d.]+ seconds")
+# What linux sw/rxe/rxe_param.h and the lab's device say of rxe.
+case("ibv_devinfo", "ibv_devinfo -v", r"hca_id:\trxe0", r"transport:\t+InfiniBand \(0\)",
+     r"max_qp_wr:\t+1048576", r"max_sge:\t+32", r"max_cqe:\t+32767", r"state:\t+PORT_ACTIVE \(4\)",
+     r"link_layer:\t+Ethernet", r"GID\[ *1\]:\t+::ffff:10\.77\.0\.1")
+case("ibv_devinfo of InfiniBand", "ibv_devinfo", r"hca_id:\tmlx5_0", r"link_layer:\t+InfiniBand",
+     options="--device mlx5-ib")
+case("ibv_devinfo of iWARP", "ibv_devinfo", r"hca_id:\tsiw0", r"transport:\t+iWARP \(1\)",
+     options="--device siw")
+case("ibv_devices", "ibv_devices", r"host1: +rxe0\s+[0-9a-f]{16}")
+case("rdma_server", f"rdma_server :: rdma_client -s {SERVER}", "host1: rdma_server: end 0",
+     "host2: rdma_client: end 0")
+case("ucmatose", f"ucmatose -C 10 -S 4096 :: ucmatose -C 10 -S 4096 -s {SERVER}",
+     "host2: receiving data transfers", "host2: test complete", "host2: return status 0")
+perftest("ib_write_bw", "", r"BW average\[MB/sec\]")
+perftest("ib_write_bw", "-R", r"BW average\[MB/sec\]", "ib_write_bw with the connection manager")
+perftest("ib_read_lat", "", r"t_typical\[usec\]")
+perftest("ib_send_bw", "", r"BW average\[MB/sec\]")
+perftest("ib_atomic_bw", "", r"BW average\[MB/sec\]")
+JOB = "--ioengine=rdma --port=7777 --bs=4k --size=4m"
+case("fio", f"fio --name=server {JOB} --rw=read :: "
+     f"fio --name=client {JOB} --hostname={SERVER} --verb=write --rw=write --iodepth=16",
+     r"host2: client: \(groupid=0, jobs=1\): err= 0", r"host2: .*WRITE: .*io=4096KiB \(4194kB\)")
+case("qperf", f"qperf :: qperf {SERVER} -t 1 rc_bw", r"host2: rc_bw:",
+     r"host2:     bw  =  [\d.]+ [KMG]B/sec", options="--device mlx5-ib --until host2")
+case("fi_pingpong", f"fi_pingpong -p verbs -e msg :: fi_pingpong -p verbs -e msg {SERVER}",
+     r"host2: 64 +10 +=10 ", r"host2: 1m +10 +=10 ")
+
+
+@named("fi_info", "fi_info")
+def fi_info(world):
+    world.expect(world.sim("fi_info", "-p", "verbs", "-t", "FI_EP_MSG"), 0, "provider: verbs",
+                 "domain: rxe0", "type: FI_EP_MSG")
+
+
+@named("Debian's librpma0 and a program linked to it", "cc")
+def debian(world):
+    """The original library and ours run the same executable."""
+    world.run(ABI / "debian.py", "build", world.work)
+    program, root = world.work / "debian-1.2.0", world.work / "librpma0"
+    archive = max((pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+                   / "librpma" / "debian-1.2.0").glob("librpma0_*.deb"))
+    world.run("dpkg-deb", "--extract", archive, root)
+    for library in [next(root.glob("usr/lib/*/librpma.so.0")).parent, world.build / "src"]:
+        world.expect(world.sim("env", f"LD_LIBRARY_PATH={library}:{world.shims}", program, SERVER), 0)
+
+
+@named("programs of old releases", "cc")
+def releases(world):
+    into = world.work / "releases"
+    into.mkdir()
+    world.run(ABI / "releases.py", "--library", world.build / "src", "--into", into, "all")
+    programs = sorted(path for path in into.iterdir() if os.access(path, os.X_OK))
+    assert len(programs) > 5, f"{len(programs)} programs"
+    for program in programs:
+        world.expect(world.sim("env", f"LD_LIBRARY_PATH={world.build / 'src'}:{world.shims}", program,
+                               SERVER), 0)
+
+
+# ---- faults and what is left -----------------------------------------------------------------
+
+
+def power_failure(world, *options):
+    """The file after the server's host has lost power, when both programs have ended."""
+    file = world.work / "pmem"
+    file.unlink(missing_ok=True)
+    example = world.build / "examples" / "power-failure"
+    done = world.sim("--pmem", file, "--fault", "after host1 power-off host1", "--prefix", *options,
+                     f"{example}-server", "--direct-write", SERVER, "7471", file, "::",
+                     f"{example}-client", SERVER, "7471")
+    world.expect(done, 0, "host1: server: sees both blocks in persistent memory",
+                 "host2: client: wrote block 1 and flushed it: it is persistent",
+                 "host2: client: wrote block 2 and did not flush it")
+    return file.read_bytes()
+
+
+def block(number):
+    """As fill_block() of the examples makes it."""
+    return b"".join(b"librpma example %02u, line %06u\n" % (number, line) for line in range(1, 129))
+
+
+@named("a flushed write survives a power failure, another one does not")
+def flushed_survives(world):
+    for device in ["rxe", "mlx5", "siw"]:
+        data = power_failure(world, "--device", device)
+        assert data == block(1) + bytes(4096), f"{device}: {data!r}"
+
+
+@named("a power failure may lose some words only")
+def loses_some(world):
+    data = power_failure(world, "--lose", "random", "--seed", "7")
+    assert data[:4096] == block(1)
+    words = [data[4096 + at:4104 + at] for at in range(0, 4096, 8)]
+    new = [block(2)[at:at + 8] for at in range(0, 4096, 8)]
+    kept = sum(word == wanted for word, wanted in zip(words, new))
+    assert all(word in (wanted, bytes(8)) for word, wanted in zip(words, new))
+    assert 128 < kept < 384, kept
+
+
+@named("a flush by a read does not help where the platform does not write directly")
+def cpu_flush(world):
+    data = power_failure(world, "--device", "mlx5", "--platform", "cpu-flush")
+    assert data == bytes(8192), data
+
+
+@named("a killed server disconnects its client", "rping")
+def killed(world):
+    done = world.sim("--prefix", "--fault", "300ms kill host1", *f"rping -s -a {SERVER}".split(), "::",
+                     *f"rping -c -a {SERVER}".split())
+    world.expect(done, done.returncode, "host2: .*DISCONNECT EVENT")
+
+
+@named("a crashing program affects no other", "rping")
+def crash(world):
+    crashing = "kill -SEGV $$"
+    done = world.sim("--prefix", "--together", "sh", "-c", crashing, "::", "@host2",
+                     *f"rping -s -a 10.77.0.2 -C 3 -v".split(), "::", "@host3",
+                     *"sh -c".split(), f"sleep 0.5; exec rping -c -a 10.77.0.2 -C 3 -v")
+    world.expect(done, 128 + signal.SIGSEGV, "host3: ping data: rdma-ping-2")
+
+
+@named("no process and no file is left", "rping")
+def left(world):
+    """Also of programs that leave their process group, and after each signal."""
+    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+        process = world.start("--prefix", "sh", "-c", "setsid sleep 1000 & echo begun; exec sleep 1000", "::",
+                              "rping", "-s")
+        while "begun" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait(timeout=LIMIT) == 128 + number
+        process.stdout.close()
+        world.check_left()
+
+
+@named("programs join a running fabric", "rping")
+def joins(world):
+    name = f"test-{os.getpid()}"
+    process = world.start("--name", name, "--hosts", "2", "sh", "-c", "echo begun; exec sleep 1000")
+    while "begun" not in process.stdout.readline():
+        assert process.poll() is None
+    server = world.start("--join", name, *f"rping -s -a {SERVER} -C 3".split())
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        done = world.sim("--join", name, "--host", "host2", *f"rping -c -a {SERVER} -C 3 -v".split())
+        if "ping data: rdma-ping-2" in done.stdout:
+            break
+    world.expect(done, 0, "ping data: rdma-ping-2")
+    assert server.wait(timeout=LIMIT) == 0
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=LIMIT)
+    for each in (process, server):
+        each.stdout.close()
+
+
+# ---- what cannot run -------------------------------------------------------------------------
+
+
+@named("what cannot run is refused in one line", "cc")
+def refused(world):
+    source = world.work / "program.c"
+    source.write_text("int main(void) { return 0; }\n", encoding="utf-8")
+    links = ["-Wl,--no-as-needed", "-l:libibverbs.so.1"]
+
+    def build(name, *options):
+        program = world.work / name
+        world.run("cc", source, "-o", program, *options)
+        return program
+
+    other = world.work / "other"
+    other.mkdir()
+    (other / "libibverbs.so.1").symlink_to(world.path_of("libibverbs.so.1"))
+    setuid = build("setuid")
+    setuid.chmod(0o4755)
+    not_executable = build("not-executable")
+    not_executable.chmod(0o644)
+    other_machine = world.work / "other-machine"
+    image = bytearray(build("any").read_bytes())
+    image[18:20] = (0xF3 if image[18] != 0xF3 else 0x3E, 0x00)  # e_machine: RISC-V, or x86-64
+    other_machine.write_bytes(image)
+    other_machine.chmod(0o755)
+    text = world.work / "text"
+    text.write_text("nothing\n", encoding="utf-8")
+    text.chmod(0o755)
+    for program, pattern in [
+            (build("static", "-static"), "linked statically.*link it dynamically"),
+            (setuid, "setuid.*run a copy without"),
+            (not_executable, "not executable: chmod"),
+            (other_machine, "built for another architecture"),
+            (build("rpath", "-Wl,--disable-new-dtags", f"-Wl,-rpath,{other}", *links),
+             "loads another libibverbs.so.1 .*RPATH"),
+            (text, "neither a program nor a script"),
+            (world.work / "missing", "No such file"),
+            ("no-such-program", "not found in PATH"),
+            (world.work, "not a file that can be executed")]:
+        done = world.sim("touch", world.work / "started", "::", program)
+        world.expect(done, 2, f"^rpma-sim: .*{pattern}.*\n$")
+        assert not (world.work / "started").exists()
+    preloaded = world.sim("ibv_devices", environment={"LD_PRELOAD": world.path_of("libibverbs.so.1")})
+    world.expect(preloaded, 2, "^rpma-sim: .*loads another libibverbs.so.1 .*LD_PRELOAD.*\n$")
+
+
+@named("direct verbs are refused in one line", "cc")
+def direct_verbs(world):
+    source = world.work / "direct.c"
+    source.write_text("#include <infiniband/mlx5dv.h>\n#include <stdio.h>\nint main(void) {\n"
+                      "struct ibv_device **list = ibv_get_device_list(NULL);\n"
+                      "struct mlx5dv_context_attr attr = {0};\n"
+                      "printf(\"%d\\n\", mlx5dv_is_supported(list[0]));\n"
+                      "return mlx5dv_open_device(list[0], &attr) != NULL; }\n", encoding="utf-8")
+    program = world.work / "direct"
+    world.run("cc", source, "-o", program, "-lmlx5", "-libverbs")
+    world.expect(world.sim("--device", "mlx5", program), 0, "^0$",
+                 "rpma-sim: mlx5dv_open_device: direct verbs are not supported")
+
+
+@named("wrong arguments are refused in one line")
+def arguments(world):
+    for line, pattern in [
+            ("--hosts 0 true", "--hosts wants a number from 1 to 254, not '0'"),
+            ("--hosts 1 true :: true", "there is no host2, only 1 hosts"),
+            ("--device mlx6 true", "there is no device 'mlx6'"),
+            ("--device host3=rxe true", "there is no host3"),
+            ("--platform cpu true", "--platform wants cpu-flush or direct-write"),
+            ("--until host0 true", "--until wants a host"),
+            ("--join no-such-fabric true", "no fabric 'no-such-fabric' runs"),
+            ("--pmem /no/such/file true", "--pmem /no/such/file: No such file"),
+            ("true ::", "a COMMAND is missing"),
+            ("@host0 true", "@ wants a host"),
+            ("", "a COMMAND is missing")]:
+        world.expect(world.sim(*line.split()), 2, f"^rpma-sim: .*{re.escape(pattern)}.*\n$")
+    for fault, pattern in [
+            ("cut host1", "it begins with a time"), ("2s", "the action is missing"),
+            ("2s melt host1", "there is no action 'melt'"), ("2s cut", "a host is missing"),
+            ("2s delay host1", "a time is missing"), ("2s refuse host1 x", "a count is missing"),
+            ("2s event host1 party", "there is no event 'party'"),
+            ("2s kill host1 host1", "'host1' is too much"), ("after cut host1", "followed by a host"),
+            ("2s kill host7", "there is no host7")]:
+        world.expect(world.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
+
+
+# ---- running them ----------------------------------------------------------------------------
+
+
+class World:
+    def __init__(self, program, build, work):
+        self.program, self.build, self.work = program, build, work
+        self.shims = pathlib.Path(self.sim("printenv", "LD_LIBRARY_PATH").stdout.split(":")[0].strip())
+
+    def start(self, *arguments, environment=None):
+        return subprocess.Popen([self.program, *arguments], text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", **ORDINARY,
+                                env={**os.environ, "TMPDIR": str(self.work / "tmp"), "HOME": "/nonexistent",
+                                     **(environment or {})})
+
+    def sim(self, *arguments, environment=None):
+        process = self.start(*arguments, environment=environment)
+        try:
+            output, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            output, _ = process.communicate()
+            raise AssertionError(f"no end within {LIMIT} s: {output}") from None
+        self.check_left()
+        return subprocess.CompletedProcess(arguments, process.returncode, output, None)
+
+    def run(self, *command):
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 0, f"{command}: {done.stdout}"
+        for path in self.work.rglob("*"):
+            if not path.is_symlink() and path.is_file():
+                path.chmod(path.stat().st_mode | 0o444)
+        return done.stdout
+
+    def path_of(self, library):
+        return re.search(rf"^\s*{re.escape(library)} .*=> (\S+)$", self.run("/sbin/ldconfig", "-p"), re.M).group(1)
+
+    def check_left(self):
+        """Files of the fabric; the processes of the fabric have it as an ancestor and end before it."""
+        names = [path.name for path in (self.work / "tmp").iterdir() if "test-" not in path.name]
+        assert not names, f"left: {names}"
+
+    def expect(self, done, status, *patterns):
+        assert done.returncode == status, f"status {done.returncode} instead of {status}: {done.stdout}"
+        for pattern in patterns:
+            assert re.search(pattern, done.stdout, re.M), f"no '{pattern}' in: {done.stdout}"
+
+
+def attempt(function, needs, program, build):
+    missing = [name for name in needs if not shutil.which(name)]
+    if missing:
+        raise Missing(f"no {missing[0]} here: tools/setup unchanged")
+    with tempfile.TemporaryDirectory(prefix="rpma-sim-test-") as name:
+        work = pathlib.Path(name)
+        work.chmod(0o777)
+        (work / "tmp").mkdir()
+        (work / "tmp").chmod(0o777)
+        function(World(program, build, work))
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    program, build, wanted = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]
+    os.umask(0o022)
+    chosen = [row for row in CASES if not wanted or row[0] in wanted]
+    print(f"1..{len(chosen)}", flush=True)
+    failed = 0
+    for number, (name, needs, function) in enumerate(chosen, 1):
+        verdict = "ok"
+        began = time.monotonic()
+        try:
+            attempt(function, needs, program, build)
+            name += f" ({time.monotonic() - began:.1f} s)"
+        except Missing as missing:
+            name += f" # SKIP {missing}"
+        except Exception:  # pylint: disable=broad-except
+            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
+            verdict, failed = "not ok", failed + 1
+        print(verdict, number, "-", name, flush=True)
+    sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    main()
