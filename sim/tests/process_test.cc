@@ -24,12 +24,12 @@ extern "C" {
 }
 
 // In a process of the fabric: a failure ends it.
-#define REQUIRE(condition)                                          \
-    do {                                                            \
-        if (!(condition)) {                                         \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
-            _exit(1);                                               \
-        }                                                           \
+#define REQUIRE(condition)                                              \
+    do {                                                                \
+        if (!(condition)) {                                             \
+            fprintf(stderr, "line %d: %s: %m\n", __LINE__, #condition); \
+            _exit(1);                                                   \
+        }                                                               \
     } while (0)
 
 namespace {
@@ -74,7 +74,9 @@ struct Side {
         init.cap = {256, 256, 1, 1, 0};
         init.qp_type = IBV_QPT_RC;
         qp = ibv_create_qp(pd, &init);
-        REQUIRE(mr && qp);
+        REQUIRE(cq);
+        REQUIRE(mr);
+        REQUIRE(qp);
     }
     void connect(int socket) {
         Remote own{{}, qp->qp_num, mr->rkey, (uint64_t)memory};

@@ -27,8 +27,9 @@ using namespace sim;
 
 constexpr uint64_t SECOND = 1'000'000'000;
 constexpr size_t BYTES = 4096;
-constexpr int ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr int ALL_ACCESS =
+    IBV_ACCESS_LOCAL_WRITE |
+    (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 
 // The range that a host's device made persistent.
 struct Recorded : Persistence {
@@ -294,7 +295,7 @@ void atomics_return_the_old_value(void **) {
     pair.expect(IBV_WC_SUCCESS);
     assert_int_equal(word(pair.a), 5);
     assert_int_equal(word(pair.b), 8);
-    for (const uint64_t compare : {7, 8}) {
+    for (const uint64_t compare : {7ULL, 8ULL}) {
         assert_int_equal(pair.post(IBV_WR_ATOMIC_CMP_AND_SWP, 8,
                                    [&](ibv_send_wr &wr, ibv_sge &) {
                                        wr.wr.atomic.compare_add = compare;
@@ -375,7 +376,7 @@ void errors_have_the_status_of_the_specification(void **) {
 void region_without_access_refuses_the_peer(void **) {
     Pair pair;
     pair.direct.use_host(2);
-    ibv_mr *const mr = ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, IBV_ACCESS_REMOTE_READ);
+    ibv_mr *const mr = ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, int{IBV_ACCESS_REMOTE_READ});
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8,
                                [&](ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey = mr->rkey; }),
                      0);
@@ -564,7 +565,7 @@ void unmapped_memory_is_not_registered(void **) {
     Pair pair;
     void *const address =
         mmap(nullptr, 2 * BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_null(ibv_reg_mr(pair.a.pd, address, BYTES, IBV_ACCESS_LOCAL_WRITE));
+    assert_null(ibv_reg_mr(pair.a.pd, address, BYTES, int{IBV_ACCESS_LOCAL_WRITE}));
     assert_int_equal(errno, EFAULT);
     ibv_mr *const mr = ibv_reg_mr(pair.a.pd, address, BYTES, 0);
     assert_non_null(mr);

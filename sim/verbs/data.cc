@@ -129,7 +129,8 @@ int sim::req_notify_cq(ibv_cq *cq, int solicited_only) {
 bool sim::append(Encoder &to, const void *bytes, size_t size) {
     if (sizeof(to.bytes) - to.used < size)
         return false;
-    memcpy(to.bytes + to.used, bytes, size);
+    if (size > 0)
+        memcpy(to.bytes + to.used, bytes, size);
     to.used += size;
     return true;
 }
