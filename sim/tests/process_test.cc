@@ -24,12 +24,12 @@ extern "C" {
 }
 
 // In a process of the fabric: a failure ends it.
-#define REQUIRE(condition)                                              \
-    do {                                                                \
-        if (!(condition)) {                                             \
-            fprintf(stderr, "line %d: %s: %m\n", __LINE__, #condition); \
-            _exit(1);                                                   \
-        }                                                               \
+#define REQUIRE(condition)                                                           \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
+            fprintf(stderr, "line %d: %s: error %d\n", __LINE__, #condition, errno); \
+            _exit(1);                                                                \
+        }                                                                            \
     } while (0)
 
 namespace {
