@@ -123,6 +123,43 @@ TEST_THAT(private_data_of_the_request_stays) {
     expect_data("from here to there\0", 20);
 }
 
+// The call fails, and what the event brought is not kept.
+TEST_THAT(unacknowledged_event_counts_for_nothing) {
+    enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+    new_unestablished(&outgoing);
+    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
+    fake_fail("rdma_ack_cm_event", 1, EIO);
+    WATCH(event);
+    EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER, "rdma_ack_cm_event()",
+                 "rdma_ack_cm_event()", EIO, "rdma_get_cm_event rdma_ack_cm_event");
+    expect_data(NULL, 0);
+}
+
+static void delete_and_note(enum rpma_log_level level, const char *file, const int line,
+                            const char *function, const char *format, ...) {
+    (void)level, (void)file, (void)line, (void)function, (void)format;
+    (void)rpma_log_set_function(NULL);
+    (void)rpma_conn_delete(&w.h.conn);
+}
+
+// It has the event by then: nothing of the connection is needed any more.
+TEST_THAT(log_function_may_delete_the_connection) {
+    static const enum rdma_cm_event_type types[] = {
+        RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_REJECTED};
+    static const enum rpma_conn_event events[] = {RPMA_CONN_ESTABLISHED, RPMA_CONN_CLOSED,
+                                                  RPMA_CONN_REJECTED};
+    for (size_t i = 0; i < LENGTH(types); i++) {
+        enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+        new_unestablished(&outgoing);
+        happen(types[i]);
+        MUST(rpma_log_set_function(delete_and_note));
+        MUST(rpma_conn_next_event(w.h.conn, &event));
+        logged_start();
+        assert_int_equal(event, events[i]);
+        assert_null(w.h.conn);
+    }
+}
+
 // ---- the end -------------------------------------------------------------------------------
 
 // In any state, with events that were not taken and completions that were not polled.

@@ -62,7 +62,16 @@ void *fake_zeroed(size_t size) {
 }
 
 void *fake_create(enum fake_kind kind, size_t size) {
-    struct fake_object *object = fake_zeroed(size);
+    struct fake_object **place = &dead;
+    while (*place && (!fake_device_state.reuses || (*place)->kind != kind || (*place)->page))
+        place = &(*place)->next;
+    struct fake_object *object = *place;
+    if (object) {
+        *place = object->next;
+        memset(object, 0, size);
+    } else {
+        object = fake_zeroed(size);
+    }
     object->kind = kind;
     object->next = objects;
     objects = object;

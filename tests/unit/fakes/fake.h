@@ -228,6 +228,7 @@ struct fake_device {
                              // would tell the program, which made the mistake
     bool silent;             // nothing answers what is asked to resolve an address or a route
     bool takes_early;        // sends before the connection: mlx5 does not look at the state
+    bool reuses; // a new object gets the address of one of its kind that was destroyed
     enum ibv_transport_type transport;
     enum ibv_atomic_cap atomic_cap;              // of remote atomics
     int max_pd, max_mr, max_cq, max_qp, max_srq; // for all programs

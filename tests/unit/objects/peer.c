@@ -6,6 +6,7 @@
 
 #include "world.h"
 
+#include <dlfcn.h>
 #include <netinet/in.h>
 #include <stdio.h>
 
@@ -191,15 +192,66 @@ TEST_THAT(objects_of_the_program_are_no_handles) {
 
 // ---- life of a handle ----------------------------------------------------------------------
 
-// The program has no connection before it connects.
+// The executable precedes the fakes, so the library calls these: an event of the queue pair
+// comes and is taken while they run, if a test wants that.
+static bool has_event_meanwhile;
+static struct rpma_peer_event meanwhile;
+
+static int connect_meanwhile(const char *name, struct rdma_cm_id *id,
+                             struct rdma_conn_param *param) {
+    int (*next)(struct rdma_cm_id *, struct rdma_conn_param *) = dlsym(RTLD_NEXT, name);
+    if (has_event_meanwhile) {
+        fake_async_event(fake_context(0), IBV_EVENT_COMM_EST, id->qp, 0);
+        (void)rpma_peer_next_event(w.h.peer, &meanwhile);
+    }
+    return next(id, param);
+}
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param) {
+    return connect_meanwhile("rdma_accept", id, param);
+}
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param) {
+    return connect_meanwhile("rdma_connect", id, param);
+}
+
+// The program has no connection before it connects; the device may have events of it as soon as
+// librdmacm connects it.
 TEST_THAT(connection_is_named_from_connecting_on) {
+    for (int incoming = 0; incoming < 2; incoming++) {
+        world_anew();
+        world_peer(&w);
+        world_request(&w, &(const struct shape){.incoming = incoming});
+        const struct rdma_cm_id *id = fake_last("rdma_create_qp_ex")->object;
+        struct ibv_qp *qp = id->qp;
+        assert_null(happen(IBV_EVENT_COMM_EST, qp).conn);
+        has_event_meanwhile = true;
+        MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
+        has_event_meanwhile = false;
+        assert_ptr_equal(meanwhile.ibv_object, qp);
+        assert_ptr_equal(meanwhile.conn, w.h.conn);
+        assert_ptr_equal(happen(IBV_EVENT_COMM_EST, qp).conn, w.h.conn);
+    }
+}
+
+static void delete_queue(enum rpma_log_level level, const char *file, const int line,
+                         const char *function, const char *format, ...) {
+    (void)level, (void)file, (void)line, (void)function, (void)format;
+    (void)rpma_log_set_function(NULL);
+    (void)rpma_cq_delete(&w.h.lent_cq);
+}
+
+// A deletion waits for the acknowledgement of the event, which is done by then.
+TEST_THAT(log_function_may_delete_the_object_of_an_event) {
+    struct rpma_peer_event event;
     world_peer(&w);
-    world_request(&w, &(const struct shape){.name = "outgoing"});
-    const struct rdma_cm_id *id = fake_last("rdma_create_qp_ex")->object;
-    struct ibv_qp *qp = id->qp;
-    assert_null(happen(IBV_EVENT_COMM_EST, qp).conn);
-    MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-    assert_ptr_equal(happen(IBV_EVENT_COMM_EST, qp).conn, w.h.conn);
+    MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq));
+    const struct rpma_cq *const cq = w.h.lent_cq;
+    fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, fake_cq_on(world_cq_fd(w.h.lent_cq), 0),
+                     0);
+    MUST(rpma_log_set_function(delete_queue));
+    MUST(rpma_peer_next_event(w.h.peer, &event));
+    logged_start();
+    assert_ptr_equal(event.cq, cq);
+    assert_null(w.h.lent_cq);
 }
 
 TEST_THAT(refused_deletion_keeps_the_handle) {

@@ -461,6 +461,57 @@ static void say_users(void) {
     (void)rpma_conn_req_delete(&request);
 }
 
+// ---- an object of the program at the address of one of librpma ----------------------------
+
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq_of_program;
+static struct ibv_srq *srq_of_program;
+static struct rpma_cq *deleted_cq;
+static struct rpma_srq *deleted_srq;
+static struct rpma_peer_event event_of_program;
+
+static void begin_deletion(void) {
+    fake_device()->reuses = true;
+    channel = ibv_create_comp_channel(fake_context(0));
+    cq_of_program = NULL;
+    srq_of_program = NULL;
+    MUST(rpma_cq_new(w.h.peer, NULL, &deleted_cq));
+    MUST(rpma_srq_new(w.h.peer, NULL, &deleted_srq));
+}
+
+THREAD(delete_cq, rpma_cq_delete(&deleted_cq))
+THREAD(delete_srq, rpma_srq_delete(&deleted_srq))
+
+static void take_event_about(enum ibv_event_type type, void *object) {
+    fake_async_event(fake_context(0), type, object, 0);
+    (void)rpma_peer_next_event(w.h.peer, &event_of_program);
+}
+
+static void make_cq(void) {
+    cq_of_program = ibv_create_cq(fake_context(0), 4, NULL, channel, 0);
+    take_event_about(IBV_EVENT_CQ_ERR, cq_of_program);
+}
+
+static void make_srq(void) {
+    struct ibv_pd *pd = NULL;
+    struct ibv_srq_init_attr attr = {.attr = {4, 1, 0}};
+    (void)rpma_peer_get_ibv_pd(w.h.peer, &pd);
+    srq_of_program = ibv_create_srq(pd, &attr);
+    take_event_about(IBV_EVENT_SRQ_ERR, srq_of_program);
+}
+
+static void say_handle(void) {
+    say(event_of_program.cq || event_of_program.srq ? "a handle" : "no handle");
+    if (cq_of_program)
+        (void)ibv_destroy_cq(cq_of_program);
+    if (srq_of_program)
+        (void)ibv_destroy_srq(srq_of_program);
+    (void)rpma_cq_delete(&deleted_cq);
+    (void)rpma_srq_delete(&deleted_srq);
+    (void)ibv_destroy_comp_channel(channel);
+    fake_device()->reuses = false;
+}
+
 // ---- the log -------------------------------------------------------------------------------
 
 static void begin_log(void) {
@@ -554,6 +605,10 @@ static const struct scenario scenarios[] = {
     {"misaligned writes", begin_unwarned, {misalign, misalign, misalign}, say_warnings,
      {"1 warnings"}},
     {"users of a queue", begin_user, {leave_queue, join_queue}, say_users, {"2 users"}},
+    {"a CQ of the program at a deleted one's", begin_deletion, {delete_cq, make_cq}, say_handle,
+     {"no handle"}},
+    {"an SRQ of the program at a deleted one's", begin_deletion, {delete_srq, make_srq}, say_handle,
+     {"no handle"}},
     {"thresholds", begin_log, {log_errors, log_nothing}, say_threshold,
      {"1: 1 lines", "-1: 0 lines"}},
     {"failures", begin_failures, {fail_to_wait, fail_to_disconnect}, say_failures,
