@@ -112,7 +112,7 @@ int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr);
 int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr);
 
 /* States whether flushed RDMA writes to this side are in its PMem, or in what the platform
- * saves on a power failure (rpma_memory_model(7)). RPMA_E_INVAL. */
+ * saves on a power failure (rpma_pmem(7)). RPMA_E_INVAL. */
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported);
 
 /* RPMA_E_INVAL. */

@@ -22,6 +22,7 @@ OVERVIEW, FUNCTIONS = "librpma.7", "rpma_functions.7"
 LONGEST = 600  # lines of a page of section 7
 # The extent of a flush, in the words that every page has to use.
 COVERS = "what was written earlier, on the same connection, to the bytes that it names"
+DECIDING = "rpma_pmem.7"
 COVERING = [OVERVIEW, "rpma_flush.3", "rpma_memory_model.7"]
 # Wrong terms, and claims that are false, or true of some devices only, with the correct ones.
 CLAIMS = {
@@ -210,6 +211,7 @@ def check_claims(book):
             lines = path.read_text(encoding="utf-8").splitlines()
             texts[path.relative_to(book.source)] = " ".join(
                 " ".join(line.strip(" */") for line in lines).split())
+    yield from check_direct_write(texts)
     verbs, calls = map(int, re.search(r"\| write \| (\d+) \| (\d+) \|", texts[pathlib.Path("docs/performance.md")]).groups())
     if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in texts[pathlib.Path("README.md")]:
         yield f"README.md: the cost of a write is {calls} instructions, {calls - verbs} more than verbs (docs/performance.md)"
@@ -217,6 +219,14 @@ def check_claims(book):
         for phrase, true in CLAIMS.items():
             if found := re.search(phrase, text):
                 yield f"{where}: not {found.group()!r}: {true}"
+
+
+def check_direct_write(texts):
+    """One page has the conditions for stating direct write; the others refer to it."""
+    for where, text in texts.items():
+        if where != f"man/{DECIDING}" and (found := re.search(r"\b[Ss]tates? (it|direct write[^.]{0,60}) only (if|on)\b", text)):
+            if DECIDING.removesuffix(".7") not in text[found.start():found.end() + 80]:
+                yield f"{where}: {found.group()!r}: the conditions are in man/{DECIDING} alone"
 
 
 def prose(page):
@@ -248,8 +258,8 @@ def named_sections(page):
         if line.macro == "Sx":
             yield " ".join(line.args).rstrip(" .,:;)"), page.name
     text = "\n".join(line.raw for line in page.lines)
-    yield from re.findall(r"\.Dq ([A-Z].+)\n(?:in|of)\n\.Xr (\S+ \d)", text)
-    for name, title in re.findall(r"\.Xr (\S+ \d) ,\n\.Dq ([A-Z].+)", text):
+    yield from re.findall(r"\.Dq ([A-Z0-9].+)\n(?:in|of)\n\.Xr (\S+ \d)", text)
+    for name, title in re.findall(r"\.Xr (\S+ \d) ,\n\.Dq ([A-Z0-9].+)", text):
         yield title.removesuffix(" ,").removesuffix(" ."), name
 
 
