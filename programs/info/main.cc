@@ -147,8 +147,10 @@ int main(int argc, char **argv) {
             ended = refused->ended;
         (void)std::fprintf(stderr, "rpma-info: %s\n", error.what());
     }
-    if (std::fflush(stdout) != 0) {
-        std::perror("rpma-info: the answers cannot be written");
+    // A text that is longer than the buffer may have failed earlier, without an error number
+    // here.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        (void)std::fputs("rpma-info: the answers cannot be written\n", stderr);
         ended = STATUS_FAILED;
     }
     return ended;

@@ -78,5 +78,6 @@ int check_ledger(const std::string &ledger, const std::string &path) {
     fmt::print("{}: {} records recorded, {} checked, {} found{}{}\n", plan.op().name,
                check.recorded, check.checked, check.found, check.first_missing,
                content.is_torn ? " (the ledger ends within a line, which does not count)" : "");
+    check_output();
     return check.found < check.checked ? EXIT_MISSING : EXIT_SUCCESS;
 }

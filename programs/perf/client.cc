@@ -445,7 +445,7 @@ void Client::end_ledger(const char *failure) {
     clear_progress();
     fmt::print("{} records recorded in {}{}{}\n", records, options.ledger,
                is_lost ? " until the server was lost: " : "", is_lost ? failure : "");
-    fflush(stdout);
+    check_output();
     if (failure && !is_lost)
         throw;
 }

@@ -8,6 +8,7 @@
 
 #include "librpma.hpp"
 
+#include <cstdio>
 #include <cstring>
 #include <fmt/format.h>
 #include <stdexcept>
@@ -34,6 +35,12 @@ template <class Call> auto attempt(std::string_view text, Call call) {
 inline void must(rpma::status status, std::string_view text) {
     if (status != rpma::status::ok)
         attempt(text, [status] { rpma::check(status); });
+}
+
+// What was printed before may have failed as well, so the error of the stream counts.
+inline void check_output() {
+    if (fflush(stdout) != 0 || ferror(stdout) != 0)
+        fail("cannot write to the standard output");
 }
 
 // Prints one line on standard error.

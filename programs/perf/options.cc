@@ -251,6 +251,7 @@ void Reader::parse(int argc, char *argv[]) {
             fmt::print("rpma-perf {}.{}.{}, librpma {}.{}.{}\n", RPMA_VERSION_MAJOR,
                        RPMA_VERSION_MINOR, RPMA_VERSION_PATCH, version >> 16,
                        version >> 8 & 0xff, version & 0xff);
+        check_output();
         exit(EXIT_SUCCESS);
     }
 }

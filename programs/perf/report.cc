@@ -127,7 +127,7 @@ class Table : public Report {
                    "server");
         fmt::print(HEADS, "operation", "bytes", "operations", "us", "us", "us", "us", "op/s",
                    "MiB/s", "Gbit/s", "us", "us");
-        fflush(stdout);
+        check_output();
     }
 
     void add_interval(const Plan &plan, uint64_t from, uint64_t to, uint64_t count) override {
@@ -136,7 +136,7 @@ class Table : public Report {
         clear_progress();
         fmt::print(PART, fmt::format("  to {:.2f} s", seconds_of(to)), part.size, count, "",
                    part.rate(), part.mib_per_second(), part.gbit_per_second());
-        fflush(stdout);
+        check_output();
     }
 
     void add(const Result &result) override {
@@ -146,7 +146,7 @@ class Table : public Report {
                    result.mib_per_second(), result.gbit_per_second(), result.client_cpu_us(),
                    result.server_cpu_us(), result.is_verified ? "  verified" : "",
                    result.is_persistent() ? "  persistent as stated" : "", gaps_of(result));
-        fflush(stdout);
+        check_output();
     }
 };
 
@@ -274,8 +274,8 @@ class JsonReport : public Report {
     }
 
     void end() override {
-        if (puts(text_of(report).c_str()) == EOF || fflush(stdout))
-            fail("cannot write the JSON");
+        puts(text_of(report).c_str());
+        check_output();
     }
 
   private:

@@ -43,7 +43,7 @@ Server::Server(const Options &wanted)
                options.port, house.device.name, house.self.memory,
                options.memory.empty() ? "" : " that any client may overwrite",
                options.direct_write ? ", direct write stated" : "");
-    fflush(stdout);
+    check_output();
 }
 
 // Lets a guest do a step, and says goodbye if that fails.

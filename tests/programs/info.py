@@ -228,7 +228,7 @@ def read_only():
 
 @test("answers that cannot be written: status 1 and one line")
 def full():
-    for arguments in ([], ["--json"]):
+    for arguments in ([], ["--json"], ["--help"], ["--version"]):
         with open("/dev/full", "w", encoding="utf-8") as nowhere:
             expect_one_line(run(PROGRAM, *arguments, stdout=nowhere), FAILED, arguments)
 

@@ -168,7 +168,8 @@ def on_terminal():
                            os.read(ours, 4096).decode())
     expect_one_line(run(PROGRAM, "--json", "nowhere"), 1, "a failure")
     with open("/dev/full", "w", encoding="ascii") as full:
-        expect_one_line(run(PROGRAM, "--json", HOST, stdout=full), 1, "no room for the JSON")
+        for option in ("--json", "--poll", "--interval=1", "--help", "--version"):
+            expect_one_line(run(PROGRAM, option, HOST, stdout=full), 1, f"no room for the output of {option}")
 
 
 def main():
