@@ -131,6 +131,21 @@ def check_pkg_config(installed):
     return f"a program linked with {' '.join(flags)} runs"
 
 
+def check_archive(installed):
+    """A shared object that links the archive exports the functions of the header. Templates of the C++ library, which
+    are weak, stay visible."""
+    symbols = [line.split() for line in
+               common.run(["readelf", "--wide", "--syms", installed.libdir / "librpma.a"]).splitlines()]
+    visible = {words[7] for words in symbols if len(words) == 8 and words[4:6] == ["GLOBAL", "DEFAULT"]
+               and words[6] != "UND"}
+    wanted = {row["symbol"] for row in common.read_symbols()}
+    faults = [f"visible and not in the list: {name}" for name in visible - wanted]
+    faults += [f"in the list and not visible: {name}" for name in wanted - visible]
+    if faults:
+        raise common.Fault(common.some(faults))
+    return f"{len(wanted)} functions in the archive, nothing else visible"
+
+
 def check_static(installed):
     """Every library that libibverbs and librdmacm need is named, so that no dynamic linker is."""
     flags = shlex.split(installed.field("--cflags", "--static", "--libs"))
@@ -220,7 +235,7 @@ def main():
         checks = [(check, installed) for check in (
             check_files, check_package_fields, check_pkg_config, check_cmake)]
         if kind != "shared":
-            checks.append((check_static, installed))
+            checks += [(check_archive, installed), (check_static, installed)]
         if kind == "both":
             checks.append((check_cmake, installed.archive(), "-DSUFFIXES=.a"))
         common.finish(f"install {kind}", [functools.partial(*check) for check in checks])
