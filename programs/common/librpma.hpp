@@ -144,9 +144,10 @@ keep_log_line(enum rpma_log_level level, const char *file_name, const int line_n
         next(level, file_name, line_no, function_name, "%s\n", message);
 }
 
-// "Not now" is no failure and logs none: a line that is there belongs to another call.
+// These results are no failures, so the library logs no line: the one kept is of another call.
 constexpr bool has_line(status code) noexcept {
-    return code != status::no_completion && code != status::no_event && code != status::again;
+    return code != status::no_completion && code != status::no_event && code != status::again &&
+           code != status::shared_channel && code != status::not_shared_chnl;
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] inline void fail(status code, int provider_error,
@@ -414,7 +415,7 @@ class cq_ref : public detail::ref<rpma_cq> {
     }
     // Takes one completion.
     status get_wc(ibv_wc &wc) noexcept {
-        return status(rpma_cq_get_wc(handle_, 1, &wc, nullptr));
+        return polled(rpma_cq_get_wc(handle_, 1, &wc, nullptr));
     }
     // Takes completions into room, which has at most INT_MAX; taken is the part of room that
     // has them, and empty if the call fails.
@@ -423,10 +424,17 @@ class cq_ref : public detail::ref<rpma_cq> {
         const int ret =
             rpma_cq_get_wc(handle_, static_cast<int>(room.size()), room.data(), &got);
         taken = room.first(ret == 0 ? static_cast<std::size_t>(got) : 0);
-        return status(ret);
+        return polled(ret);
     }
 
   private:
+    // ibv_poll_cq() gives no error number, so errno has one of an earlier call.
+    static status polled(int ret) noexcept {
+        if (ret == RPMA_E_PROVIDER) [[unlikely]]
+            errno = 0;
+        return status(ret);
+    }
+
     friend class conn; // which writes the queue that is ready
 };
 
@@ -685,16 +693,19 @@ class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_
     }
     // Consumes the request even if it throws: std::move(request).connect().
     conn connect(std::span<const std::byte> private_data = {}) && {
+        conn_req consumed = std::move(*this);
         const rpma_conn_private_data data = detail::private_data(private_data);
         rpma_conn *made = nullptr;
-        detail::call<rpma_conn_req_connect>(&handle_, private_data.empty() ? nullptr : &data,
-                                            &made);
+        detail::call<rpma_conn_req_connect>(&consumed.handle_,
+                                            private_data.empty() ? nullptr : &data, &made);
         return conn(made);
     }
-    // Consumes an incoming request even if it throws.
+    // Consumes the request even if it throws; only an incoming one can be rejected.
     void reject(std::span<const std::byte> private_data = {}) && {
+        conn_req consumed = std::move(*this);
         const rpma_conn_private_data data = detail::private_data(private_data);
-        detail::call<rpma_conn_req_reject>(&handle_, private_data.empty() ? nullptr : &data);
+        detail::call<rpma_conn_req_reject>(&consumed.handle_,
+                                           private_data.empty() ? nullptr : &data);
     }
 };
 

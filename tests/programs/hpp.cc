@@ -271,6 +271,42 @@ static void hear(enum rpma_log_level level, const char *, const int, const char 
     heard += std::to_string(level) + " " + function + " " + message;
 }
 
+// mlx5's ibv_poll_cq() fails without an error number: rdma-core, providers/mlx5/cq.c,
+// poll_cq().
+TEST_THAT(failed_poll_reports_no_error_number_of_an_earlier_call) {
+    rpma::peer peer(fake_context(0));
+    rpma::cq cq(peer);
+    ibv_wc wc;
+    std::span<ibv_wc> taken;
+    for (const bool many : {false, true}) {
+        errno = ENOENT;
+        fake_poll_returns(-2);
+        const rpma::error error = caught(
+            [&] { rpma::check(many ? cq.get_wc(std::span(&wc, 1), taken) : cq.get_wc(wc)); });
+        assert_int_equal(error.code().value(), RPMA_E_PROVIDER);
+        assert_int_equal(error.provider_error(), 0);
+    }
+}
+
+// A result that the library does not log has no line of an earlier failure.
+TEST_THAT(shared_channel_reports_no_line_of_an_earlier_call) {
+    rpma::keep_log_lines();
+    rpma::peer peer(fake_context(0));
+    rpma::conn_cfg cfg;
+    rpma::conn conn =
+        rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT, cfg.set_compl_channel(true)).connect();
+    rpma::cq_ref cq = conn.get_cq();
+    rpma::conn own = rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT).connect();
+    for (const bool shared : {true, false}) {
+        (void)own.send(nullptr, 1, 1, 0); // refused, with a line that nothing takes
+        const rpma::error error =
+            caught([&] { rpma::check(shared ? cq.wait() : own.wait(cq)); });
+        assert_int_equal(error.code().value(),
+                         shared ? RPMA_E_SHARED_CHANNEL : RPMA_E_NOT_SHARED_CHNL);
+        assert_string_equal(error.what(), rpma_err_2str(error.code().value()));
+    }
+}
+
 TEST_THAT(an_error_carries_the_line_of_the_log) {
     rpma::keep_log_lines(hear);
     rpma::peer peer(fake_context(0));
@@ -575,12 +611,35 @@ TEST_THAT(both_sides_see_the_private_data) {
     assert_int_equal(accepted->connect.param.private_data_len, data.size());
     assert_memory_equal(accepted->connect.data, data.data(), data.size());
     assert_memory_equal(conn.get_private_data().data(), data.data(), data.size());
+}
+
+// Too much private data ends a request as any other failure does.
+TEST_THAT(connect_and_reject_consume_the_request_when_they_throw) {
+    rpma::peer peer(fake_context(0));
     const std::array<std::byte, 256> much{};
-    assert_int_equal(
-        caught([&] { (void)rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT).connect(much); })
-            .code()
-            .value(),
-        RPMA_E_INVAL);
+    rpma::conn_req outgoing(peer, WORLD_ADDRESS, WORLD_PORT);
+    assert_int_equal(caught([&] { (void)std::move(outgoing).connect(much); }).code().value(),
+                     RPMA_E_INVAL);
+    assert_null(outgoing.get());
+    rpma::ep ep(peer, WORLD_ADDRESS, WORLD_PORT);
+    for (const bool accepts : {true, false}) {
+        fake_cm_event(ep.get_fd(), RDMA_CM_EVENT_CONNECT_REQUEST, nullptr, 0);
+        rpma::conn_req incoming = ep.next_conn_req();
+        assert_int_equal(caught([&] {
+                             if (accepts)
+                                 (void)std::move(incoming).connect(much);
+                             else
+                                 std::move(incoming).reject(much);
+                         })
+                             .code()
+                             .value(),
+                         RPMA_E_INVAL);
+        assert_null(incoming.get());
+        assert_int_equal(fake_count("rdma_reject"), accepts ? 1 : 2);
+    }
+    rpma::conn_req other(peer, WORLD_ADDRESS, WORLD_PORT);
+    assert_int_equal(caught([&] { std::move(other).reject(); }).code().value(), RPMA_E_INVAL);
+    assert_null(other.get());
 }
 
 TEST_THAT(packed_data_is_unpacked) {
