@@ -75,6 +75,7 @@ def check_files(installed):
              for path in directory.rglob("*") if path.is_symlink() or path.is_file()}
     besides = [installed.prefix / name for name in (
         "share/man", "share/doc", "share/librpma", "share/bash-completion/completions")]
+    besides.append(installed.libdir / "rpma-sim")
     outside = {path for path in found if not any(map(path.is_relative_to, besides))
                and not path.match("bin/rpma-*")}
     faults = [f"installed and not wanted: {path}" for path in outside - wanted]
@@ -215,7 +216,7 @@ def install_built(source, directory, kind):
     # Newer Meson defines this macro by itself; the library must not need libstdc++ for it.
     common.run(["meson", "setup", build, source, f"-Ddefault_library={kind}", "-Doptimization=0",
                 "-Dcpp_args=-D_GLIBCXX_ASSERTIONS=1", "-Dtests=disabled", "-Dexamples=disabled",
-                "-Dman=disabled", "-Dprograms=disabled", "-Dbench=disabled",
+                "-Dman=disabled", "-Dprograms=disabled", "-Dsim=disabled", "-Dbench=disabled",
                 f"--prefix={directory}/outputs/program", f"--libdir={directory}/outputs/library/lib",
                 f"--includedir={directory}/outputs/header/include"])
     common.run(["meson", "install", "-C", build])
