@@ -11,6 +11,7 @@ about 6 minutes.
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -241,13 +242,21 @@ def install_without_archive(work):
     return [] if setup.status == 1 and len(said) == 2 and re.fullmatch(wanted, said[1]) else [f"status {setup.status}", *said]
 
 
+def children_of(parent):
+    """The names of the child processes."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, rest = stat.read_text(encoding="utf-8", errors="replace").rsplit(")", 1)
+            if int(rest.split()[1]) == parent:
+                yield name.split("(", 1)[1]
+
+
 def end_of_parts():
     """SIGTERM to a tool alone ends the parts that still run, after another one has ended."""
     script = '. "$0"/tools/lab.d/common.sh; begin true; begin sh -c \'echo $$; exec sleep 1000\'; finish'
     with subprocess.Popen(["bash", "-euc", script, CHECKOUT], stdout=subprocess.PIPE, text=True, start_new_session=True) as tool:
         part = int(tool.stdout.readline())
-        children = pathlib.Path(f"/proc/{tool.pid}/task/{tool.pid}/children")
-        while children.read_text(encoding="ascii").split() != [str(part)]:
+        while set(children_of(tool.pid)) != {"sleep"}:  # the tool itself sleeps, too
             time.sleep(0.05)
         tool.terminate()
         status = tool.wait()

@@ -91,11 +91,16 @@ end_begun() {
     kill -TERM -- "${@/#/-}" 2>/dev/null
     while kill -0 "$@" 2>/dev/null; do sleep 0.05; done
 }
+# Not "wait -n", which does not know a job that has ended before it is called.
 finish() {
     local pid
     while [[ ${#begun[@]} -gt 0 ]]; do
-        wait -n -p pid "${begun[@]}" || exit
-        ended "$pid"
+        for pid in "${begun[@]}"; do
+            ! kill -0 "$pid" 2>/dev/null || continue
+            wait "$pid" || exit
+            ended "$pid"
+        done
+        [[ ${#begun[@]} -eq 0 ]] || sleep 0.05
     done
     off_end
 }
