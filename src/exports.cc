@@ -7,6 +7,9 @@
 // alias, and compilers want an alias in the unit of its function. symbol_versions.hh declares
 // them all, made from contract/symbols.tsv, so that each function reads like any other.
 
+// The members of this class are in this unit and are no exports.
+struct [[gnu::visibility("hidden")]] rpma_batch;
+
 #pragma GCC visibility push(default)
 #include "librpma.h"
 #ifdef RPMA_SYMBOL_VERSIONS

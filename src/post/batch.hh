@@ -18,8 +18,7 @@ namespace rpma {
 struct Outcome;
 }
 
-// exports.cc has the members, after a declaration of the class with default visibility.
-struct __attribute__((visibility("hidden"))) rpma_batch : rpma::Allocated {
+struct rpma_batch : rpma::Allocated {
     // Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM.
     static std::unique_ptr<rpma_batch> create(rpma::Call &call, rpma_conn &conn,
                                               uint32_t max_ops);
