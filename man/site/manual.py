@@ -87,7 +87,7 @@ def frame_prototypes(body):
     if len(parts) < 3:
         return body
     head, synopsis, rest = parts
-    synopsis = re.sub(r'<p class="Pp">(<var class="Ft">[^<]*</var>)\s*<br/>\s*'
+    synopsis = re.sub(r'<p class="Pp">\s*(?:<br/>\s*)?(<var class="Ft">[^<]*</var>)\s*<br/>\s*'
                       r'<code class="Fn"[^>]*>(\w+)</code>\((.*?)\);</p>', box, synopsis,
                       flags=re.S)
     for name in re.findall(r'class="proto" id="(\w+)"', synopsis):

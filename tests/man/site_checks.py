@@ -67,6 +67,10 @@ def check_html(book):
             return
         yield from check_start(book, files)
         yield from check_contrast(files["style.css"])
+        for page in book.pages:
+            for function, _, _ in page.prototypes():
+                if f'<p class="proto" id="{function}">' not in files[f"{page.name}.html"]:
+                    yield f"HTML: the prototype of {function} has no box"
         places = {name: set(re.findall(r' id="([^"]+)"', text)) for name, text in files.items()}
         for name, text in sorted(files.items()):
             if name.endswith((".html", ".css")) and FOREIGN.search(text):
