@@ -35,14 +35,19 @@ static struct rdma_addrinfo *resolve(const char *address, int flags) {
     return found;
 }
 
-static struct rdma_cm_event *take(struct rdma_event_channel *channel,
-                                  enum rdma_cm_event_type type) {
+static struct rdma_cm_event *take_any(struct rdma_event_channel *channel) {
     struct pollfd poll_fd = {.fd = channel->fd, .events = POLLIN};
     struct rdma_cm_event *event;
     do {
         MUST(poll(&poll_fd, 1, 20000) == 1);
         MUST(rdma_get_cm_event(channel, &event) == 0);
     } while (event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT && rdma_ack_cm_event(event) == 0);
+    return event;
+}
+
+static struct rdma_cm_event *take(struct rdma_event_channel *channel,
+                                  enum rdma_cm_event_type type) {
+    struct rdma_cm_event *const event = take_any(channel);
     if (event->event != type) {
         fprintf(stderr, "%s instead of %s\n", rdma_event_str(event->event),
                 rdma_event_str(type));
@@ -151,8 +156,15 @@ static void refuse(void) {
     // Before the fabric notices the death, the request can be accepted.
     struct rdma_conn_param param = {.rnr_retry_count = 7};
     if (create_qp(id) == 0) {
-        if (rdma_accept(id, &param) == 0)
-            expect(channel, RDMA_CM_EVENT_REJECTED);
+        if (rdma_accept(id, &param) == 0) {
+            event = take_any(channel);
+            const enum rdma_cm_event_type type = event->event;
+            MUST(rdma_ack_cm_event(event) == 0);
+            if (type == RDMA_CM_EVENT_ESTABLISHED) // only on iWARP
+                expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+            else
+                MUST(type == RDMA_CM_EVENT_REJECTED);
+        }
         rdma_destroy_qp(id);
     }
     MUST(rdma_destroy_id(id) == 0 && rdma_destroy_id(listener) == 0);

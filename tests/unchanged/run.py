@@ -129,6 +129,17 @@ def releases(world):
                                SERVER), 0)
 
 
+@named("a thousand connections, forks and clients that die while they connect", "cc")
+def connections(world):
+    program = world.work / "connect"
+    world.run("cc", HERE.parent.parent / "sim" / "tests" / "connect.c", "-o", program, "-lrdmacm", "-libverbs")
+    for device in ["rxe", "siw"]:
+        for server, client, status in [("serve 1000", f"open {SERVER} 1000", 0), ("fork 3", f"talk {SERVER} 3", 0),
+                                       ("refuse", f"die {SERVER}", 128 + signal.SIGKILL)]:
+            world.expect(world.sim("--device", device, program, *server.split(), "::", program, *client.split()),
+                         status)
+
+
 # ---- faults and what is left -----------------------------------------------------------------
 
 
@@ -173,6 +184,13 @@ def loses_some(world):
 def cpu_flush(world):
     data = power_failure(world, "--device", "mlx5", "--platform", "cpu-flush")
     assert data == bytes(8192), data
+
+
+@named("an address beyond a cut link is not resolved", "rping")
+def cut(world):
+    done = world.sim("--until", "host2", "--fault", "0s cut host1", *f"rping -s -a {SERVER}".split(), "::",
+                     *f"rping -c -a {SERVER}".split())
+    world.expect(done, done.returncode, "RDMA_CM_EVENT_ADDR_ERROR, error -110")
 
 
 @named("a killed server disconnects its client", "rping")
