@@ -39,6 +39,7 @@ struct {
     {"overrun", 1, 1, Argument::NONE, "HOST", "all completion queues overrun"},
     {"event", 1, 1, Argument::EVENT, "HOST EVENT",
      "an asynchronous event for the objects of the device"},
+    {"addr-change", 1, 1, Argument::NONE, "HOST", "the address moves to another interface"},
     {"remove", 1, 1, Argument::NONE, "HOST", "removes the device"},
 };
 

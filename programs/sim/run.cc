@@ -341,6 +341,8 @@ void Run::apply(const Fault &fault) {
         fabric.overrun_cqs(host);
     else if (action == "event")
         fabric.raise_async(host, 0, fault.event);
+    else if (action == "addr-change")
+        fabric.change_address(host, 0);
     else if (action == "remove")
         fabric.remove_device(host, 0);
 }

@@ -338,6 +338,7 @@ void Cm::device_removed(Device &device) {
     }
 }
 
+// cma.c, cma_netdev_change()
 void Cm::address_changed(Device &device) {
     for (const auto &[handle, id] : ids_)
         if (id->device == &device)

@@ -314,6 +314,11 @@ void Fabric::raise_async(unsigned number, unsigned index, ibv_event_type type) {
     }
 }
 
+void Fabric::change_address(unsigned number, unsigned index) {
+    if (Device *const found = device(number, index))
+        cm_.address_changed(*found);
+}
+
 void Fabric::remove_device(unsigned number, unsigned index) {
     Device *const found = device(number, index);
     if (!found || found->removed)

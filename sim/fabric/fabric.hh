@@ -75,6 +75,7 @@ class Fabric {
     void overrun_cqs(unsigned host); // every CQ, with its event
     void raise_async(unsigned host, unsigned device,
                      ibv_event_type type); // for all objects of it
+    void change_address(unsigned host, unsigned device);
     void remove_device(unsigned host, unsigned device);
 
     // ---- for the connection manager ----

@@ -483,6 +483,17 @@ void a_removed_device_is_reported_to_its_ids(void **) {
     assert_int_equal(pair.server.simple<CmDestroy>(pair.passive), 0);
 }
 
+void a_changed_address_is_reported_to_accepted_ids(void **) {
+    Pair pair("rxe");
+    pair.request();
+    pair.fabric.change_address(1, 0);
+    pair.server.expect(RDMA_CM_EVENT_ADDR_CHANGE); // of the listener alone
+    pair.server.expect_none();
+    pair.client.expect_none();
+    pair.fabric.change_address(2, 0);
+    assert_int_equal(pair.client.expect(RDMA_CM_EVENT_ADDR_CHANGE).id, pair.active);
+}
+
 // iwcm.c: without QPs nothing is established; there is no response to be accepted.
 void iwarp_needs_the_qps_of_both_sides(void **) {
     Pair pair("siw");
@@ -523,6 +534,7 @@ int main() {
         cmocka_unit_test(events_follow_an_id_to_another_channel),
         cmocka_unit_test(attributes_of_qps_follow_the_messages),
         cmocka_unit_test(a_removed_device_is_reported_to_its_ids),
+        cmocka_unit_test(a_changed_address_is_reported_to_accepted_ids),
         cmocka_unit_test(iwarp_needs_the_qps_of_both_sides),
         cmocka_unit_test(a_message_takes_the_delay_of_the_link),
     };
