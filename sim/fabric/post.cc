@@ -74,15 +74,14 @@ int Verbs::check_send(const Qp &qp, const SendWr &wr) const {
     if (qp.sends.size() >= qp.attr.cap.max_send_wr)
         return profile.full_queue_error;
     if (!has_opcode(profile, wr.opcode) || (qp.type == IBV_QPT_UD && !is_send))
-        return EINVAL;
+        return profile.invalid_error;
     if (is_inline && wr.opcode != WR_ATOMIC_WRITE &&
         wr.inline_length > qp.attr.cap.max_inline_data)
         return profile.inline_error;
     if (wr.num_sge > qp.attr.cap.max_send_sge ||
-        (wr.opcode == IBV_WR_RDMA_READ && wr.num_sge > profile.max_read_sge))
-        return EINVAL;
-    if (is_atomic && wr.num_sge != 1)
-        return EINVAL;
+        (wr.opcode == IBV_WR_RDMA_READ && wr.num_sge > profile.max_read_sge) ||
+        (is_atomic && wr.num_sge != 1))
+        return profile.invalid_error;
     return 0;
 }
 
@@ -94,7 +93,6 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
     if (!qp)
         return EINVAL;
     size_t offset = sizeof(request);
-    reply.error = qp->attr.qp_state < IBV_QPS_RTS ? EINVAL : 0;
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         Send send{};
         if (!get(offset, send.wr))
@@ -110,6 +108,8 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         send.sent_at = fabric_.now();
         qp->sends.push_back(std::move(send));
     }
+    if (qp->attr.qp_state < IBV_QPS_RTS)
+        reply.error = qp->context->device->profile->invalid_error;
     Engine(fabric_).run(*qp);
     return 0;
 }
@@ -124,9 +124,9 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
     std::deque<Receive> &receives = qp ? qp->receives : srq->receives;
     const uint32_t most = qp ? qp->attr.cap.max_recv_wr : srq->attr.max_wr;
     const uint32_t most_sge = qp ? qp->attr.cap.max_recv_sge : srq->attr.max_sge;
-    const Context &context = *context_of(qp ? (Object &)*qp : *srq);
+    const DeviceProfile &profile = *context_of(qp ? (Object &)*qp : *srq)->device->profile;
     size_t offset = sizeof(request);
-    reply.error = qp && qp->attr.qp_state < IBV_QPS_INIT ? EINVAL : 0;
+    reply.error = qp && qp->attr.qp_state < IBV_QPS_INIT ? profile.invalid_error : 0;
     for (; reply.taken < request.count && reply.error == 0; reply.taken++) {
         RecvWr wr;
         Receive receive;
@@ -134,9 +134,10 @@ int Verbs::post_recv(const PostRecv &request, PostSend::Reply &reply) {
             return EPROTO;
         reply.error = refuse_by_fault();
         if (reply.error == 0 && receives.size() >= most)
-            reply.error = context.device->profile->full_queue_error;
-        if (reply.error == 0 && wr.num_sge > most_sge)
-            reply.error = EINVAL;
+            reply.error = profile.full_queue_error;
+        if (reply.error == 0 &&
+            (wr.num_sge > most_sge || (wr.num_sge == 0 && profile.receives_need_sge)))
+            reply.error = profile.invalid_error;
         if (reply.error)
             break;
         if (!get_all(offset, wr.num_sge, receive.sges))

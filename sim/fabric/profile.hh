@@ -32,6 +32,7 @@ struct DeviceProfile {
     Rounding rounding;
     int full_queue_error; // of ibv_post_send() and ibv_post_recv()
     int inline_error;     // of too much inline data at ibv_post_send()
+    int invalid_error;    // of another mistake, and of a QP that is not connected yet
     bool has_srq, has_send_imm, has_write_imm, has_atomics, has_ud;
     bool has_native_flush, has_native_atomic_write, has_odp, has_qp_ex, has_cq_ex,
         has_resize_cq;
@@ -39,6 +40,8 @@ struct DeviceProfile {
     bool retry_count_7_is_endless;
     bool destroy_removes_completions; // of a QP from its CQs
     bool reports_access_errors;       // by IBV_EVENT_QP_ACCESS_ERR at the target
+    bool receives_need_sge;           // one without is refused
+    bool reports_asked_sizes;         // of QPs and SRQs, instead of the actual ones
     Timeout timeout;
 };
 

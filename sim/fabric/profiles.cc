@@ -50,7 +50,7 @@ constexpr DeviceProfile common(const char *name, const char *driver, const char 
     made.max_recv_sge = made.max_read_sge = 30;
     made.rounding = Rounding::POWER_OF_TWO;
     made.full_queue_error = ENOMEM;
-    made.inline_error = EINVAL;
+    made.inline_error = made.invalid_error = EINVAL;
     made.has_srq = made.has_send_imm = made.has_write_imm = true;
     made.has_ud = transport != Transport::IWARP;
     made.has_resize_cq = made.has_cq_ex = true;
@@ -167,7 +167,8 @@ constexpr DeviceProfile mana() {
     DeviceProfile made = common("mana", "mana", "mana_", Transport::ROCE);
     made.attr.vendor_id = 0x1414;
     made.attr.local_ca_ack_delay = 16;
-    // The driver reports no error for inline data; that it does not copy the data is not imitated.
+    // The driver reports no error for inline data; that it does not copy the data is not
+    // imitated.
     remove_srq(made);
     return made;
 }
@@ -214,7 +215,9 @@ constexpr DeviceProfile siw() {
     made.max_inline = 80;
     made.least_inline = 8;
     made.full_queue_error = -ENOMEM; // rdma-core siw/siw.c: siw_post_send, siw_post_recv
-    made.inline_error = -EINVAL;
+    made.inline_error = made.invalid_error = -EINVAL;
+    made.receives_need_sge = made.reports_asked_sizes =
+        true; // push_recv_wqe(), siw_create_qp()
     made.has_send_imm = made.has_write_imm = false;
     made.has_cq_ex = made.has_resize_cq = false;
     return made;

@@ -208,7 +208,7 @@ int Verbs::create_srq(const CreateSrq &request, CreateSrq::Reply &reply) {
     made->attr.max_wr = rounded(profile.rounding, request.attr.max_wr);
     made->attr.srq_limit = 0;
     pd->users++;
-    reply = {made->handle, made->attr};
+    reply = {made->handle, profile.reports_asked_sizes ? request.attr : made->attr};
     return 0;
 }
 
@@ -286,6 +286,10 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
          {(Object *)pd, (Object *)send_cq, (Object *)recv_cq, (Object *)srq})
         if (used)
             used->users++;
+    if (profile.reports_asked_sizes) {
+        cap.max_send_wr = request.cap.max_send_wr;
+        cap.max_recv_wr = request.cap.max_recv_wr;
+    }
     reply = {made->handle, made->number, cap};
     return 0;
 }
