@@ -200,6 +200,50 @@ def killed(world):
     world.expect(done, done.returncode, "host2: .*DISCONNECT EVENT")
 
 
+# Faults, with programs that run until they notice them.
+ENDLESS = f"rping -s -a {SERVER} :: rping -c -a {SERVER}"
+TRANSPORT_RETRIES, PEER = "cq completion failed status 12", "--device mlx5"
+
+
+def fault(name, faults, commands, *expected, options="", status=0):
+    @named(name, commands.split()[0])
+    def function(world):
+        given = [word for each in faults for word in ("--fault", each)]
+        world.expect(world.sim("--prefix", *options.split(), *given, *commands.split()), status, *expected)
+
+
+# Which side notices the cut is the one that has sent something.
+fault("cut", ["200ms cut host1 host2"], ENDLESS, f"host[12]: {TRANSPORT_RETRIES}",
+      options=f"{PEER} --until first", status=255)
+fault("port-down", ["200ms port-down host2"], ENDLESS, f"host[12]: {TRANSPORT_RETRIES}",
+      options=f"{PEER} --until first", status=255)
+fault("flap", ["50ms flap host1 host2 30ms"], f"rping -s -a {SERVER} -C 2000 :: rping -c -a {SERVER} -C 2000 -v",
+      "host2: ping data: rdma-ping-1999", options=PEER)
+fault("join", ["50ms cut host1", "150ms join host1"],
+      f"rping -s -a {SERVER} -C 2000 :: rping -c -a {SERVER} -C 2000 -v", "host2: ping data: rdma-ping-1999",
+      options=PEER)
+fault("refuse", ["200ms refuse host2 3 ENOSPC"], ENDLESS, "host2: post (recv|send) error:? 28", status=255)
+fault("remove", ["200ms remove host2"], ENDLESS, "host2: cma detected device removal",
+      options="--until host2", status=255)
+fault("asynchronous events", ["200ms port-down host1", "300ms port-up host1", "400ms event host1 sm-change",
+                              "500ms kill host1"], "ibv_asyncwatch",
+      "host1:   event_type IBV_EVENT_PORT_ERR", "host1:   event_type IBV_EVENT_PORT_ACTIVE",
+      "host1:   event_type IBV_EVENT_SM_CHANGE")
+fault("delay", ["0ms delay host1 host2 2ms"], f"ibv_rc_pingpong -n 100 -g 1 :: ibv_rc_pingpong -n 100 -g 1 {SERVER}",
+      r"host2: 100 iters in \d+\.\d+ seconds = [4-9]\d\d\d\.")
+fault("power-on", ["200ms power-off host1", "300ms power-on host1", "600ms kill host1"],
+      "sh -c echo${IFS}begun;exec${IFS}sleep${IFS}1000", "host1: begun\nhost1: begun")
+
+
+@named("a frozen program stands still")
+def frozen(world):
+    done = world.sim("--fault", "200ms freeze host1", "--fault", "900ms thaw host1", "--fault", "1200ms kill host1",
+                     "sh", "-c", "while cat /proc/uptime; do sleep 0.02; done")
+    times = [float(line.split()[0]) for line in done.stdout.splitlines()]
+    gaps = sorted(after - before for before, after in zip(times, times[1:]))
+    assert gaps[-1] > 0.5 and gaps[-2] < 0.5, gaps
+
+
 @named("a crashing program affects no other", "rping")
 def crash(world):
     crashing = "kill -SEGV $$"
