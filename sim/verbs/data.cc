@@ -187,9 +187,12 @@ static bool append_inline(Encoder &to, SendWr &head, size_t at, const ibv_sge *s
     return append_padding(to);
 }
 
+// Reads only what the opcode uses: the rest may be uninitialized, which valgrind reports.
 static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     const bool is_atomic =
         wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM ||
+                         wr.opcode == IBV_WR_SEND_WITH_INV;
     const bool is_inline =
         wr.send_flags & IBV_SEND_INLINE && !is_atomic && wr.opcode != IBV_WR_RDMA_READ;
     SendWr head = {};
@@ -197,7 +200,9 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
     head.opcode = (uint32_t)wr.opcode;
     head.flags = wr.send_flags;
     head.num_sge = (uint32_t)wr.num_sge;
-    head.imm_data = wr.imm_data;
+    if (wr.opcode == IBV_WR_SEND_WITH_IMM || wr.opcode == IBV_WR_SEND_WITH_INV ||
+        wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+        head.imm_data = wr.imm_data;
     if (qp->qp_type == IBV_QPT_UD) {
         head.ah = wr.wr.ud.ah ? wr.wr.ud.ah->handle : 0;
         head.remote_qpn = wr.wr.ud.remote_qpn;
@@ -206,8 +211,9 @@ static bool encode_send(Encoder &to, const ibv_qp *qp, const ibv_send_wr &wr) {
         head.remote_addr = wr.wr.atomic.remote_addr;
         head.rkey = wr.wr.atomic.rkey;
         head.compare_add = wr.wr.atomic.compare_add;
-        head.swap = wr.wr.atomic.swap;
-    } else {
+        if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+            head.swap = wr.wr.atomic.swap;
+    } else if (!is_send) {
         head.remote_addr = wr.wr.rdma.remote_addr;
         head.rkey = wr.wr.rdma.rkey;
     }

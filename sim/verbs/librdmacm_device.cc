@@ -28,6 +28,7 @@ int load_devices() {
         return fail(ENODEV);
     for (int i = 0; i < count && device_count < MAX_DEVICES; i++)
         devices[device_count++].device = list[i];
+    ibv_free_device_list(list); // the devices stay
     return 0;
 }
 
