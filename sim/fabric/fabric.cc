@@ -188,10 +188,10 @@ void Fabric::destroy(Object &object) {
 }
 
 void Fabric::destroy_all(const std::function<bool(const Object &)> &matches) {
-    // Users before what they use.
+    // Users before what they use; a context destroys its channel of asynchronous events.
     static constexpr Object::Kind ORDER[] = {Object::CM_ID, Object::AH,      Object::QP,
                                              Object::SRQ,   Object::CQ,      Object::MR,
-                                             Object::PD,    Object::CHANNEL, Object::CONTEXT};
+                                             Object::PD,    Object::CONTEXT, Object::CHANNEL};
     for (const Object::Kind kind : ORDER) {
         std::vector<uint32_t> ended;
         for (const auto &[handle, object] : objects_)

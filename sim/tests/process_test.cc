@@ -187,7 +187,7 @@ void *wait_for_events(void *argument) {
         while (ibv_poll_cq(cq, 1, &wc) == 1) {
             REQUIRE(wc.status == IBV_WC_SUCCESS);
             if (__atomic_add_fetch(waiter.events, 1, __ATOMIC_SEQ_CST) == 200)
-                exit(0);
+                _exit(0);
         }
     }
 }
@@ -302,7 +302,7 @@ pid_t start(Program *program, const std::string &name, unsigned host, int socket
         setenv("RPMA_SIM_SOCKET", name.c_str(), 1);
         setenv("RPMA_SIM_HOST", std::to_string(host).c_str(), 1);
         program(socket, host == 1);
-        exit(0);
+        _exit(0);
     }
     return pid;
 }
