@@ -43,6 +43,15 @@ struct CmRequests {
         return error;
     }
 
+    // Runs the request whose number it has.
+    template <class... Requests> int dispatch(const void *bytes, size_t length) {
+        uint32_t op = 0;
+        int error = ENOSYS;
+        memcpy(&op, bytes, std::min(length, sizeof(op)));
+        ((op == Requests::OP && (error = run<Requests>(bytes, length), true)) || ...);
+        return error;
+    }
+
     CmId *find(uint32_t handle) { return fabric.find<CmId>(session, handle); }
     // ucma.c, ucma_get_ctx_dev()
     CmId *find_with_device(uint32_t handle) {
@@ -311,44 +320,10 @@ struct CmRequests {
 
 int Cm::call(Caller &caller, const void *request, size_t length, Reply &reply) {
     CmRequests requests{*this, fabric_, caller.session, reply};
-    uint32_t op = 0;
-    memcpy(&op, request, std::min(length, sizeof(op)));
-    switch (op) {
-    case CmCreate::OP:
-        return requests.run<CmCreate>(request, length);
-    case CmDestroy::OP:
-        return requests.run<CmDestroy>(request, length);
-    case CmBind::OP:
-        return requests.run<CmBind>(request, length);
-    case CmResolveAddr::OP:
-        return requests.run<CmResolveAddr>(request, length);
-    case CmResolveRoute::OP:
-        return requests.run<CmResolveRoute>(request, length);
-    case CmInitQpAttr::OP:
-        return requests.run<CmInitQpAttr>(request, length);
-    case CmListen::OP:
-        return requests.run<CmListen>(request, length);
-    case CmConnect::OP:
-        return requests.run<CmConnect>(request, length);
-    case CmAccept::OP:
-        return requests.run<CmAccept>(request, length);
-    case CmReject::OP:
-        return requests.run<CmReject>(request, length);
-    case CmDisconnect::OP:
-        return requests.run<CmDisconnect>(request, length);
-    case CmNotify::OP:
-        return requests.run<CmNotify>(request, length);
-    case CmSetOption::OP:
-        return requests.run<CmSetOption>(request, length);
-    case CmMigrate::OP:
-        return requests.run<CmMigrate>(request, length);
-    case CmCreateChannel::OP:
-        return requests.run<CmCreateChannel>(request, length);
-    case CmDestroyChannel::OP:
-        return requests.run<CmDestroyChannel>(request, length);
-    default:
-        return ENOSYS;
-    }
+    return requests
+        .dispatch<CmCreate, CmDestroy, CmBind, CmResolveAddr, CmResolveRoute, CmInitQpAttr,
+                  CmListen, CmConnect, CmAccept, CmReject, CmDisconnect, CmNotify, CmSetOption,
+                  CmMigrate, CmCreateChannel, CmDestroyChannel>(request, length);
 }
 
 CmId *Cm::id_of(uint32_t handle) const {

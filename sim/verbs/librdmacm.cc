@@ -228,10 +228,8 @@ int rdma_resolve_addr(rdma_cm_id *id, sockaddr *src_addr, sockaddr *dst_addr, in
     return complete(shim(id));
 }
 
-int rdma_resolve_route(rdma_cm_id *id, int timeout_ms) {
-    CmResolveRoute request = {};
-    request.timeout_ms = static_cast<uint32_t>(timeout_ms);
-    return simple(id, request) ? -1 : complete(shim(id));
+int rdma_resolve_route(rdma_cm_id *id, int) {
+    return simple<CmResolveRoute>(id) ? -1 : complete(shim(id));
 }
 
 int rdma_listen(rdma_cm_id *id, int backlog) {

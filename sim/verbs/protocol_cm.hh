@@ -80,16 +80,19 @@ struct CmCreate {
     };
 };
 
+// A request that has only the ID.
+template <uint32_t NUMBER, class REPLY = Empty> struct CmSimple {
+    static constexpr uint32_t OP = NUMBER;
+    uint32_t op = OP, id;
+    using Reply = REPLY;
+};
 // The number of events that were taken and have to be acknowledged.
 struct CmEventsTaken {
     uint32_t events;
 };
-
-struct CmDestroy {
-    static constexpr uint32_t OP = OP_CM_DESTROY;
-    uint32_t op = OP, id;
-    using Reply = CmEventsTaken;
-};
+using CmDestroy = CmSimple<OP_CM_DESTROY, CmEventsTaken>;
+using CmResolveRoute = CmSimple<OP_CM_RESOLVE_ROUTE>;
+using CmDisconnect = CmSimple<OP_CM_DISCONNECT>;
 
 struct CmBind {
     static constexpr uint32_t OP = OP_CM_BIND;
@@ -102,12 +105,6 @@ struct CmResolveAddr {
     static constexpr uint32_t OP = OP_CM_RESOLVE_ADDR;
     uint32_t op = OP, id, timeout_ms, privileged;
     CmAddress source, destination;
-    using Reply = Empty;
-};
-
-struct CmResolveRoute {
-    static constexpr uint32_t OP = OP_CM_RESOLVE_ROUTE;
-    uint32_t op = OP, id, timeout_ms;
     using Reply = Empty;
 };
 
@@ -150,12 +147,6 @@ struct CmReject {
     uint32_t op = OP, id, reason;
     uint8_t private_data_len, unused[3];
     uint8_t private_data[256];
-    using Reply = Empty;
-};
-
-struct CmDisconnect {
-    static constexpr uint32_t OP = OP_CM_DISCONNECT;
-    uint32_t op = OP, id;
     using Reply = Empty;
 };
 
