@@ -48,7 +48,7 @@ struct CmRequests {
         uint32_t op = 0;
         int error = ENOSYS;
         memcpy(&op, bytes, std::min(length, sizeof(op)));
-        ((op == Requests::OP && (error = run<Requests>(bytes, length), true)) || ...);
+        (void)((op == Requests::OP && (error = run<Requests>(bytes, length), true)) || ...);
         return error;
     }
 
