@@ -7,13 +7,17 @@
 //   connect fork COUNT                 serves each request in a child, by a synchronous ID
 //   connect talk ADDRESS COUNT         sends a message on one connection after another
 //   connect die ADDRESS                is killed while its request waits
+//   connect cancel                     cancels threads during their calls
 //   connect refuse                     accepts the request of a dead client, which fails
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +242,33 @@ static void talk(const char *name, int count) {
     }
 }
 
+static atomic_int queries;
+
+static void *query(void *context) {
+    struct ibv_port_attr attr;
+    for (;; queries++) {
+        MUST(ibv_query_port(context, 1, &attr) == 0);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+static void cancel(void) {
+    struct ibv_context **devices = rdma_get_devices(NULL);
+    struct ibv_port_attr attr;
+    MUST(devices && devices[0]);
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        const int before = queries;
+        MUST(pthread_create(&thread, NULL, query, devices[0]) == 0);
+        while (queries == before)
+            sched_yield();
+        MUST(pthread_cancel(thread) == 0 && pthread_join(thread, NULL) == 0);
+        MUST(ibv_query_port(devices[0], 1, &attr) == 0);
+    }
+    rdma_free_devices(devices);
+}
+
 int main(int argc, char *argv[]) {
     const char *const what = argc > 1 ? argv[1] : "";
     if (argc == 3 && !strcmp(what, "serve"))
@@ -250,6 +281,8 @@ int main(int argc, char *argv[]) {
         talk(argv[2], atoi(argv[3]));
     else if (argc == 3 && !strcmp(what, "die"))
         die(argv[2]);
+    else if (argc == 2 && !strcmp(what, "cancel"))
+        cancel();
     else if (argc == 2 && !strcmp(what, "refuse"))
         refuse();
     else

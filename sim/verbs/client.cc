@@ -21,9 +21,17 @@ uint32_t session; // of this process or of the parent that it inherited objects 
 rpma_sim_handler *handler;
 const volatile uint64_t probe = Hello::PROBE;
 
+// A thread that were cancelled meanwhile would keep the lock.
 struct Locked {
-    Locked() { pthread_mutex_lock(&lock); }
-    ~Locked() { pthread_mutex_unlock(&lock); }
+    int cancel_state;
+    Locked() {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+        pthread_mutex_lock(&lock);
+    }
+    ~Locked() {
+        pthread_mutex_unlock(&lock);
+        pthread_setcancelstate(cancel_state, nullptr);
+    }
     Locked(const Locked &) = delete;
     Locked &operator=(const Locked &) = delete;
 };

@@ -138,6 +138,7 @@ def connections(world):
                                        ("refuse", f"die {SERVER}", 128 + signal.SIGKILL)]:
             world.expect(world.sim("--device", device, program, *server.split(), "::", program, *client.split()),
                          status)
+    world.expect(world.sim(program, "cancel"), 0)
 
 
 # ---- faults and what is left -----------------------------------------------------------------
