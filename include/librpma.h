@@ -484,7 +484,8 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
  * can be read before anything is spent on it. It needs one descriptor until it is answered.
  * Blocks unless the descriptor of the endpoint is O_NONBLOCK. The caller sets the request up
  * and connects it, rejects it or deletes it. RPMA_E_INVAL (also: an event that is no request),
- * RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * RPMA_E_NO_EVENT (also on a descriptor that blocks: the link address of this side has
+ * changed), RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_ep_next_incoming(struct rpma_ep *ep, struct rpma_conn_req **req_ptr);
 
@@ -493,7 +494,7 @@ int rpma_ep_next_incoming(struct rpma_ep *ep, struct rpma_conn_req **req_ptr);
  * cfg NULL:
  * defaults; cfg is only read during the call. The caller connects or deletes the request.
  * RPMA_E_INVAL (also: an event that is no request; completion queues of cfg that cannot be
- * combined), RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without
+ * combined), RPMA_E_NO_EVENT (as rpma_ep_next_incoming()), RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without
  * native flush; the other side is rejected), RPMA_E_PROVIDER.
  */
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
@@ -602,8 +603,9 @@ enum rpma_conn_event {
 const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event);
 
 /* Takes the next event; blocks unless the descriptor of rpma_conn_get_event_fd() is
- * O_NONBLOCK. RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_PROVIDER, RPMA_E_UNKNOWN (an event
- * without a meaning here; it is consumed). */
+ * O_NONBLOCK. RPMA_E_INVAL, RPMA_E_NO_EVENT (also on a descriptor that blocks: the link address
+ * of this side has changed, and the connection goes on), RPMA_E_PROVIDER, RPMA_E_UNKNOWN (an
+ * event without a meaning here; it is consumed). */
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
 
 /* *fd = descriptor that is readable when an event waits; owned by the connection.

@@ -32,7 +32,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_req_new(peer, args.addr, args.port, NULL, &req));
     CALL(rpma_conn_private_data_pack(NULL, 0, NULL, greeting, sizeof(greeting), &pdata));
     CALL(rpma_conn_req_connect(&req, &pdata, &conn));
-    CALL(rpma_conn_next_event(conn, &event));
+    event = next_event(conn);
     if (event != RPMA_CONN_ESTABLISHED)
         fail("%s: is the server listening?", rpma_utils_conn_event_2str(event));
 
@@ -44,7 +44,7 @@ int main(int argc, char *argv[]) {
     printf("client: connected, the server says '%s'\n", (const char *)answer);
 
     CALL(rpma_conn_disconnect(conn));
-    CALL(rpma_conn_next_event(conn, &event));
+    event = next_event(conn);
     if (event != RPMA_CONN_CLOSED)
         fail("%s", rpma_utils_conn_event_2str(event));
     CALL(rpma_conn_delete(&conn));

@@ -30,7 +30,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_ep_listen(peer, args.addr, args.port, &ep));
     printf("server: listening on %s port %s\n", args.addr, args.port);
 
-    CALL(rpma_ep_next_conn_req(ep, NULL, &req));
+    req = next_request(ep, NULL);
     CALL(rpma_conn_req_get_private_data(req, &pdata));
     CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &greeting, &size));
     if (size < 2 || memchr(greeting, '\0', size) != (const char *)greeting + size - 1)
@@ -39,11 +39,11 @@ int main(int argc, char *argv[]) {
 
     // Received private data is the request's: it goes back as the answer.
     CALL(rpma_conn_req_connect(&req, &pdata, &conn));
-    CALL(rpma_conn_next_event(conn, &event));
+    event = next_event(conn);
     if (event != RPMA_CONN_ESTABLISHED)
         fail("%s", rpma_utils_conn_event_2str(event));
 
-    CALL(rpma_conn_next_event(conn, &event));
+    event = next_event(conn);
     if (event != RPMA_CONN_CLOSED)
         fail("%s", rpma_utils_conn_event_2str(event));
     CALL(rpma_conn_disconnect(conn));

@@ -19,10 +19,9 @@ int main(int argc, char *argv[]) {
     struct messages *messages = (void *)side.memory.ptr;
     struct rpma_conn_cfg *cfg = make_conn_cfg(0, false);
     struct rpma_srq *srq = open_srq(&side, cfg, args.variant);
-    struct rpma_conn_req *req;
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    CALL(rpma_ep_next_conn_req(ep, cfg, &req));
+    struct rpma_conn_req *req = next_request(ep, cfg);
     post_receive(&side, srq, req, NULL);
     struct rpma_conn *conn = establish(&req, NULL);
     struct completions completions = completions_of(conn, srq, false);

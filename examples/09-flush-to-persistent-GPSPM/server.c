@@ -36,14 +36,13 @@ int main(int argc, char *argv[]) {
     struct offer offer = {.peer = side.peer, .mr = side.mr};
     struct rpma_conn_cfg *cfg = make_conn_cfg(args.variant ? BLOCKS : 0, args.variant);
     struct rpma_mr_local *mr;
-    struct rpma_conn_req *req;
 
     fill_block(side.memory.ptr, BLOCKS * BLOCK_SIZE, 0);
     CALL(rpma_mr_reg(side.peer, content, sizeof(*content),
                      RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &mr));
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    CALL(rpma_ep_next_conn_req(ep, cfg, &req));
+    struct rpma_conn_req *req = next_request(ep, cfg);
     CALL(rpma_conn_req_recv(req, mr, 0, sizeof(struct request), NULL));
     struct rpma_conn *conn = establish(&req, &offer);
     struct completions completions = completions_of(conn, NULL, args.variant);

@@ -33,12 +33,11 @@ int main(int argc, char *argv[]) {
         {.local = {side.mr, BLOCK_SIZE, BLOCK_SIZE},
          .op_context = side.memory.ptr + BLOCK_SIZE},
     };
-    struct rpma_conn_req *req;
     struct rpma_cq *cq;
     unsigned total = 0;
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    CALL(rpma_ep_next_conn_req(ep, NULL, &req));
+    struct rpma_conn_req *req = next_request(ep, NULL);
     CALL(rpma_conn_req_recv_many(req, receives, MESSAGES, NULL));
     struct rpma_conn *conn = establish(&req, NULL);
     CALL(rpma_conn_get_cq(conn, &cq));

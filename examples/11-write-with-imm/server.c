@@ -17,12 +17,11 @@ int main(int argc, char *argv[]) {
     struct side side =
         open_server_side(&args, BLOCK_SIZE, RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_RECV);
     struct offer offer = {.peer = side.peer, .mr = side.mr};
-    struct rpma_conn_req *req;
     struct rpma_cq *cq;
 
     // The write takes a receive, but not its memory: the data goes where the client says.
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    CALL(rpma_ep_next_conn_req(ep, NULL, &req));
+    struct rpma_conn_req *req = next_request(ep, NULL);
     CALL(rpma_conn_req_recv(req, side.mr, 0, 1, NULL));
     struct rpma_conn *conn = establish(&req, &offer);
     CALL(rpma_conn_get_cq(conn, &cq));

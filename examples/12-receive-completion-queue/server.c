@@ -38,11 +38,10 @@ int main(int argc, char *argv[]) {
     struct content *content = (void *)side.memory.ptr;
     struct rpma_conn_cfg *cfg = make_conn_cfg(NUMBERS, args.variant);
     struct rpma_receive receives[NUMBERS];
-    struct rpma_conn_req *req;
     uint64_t sum = 0;
 
     struct rpma_ep *ep = start_listening(side.peer, &args);
-    CALL(rpma_ep_next_conn_req(ep, cfg, &req));
+    struct rpma_conn_req *req = next_request(ep, cfg);
     for (size_t i = 0; i < NUMBERS; i++)
         receives[i] = (struct rpma_receive){
             .local = {side.mr, i * sizeof(uint64_t), sizeof(uint64_t)},

@@ -135,6 +135,10 @@ struct rpma_conn_cfg *make_conn_cfg(uint32_t rcq_size, bool shared_channel);
 /* Listens, and prints a line that scripts can wait for. */
 struct rpma_ep *start_listening(struct rpma_peer *peer, const struct arguments *args);
 
+/* Wait for the next event of a connection, or the next request at an endpoint. */
+enum rpma_conn_event next_event(struct rpma_conn *conn);
+struct rpma_conn_req *next_request(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg);
+
 /* Accepts one connection with the configuration cfg (NULL: defaults). */
 struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                                 const struct offer *offer);

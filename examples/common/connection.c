@@ -96,9 +96,28 @@ struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write
     return mr;
 }
 
-static void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected) {
+// Here and below, RPMA_E_NO_EVENT says that the link address of this side has changed, as that
+// of a bond does: nothing ends.
+enum rpma_conn_event next_event(struct rpma_conn *conn) {
     enum rpma_conn_event event;
-    CALL(rpma_conn_next_event(conn, &event));
+    int ret;
+    while ((ret = rpma_conn_next_event(conn, &event)) == RPMA_E_NO_EVENT)
+        ;
+    check_call(ret, "rpma_conn_next_event");
+    return event;
+}
+
+struct rpma_conn_req *next_request(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg) {
+    struct rpma_conn_req *req;
+    int ret;
+    while ((ret = rpma_ep_next_conn_req(ep, cfg, &req)) == RPMA_E_NO_EVENT)
+        ;
+    check_call(ret, "rpma_ep_next_conn_req");
+    return req;
+}
+
+static void expect_event(struct rpma_conn *conn, enum rpma_conn_event expected) {
+    enum rpma_conn_event event = next_event(conn);
     if (event != expected)
         fail("'%s' instead of '%s'%s", rpma_utils_conn_event_2str(event),
              rpma_utils_conn_event_2str(expected),
@@ -118,8 +137,7 @@ struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offe
 
 struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                                 const struct offer *offer) {
-    struct rpma_conn_req *req;
-    CALL(rpma_ep_next_conn_req(ep, cfg, &req));
+    struct rpma_conn_req *req = next_request(ep, cfg);
     return establish(&req, offer);
 }
 

@@ -574,7 +574,8 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
   public:
     using owner::owner;
 
-    // Nothing: no event is available now, on a descriptor with O_NONBLOCK.
+    // Nothing: no event is available now, on a descriptor with O_NONBLOCK, or, on any, the link
+    // address of this side has changed, which ends nothing: call again.
     std::optional<rpma_conn_event> next_event() {
         rpma_conn_event event;
         if (!detail::call<rpma_conn_next_event, status::no_event>(get(), &event))
@@ -729,7 +730,8 @@ class ep : public detail::owner<detail::ref<rpma_ep>, rpma_ep_shutdown> {
         : owner(detail::get<rpma_ep_listen_with>(peer, addr, port, cfg)) {}
 
     int get_fd() const { return detail::get<rpma_ep_get_fd>(get()); }
-    // These own nothing if no request waits, on a descriptor with O_NONBLOCK.
+    // These own nothing if no request waits, on a descriptor with O_NONBLOCK, or, on any, if
+    // the link address of this side has changed: call again.
     conn_req next_incoming() {
         rpma_conn_req *taken = nullptr;
         detail::call<rpma_ep_next_incoming, status::no_event>(get(), &taken);

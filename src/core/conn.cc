@@ -97,6 +97,10 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
     if (!event)
         return RPMA_CONN_UNDEFINED;
     const rdma_cm_event_type type = event->event;
+    if (type == RDMA_CM_EVENT_ADDR_CHANGE) {
+        skip_addr_change(call, std::move(event));
+        return RPMA_CONN_UNDEFINED;
+    }
     const rdma_cm_event seen = *event.get(); // for its line, when it is acknowledged already
     Received received;
     const rdma_conn_param &param = event->param.conn;

@@ -159,6 +159,9 @@ bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
     case RDMA_CM_EVENT_ROUTE_ERROR:
         id.route_failed(call, error, timeout_ms_);
         return false;
+    case RDMA_CM_EVENT_ADDR_CHANGE:
+        log_addr_change(call);
+        return true;
     default:
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0, "%s: nothing can come of the request%s",
                   rdma_event_str(seen.event), status_text(seen, id->verbs, false).chars);

@@ -39,7 +39,13 @@ std::unique_ptr<rpma_conn_req> rpma_ep::next_request(Call &call, const rpma_conn
         return nullptr;
     if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
         return rpma_conn_req::incoming(call, peer_, std::move(event), cfg);
-    RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s is no request%s; call again",
-              rdma_event_str(event->event), status_text(*event.get(), nullptr, false).chars);
+    if (event->event == RDMA_CM_EVENT_ADDR_CHANGE)
+        skip_addr_change(call, std::move(event));
+    else
+        RPMA_FAIL(call, RPMA_E_INVAL, 0, "%s is no request%s; %s", rdma_event_str(event->event),
+                  status_text(*event.get(), nullptr, false).chars,
+                  event->event == RDMA_CM_EVENT_DEVICE_REMOVAL
+                      ? "the endpoint receives no more requests"
+                      : "call again");
     return nullptr;
 }

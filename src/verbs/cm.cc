@@ -45,6 +45,20 @@ CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing) {
     return {};
 }
 
+void log_addr_change(const Call &call) {
+    RPMA_LOG(RPMA_LOG_LEVEL_INFO, call.function(),
+             "%s: the link address of this side has changed; nothing ends",
+             rdma_event_str(RDMA_CM_EVENT_ADDR_CHANGE));
+}
+
+void skip_addr_change(Call &call, CmEvent &&event) {
+    event.release(call);
+    if (call.failed())
+        return;
+    log_addr_change(call);
+    (void)call.answers(RPMA_E_NO_EVENT, 0);
+}
+
 CmId CmId::create(Call &call, rdma_event_channel *channel) {
     rdma_cm_id *id = nullptr;
     if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) {

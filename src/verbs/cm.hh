@@ -40,6 +40,13 @@ using CmEvent = Owner<CmEventTraits>;
 // signal ended the wait.
 CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing = RPMA_E_NO_EVENT);
 
+// RDMA_CM_EVENT_ADDR_CHANGE ends neither an endpoint nor a request nor a connection: Linux
+// sends it to each of them that uses a bond whose active interface changes.
+void log_addr_change(const Call &call);
+// Acknowledges it. RPMA_E_NO_EVENT, even if the descriptor blocks: a program that has polled it
+// must not wait for the next event.
+void skip_addr_change(Call &call, CmEvent &&event);
+
 // A CM ID. One that came with a connection request is rejected before it is destroyed, as long
 // as it was not accepted.
 class CmId {

@@ -580,6 +580,10 @@ TEST_THAT(nothing_to_take_is_no_error) {
     nonblocking(all.conn.get_event_fd());
     assert_null(all.ep.next_conn_req().get());
     assert_false(all.conn.next_event().has_value());
+    for (const int fd : {all.ep.get_fd(), all.conn.get_event_fd()})
+        fake_cm_event(fd, RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
+    assert_null(all.ep.next_conn_req().get());
+    assert_false(all.conn.next_event().has_value());
     fake_cm_event(all.conn.get_event_fd(), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
     all.conn.disconnect();
     assert_true(all.conn.next_event() == RPMA_CONN_CLOSED);

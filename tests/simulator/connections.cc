@@ -226,6 +226,10 @@ int rpma_ep_shutdown(rpma_ep **ep) {
 int rpma_ep_next_incoming(rpma_ep *ep, rpma_conn_req **req) {
     if (!wait_for(USE(ep).fd))
         return RPMA_E_NO_EVENT;
+    if (ep->address_changes) {
+        ep->address_changes--;
+        return RPMA_E_NO_EVENT; // also on a descriptor that blocks
+    }
     connect_anybody();
     *req = make_request(ep->requests.front(), 1);
     ep->requests.pop_front();
@@ -272,6 +276,7 @@ GET(rpma_conn_req, private_data, rpma_conn_private_data, data_of(made.link->priv
 
 int rpma_conn_req_resolve(rpma_conn_req *req) {
     world.point();
+    USE(req).conn->events.clear(); // the address has changed
     return USE(req).link->state == Link::RESOLVING ? RPMA_E_AGAIN : 0;
 }
 
@@ -381,8 +386,11 @@ int rpma_conn_next_event(rpma_conn *conn, rpma_conn_event *event) {
     Link &link = *USE(conn).link;
     if (!wait_for(conn->event_fd))
         return RPMA_E_NO_EVENT;
-    *event = conn->events.front();
+    const rpma_conn_event next = conn->events.front();
     conn->events.pop_front();
+    if (next == ADDRESS_CHANGED)
+        return RPMA_E_NO_EVENT; // also on a descriptor that blocks
+    *event = next;
     if (*event == RPMA_CONN_ESTABLISHED || *event == RPMA_CONN_REJECTED)
         conn->private_data = link.private_data[1 - conn->side];
     conn->up |= *event == RPMA_CONN_ESTABLISHED;

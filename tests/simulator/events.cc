@@ -27,7 +27,8 @@ const Event_kind event_kinds[] = {
     {"power-all", "the power of all servers fails%s", 3},
     {"cut", "%s is cut off", 4}, // 1: for long, + 2: its device is removed
     {"freeze", "%s stands still", 2},
-    {"forget", "%s gets a blank memory", 1}};
+    {"forget", "%s gets a blank memory", 1},
+    {"address", "the link address of %s changes", 1}};
 
 namespace {
 
@@ -113,6 +114,8 @@ bool World::may(const Event &event) {
         return runs && !process.machine->cut_off && (event.variant < 2 || oracle.heeds_device);
     case Event::FREEZE:
         return runs && process.frozen_until <= now;
+    case Event::ADDRESS:
+        return configuration->bonds && runs;
     case Event::FORGET:
         return configuration->forgets && process.is_server && oracle.may_forget(process);
     default: // POWER_ALL
@@ -274,8 +277,20 @@ void World::apply_to_link(const Event &event) {
     }
 }
 
+// As a bond's does. Linux notifies every endpoint and connection, and drops what it has for a
+// request that no program has accepted.
+void World::change_address(const Machine &machine) {
+    for (rpma_ep *ep : endpoints)
+        if (ep->alive && ep->owner->machine == &machine)
+            ep->address_changes++;
+    for (uint16_t i : open_links)
+        for (int side = 0; side < 2; side++)
+            if (links[i]->machines[side] == &machine && links[i]->conns[side])
+                links[i]->conns[side]->events.push_back(ADDRESS_CHANGED);
+}
+
 void World::apply(const Event &event) {
-    faulted |= event.kind >= Event::FIRST_FAULT;
+    faulted |= event.kind >= Event::FIRST_FAULT && event.kind != Event::ADDRESS;
     if (tracing && event.kind != Event::RUN)
         trace("- " + text_of(event));
     if (event.is_of_link())
@@ -308,6 +323,8 @@ void World::apply(const Event &event) {
         machine.back_at = now + SOON_MS[event.variant % 2];
         return event.variant < 2 ? tell_peers(machine, RPMA_PEER_EVENT_PORT_DOWN)
                                  : remove_device(machine);
+    case Event::ADDRESS:
+        return change_address(machine);
     case Event::FORGET:
         kill(process);
         machine.memory.reset();

@@ -157,14 +157,18 @@ void read_script(const std::string &name) {
         give_up("there is no script in " + name);
 }
 
-// A name that ends with a dash continues with what is chosen of the configuration.
+// A name that ends with a dash continues with what is chosen of the configuration. In
+// NAME-bonds link addresses change, too.
 const Configuration &find_configuration(const std::string &name) {
     static Configuration found;
+    const bool bonds = name.ends_with("-bonds");
+    const std::string base = name.substr(0, name.size() - (bonds ? strlen("-bonds") : 0));
     for (const Configuration &configuration : configurations)
-        if (name == configuration.name ||
-            (configuration.name.ends_with('-') && name.starts_with(configuration.name))) {
+        if (base == configuration.name ||
+            (configuration.name.ends_with('-') && base.starts_with(configuration.name))) {
             found = configuration;
             found.name = name;
+            found.bonds = bonds;
             return found;
         }
     give_up("there is no configuration '" + name + "', see --help");

@@ -73,10 +73,14 @@ struct rpma_ep : Object {
     bool is_of_peer() const override { return true; }
     std::string port;
     std::deque<struct Link *> requests;
+    unsigned address_changes = 0; // that its program has not taken
     int fd;
-    bool is_readable() const override { return !requests.empty(); }
+    bool is_readable() const override { return address_changes || !requests.empty(); }
     void close(bool with_news); // rejects requests that nobody took
 };
+
+// An event of a connection that has no rpma_conn_event.
+constexpr rpma_conn_event ADDRESS_CHANGED = RPMA_CONN_UNDEFINED;
 
 struct Receive {
     Piece piece;

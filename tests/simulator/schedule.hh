@@ -15,7 +15,8 @@
 struct Event {
     // clang-format off
     enum Kind : uint8_t { RUN, REQUEST, NEWS, EXECUTE, COMPLETE, FAIL, START, JOIN, TIME,
-                          BREAK, KILL, POWER, POWER_ALL, CUT, FREEZE, FORGET, KINDS,
+                          BREAK, KILL, POWER, POWER_ALL, CUT, FREEZE, FORGET, ADDRESS,
+                          KINDS,
                           FIRST_FAULT = BREAK } kind;
     // clang-format on
     uint16_t object; // a connection, or a process and its machine

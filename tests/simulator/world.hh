@@ -48,6 +48,7 @@ struct Configuration {
     bool forgets;              // memories may be lost
     unsigned plain;            // servers without a file, the last ones: each start forgets
     const char *stranger;      // the example whose client is the first one here, or NULL
+    bool bonds;                // link addresses change, which is no fault
 
     bool has_file(unsigned server) const { return server + plain < servers; }
 };
@@ -161,6 +162,7 @@ class World : public Present {
     void remove_device(Machine &machine);
     void join(Machine &machine);
     void pass_time();
+    void change_address(const Machine &machine);
     void fail_power(Process &server, unsigned variant);
     void apply(const Event &event);
     void apply_to_link(const Event &event);

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""IPv6, and names that have several addresses or none."""
+"""IPv6, names that have several addresses or none, and a link address that changes."""
 
 import ipaddress
+import os
+import subprocess
 
 from harness import lab
 from harness.case import PORT, case, connect, disconnect, listen, share_region
-from harness.side import expect, wait_until
+from harness.side import Failed, expect, wait_until
 
 KINDS = {"global": "fd00:77::", "link-local": "fe80::77:"}
 NAME = "several.test"
@@ -27,15 +29,15 @@ def add_address(test, number, address, device="veth0"):
     lab.run(*ip, "add", *words, *(["nodad"] if version == 6 else []))
     if device == "veth0":
         test.undo.callback(lab.run, *ip, "del", *words)
-        wait_for_gid(number, address)
+        wait_for_gid(f"rxe{number}", address)
 
 
-def wait_for_gid(number, address):
+def wait_for_gid(device, address):
     """Waits until the device's GID table holds the address; before that nothing can use the device by it."""
     packed = ipaddress.ip_address(address).packed
     digits = (bytes(10) + b"\xff\xff" + packed if len(packed) == 4 else packed).hex()
     wanted = ":".join(digits[place:place + 4] for place in range(0, 32, 4))
-    wait_until(lambda: wanted in lab.gids(f"rxe{number}"), f"rxe{number} takes the address {address}", 30)
+    wait_until(lambda: wanted in lab.gids(device), f"{device} takes the address {address}", 30)
 
 
 def work(server, client):
@@ -133,3 +135,154 @@ def unknown_name(test):
     for verb, values in (("listen", {"port": PORT}), ("req-new", {"port": PORT}),
                          ("context", {}), ("context", {"remote": 1})):
         server.refuses("RPMA_E_PROVIDER", verb, addr=unknown, **values)
+
+
+# ---- a bond whose link address is that of its active interface ----------------------------------
+
+BOND, BEYOND = "10.90.0.1", "10.90.0.2"  # of host1 and host2
+# Linux compares a new link address with that of the time when a connection was made: an interface a failover.
+BONDED = ("bonded0", "bonded1", "bonded2")
+
+
+def link_address(number, device):
+    return lab.run("ip", "netns", "exec", lab.host(number), "cat", f"/sys/class/net/{device}/address").strip()
+
+
+def bond(test):
+    """A device on a bond of host1; returns the function that makes the bond's next interface the active one."""
+    lab.need_virtual("a bond")
+    lab.run("modprobe", "bonding", "max_bonds=0")
+    ip = ["ip", "-n", lab.host(1)]
+    lab.run(*ip, "link", "add", "bond0", "type", "bond", "mode", "active-backup", "fail_over_mac", "active")
+    test.undo.callback(lab.run, *ip, "link", "del", "bond0")
+    for name in BONDED:
+        lab.run("ip", "link", "add", "port-" + name, "type", "veth", "peer", "name", name, "netns", lab.host(1))
+        test.undo.callback(lab.run, "ip", "link", "del", "port-" + name)
+        lab.run("ip", "link", "set", "port-" + name, "master", "bridge0", "up")
+        lab.run(*ip, "link", "set", name, "master", "bond0")
+    lab.run(*ip, "addr", "add", BOND + "/24", "dev", "bond0")
+    lab.run(*ip, "link", "set", "bond0", "type", "bond", "active_slave", BONDED[0])
+    lab.run(*ip, "link", "set", "bond0", "up")
+    lab.run(*lab.on(lab.host(1), "rdma", "link", "add", "rxebond", "type", lab.PROVIDER, "netdev", "bond0"))
+    test.undo.callback(lab.run, *lab.on(lab.host(1), "rdma", "link", "del", "rxebond"))
+    wait_for_gid("rxebond", BOND)
+    add_address(test, 2, BEYOND)
+
+    def meet():
+        for number, address in ((1, BEYOND), (2, BOND)):
+            lab.wait_for_host(number, None, address)
+
+    meet()
+    test.before = lab.resources()
+    others = iter(BONDED[1:])
+
+    def fail_over():
+        lab.run(*ip, "link", "set", "bond0", "type", "bond", "active_slave", name := next(others))
+        wait_until(lambda: link_address(1, "bond0") == link_address(1, name), f"the bond has the address of {name}")
+        meet()
+    return fail_over
+
+
+@case("addresses", "a bond changes its active interface: an endpoint, a request and a connection hear of it, and "
+      "go on")
+def bond_of_objects(test):
+    fail_over = bond(test)
+    sides = bonded, other = [test.start(number, name) for number, name in ((1, "bonded"), (2, "other"))]
+    for side, side.address in zip(sides, (BOND, BEYOND)):
+        test.with_peer(side)
+        listen(side)
+    connect(bonded, other)
+    bonded("req-start", req=1, addr=BEYOND, port=PORT)
+    bonded("req-resolve", req=1)
+    for _ in BONDED[1:]:
+        fail_over()
+        other.event("UNREACHABLE")  # Linux 6.0 and later
+        bonded.refuses("RPMA_E_NO_EVENT", "event")
+        # Without O_NONBLOCK: only the event ends this call.
+        bonded.refuses("RPMA_E_NO_EVENT", "next-req", timeout=0)
+        bonded("req-resolve", req=1)
+    bonded("req-delete", req=1)
+    connect(bonded, other, number=1)
+
+
+class Program:
+    """A program of an example."""
+
+    def __init__(self, test, number, name, *arguments):
+        path = os.path.join(lab.BUILD_DIR, "examples", name)
+        self.test, self.name = test, name
+        self.process = subprocess.Popen(lab.on(lab.host(number), path, *arguments), text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        test.undo.callback(self.process.wait)
+        test.undo.callback(self.process.kill)
+
+    def line(self):
+        line = self.process.stdout.readline()
+        self.test.transcript.append(f"{self.name}: {line.rstrip()}")
+        if not line:
+            raise Failed(f"{self.name} says nothing more")
+        return line
+
+    def wait_until_said(self, words, count=1):
+        while count > 0:
+            count -= words in self.line()
+
+    def append(self, count):
+        self.process.stdin.write("a line\n" * count)
+        self.process.stdin.flush()
+
+    def end(self, terminate=True):
+        if terminate:
+            self.process.terminate()
+        else:
+            self.process.stdin.close()
+        said = self.process.stdout.read()
+        self.test.transcript.append(said)
+        expect(self.process.wait(60), 0, f"{self.name}: exit status")
+        return said
+
+
+BONDED_SIDES = [{"side": "servers"}, {"side": "client"}]
+
+
+def start_example(test, side, example, servers, client_arguments, *, numbered):
+    """That side on the bond, the other one on host2; returns the servers and the client."""
+    host, address = (1, BOND) if side == "servers" else (2, BEYOND)
+    started, addresses = [], []
+    for number in range(1, servers + 1):
+        port = str(int(PORT) + number)
+        started.append(Program(test, host, example + "-server", address, port, *[str(number)] * numbered))
+        started[-1].wait_until_said("listening")
+        addresses += [address, port]
+    return started, Program(test, 3 - host, example + "-client", *client_arguments(addresses))
+
+
+# The connections of soft-RoCE carry no data afterwards, because Linux replaces their GID
+# (roce_gid_mgmt.c, NETDEV_BONDING_FAILOVER): the examples connect again.
+@case("addresses", "a bond changes its active interface under the {side} of example 14: it goes on", BONDED_SIDES)
+def bond_of_replicated_log(test, side):
+    fail_over = bond(test)
+    servers, client = start_example(test, side, "14-replicated-log", 3, lambda found: ["--new", *found], numbered=True)
+    client.wait_until_said("replicated 0 ")
+    for number, _ in enumerate(BONDED[1:], 1):
+        fail_over()
+        client.append(1)
+        client.wait_until_said(f"replicated {number} ")
+    expect(f"client: {len(BONDED)} records" in client.end(terminate=False), True, "what the client says in the end")
+    for server in servers:
+        server.end()
+
+
+@case("addresses", "a bond changes its active interface under the {side} of example 15: it goes on", BONDED_SIDES)
+def bond_of_block_mover(test, side):
+    fail_over = bond(test)
+    servers, client = start_example(test, side, "15-block-mover", 2, lambda found: ["--endless", *found, "1"],
+                                    numbered=False)
+    client.wait_until_said("is there", 2)
+    for _ in BONDED[1:]:
+        client.wait_until_said("pass")
+        fail_over()
+        client.wait_until_said("pass", 2)
+    client.end()
+    for server in servers:
+        server.end()

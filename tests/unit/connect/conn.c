@@ -47,6 +47,34 @@ TEST_THAT(events_have_meanings) {
     }
 }
 
+// RPMA_E_NO_EVENT at once, also where the next call would block; events before and after it are
+// delivered.
+TEST_THAT(address_change_ends_no_connection) {
+    for (int established = 0; established < 2; established++) {
+        enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+        world_anew();
+        if (established)
+            world_conn(&w, &outgoing);
+        else
+            new_unestablished(&outgoing);
+        happen(RDMA_CM_EVENT_ADDR_CHANGE);
+        happen(established ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_ESTABLISHED);
+        WATCH(event);
+        EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_NO_EVENT,
+                     "RDMA_CM_EVENT_ADDR_CHANGE", "RDMA_CM_EVENT_ADDR_CHANGE",
+                     .calls = "rdma_get_cm_event rdma_ack_cm_event",
+                     .level = RPMA_LOG_LEVEL_INFO);
+        MUST(rpma_conn_next_event(w.h.conn, &event));
+        assert_int_equal(event, established ? RPMA_CONN_CLOSED : RPMA_CONN_ESTABLISHED);
+        happen(RDMA_CM_EVENT_ADDR_CHANGE);
+        fake_fail("rdma_ack_cm_event", 1, EIO);
+        WATCH(event);
+        EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER,
+                     "rdma_ack_cm_event() failed", "rdma_ack_cm_event()", EIO,
+                     "rdma_get_cm_event rdma_ack_cm_event");
+    }
+}
+
 // ---- private data --------------------------------------------------------------------------
 
 static void expect_data(const void *data, uint8_t len) {

@@ -65,6 +65,31 @@ TEST_THAT(listening_follows_its_configuration) {
 
 // ---- rpma_ep_next_conn_req() ---------------------------------------------------------------
 
+// RPMA_E_NO_EVENT at once, also where the next call would block; the next request is taken.
+TEST_THAT(address_change_ends_no_endpoint) {
+    for (int bare = 0; bare < 2; bare++) {
+        world_anew();
+        new_ep();
+        fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
+        ask(NULL, 0);
+        WATCH(w.h);
+        if (bare)
+            EXPECT_ERROR(rpma_ep_next_incoming(w.h.ep, &w.h.req), RPMA_E_NO_EVENT,
+                         "RDMA_CM_EVENT_ADDR_CHANGE", "RDMA_CM_EVENT_ADDR_CHANGE",
+                         .calls = "rdma_get_cm_event rdma_ack_cm_event",
+                         .level = RPMA_LOG_LEVEL_INFO);
+        else
+            EXPECT_ERROR(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req), RPMA_E_NO_EVENT,
+                         "RDMA_CM_EVENT_ADDR_CHANGE", "RDMA_CM_EVENT_ADDR_CHANGE",
+                         .calls = "rdma_get_cm_event rdma_ack_cm_event",
+                         .level = RPMA_LOG_LEVEL_INFO);
+        if (bare)
+            MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
+        else
+            MUST(rpma_ep_next_conn_req(w.h.ep, NULL, &w.h.req));
+    }
+}
+
 // Shutting down an endpoint does not affect the requests that came in at it.
 TEST_THAT(request_outlives_the_endpoint) {
     const struct shape shape = {.incoming = true};

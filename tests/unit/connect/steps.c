@@ -41,6 +41,33 @@ TEST_THAT(each_step_waits_for_its_event) {
     EXPECT_CALLS("rdma_get_cm_event");
 }
 
+// A changed link address neither ends a request nor changes its state.
+TEST_THAT(address_change_ends_no_request) {
+    static const enum rdma_cm_event_type next[] = {RDMA_CM_EVENT_ADDR_RESOLVED,
+                                                   RDMA_CM_EVENT_ROUTE_RESOLVED};
+    fake_device()->silent = true;
+    world_peer(&w);
+    start(NULL);
+    const int fd = world_req_fd(&w);
+    for (size_t step = 0; step <= LENGTH(next); step++) {
+        fake_cm_event(fd, RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
+        unit_begin();
+        assert_int_equal(rpma_conn_req_resolve(w.h.req),
+                         step < LENGTH(next) ? RPMA_E_AGAIN : 0);
+        EXPECT_CALLS(TAKEN " rdma_get_cm_event");
+        assert_int_equal(logged_count(RPMA_LOG_LEVEL_INFO), 1);
+        assert_false(readable(fd));
+        if (step == LENGTH(next))
+            break;
+        // The next event follows in the same call.
+        fake_cm_event(fd, RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
+        fake_cm_event(fd, next[step], NULL, 0);
+        unit_begin();
+        assert_int_equal(rpma_conn_req_resolve(w.h.req), step ? 0 : RPMA_E_AGAIN);
+        assert_false(readable(fd));
+    }
+}
+
 // What can go wrong with an address: when it is begun with, or later.
 static const struct broken {
     const char *fails, *cause;
@@ -186,7 +213,7 @@ TEST_THAT(ready_request_may_end) {
         const char *deleted;
     } cases[] = {
         {RDMA_CM_EVENT_DEVICE_REMOVAL, false, "rdma_destroy_id rdma_destroy_event_channel"},
-        {RDMA_CM_EVENT_ADDR_CHANGE, true,
+        {RDMA_CM_EVENT_MULTICAST_JOIN, true,
          "rdma_destroy_qp ibv_destroy_cq ibv_destroy_comp_channel rdma_destroy_id "
          "rdma_destroy_event_channel"},
     };

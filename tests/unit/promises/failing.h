@@ -39,9 +39,9 @@
 // clang-format off
 #define REQUEST_FAILURES                                                                    \
     {{"rdma_get_cm_event", EBADF, .condition = "rdma_get_cm_event() failed"},               \
-     {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT},                                  \
-     {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT},                                 \
-     {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, .how = NOTHING_TO_READ},          \
+     {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in"},                                  \
+     {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT, "errno in"},                                 \
+     {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in", .how = NOTHING_TO_READ},          \
      {"rdma_get_cm_event", EINTR, .how = SIGNAL}}
 #define WAIT_FAILURES                                                                       \
     {{"ibv_get_cq_event", EAGAIN, NULL, RPMA_E_NO_COMPLETION},                              \
@@ -186,9 +186,10 @@ static const struct subject {
                   {"ibv_destroy_comp_channel", EIO, .gone = true}}},
     {PEER CONNECTED, "rpma_conn_next_event", "rdma_get_cm_event rdma_ack_cm_event ",
      .failures = {{"rdma_ack_cm_event", EIO, ""},
-                  {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT},
-                  {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT},
-                  {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, .how = NOTHING_TO_READ},
+                  {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in"},
+                  {"rdma_get_cm_event", ENODATA, NULL, RPMA_E_NO_EVENT, "errno in"},
+                  {"rdma_get_cm_event", EAGAIN, NULL, RPMA_E_NO_EVENT, "errno in",
+                   .how = NOTHING_TO_READ},
                   {"rdma_get_cm_event", EINTR, .how = SIGNAL}}},
     {PEER CONNECTED, "rpma_cq_wait", WAITED, .failures = WAIT_FAILURES},
     {PEER CONNECTED, "rpma_conn_completion_wait", WAITED, .failures = WAIT_FAILURES},
