@@ -21,6 +21,7 @@ static char *log_copy;       // this client's log, as far as extent
 static char *other_copy;     // the log of a server
 static struct extent extent; // of log_copy
 static uint64_t epoch;       // of this client
+static uint64_t identity;    // of the log
 
 static size_t base_of(const char *copy) {
     return (size_t)(copy - memory.ptr);
@@ -36,6 +37,7 @@ static bool fetch_header(struct replica *replica, struct log_state *state) {
         return false;
     }
     replica->epoch = state->epoch;
+    replica->identity = state->identity;
     return true;
 }
 
@@ -48,6 +50,10 @@ static bool fetch_log(struct replica *replica, struct log_state *state) {
 
 static bool store_epoch(struct replica *replica) {
     return store_number(&replicas, replica, offsetof(struct log_header, epoch), epoch);
+}
+
+static bool store_identity(struct replica *replica) {
+    return store_number(&replicas, replica, offsetof(struct log_header, identity), identity);
 }
 
 /*
@@ -89,6 +95,12 @@ static bool bring_up(struct replica *replica) {
         return false;
     if (state.epoch > epoch)
         fail("another client has taken over");
+    if (state.identity && state.identity != identity) {
+        lose_replica(replica, "it has another log");
+        return false;
+    }
+    if (!state.identity && !store_identity(replica))
+        return false;
     // Tail and epoch are written even if the server has them: the client that wrote them may
     // not have flushed them. A client flushes the records before it writes the tail.
     struct extent common = common_part(log_copy, extent.end, other_copy, state.tail);
@@ -152,6 +164,43 @@ static size_t choose_epoch(void) {
     if (epoch++ == EPOCH_MAX)
         fail("the log has had %llu clients: no number is left", (unsigned long long)EPOCH_MAX);
     return tail;
+}
+
+/*
+ * Servers of two logs, or some of the servers of one, would be a majority without all records.
+ * So each server has the identity of its log, and their number in it, before it promises
+ * anything. A log that is begun gets a new identity, unless an earlier client began it and has
+ * a promise: then a majority has the identity, because the others can only have forgotten it.
+ */
+static bool agree_on_log(bool new_log) {
+    unsigned holders = 0, promised = 0;
+    identity = 0;
+    for (unsigned i = 0; i < replicas.count; i++)
+        promised += replicas.replica[i].state == KNOWN && replicas.replica[i].epoch > 0;
+    for (unsigned i = 0; i < replicas.count && (promised || !new_log); i++) {
+        const struct replica *replica = &replicas.replica[i];
+        if (replica->state != KNOWN || !replica->identity)
+            continue;
+        if (servers_of(replica->identity) != replicas.count)
+            fail("server %s has a log of %u servers, not %u", replica->addr,
+                 servers_of(replica->identity), replicas.count);
+        if (identity && replica->identity != identity)
+            fail("server %s has another log than the servers before it", replica->addr);
+        identity = replica->identity;
+        holders++;
+    }
+    if (!new_log)
+        return true;
+    if (promised && holders < replicas.majority)
+        fail("only %u of %u servers have this log, and the others none: name the servers with "
+             "which it was begun",
+             holders, replicas.count);
+    if (!promised)
+        identity = make_identity(replicas.count);
+    for (unsigned i = 0; i < replicas.count; i++)
+        if (replicas.replica[i].identity != identity && !store_identity(&replicas.replica[i]))
+            return false;
+    return true;
 }
 
 // Of all servers, or of those whose log counts.
@@ -219,6 +268,8 @@ static bool take_log(bool new_log) {
         (void)choose_epoch();
         check_forgetful();
     }
+    if (!agree_on_log(new_log))
+        return false;
     collect_promises(new_log);
     read_logs();
     return count_replicas(&replicas, READ) >= (new_log ? replicas.count : replicas.majority);

@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <isa-l/crc.h>
 #include <string.h>
+#include <sys/random.h>
 
 static const struct extent nothing = {.end = LOG_BEGIN};
 
@@ -32,10 +33,22 @@ static uint32_t header_checksum(const struct log_header *header) {
                   offsetof(struct log_header, checksum) - begin);
 }
 
+uint64_t make_identity(unsigned servers) {
+    uint32_t random;
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+        fail("no random number for a new log");
+    return (random & ~UINT32_C(15)) | servers;
+}
+
+unsigned servers_of(uint64_t identity) {
+    return identity & 15;
+}
+
 struct log_header make_header(void) {
     struct log_header header = {
         .tail = seal_number(offsetof(struct log_header, tail), LOG_BEGIN),
         .epoch = seal_number(offsetof(struct log_header, epoch), 0),
+        .identity = seal_number(offsetof(struct log_header, identity), 0),
         .signature = LOG_SIGNATURE,
         .version = htole32(LOG_VERSION),
         .size = htole32((uint32_t)LOG_SIZE),
@@ -57,6 +70,8 @@ const char *read_header(const struct log_header *header, struct log_state *state
         return "the tail of the log is damaged";
     if (!open_seal(offsetof(struct log_header, epoch), header->epoch, &state->epoch))
         return "the epoch of the log is damaged";
+    if (!open_seal(offsetof(struct log_header, identity), header->identity, &state->identity))
+        return "the identity of the log is damaged";
     state->tail = (size_t)tail;
     return NULL;
 }

@@ -11,14 +11,15 @@
 #define LOG_SIZE ((size_t)8 << 20)
 #define LOG_BEGIN ((size_t)64) /* where the first record stands */
 #define LOG_SIGNATURE "RPMALOG"
-#define LOG_VERSION 3U
+#define LOG_VERSION 4U
 #define PAYLOAD_MAX ((size_t)4096)
 #define EPOCH_MAX UINT32_MAX
 
 /*
- * All numbers are little-endian. Tail and epoch change by atomic writes while the log is in
- * use; each is a number in the lower half and a checksum in the upper one (seal_number()). The
- * checksum of the header is CRC32C of the signature, the version and the size.
+ * All numbers are little-endian. Tail, epoch and identity change by atomic writes while the log
+ * is in use; each is a number in the lower half and a checksum in the upper one
+ * (seal_number()). The checksum of the header is CRC32C of the signature, the version and the
+ * size.
  */
 struct log_header {
     uint64_t tail;  /* bytes from the beginning of the log; those behind are not in it */
@@ -28,6 +29,7 @@ struct log_header {
     uint32_t version;
     uint32_t size; /* LOG_SIZE */
     uint32_t checksum;
+    uint64_t identity; /* the same on all servers of a log (make_identity()); 0: none yet */
 };
 
 /* The payload follows; the next record begins at a multiple of 8. */
@@ -50,12 +52,18 @@ struct extent {
 struct log_state {
     size_t tail;
     uint64_t epoch;
+    uint64_t identity;
 };
 
 /* A number in the form that it has at that place of the header. */
 uint64_t seal_number(size_t place, uint64_t number);
 
-/* The header of an empty log of epoch 0. */
+/* A new identity of a log that so many servers keep (15 at most): their number in the lower 4
+ * bits, and 28 bits at random. */
+uint64_t make_identity(unsigned servers);
+unsigned servers_of(uint64_t identity);
+
+/* The header of an empty log of epoch 0, without identity. */
 struct log_header make_header(void);
 
 /* Returns the defect of a header in words, or NULL: then *state is its content. */

@@ -40,6 +40,7 @@ struct replica {
     bool persistent; /* flushed data survives a power failure there */
     enum rpma_flush_type flush_type;
     uint64_t epoch;     /* in its header */
+    uint64_t identity;  /* in its header */
     uint64_t count;     /* records that are known to be there */
     unsigned pending;   /* completions to come */
     int64_t alive_time; /* in ms: of the last sign of life, or when it was lost */

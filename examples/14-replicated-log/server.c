@@ -127,7 +127,10 @@ int main(int argc, char *argv[]) {
     struct rpma_mr_local *mr;
 
     memory = open_memory(args.file, args.number * LOG_SIZE);
-    header = (void *)(memory.ptr + (args.number - 1) * LOG_SIZE);
+    size_t place = (args.number - 1) * LOG_SIZE;
+    // Before anything is read: two servers would serve two clients.
+    lock_memory(&memory, args.file, place, LOG_SIZE);
+    header = (void *)(memory.ptr + place);
     bool persistent = has_direct_write(&args, &memory);
     if (memory.is_pmem && !persistent)
         fail("a client could not tell what is persistent in %s: see --direct-write", args.file);

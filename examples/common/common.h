@@ -58,12 +58,17 @@ struct memory {
     bool direct_write; /* PMem, and the platform itself proves direct write to it */
     void (*persist)(const void *ptr, size_t size); /* does nothing for plain memory */
     void *map;
+    int fd; /* of the file, open as long as the memory is; -1: plain memory */
 };
 
 /* Maps a file on FS-DAX (made, and enlarged to size, when needed) or a DAX device; plain
  * memory, zeroed, when file is NULL. */
 struct memory open_memory(const char *file, size_t size);
 void close_memory(struct memory *memory);
+
+/* Reserves a part of the file for this process until it closes the memory or ends, however it
+ * ends. Fails if another process has reserved some of it. Plain memory needs no lock. */
+void lock_memory(const struct memory *memory, const char *file, size_t begin, size_t size);
 
 /* "persistent memory" or "plain memory" */
 const char *memory_kind(const struct memory *memory);

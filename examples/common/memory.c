@@ -21,7 +21,7 @@ static struct memory open_plain_memory(size_t size) {
     void *ptr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ptr == MAP_FAILED)
         fail("no %zu bytes of memory: %s", size, strerror(errno));
-    return (struct memory){.ptr = ptr, .size = size, .persist = persist_nothing};
+    return (struct memory){.ptr = ptr, .size = size, .persist = persist_nothing, .fd = -1};
 }
 
 #ifdef USE_LIBPMEM2
@@ -33,7 +33,7 @@ static struct memory open_plain_memory(size_t size) {
 
 static int open_file(const char *file, size_t size) {
     struct stat status;
-    int fd = open(file, O_RDWR | O_CREAT, 0600);
+    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || fstat(fd, &status))
         fail("cannot open %s: %s", file, strerror(errno));
     if (S_ISREG(status.st_mode) && (size_t)status.st_size < size) {
@@ -73,17 +73,30 @@ static struct memory open_persistent_memory(const char *file, size_t size) {
                             .is_pmem = true,
                             .direct_write = caches_survive(map),
                             .persist = pmem2_get_persist_fn(map),
-                            .map = map};
-    close(fd);
+                            .map = map,
+                            .fd = fd};
     if (memory.size < size)
         fail("%s has %zu bytes, %zu are needed", file, memory.size, size);
     return memory;
 }
 
-static void close_persistent_memory(void *map) {
-    struct pmem2_map *pmem2_map = map;
+static void close_persistent_memory(const struct memory *memory) {
+    struct pmem2_map *pmem2_map = memory->map;
     if (pmem2_map_delete(&pmem2_map))
         fail("cannot unmap the persistent memory: %s", pmem2_errormsg());
+    close(memory->fd);
+}
+
+// A lock of the open file description (fcntl(2)): the kernel removes it when the last
+// descriptor is closed, which the end of a process does.
+void lock_memory(const struct memory *memory, const char *file, size_t begin, size_t size) {
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)begin, .l_len = (off_t)size};
+    if (memory->fd < 0 || !fcntl(memory->fd, F_OFD_SETLK, &lock))
+        return;
+    if (errno == EAGAIN || errno == EACCES)
+        fail("another process uses bytes %zu to %zu of %s", begin, begin + size - 1, file);
+    fail("cannot lock %s: %s", file, strerror(errno));
 }
 #else
 static struct memory open_persistent_memory(const char *file, size_t size) {
@@ -91,8 +104,12 @@ static struct memory open_persistent_memory(const char *file, size_t size) {
     fail("cannot map %s: this program was built without libpmem2", file);
 }
 
-static void close_persistent_memory(void *map) {
-    (void)map;
+static void close_persistent_memory(const struct memory *memory) {
+    (void)memory;
+}
+
+void lock_memory(const struct memory *memory, const char *file, size_t begin, size_t size) {
+    (void)memory, (void)file, (void)begin, (void)size;
 }
 #endif
 
@@ -102,7 +119,7 @@ struct memory open_memory(const char *file, size_t size) {
 
 void close_memory(struct memory *memory) {
     if (memory->map)
-        close_persistent_memory(memory->map);
+        close_persistent_memory(memory);
     else
         munmap(memory->ptr, memory->size);
     memory->ptr = NULL;

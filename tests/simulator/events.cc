@@ -6,6 +6,7 @@
 #include "world.hh"
 
 #include <algorithm>
+#include <cstring>
 
 // What a power failure leaves; of the variants of POWER.
 enum Loss { OLD, NEW, MIXED };
@@ -28,7 +29,8 @@ const Event_kind event_kinds[] = {
     {"cut", "%s is cut off", 4}, // 1: for long, + 2: its device is removed
     {"freeze", "%s stands still", 2},
     {"forget", "%s gets a blank memory", 1},
-    {"address", "the link address of %s changes", 1}};
+    {"address", "the link address of %s changes", 1},
+    {"copy", "the memory of %s is copied, or put back", 1}};
 
 namespace {
 
@@ -112,10 +114,13 @@ bool World::may(const Event &event) {
         return process.is_server && process.machine->on && may_lose(process);
     case Event::CUT:
         return runs && !process.machine->cut_off && (event.variant < 2 || oracle.heeds_device);
-    case Event::FREEZE:
-        return runs && process.frozen_until <= now;
+    case Event::FREEZE: // a server that has no lock yet would find that of the stranger
+        return runs && process.frozen_until <= now &&
+               (!configuration->stranger || !process.is_server || process.was_ready);
     case Event::ADDRESS:
         return configuration->bonds && runs;
+    case Event::COPY:
+        return configuration->copies && process.is_server && process.was_ready;
     case Event::FORGET:
         return configuration->forgets && process.is_server && oracle.may_forget(process);
     default: // POWER_ALL
@@ -277,6 +282,20 @@ void World::apply_to_link(const Event &event) {
     }
 }
 
+void World::copy_or_restore(Process &server) {
+    Memory &memory = server.machine->memory;
+    std::string &copy = server.machine->copy;
+    if (copy.empty()) {
+        copy.assign(memory.visible(), MEMORY_SIZE);
+        return;
+    }
+    kill(server);
+    memory.reset();
+    memcpy(memory.visible(), copy.data(), MEMORY_SIZE);
+    memory.persist(0, MEMORY_SIZE);
+    server.back_at = now + SOON_MS[0];
+}
+
 // As a bond's does. Linux notifies every endpoint and connection, and drops what it has for a
 // request that no program has accepted.
 void World::change_address(const Machine &machine) {
@@ -301,8 +320,8 @@ void World::apply(const Event &event) {
     case Event::RUN:
         m_running = &process;
         return process.resume();
-    case Event::START:
-        return start(process);
+    case Event::START: // a script may come too late
+        return process.state == Process::OFF ? start(process) : void();
     case Event::JOIN:
         return join(machine);
     case Event::TIME:
@@ -325,6 +344,8 @@ void World::apply(const Event &event) {
                                  : remove_device(machine);
     case Event::ADDRESS:
         return change_address(machine);
+    case Event::COPY:
+        return copy_or_restore(process);
     case Event::FORGET:
         kill(process);
         machine.memory.reset();

@@ -63,8 +63,22 @@ const Kind &kind() {
     return kinds[example_number()];
 }
 
+// Whether it is a client of another example, or one of strangers/.
+bool is_strange(const Process &process) {
+    return world.configuration->stranger && process.index == world.configuration->servers;
+}
+
+// The number at the end of the configuration's name: what is wrong with a client of strangers/,
+// or with the answers of a server. 0: there is none.
+int form() {
+    const std::string &name = world.configuration->name;
+    return atoi(name.c_str() + name.rfind('-') + 1);
+}
+
 // The variant of 06 is one of the server only.
 Arguments arguments_of(const Process &process) {
+    if (is_strange(process))
+        return {server().machine->name, "7471", std::to_string(form())};
     Arguments list;
     const char *option = world.configuration->option;
     if (option && (process.is_server || !kind().is_numbered))
@@ -91,6 +105,11 @@ bool has_data() {
 // A client that is quicker than its server is refused, and a server of several waits for it.
 // Nothing else happens by itself.
 void ended(Process &process) {
+    if (process.is_server && world.configuration->stranger && !world.healed) {
+        if (process.errors.find("asks for what it was not offered") == std::string::npos)
+            world.found("does not refuse a stranger: %s", process.first_error().c_str());
+        return;
+    }
     if (process.is_server && kind().server_has_file && world.configuration->has_file(0) &&
         !process.status && !has_data())
         world.found("ends well, and does not have the data");
@@ -254,18 +273,6 @@ bool is_damaged(const Process &process) {
 
 char &damaged_byte() {
     return world.machines[0]->memory.visible()[DAMAGED_BLOCK * BLOCK_SIZE];
-}
-
-// Whether it is a client of another example, or one of strangers/.
-bool is_strange(const Process &process) {
-    return world.configuration->stranger && process.index == world.configuration->servers;
-}
-
-// The number at the end of the configuration's name: what is wrong with a client of strangers/,
-// or with the answers of a server. 0: there is none.
-int form() {
-    const std::string &name = world.configuration->name;
-    return atoi(name.c_str() + name.rfind('-') + 1);
 }
 
 Arguments mover_arguments(const Process &process) {

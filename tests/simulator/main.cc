@@ -28,6 +28,9 @@ const Configuration configurations[] = {
     {"ping-pong-shared", "08-messages-ping-pong", &promise, 1, 2, "--shared-receive-queue"},
     {"gpspm", "09-flush-to-persistent-GPSPM", &promise, 1, 2},
     {"gpspm-shared", "09-flush-to-persistent-GPSPM", &promise, 1, 2, "--shared-channel"},
+    // Then FORM: what is wrong with the client of strangers/.
+    {"gpspm-stranger-", "09-flush-to-persistent-GPSPM", &promise, 1, 1, nullptr, 0, 0, false, 0,
+     "strangers-client"},
     {"send-imm", "10-send-with-imm", &promise, 1, 2},
     {"write-imm", "11-write-with-imm", &promise, 1, 2},
     {"receive-cq", "12-receive-completion-queue", &promise, 1, 2},
@@ -43,14 +46,26 @@ const Configuration configurations[] = {
     {"log-15", "14-replicated-log", &replicated_log, 15, 1, nullptr, 1, 1},
     {"log-3-forgetful", "14-replicated-log", &replicated_log, 3, 4, nullptr, 1, 1, true},
     {"log-5-forgetful", "14-replicated-log", &replicated_log, 5, 4, nullptr, 1, 1, true},
+    // The first client is a second server for the log of the first one.
+    {"log-3-double", "14-replicated-log", &replicated_log, 3, 3, nullptr, 2, 1, false, 0,
+     "14-replicated-log-server"},
+    // Servers 4 and 5 have another log. The second and third client name the wrong servers.
+    {"log-3-lists", "14-replicated-log", &replicated_log, 5, 4, nullptr, 2, 1, false, 0,
+     nullptr, 2},
+    // Servers 4 and 5 have none, and the second and third client begin one there.
+    {"log-3-begun", "14-replicated-log", &replicated_log, 5, 4, nullptr, 2, 1, false, 0,
+     nullptr, 2},
+    // The operator puts an old copy of a log back.
+    {"log-3-copy", "14-replicated-log", &replicated_log, 3, 4, nullptr, 2, 1, false, 0, nullptr,
+     0, true},
     {"mover", "15-block-mover", &block_mover, 1, 3},
     {"mover-2", "15-block-mover", &block_mover, 2, 2},
     {"mover-damaged", "15-block-mover", &block_mover, 2, 1},
     {"mover-stranger", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
-     "05-flush-to-persistent"},
+     "05-flush-to-persistent-client"},
     // Then FORM: what is wrong with the one of strangers/.
     {"mover-stranger-", "15-block-mover", &block_mover, 1, 1, nullptr, 0, 0, false, 0,
-     "strangers"},
+     "strangers-client"},
     // Then FORM: what is wrong with the answers of the first server.
     {"mover-lie-", "15-block-mover", &block_mover, 2, 1},
     {"mover-endless", "15-block-mover", &block_mover, 2, 1, "--endless"},

@@ -64,8 +64,12 @@ class Builder:
             return target if target.exists() else self.compile(source, target, self.options.examples)
 
     def build(self, tree, file, edits, name):
-        """Modules that have one program and the sources without a main() each. Returns their folder."""
-        examples, folder, changed = self.options.examples, pathlib.Path(file).parent, tree / file
+        """
+        Modules that have one program and the sources without a main() each. Returns their folder. A file that examples
+        share names the one of them: FILE of EXAMPLE.
+        """
+        file, _, example = file.partition(" of ")
+        examples, folder, changed = self.options.examples, pathlib.Path(example or file.split("/")[0]), tree / file
         changed.parent.mkdir()
         changed.write_bytes((examples / file).read_bytes())
         plant(tree, name, file, edits)
@@ -79,8 +83,9 @@ class Builder:
                 objects = [tree / "changed.o" if source == pathlib.Path(file) else self.unchanged(source)
                            for source in sources]
                 self.run("-shared", "-o", tree / module, *objects)
-            else:
-                (tree / module).symlink_to(self.options.modules / module)
+        for module in self.options.modules.glob("*.so"):
+            if not (tree / module.name).exists():
+                (tree / module.name).symlink_to(module)
         return tree
 
 

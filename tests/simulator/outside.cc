@@ -7,6 +7,7 @@
 
 #include "world.hh"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstring>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 
 struct File : Object {
     Machine *machine;
+    off_t locked_begin = 0, locked_end = 0; // bytes, as long as the file is open
     File *as_file() override { return this; }
 };
 
@@ -131,6 +133,13 @@ WRAPPED void __wrap_exit(int status) {
     __builtin_unreachable();
 }
 
+// Another number each time, the same in each run of a schedule.
+WRAPPED ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned) {
+    uint64_t state = world.random_numbers++, number = next_random(state);
+    memcpy(buffer, &number, std::min(size, sizeof(number)));
+    return static_cast<ssize_t>(size);
+}
+
 WRAPPED int __wrap_clock_gettime(clockid_t, struct timespec *time) {
     time->tv_sec = world.now / 1000;
     time->tv_nsec = world.now % 1000 * 1000000;
@@ -239,9 +248,32 @@ WRAPPED int __wrap_fstat(int fd, struct stat *status) {
     return 0;
 }
 
+// A lock of an open file description; Linux also keeps it while the memory is mapped.
+static int lock_file(File &file, const struct flock &lock) {
+    world.point();
+    const off_t end = lock.l_start + lock.l_len;
+    for (auto &object : world.objects)
+        if (const File *other = object->as_file();
+            other && other != &file && other->alive && other->machine == file.machine &&
+            other->locked_begin < end && lock.l_start < other->locked_end) {
+            errno = EAGAIN;
+            return -1;
+        }
+    file.locked_begin = lock.l_start;
+    file.locked_end = end;
+    return 0;
+}
+
 WRAPPED int __wrap_fcntl(int fd, int command, ...) {
     va_list values;
     va_start(values, command);
+    if (command == F_OFD_SETLK) {
+        const struct flock lock = *va_arg(values, const struct flock *);
+        va_end(values);
+        if (lock.l_type != F_WRLCK || lock.l_whence != SEEK_SET)
+            world.found("not simulated: this lock");
+        return lock_file(*file_of(fd), lock);
+    }
     Descriptor &descriptor = world.descriptor(fd);
     if (command == F_SETFL)
         descriptor.nonblocking = va_arg(values, int) & O_NONBLOCK;
@@ -275,11 +307,22 @@ Memory &memory() {
     return world.current->machine->memory;
 }
 
+bool is_locked(size_t begin, size_t end) {
+    return std::ranges::any_of(world.objects, [=](const auto &object) {
+        const File *file = object->as_file();
+        return file && file->alive && file->owner == world.current &&
+               file->locked_begin <= static_cast<off_t>(begin) &&
+               static_cast<off_t>(end) <= file->locked_end;
+    });
+}
+
 void persist(const void *ptr, size_t size) {
     world.point();
-    if (!memory().contains(ptr))
-        world.found("makes memory persistent that is not");
     size_t begin = static_cast<size_t>(static_cast<const char *>(ptr) - memory().visible());
+    if (!memory().contains(ptr) || size > MEMORY_SIZE - begin)
+        world.found("makes memory persistent that is not");
+    if (world.configuration->oracle->locks && !is_locked(begin, begin + size))
+        world.found("uses a part of a file that it has not locked");
     memory().find_own_stores();
     world.configuration->oracle->check(); // what a power failure leaves until then
     memory().persist(begin, begin + size);

@@ -22,6 +22,7 @@ constexpr int64_t NEVER = INT64_MAX;
 struct Plug {
     bool on = true, cut_off = false;
     bool port_down = false;  // while it is cut off: its device noticed
+    std::string copy;        // of its memory, for a machine that gets it back; empty: none
     bool no_device = false;  // while it is cut off: its device was removed
     int64_t back_at = NEVER; // when somebody plugs it in again, in ms
 };

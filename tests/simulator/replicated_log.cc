@@ -15,10 +15,11 @@ namespace {
 
 // ---- the format of the log
 
-constexpr size_t TAIL_PLACE = 0, EPOCH_PLACE = 8, FIXED_BEGIN = 16, FIXED_END = 32;
+constexpr size_t TAIL_PLACE = 0, EPOCH_PLACE = 8, FIXED_BEGIN = 16, FIXED_END = 32,
+                 IDENTITY_PLACE = 40;
 constexpr size_t LOG_BEGIN = 64, PAYLOAD_MAX = 4096, RECORD_HEADER = 24;
 // The part of the header that never changes: signature, version, size.
-constexpr char FIXED[] = "RPMALOG\0\x03\0\0\0\0\0\x80";
+constexpr char FIXED[] = "RPMALOG\0\x04\0\0\0\0\0\x80";
 
 uint32_t crc32c(const char *data, size_t size) {
     static const auto table = [] {
@@ -69,6 +70,49 @@ bool read_record(const char *image, size_t begin, uint64_t number, Record &recor
            crc32c(image + begin + 4, RECORD_HEADER - 4 + size) == record.checksum;
 }
 
+// The log of foreign servers, which a third one that is nowhere kept as well. So many clients
+// as its epoch says are not here.
+constexpr uint64_t FOREIGN_IDENTITY = 0x12345673, FOREIGN_EPOCH = 1 << 30;
+
+// ---- making logs
+
+using Image = std::string;
+
+void set_number(Image &image, size_t place, uint64_t number) {
+    const uint64_t sealed[] = {place, number};
+    uint64_t word =
+        uint64_t{crc32c(reinterpret_cast<const char *>(sealed), sizeof(sealed))} << 32 | number;
+    memcpy(image.data() + place, &word, sizeof(word));
+}
+
+Image empty_log(uint64_t epoch, uint64_t identity) {
+    Image image(LOG_BEGIN, '\0');
+    const uint32_t checksum = crc32c(FIXED, FIXED_END - FIXED_BEGIN);
+    memcpy(image.data() + FIXED_BEGIN, FIXED, FIXED_END - FIXED_BEGIN);
+    memcpy(image.data() + FIXED_END, &checksum, sizeof(checksum));
+    set_number(image, TAIL_PLACE, LOG_BEGIN);
+    set_number(image, EPOCH_PLACE, epoch);
+    set_number(image, IDENTITY_PLACE, identity);
+    return image;
+}
+
+// The record takes so many bytes, and is before the tail.
+void add_record(Image &image, size_t space, uint64_t number, uint64_t epoch) {
+    const uint64_t head[] = {(space - RECORD_HEADER) << 32, number, epoch};
+    Image record(reinterpret_cast<const char *>(head), sizeof(head));
+    record.resize(space, 'x');
+    const uint32_t checksum = crc32c(record.data() + 4, space - 4);
+    memcpy(record.data(), &checksum, sizeof(checksum));
+    image += record;
+    set_number(image, TAIL_PLACE, image.size());
+}
+
+void set_memory(Memory &memory, const Image &image) {
+    memory.reset();
+    memcpy(memory.visible(), image.data(), image.size());
+    memory.persist(0, std::max(image.size(), WORD));
+}
+
 // ---- the present state
 
 constexpr int PATIENCE_MS = 500; // of a client with a server
@@ -78,7 +122,22 @@ struct Committed {
     uint32_t checksum;
 };
 std::vector<Committed> committed;
-bool founded; // the log was begun, as far as the operator knows
+bool founded;                        // the log was begun, as far as the operator knows
+std::vector<const Process *> misled; // clients that were started with the wrong servers
+
+bool is_misled(const Process &process) {
+    return std::ranges::find(misled, &process) != misled.end();
+}
+
+// Whether the foreign servers have no log.
+bool are_blank(const Configuration &used) {
+    return used.name == "log-3-begun";
+}
+
+// A second server for the log of the first one.
+bool is_double(const Process &process) {
+    return world.configuration->stranger && process.index == world.configuration->servers;
+}
 
 // The records of a server in both images: the visible one, and the one that every power failure
 // leaves.
@@ -102,9 +161,22 @@ void walk(const Process &server, bool persistent, std::vector<uint32_t> &checksu
         first = std::min(first, tail);
         last = std::max(last, tail);
     });
+    bool counts = false;
     memory.each_outcome(persistent, EPOCH_PLACE, [&](uint64_t word) {
-        if (number_of(EPOCH_PLACE, word) > UINT32_MAX)
+        const uint64_t epoch = number_of(EPOCH_PLACE, word);
+        if (epoch > UINT32_MAX)
             world.found("%s: the epoch is damaged", name);
+        if (world.configuration->foreign && epoch > FOREIGN_EPOCH &&
+            server.index < world.configuration->log_servers())
+            world.found("%s: promises something to a client of another log", name);
+        counts |= epoch > 0;
+    });
+    memory.each_outcome(persistent, IDENTITY_PLACE, [&](uint64_t word) {
+        const uint64_t identity = number_of(IDENTITY_PLACE, word);
+        if (identity > UINT32_MAX)
+            world.found("%s: the identity is damaged", name);
+        if (counts && !identity)
+            world.found("%s: the log counts, and has no identity", name);
     });
     if (!world.finding.empty())
         return;
@@ -150,9 +222,9 @@ bool may_forget(const Process &server) {
 }
 
 void check() {
-    unsigned servers = world.configuration->servers;
+    unsigned servers = world.configuration->log_servers();
     unsigned forgetful = world.configuration->forgets ? count_forgetful() : 0;
-    for (unsigned i = 0; i < servers; i++) {
+    for (unsigned i = 0; i < world.configuration->servers; i++) {
         Process &server = *world.processes[i];
         for (int persistent = 0; persistent < 2; persistent++) {
             Holding &holding = holdings[i][static_cast<size_t>(persistent)];
@@ -180,20 +252,33 @@ void check() {
 
 void begin() {
     committed.clear();
+    misled.clear();
     founded = false;
     holdings.assign(world.configuration->servers, {});
+    Image foreign = empty_log(FOREIGN_EPOCH, FOREIGN_IDENTITY);
+    for (uint64_t number = 0; number < 5; number++)
+        add_record(foreign, 64, number, FOREIGN_EPOCH);
+    const Configuration &used = *world.configuration;
+    for (unsigned i = used.log_servers(); i < used.servers && !are_blank(used); i++)
+        set_memory(world.machines[i]->memory, foreign);
 }
 
 void said(Process &process, const char *line) {
     const Configuration &used = *world.configuration;
     unsigned long long number;
     unsigned checksum, members, of;
+    if (is_double(process))
+        return world.found("serves a log that another server serves: %s", line);
+    if (is_misled(process) && strstr(line, "machine-of-server3 has all"))
+        return world.found("changes a server of another log: %s", line);
+    if (is_misled(process)) // the reader looks at the right log
+        return world.said.pop_back();
     if (sscanf(line, "client: %llu records, %u of %u", &number, &members, &of) == 3) {
         auto has_all = [number](const auto &holding) {
             return holding[1].checksums.size() >= number;
         };
         check();
-        if (of != used.servers ||
+        if (of != used.log_servers() ||
             (!used.forgets &&
              members > std::ranges::count_if(holdings, has_all) + int64_t{used.plain}))
             world.found("not so many servers have all records: %s", line);
@@ -230,11 +315,17 @@ void said(Process &process, const char *line) {
 
 // A client commits each of its lines, or reports why not.
 void ended(Process &process) {
+    if (is_double(process)) {
+        if (process.errors.find("another process uses") == std::string::npos)
+            world.found("is not refused: %s", process.first_error().c_str());
+        return;
+    }
     if (process.is_server && (process.status || !process.told_to_stop))
         world.found("ends with status %d: %s", process.status, process.first_error().c_str());
     else if (process.is_server && !process.summed_up)
         world.found("ends well, and does not say how many records it has");
-    if (!process.is_server && !process.status && process.committed < process.lines_read)
+    if (!process.is_server && !process.status && !is_misled(process) &&
+        process.committed < process.lines_read)
         world.found("ends well with %zu lines, but committed %u records", process.lines_read,
                     process.committed);
     if (process.logged)
@@ -256,15 +347,31 @@ void waits(Process &process) {
 
 // The operator makes and begins a log once, and again only after a failure.
 Arguments arguments_of(const Process &process) {
+    const Configuration &used = *world.configuration;
     Arguments arguments;
-    if (process.is_server ? !process.was_ready : !founded)
+    if (is_double(process))
+        return {"--direct-write", "--new", process.machine->name,
+                "7472",           "1",     process.machine->name};
+    // The second client of wrong ones names one server too few, the first a server of another
+    // log, once there is a log that they can damage.
+    const unsigned wrong = used.foreign && founded ? process.index - used.servers : 0;
+    if (wrong == 1 || wrong == 2) {
+        misled.push_back(&process);
+        if (are_blank(used))
+            arguments.push_back("--new");
+        for (unsigned i = 2; i < (wrong == 1 ? used.servers : 3); i++)
+            arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
+        return arguments;
+    }
+    const bool has_log = process.index >= used.log_servers() && !are_blank(used);
+    if (process.is_server ? !process.was_ready && !has_log : !founded)
         arguments.push_back("--new");
     if (process.is_server)
         arguments.insert(arguments.end(),
                          {"--direct-write", process.machine->name, "7471", "1"});
-    if (process.is_server && world.configuration->has_file(process.index))
+    if (process.is_server && used.has_file(process.index))
         arguments.push_back(process.machine->name);
-    for (unsigned i = 0; i < world.configuration->servers && !process.is_server; i++)
+    for (unsigned i = 0; i < used.log_servers() && !process.is_server; i++)
         arguments.insert(arguments.end(), {world.machines[i]->name, "7471"});
     return arguments;
 }
@@ -272,6 +379,7 @@ Arguments arguments_of(const Process &process) {
 } // namespace
 
 const Oracle replicated_log = {.has_reader = true,
+                               .locks = true,
                                .way_ms = PATIENCE_MS,
                                .arguments = arguments_of,
                                .begin = begin,
@@ -285,15 +393,6 @@ const Oracle replicated_log = {.has_reader = true,
 
 namespace {
 
-using Image = std::string;
-
-void set_number(Image &image, size_t place, uint64_t number) {
-    const uint64_t sealed[] = {place, number};
-    uint64_t word =
-        uint64_t{crc32c(reinterpret_cast<const char *>(sealed), sizeof(sealed))} << 32 | number;
-    memcpy(image.data() + place, &word, sizeof(word));
-}
-
 // Appends records until the log is full, all but the last ones as large as they may be.
 Image full_log(const Image &good, uint64_t number) {
     Image image = good;
@@ -303,14 +402,8 @@ Image full_log(const Image &good, uint64_t number) {
         size_t room = MEMORY_SIZE - image.size();
         size_t space =
             room <= PAYLOAD_MAX ? room : std::min(PAYLOAD_MAX, room / 2 / WORD * WORD);
-        const uint64_t head[] = {(space - RECORD_HEADER) << 32, number, epoch};
-        Image record(reinterpret_cast<const char *>(head), sizeof(head));
-        record.resize(space, 'x');
-        uint32_t checksum = crc32c(record.data() + 4, space - 4);
-        memcpy(record.data(), &checksum, 4);
-        image += record;
+        add_record(image, space, number, epoch);
     }
-    set_number(image, TAIL_PLACE, image.size());
     return image;
 }
 
@@ -329,10 +422,7 @@ void start_servers(unsigned count, const Image &image, bool make_new) {
     for (unsigned i = 0; i < count; i++) {
         servers.push_back(world.processes[i].get());
         servers[i]->was_ready = !make_new;
-        Memory &memory = servers[i]->machine->memory;
-        memory.reset();
-        memcpy(memory.visible(), image.data(), image.size());
-        memory.persist(0, std::max(image.size(), WORD));
+        set_memory(servers[i]->machine->memory, image);
     }
     world.start_more(servers, false);
 }
@@ -427,12 +517,11 @@ unsigned damage_logs() {
     look_at_reader(good, shorter);
     look_at(good, false, true, "a good log");
     look_at(good, true, false, "a good log with --new");
-    Image first_epoch(good, 0, LOG_BEGIN);
-    set_number(first_epoch, TAIL_PLACE, LOG_BEGIN);
-    set_number(first_epoch, EPOCH_PLACE, 1);
-    look_at(first_epoch, true, false,
+    look_at(empty_log(1, FOREIGN_IDENTITY), true, false,
             "the log of a first client that has no record, with --new");
-    for (size_t bit = 0; bit < 8 * (FIXED_END + 4); bit++) {
+    for (size_t bit = 0; bit < 8 * (IDENTITY_PLACE + WORD); bit++) {
+        if (bit / 8 >= FIXED_END + 4 && bit / 8 < IDENTITY_PLACE)
+            continue; // in no checksum
         Image image = good;
         image[bit / 8] = static_cast<char>(image[bit / 8] ^ 1 << bit % 8);
         look_at(image, false, false, "a header with a wrong bit " + std::to_string(bit));
@@ -441,7 +530,7 @@ unsigned damage_logs() {
         Image image = good.substr(0, end) + Image(good.size() - end, '\0');
         look_at(image, false, image == good, "a log cut at byte " + std::to_string(end));
     }
-    for (size_t place : {TAIL_PLACE, EPOCH_PLACE}) {
+    for (size_t place : {TAIL_PLACE, EPOCH_PLACE, IDENTITY_PLACE}) {
         Image image = good;
         image.replace(place, WORD, WORD, '\xff');
         look_at(image, false, false, "a number of 2^64 - 1");

@@ -15,7 +15,7 @@
 struct Event {
     // clang-format off
     enum Kind : uint8_t { RUN, REQUEST, NEWS, EXECUTE, COMPLETE, FAIL, START, JOIN, TIME,
-                          BREAK, KILL, POWER, POWER_ALL, CUT, FREEZE, FORGET, ADDRESS,
+                          BREAK, KILL, POWER, POWER_ALL, CUT, FREEZE, FORGET, ADDRESS, COPY,
                           KINDS,
                           FIRST_FAULT = BREAK } kind;
     // clang-format on

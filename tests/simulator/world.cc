@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdarg>
+#include <cstring>
 #include <utility>
 
 World world;
@@ -31,8 +32,10 @@ void World::make(const Configuration &configuration_, const std::string &modules
         process.name = (process.is_server ? "server" : "client") + std::to_string(number + 1);
         process.machine->name = "machine-of-" + process.name;
         bool strange = configuration->stranger && !process.is_server && number == 0;
-        process.load((strange ? modules + "/" + configuration->stranger : path) +
-                     (process.is_server ? "-server.so" : "-client.so"));
+        if (strange && strstr(configuration->stranger, "-server"))
+            process.machine = machines[0].get();
+        process.load(strange ? modules + "/" + configuration->stranger + ".so"
+                             : path + (process.is_server ? "-server.so" : "-client.so"));
     }
     reader.name = "reader";
     reader.machine = machines.back().get();
@@ -146,7 +149,7 @@ void World::judge() {
 
 bool World::read() {
     Arguments arguments{reader.name};
-    for (unsigned i = 0; i < configuration->servers; i++)
+    for (unsigned i = 0; i < configuration->log_servers(); i++)
         if (configuration->has_file(i))
             arguments.insert(arguments.end(), {machines[i]->name, "1"});
     reader.lines_read = 0;

@@ -18,6 +18,7 @@ using Arguments = std::vector<std::string>;
 struct Oracle {
     bool has_reader = false;
     bool serves_one = false;   // a server ends after its client, and is started for the next
+    bool locks = false;        // a program uses only the part of a file that it has locked
     bool heeds_device = false; // the events of ports, and that a device is removed
     unsigned hurries = 0; // how often time passes before what is on the way arrives, 0: any
     int way_ms = RPMA_DEFAULT_TIMEOUT_MS; // for so long a program may look for a server
@@ -47,9 +48,12 @@ struct Configuration {
     unsigned last_lines;       // of the last client's
     bool forgets;              // memories may be lost
     unsigned plain;            // servers without a file, the last ones: each start forgets
-    const char *stranger;      // the example whose client is the first one here, or NULL
+    const char *stranger;      // the module that is the first client, or NULL
+    unsigned foreign;          // servers that have another log, the last ones
+    bool copies;               // memories are copied, and put back
     bool bonds;                // link addresses change, which is no fault
 
+    unsigned log_servers() const { return servers - foreign; }
     bool has_file(unsigned server) const { return server + plain < servers; }
 };
 
@@ -93,10 +97,11 @@ struct Present {
     int64_t now = START;           // in ms
     std::vector<std::string> said; // the lines of all clients
     std::string finding;
-    bool healed = false;     // no more faults: everything has to end well
-    bool faulted = false;    // one has happened since the beginning, or since then
-    size_t cue = 0;          // the cue of the script that is awaited
-    std::vector<Event> cued; // events of the cue that happen now
+    bool healed = false;         // no more faults: everything has to end well
+    bool faulted = false;        // one has happened since the beginning, or since then
+    uint64_t random_numbers = 0; // that programs have got
+    size_t cue = 0;              // the cue of the script that is awaited
+    std::vector<Event> cued;     // events of the cue that happen now
 };
 
 class World : public Present {
@@ -163,6 +168,7 @@ class World : public Present {
     void join(Machine &machine);
     void pass_time();
     void change_address(const Machine &machine);
+    void copy_or_restore(Process &server);
     void fail_power(Process &server, unsigned variant);
     void apply(const Event &event);
     void apply_to_link(const Event &event);

@@ -36,14 +36,14 @@ static struct memory map_any_file(const char *name) {
         pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_PAGE) ||
         pmem2_map_new(&map, config, source))
         fail("cannot map %s", name);
-    close(fd);
     pmem2_config_delete(&config);
     pmem2_source_delete(&source);
     return (struct memory){.ptr = pmem2_map_get_address(map),
                            .is_pmem =
                                pmem2_map_get_store_granularity(map) != PMEM2_GRANULARITY_PAGE,
                            .persist = pmem2_get_persist_fn(map),
-                           .map = map};
+                           .map = map,
+                           .fd = fd};
 }
 
 static bool states_direct_write(const struct arguments *args, const struct memory *memory) {

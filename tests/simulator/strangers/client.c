@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- clients that a server of example 15 must not trust. The first two offer nothing
-// that it could use; the others ask for what there is not.
+// client.c -- clients that a server must not trust. The first two offer nothing that a server
+// of example 15 could use; the next two ask it for what there is not; the others ask a server
+// of example 09 to persist what it has not offered.
 
 #include "common.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-// What mover.h says of the two sides.
-enum { STORE_BLOCKS = 32, DEPTH = 8 };
+// What mover.h says of the two sides, and messages.h of example 09.
+enum { STORE_BLOCKS = 32, DEPTH = 8, BLOCKS = 4 };
 
 static const struct {
     unsigned number; // of the client
@@ -24,23 +26,48 @@ static const struct {
     {1, DEPTH *BLOCK_SIZE, 0, DEPTH},
 };
 
+// The end of the first three, or their size alone, is beyond what 64 bits hold.
+static const struct {
+    uint64_t offset, size;
+} ranges[] = {
+    {UINT64_MAX - BLOCK_SIZE + 1, BLOCK_SIZE},
+    {BLOCK_SIZE, UINT64_MAX - BLOCK_SIZE + 1},
+    {UINT64_MAX, UINT64_MAX},
+    {BLOCKS * BLOCK_SIZE, 1},
+    {0, BLOCKS *BLOCK_SIZE + 1},
+};
+enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
+
 static const struct program program = {
     .does = "Asks a server for what there is not.",
     .number = "FORM",
 };
 
+// Returns the size of the request.
+static size_t make_request(unsigned form, void *message) {
+    if (form < FORMS) {
+        const uint32_t request[] = {0, htonl(forms[form].block), htonl(forms[form].slot)};
+        memcpy(message, request, sizeof(request));
+        return sizeof(request);
+    }
+    const uint64_t request[] = {htobe64(ranges[form - FORMS].offset),
+                                htobe64(ranges[form - FORMS].size)};
+    memcpy(message, request, sizeof(request));
+    return sizeof(request);
+}
+
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_client_side(&args, DEPTH * BLOCK_SIZE, RPMA_MR_USAGE_SEND);
-    const unsigned form = args.number - 1;
+    const unsigned form = args.number - 1, offer_form = form < FORMS ? form : FORMS - 1;
     struct rpma_mr_local *mr;
-    CALL(rpma_mr_reg(side.peer, side.memory.ptr, forms[form].offered, RPMA_MR_USAGE_WRITE_DST,
-                     &mr));
-    const struct offer offer = {.peer = side.peer, .mr = mr, .number = forms[form].number};
+    CALL(rpma_mr_reg(side.peer, side.memory.ptr, forms[offer_form].offered,
+                     RPMA_MR_USAGE_WRITE_DST, &mr));
+    const struct offer offer = {
+        .peer = side.peer, .mr = mr, .number = forms[offer_form].number};
     struct rpma_conn *conn = connect_to_server(side.peer, &args, NULL, &offer);
-    const uint32_t request[] = {0, htonl(forms[form].block), htonl(forms[form].slot)};
-    memcpy(side.memory.ptr, request, sizeof(request));
-    CALL(rpma_send(conn, side.mr, 0, sizeof(request), RPMA_F_COMPLETION_ON_ERROR, NULL));
+    CALL(rpma_send(conn, side.mr, 0, make_request(form, side.memory.ptr),
+                   RPMA_F_COMPLETION_ON_ERROR, NULL));
     await_disconnect(&conn); // the server ends it
     CALL(rpma_mr_dereg(&mr));
     close_side(&side);
