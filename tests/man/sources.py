@@ -20,7 +20,7 @@ import tarfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BELOW = {"linux": "drivers/infiniband/", "rdma-core": "providers/"}
-MEANT = re.compile(r'\.\\" (linux|rdma-core|lab)\b')
+MEANT = re.compile(r'\.\\" (?i:linux|rdma-core|lab|providers)\b')
 NAMED = re.compile(r'\.\\" ((linux|rdma-core)(?:-[\d.]+)?) (\S+?)(?: but (\S+/))?: (.+)')
 CASE = re.compile(r'\.\\" lab (\w+):(.*)')
 ITEM = re.compile(r"(?P<how>no |one )?(?P<word>[\w.]+)(?: = (?P<value>\S+))?")
@@ -70,8 +70,8 @@ def contents(folder):
 
 
 def lines(manual):
-    """(page and number, line) of the pages of section 7."""
-    for page in sorted(manual.glob("*.7")):
+    """(page and number, line) of the pages of sections 3 and 7."""
+    for page in sorted(manual.glob("*.[37]")):
         for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
             yield f"man/{page.name}:{number}", line
 
