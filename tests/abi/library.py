@@ -12,6 +12,7 @@ usage: library.py symbols LIBRARY         exports are those of contract/symbols.
 """
 
 import collections
+import pathlib
 import re
 import sys
 
@@ -57,6 +58,10 @@ def shown(name, node, default):
 
 def check_symbols(library, table):
     wanted = {(row["symbol"], row["node"], row["default"] == "yes") for row in table}
+    target = pathlib.Path(library).resolve()
+    inputs = common.run(["ninja", "-C", target.parent.parent, "-t", "query", f"src/{target.name}"])
+    if not re.search(r"^ +[|] src/librpma[.]map$", inputs, re.M):  # two bars: it only has to exist
+        raise common.Fault("a change of librpma.map does not link the library again")
     nodes = {(row["node"], row["node"], False) for row in table}  # lld does not export these
     found = exports(library)
     faults = [f"exported and not in the list: {shown(*key)}"
@@ -148,6 +153,9 @@ def check_dependencies(library):
         raise common.Missing(f"the library is built with a sanitizer and needs {instrumented[0]}")
     if needed != NEEDED:
         raise common.Fault(f"needs {' '.join(needed)}, wanted {' '.join(NEEDED)}")
+    defined = common.run(["nm", "--defined-only", library]).split()
+    if "_ZSt9terminatev" in defined:
+        raise common.Fault("contains libstdc++")
     for tag in ("RPATH", "RUNPATH"):
         if dynamic(library, tag):
             raise common.Fault(f"has a {tag}: {dynamic(library, tag)[0]}")

@@ -82,6 +82,23 @@ static void small_values_are_exact(void **) {
     }
 }
 
+// Of 100,000 values, the last ones are those that a percentile leaves out.
+static void percentiles_beyond_the_third_nine(void **) {
+    const struct {
+        double part;
+        uint64_t value;
+    } cases[] = {{0.999, 10},   {0.9999, 10},  {0.99991, 20},
+                 {0.99998, 20}, {0.99999, 30}, {1, 40}};
+    Histogram histogram;
+    for (unsigned i = 0; i < 99990; i++)
+        histogram.add(10);
+    for (const auto &[count, value] : {std::pair(8, 20), {1, 30}, {1, 40}})
+        for (int i = 0; i < count; i++)
+            histogram.add(static_cast<uint64_t>(value));
+    for (const auto &[part, value] : cases)
+        assert_int_equal(histogram.at(part), value);
+}
+
 // Each value is found in its own bucket, neither below it nor too far above.
 static void edges_of_buckets(void **) {
     for (unsigned bit = 0; bit < Histogram::MAX_BITS; bit++)
@@ -534,6 +551,7 @@ int main() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentiles),
         cmocka_unit_test(small_values_are_exact),
+        cmocka_unit_test(percentiles_beyond_the_third_nine),
         cmocka_unit_test(edges_of_buckets),
         cmocka_unit_test(merging),
         cmocka_unit_test(nothing_in_it),
