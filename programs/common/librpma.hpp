@@ -752,9 +752,9 @@ class packed {
     packed(std::span<const rpma_mr_local *const> mrs, const rpma_peer_cfg *pcfg = nullptr,
            std::span<const std::byte> bytes = {}) {
         rpma_conn_private_data data = {bytes_.data(), UINT8_MAX};
-        detail::call<rpma_conn_private_data_pack>(mrs.data(), static_cast<uint32_t>(mrs.size()),
-                                                  pcfg, static_cast<const void *>(bytes.data()),
-                                                  static_cast<uint32_t>(bytes.size()), &data);
+        detail::call<rpma_conn_private_data_pack>(mrs.data(), size_of(mrs), pcfg,
+                                                  static_cast<const void *>(bytes.data()),
+                                                  size_of(bytes), &data);
         len_ = data.len;
     }
     packed(std::initializer_list<const rpma_mr_local *> mrs,
@@ -764,6 +764,11 @@ class packed {
     operator std::span<const std::byte>() const noexcept { return {bytes_.data(), len_}; }
 
   private:
+    // The library refuses as many.
+    template <class Range> static uint32_t size_of(const Range &range) noexcept {
+        return range.size() < UINT32_MAX ? static_cast<uint32_t>(range.size()) : UINT32_MAX;
+    }
+
     std::array<std::byte, UINT8_MAX> bytes_;
     std::size_t len_;
 };

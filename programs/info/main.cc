@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "info.hh"
+#include "visible.hh"
 
 namespace {
 
@@ -47,7 +48,7 @@ json question(const options &options) {
         asked["remote"] = is_remote;
     } catch (const rpma::error &error) {
         asked["found"] = no(fmt::format("no device of this machine leads to {}: {}",
-                                        options.address, error.what()),
+                                        shown(options.address), error.what()),
                             "without ADDRESS, rpma-info lists the addresses that lead to "
                             "devices");
     }
@@ -76,7 +77,7 @@ json summary(const json &report, const options &options, bool has_devices) {
         return asked.at("found");
     if (!devices.empty())
         return no("no device can be used as it is", "see the answer of the device");
-    return no("there is no device " + options.device,
+    return no("there is no device " + shown(options.device),
               "without --device, rpma-info lists all devices");
 }
 
@@ -145,7 +146,7 @@ int main(int argc, char **argv) {
     } catch (const std::exception &error) {
         if (const auto *refused = dynamic_cast<const refusal *>(&error))
             ended = refused->ended;
-        (void)std::fprintf(stderr, "rpma-info: %s\n", error.what());
+        (void)std::fprintf(stderr, "rpma-info: %s\n", one_line(error.what()).c_str());
     }
     // A text that is longer than the buffer may have failed earlier, without an error number
     // here.

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "info.hh"
+#include "visible.hh"
 
 namespace {
 
@@ -144,5 +145,6 @@ json no_device(const std::string &asked) {
         help = "soft-RoCE makes one of a network device: modprobe rdma_rxe; "
                "rdma link add rxe0 type rxe netdev NETDEV";
     }
-    return no(asked.empty() ? why : fmt::format("there is no device {}: {}", asked, why), help);
+    return no(asked.empty() ? why : fmt::format("there is no device {}: {}", shown(asked), why),
+              help);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "info.hh"
+#include "visible.hh"
 
 namespace {
 
@@ -40,7 +41,7 @@ class lines {
         auto column = head.size();
         bool begun = false;
         text += head;
-        words += ' ';
+        words = one_line(words) + ' ';
         for (size_t begin = 0, end; begin < words.size(); begin = end + 1) {
             end = words.find(' ', begin);
             if (begun && column + 1 + end - begin > limit_) {
@@ -104,7 +105,7 @@ void lines::machine(const json &report) {
     row("descriptors", fmt::format("{}, at most {}; a connection takes two or three",
                                    limit_text(files.at("soft")), limit_text(files.at("hard"))));
     if (!report.at("rpma_flush").is_null())
-        row("environment", filled("RPMA_FLUSH={rpma_flush}", report));
+        row("environment", "RPMA_FLUSH=" + shown(text_at(report, "rpma_flush")));
     if (asked.contains("behind"))
         row("address", filled("{address} is behind {behind}", asked));
     answer("devices", report.at("usable"), "yes", "none that can be used");

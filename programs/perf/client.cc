@@ -131,7 +131,7 @@ Json Client::ask(std::string_view word, std::string_view answer) {
 // The private data of the connection shows whether the server is an rpma-perf of this protocol.
 void check_greeting(const Greeting &greeting, const Options &options) {
     if (!greeting.is_ours)
-        fail("{} port {} is no rpma-perf", options.address, options.port);
+        fail("{} port {} is no rpma-perf", shown(options.address), options.port);
     if (greeting.protocol != PROTOCOL)
         fail("the server speaks version {} of the protocol, this client version {}: use the "
              "same rpma-perf on both sides",
@@ -443,7 +443,7 @@ void Client::end_ledger(const char *failure) {
     if (is_lost && !records)
         throw;
     clear_progress();
-    fmt::print("{} records recorded in {}{}{}\n", records, options.ledger,
+    fmt::print("{} records recorded in {}{}{}\n", records, one_line(options.ledger),
                is_lost ? " until the server was lost: " : "", is_lost ? failure : "");
     check_output();
     if (failure && !is_lost)

@@ -7,6 +7,7 @@
 #define RPMA_PERF_FAILURE_HH 1
 
 #include "librpma.hpp"
+#include "visible.hh"
 
 #include <cstdio>
 #include <cstring>
@@ -45,7 +46,7 @@ inline void check_output() {
 
 // Prints one line on standard error.
 inline void complain(std::string_view line) {
-    fmt::print(stderr, "rpma-perf: {}\n", line);
+    fmt::print(stderr, "rpma-perf: {}\n", one_line(std::string(line)));
 }
 
 #endif

@@ -44,7 +44,7 @@ struct Guest {
 
     House &house;
     Session session;
-    const unsigned protocol;     // that the client speaks
+    const uint64_t protocol;     // that the client speaks
     uint64_t session_number = 0; // of the load
 
   private:

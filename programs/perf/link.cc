@@ -35,7 +35,7 @@ std::string greeting_text(const char *kind, uint64_t session, uint64_t number) {
 
 void Link::start(rpma::peer &peer, const std::string &address, const std::string &port) {
     const rpma::conn_cfg cfg = link_cfg();
-    request = attempt(fmt::format("cannot connect to {} port {}", address, port), [&] {
+    request = attempt(fmt::format("cannot connect to {} port {}", shown(address), port), [&] {
         return rpma::conn_req::start(peer, address.c_str(), port.c_str(), cfg);
     });
     fd = request.get_event_fd();
@@ -97,9 +97,10 @@ void Link::end() {
 Greeting greeting_of(std::span<const std::byte> data) {
     Greeting greeting;
     const std::string text(reinterpret_cast<const char *>(data.data()), data.size());
-    char kind[16] = "";
-    greeting.is_ours = sscanf(text.c_str(), "rpma-perf %u %15s %lu %lu", &greeting.protocol,
-                              kind, &greeting.session, &greeting.number) >= 1;
+    char kind[16] = "", protocol[11] = "";
+    greeting.is_ours = sscanf(text.c_str(), "rpma-perf %10[0-9] %15s %lu %lu", protocol, kind,
+                              &greeting.session, &greeting.number) >= 1;
+    greeting.protocol = std::strtoull(protocol, nullptr, 10);
     greeting.kind = kind;
     return greeting;
 }

@@ -42,8 +42,8 @@ struct Link {
 
 // The private data of the other side; it may speak another protocol, or be no rpma-perf at all.
 struct Greeting {
-    bool is_ours = false; // the other side is an rpma-perf
-    unsigned protocol = 0;
+    bool is_ours = false;  // the other side is an rpma-perf
+    uint64_t protocol = 0; // 32 bits would be enough, but a peer may send more
     std::string kind;
     uint64_t session = 0, number = 0;
 };

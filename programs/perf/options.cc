@@ -60,7 +60,7 @@ uint64_t number(std::string_view option, std::string_view text, uint64_t min, ui
     rest += shift ? 1 : 0;
     if (error != std::errc() || rest != end || value > max >> shift || value << shift < min)
         refuse(fmt::format("--{} takes a number from {} to {}, not \"{}\"{}", option, min, max,
-                           text, hint_for_value(option, text)));
+                           shown(std::string(text)), hint_for_value(option, text)));
     return value << shift;
 }
 
@@ -81,7 +81,7 @@ void add_operations(Options &options, const std::string &list) {
         const uint64_t found = is_all ? 0 : find_operation(name);
         if (found == OPERATION_COUNT)
             refuse(fmt::format("--operation: there is no operation \"{}\"{}; --help lists them",
-                               name, hint_for_value("operation", name)));
+                               shown(name), hint_for_value("operation", name)));
         options.takes_all |= is_all;
         for (uint64_t i = found; i < (is_all ? OPERATION_COUNT : found + 1); i++)
             if (!is_all || !operations[i].is_connect()) // it has no use for the settings
@@ -112,7 +112,7 @@ uint64_t nanoseconds(std::string_view option, const std::string &text) {
     const double seconds = strtod(text.c_str(), &end);
     if (text[0] < '0' || *end || !(seconds >= 0.001 && seconds <= DURATION_MAX_S))
         refuse(fmt::format("--{} takes seconds from 0.001 to {}, not \"{}\"", option,
-                           DURATION_MAX_S, text));
+                           DURATION_MAX_S, shown(text)));
     return static_cast<uint64_t>(seconds * 1e9);
 }
 

@@ -34,12 +34,13 @@ class Server {
 Server::Server(const Options &wanted)
     : options(wanted), house(options),
       ep(attempt(
-          fmt::format("cannot listen on {} port {}", options.address, options.port), [&] {
+          fmt::format("cannot listen on {} port {}", shown(options.address), options.port),
+          [&] {
               return rpma::ep(house.device.peer, options.address.c_str(), options.port.c_str());
           })) {
     make_nonblocking(ep.get_fd());
     epoll.add(ep.get_fd(), 0);
-    fmt::print("listening on {} port {}: device {}, memory {}{}{}\n", options.address,
+    fmt::print("listening on {} port {}: device {}, memory {}{}{}\n", shown(options.address),
                options.port, house.device.name, house.self.memory,
                options.memory.empty() ? "" : " that any client may overwrite",
                options.direct_write ? ", direct write stated" : "");

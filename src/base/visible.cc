@@ -3,7 +3,7 @@
 
 // visible.cc -- text from outside in log lines
 
-#include "base/visible.hh"
+#include "visible.hh" // also built into the programs, without an include path
 
 #include <cstdint>
 #include <cstring>

@@ -5,7 +5,6 @@
 
 #include "verbs/objects.hh"
 
-#include <algorithm>
 #include <climits>
 
 #include "verbs/causes.hh"
@@ -49,13 +48,15 @@ Text queue_advice(Step step, int error, const char *what, const char *limit,
 
 Cq create_cq(Call &call, ibv_context &device, const Demand &size, uint32_t comp_vector,
              ibv_comp_channel *channel) {
-    const int entries = static_cast<int>(std::min<uint32_t>(size.wanted, INT_MAX));
-    Cq queue(ibv_create_cq(&device, entries, nullptr, channel, static_cast<int>(comp_vector)));
+    const bool is_int = size.wanted <= INT_MAX;
+    Cq queue(is_int ? ibv_create_cq(&device, static_cast<int>(size.wanted), nullptr, channel,
+                                    static_cast<int>(comp_vector))
+                    : nullptr);
     if (!queue) {
-        const int error = errno;
+        const int error = is_int ? errno : EINVAL;
         RPMA_FAIL_ADVISING(call, RPMA_E_PROVIDER, error,
                            queue_advice(CQ, error, "cqe", "max_cqe", size).chars,
-                           "ibv_create_cq(cqe=%d, comp_vector=%u)", entries, comp_vector);
+                           "ibv_create_cq(cqe=%u, comp_vector=%u)", size.wanted, comp_vector);
     } else if (const int error = arm(*queue.get(), false); error != 0) {
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_req_notify_cq()");
         return {};

@@ -668,6 +668,10 @@ TEST_THAT(packed_data_is_unpacked) {
     assert_null(little.pcfg.get());
     assert_true(little.bytes.empty());
     assert_int_equal(caught([&] { (void)rpma::unpack(bytes); }).code().value(), RPMA_E_INVAL);
+    // No 32 bits of a size are taken for the size.
+    const std::span<const std::byte> huge(bytes.data(), (uint64_t{1} << 32) + 1);
+    assert_int_equal(caught([&] { (void)rpma::packed({one}, nullptr, huge); }).code().value(),
+                     RPMA_E_INVAL);
 }
 
 // The steps of a connection, on both sides: nothing blocks, "not yet" is no error.

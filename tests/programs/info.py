@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import resource
 import struct
 import subprocess
@@ -162,6 +163,18 @@ def not_there():
         expect((found["exit_status"], found["usable"]["is"]), (NO_DEVICE, False), arguments)
         if "--device" in arguments:
             expect("no device no-such-device" in found["usable"]["why"], True, found["usable"]["why"])
+
+
+@test("text from outside: one row without control characters, and its reason")
+def text_from_outside():
+    for value, seen in (("x\n\x1b[2J\x7f\u009b", r"x\n\x1b[2J\x7f\xc2\x9b"), ("y" * 5000, "yyyy...")):
+        for arguments, times in ((["--device", value], 2), ([value], 1)):
+            done = run(PROGRAM, *arguments, env={**os.environ, "RPMA_FLUSH": value})
+            text = re.sub(r"\n {22}", " ", done.stdout)
+            expect([c for c in text.replace("\n", "") if ord(c) < 32 or 126 < ord(c) < 160], [], arguments)
+            expect(text.count(seen) >= times, True, (arguments, text))
+        done = run(PROGRAM, "--memory", f"/nowhere/{value}")
+        expect_one_line(done, NO_MEMORY, value)
 
 
 @test("the environment: RPMA_FLUSH is told")

@@ -142,6 +142,12 @@ REFUSED = [
     *((words.split() + ["host"], part) for words, part in OTHER_TOOLS),
     *(([option, "host"], f"(perftest's {option}") for option in PERFTEST.split()),
     (["--size", "2G", "host"], '"2G"\n'), # a number, so that perftest's -b was not meant
+    # text from outside: one line, with the reason after it
+    (["--size", "1\n2\x1b[2J", "host"], r'not "1\n2\x1b[2J"'),
+    (["--size", "\u009b", "-b", "\u009b\x7f", "host"], r'not "\xc2\x9b\x7f"'),
+    (["--size", "9" * 5000, "host"], '9..."'),
+    (["--operation", "x\ny", "host"], r'"x\ny"'),
+    (["--no\nsuch", "host"], r"no\nsuch"),
     # what users of perftest try
     (["-q", "4", "host"], "-q is -c, --connections here"),
     (["-l", "4", "host"], "-l is --batch here"),

@@ -76,7 +76,6 @@ def rdma_cgroup(test):
     test.undo.callback(os.rmdir, box)
     side, late = test.side(1, "limited"), test.start(1, "late", checked=False)
     for each in (side, late):
-        test.undo.callback(write, "cgroup.procs", str(each.pid))
         write("box/cgroup.procs", str(each.pid))
     write("box/rdma.max", f"{side.device} hca_handle=0 hca_object=0")
     side.refuses("RPMA_E_PROVIDER", "reg", errno=str(errno.EAGAIN), mr=0, size=4096, usage=255)

@@ -157,8 +157,7 @@ def client_is_gone(test, answer):
     request(server, client)
     server("next-req")
     client.kill()
-    wait_until(lambda: not any(row["qp"] for device, row in lab.resources().items()
-                               if device != server.device), "the client's queue pair is gone")
+    wait_until(lambda: lab.resources()[client.device] == test.before[client.device], "the client's objects are gone")
     server.refuses("RPMA_E_PROVIDER", answer, errno=str(errno.EINVAL))
     expect("the client may have given up or ended" in test.said(), True, "the log says why")
 

@@ -223,7 +223,7 @@ TEST_THAT(new_makes_room_for_all_completions) {
          .cqe = INT32_MAX,
          .max_wr = UINT32_MAX,
          .max_cqe = INT32_MAX},
-        {.set = UINT32_MAX, .cqe = INT32_MAX, .max_cqe = INT32_MAX},
+        {.set = INT32_MAX, .cqe = INT32_MAX, .max_cqe = INT32_MAX},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         world_anew();

@@ -224,7 +224,7 @@ TEST_THAT(new_makes_a_shared_queue_and_its_cq) {
     static const struct {
         uint32_t rq, rcq; // 0, 0: no configuration
         uint32_t cqe;     // 0: no CQ
-    } cases[] = {{0, 0, 100}, {7, 0, 0}, {7, UINT32_MAX, INT32_MAX}};
+    } cases[] = {{0, 0, 100}, {7, 0, 0}, {7, INT32_MAX, INT32_MAX}};
     const struct ibv_wc wc = {.wr_id = 42};
     world_peer(&w);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
