@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """tools/demo and tools/demo --soft-roce are interrupted at each of their stages,
-and run where something is missing.
+tools/setup while dpkg configures packages, and they run where something is
+missing.
 
 Whatever ends it, it has the status that says so, and a second after its end no
 process, mount or file of it is left. Speaks TAP. Prepares the lab from nothing
