@@ -494,8 +494,8 @@ int rpma_ep_next_incoming(struct rpma_ep *ep, struct rpma_conn_req **req_ptr);
  * cfg NULL:
  * defaults; cfg is only read during the call. The caller connects or deletes the request.
  * RPMA_E_INVAL (also: an event that is no request; completion queues of cfg that cannot be
- * combined), RPMA_E_NO_EVENT (as rpma_ep_next_incoming()), RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without
- * native flush; the other side is rejected), RPMA_E_PROVIDER.
+ * combined), RPMA_E_NO_EVENT (as rpma_ep_next_incoming()), RPMA_E_NOMEM, RPMA_E_NOSUPP
+ * (RPMA_FLUSH_MODE_NATIVE without native flush; the other side is rejected), RPMA_E_PROVIDER.
  */
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr);
