@@ -100,9 +100,9 @@ struct rpma_conn : rpma::Allocated {
   private:
     bool is_shared(rpma::Call &call) const;
 
+    bool is_established_ = false; // here it fills a gap
     // Empty on a connection that flushes natively only. It outlives the queue pair.
     rpma::FlushTargetUse flush_target_;
     rpma::Transport transport_;
     rpma::HandleEntry entry_; // of the queue pair; released first: see there
-    bool is_established_ = false;
 };
