@@ -52,11 +52,17 @@ struct CmRequests {
         return error;
     }
 
-    CmId *find(uint32_t handle) { return fabric.find<CmId>(session, handle); }
+    // ucma.c, ucma_get_ctx(): the ID of a removed device is closed.
+    int find(uint32_t handle, CmId *&id) {
+        id = fabric.find<CmId>(session, handle);
+        if (!id)
+            return ENOENT;
+        return id->device && id->device->removed ? ENXIO : 0;
+    }
     // ucma.c, ucma_get_ctx_dev()
-    CmId *find_with_device(uint32_t handle) {
-        CmId *const id = find(handle);
-        return id && id->device && !id->device->removed ? id : nullptr;
+    int find_with_device(uint32_t handle, CmId *&id) {
+        const int error = find(handle, id);
+        return error || id->device ? error : EINVAL;
     }
 
     int on(const CmCreate &request, CmCreate::Reply &reply) {
@@ -77,8 +83,8 @@ struct CmRequests {
     }
 
     int on(const CmDestroy &request, CmDestroy::Reply &reply) {
-        CmId *const id = find(request.id);
-        if (!id)
+        CmId *id;
+        if (find(request.id, id) == ENOENT)
             return ENOENT;
         reply.events = id->events_taken;
         cm.destroy(*id);
@@ -86,9 +92,9 @@ struct CmRequests {
     }
 
     int on(const CmBind &request, CmBind::Reply &reply) {
-        CmId *const id = find(request.id);
-        if (!id)
-            return ENOENT;
+        CmId *id;
+        if (const int error = find(request.id, id))
+            return error;
         const int error = cm.bind(*id, request.address, request.privileged);
         reply = cm.route(*id);
         return error;
@@ -96,9 +102,9 @@ struct CmRequests {
 
     // cma.c, rdma_resolve_addr()
     int on(const CmResolveAddr &request, Empty &) {
-        CmId *const id = find(request.id);
-        if (!id)
-            return ENOENT;
+        CmId *id;
+        if (const int error = find(request.id, id))
+            return error;
         if (id->state == CmId::IDLE) {
             CmAddress source = request.source;
             if (!source.any.sa_family)
@@ -119,29 +125,32 @@ struct CmRequests {
     }
 
     int on(const CmResolveRoute &request, Empty &) {
-        CmId *const id = find_with_device(request.id);
-        if (!id || id->state != CmId::RESOLVED)
-            return id ? EINVAL : ENODEV;
+        CmId *id;
+        if (const int error = find_with_device(request.id, id))
+            return error;
+        if (id->state != CmId::RESOLVED)
+            return EINVAL;
         id->state = CmId::ROUTED;
         cm.report(*id, {RDMA_CM_EVENT_ROUTE_RESOLVED});
         return 0;
     }
 
     int on(const CmInitQpAttr &request, CmInitQpAttr::Reply &reply) {
-        const CmId *const id = find_with_device(request.id);
+        CmId *id;
+        if (const int error = find_with_device(request.id, id))
+            return error;
         int mask = 0;
-        const int error = id ? cm.init_qp_attr(*id, static_cast<ibv_qp_state>(request.state),
-                                               reply.attr, mask)
-                             : ENODEV;
+        const int error =
+            cm.init_qp_attr(*id, static_cast<ibv_qp_state>(request.state), reply.attr, mask);
         reply.mask = static_cast<uint32_t>(mask);
         return error;
     }
 
     // cma.c, rdma_listen()
     int on(const CmListen &request, CmListen::Reply &reply) {
-        CmId *const id = find(request.id);
-        if (!id)
-            return ENOENT;
+        CmId *id;
+        if (const int error = find(request.id, id))
+            return error;
         CmAddress any{};
         any.any.sa_family = AF_INET;
         int error = id->state == CmId::IDLE ? cm.bind(*id, any, false) : 0;
@@ -161,9 +170,9 @@ struct CmRequests {
 
     // cma.c, rdma_connect_locked()
     int on(const CmConnect &request, Empty &) {
-        CmId *const id = find_with_device(request.id);
-        if (!id)
-            return ENODEV;
+        CmId *id;
+        if (const int error = find_with_device(request.id, id))
+            return error;
         if (id->state != CmId::ROUTED ||
             is_too_long(*id, request.param.private_data_len,
                         id->qp_type == IBV_QPT_UD ? 216 - 36 : MAX_REQ_DATA))
@@ -178,9 +187,11 @@ struct CmRequests {
 
     // cma.c, rdma_accept(): after a failure, the other side is rejected.
     int on(const CmAccept &request, Empty &) {
-        CmId *const id = find_with_device(request.id);
-        if (!id || !id->connects())
-            return id ? EINVAL : ENODEV;
+        CmId *id;
+        if (const int error = find_with_device(request.id, id))
+            return error;
+        if (!id->connects())
+            return EINVAL;
         const bool is_reply = request.param.valid;
         if (id->state != (is_reply ? CmId::REQ_RECEIVED : CmId::REP_RECEIVED) ||
             (is_reply && is_too_long(*id, request.param.private_data_len, MAX_REP_DATA))) {
@@ -211,9 +222,9 @@ struct CmRequests {
     }
 
     int on(const CmReject &request, Empty &) {
-        CmId *const id = find_with_device(request.id);
-        if (!id)
-            return ENODEV;
+        CmId *id;
+        if (const int error = find_with_device(request.id, id))
+            return error;
         if ((request.reason != Cm::REJ_CONSUMER_DEFINED &&
              request.reason != REJ_VENDOR_OPTION) ||
             is_too_long(*id, request.private_data_len, MAX_REJ_DATA))
@@ -225,14 +236,17 @@ struct CmRequests {
     }
 
     int on(const CmDisconnect &request, Empty &) {
-        CmId *const id = find_with_device(request.id);
-        return id ? cm.disconnect(*id) : ENODEV;
+        CmId *id;
+        const int error = find_with_device(request.id, id);
+        return error ? error : cm.disconnect(*id);
     }
 
     // cm.c, cm_establish(): the first message overtook the last one of the connection manager.
     int on(const CmNotify &request, Empty &) {
-        CmId *const id = find_with_device(request.id);
-        if (!id || !id->connects())
+        CmId *id;
+        if (const int error = find_with_device(request.id, id))
+            return error;
+        if (!id->connects())
             return EINVAL;
         if (id->device->profile->transport == Transport::IWARP)
             return 0;
@@ -248,9 +262,9 @@ struct CmRequests {
 
     // ucma.c, ucma_set_option_id()
     int on(const CmSetOption &request, Empty &) {
-        CmId *const id = find(request.id);
-        if (!id)
-            return ENOENT;
+        CmId *id;
+        if (const int error = find(request.id, id))
+            return error;
         if (request.level != RDMA_OPTION_ID || request.name > RDMA_OPTION_ID_ACK_TIMEOUT)
             return ENOSYS;
         const bool is_byte =
@@ -283,10 +297,12 @@ struct CmRequests {
 
     // ucma.c, ucma_migrate_id(): the events that were not taken follow the ID.
     int on(const CmMigrate &request, CmMigrate::Reply &reply) {
-        CmId *const id = find(request.id);
         Channel *const channel = fabric.find<Channel>(session, request.channel);
-        if (!id || !channel || channel->purpose != Channel::CONNECTIONS)
-            return id ? EINVAL : ENOENT;
+        CmId *id;
+        if (const int error = find(request.id, id))
+            return error;
+        if (!channel || channel->purpose != Channel::CONNECTIONS)
+            return EINVAL;
         std::vector<Event> events;
         for (const Event &event : id->channel->queue)
             if (event.about == id)
@@ -342,8 +358,8 @@ Qp *Cm::qp_of(const CmId &id) const {
     return fabric_.find_qp(*id.device, id.local.qp_num);
 }
 
-// ucma.c, ucma_destroy_private_ctx(): requests that the program has not seen go with the
-// listening ID.
+// ucma.c, ucma_destroy_private_ctx(): requests that the program has not taken are destroyed
+// with the listening ID.
 void Cm::destroy(CmId &id) {
     std::vector<uint32_t> unseen;
     for (const Event &event : id.channel->queue)

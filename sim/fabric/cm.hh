@@ -3,9 +3,9 @@
 
 // cm.hh -- the connection manager of the simulated fabric.
 //
-// It has the part of the kernel: CM IDs and their states, ports, and the messages between two
-// CM IDs. States and events are those of Linux, drivers/infiniband/core: cma.c, cm.c, iwcm.c
-// and ucma.c.
+// It models the kernel: CM IDs and their states, ports, and the messages between two CM IDs.
+// States and events are those of Linux, drivers/infiniband/core: cma.c, cm.c, iwcm.c and
+// ucma.c.
 
 #ifndef RPMA_SIM_CM_HH
 #define RPMA_SIM_CM_HH 1
@@ -34,7 +34,7 @@ struct CmId : Object {
         RESOLVED,
         ROUTED,
         LISTENING,
-        REQ_SENT, // from here on there is, or was, a connection
+        REQ_SENT, // this and the following: a connection was requested
         REQ_RECEIVED,
         REP_SENT,
         REP_RECEIVED,

@@ -35,7 +35,7 @@ bool is_known_family(const CmAddress &address) {
     return address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6;
 }
 
-// Whether they are the same, ports aside.
+// Ignores the ports.
 bool is_same_host(const CmAddress &one, const CmAddress &other) {
     if (one.any.sa_family != other.any.sa_family)
         return false;

@@ -326,7 +326,7 @@ int rdma_notify(rdma_cm_id *id, ibv_event_type event) {
 int rdma_disconnect(rdma_cm_id *id) {
     if (!shim(id)->device)
         return fail(EINVAL);
-    // Of iWARP, the connection manager does all.
+    // On iWARP, the connection manager moves the QP.
     if (!shim(id)->device->is_iwarp && modify_to_error(shim(id)))
         return -1;
     return simple<CmDisconnect>(id) ? -1 : complete(shim(id));

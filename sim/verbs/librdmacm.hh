@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// librdmacm.hh -- what the files of librdmacm.so.1 share. The logic of each function is that of
-// rdma-core, librdmacm/cma.c; requests go to the fabric instead of the kernel.
+// librdmacm.hh -- shared by the files of librdmacm.so.1. The logic of each function is that of
+// rdma-core, librdmacm/cma.c; the fabric takes the place of the kernel.
 
 #ifndef RPMA_SIM_LIBRDMACM_HH
 #define RPMA_SIM_LIBRDMACM_HH 1
@@ -64,7 +64,7 @@ bool has_devices(); // false with errno
 int use_device(ShimId *id, uint64_t guid);
 void leave_device(ShimId *id);
 socklen_t address_length(const sockaddr *address); // 0: of an unknown family
-// Waits for the event of what a synchronous ID has begun.
+// Waits for the event that completes an operation of a synchronous ID.
 int complete(ShimId *id);
 int show_route(ShimId *id, const CmRoute &route);
 ShimId *new_id(rdma_event_channel *channel, void *context, rdma_port_space port_space,

@@ -18,7 +18,7 @@ CmDevice devices[MAX_DEVICES];
 unsigned device_count;
 pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-// The list of devices is read once and kept: devices are not added.
+// The list is read once: no device is added later.
 int load_devices() {
     int count = 0;
     if (device_count > 0)

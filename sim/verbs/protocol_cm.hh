@@ -41,7 +41,7 @@ union CmAddress {
     sockaddr_in6 v6;
 };
 
-// What librdmacm shows in struct rdma_cm_id: the addresses, and the device once it is known.
+// For struct rdma_cm_id: the addresses, and the device once it is known.
 struct CmRoute {
     CmAddress source, destination;
     uint32_t has_device, port;
@@ -132,7 +132,7 @@ struct CmConnect {
     using Reply = Empty;
 };
 
-// Of a request, or (param.valid = 0) of the response of the other side.
+// Accepts a request, or (param.valid = 0) the response of the other side.
 struct CmAccept {
     static constexpr uint32_t OP = OP_CM_ACCEPT;
     uint32_t op = OP, id;
