@@ -10,77 +10,35 @@
 
 namespace sim {
 
-template <class T> int Verbs::decode(int (Verbs::*execute)(const T &, typename T::Reply &)) {
+template <class T, class R>
+bool Verbs::decode(uint32_t op, int (Verbs::*execute)(const T &, R &), int &error) {
     T request;
-    if (length_ < sizeof(request))
-        return EPROTO;
+    if (op != T::OP || length_ < sizeof(request))
+        return false;
     memcpy(&request, request_, sizeof(request));
-    typename T::Reply decoded{};
-    const int error = (this->*execute)(request, decoded);
+    R decoded{};
+    error = (this->*execute)(request, decoded);
     if (error == 0 && reply_.bytes.size() < sizeof(decoded))
         reply_.bytes.resize(sizeof(decoded));
     if (error == 0)
         memcpy(reply_.bytes.data(), &decoded, sizeof(decoded));
-    return error;
+    return true;
 }
 
 int Verbs::call(uint32_t op) {
-    switch (op) {
-    case OP_HELLO:
-        return decode(&Verbs::hello);
-    case OP_DEVICE:
-        return decode(&Verbs::device);
-    case OP_OPEN_CONTEXT:
-        return decode(&Verbs::open_context);
-    case OP_QUERY_DEVICE:
-        return decode(&Verbs::query_device);
-    case OP_QUERY_PORT:
-        return decode(&Verbs::query_port);
-    case OP_QUERY_GID:
-        return decode(&Verbs::query_gid);
-    case OP_ALLOC_PD:
-        return decode(&Verbs::alloc_pd);
-    case OP_REG_MR:
-        return decode(&Verbs::reg_mr);
-    case OP_REREG_MR:
-        return decode(&Verbs::rereg_mr);
-    case OP_ADVISE_MR:
-        return decode(&Verbs::advise_mr);
-    case OP_CREATE_CHANNEL:
-        return decode(&Verbs::create_channel);
-    case OP_CREATE_CQ:
-        return decode(&Verbs::create_cq);
-    case OP_RESIZE_CQ:
-        return decode(&Verbs::resize_cq);
-    case OP_REQ_NOTIFY:
-        return decode(&Verbs::req_notify);
-    case OP_TAKE_EVENT:
-        return decode(&Verbs::take_event);
-    case OP_CREATE_SRQ:
-        return decode(&Verbs::create_srq);
-    case OP_MODIFY_SRQ:
-        return decode(&Verbs::modify_srq);
-    case OP_QUERY_SRQ:
-        return decode(&Verbs::query_srq);
-    case OP_CREATE_QP:
-        return decode(&Verbs::create_qp);
-    case OP_MODIFY_QP:
-        return decode(&Verbs::modify_qp);
-    case OP_QUERY_QP:
-        return decode(&Verbs::query_qp);
-    case OP_CREATE_AH:
-        return decode(&Verbs::create_ah);
-    case OP_POST_SEND:
-        return decode(&Verbs::post_send);
-    case OP_POST_RECV:
-        return decode(&Verbs::post_recv);
-    case OP_DESTROY:
-        return decode(&Verbs::destroy);
-    case OP_PERSIST:
-        return decode(&Verbs::persist);
-    default:
-        return EPROTO;
-    }
+    int error = EPROTO;
+    // Executes the one function that is for requests with this number.
+    const auto execute = [&](auto... functions) {
+        return (decode(op, functions, error) || ...);
+    };
+    execute(&Verbs::hello, &Verbs::device, &Verbs::open_context, &Verbs::query_device,
+            &Verbs::query_port, &Verbs::query_gid, &Verbs::alloc_pd, &Verbs::reg_mr,
+            &Verbs::rereg_mr, &Verbs::advise_mr, &Verbs::create_channel, &Verbs::create_cq,
+            &Verbs::resize_cq, &Verbs::req_notify, &Verbs::take_event, &Verbs::create_srq,
+            &Verbs::modify_srq, &Verbs::query_srq, &Verbs::create_qp, &Verbs::modify_qp,
+            &Verbs::query_qp, &Verbs::create_ah, &Verbs::post_send, &Verbs::post_recv,
+            &Verbs::destroy, &Verbs::persist);
+    return error;
 }
 
 int Verbs::hello(const Hello &request, Hello::Reply &reply) {

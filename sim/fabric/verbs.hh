@@ -32,7 +32,9 @@ class Verbs {
         return fabric_.find<T>(caller_.session, handle);
     }
     template <class T> T *create() { return fabric_.create<T>(caller_.session); }
-    template <class T> int decode(int (Verbs::*execute)(const T &, typename T::Reply &));
+    // False if `op` is not the number of these requests.
+    template <class T, class R>
+    bool decode(uint32_t op, int (Verbs::*execute)(const T &, R &), int &error);
 
     // object.cc
     int hello(const Hello &, Hello::Reply &);

@@ -641,6 +641,84 @@ void read_makes_earlier_writes_persistent(void **) {
     assert_int_equal(recorded.persisted, 100);
 }
 
+using Flush = void(ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t);
+
+// The builder of rdma-core >= 45; older headers end before it.
+Flush *flush_of(ibv_qp_ex *qp) {
+#ifdef RPMA_SIM_HEADERS_HAVE_FLUSH
+    return qp->wr_flush;
+#else
+    return *reinterpret_cast<Flush **>(qp + 1);
+#endif
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, process_flush() and check_rkey().
+void native_flush_makes_its_range_persistent(void **) {
+    for (const bool has_access : {true, false}) {
+        Recorded recorded;
+        Pair pair({.send_ops = QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_RDMA_WRITE,
+                   .persistence = &recorded});
+        pair.direct.use_host(2);
+        const unsigned flushes = has_access ? ACCESS_FLUSH_PERSISTENT : 0;
+        ibv_mr *const mr = ibv_reg_mr_iova2(pair.b.pd, pair.b.memory, BYTES,
+                                            (uint64_t)pair.b.memory, ALL_ACCESS | flushes);
+        assert_non_null(mr);
+        pair.direct.use_host(1);
+        ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
+        ibv_wr_start(qp);
+        ibv_wr_rdma_write(qp, mr->rkey, (uint64_t)pair.b.memory);
+        ibv_wr_set_sge(qp, pair.a.mr->lkey, (uint64_t)pair.a.memory, 100);
+        qp->wr_id = 11;
+        qp->wr_flags = IBV_SEND_SIGNALED;
+        flush_of(qp)(qp, mr->rkey, (uint64_t)pair.b.memory, 64, FLUSH_TYPE_PERSISTENT,
+                     FLUSH_LEVEL_RANGE);
+        assert_int_equal(ibv_wr_complete(qp), 0);
+        pair.expect(has_access ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+        assert_int_equal(recorded.persisted, has_access ? 64 : 0);
+        pair.direct.use_host(2);
+        assert_int_equal(ibv_dereg_mr(mr), 0);
+    }
+}
+
+void native_atomic_write_needs_an_aligned_address(void **) {
+    for (const uint64_t offset : {8ULL, 4ULL}) {
+        Pair pair({.send_ops = QP_EX_WITH_ATOMIC_WRITE});
+        ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
+        const uint64_t word = 0x1122334455667788;
+        ibv_wr_start(qp);
+        qp->wr_id = 11;
+        qp->wr_flags = IBV_SEND_SIGNALED;
+        ibv_wr_atomic_write(qp, pair.b.mr->rkey, (uint64_t)pair.b.memory + offset, &word);
+        assert_int_equal(ibv_wr_complete(qp), 0);
+        pair.expect(offset == 8 ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR);
+        assert_int_equal(pair.b.memory[8] == (char)0x88, offset == 8);
+    }
+}
+
+// siw_proc_write() of Linux 7.3, drivers/infiniband/sw/siw/siw_qp_rx.c: the initiator sees a
+// write complete, and then the end of the connection.
+void iwarp_closes_the_connection_of_a_refused_write(void **) {
+    Direct direct(options_of("siw"));
+    Side a(direct, 1, false, 0, 8), b(direct, 2, false, 0, 8);
+    Fabric &fabric = direct.fabric();
+    fabric.connect_iwarp(*fabric.find_qp(*fabric.device(1, 0), a.qp->qp_num),
+                         *fabric.find_qp(*fabric.device(2, 0), b.qp->qp_num));
+    ibv_sge sge = {(uint64_t)a.memory, 8, a.mr->lkey};
+    ibv_send_wr wr = {}, *bad;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = (uint64_t)b.memory;
+    wr.wr.rdma.rkey = b.mr->rkey + 1;
+    direct.use_host(1);
+    assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
+    assert_int_equal(a.poll().status, IBV_WC_SUCCESS);
+    assert_int_equal(b.memory[0], 2);
+    assert_int_equal(b.state(), IBV_QPS_ERR);
+    assert_int_equal(a.state(), IBV_QPS_ERR);
+}
+
 void removed_device_reports_a_fatal_event(void **) {
     Pair pair;
     pair.receive(64);
@@ -706,6 +784,9 @@ int main() {
         cmocka_unit_test(extended_queue_pair_posts_lists),
         cmocka_unit_test(extended_cq_reads_completions),
         cmocka_unit_test(read_makes_earlier_writes_persistent),
+        cmocka_unit_test(native_flush_makes_its_range_persistent),
+        cmocka_unit_test(native_atomic_write_needs_an_aligned_address),
+        cmocka_unit_test(iwarp_closes_the_connection_of_a_refused_write),
         cmocka_unit_test(removed_device_reports_a_fatal_event),
         cmocka_unit_test(port_reports_its_state),
         cmocka_unit_test(destroyed_object_has_no_events),
