@@ -104,7 +104,7 @@ bool ProcessMemory::access(uint64_t address, void *bytes, size_t length, bool is
     return done == (ssize_t)length;
 }
 
-// Waits at most a second: the memory of a stopped process cannot be accessed so.
+// Waits at most a second: a stopped process does not answer.
 static bool transfer(int fd, void *bytes, size_t length, bool is_write) {
     for (size_t done = 0; done < length;) {
         struct pollfd ready {
@@ -129,10 +129,16 @@ bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t lengt
                               (uint32_t)std::min<size_t>(length - done, MemoryRequest::MAX),
                               is_write};
         int32_t error = 0;
-        if (!transfer(thread_, &request, sizeof(request), true) ||
-            (is_write && !transfer(thread_, bytes + done, request.length, true)) ||
-            !transfer(thread_, &error, sizeof(error), false) || error ||
-            (!is_write && !transfer(thread_, bytes + done, request.length, false)))
+        const bool is_answered =
+            transfer(thread_, &request, sizeof(request), true) &&
+            (!is_write || transfer(thread_, bytes + done, request.length, true)) &&
+            transfer(thread_, &error, sizeof(error), false) &&
+            (is_write || error || transfer(thread_, bytes + done, request.length, false));
+        if (!is_answered) { // a late answer would be taken for the next one
+            close(thread_);
+            thread_ = -1;
+        }
+        if (!is_answered || error)
             return false;
         done += request.length;
     }

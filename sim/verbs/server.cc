@@ -118,6 +118,10 @@ void Server::disconnect(int fd) {
     Session *const session = found->second.session;
     close(fd);
     clients_.erase(found);
+    // A child may have closed the connection that it inherited, but not its own.
+    for (auto &[other, client] : clients_)
+        if (session && client.caller.session == session)
+            client.caller.session = nullptr;
     if (session)
         fabric_.end_session(*session);
     fabric_.advance(clock());
