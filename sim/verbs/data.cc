@@ -15,12 +15,11 @@ using namespace sim;
 namespace {
 
 // A program that polls must not keep the processor from the fabric and from its peers.
-void back_off(ShimCq *cq) {
-    cq->empty_polls++;
+void back_off(unsigned empty_polls) {
     const struct timespec pause = {0, 50'000};
-    if (cq->empty_polls > 1000)
+    if (empty_polls > 1000)
         nanosleep(&pause, nullptr);
-    else if (cq->empty_polls > 4)
+    else if (empty_polls > 4)
         sched_yield();
 }
 
@@ -53,12 +52,11 @@ int start_poll(ibv_cq_ex *ex, ibv_poll_cq_attr *attr) {
         return EINVAL;
     pthread_mutex_lock(&cq->lock);
     const int error = next_poll(ex);
+    const unsigned empty_polls = cq->empty_polls = error ? cq->empty_polls + 1 : 0;
     if (!error)
-        cq->empty_polls = 0;
-    else
-        pthread_mutex_unlock(&cq->lock);
-    if (error)
-        back_off(cq);
+        return 0;
+    pthread_mutex_unlock(&cq->lock);
+    back_off(empty_polls);
     return error;
 }
 
@@ -91,11 +89,9 @@ int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
     pthread_mutex_lock(&cq->lock);
     for (; count < number && take(cq, completion); count++)
         wc[count] = completion.wc;
+    const unsigned empty_polls = cq->empty_polls = count == 0 ? cq->empty_polls + 1 : 0;
     pthread_mutex_unlock(&cq->lock);
-    if (count == 0)
-        back_off(cq);
-    else
-        cq->empty_polls = 0;
+    back_off(empty_polls);
     return count;
 }
 

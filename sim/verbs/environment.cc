@@ -104,17 +104,33 @@ bool ProcessMemory::access(uint64_t address, void *bytes, size_t length, bool is
     return done == (ssize_t)length;
 }
 
-// Waits at most a second: a stopped process does not answer.
-static bool transfer(int fd, void *bytes, size_t length, bool is_write) {
+// Not stopped, and not dead: only such a process has a thread that answers.
+static bool is_running(int pid) {
+    char path[64], text[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    FILE *const opened = fopen(path, "re");
+    if (!opened)
+        return false;
+    text[fread(text, 1, sizeof(text) - 1, opened)] = '\0';
+    fclose(opened);
+    const char *const state = strrchr(text, ')'); // after the name, which may hold anything
+    return state && state[1] == ' ' && !strchr("TtZX", state[2]);
+}
+
+bool ProcessMemory::transfer(void *bytes, size_t length, bool is_write) {
     for (size_t done = 0; done < length;) {
         struct pollfd ready {
-            fd, (short)(is_write ? POLLOUT : POLLIN), 0
+            thread_, (short)(is_write ? POLLOUT : POLLIN), 0
         };
-        if (poll(&ready, 1, 1000) <= 0)
-            return false;
+        if (poll(&ready, 1, 100) <= 0) {
+            if (!is_running(pid_))
+                return false;
+            continue;
+        }
         char *const at = static_cast<char *>(bytes) + done;
-        const ssize_t n = is_write ? send(fd, at, length - done, MSG_NOSIGNAL | MSG_DONTWAIT)
-                                   : recv(fd, at, length - done, MSG_DONTWAIT);
+        const ssize_t n = is_write
+                              ? send(thread_, at, length - done, MSG_NOSIGNAL | MSG_DONTWAIT)
+                              : recv(thread_, at, length - done, MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             return false;
         done += n > 0 ? (size_t)n : 0;
@@ -130,10 +146,10 @@ bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t lengt
                               is_write};
         int32_t error = 0;
         const bool is_answered =
-            transfer(thread_, &request, sizeof(request), true) &&
-            (!is_write || transfer(thread_, bytes + done, request.length, true)) &&
-            transfer(thread_, &error, sizeof(error), false) &&
-            (is_write || error || transfer(thread_, bytes + done, request.length, false));
+            transfer(&request, sizeof(request), true) &&
+            (!is_write || transfer(bytes + done, request.length, true)) &&
+            transfer(&error, sizeof(error), false) &&
+            (is_write || error || transfer(bytes + done, request.length, false));
         if (!is_answered) { // a late answer would be taken for the next one
             close(thread_);
             thread_ = -1;

@@ -48,6 +48,7 @@ class ProcessMemory : public Program {
 
   private:
     bool access(uint64_t address, void *bytes, size_t length, bool is_write);
+    bool transfer(void *bytes, size_t length, bool is_write); // with the memory thread
     bool access_by_thread(uint64_t address, char *bytes, size_t length, bool is_write);
     int pid_;
     int thread_ = -1; // the socket of the memory thread, or -1
