@@ -9,6 +9,7 @@ import re
 import contract
 import tool_checks
 
+
 VERBS = pathlib.Path("/usr/include/infiniband/verbs.h")
 READS_NOTHING = "errno in {EAGAIN"
 BLOCKS = re.compile(r"(\w+)(?:\(\)| function) blocks (?:until|without a time limit)")
@@ -78,13 +79,18 @@ def named(source):
 
 
 def check_codes(book):
-    """rpma_errors(7) has each code, status and event, and the functions that return the rarer codes."""
+    """rpma_errors(7) has each code, status, event and error number with advice, and the functions that return the
+    rarer codes."""
     page = next(page for page in book.pages if page.name == "rpma_errors.7")
     for part, wanted in named(book.source).items():
         heads = [word for head, _ in items(page.part(part)) for word in head]
         found = [word for word in heads if re.fullmatch(r"(?:RPMA|IBV)_\w+", word)]
         for name in sorted(wanted ^ set(found)) + sorted({name for name in found if found.count(name) > 1}):
             yield f"man/{page.name}: {part}: {name} is {'missing' if name in wanted - set(found) else 'wrong'}"
+    table = re.search(r"causes\[\] = \{(.*?)\n\};", (book.source / "src/verbs/causes.cc").read_text(encoding="utf-8"), re.S).group(1)
+    heads = {word for head, _ in items(page.part("Error numbers of the provider")) for word in head}
+    for name in sorted(set(re.findall(r"\bE[A-Z0-9]+\b", table)) - heads):
+        yield f"man/{page.name}: Error numbers of the provider: {name} is missing, src/verbs/causes.cc has advice for it"
     returned = {}
     for name, rows in contract.documented_errors(book.source).items():
         for row in rows if name not in contract.deprecated(book.source) else ():
