@@ -212,6 +212,7 @@ def check_claims(book):
             texts[path.relative_to(book.source)] = " ".join(
                 " ".join(line.strip(" */") for line in lines).split())
     yield from check_direct_write(texts)
+    yield from check_access(book)
     verbs, calls = map(int, re.search(r"\| write \| (\d+) \| (\d+) \|", texts[pathlib.Path("docs/performance.md")]).groups())
     if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in texts[pathlib.Path("README.md")]:
         yield f"README.md: the cost of a write is {calls} instructions, {calls - verbs} more than verbs (docs/performance.md)"
@@ -219,6 +220,17 @@ def check_claims(book):
         for phrase, true in CLAIMS.items():
             if found := re.search(phrase, text):
                 yield f"{where}: not {found.group()!r}: {true}"
+
+
+def check_access(book):
+    """rpma_security(7) names each usage that gives the other side a right, as rpma_mr_reg(3) says."""
+    pages = {page.name: page for page in book.pages}
+    told = {arg for line in pages["rpma_security.7"].part("What a descriptor gives away") for arg in line.args}
+    usage = None
+    for line in pages["rpma_mr_reg.3"].part("Access rights"):
+        usage = line.args[1] if line.macro == "It" else usage
+        if any(arg.startswith("IBV_ACCESS_REMOTE") for arg in line.args) and usage not in told:
+            yield f"man/rpma_security.7: {usage} lets the other side in, and the page does not say so"
 
 
 def check_direct_write(texts):
