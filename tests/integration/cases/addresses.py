@@ -271,18 +271,3 @@ def bond_of_replicated_log(test, side):
     expect(f"client: {len(BONDED)} records" in client.end(terminate=False), True, "what the client says in the end")
     for server in servers:
         server.end()
-
-
-# Whether they connect again is up to soft-RoCE, which connects nobody when a message about a connection could not leave.
-@case("addresses", "a bond changes its active interface under the {side} of example 15: no program ends", BONDED_SIDES)
-def bond_of_block_mover(test, side):
-    fail_over = bond(test)
-    servers, client = start_example(test, side, "15-block-mover", 2, lambda found: ["--endless", *found, "1"],
-                                    numbered=False)
-    client.wait_until_said("is there", 2)
-    client.wait_until_said("pass")
-    fail_over()
-    client.wait_until_said("is lost", 2)
-    client.end()
-    for server in servers:
-        server.end()
