@@ -257,8 +257,7 @@ def start_example(test, side, example, servers, client_arguments, *, numbered):
     return started, Program(test, 3 - host, example + "-client", *client_arguments(addresses))
 
 
-# The connections of soft-RoCE carry no data afterwards, because Linux replaces their GID
-# (roce_gid_mgmt.c, NETDEV_BONDING_FAILOVER): the examples connect again.
+# Connections over soft-RoCE do not carry data after the failover: the example connects again.
 @case("addresses", "a bond changes its active interface under the {side} of example 14: it goes on", BONDED_SIDES)
 def bond_of_replicated_log(test, side):
     fail_over = bond(test)
