@@ -117,13 +117,22 @@ unsigned host_before(std::string_view &text) {
     return found;
 }
 
+// Ends the program after the help, unless a part of it was not written.
+[[noreturn]] void end_help() {
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        perror("rpma-sim: standard output");
+        exit(EXIT_FAILURE);
+    }
+    exit(EXIT_SUCCESS);
+}
+
 [[noreturn]] void list_devices() {
     for (const sim::DeviceProfile &each : sim::profiles())
         printf("%-12s %s\n", each.name,
                each.transport == sim::Transport::INFINIBAND ? "InfiniBand"
                : each.transport == sim::Transport::ROCE     ? "RoCE"
                                                             : "iWARP");
-    exit(EXIT_SUCCESS);
+    end_help();
 }
 
 void read_device(Settings &settings, std::string_view text) {
@@ -163,7 +172,7 @@ void read_option(Settings &settings, int option, const char *value) {
     case 'f':
         if (strcmp(value, "help") == 0) {
             print_faults();
-            exit(EXIT_SUCCESS);
+            end_help();
         }
         settings.faults.push_back(read_fault(value));
         break;
@@ -209,10 +218,10 @@ void read_option(Settings &settings, int option, const char *value) {
         break;
     case 'V':
         printf("rpma-sim %s\n", RPMA_SIM_VERSION);
-        exit(EXIT_SUCCESS);
+        end_help();
     case 'h':
         fputs(USAGE, stdout);
-        exit(EXIT_SUCCESS);
+        end_help();
     default:
         refuse("see rpma-sim --help");
     }

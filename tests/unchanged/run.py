@@ -374,6 +374,14 @@ def arguments(world):
         world.expect(world.sim("--fault", fault, "true"), 2, f"^rpma-sim: --fault.*{re.escape(pattern)}.*\n$")
 
 
+@named("help that cannot be written")
+def full_output(world):
+    for options in ["--help", "--version", "--device help", "--fault help"]:
+        done = subprocess.run(f"exec {world.program} {options} >/dev/full", shell=True, text=True,
+                              stderr=subprocess.PIPE, check=False)
+        assert (done.returncode, done.stderr) == (1, "rpma-sim: standard output: No space left on device\n"), done
+
+
 @named("--help, the page and the completion have the same options and faults")
 def texts(world):
     root = HERE.parent.parent
