@@ -4,7 +4,7 @@
 // connect.c -- programs of librdmacm that a test runs on the fabric:
 //   connect serve COUNT                accepts, and waits until all are disconnected
 //   connect open ADDRESS COUNT         opens as many connections at once, and closes them
-//   connect fork COUNT                 serves each request in a child, by a synchronous ID
+//   connect fork COUNT                 serves by synchronous IDs, which a child cannot use
 //   connect talk ADDRESS COUNT         sends a message on one connection after another
 //   connect die ADDRESS                is killed while its request waits
 //   connect cancel                     cancels threads during their calls
@@ -189,7 +189,16 @@ static void exchange(struct rdma_cm_id *id, int is_sender) {
     rdma_dereg_mr(mr);
 }
 
-static void serve_in_child(struct rdma_cm_id *id) {
+static void use_in_child(struct rdma_cm_id *id) {
+    struct rdma_cm_event *event;
+    MUST(rdma_accept(id, NULL) == -1 && errno == EACCES);
+    MUST(rdma_get_cm_event(id->channel, &event) == -1 && errno == EACCES);
+    MUST(rdma_destroy_id(id) == -1 && errno == EACCES);
+    rdma_destroy_event_channel(id->channel); // closes the descriptor of the child only
+    _exit(0);
+}
+
+static void answer(struct rdma_cm_id *id) {
     char text[16];
     struct ibv_mr *mr = rdma_reg_msgs(id, text, sizeof(text));
     MUST(mr && rdma_post_recv(id, NULL, text, sizeof(text), mr) == 0);
@@ -197,8 +206,8 @@ static void serve_in_child(struct rdma_cm_id *id) {
     exchange(id, 0);
     MUST(strcmp(text, "hello") == 0);
     MUST(rdma_disconnect(id) == 0);
-    rdma_destroy_ep(id); // the parent would wait for the events that the child has acknowledged
-    _exit(0);
+    rdma_dereg_mr(mr);
+    rdma_destroy_ep(id);
 }
 
 static struct ibv_qp_init_attr sync_attr(void) {
@@ -216,13 +225,12 @@ static void serve_by_fork(int count) {
     for (int i = 0; i < count; i++) {
         int status;
         MUST(rdma_get_request(listener, &id) == 0);
-        MUST(rdma_ack_cm_event(id->event) == 0); // in this process, which destroys the listener
-        id->event = NULL;
         const pid_t child = fork();
         MUST(child >= 0);
         if (child == 0)
-            serve_in_child(id);
+            use_in_child(id);
         MUST(waitpid(child, &status, 0) == child && status == 0);
+        answer(id);
     }
     rdma_destroy_ep(listener);
     rdma_freeaddrinfo(address);

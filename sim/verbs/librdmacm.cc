@@ -17,7 +17,7 @@ namespace {
 template <class Request> int simple(rdma_cm_id *id, Request request = {}) {
     Empty reply;
     request.id = shim(id)->handle;
-    return result(call(request, reply));
+    return result(call_on(id->channel, request, reply));
 }
 
 CmAddress pack(const sockaddr *address) {
@@ -52,7 +52,7 @@ int create_id(rdma_event_channel *channel, rdma_cm_id **id, void *context,
     request.cookie = reinterpret_cast<uintptr_t>(made);
     request.port_space = port_space;
     request.qp_type = qp_type;
-    const int error = call(request, reply);
+    const int error = call_on(made->id.channel, request, reply);
     if (error) {
         free_id(made);
         return fail(error);
@@ -192,7 +192,7 @@ int rdma_destroy_id(rdma_cm_id *id) {
     CmDestroy request = {};
     CmDestroy::Reply reply;
     request.id = shim(id)->handle;
-    const int error = call(request, reply);
+    const int error = call_on(id->channel, request, reply);
     if (error)
         return fail(error);
     if (id->event)
@@ -210,7 +210,7 @@ int rdma_bind_addr(rdma_cm_id *id, sockaddr *addr) {
     request.id = shim(id)->handle;
     request.privileged = is_privileged();
     request.address = pack(addr);
-    const int error = call(request, reply);
+    const int error = call_on(id->channel, request, reply);
     return error ? fail(error) : show_route(shim(id), reply);
 }
 
@@ -237,7 +237,7 @@ int rdma_listen(rdma_cm_id *id, int backlog) {
     CmListen::Reply reply;
     request.id = shim(id)->handle;
     request.backlog = backlog;
-    const int error = call(request, reply);
+    const int error = call_on(id->channel, request, reply);
     return error ? fail(error) : show_route(shim(id), reply);
 }
 
@@ -357,7 +357,7 @@ int rdma_migrate_id(rdma_cm_id *id, rdma_event_channel *channel) {
         return -1;
     request.id = own->handle;
     request.channel = shim(channel)->handle;
-    const int error = call(request, reply);
+    const int error = call_on(channel, request, reply);
     if (error) {
         if (is_synchronous)
             rdma_destroy_event_channel(channel);

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <unistd.h>
 
 namespace sim {
 
@@ -28,6 +29,7 @@ struct CmDevice {
 struct ShimEventChannel {
     rdma_event_channel channel;
     uint32_t handle;
+    pid_t process; // that created it
 };
 
 struct ShimId {
@@ -51,6 +53,16 @@ inline ShimId *shim(rdma_cm_id *id) {
 }
 inline ShimEventChannel *shim(rdma_event_channel *channel) {
     return reinterpret_cast<ShimEventChannel *>(channel);
+}
+
+// ucma.c, ucma_write(): a child has other credentials than the process that opened the file, so
+// the kernel refuses its requests.
+inline bool is_inherited(rdma_event_channel *channel) {
+    return shim(channel)->process != getpid();
+}
+template <class T>
+int call_on(rdma_event_channel *channel, const T &request, typename T::Reply &reply) {
+    return is_inherited(channel) ? EACCES : call(request, reply);
 }
 
 // Returns -1 with errno.

@@ -87,7 +87,7 @@ int accept_response(ShimId *id) {
     if (ret == 0)
         ret = modify_to_rts(id, RDMA_MAX_INIT_DEPTH);
     if (ret == 0)
-        ret = result(call(request, reply));
+        ret = result(call_on(id->id.channel, request, reply));
     if (ret)
         modify_to_error(id);
     return ret;
@@ -175,6 +175,7 @@ rdma_event_channel *rdma_create_event_channel(void) {
     }
     made->channel.fd = fd;
     made->handle = reply.channel;
+    made->process = getpid();
     return &made->channel;
 }
 
@@ -182,7 +183,7 @@ void rdma_destroy_event_channel(rdma_event_channel *channel) {
     CmDestroyChannel request = {};
     Empty reply;
     request.channel = shim(channel)->handle;
-    call(request, reply);
+    call_on(channel, request, reply); // a child only closes its descriptor
     close(channel->fd);
     free(channel);
 }
@@ -190,6 +191,8 @@ void rdma_destroy_event_channel(rdma_event_channel *channel) {
 int rdma_get_cm_event(rdma_event_channel *channel, rdma_cm_event **event) {
     if (!event)
         return fail(EINVAL);
+    if (is_inherited(channel))
+        return fail(EACCES);
     ShimEvent *const made = static_cast<ShimEvent *>(malloc(sizeof(*made)));
     if (!made)
         return fail(ENOMEM);

@@ -99,7 +99,7 @@ int rdma_init_qp_attr(rdma_cm_id *id, ibv_qp_attr *qp_attr, int *qp_attr_mask) {
     CmInitQpAttr::Reply reply;
     request.id = shim(id)->handle;
     request.state = qp_attr->qp_state;
-    const int error = call(request, reply);
+    const int error = call_on(id->channel, request, reply);
     if (error)
         return fail(error);
     *qp_attr = reply.attr;
