@@ -147,7 +147,7 @@ bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
     if (host == 0 || name == nullptr || sscanf(name, "host%5u%c", &number, &rest) != 1 ||
         number == 0 || number >= ~MASK)
         return false;
-    snprintf(digits, sizeof(digits), "10.77.%u.%u", number >> 8, number & 0xff);
+    snprintf(digits, sizeof(digits), "10.77.%u.%u", number >> 8 & 0xff, number & 0xff);
     return true;
 }
 
