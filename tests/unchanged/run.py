@@ -457,7 +457,7 @@ def attempt(function, needs, program, build):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    program, build, wanted = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]
+    program, build, wanted = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]
     os.umask(0o022)
     chosen = [row for row in CASES if not wanted or row[0] in wanted]
     print(f"1..{len(chosen)}", flush=True)
