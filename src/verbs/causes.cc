@@ -160,9 +160,8 @@ Source source_of(const sockaddr *address) {
         return {ntohs(in->sin_port), in->sin_addr.s_addr == INADDR_ANY};
     }
     const auto *in6 = reinterpret_cast<const sockaddr_in6 *>(address);
-    const bool is_any =
-        address->sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
-    return {address->sa_family == AF_INET6 ? ntohs(in6->sin6_port) : uint16_t{0}, is_any};
+    return {ntohs(in6->sin6_port),
+            std::memcmp(&in6->sin6_addr, &in6addr_any, sizeof(in6addr_any)) == 0};
 }
 
 // Linux, drivers/infiniband/core: rdma_translate_ip() of addr.c, for an address that no
