@@ -4,6 +4,8 @@
 
 import ipaddress
 import os
+import re
+import runpy
 import subprocess
 
 from harness import lab
@@ -142,6 +144,8 @@ def unknown_name(test):
 BOND, BEYOND = "10.90.0.1", "10.90.0.2"  # of host1 and host2
 # Linux compares a new link address with that of the time when a connection was made: an interface a failover.
 BONDED = ("bonded0", "bonded1", "bonded2")
+# Linux takes the size of packets from the client's interface, also where the server's has a smaller MTU.
+HOST_MTU = "9000"
 
 
 def link_address(number, device):
@@ -158,8 +162,9 @@ def bond(test):
     for name in BONDED:
         lab.run("ip", "link", "add", "port-" + name, "type", "veth", "peer", "name", name, "netns", lab.host(1))
         test.undo.callback(lab.run, "ip", "link", "del", "port-" + name)
-        lab.run("ip", "link", "set", "port-" + name, "master", "bridge0", "up")
+        lab.run("ip", "link", "set", "port-" + name, "master", "bridge0", "mtu", HOST_MTU, "up")
         lab.run(*ip, "link", "set", name, "master", "bond0")
+    lab.run(*ip, "link", "set", "bond0", "mtu", HOST_MTU)
     lab.run(*ip, "addr", "add", BOND + "/24", "dev", "bond0")
     lab.run(*ip, "link", "set", "bond0", "type", "bond", "active_slave", BONDED[0])
     lab.run(*ip, "link", "set", "bond0", "up")
@@ -191,6 +196,7 @@ def bond_of_objects(test):
     for side, side.address in zip(sides, (BOND, BEYOND)):
         test.with_peer(side)
         listen(side)
+    share_region(bonded, other)
     connect(bonded, other)
     bonded("req-start", req=1, addr=BEYOND, port=PORT)
     bonded("req-resolve", req=1)
@@ -202,7 +208,10 @@ def bond_of_objects(test):
         bonded.refuses("RPMA_E_NO_EVENT", "next-req", timeout=0)
         bonded("req-resolve", req=1)
     bonded("req-delete", req=1)
-    connect(bonded, other, number=1)
+    for side in sides:
+        side("conn-delete")
+    connect(bonded, other)
+    work(bonded, other)
 
 
 class Program:
@@ -210,22 +219,27 @@ class Program:
 
     def __init__(self, test, number, name, *arguments):
         path = os.path.join(lab.BUILD_DIR, "examples", name)
-        self.test, self.name = test, name
+        self.test, self.name, self.said = test, name, ""
         self.process = subprocess.Popen(lab.on(lab.host(number), path, *arguments), text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        env={**os.environ, "RPMA_LOG": "info"})
         test.undo.callback(self.process.wait)
         test.undo.callback(self.process.kill)
 
     def line(self):
         line = self.process.stdout.readline()
+        self.said += line
         self.test.transcript.append(f"{self.name}: {line.rstrip()}")
         if not line:
             raise Failed(f"{self.name} says nothing more")
         return line
 
-    def wait_until_said(self, words, count=1):
-        while count > 0:
-            count -= words in self.line()
+    def wait_until_said(self, *words, count=1):
+        """Waits until all of the words were said so often, in whatever order."""
+        left = dict.fromkeys(words, count)
+        while any(number > 0 for number in left.values()):
+            line = self.line()
+            left = {word: number - (word in line) for word, number in left.items()}
 
     def append(self, count):
         self.process.stdin.write("a line\n" * count)
@@ -236,10 +250,10 @@ class Program:
             self.process.terminate()
         else:
             self.process.stdin.close()
-        said = self.process.stdout.read()
-        self.test.transcript.append(said)
+        rest = self.process.stdout.read()
+        self.said += rest
+        self.test.transcript.append(rest)
         expect(self.process.wait(60), 0, f"{self.name}: exit status")
-        return said
 
 
 BONDED_SIDES = [{"side": "servers"}, {"side": "client"}]
@@ -257,7 +271,16 @@ def start_example(test, side, example, servers, client_arguments, *, numbered):
     return started, Program(test, 3 - host, example + "-client", *client_arguments(addresses))
 
 
-# Connections over soft-RoCE do not carry data after the failover: the example connects again.
+def end_example(side, servers, client, **how):
+    """Ends the programs; those on the bond have heard of its new link address."""
+    client.end(**how)
+    for server in servers:
+        server.end()
+    for program in servers if side == "servers" else [client]:
+        expect("RDMA_CM_EVENT_ADDR_CHANGE" in program.said, True, f"{program.name} hears of the new link address")
+
+
+# Connections over soft-RoCE do not carry data after the failover: the examples connect again.
 @case("addresses", "a bond changes its active interface under the {side} of example 14: it goes on", BONDED_SIDES)
 def bond_of_replicated_log(test, side):
     fail_over = bond(test)
@@ -267,6 +290,22 @@ def bond_of_replicated_log(test, side):
         fail_over()
         client.append(1)
         client.wait_until_said(f"replicated {number} ")
-    expect(f"client: {len(BONDED)} records" in client.end(terminate=False), True, "what the client says in the end")
-    for server in servers:
-        server.end()
+    end_example(side, servers, client, terminate=False)
+    expect(f"client: {len(BONDED)} records" in client.said, True, "what the client says in the end")
+
+
+@case("addresses", "a bond changes its active interface under the {side} of example 15: it goes on", BONDED_SIDES)
+def bond_of_block_mover(test, side):
+    rounds = runpy.run_path(os.path.join(lab.CHECKOUT, "examples", "15-block-mover", "rounds"))
+    fail_over = bond(test)
+    servers, client = start_example(test, side, "15-block-mover", 2, lambda found: ["--endless", *found, "1"],
+                                    numbered=False)
+    client.wait_until_said("is there", count=len(servers))
+    for _ in BONDED[1:]:
+        client.wait_until_said("pass")
+        fail_over()
+        client.wait_until_said("is lost", "is there", count=len(servers))
+        client.wait_until_said("pass", count=2)  # the first may have begun before
+    end_example(side, servers, client)
+    sums = set(re.findall("the sum is (.*)", client.said))
+    expect(sums, {f"{rounds['whole_sum']():08x}"}, "the sums of all passes")
