@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// config.cc -- peer configurations that come from the other side
+// config.cc -- configurations of remote peers
 
 #include "core/config.hh"
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// config.hh -- what a caller may set before it makes an object
+// config.hh -- configurations of peers, connections and queues
 //
 // Thread-safety: each setting is read and written atomically, so that threads may share a
-// configuration. An object that is made from it takes each setting as it is at that moment.
+// configuration. An object that is created from it uses the value that each setting has at that
+// moment.
 
 #pragma once
 
@@ -15,13 +16,13 @@
 #include "base/memory.hh"
 
 struct rpma_peer_cfg : rpma::Allocated {
-    // Makes the configuration that another side stated, and logs it. Returns nullptr on
+    // Creates and logs the configuration that the other side advertised. Returns nullptr on
     // failure: RPMA_E_NOMEM.
     static std::unique_ptr<rpma_peer_cfg> create(rpma::Call &call, bool direct_write_to_pmem,
                                                  uint8_t served);
 
     std::atomic<bool> direct_write_to_pmem = false;
-    std::atomic<uint8_t> served = 0; // natively by the device: SERVES_*, 0 if nothing is stated
+    std::atomic<uint8_t> served = 0; // SERVES_*; 0: not advertised
 };
 
 struct rpma_cq_cfg : rpma::Allocated {
@@ -36,28 +37,29 @@ struct rpma_srq_cfg : rpma::Allocated {
 };
 
 struct rpma_ep_cfg : rpma::Allocated {
-    std::atomic<uint32_t> backlog = 0;   // 0: as many as the kernel allows
-    std::atomic<bool> ipv6_only = false; // false: as net.ipv6.bindv6only says
+    std::atomic<uint32_t> backlog = 0;   // 0: the largest backlog that the kernel allows
+    std::atomic<bool> ipv6_only = false; // false: net.ipv6.bindv6only decides
 };
 
 struct rpma_conn_cfg : rpma::Allocated {
-    // Copies the address to connect from. False: the system chooses, and nothing is copied.
+    // Copies the source address of the connection. False: the system chooses one, and nothing
+    // is copied.
     bool source_addr(sockaddr_storage &to) const {
         if (!has_source)
             return false;
         const rpma::Lock lock(source_lock);
         to = source;
-        return source.ss_family != AF_UNSPEC; // another thread may have removed it
+        return source.ss_family != AF_UNSPEC; // another thread may have removed the address
     }
 
     std::atomic<int> timeout_ms = RPMA_DEFAULT_TIMEOUT_MS;
     std::atomic<uint32_t> cq_size = 10;
-    std::atomic<bool> cq_size_set = false; // by the caller
+    std::atomic<bool> cq_size_set = false; // set by the caller
     std::atomic<uint32_t> rcq_size = 0;    // 0: no receive CQ
     std::atomic<uint32_t> sq_size = 10;
     std::atomic<uint32_t> rq_size = 10;
     std::atomic<uint32_t> max_sge = 1;
-    std::atomic<int> ack_timeout_ms = 0; // 0: as device and CM have it
+    std::atomic<int> ack_timeout_ms = 0; // 0: the default of device and CM
     std::atomic<uint8_t> retry_count = 7;
     std::atomic<uint8_t> rnr_retry_count = 7;
     std::atomic<uint8_t> tos = 0; // 0: the system's default
@@ -66,18 +68,18 @@ struct rpma_conn_cfg : rpma::Allocated {
     std::atomic<bool> shared_channel = false;
     std::atomic<rpma_srq *> srq = nullptr; // borrowed
     std::atomic<rpma_cq *> cq = nullptr;   // borrowed; nullptr: a CQ of its own
-    std::atomic<rpma_cq *> rcq = nullptr;  // borrowed; nullptr: as rcq_size says
+    std::atomic<rpma_cq *> rcq = nullptr;  // borrowed; nullptr: rcq_size decides
     std::atomic<bool> has_source = false;
-    sockaddr_storage source = {}; // under source_lock
+    sockaddr_storage source = {}; // protected by source_lock
     mutable pthread_mutex_t source_lock = PTHREAD_MUTEX_INITIALIZER;
 };
 
 namespace rpma {
 
-// Pieces of local memory that an operation or a receive may have at most, whatever the device
-// takes: rpma_post() has their elements on its stack.
+// The most SGEs of an operation or a receive on any device: rpma_post() holds their array on
+// its stack.
 inline constexpr uint32_t MOST_PIECES = 128;
-// What asks for more or less of them.
+// Name of the setter, for log messages.
 inline constexpr char CONN_PIECES[] = "rpma_conn_cfg_set_max_sge";
 inline constexpr char SRQ_PIECES[] = "rpma_srq_cfg_set_max_sge";
 
@@ -86,7 +88,7 @@ inline constinit const rpma_srq_cfg default_srq_cfg;
 inline constinit const rpma_cq_cfg default_cq_cfg;
 inline constinit const rpma_ep_cfg default_ep_cfg;
 
-// A caller's NULL means the defaults.
+// NULL selects the defaults.
 inline const rpma_conn_cfg &or_default(const rpma_conn_cfg *cfg) {
     return cfg != nullptr ? *cfg : default_conn_cfg;
 }

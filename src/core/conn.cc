@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn.cc -- life and events of a connection
+// conn.cc -- lifetime and events of a connection
 
 #include "core/conn.hh"
 
@@ -41,7 +41,8 @@ bool rpma_conn::own_events(Call &call, bool nonblocking) {
 }
 
 bool rpma_conn::prepare_flushes(Call &call, rpma_peer &peer) {
-    // Also where flushes are native: what the other side states may change that.
+    // Also if flushes are native: a capability that the other side advertises later may change
+    // that.
     if (!flush.may_read())
         return true;
     const rpma_mr_local *mr = peer.flush_target().acquire(call, peer);
@@ -59,7 +60,7 @@ struct Meaning {
     rpma_log_level level;
 };
 
-// RPMA_CONN_UNDEFINED: the event means nothing to a user of a connection.
+// RPMA_CONN_UNDEFINED: an event without a meaning for the user of a connection.
 Meaning meaning(rdma_cm_event_type type) {
     switch (type) {
     case RDMA_CM_EVENT_ESTABLISHED:
@@ -79,8 +80,8 @@ Meaning meaning(rdma_cm_event_type type) {
     }
 }
 
-// Whether an event comes with private data of a program. A refusal without any has bytes, too,
-// on InfiniBand and RoCE: zeros.
+// Is true if the event carries private data of a program. On InfiniBand and RoCE, a rejection
+// without private data carries zeros.
 bool brings_data(const rdma_cm_event &event) {
     const rdma_conn_param &param = event.param.conn;
     const auto *bytes = static_cast<const char *>(param.private_data);
@@ -101,11 +102,12 @@ rpma_conn_event rpma_conn::next_event(Call &call) {
         skip_addr_change(call, std::move(event));
         return RPMA_CONN_UNDEFINED;
     }
-    const rdma_cm_event seen = *event.get(); // for its line, when it is acknowledged already
+    const rdma_cm_event seen = *event.get(); // for the log, after the acknowledgement
     Received received;
     const rdma_conn_param &param = event->param.conn;
     const bool keeps_data = transport_.received.empty() && brings_data(seen);
-    // An event that was taken cannot come again: it counts more than its data.
+    // The event was taken from the channel and cannot be read again: it is reported even if its
+    // private data cannot be copied.
     if (keeps_data && !received.copy(param.private_data, param.private_data_len))
         RPMA_LOG(
             RPMA_LOG_LEVEL_WARNING, call.function(),

@@ -3,8 +3,8 @@
 
 // conn.hh -- a connection: a queue pair with its queues and events
 //
-// Thread-safety: operations, waiting and polling may be called from any thread; the provider
-// serialises what it must. Events are for one thread at a time.
+// Thread-safety: any thread may post, wait and poll; the provider serialises these calls where
+// necessary. Only one thread at a time may read events.
 
 #pragma once
 
@@ -21,7 +21,7 @@ struct rpma_capabilities;
 
 namespace rpma {
 
-// What rpma_utils_conn_event_2str() says.
+// The text of rpma_utils_conn_event_2str().
 const char *event_text(rpma_conn_event event);
 
 } // namespace rpma
@@ -29,29 +29,29 @@ const char *event_text(rpma_conn_event event);
 struct rpma_conn : rpma::Allocated {
     explicit rpma_conn(rpma::CmId &&id) : transport_(std::move(id)) {}
 
-    // Makes queues and queue pair of peer, as cfg says; nothing can happen on the connection
-    // before it has events. Returns false on failure, and the connection is as it was:
-    // RPMA_E_INVAL, RPMA_E_PROVIDER.
+    // Creates the queues and the queue pair of peer from cfg. Call it before the connection has
+    // events. Returns false on failure, and the connection is unchanged: RPMA_E_INVAL,
+    // RPMA_E_PROVIDER.
     bool set_up(rpma::Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg);
-    // Gives the connection a channel of its own: events of its ID, if it has one, arrive
-    // nowhere else from then on. Returns false on failure: RPMA_E_PROVIDER.
+    // Creates an event channel for the connection, and moves the events of its ID, if it has
+    // one, to this channel. Returns false on failure: RPMA_E_PROVIDER.
     bool own_events(rpma::Call &call, bool nonblocking);
     bool has_events() const { return static_cast<bool>(transport_.events); }
     rdma_event_channel *events() const { return transport_.events.get(); }
-    // Goes on with another ID, before the connection is set up.
+    // Replaces the CM ID. Call it before set_up().
     void replace_id(rpma::CmId &&id) { transport_.id = std::move(id); }
-    // Keeps the private data of the other side. Returns false when memory is out.
+    // Copies the private data of the other side. Returns false if there is no memory.
     bool keep(const rdma_conn_param &param) {
         return transport_.received.copy(param.private_data, param.private_data_len);
     }
-    // Registers what flushes of peer need, unless they are native only. Returns false on
-    // failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Registers the memory that emulated flushes of peer read to, unless all flushes are
+    // native. Returns false on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     bool prepare_flushes(rpma::Call &call, rpma_peer &peer);
 
     const rpma::CmId &id() const { return transport_.id; }
     rpma::CmId &id() { return transport_.id; }
-    // From these on events of the device find the connection. Return false on failure:
-    // RPMA_E_PROVIDER.
+    // Once called, these functions let events of the device find the connection. They return
+    // false on failure: RPMA_E_PROVIDER.
     bool connect(rpma::Call &call, rdma_conn_param &param) {
         entry_.enter(qp, this);
         return transport_.id.connect(call, param);
@@ -62,7 +62,8 @@ struct rpma_conn : rpma::Allocated {
     }
     // RPMA_E_PROVIDER.
     void disconnect(rpma::Call &call) { transport_.id.disconnect(call); }
-    // Destroys everything and forgets it, also what the provider refuses. RPMA_E_PROVIDER.
+    // Destroys all objects and drops their pointers even if the provider fails.
+    // RPMA_E_PROVIDER.
     void release(rpma::Call &call) {
         entry_.withdraw();
         transport_.release(call);
@@ -72,7 +73,7 @@ struct rpma_conn : rpma::Allocated {
     rpma_conn_event next_event(rpma::Call &call);
     int event_fd() const { return transport_.events->fd; }
 
-    // Waits on the shared channel; *fired is the queue that has completions then. 0,
+    // Waits on the shared channel and sets *fired to the queue that has completions. 0,
     // RPMA_E_NOT_SHARED_CHNL, RPMA_E_NO_COMPLETION, RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
     int wait(const char *function, rpma_cq **fired);
     // The shared channel's descriptor. RPMA_E_NOT_SHARED_CHNL.
@@ -80,29 +81,29 @@ struct rpma_conn : rpma::Allocated {
 
     rpma_cq *cq() const { return &transport_.cq(); }
     rpma_cq *rcq() const { return transport_.rcq(); }
-    // What the device gave the queue pair; for the log.
+    // The capacities that the device granted to the queue pair; for the log.
     const ibv_qp_cap &granted() const { return transport_.granted; }
     uint32_t rq_size() const { return granted().max_recv_wr; }
     rpma_conn_private_data private_data() const { return transport_.received.view(); }
 
-    // What an operation needs stands first, so that it is in one cache line.
-    ibv_qp *qp = nullptr; // until it is set up
+    // The members that an operation reads come first: they share one cache line.
+    ibv_qp *qp = nullptr; // nullptr until set_up()
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    ibv_qp_ex *extended; // the same queue pair for what the device does itself, or nullptr
+    ibv_qp_ex *extended; // the same queue pair for native operations, or nullptr
 #endif
-    ibv_sge flush_read = {}; // where an emulated flush reads to
+    ibv_sge flush_read = {}; // the SGE that an emulated flush reads to
     rpma::FlushWays flush;
-    uint16_t max_sge;      // pieces of local memory of an operation
-    uint16_t max_read_sge; // pieces that a read may have
+    uint16_t max_sge;      // SGEs of an operation
+    uint16_t max_read_sge; // SGEs of a read
     const rpma_capabilities *device;
     std::atomic<bool> warned_of_misalignment = false;
 
   private:
     bool is_shared(rpma::Call &call) const;
 
-    bool is_established_ = false; // here it fills a gap
-    // Empty on a connection that flushes natively only. It outlives the queue pair.
+    bool is_established_ = false; // fills a gap in the layout
+    // Empty on a connection whose flushes are all native. It outlives the queue pair.
     rpma::FlushTargetUse flush_target_;
     rpma::Transport transport_;
-    rpma::HandleEntry entry_; // of the queue pair; released first: see there
+    rpma::HandleEntry entry_; // of the queue pair; released first, see HandleEntry
 };

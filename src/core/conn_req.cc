@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn_req.cc -- the way from an address, or from a request event, to a connection
+// conn_req.cc -- from an address or a request event to a connection
 
 #include "core/conn_req.hh"
 
@@ -13,14 +13,13 @@ using namespace rpma;
 
 namespace {
 
-// Whether a connection of peer can be made as cfg says, as far as that is known without asking
-// the network.
+// Checks, without network access, that a connection of peer can be created from cfg.
 bool check(Call &call, const rpma_peer &peer, const rpma_conn_cfg &cfg) {
     return check_queues(call, peer, cfg) &&
            (cfg.flush_mode != RPMA_FLUSH_MODE_NATIVE || peer.check_native_flush(call));
 }
 
-// An ID that resolves an address, or has resolved it if there is no channel.
+// Returns an ID that resolves an address. Without a channel, the address is resolved on return.
 CmId resolving(Call &call, rdma_event_channel *channel, uint8_t tos, sockaddr *source,
                sockaddr *destination, int timeout_ms) {
     CmId id = CmId::create(call, channel);
@@ -84,8 +83,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
                                                        CmEvent &&event,
                                                        const rpma_conn_cfg *cfg) {
     CmId id = CmId::incoming(event->id);
-    // cfg is checked only now that the request was taken: if it stayed, the descriptor of the
-    // endpoint would be readable for ever.
+    // Check cfg only once the request event is taken: an event left in the channel would keep
+    // the descriptor of the endpoint readable for ever.
     if (cfg != nullptr && !check(call, peer, *cfg))
         return nullptr;
     auto req = create(call, peer, std::move(id));
@@ -98,7 +97,7 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
         return nullptr;
     }
     event.release(call);
-    // From here on no event of this connection may reach the reader of the endpoint.
+    // From here on the reader of the endpoint receives no event of this connection.
     req->is_incoming_ = true;
     req->has_steps_ = cfg == nullptr;
     if (call.failed() || !req->conn_->own_events(call, req->has_steps_))
@@ -106,8 +105,8 @@ std::unique_ptr<rpma_conn_req> rpma_conn_req::incoming(Call &call, rpma_peer &pe
     return req;
 }
 
-// Begins with the next address that lets itself be begun with. Returns false if there is none
-// (RPMA_E_PROVIDER), or none is left: the failure of the last one counts.
+// Starts resolving the next usable address. Returns false if none is left (RPMA_E_PROVIDER):
+// the failure of the last one counts.
 bool rpma_conn_req::try_next_address(Call &call) {
     while (next_ != nullptr) {
         const addrinfo &address = *next_;
@@ -117,7 +116,7 @@ bool rpma_conn_req::try_next_address(Call &call) {
             resolving(call, conn_->events(), tos_, source(), address.ai_addr, timeout_ms_);
         if (!id)
             continue;
-        // The ID of the address before goes with its events.
+        // Destroy the previous CM ID and its pending events.
         conn_->replace_id(std::move(id));
         step_ = Step::ADDRESS;
         return true;
@@ -126,7 +125,7 @@ bool rpma_conn_req::try_next_address(Call &call) {
     return false;
 }
 
-// The device of an address is known when it is resolved.
+// The device of an address is known once the address is resolved.
 bool rpma_conn_req::check_device(Call &call) const {
     const ibv_context *has = conn_->id()->verbs, *needed = peer_.pd().context;
     if (has != needed)
@@ -137,9 +136,10 @@ bool rpma_conn_req::check_device(Call &call) const {
     return has == needed;
 }
 
-// Does the step that an event allows. Returns false on failure: RPMA_E_PROVIDER.
+// Advances the request by the step that an event completes. Returns false on failure:
+// RPMA_E_PROVIDER.
 bool rpma_conn_req::go_on(Call &call, CmEvent &&event) {
-    const rdma_cm_event seen = *event.get(); // for its line, when it is acknowledged already
+    const rdma_cm_event seen = *event.get(); // for the log, after the acknowledgement
     event.release(call);
     if (call.failed())
         return false;
@@ -174,7 +174,7 @@ void rpma_conn_req::resolve(Call &call) {
     if (!has_steps_ || is_incoming_)
         return;
     while (CmEvent event = next_event(call, *conn_->events(), is_ready() ? 0 : RPMA_E_AGAIN)) {
-        call.begin_attempt(next_ == nullptr); // no failure while addresses are left
+        call.begin_attempt(next_ == nullptr); // not a failure while addresses are left
         const bool goes_on = go_on(call, std::move(event)) || try_next_address(call);
         call.end_attempts();
         if (!goes_on)
@@ -196,7 +196,7 @@ void rpma_conn_req::set_up(Call &call, const rpma_conn_cfg &cfg) {
         make_queues(call, cfg);
 }
 
-// Asks for the most that the device and the other side agree to.
+// Requests the largest values that the device and the other side support.
 rdma_conn_param rpma_conn_req::parameters(const rpma_conn_private_data *pdata) const {
     rdma_conn_param param = {};
     if (pdata != nullptr) {
@@ -216,7 +216,7 @@ std::unique_ptr<rpma_conn> rpma_conn_req::connect(Call &call,
     if ((!conn_->has_events() && !conn_->own_events(call, false)) ||
         !conn_->prepare_flushes(call, peer_))
         return nullptr;
-    // Nothing may fail behind this step: the other side takes the connection for real.
+    // Nothing may fail after this step: the connection is established for the other side.
     rdma_conn_param param = parameters(pdata);
     const bool begun = is_incoming_ ? conn_->accept(call, param) : conn_->connect(call, param);
     return begun ? std::move(conn_) : nullptr;

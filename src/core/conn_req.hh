@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// conn_req.hh -- a connection request: outgoing ones connect, incoming ones accept
+// conn_req.hh -- a connection request: an outgoing one connects, an incoming one accepts
 //
 // Thread-safety: one thread at a time.
 
@@ -21,19 +21,19 @@ inline constexpr char NOT_SET_UP[] = "the request is not set up: rpma_conn_req_s
 } // namespace rpma
 
 struct rpma_conn_req : rpma::Allocated {
-    // Resolves addr and port, waits for it, and sets the request up. Returns nullptr on
+    // Resolves addr and port, waits for the result, and sets the request up. Returns nullptr on
     // failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> outgoing(rpma::Call &call, rpma_peer &peer,
                                                    const char *addr, const char *port,
                                                    const rpma_conn_cfg &cfg);
 
-    // Begins to resolve addr and port, and waits for nothing but the name server. Returns
-    // nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Starts resolving addr and port; waits only for the name server. Returns nullptr on
+    // failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> start(rpma::Call &call, rpma_peer &peer,
                                                 const char *addr, const char *port,
                                                 const rpma_conn_cfg &cfg);
 
-    // Takes over the ID of a CONNECT_REQUEST event, which is acknowledged in any case; on
+    // Takes over the ID of a CONNECT_REQUEST event. The event is acknowledged in any case; on
     // failure the other side is rejected. The request is set up unless cfg is nullptr. Returns
     // nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_conn_req> incoming(rpma::Call &call, rpma_peer &peer,
@@ -43,34 +43,36 @@ struct rpma_conn_req : rpma::Allocated {
     rpma_conn_req(rpma_peer &peer, std::unique_ptr<rpma_conn> &&conn)
         : conn_(std::move(conn)), peer_(peer) {}
 
-    // Takes what has happened to the request, and goes on. RPMA_E_AGAIN: it is not ready yet.
-    // RPMA_E_PROVIDER: from then on it is over.
+    // Processes pending events and advances the request. RPMA_E_AGAIN: it is not ready yet.
+    // RPMA_E_PROVIDER: the request has failed for good.
     void resolve(rpma::Call &call);
     bool is_ready() const { return step_ == Step::READY || is_set_up(); }
     bool is_over() const { return step_ == Step::OVER; }
 
-    // Makes the queues of a request that is ready. If it fails, the request is as it was:
+    // Creates the queues of a request that is ready. On failure the request is unchanged:
     // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     void set_up(rpma::Call &call, const rpma_conn_cfg &cfg);
     bool is_set_up() const { return step_ == Step::SET_UP; }
-    // Why the request neither connects nor takes receives, unless it is set up.
+    // The reason, for the log, why a request that is not set up can neither connect nor post
+    // receives.
     const char *obstacle() const { return is_over() ? rpma::FAILED : rpma::NOT_SET_UP; }
 
-    // Connects or accepts; the request must be deleted afterwards, whatever came out. nullptr:
+    // Connects or accepts. The caller deletes the request afterwards, also on failure. nullptr:
     // RPMA_E_NOMEM, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_conn> connect(rpma::Call &call, const rpma_conn_private_data *pdata);
 
-    // Rejects an incoming request and destroys everything. RPMA_E_PROVIDER.
+    // Rejects an incoming request and destroys all objects. RPMA_E_PROVIDER.
     void reject(rpma::Call &call, const rpma_conn_private_data *pdata);
     bool is_incoming() const { return is_incoming_; }
 
-    // Destroys everything and forgets it, also what the provider refuses. RPMA_E_PROVIDER.
+    // Destroys all objects and drops their pointers even if the provider fails.
+    // RPMA_E_PROVIDER.
     void release(rpma::Call &call) { conn_->release(call); }
 
     const rdma_event_channel *events() const { return conn_->events(); } // may be nullptr
     rpma_conn_private_data private_data() const { return conn_->private_data(); }
     ibv_qp &qp() const { return *conn_->qp; }
-    uint32_t max_sge() const { return conn_->max_sge; } // pieces of a receive
+    uint32_t max_sge() const { return conn_->max_sge; } // SGEs of a receive
     uint32_t rq_size() const { return conn_->rq_size(); }
     const sockaddr_storage &peer_addr() const { return conn_->id()->route.addr.dst_storage; }
 
@@ -83,7 +85,7 @@ struct rpma_conn_req : rpma::Allocated {
     bool try_next_address(rpma::Call &call);
     bool go_on(rpma::Call &call, rpma::CmEvent &&event);
     bool check_device(rpma::Call &call) const;
-    // The address to resolve from, or nullptr.
+    // The source address, or nullptr.
     sockaddr *source() {
         return source_.ss_family != AF_UNSPEC ? reinterpret_cast<sockaddr *>(&source_)
                                               : nullptr;
@@ -96,10 +98,10 @@ struct rpma_conn_req : rpma::Allocated {
     uint8_t rnr_retry_count_ = 0;
     uint8_t tos_ = 0;
     bool is_incoming_ = false;
-    bool has_steps_ = false; // made to be asked for what has happened
+    bool has_steps_ = false; // calls of resolve() advance it
     Step step_ = Step::READY;
     int timeout_ms_ = 0;
     rpma::Names names_;
-    const addrinfo *next_ = nullptr; // of names_, to be tried if this one fails
+    const addrinfo *next_ = nullptr; // in names_: the address to try if the current one fails
     sockaddr_storage source_;        // set by start()
 };

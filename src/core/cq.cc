@@ -13,7 +13,7 @@ using namespace rpma;
 
 namespace {
 
-// Every device has vector 0, whatever its driver says.
+// Every device has vector 0, even if its driver reports none.
 uint32_t number_of_vectors(const ibv_context &device) {
     return static_cast<uint32_t>(std::max(device.num_comp_vectors, 1));
 }
@@ -64,7 +64,7 @@ int rpma_cq::refuse_wait(const char *function) const {
     return call.finish();
 }
 
-// The destruction of a queue waits until each of its events is acknowledged.
+// The provider blocks the destruction of a queue until each of its events is acknowledged.
 void rpma_cq::acknowledge_all() {
     const unsigned events = unacknowledged_.exchange(0);
     if (events > 0 && queue_)
@@ -86,8 +86,9 @@ void rpma_cq::release(Call &call) {
     own_channel_.release(call);
 }
 
-// The provider would refuse as well. But siw unmaps the queue before it asks (rdma-core 56,
-// providers/siw/siw.c, siw_destroy_cq()), and the next poll of the connections would crash.
+// The provider refuses as well, but too late on siw: it unmaps the queue before it calls
+// the kernel (rdma-core 56, providers/siw/siw.c, siw_destroy_cq()), and the next poll of the
+// connections would crash.
 bool rpma_cq::check_unused(Call &call) const {
     const unsigned users = users_;
     if (users > 0)
@@ -96,8 +97,8 @@ bool rpma_cq::check_unused(Call &call) const {
     return users == 0;
 }
 
-// The provider refuses to destroy a channel that has a queue which the program itself made. By
-// then this queue is gone, and a handle without a queue would crash every other call.
+// The provider refuses to destroy a channel on which the program created a queue of its own.
+// This queue is destroyed by then, and a handle without a queue would crash every other call.
 bool rpma_cq::try_release(Call &call) {
     if (!check_unused(call))
         return false;
@@ -114,7 +115,7 @@ bool rpma_cq::try_release(Call &call) {
 void rpma::note_poll(Call &call, int got, int wanted) {
     if (got == 0)
         RPMA_ANSWER(call, RPMA_E_NO_COMPLETION, 0, "the completion queue is empty");
-    else if (got < 0) // of mlx4 and mlx5 -2 for every cause: that is no error number
+    else if (got < 0) // mlx4 and mlx5 return -2 for every cause, which is not an error number
         RPMA_FAIL(call, RPMA_E_PROVIDER, 0,
                   "ibv_poll_cq(num_entries=%d) failed, the provider gives no reason", wanted);
     else

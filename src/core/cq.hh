@@ -3,10 +3,10 @@
 
 // cq.hh -- a completion queue on its own or on a shared completion channel
 //
-// It belongs to a connection, to a shared receive queue, or to the program, which made it for
-// many connections.
+// Its owner is a connection, a shared receive queue, or the program, which uses it for many
+// connections.
 //
-// Thread-safety: waiting and polling may be called from any thread.
+// Thread-safety: any thread may wait and poll.
 
 #pragma once
 
@@ -21,13 +21,13 @@
 struct rpma_peer;
 
 struct rpma_cq : rpma::Allocated {
-    // Creates and arms a queue; without a shared channel it gets its own. Nothing:
-    // RPMA_E_PROVIDER.
+    // Creates and arms a queue, and a channel for it unless a shared channel is given.
+    // std::nullopt on failure: RPMA_E_PROVIDER.
     static std::optional<rpma_cq> create(rpma::Call &call, ibv_context &device,
                                          const rpma::Demand &size, uint32_t comp_vector,
                                          ibv_comp_channel *shared);
-    // A queue of the program. Returns nullptr on failure: RPMA_E_INVAL, RPMA_E_NOMEM,
-    // RPMA_E_PROVIDER.
+    // Creates a queue that the program owns. Returns nullptr on failure: RPMA_E_INVAL,
+    // RPMA_E_NOMEM, RPMA_E_PROVIDER.
     static std::unique_ptr<rpma_cq> of_program(rpma::Call &call, const rpma_peer &peer,
                                                const rpma_cq_cfg &cfg);
 
@@ -41,27 +41,28 @@ struct rpma_cq : rpma::Allocated {
     bool is(const ibv_cq *queue) const { return queue_.get() == queue; }
     bool shares_channel() const { return !own_channel_; }
     bool is_of_program() const { return of_program_; }
-    // From now on events of the device find the queue; it does not move any more.
+    // Lets events of the device find the queue. The queue must not move afterwards.
     void enter() { entry_.enter(queue_.get(), this); }
     void add_user() { users_++; }
     void drop_user() { users_--; }
     int fd() const { return queue_->channel->fd; }
 
-    // Takes an event and arms the queue. 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
+    // Reads an event and arms the queue. 0, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
     // RPMA_E_SHARED_CHANNEL, RPMA_E_UNKNOWN.
     int wait(const char *function) {
         if (const int code = take_event(function)) [[unlikely]]
             return code;
         return arm_queue(function, false);
     }
-    // Counts an event that was read for this queue, and arms the queue for the next one. 0,
+    // Counts an event that was read for this queue, and arms the queue again. 0,
     // RPMA_E_PROVIDER.
     int count_event_and_arm(const char *function) {
         count_event();
         return arm_queue(function, false);
     }
-    // The halves of wait(). take_event() waits on the own channel. A program can get at that by
-    // the ibv_cq, and make a queue of its own there: an event of that queue is not this one's.
+    // The halves of wait(). take_event() waits on the queue's own channel. A program can reach
+    // this channel through the ibv_cq and create a queue on it: an event of such a queue is not
+    // an event of this one.
     int take_event(const char *function) {
         if (shares_channel()) [[unlikely]]
             return refuse_wait(function);
@@ -81,17 +82,17 @@ struct rpma_cq : rpma::Allocated {
     // RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     void moderate(rpma::Call &call, uint16_t count, uint16_t period_us);
 
-    // Destroys queue and channel and forgets them, also when the provider refuses.
+    // Destroys queue and channel and drops their pointers even if the provider fails.
     void release(rpma::Call &call);
-    // Fails with RPMA_E_PROVIDER (false) if connections use the queue.
+    // Returns false if connections use the queue: RPMA_E_PROVIDER.
     bool check_unused(rpma::Call &call) const;
-    // Destroys queue and channel. Returns false on failure: RPMA_E_PROVIDER, both stay, so that
-    // a retry works; also while the queue has users. True: the queue is gone, even if the
-    // channel was refused.
+    // Destroys queue and channel. Returns false on failure (RPMA_E_PROVIDER), also while the
+    // queue has users: both remain, and a retry is possible. True: the queue is destroyed, even
+    // if the provider refused to destroy the channel.
     bool try_release(rpma::Call &call);
 
   private:
-    // An acknowledgement takes a lock, so it is given for many events at once.
+    // An acknowledgement takes a lock, so many events are acknowledged at once.
     static constexpr unsigned ACKNOWLEDGE_AT = 64;
 
     [[gnu::cold]] int refuse_wait(const char *function) const;
@@ -101,7 +102,7 @@ struct rpma_cq : rpma::Allocated {
         const int error = rpma::arm(*queue_.get(), solicited_only);
         if (error != 0) [[unlikely]]
             return rpma::not_armed(function, error);
-        return error; // the same as 0, and an instruction less
+        return error; // equals 0, and saves an instruction
     }
     void acknowledge_all();
     void count_event() {
@@ -112,11 +113,11 @@ struct rpma_cq : rpma::Allocated {
     rpma::CompChannel own_channel_;
     rpma::Cq queue_;
     std::atomic<unsigned> unacknowledged_ = 0;
-    // How many connections use the queue without owning it. Its owner is the program or a
-    // shared receive queue.
+    // The number of connections that use the queue without owning it. Its owner is the program
+    // or a shared receive queue.
     std::atomic<unsigned> users_ = 0;
     bool of_program_ = false;
-    rpma::HandleEntry entry_; // released first: see there
+    rpma::HandleEntry entry_; // released first, see HandleEntry
 };
 
 namespace rpma {
@@ -124,7 +125,7 @@ namespace rpma {
 struct DropCqUser {
     void operator()(rpma_cq *cq) const { cq->drop_user(); }
 };
-// The use of a queue by one connection that does not own it; the queue must outlive it.
+// The use of a queue by a connection that does not own it. The queue must outlive it.
 using CqUse = std::unique_ptr<rpma_cq, DropCqUser>;
 
 inline CqUse use(rpma_cq &cq) {
@@ -132,8 +133,8 @@ inline CqUse use(rpma_cq &cq) {
     return CqUse(&cq);
 }
 
-// Reports a poll that did not yield between 1 and wanted completions: RPMA_E_NO_COMPLETION,
-// RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
+// Reports a poll that returned less than 1 or more than wanted completions:
+// RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
 void note_poll(Call &call, int got, int wanted);
 
 } // namespace rpma

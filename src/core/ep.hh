@@ -23,10 +23,10 @@ struct rpma_ep : rpma::Allocated {
         : peer_(peer), events_(std::move(events)), id_(std::move(id)) {}
 
     int fd() const { return events_->fd; }
-    // Takes a request, and sets it up unless cfg is nullptr. Returns nullptr on failure:
-    // RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
+    // Takes a connection request, and sets it up unless cfg is nullptr. Returns nullptr on
+    // failure: RPMA_E_INVAL, RPMA_E_NO_EVENT, RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_conn_req> next_request(rpma::Call &call, const rpma_conn_cfg *cfg);
-    // Stops listening; everything stays when the provider refuses. Returns false on failure:
+    // Stops listening. Returns false if the provider refuses, and the endpoint is unchanged:
     // RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call) { return id_.try_release(call); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// flush.cc -- what both sides serve, and which way a connection's flushes go because of it
+// flush.cc -- the flush methods of a connection, from the capabilities of both sides
 
 #include "core/flush.hh"
 
@@ -12,8 +12,8 @@ namespace rpma {
 
 namespace {
 
-// Of two configurations that are applied at once, one counts as a whole. One lock for all
-// connections, because a connection needs it once or twice in its life.
+// If two configurations are applied at once, one of them takes effect as a whole. One lock
+// serves all connections: each needs it once or twice in its lifetime.
 pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 } // namespace
@@ -40,7 +40,7 @@ void FlushWays::apply(const Call &call, bool direct_write_to_pmem, uint8_t serve
     uint32_t ways = reads ? types << BY_READ : types << NATIVELY;
     if (!reads && !is_demand_)
         ways |= types << FALL_BACK;
-    // Who set a mode by name needs no statement.
+    // An explicit flush mode overrides the peer's capabilities.
     const bool is_open = states || (mode_ != RPMA_FLUSH_MODE_AUTO && !reads);
     const Lock lock(changing);
     allowed_ = ways;

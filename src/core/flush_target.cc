@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// flush_target.cc -- one registration per peer, made on first need
+// flush_target.cc -- one registration per peer, created on first use
 
 #include "core/flush_target.hh"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// flush_target.hh -- where the emulated flush reads to
+// flush_target.hh -- the destination of the reads of emulated flushes
 //
-// An emulated flush is an RDMA read after the writes. Nobody looks at the bytes it brings, so
-// all connections of a peer read into the same 8 bytes.
+// An emulated flush is an RDMA read after the writes. The data read is discarded, so all
+// connections of a peer read into the same 8 bytes.
 //
 // Thread-safety: acquire, drop_user and try_release may be called from any thread.
 
@@ -24,13 +24,13 @@ class FlushTarget {
     FlushTarget() = default;
     FlushTarget(const FlushTarget &) = delete;
 
-    // Registers the target unless it is there already, and counts one more user.
-    // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
+    // Registers the target unless it is registered already, and adds a user. Returns nullptr on
+    // failure: RPMA_E_NOMEM, RPMA_E_PROVIDER.
     const rpma_mr_local *acquire(Call &call, const rpma_peer &peer);
     void drop_user();
 
-    // Deregisters the target. Returns false on failure: RPMA_E_PROVIDER, also while it has
-    // users.
+    // Deregisters the target. Returns false on failure, also while it has users:
+    // RPMA_E_PROVIDER.
     bool try_release(Call &call);
 
   private:
@@ -42,8 +42,8 @@ class FlushTarget {
 
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     unsigned users_ = 0;
-    // A page of its own, shared with children: a fork must neither move it under the device nor
-    // take other memory of the child away.
+    // A separate page that parent and child share: a fork must neither move the page that the
+    // device writes to, nor remove other memory from the child.
     std::unique_ptr<void, Unmap> page_;
     std::unique_ptr<rpma_mr_local> mr_;
 };
@@ -51,7 +51,7 @@ class FlushTarget {
 struct DropUser {
     void operator()(FlushTarget *target) const { target->drop_user(); }
 };
-// The use of the target by one connection; the target must outlive it.
+// The use of the target by one connection. The target must outlive it.
 using FlushTargetUse = std::unique_ptr<FlushTarget, DropUser>;
 
 } // namespace rpma

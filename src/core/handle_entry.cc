@@ -16,11 +16,11 @@ namespace rpma {
 namespace {
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-// Many lists, because a device may report the error of each of ten thousand queue pairs.
+// Many lists, because a device may report an error for each of ten thousand queue pairs.
 HandleEntry *lists[256];
 
 HandleEntry *&list_of(const void *object) {
-    constexpr unsigned CACHE_LINE = 6; // the low bits of the addresses of objects are alike
+    constexpr unsigned CACHE_LINE = 6; // the low bits of the addresses of objects hardly differ
     return lists[(reinterpret_cast<uintptr_t>(object) >> CACHE_LINE) % std::size(lists)];
 }
 

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// handle_entry.hh -- which handle an object of libibverbs belongs to
+// handle_entry.hh -- finds the handle of an object of libibverbs
 //
-// An event of the device names its object by a pointer. The object may be one that the program
-// made on the same context, and then nothing in it says whose it is: cq_context and the like
-// are the program's. So each object of a handle is entered here, and whatever is not found is
-// nobody's. Events of all peers on a device come together, so one table serves the process.
+// An event of the device holds a pointer to its object. The program may have created this
+// object on the same context, and none of its members shows the owner: cq_context and similar
+// members belong to the program. Therefore each object of a handle has an entry here, and an
+// object without an entry has no handle. All peers on a device share its events, so one table
+// serves the process.
 //
-// Thread-safety: entries come and go in any thread while others search.
+// Thread-safety: any thread may add and remove entries while others search.
 
 #pragma once
 
 namespace rpma {
 
-// The entry of one object. Withdraw it before the object is destroyed, because its address may
-// belong to an object of the program then.
+// The entry of one object. Remove it before the object is destroyed: an object of the program
+// may get the same address afterwards.
 class HandleEntry {
   public:
     HandleEntry() = default;
@@ -28,13 +29,13 @@ class HandleEntry {
   private:
     friend void *handle_of(const void *object);
 
-    const void *object_ = nullptr; // nullptr: not entered
+    const void *object_ = nullptr; // nullptr: no entry
     void *handle_;
     HandleEntry *next_;
-    HandleEntry **link_; // what points to this entry
+    HandleEntry **link_; // the pointer that points to this entry
 };
 
-// The handle of an object that is alive, or nullptr.
+// The handle of an existing object, or nullptr.
 void *handle_of(const void *object);
 
 } // namespace rpma

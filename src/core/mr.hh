@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// mr.hh -- memory regions: local ones are registered, remote ones are known by descriptor
+// mr.hh -- memory regions: local ones are registered, remote ones come from a descriptor
 //
-// Thread-safety: immutable once made, so any thread may use a region for operations.
+// Thread-safety: immutable once created, so any thread may use a region for operations.
 
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace rpma {
 
-// Bytes that an emulated flush reads, if the region has them.
+// The size of the read of an emulated flush, if the region is large enough.
 inline constexpr uint32_t FLUSH_READ_SIZE = 8;
 
 } // namespace rpma
 
 struct rpma_mr_local : rpma::Allocated {
-    // natively and served as below.
+    // natively and served: see the members.
     rpma_mr_local(rpma::Mr &&region, int usage, uint8_t natively, uint8_t served);
 
     rpma::Region describe() const;
@@ -27,20 +27,20 @@ struct rpma_mr_local : rpma::Allocated {
     void advise(rpma::Call &call, std::size_t offset, uint32_t len, int advice,
                 uint32_t flags) const;
 
-    // The region stays when the provider refuses. Returns false on failure: RPMA_E_PROVIDER.
+    // Returns false if the provider refuses, and the region is unchanged: RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call) { return region.try_release(call); }
 
-    // Every operation needs the first two, which are copies from the region.
+    // Every operation reads the first two members, copies of the region's.
     uint64_t addr;
     uint32_t lkey;
     uint16_t usage;   // RPMA_MR_USAGE_*
-    uint8_t natively; // flush types of usage that the device serves natively here
-    uint8_t served;   // by the device: SERVES_*
+    uint8_t natively; // usage bits of the flush types that this side's device serves natively
+    uint8_t served;   // SERVES_*: operations that the device serves natively
     rpma::Mr region;
 };
 
 struct rpma_mr_remote : rpma::Allocated {
-    // natively: the flush types (usage bits) that may be asked for natively. nullptr:
+    // natively: the usage bits of the flush types that may use the native method. nullptr:
     // RPMA_E_INVAL, RPMA_E_NOMEM.
     static std::unique_ptr<rpma_mr_remote> create(rpma::Call &call, const rpma::Region &region,
                                                   uint8_t natively);
@@ -49,8 +49,8 @@ struct rpma_mr_remote : rpma::Allocated {
 
     uint64_t addr;
     uint32_t rkey;
-    uint32_t flush_ways; // that the region allows, see FlushWay
+    uint32_t flush_ways; // the methods that the region allows, see FlushWay
     uint64_t size;
-    uint64_t whole_reads; // offsets below it have FLUSH_READ_SIZE bytes behind them
+    uint64_t whole_reads; // FLUSH_READ_SIZE bytes of the region follow each offset below
     uint16_t usage;       // RPMA_MR_USAGE_*
 };

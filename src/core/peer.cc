@@ -32,7 +32,7 @@ rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     device.max_cq = static_cast<uint32_t>(attributes.orig_attr.max_cq);
     device.max_qp = static_cast<uint32_t>(attributes.orig_attr.max_qp);
     device.max_srq = static_cast<uint32_t>(attributes.orig_attr.max_srq);
-    // Every device serves work requests of one element, whatever its driver says.
+    // Every device accepts work requests with one SGE, even if its driver reports none.
     device.max_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_sge, 1));
     device.max_read_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_sge_rd, 1));
     device.max_srq_sge = static_cast<uint32_t>(std::max(attributes.orig_attr.max_srq_sge, 1));
@@ -47,7 +47,8 @@ rpma_capabilities capabilities(const ibv_device_attr_ex &attributes) {
     return device;
 }
 
-// RPMA_FLUSH lets an operator join unlike peers without touching the program.
+// The environment variable RPMA_FLUSH lets an operator connect peers with different
+// capabilities without a change of the program.
 rpma_flush_mode operators_choice(const Call &call, bool device_flushes) {
     const char *choice = secure_getenv("RPMA_FLUSH");
     if (choice == nullptr || std::strcmp(choice, "auto") == 0)
@@ -101,7 +102,7 @@ unsigned rpma_peer::access_flags(int usage) const {
     unsigned access = (usage & WRITTEN) != 0 ? IBV_ACCESS_LOCAL_WRITE : 0;
     if ((usage & RPMA_MR_USAGE_READ_SRC) != 0)
         access |= IBV_ACCESS_REMOTE_READ;
-    // iWARP answers a read with a write into the reader's memory.
+    // iWARP: the response to a read is a write into the reader's memory.
     if ((usage & RPMA_MR_USAGE_READ_DST) != 0 &&
         pd_->context->device->transport_type == IBV_TRANSPORT_IWARP)
         access |= IBV_ACCESS_REMOTE_WRITE;
@@ -110,7 +111,7 @@ unsigned rpma_peer::access_flags(int usage) const {
     if ((usage & RPMA_MR_USAGE_ATOMIC) != 0)
         access |= IBV_ACCESS_REMOTE_ATOMIC;
 
-    // The memory must be readable in any case: the other side may flush by reading.
+    // The memory must be readable in any case: the other side may emulate flushes by reads.
     constexpr int FLUSH =
         RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
     if ((usage & FLUSH) != 0)
@@ -135,7 +136,8 @@ unsigned rpma_peer::retry_access([[maybe_unused]] const Call &call, unsigned acc
         return access & ~static_cast<unsigned>(IBV_ACCESS_FLUSH_PERSISTENT);
     }
 #endif
-    // FS-DAX memory can move: Linux pins it for no device, and it takes on-demand paging.
+    // FS-DAX can move memory: Linux does not pin it for a device, and registering it needs
+    // on-demand paging.
     if (error == EOPNOTSUPP && device_.on_demand_paging)
         return access | IBV_ACCESS_ON_DEMAND;
     return access;
@@ -143,7 +145,7 @@ unsigned rpma_peer::retry_access([[maybe_unused]] const Call &call, unsigned acc
 
 namespace {
 
-// The flush types, as usage bits, that the device serves natively on memory of that access.
+// The usage bits of the flush types that the device serves natively on memory with that access.
 uint8_t flushed_natively([[maybe_unused]] unsigned access) {
     unsigned usage = 0;
 #ifdef RPMA_NATIVE_FLUSH
@@ -240,10 +242,11 @@ QueuePair rpma_peer::create_qp(Call &call, rdma_cm_id &id, ibv_qp_cap &capacitie
     attributes.pd = &pd();
     attributes.comp_mask = IBV_QP_INIT_ATTR_PD;
     attributes.send_ops_flags = operations;
-    // Devices without extended queue pairs refuse the mask even with no bit behind it.
+    // Devices without extended queue pairs refuse this member of the mask even if its value is
+    // 0.
     if (attributes.send_ops_flags != 0) {
         attributes.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        // A batch posts what the device does itself together with all other operations.
+        // A batch posts native operations together with all others.
         attributes.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE |
                                      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                                      IBV_QP_EX_WITH_SEND_WITH_IMM;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// peer.hh -- one RDMA device with a protection domain, and what the device can do
+// peer.hh -- an RDMA device with a protection domain, and the capabilities of the device
 //
-// Thread-safety: shared by any number of threads; only the deletion needs it alone.
+// Thread-safety: any number of threads may share a peer; no other thread may use it
+// while one deletes it.
 
 #pragma once
 
@@ -16,7 +17,7 @@
 
 struct rpma_cq;
 
-// What the device can do, as far as this build can use it, and its limits.
+// The capabilities of the device that this build supports, and its limits.
 struct rpma_capabilities {
     bool on_demand_paging = false;
     bool atomic_write = false;
@@ -25,54 +26,56 @@ struct rpma_capabilities {
     uint32_t max_cqe = 0;
     uint32_t max_qp_wr = 0;
     uint32_t max_srq_wr = 0;
-    uint32_t max_sge = 1;      // elements of a work request
-    uint32_t max_read_sge = 1; // elements of a read: iWARP reads into one piece of memory
+    uint32_t max_sge = 1;      // SGEs of a work request
+    uint32_t max_read_sge = 1; // SGEs of a read: an iWARP read has a single destination
     uint64_t max_mr_size = 0;
-    uint32_t max_mr = 0, max_cq = 0, max_qp = 0, max_srq = 0; // of all programs together
-    uint32_t max_srq_sge = 1; // elements of a receive in a shared receive queue
+    uint32_t max_mr = 0, max_cq = 0, max_qp = 0, max_srq = 0; // limits that all programs share
+    uint32_t max_srq_sge = 1; // SGEs of a receive in a shared receive queue
 };
 
 struct rpma_peer : rpma::Allocated {
     // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
     static std::unique_ptr<rpma_peer> create(rpma::Call &call, ibv_context &device);
 
-    // flush_mode is the operator's choice.
+    // flush_mode is the mode that the operator chose.
     rpma_peer(rpma::Pd &&domain, const rpma_capabilities &device, rpma_flush_mode flush_mode)
         : pd_(std::move(domain)), device_(device), flush_mode_(flush_mode) {}
 
-    // Releases everything; what the provider refuses stays, so that a retry works.
-    // Returns false on failure: RPMA_E_PROVIDER.
+    // Releases all objects. Those that the provider refuses to release remain, so that a retry
+    // is possible. Returns false on failure: RPMA_E_PROVIDER.
     bool try_release(rpma::Call &call);
 
     // Returns nullptr on failure: RPMA_E_NOMEM, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     std::unique_ptr<rpma_mr_local> register_memory(rpma::Call &call, void *ptr,
                                                    std::size_t size, int usage) const;
 
-    // Gives id a queue pair of at least these capacities, which become its own, that does
-    // operations natively, sends to cq and receives from srq, or its own queue, to receive_cq.
-    // Returns an empty owner on failure: RPMA_E_PROVIDER.
+    // Creates a queue pair with at least these capacities for id, and updates capacities to the
+    // actual ones. It has native operations, sends complete in cq; receives come from srq, or
+    // the queue pair's own receive queue, and complete in receive_cq. Returns an empty owner on
+    // failure: RPMA_E_PROVIDER.
     rpma::QueuePair create_qp(rpma::Call &call, rdma_cm_id &id, ibv_qp_cap &capacities,
                               uint64_t operations, ibv_cq &cq, ibv_cq &receive_cq,
                               ibv_srq *srq) const;
 
-    // Returns how a connection flushes whose configuration asks for wanted. AUTO means
-    // natively, unless the other side states that it does not serve that.
+    // Returns the flush mode of a connection whose configuration requests wanted. AUTO selects
+    // native flushes unless the other side advertises that it does not serve them.
     rpma_flush_mode choose_flush(rpma_flush_mode wanted) const;
 
-    // False (RPMA_E_NOSUPP) if the device has no flush.
+    // Returns false if the device has no native flush: RPMA_E_NOSUPP.
     bool check_native_flush(rpma::Call &call) const;
 
-    // Returns the operations (IBV_QP_EX_WITH_*) that the queue pair of a connection does by
-    // itself if the connection flushes like this; 0 for a plain queue pair.
+    // Returns the native operations (IBV_QP_EX_WITH_*) of the queue pair of a connection with
+    // this flush mode; 0 for a plain queue pair.
     uint64_t native_operations(rpma_flush_mode flush_mode) const;
 
-    // What the device serves when the other side asks: SERVES with bits SERVES_*.
+    // The operations that the device serves for the other side: SERVES with bits SERVES_*.
     uint8_t served() const;
 
-    // Where the emulated flushes of its connections read to; the peer must outlive its users.
+    // The destination of the reads of its connections' emulated flushes. The peer must outlive
+    // its users.
     rpma::FlushTarget &flush_target() { return flush_target_; }
 
-    // Takes the next event of the device and acknowledges it. Returns false on failure:
+    // Reads the next event of the device and acknowledges it. Returns false on failure:
     // RPMA_E_NO_EVENT, RPMA_E_PROVIDER.
     bool next_event(rpma::Call &call, rpma_peer_event &event) const;
     int event_fd() const { return pd_->context->async_fd; }
@@ -82,8 +85,8 @@ struct rpma_peer : rpma::Allocated {
 
   private:
     unsigned access_flags(int usage) const;
-    // Returns the access to ask for next, after the device refused access with error; the same
-    // access means to give up.
+    // Returns the access to request next, after the device refused access with error. The same
+    // access means that no retry is possible.
     unsigned retry_access(const rpma::Call &call, unsigned access, int error) const;
 
     rpma::Pd pd_;
@@ -92,5 +95,5 @@ struct rpma_peer : rpma::Allocated {
     rpma_flush_mode flush_mode_;
 };
 
-// Whether a device serves reads and writes of reliable connections by on-demand paging.
+// Is true if the device serves reads and writes of reliable connections by on-demand paging.
 bool rpma_is_odp_capable(const ibv_device_attr_ex &attributes);

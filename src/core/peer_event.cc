@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// peer_event.cc -- events of a device, and the handles that they are about
+// peer_event.cc -- events of a device, and the handles of their objects
 
 #include "core/handle_entry.hh"
 #include "core/peer.hh"
@@ -52,7 +52,7 @@ EventMeaning meaning_of(int ibv_event) {
         return {RPMA_PEER_EVENT_SRQ_LIMIT, About::SRQ, RPMA_LOG_LEVEL_NOTICE};
     case IBV_EVENT_WQ_FATAL:
         return {RPMA_PEER_EVENT_OTHER, About::WQ, RPMA_LOG_LEVEL_NOTICE};
-    default: // of a later release of libibverbs
+    default: // an event that a later release of libibverbs added
         return {RPMA_PEER_EVENT_OTHER, About::DEVICE, RPMA_LOG_LEVEL_NOTICE};
     }
 }
@@ -60,20 +60,20 @@ EventMeaning meaning_of(int ibv_event) {
 void note_no_event(Call &call, int error) {
     if (error == EAGAIN || error == EWOULDBLOCK)
         RPMA_ANSWER(call, RPMA_E_NO_EVENT, error, "ibv_get_async_event()");
-    else if (error == EINTR) // a loop that waits for a signal asks for this
+    else if (error == EINTR) // a loop that waits for a signal expects EINTR
         RPMA_ANSWER(call, RPMA_E_PROVIDER, error, "ibv_get_async_event()");
     else
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "ibv_get_async_event()");
 }
 
-// The object is alive up to the acknowledgement, and so is its handle, unless that is being
-// deleted: then it is not found any more.
+// The object exists until the acknowledgement, and so does its handle, unless the program is
+// deleting the handle: its entry is removed first.
 void find_handle(rpma_peer_event &event, About about, const ibv_async_event &taken) {
     if (about == About::PORT)
         event.port = static_cast<uint32_t>(taken.element.port_num);
     if (about == About::DEVICE || about == About::PORT)
         return;
-    event.ibv_object = taken.element.qp; // all pointers of the union stand in one place
+    event.ibv_object = taken.element.qp; // all pointers of the union have the same address
     void *const handle = handle_of(event.ibv_object);
     if (about == About::QP)
         event.conn = static_cast<rpma_conn *>(handle);
@@ -105,7 +105,8 @@ bool rpma_peer::next_event(Call &call, rpma_peer_event &event) const {
     event.type = means.type;
     event.ibv_event = taken.event_type;
     find_handle(event, means.about, taken);
-    // Before the log function and the program may delete the object, which waits for this.
+    // Acknowledge before the log function or the program may delete the object: the deletion
+    // waits for it.
     ibv_ack_async_event(&taken);
     RPMA_LOG(means.level, call.function(), "%s (event %d of libibverbs) on %s",
              ibv_event_type_str(taken.event_type), taken.event_type,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// received.hh -- a copy of the private data that came with a connection
+// received.hh -- a copy of the private data of a connection event
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace rpma {
 
 class Received {
   public:
-    // Copies len bytes, if there are any. Returns false when memory is out.
+    // Copies len bytes, if there are any. Returns false if there is no memory.
     bool copy(const void *ptr, uint8_t len) {
         if (ptr == nullptr || len == 0)
             return true;
@@ -28,7 +28,7 @@ class Received {
     }
 
     bool empty() const { return !bytes_; }
-    // Valid as long as this object, or the one it was moved to, lives.
+    // Valid until this object, or the one it was moved to, is destroyed.
     rpma_conn_private_data view() const { return {bytes_.get(), len_}; }
 
   private:

@@ -54,7 +54,8 @@ bool rpma_srq::try_release(Call &call) {
     if (rcq_ && !rcq_->check_unused(call))
         return false;
     entry_.withdraw();
-    // The shared receive queue comes first: if it is refused, it still needs its CQ.
+    // Release the shared receive queue first: if the provider refuses, the queue still needs
+    // its CQ.
     if (!queue_.try_release(call)) {
         entry_.enter(queue_.get(), this);
         return false;

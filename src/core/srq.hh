@@ -3,7 +3,7 @@
 
 // srq.hh -- a shared receive queue, with or without a receive CQ of its own
 //
-// Thread-safety: receives may be posted from any thread.
+// Thread-safety: any thread may post receives.
 
 #pragma once
 
@@ -22,23 +22,23 @@ struct rpma_srq : rpma::Allocated {
         : queue_(std::move(queue)), size_(size), max_sge_(max_sge) {}
 
     ibv_srq *queue() const { return queue_.get(); }
-    uint32_t rq_size() const { return size_; }    // receives that may wait in it
-    uint32_t max_sge() const { return max_sge_; } // elements of a receive
-    // nullptr: receives complete in a CQ of the connection.
+    uint32_t rq_size() const { return size_; }    // receives that it can hold
+    uint32_t max_sge() const { return max_sge_; } // SGEs of a receive
+    // nullptr: receives complete in a CQ of the connection
     rpma_cq *rcq() const { return rcq_ ? &*rcq_ : nullptr; }
 
-    // Has the device say once that fewer receives wait. RPMA_E_INVAL, RPMA_E_NOSUPP,
-    // RPMA_E_PROVIDER.
+    // Requests one event from the device once the queue holds fewer receives than limit.
+    // RPMA_E_INVAL, RPMA_E_NOSUPP, RPMA_E_PROVIDER.
     void set_limit(rpma::Call &call, uint32_t limit);
 
-    // Returns false on failure: RPMA_E_PROVIDER, everything stays, so that a retry works. True:
-    // the queue is gone, even if its CQ was refused.
+    // Returns false on failure (RPMA_E_PROVIDER): all objects remain, and a retry is possible.
+    // True: the queue is destroyed, even if the provider refused to destroy its CQ.
     bool try_release(rpma::Call &call);
 
   private:
     rpma::Srq queue_;
     uint32_t size_;
     uint32_t max_sge_;
-    mutable std::optional<rpma_cq> rcq_; // who may see the queue may wait on its CQ
-    rpma::HandleEntry entry_;            // released first: see there
+    mutable std::optional<rpma_cq> rcq_; // the user of a const queue may wait on it
+    rpma::HandleEntry entry_;            // released first, see HandleEntry
 };

@@ -21,7 +21,7 @@ rpma_cq *rcq_of(const rpma_srq *srq) {
     return srq != nullptr ? srq->rcq() : nullptr;
 }
 
-// Whether a queue of cfg that is on this device can serve connections of peer.
+// Checks that a queue of cfg is on the device of peer; has is the queue's device.
 bool check_device(Call &call, const rpma_peer &peer, const char *what, const ibv_context *has) {
     const ibv_context *needed = peer.pd().context;
     if (has != needed)
@@ -32,7 +32,7 @@ bool check_device(Call &call, const rpma_peer &peer, const char *what, const ibv
     return has == needed;
 }
 
-// Whether connections of peer may use this queue, which belongs to the program.
+// Checks that connections of peer may use this queue of the program.
 bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
     if (!cq.is_of_program()) {
         RPMA_FAIL(call, RPMA_E_INVAL, 0,
@@ -42,7 +42,7 @@ bool check_borrowed(Call &call, const rpma_peer &peer, const rpma_cq &cq) {
     return check_device(call, peer, "completion queue", cq.queue().context);
 }
 
-// The completions that may wait in the main CQ at the same time.
+// The largest number of completions that the main CQ may have to hold.
 uint64_t most_completions(const rpma_conn_cfg &cfg) {
     const rpma_srq *srq = cfg.srq;
     uint64_t completions = cfg.sq_size;
@@ -51,8 +51,8 @@ uint64_t most_completions(const rpma_conn_cfg &cfg) {
     return completions;
 }
 
-// A size that the program did not set leaves room for every operation that may complete: a
-// completion that finds no room is lost, on rdma_rxe without an error.
+// The default size leaves room for every operation that may complete: if a CQ overruns,
+// completions are lost, on rdma_rxe without an error.
 uint32_t main_cq_size(const rpma_peer &peer, const rpma_conn_cfg &cfg) {
     if (cfg.cq_size_set)
         return cfg.cq_size;
@@ -141,14 +141,15 @@ bool Transport::try_queue_pair(Call &call, const rpma_peer &peer, const rpma_con
                         srq != nullptr ? srq->queue() : nullptr);
     if (!qp)
         return false;
-    // The last step that may fail: nothing takes an option of the ID back. Linux applies it
-    // when the queue pair becomes ready to send (drivers/infiniband/core/cma.c,
+    // The last step that may fail, because an option of the ID cannot be reset. Linux applies
+    // it when the queue pair becomes ready to send (drivers/infiniband/core/cma.c,
     // rdma_init_qp_attr()).
     const int ack_timeout_ms = cfg.ack_timeout_ms;
     if (ack_timeout_ms > 0 && !id.set_ack_timeout(call, ack_timeout_ms))
         return false;
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-    // libibverbs reads behind the end of a queue pair whose provider has no extended ones.
+    // If the provider has no extended queue pairs, ibv_qp_to_qp_ex() reads beyond the queue
+    // pair.
     extended = operations != 0 ? ibv_qp_to_qp_ex(id->qp) : nullptr;
 #endif
     return true;
@@ -193,7 +194,7 @@ bool Transport::create_queues(Call &call, const rpma_peer &peer, const rpma_conn
     }
     rpma_cq *const receives = cfg.rcq;
     if (receives != nullptr) {
-        // A connection that uses the same queue for both has no receive CQ.
+        // A connection that uses one queue for both has no receive CQ.
         if (receives != of_program)
             borrowed_rcq = use(*receives);
         return true;
