@@ -25,8 +25,8 @@ rpma_batch::rpma_batch(rpma_conn &connection, uint32_t max_ops, Slots &&slots,
 }
 
 std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint32_t max_ops) {
-    // No send queue takes more. The memory of a wrong number would be granted, and end in the
-    // kernel's search for a process to kill.
+    // No send queue holds more. An allocation of a wrong, huge size would succeed, and its use
+    // would start the kernel's OOM killer.
     if (max_ops > conn.device->max_qp_wr) {
         RPMA_FAIL(
             call, RPMA_E_INVAL, 0,
@@ -36,7 +36,7 @@ std::unique_ptr<rpma_batch> rpma_batch::create(Call &call, rpma_conn &conn, uint
         return nullptr;
     }
     const std::size_t slot_size = sizeof(Slot) + (conn.max_sge - 1U) * sizeof(ibv_sge);
-    // Providers copy a work request whole: what nobody sets is 0.
+    // Providers copy whole work requests: members that are not filled must be 0.
     Slots slots(static_cast<Slot *>(std::calloc(std::size_t{max_ops} + 1, slot_size)));
     if (!slots) {
         RPMA_FAIL(call, RPMA_E_NOMEM, 0, "out of memory: max_ops %u, each of %zu bytes",
@@ -55,7 +55,7 @@ void rpma_batch::reset() {
     generation_ = conn.flush.generation();
 }
 
-// Ends the list, and with it the room for additions.
+// Ends the list after the last operation: additions have to open() it again.
 void rpma_batch::end() {
     is_ended_ = true;
     ready_size = size();
@@ -85,8 +85,8 @@ bool rpma_batch::open(const char *function) {
     return false;
 }
 
-// Chooses the ways of all flushes and atomic writes again. 0, or the code of the first one that
-// is not allowed any more: then nothing of the list may go.
+// Chooses the flush method of all flushes and atomic writes again. 0, or the code of the first
+// one that is not allowed any more: then no operation of the list may be posted.
 int rpma_batch::choose_ways(const char *function) {
     const uint32_t generation = conn.flush.generation();
     kinds.has_natives = false;
@@ -127,7 +127,7 @@ int rpma_batch::settle(const char *function, const Outcome &outcome, uint32_t *p
     const uint32_t next = place(outcome.next);
     if (posted != nullptr)
         *posted = next - next_;
-    // The next post begins where this one ended.
+    // The next post begins at the operation where this one ended.
     next_ = next < ready_size ? next : 0;
     ready = NOT_READY;
     return code;
@@ -168,7 +168,7 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
 
 namespace {
 
-// Everything but the usual write to a batch that is open.
+// Slow path: everything but a simple write to an open batch.
 [[gnu::noinline]] int add_otherwise(rpma_batch *batch, const rpma_work *work) {
     static constexpr char function[] = "rpma_batch_add";
     RPMA_REFUSE_IN(function, batch == NULL);
@@ -190,7 +190,8 @@ namespace {
                    "index is %" PRIu32 ", the batch has %" PRIu32
                    " operations; possible: less than that",
                    index, batch->size());
-    // What is refused changes nothing, so the operation is tried elsewhere first.
+    // A rejected operation must not change the batch, so it is filled in the scratch slot
+    // first.
     if (const int code =
             fill({function}, batch->conn, batch->scratch(), *work, batch->kinds, nullptr))
         return code;

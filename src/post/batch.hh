@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// batch.hh -- operations of one connection, linked as the provider takes them
+// batch.hh -- operations of one connection, linked in the form that the provider takes
 //
-// The slots of a batch are linked from the beginning, each to the next one. Adding an operation
-// fills the first free slot. A post ends the list behind the last operation and hands it over;
-// the list stays ended, so that the next post needs no more than one call of the provider,
-// until an addition opens it again. Providers copy what they are given.
+// The slots of a batch are always linked, each to the next one. An addition fills the first
+// free slot. A post ends the list after the last operation and passes it to the provider. The
+// list stays ended until an addition opens it again, so the next post is a single call of the
+// provider. Providers copy the work requests.
 //
 // Thread-safety: one thread at a time.
 
@@ -23,14 +23,14 @@ struct rpma_batch : rpma::Allocated {
     static std::unique_ptr<rpma_batch> create(rpma::Call &call, rpma_conn &conn,
                                               uint32_t max_ops);
 
-    // Returns to no operations.
+    // Removes all operations.
     void reset();
-    // Whether free_slot() is there; otherwise open() may find it.
+    // Is true if free_slot() exists; otherwise call open() first.
     bool is_open() const { return free_ != limit_; }
     // Opens a list that a post has ended. False: the batch is full, which is logged.
     bool open(const char *function);
     rpma::Slot &free_slot() const { return *free_; }
-    // Makes the free slot, which was filled, the last one of the list.
+    // Appends the free slot, which the caller has filled, to the list.
     void add_slot() { free_ = slot_behind(free_); }
 
     uint32_t size() const { return number(free_); }
@@ -40,30 +40,31 @@ struct rpma_batch : rpma::Allocated {
         return *reinterpret_cast<rpma::Slot *>(reinterpret_cast<char *>(slots_.get()) +
                                                index * slot_size_);
     }
-    // A slot behind the others, which belongs to no operation.
+    // A spare slot after the others, which belongs to no operation.
     rpma::Slot &scratch() const { return slot(max_ops_); }
 
-    // Posts everything that is left of the list. *posted unless nullptr: operations that the
+    // Posts the rest of the list. *posted, unless nullptr: the number of operations that the
     // device took. 0, or the code of the failure, which is logged.
     int post(const char *function, uint32_t *posted);
 
     bool is_ready() const {
         return ready == READY || (ready == UNLESS_WAYS_CHANGE && has_current_ways());
     }
-    // Whether its flushes and atomic writes go the way that the connection knows now.
+    // Is true if the methods of the flushes and atomic writes are those that the connection
+    // uses now.
     bool has_current_ways() const { return generation_ == conn.flush.generation(); }
 
     ibv_send_wr *first() const { return &slots_->wr; }
-    // The end of a post of a ready list that was not as usual.
+    // Slow path after the post of a ready list.
     [[gnu::cold, gnu::noinline]] int settle_ready(const char *function, int result);
 
-    // A post of a list that is ready, which goes to the device as it stands, needs these. They
-    // stand here, not in registers that would have to be saved over the provider's call.
+    // A ready list is posted unchanged, and its post reads these members. They are in memory,
+    // because registers would have to be saved across the provider's call.
     enum Ready : uint8_t { NOT_READY, UNLESS_WAYS_CHANGE, READY } ready = NOT_READY;
-    uint32_t ready_size; // operations
-    ibv_qp *const qp;    // of the connection
+    uint32_t ready_size; // in operations
+    ibv_qp *const qp;    // the connection's queue pair
     ibv_send_wr *bad;    // the first one, until a provider stores another one
-    uint32_t *given;     // where the caller wants to know how many were posted
+    uint32_t *given;     // the caller's output: operations that were posted
 
     rpma_conn &conn;
     rpma::Kinds kinds;
@@ -81,7 +82,7 @@ struct rpma_batch : rpma::Allocated {
     rpma::Slot *slot_behind(rpma::Slot *slot) const {
         return reinterpret_cast<rpma::Slot *>(reinterpret_cast<char *>(slot) + slot_size_);
     }
-    // Operations before a slot.
+    // The number of operations before a slot.
     uint32_t number(const void *slot) const {
         const auto bytes =
             static_cast<const char *>(slot) - reinterpret_cast<const char *>(slots_.get());
@@ -90,15 +91,15 @@ struct rpma_batch : rpma::Allocated {
     void end();
     void reopen();
     int choose_ways(const char *function);
-    // Reports a list that the device did not take whole, and goes on behind it.
+    // Reports a list that the device did not take completely, and continues after the failure.
     int settle(const char *function, const rpma::Outcome &outcome, uint32_t *posted);
 
     rpma::Slot *free_;      // the first free slot
-    rpma::Slot *limit_;     // behind the last slot; of an ended list, the first free slot
-    bool is_ended_ = false; // so that additions have to open() it
-    uint32_t next_ = 0;     // with which operation the next post begins
-    uint32_t generation_;   // of the connection, when the ways of the operations were chosen
+    rpma::Slot *limit_;     // the end of the slots; if the list is ended, the first free slot
+    bool is_ended_ = false; // additions have to open() it
+    uint32_t next_ = 0;     // the first operation of the next post
+    uint32_t generation_;   // of the connection, when the methods were chosen
     uint32_t max_ops_;
-    std::size_t slot_size_; // bytes
+    std::size_t slot_size_; // in bytes
     Slots slots_;
 };

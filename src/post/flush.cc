@@ -13,7 +13,7 @@ int rpma::refuse_flush(const Origin &origin, const rpma_conn &conn, uint32_t reg
     if (origin.is_behind)
         return RPMA_E_NOSUPP;
     const bool is_persistent = type == RPMA_FLUSH_TYPE_PERSISTENT;
-    // A region that takes such flushes takes them by one of these two ways.
+    // A region that accepts this flush type accepts it by one of these two methods.
     const bool has_region = goes(region_ways, BY_READ, type);
     const bool has_conn =
         goes(conn.flush.allowed(), BY_READ, type) || goes(conn.flush.allowed(), NATIVELY, type);
@@ -38,7 +38,7 @@ int rpma::refuse_flush(const Origin &origin, const rpma_conn &conn, uint32_t reg
 
 namespace {
 
-// By a read after the writes; nobody looks at what it brings.
+// By a read after the writes. The data read is discarded.
 [[gnu::always_inline]] inline int flush_by_read(const char *function, const rpma_conn &conn,
                                                 const rpma_mr_remote &dst, size_t dst_offset,
                                                 uint32_t len, int flags,
@@ -65,7 +65,7 @@ namespace {
 }
 #endif
 
-// Every flush but a native one and the usual one, which reads 8 bytes.
+// Slow path: every flush except a native one and an emulated one that reads 8 bytes.
 [[gnu::noinline]] int flush_otherwise(rpma_conn *conn, rpma_mr_remote *dst, size_t dst_offset,
                                       size_t len, rpma_flush_type type, int flags,
                                       const void *op_context) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// flush.hh -- which way one flush goes
+// flush.hh -- chooses the method of one flush
 
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace rpma {
 
-// The ways that are open to a flush of a region with region_ways; none: it is refused. The
-// first flush of a connection that is not refused may open them.
+// The methods that are open to a flush of a region with region_ways; none: it is rejected. The
+// first flush of a connection may open them.
 inline uint32_t ways_of(const char *function, rpma_conn &conn, uint32_t region_ways,
                         rpma_flush_type type) {
     uint32_t ways = conn.flush.ways();
@@ -20,11 +20,11 @@ inline uint32_t ways_of(const char *function, rpma_conn &conn, uint32_t region_w
     return ways & region_ways;
 }
 
-// The offset of an emulated flush that is behind the region, and the size of the region.
+// Log message: the offset of an emulated flush is beyond the region, whose size follows.
 #define RPMA_BEHIND_REGION(name) \
     name " is %zu, the remote region has %" PRIu64 " bytes; possible: less than that"
 
-// What is wrong with a flush that may go no way.
+// Logs the reason why no method is open to a flush. Returns its code.
 [[gnu::cold, gnu::noinline]] int refuse_flush(const Origin &origin, const rpma_conn &conn,
                                               uint32_t region_ways, rpma_flush_type type);
 

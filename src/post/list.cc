@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// list.cc -- what a provider left of a list, and lists for extended queue pairs
+// list.cc -- lists for extended queue pairs, and the rest of a list that a provider rejected
 
 #include "post/list.hh"
 
@@ -23,20 +23,20 @@ namespace rpma {
 
 namespace {
 
-// Such an operation goes by ibv_post_send() even in a list with native ones:
-// ibv_wr_set_sge_list() of rxe takes the length of the first element for that of all
-// (wr_set_sge_list() of rdma-core 56; pull request 1744 mends it).
+// Such an operation uses ibv_post_send() even in a list with native ones: ibv_wr_set_sge_list()
+// of rxe uses the length of the first SGE for all of them (wr_set_sge_list() of rdma-core 56;
+// pull request 1744 fixes it).
 bool has_pieces_of(const ibv_send_wr &wr) {
     return wr.num_sge > 1;
 }
 
-// Gives one operation to an extended queue pair, between ibv_wr_start() and ibv_wr_complete().
+// Passes one operation to an extended queue pair, between ibv_wr_start() and ibv_wr_complete().
 [[gnu::always_inline]] inline void give(ibv_qp_ex *qpx, const ibv_send_wr &wr) {
     const uint64_t remote_addr = wr.wr.rdma.remote_addr;
     const uint32_t rkey = wr.wr.rdma.rkey;
     [[maybe_unused]] const auto &slot = reinterpret_cast<const Slot &>(wr);
     qpx->wr_id = wr.wr_id;
-    qpx->wr_flags = wr.send_flags; // rxe tells inline data by the flag alone
+    qpx->wr_flags = wr.send_flags; // the flag alone marks inline data on rxe
     switch (static_cast<int>(wr.opcode)) {
 #ifdef RPMA_NATIVE_FLUSH
     case IBV_WR_FLUSH:
@@ -79,10 +79,10 @@ bool has_pieces_of(const ibv_send_wr &wr) {
         ibv_wr_set_sge_list(qpx, static_cast<std::size_t>(wr.num_sge), wr.sg_list);
 }
 
-// The operations from first up to end, as a whole. wr_complete() of rxe publishes them before
-// it rings the doorbell, whose error is that of a write(); its builders refuse with ENOSPC, and
-// ENOMEM is what other providers say of a full queue. After any other error they may be queued,
-// and count as taken.
+// Posts the operations from first up to end as a whole. wr_complete() of rxe publishes them
+// before it rings the doorbell, whose error is that of a write(). Its builders fail with ENOSPC
+// if the queue is full, other providers with ENOMEM. After any other error the operations may
+// be queued, and count as taken.
 [[gnu::always_inline]] inline Outcome post_run(const rpma_conn &conn, ibv_send_wr *first,
                                                ibv_send_wr *end) {
     ibv_qp_ex *const qpx = conn.extended;
@@ -93,7 +93,7 @@ bool has_pieces_of(const ibv_send_wr &wr) {
     return {result != 0 && is_full(result) ? first : end, result, first, end, true};
 }
 
-// One operation of several pieces, which is not native.
+// Posts one operation with several SGEs, which is not native.
 Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
     ibv_send_wr *const behind = std::exchange(wr->next, nullptr);
     ibv_send_wr *bad = wr;
@@ -103,7 +103,7 @@ Outcome post_alone(const rpma_conn &conn, ibv_send_wr *wr) {
     return {is_taken ? behind : wr, result, wr, behind, false};
 }
 
-// Run after run, with what has several pieces between them. No run is longer than the queue.
+// Native runs alternate with multi-SGE requests. No run is longer than the queue.
 [[gnu::noinline]] Outcome post_runs(const rpma_conn &conn, ibv_send_wr *first) {
     Outcome outcome = {first};
     while (outcome.next != nullptr && outcome.result == 0) {

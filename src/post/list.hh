@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// list.hh -- a list of slots to the device
+// list.hh -- posts a list of slots to the device
 //
-// Nothing is posted twice: after a failure it is known which operations the device has taken,
-// or may have taken.
+// No operation is posted twice: after a failure the list shows which operations the device has
+// taken, or may have taken.
 
 #pragma once
 
@@ -18,26 +18,26 @@
 
 namespace rpma {
 
-// How far a list came.
+// How much of a list was posted.
 struct Outcome {
     ibv_send_wr *next; // the first operation that the device did not take; nullptr: it took all
-    int result = 0;    // of the call of the provider that failed
-    // The operations that this call was given; end is nullptr at the end of the list.
+    int result = 0;    // result of the provider's call that failed
+    // The operations of the provider's call; end is nullptr at the end of the list.
     ibv_send_wr *given = nullptr, *end = nullptr;
-    bool natively = false; // it was ibv_wr_complete()
+    bool natively = false; // the call was ibv_wr_complete()
 
     bool is_good() const { return next == nullptr && result == 0; }
 };
 
-// Goes on with an operation that was refused behind others without a reason: the first one of a
-// list is refused with it.
+// Continues with an operation that was rejected after earlier ones, with error number 0. Posted
+// as the first of a list, it is rejected with its error number.
 [[gnu::cold, gnu::noinline]] Outcome post_rest(ibv_qp *qp, ibv_send_wr *first);
 
-// Of ibv_post_send(), which was given a list and stored bad, or left it alone.
+// The outcome of an ibv_post_send() of a list, which may have stored bad.
 //
-// siw_post_send() of siw refuses an operation and may yet return the 0 of its doorbell; then
-// bad is that operation. rxe_post_send() and siw_post_send() queue everything, clear bad, and
-// then their doorbell fails.
+// siw_post_send() of siw rejects an operation and may still return the 0 of its doorbell: bad
+// is that operation. rxe_post_send() and siw_post_send() queue all operations and clear bad
+// before their doorbell fails.
 inline Outcome plain_outcome(ibv_qp *qp, ibv_send_wr *first, ibv_send_wr *bad, int result) {
     if (result != 0) [[unlikely]]
         return {bad, result, first, nullptr, false};
@@ -46,8 +46,8 @@ inline Outcome plain_outcome(ibv_qp *qp, ibv_send_wr *first, ibv_send_wr *bad, i
     return {nullptr};
 }
 
-// How many operations may go to an extended queue pair at once. It takes them as a whole or not
-// at all, so they must fit the send queue when that is empty.
+// The largest number of operations for an extended queue pair in one call. It takes all of them
+// or none, so they must fit into the empty send queue.
 inline uint32_t most_at_once([[maybe_unused]] const rpma_conn &conn) {
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
     if (conn.extended != nullptr)
@@ -57,11 +57,11 @@ inline uint32_t most_at_once([[maybe_unused]] const rpma_conn &conn) {
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-// To an extended queue pair, in one call of the provider unless it has to go in parts.
+// Posts to an extended queue pair, in one call of the provider unless in_parts is set.
 Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool in_parts);
 #endif
 
-// is_native: only an extended queue pair can take the list.
+// is_native: the list needs an extended queue pair.
 [[gnu::always_inline]] inline Outcome post_list(const rpma_conn &conn, ibv_send_wr *first,
                                                 [[maybe_unused]] bool is_native,
                                                 [[maybe_unused]] bool in_parts) {
@@ -74,14 +74,14 @@ Outcome post_natively(const rpma_conn &conn, ibv_send_wr *first, bool in_parts);
     return plain_outcome(conn.qp, first, bad, result);
 }
 
-// Reports a list that the device did not take without a complaint, and returns the code. number
-// yields the index of a work request in array, also of nullptr, the end of the list.
+// Reports a list that the device did not take without an error, and returns the code. number
+// returns the index of a work request in array, also for nullptr, the end of the list.
 template <class Number>
 [[gnu::cold, gnu::noinline]] int report(const char *function, const char *array,
                                         const rpma_conn &conn, const Outcome &outcome,
                                         const Number &number) {
     const bool is_queued = outcome.next == outcome.end;
-    // A plain list is taken up to the operation that is refused, a native run as a whole.
+    // A plain list is taken up to the rejected operation, a native run as a whole.
     const bool is_whole = is_queued || outcome.natively;
     ibv_send_wr *const first = is_whole ? outcome.given : outcome.next;
     keep_conn(*first, conn);

@@ -10,7 +10,7 @@ using namespace rpma;
 
 namespace {
 
-// A message from one piece of local memory, or from none.
+// Sends a message from one SGE, or from none.
 [[gnu::always_inline]] inline int send_message(const char *function, const rpma_conn &conn,
                                                ibv_wr_opcode opcode, const rpma_mr_local *src,
                                                size_t offset, size_t len, int flags,
@@ -24,8 +24,8 @@ namespace {
     return send(function, conn, request);
 }
 
-// Into one piece of local memory, or none for a message without bytes. post is ibv_post_recv()
-// or ibv_post_srq_recv(); owner is the queue itself, or has it.
+// Receives into one SGE, or into none for a message without data. post is ibv_post_recv() or
+// ibv_post_srq_recv(); owner is the queue itself, or owns it.
 template <class Owner, class Queue, class Post>
 [[gnu::always_inline]] inline int receive(const char *function, const ReceiveQueue &names,
                                           Post post, const Owner *owner, Queue *queue,
@@ -36,11 +36,11 @@ template <class Owner, class Queue, class Post>
     wr.wr_id = context_id(op_context);
     wr.next = nullptr;
     wr.sg_list = &sge;
-    // In each branch by itself: the number of elements is a constant there.
+    // Instantiated per branch: the number of SGEs is a constant in each.
     const auto go = [&](int number) __attribute__((always_inline)) {
         wr.num_sge = number;
         ibv_recv_wr *bad;
-        // Kept in memory for the log: a register that survives the call would have to be saved.
+        // Kept in memory for the log: a register would have to be saved across the call.
         const Owner *const volatile kept = owner;
         const int result = post(queue, &wr, &bad);
         return result == 0 ? 0 : refused_receive(function, names, *kept, wr, result);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pieces.cc -- checks of pieces
+// pieces.cc -- checks of scatter/gather lists
 
 #include "post/pieces.hh"
 

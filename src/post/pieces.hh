@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// pieces.hh -- local memory in several pieces, and how the log names an operation of an array
+// pieces.hh -- scatter/gather lists, and the name of an array's operation in the log
 
 #pragma once
 
@@ -13,13 +13,14 @@
 
 namespace rpma {
 
-// An operation as the log names it: of a caller's array, or by itself.
+// Names an operation in the log: as an element of a caller's array, or alone.
 struct Origin {
     const char *function;
     const char *array = nullptr; // name of the caller's array, or nullptr
-    uint32_t index = 0;          // in the array
-    // Operations before it go first. If it is refused, it comes again as the first, and only
-    // then the log says so: they may find no room, which is an answer and no failure.
+    uint32_t index = 0;          // index in the array
+    // Earlier operations are posted first. It is validated again, and logged, once it is the
+    // first of a call: the queue may be full before, which is a would-block result and no
+    // failure.
     bool is_behind = false;
 
     // "work[2]: ", or "".
@@ -30,11 +31,11 @@ struct Origin {
 [[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] int
 refuse_operation(const Origin &origin, const char *format, ...);
 
-// How many pieces an operation may have, and what the log says about it.
+// The largest number of SGEs of an operation, and the values that the log shows.
 struct MostPieces {
     uint32_t most;
-    uint32_t asked;      // by the setting; most is less where the device reads into fewer
-    const char *setting; // the function that asks for more
+    uint32_t asked;      // by the setting; most may be less, for reads
+    const char *setting; // name of the setter
 };
 
 struct Pieces {
@@ -42,8 +43,8 @@ struct Pieces {
     uint32_t nsge;
 };
 
-// The pieces of an operation: those of its list, or the one at local if the list is empty. sgl
-// is nullptr if they are refused, which is logged.
+// Returns the SGEs of an operation: its list, or the single one in local if the list is empty.
+// sgl is nullptr if they are rejected, which is logged.
 inline Pieces choose_pieces(const Origin &origin, const rpma_sge &local, const rpma_sge *sgl,
                             uint32_t nsge) {
     if (nsge != 0) {
@@ -62,8 +63,8 @@ inline Pieces choose_pieces(const Origin &origin, const rpma_sge &local, const r
     return {&local, 1};
 }
 
-// Checks the pieces and writes those that have bytes to sges. Their number; -1: a
-// piece is not valid, which is logged.
+// Checks the SGEs and writes those that are not empty to sges. Returns their number, or -1 if
+// one is not valid, which is logged.
 int gather(const Origin &origin, Pieces pieces, const MostPieces &limit, ibv_sge *sges);
 
 } // namespace rpma

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// receive.hh -- the queues that take receives
+// receive.hh -- the queues for receives
 
 #pragma once
 
@@ -15,8 +15,8 @@ namespace rpma {
 inline constexpr ReceiveQueue CONN_RECEIVES = {"ibv_post_recv", "rpma_conn_cfg_set_rq_size"};
 inline constexpr ReceiveQueue SRQ_RECEIVES = {"ibv_post_srq_recv", "rpma_srq_cfg_set_rq_size"};
 
-// How many receives the device gave room for. A queue is looked up only when it has refused a
-// receive: to keep its handle over the provider's call would take an instruction.
+// The number of receives that the device has room for. The queue is looked up only after it has
+// rejected a receive: keeping its handle across the provider's call would cost an instruction.
 template <class Handle> uint32_t room_for_receives(const Handle &handle) {
     return handle.rq_size();
 }
@@ -27,7 +27,7 @@ inline uint32_t room_for_receives(const ibv_srq &srq) {
     return static_cast<const rpma_srq *>(handle_of(&srq))->rq_size();
 }
 
-// Logs that the queue of owner refused wr, and returns the code; result is the provider's.
+// Logs that the queue of owner rejected wr, and returns the code; result is the provider's.
 template <class Owner>
 [[gnu::cold, gnu::noinline]] int
 refused_receive(const char *function, const ReceiveQueue &names, const Owner &owner,

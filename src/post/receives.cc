@@ -14,7 +14,7 @@ namespace {
 
 constexpr char ARRAY[] = "receives";
 
-// What a call of the provider gets at once.
+// The receives of one call of the provider.
 struct Receives {
     static constexpr uint32_t MOST = 16;
 
@@ -34,8 +34,8 @@ void link(Receives &to, const rpma_receive &receive, uint32_t number) {
     to.used_sges += number;
 }
 
-// Describes one more receive. 0, or RPMA_E_INVAL, which is logged unless it is behind others
-// (then the elements may be used up, too): nothing is described.
+// Appends a receive. 0, or RPMA_E_INVAL, which is logged unless earlier receives are posted
+// first; then nothing is appended, and RPMA_E_INVAL may also mean that there is no SGE left.
 [[gnu::noinline]] int add(const Origin &origin, Receives &to, const rpma_receive &receive,
                           const MostPieces &limit) {
     RPMA_REFUSE_RESERVED(origin, receive.reserved);
@@ -50,7 +50,7 @@ void link(Receives &to, const rpma_receive &receive, uint32_t number) {
     return 0;
 }
 
-// The same for a receive into one piece, with nothing unusual about it.
+// Fast path for a receive with one SGE.
 [[gnu::always_inline]] inline bool add_usual(Receives &to, const rpma_receive &receive) {
     if ((receive.reserved | receive.nsge | reinterpret_cast<uintptr_t>(receive.sgl)) != 0 ||
         receive.local.mr == nullptr || receive.local.len == 0 ||
@@ -61,7 +61,7 @@ void link(Receives &to, const rpma_receive &receive, uint32_t number) {
     return true;
 }
 
-// Posts the receives of an array to the queue of owner by post, ibv_post_recv() or
+// Posts an array of receives to the queue of owner with post, ibv_post_recv() or
 // ibv_post_srq_recv().
 template <class Owner, class Queue, class Post>
 int receive_many(const char *function, const ReceiveQueue &names, Post post, const Owner &owner,
@@ -79,14 +79,14 @@ int receive_many(const char *function, const ReceiveQueue &names, Post post, con
         }
         if (some.used == 0)
             break;
-        code = 0; // what was refused behind others comes again, as the first
+        code = 0; // a receive rejected after earlier ones is validated again as the first
         ibv_recv_wr *refused = some.wrs;
         const int result = post(queue, some.wrs, &refused);
         if (result == 0) {
             done += some.used;
             continue;
         }
-        // rxe_post_recv() of rxe names none if the queue pair has a shared receive queue.
+        // rxe_post_recv() of rxe stores none if the queue pair has a shared receive queue.
         if (refused == nullptr)
             refused = some.wrs;
         done += static_cast<uint32_t>(refused - some.wrs);

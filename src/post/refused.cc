@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// refused.cc -- words and codes for posts that failed
+// refused.cc -- log messages and codes for posts that failed
 
 #include "post/refused.hh"
 
@@ -16,9 +16,9 @@ namespace rpma {
 
 namespace {
 
-// The error number of a post that returned result, 0 if it is none. Most providers return one;
-// cxgb4 returns it negated (c4iw_post_send()), and mthca -1 for every cause
-// (mthca_tavor_post_send()).
+// The error number of a post that returned result; 0 if result is no error number. Most
+// providers return an error number; cxgb4 returns it negated (c4iw_post_send()), and mthca
+// returns -1 for every cause (mthca_tavor_post_send()).
 int post_error(int result) {
     return result == -1 ? 0 : result < 0 ? -result : result;
 }
@@ -30,12 +30,12 @@ uint64_t bytes_of(const ibv_send_wr &wr) {
     return bytes;
 }
 
-// Bytes that the provider is to copy while it takes a request.
+// The number of bytes that the provider copies during the call.
 uint64_t inline_bytes(const ibv_send_wr &wr) {
     return (wr.send_flags & IBV_SEND_INLINE) != 0 ? bytes_of(wr) : 0;
 }
 
-// Bytes of the operation of a slot. A native one has no elements.
+// The length of a slot's operation in bytes. A native one has no SGEs.
 uint64_t length_of(const ibv_send_wr &wr) {
     const auto &slot = reinterpret_cast<const Slot &>(wr);
     return slot.type == RPMA_WORK_FLUSH          ? slot.flush_len
@@ -43,13 +43,13 @@ uint64_t length_of(const ibv_send_wr &wr) {
                                                  : bytes_of(wr);
 }
 
-// Notes the failure or the answer. Whether its line has a reader.
+// Records the failure or the would-block result. Is true if its log level is enabled.
 bool note(Call &call, int result, bool is_answer) {
     return is_answer ? call.answers(RPMA_E_AGAIN, 0)
                      : call.fails(RPMA_E_PROVIDER, post_error(result));
 }
 
-// What follows a failed post; room is how many operations the queue holds.
+// The advice after a failed post; room is the number of operations that the queue holds.
 Text advice(int result, const char *queue, uint32_t room, const char *setting) {
     Text text;
     if (post_error(result) == 0)
@@ -87,13 +87,13 @@ Text part_text(const Part *part) {
     return text;
 }
 
-// Too many inline bytes are asked for first: a provider may say ENOMEM (mlx5) or ENOSPC
-// (wr_set_inline_data() of rxe) as of a full queue.
+// Check first for too many inline bytes: a provider may return ENOMEM (mlx5) or ENOSPC
+// (wr_set_inline_data() of rxe) for them, like for a full queue.
 bool is_again(const rpma_conn &conn, int result, uint64_t bytes) {
     return is_full(result) && bytes <= conn.granted().max_inline_data;
 }
 
-// 0 for a message.
+// 0 for a message
 uint32_t remote_key(const ibv_send_wr &wr) {
     switch (wr.opcode) {
     case IBV_WR_SEND:
@@ -107,14 +107,14 @@ uint32_t remote_key(const ibv_send_wr &wr) {
     }
 }
 
-// The first element of a request, or none.
+// The first SGE of a request, or an empty one.
 template <class Request> ibv_sge first_element(const Request &wr) {
     return wr.num_sge > 0 ? wr.sg_list[0] : ibv_sge{};
 }
 
 } // namespace
 
-// ENOSPC is what the extended queue pairs of rxe say (check_qp_queue_full()).
+// Extended queue pairs of rxe return ENOSPC (check_qp_queue_full()).
 bool is_full(int result) {
     return post_error(result) == ENOMEM || post_error(result) == ENOSPC;
 }
@@ -130,7 +130,7 @@ int refused_send(const char *function, const ibv_send_wr &wr, int result, const 
              ", length=%" PRIu32 ", wr_id=0x%" PRIx64 ", send_flags=%s)",
              part_text(part).chars, opcode_text(wr.opcode), wr.wr.rdma.remote_addr, sge.addr,
              sge.length, wr.wr_id, send_flags_text(wr.send_flags).chars);
-    // Who has a key may use the memory: keys are for debugging only.
+    // A key grants access to the memory, so it is logged for debugging only.
     RPMA_LOG(RPMA_LOG_LEVEL_DEBUG, function, "rkey=0x%" PRIx32 ", lkey=0x%" PRIx32,
              remote_key(wr), sge.lkey);
     return call.finish();

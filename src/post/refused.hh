@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// refused.hh -- what a post that failed says in the log, and its code
+// refused.hh -- logs a failed post, and chooses its code
 //
-// A function of a release before 1.4 reports a full queue as RPMA_E_PROVIDER, a function that
-// is new with 1.4 as RPMA_E_AGAIN.
+// A function of a release before 1.4 reports a full queue as RPMA_E_PROVIDER, a function added
+// in 1.4 as RPMA_E_AGAIN.
 
 #pragma once
 
@@ -14,27 +14,27 @@
 
 namespace rpma {
 
-// Which operations of an array or a batch a call of the provider was given. Only functions that
-// are new with 1.4 have those.
+// The operations of an array or a batch in one call of the provider. Only functions added in
+// 1.4 have them.
 struct Part {
-    const char *array;    // what they are elements of: "batch"
-    uint32_t first, last; // from 0
-    const char *state;    // what became of them, "" if the provider refused them
+    const char *array;    // name of the array: "batch"
+    uint32_t first, last; // indexes, counted from 0
+    const char *state;    // their state after the call, "" if the provider rejected them
 };
 
-// The queue that was to take receives, for the log.
+// The queue for receives, for the log.
 struct ReceiveQueue {
-    const char *post;    // the call of the provider
-    const char *setting; // the function that sets the size of the queue
+    const char *post;    // name of the provider's call
+    const char *setting; // name of the setter of the queue's size
 };
 
-// Each of these logs the failure and returns the code. result is what the provider returned.
+// Each of these logs the failure and returns the code. result is the provider's.
 //
-// ibv_post_send() refused wr, which keeps its connection (tuned.hh).
+// ibv_post_send() rejected wr, which holds its connection (tuned.hh).
 [[gnu::cold, gnu::noinline]] int refused_send(const char *function, const ibv_send_wr &wr,
                                               int result, const Part *part = nullptr);
-// ibv_wr_complete() refused the operations from first up to end, nullptr for the end of the
-// list. Those of a part are slots.
+// ibv_wr_complete() rejected the operations from first up to end, nullptr for the end of the
+// list. The operations of a part are slots.
 [[gnu::cold, gnu::noinline]] int refused_natively(const char *function, const rpma_conn &conn,
                                                   const ibv_send_wr &first,
                                                   const ibv_send_wr *end, int result,
@@ -42,7 +42,7 @@ struct ReceiveQueue {
 [[gnu::cold, gnu::noinline]] int refuse_receive(const char *function, const ReceiveQueue &names,
                                                 uint32_t room, const ibv_recv_wr &wr,
                                                 int result, const Part *part);
-// Whether the error of a post means that a queue has no room.
+// Is true if the error of a post means that a queue is full.
 bool is_full(int result);
 
 } // namespace rpma

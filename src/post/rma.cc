@@ -3,9 +3,9 @@
 
 // rma.cc -- exports: reads, writes and atomic writes, one at a time
 //
-// The usual way of an operation is one condition and one work request. Everything else is out
-// of line, in a function that takes the same arguments: there is the line for each argument
-// that is not valid, and the operation without memory.
+// The fast path of an operation is one condition and one work request. The slow path is out of
+// line, in a function with the same arguments: it logs each argument that is not valid, and
+// posts operations without memory.
 
 #include "post/send.hh"
 
@@ -50,7 +50,7 @@ transfer_otherwise(const char *function, ibv_wr_opcode opcode, rpma_conn *conn, 
         opcode == IBV_WR_RDMA_WRITE ? carrying(flags) : announcing(flags), imm, op_context);
 }
 
-// With the arguments of the exported function, which need not move for this call.
+// Same arguments as the exported function, so the call moves no register.
 [[gnu::cold, gnu::noinline]] int write_otherwise(rpma_conn *conn, rpma_mr_remote *dst,
                                                  size_t dst_offset, const rpma_mr_local *src,
                                                  size_t src_offset, size_t len, int flags,
@@ -104,7 +104,7 @@ RPMA_POST int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote 
 
 namespace {
 
-// A write of 8 bytes in one packet, after all reads before it: what stands for an atomic write.
+// Emulates an atomic write: a write of 8 bytes in one packet, after all earlier reads.
 [[gnu::always_inline]] inline int write_fenced(const char *function, const rpma_conn &conn,
                                                const rpma_mr_remote &dst, size_t dst_offset,
                                                const ibv_sge &bytes, unsigned send_flags,
@@ -116,7 +116,7 @@ namespace {
     return send(function, conn, request);
 }
 
-// With bytes of the caller, which the provider copies while it takes the request.
+// With the caller's data, which the provider copies during the call.
 [[gnu::always_inline]] inline int write_inline(const char *function, const rpma_conn &conn,
                                                const rpma_mr_remote &dst, size_t dst_offset,
                                                const char *src, int flags,
@@ -126,7 +126,7 @@ namespace {
                         signaled(flags) | IBV_SEND_INLINE, op_context);
 }
 
-// With an argument that is not valid, or to a misaligned address.
+// Slow path: an argument is not valid, or the address is misaligned.
 [[gnu::noinline]] int atomic_write_otherwise(rpma_conn *conn, rpma_mr_remote *dst,
                                              size_t dst_offset, const char *src, int flags,
                                              const void *op_context) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// send.hh -- one work request to the device
+// send.hh -- posts one work request
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace rpma {
     return result == 0 ? 0 : refused_send(function, wr, result);
 }
 
-// A work request with its one element.
+// A work request with its SGE.
 struct Request {
     ibv_sge sge;
     ibv_send_wr wr;
@@ -33,7 +33,7 @@ struct Request {
     return send(function, conn, request.wr);
 }
 
-// An operation without memory on either side, which the other side may notice all the same.
+// Posts an operation without memory on either side; the other side may still observe it.
 [[gnu::noinline]] inline int send_empty(const char *function, const rpma_conn &conn,
                                         ibv_wr_opcode opcode, unsigned send_flags, uint32_t imm,
                                         const void *op_context) {
@@ -44,8 +44,8 @@ struct Request {
     return send(function, conn, wr);
 }
 
-// Whether 8 bytes at a remote address can be written atomically. Where they cannot, each
-// connection warns once: a program that misaligns a region does so with every write.
+// Is true if 8 bytes at the remote address can be written atomically. If not, the connection
+// logs one warning: a program with a misaligned region repeats this with every write.
 inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr) {
     if (addr % RPMA_ATOMIC_WRITE_ALIGNMENT == 0)
         return true;
@@ -57,8 +57,8 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
 }
 
 #if defined(RPMA_NATIVE_FLUSH) || defined(RPMA_NATIVE_ATOMIC_WRITE)
-// Logs the one operation that an extended queue pair refused. Its connection is looked up only
-// here: to keep it over the provider's calls would take a register.
+// Logs the operation that an extended queue pair rejected. Its connection is looked up only
+// here: keeping it across the provider's calls would cost a register.
 [[gnu::cold, gnu::noinline]] inline int refused_one(const char *function, const ibv_qp_ex *qpx,
                                                     ibv_wr_opcode opcode, uint64_t remote_addr,
                                                     uint64_t length, int result) {
@@ -73,7 +73,7 @@ inline bool check_alignment(const char *function, rpma_conn &conn, uint64_t addr
     return refused_natively(function, *conn, wr, nullptr, result);
 }
 
-// One operation of an extended queue pair, which build() describes; length is for the log.
+// Posts one operation to an extended queue pair: build() fills it; length is for the log.
 template <class Build>
 [[gnu::always_inline]] inline int send_natively(const char *function, const rpma_conn &conn,
                                                 ibv_wr_opcode opcode, uint64_t remote_addr,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// slot.cc -- slots of every kind of operation
+// slot.cc -- fills slots with each type of operation
 
 #include "post/slot.hh"
 
@@ -12,7 +12,7 @@ namespace rpma {
 
 namespace {
 
-// A flush that goes by a read of a few bytes.
+// Emulates a flush by a read of a few bytes.
 void read_back(const rpma_conn &conn, Slot &slot) {
     slot.wr.opcode = IBV_WR_RDMA_READ;
     slot.wr.num_sge = 1;
@@ -114,7 +114,7 @@ int fill_atomic_write(const Origin &origin, rpma_conn &conn, Slot &slot, const r
     return choose_way(origin, conn, slot, kinds);
 }
 
-// The elements of an operation. 0, RPMA_E_INVAL.
+// Fills the SGEs of an operation. 0, RPMA_E_INVAL.
 int fill_elements(const Origin &origin, const rpma_conn &conn, Slot &slot,
                   const rpma_work &work, Kinds &kinds, SpareElements *spare) {
     const Pieces pieces = choose_pieces(origin, work.local, work.sgl, work.nsge);
@@ -185,12 +185,12 @@ struct Kind {
     ibv_wr_opcode opcode;
     bool has_imm;
     bool has_remote;
-    int takes; // flags beside RPMA_F_COMPLETION_*
+    int takes; // flags in addition to RPMA_F_COMPLETION_*
 };
 
 constexpr int MESSAGE_FLAGS = RPMA_F_INLINE | RPMA_F_SOLICITED;
 
-// By enum rpma_work_type; the first one is no kind.
+// Indexed by enum rpma_work_type; the first entry is not a type.
 constexpr Kind kinds_of_work[] = {
     {},
     {IBV_WR_RDMA_READ, false, true, 0},
@@ -210,7 +210,7 @@ const char *flags_text(int takes) {
                                     : "RPMA_F_COMPLETION_*, RPMA_F_INLINE and RPMA_F_SOLICITED";
 }
 
-// Whether a read or write has remote memory or none, as it has local memory or none. 0,
+// Checks that a read or write has either both local and remote memory, or none. 0,
 // RPMA_E_INVAL.
 [[gnu::always_inline]] inline int check_remote(const Origin &origin, const rpma_work &work) {
     const bool is_empty = work.nsge == 0 && work.local.mr == nullptr;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// tuned.hh -- the few places where the code bends to the compiler, and what each of them buys
+// tuned.hh -- the few tunings for the compiler, and the gain of each
 //
-// Measured with bench/check.py in the packaged build, each taken out alone.
+// Measured with bench/check.py in the packaged build, by removing one at a time.
 
 #pragma once
 
@@ -13,18 +13,18 @@
 #include <cstring>
 #include <infiniband/verbs.h>
 
-// An exported post writes its work request and nothing else into the addresses that it takes,
-// and the provider only reads there. Without the stack protector, which distributions switch
-// on, a write takes 6 instructions fewer, and a native flush 8. GCC 11 and clang 11 know it,
-// clang 14 by this spelling alone.
+// An exported post writes only its work request to the stack, and the provider only reads it.
+// Without the stack protector, which distributions enable, a write takes 6 instructions fewer,
+// and a native flush 8. GCC 11 and clang 11 support the attribute, clang 14 only in this
+// spelling.
 #define RPMA_POST __attribute__((no_stack_protector))
 
 struct rpma_conn;
 
 namespace rpma {
 
-// Flags and immediate data stand side by side. Where there is no immediate data, one store for
-// both takes 3 instructions less of a read, and 1 of a flush, an atomic write and a send.
+// Flags and immediate data are adjacent. If there is no immediate data, one store for both
+// saves 3 instructions of a read, and 1 of a flush, an atomic write and a send.
 inline void set_flags(ibv_send_wr &wr, unsigned flags, uint32_t imm) {
     constexpr std::size_t place = offsetof(ibv_send_wr, send_flags);
     static_assert(offsetof(ibv_send_wr, imm_data) == place + sizeof(wr.send_flags));
@@ -38,9 +38,9 @@ inline void set_flags(ibv_send_wr &wr, unsigned flags, uint32_t imm) {
     wr.imm_data = htonl(imm);
 }
 
-// A failed post needs its connection for the log. To keep it over the provider's call takes two
-// saved registers and 5 instructions; in a member of the request that only IBV_WR_TSO reads, it
-// takes one.
+// A failed post needs its connection for the log. Keeping it across the provider's call costs
+// two saved registers and 5 instructions; storing it in a member that only IBV_WR_TSO reads
+// costs one.
 inline void keep_conn(ibv_send_wr &wr, const rpma_conn &conn) {
     wr.tso.hdr = const_cast<rpma_conn *>(&conn);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// work_request.hh -- work requests, filled with what their opcode reads and nothing else
+// work_request.hh -- fills only those members of a work request that its opcode reads
 //
-// The rest of an ibv_send_wr stays as it is on the stack: clearing 128 bytes would cost more
-// than all that a post does besides.
+// The other members of the ibv_send_wr stay uninitialised on the stack: clearing 128 bytes
+// would cost more than the rest of a post.
 
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace rpma {
 
-// RPMA_F_COMPLETION_ALWAYS without the part that every operation has.
+// RPMA_F_COMPLETION_ALWAYS without the bit that every operation has.
 inline unsigned signaled(int flags) {
     static_assert(IBV_SEND_SIGNALED ==
                   (RPMA_F_COMPLETION_ALWAYS & ~RPMA_F_COMPLETION_ON_ERROR));
     return static_cast<unsigned>(flags) & IBV_SEND_SIGNALED;
 }
 
-// The same, and whether the bytes are to be copied. Only operations that carry bytes away may
-// ask for that: rxe would copy the memory that a read is for (init_send_wqe() of rdma-core 56).
+// The same, and RPMA_F_INLINE. Only operations that send data may have it: for a read, rxe
+// would copy the destination memory (init_send_wqe() of rdma-core 56).
 inline unsigned carrying(int flags) {
     static_assert(IBV_SEND_INLINE == RPMA_F_INLINE);
     return static_cast<unsigned>(flags) & (IBV_SEND_SIGNALED | IBV_SEND_INLINE);
@@ -42,9 +42,8 @@ inline uint64_t context_id(const void *op_context) {
     return reinterpret_cast<uintptr_t>(op_context);
 }
 
-// The list of elements, and what stands behind the request, are given elsewhere. Providers copy
-// the immediate data whatever the opcode is (ibv_cmd_post_send() of libibverbs,
-// rxe_post_send() of rxe).
+// The caller sets the list of SGEs and the next request. Providers copy the immediate data for
+// every opcode (ibv_cmd_post_send() of libibverbs, rxe_post_send() of rxe).
 inline void describe(ibv_send_wr &wr, ibv_wr_opcode opcode, int num_sge, unsigned flags,
                      uint32_t imm, const void *op_context) {
     wr.wr_id = context_id(op_context);
@@ -58,7 +57,7 @@ inline void address(ibv_send_wr &wr, const rpma_mr_remote &mr, std::size_t offse
     wr.wr.rdma.rkey = mr.rkey;
 }
 
-// Of an operation that touches no remote memory. init_send_wqe() of rxe copies the address.
+// For an operation without remote memory. init_send_wqe() of rxe copies the address.
 inline void address_nothing(ibv_send_wr &wr) {
     wr.wr.rdma = {0, 0};
 }

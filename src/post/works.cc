@@ -12,11 +12,11 @@ using namespace rpma;
 
 namespace {
 
-// What a call of the provider gets at once.
+// The operations of one call of the provider.
 constexpr uint32_t MOST_AT_ONCE = 16;
 
-// Reports a list that the device did not take whole. taken: how many of the operations before
-// it were posted, then of these, too. Returns the code.
+// Reports a list that the device did not take completely. taken: in, the number of earlier
+// operations that were posted; out, including those of the list. Returns the code.
 [[gnu::cold, gnu::noinline]] int settle(const char *function, const rpma_conn &conn,
                                         const Outcome &outcome, const Slot *first,
                                         const Slot *end, uint32_t &taken) {
@@ -29,7 +29,7 @@ constexpr uint32_t MOST_AT_ONCE = 16;
     return code;
 }
 
-// The same of one operation, whose post was not as usual.
+// The same for one operation: the slow path after its post.
 [[gnu::cold, gnu::noinline]] int settle_one(const rpma_conn &conn, Slot &slot, ibv_send_wr *bad,
                                             int result, uint32_t *posted) {
     const Outcome outcome = plain_outcome(conn.qp, &slot.wr, bad, result);
@@ -41,7 +41,7 @@ constexpr uint32_t MOST_AT_ONCE = 16;
     return code;
 }
 
-// One operation that nothing is wrong with, which fill() puts into its slot.
+// Posts one valid operation, which fill() writes to its slot.
 template <class Fill>
 [[gnu::always_inline]] inline int post_one(const rpma_conn &conn, const rpma_work &work,
                                            uint32_t *posted, const Fill &fill) {
@@ -89,7 +89,7 @@ template <class Fill>
         }
         if (slot == slots) [[unlikely]]
             break;
-        code = 0; // what was refused behind others comes again, as the first
+        code = 0; // an operation rejected after earlier ones is validated again as the first
         slot[-1].wr.next = nullptr;
         const Outcome outcome =
             post_list(*conn, &slots[0].wr, kinds.has_natives, kinds.has_pieces);
@@ -106,8 +106,8 @@ template <class Fill>
 
 } // namespace
 
-// One operation. These have the parameters of rpma_post(), which so neither moves nor saves a
-// register before it knows where to go; a function of this file alone would lose one of them.
+// Posts one operation. Same signature as rpma_post(), so the tail call spills nothing; a
+// function local to this file would lose a parameter.
 namespace rpma {
 
 using Post = int(rpma_conn *conn, const rpma_work *work, uint32_t count, uint32_t *posted);
