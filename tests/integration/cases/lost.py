@@ -116,6 +116,22 @@ def in_the_middle(test):
     expect_early("the load", milliseconds(went), bounds(ack, retry)[1])
 
 
+@case("lost", "a server with a smaller MTU than its client: connected, and what fits arrives; the rest: RETRY_EXC_ERR",
+      needs=(lab.LIMITED_RETRIES,), shows=("RETRY_EXC_ERR: any",))
+def smaller_mtu(test):
+    lab.need_virtual("an interface with another MTU")
+    resize = lab.on(lab.host(1), "ip", "link", "set", "veth0", "mtu")
+    test.undo.callback(lab.run, *resize, "9000")
+    lab.run(*resize, "1500")
+    ack, retry = 100, 3
+    _, client = connected(test, client={"ack": ack, "retry": retry})
+    client("write", mr=0, rmr=0, len=1024)
+    client.completion()
+    posted = time.monotonic()
+    client("write", mr=0, rmr=0, len=4096)
+    fails(client, "RETRY_EXC_ERR", posted, *bounds(ack, retry))
+
+
 @case("lost", "what the server set: its retry count holds for nobody", needs=(lab.LIMITED_RETRIES,))
 def servers_count(test):
     """
