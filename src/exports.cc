@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// exports.cc -- all exported functions as one unit
+// exports.cc -- all exported functions as one translation unit
 //
-// A program of an old release finds a function at the version node of that release, by an
-// alias, and compilers want an alias in the unit of its function. symbol_versions.hh declares
-// them all, made from contract/symbols.tsv, so that each function reads like any other.
+// A program that was linked with an old release resolves a function at the version node of that
+// release, which is an alias. Compilers require an alias in the translation unit of its
+// function. symbol_versions.hh, generated from contract/symbols.tsv, declares all aliases, so
+// the functions themselves need no annotations.
 
-// The members of this class are in this unit and are no exports.
+// The members of this class are in this unit but are not exported.
 struct [[gnu::visibility("hidden")]] rpma_batch;
 
 #pragma GCC visibility push(default)

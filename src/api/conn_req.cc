@@ -48,7 +48,7 @@ int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd) {
     RPMA_REFUSE(fd == NULL);
     RPMA_REFUSE_AS(__func__, req->events() == nullptr,
                    "a request of rpma_conn_req_new() has no events: use rpma_conn_req_start()");
-    make_nonblocking(*req->events()); // that of a request made in one step blocks until then
+    make_nonblocking(*req->events()); // the channel of rpma_ep_next_conn_req() blocks
     *fd = req->events()->fd;
     return 0;
 }
@@ -89,14 +89,14 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
                           struct rpma_conn **conn_ptr) {
     RPMA_REFUSE(req_ptr == NULL);
     RPMA_REFUSE(*req_ptr == NULL);
-    // Whatever happens from here on, the request is used up.
+    // From here on the request is consumed, also on failure.
     std::unique_ptr<rpma_conn_req> req(std::exchange(*req_ptr, nullptr));
     RPMA_REFUSE(conn_ptr == NULL);
     REFUSE_DATA(pdata);
     RPMA_REFUSE_AS(__func__, !req->is_set_up(), "%s", req->obstacle());
     Call call(__func__);
     auto conn = req->connect(call, pdata);
-    req.reset(); // before errno becomes the provider's
+    req.reset(); // destroy it before errno is set to the provider's
     return call.deliver(std::move(conn), conn_ptr);
 }
 
@@ -104,7 +104,7 @@ int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
                          const struct rpma_conn_private_data *pdata) {
     RPMA_REFUSE(req_ptr == NULL);
     RPMA_REFUSE(*req_ptr == NULL);
-    // Whatever happens from here on, the request is used up.
+    // From here on the request is consumed, also on failure.
     std::unique_ptr<rpma_conn_req> req(std::exchange(*req_ptr, nullptr));
     REFUSE_DATA(pdata);
     RPMA_REFUSE_AS(__func__, !req->is_incoming(),

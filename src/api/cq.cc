@@ -72,12 +72,12 @@ int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
     RPMA_REFUSE_VALUE(__func__, num_entries < 1, num_entries, "1 and more");
     RPMA_REFUSE(wc == NULL);
     RPMA_REFUSE(num_entries > 1 && num_entries_got == NULL);
-    // Kept in memory: registers that survive the provider's call would have to be saved.
+    // Kept in memory: a register would have to be saved across the provider's call.
     const volatile int wanted = num_entries;
     int *const volatile count = num_entries_got;
     const int got = ibv_poll_cq(&cq->queue(), num_entries, wc);
     if (got == 0) [[unlikely]] {
-        // Programs poll an empty queue over and over: only who wants the message pays for it.
+        // Programs poll an empty queue in a loop: format the message only if it is logged.
         if (!is_logged(RPMA_LOG_LEVEL_DEBUG)) [[likely]]
             return RPMA_E_NO_COMPLETION;
         return poll_failed(__func__, got, wanted);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// getter.hh -- exported functions that tell one thing about an object
+// getter.hh -- exported functions that return one value of an object
 
 #pragma once
 

@@ -12,7 +12,7 @@ using namespace rpma;
 
 namespace {
 
-constexpr int DESCRIBED_USAGE = 0xff; // in the descriptor, which refuses to have none
+constexpr int DESCRIBED_USAGE = 0xff; // in the descriptor; at least one must be set
 constexpr int EVERY_USAGE = DESCRIBED_USAGE | RPMA_MR_USAGE_ATOMIC;
 constexpr int FLUSH_USAGE =
     RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
@@ -72,7 +72,8 @@ int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
     if (!check_descriptor_size(call, desc_size, MR_DESCRIPTOR_SIZE))
         return call.finish();
     const Region region = get_region(static_cast<const unsigned char *>(desc));
-    // A bare descriptor does not say what the device serves: all that the region is for.
+    // A bare descriptor does not advertise native flushes: assume all flush types of the
+    // region.
     return call.deliver(rpma_mr_remote::create(call, region, UINT8_MAX), mr_ptr);
 }
 

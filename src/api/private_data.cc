@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// private_data.cc -- exports: what two sides tell each other in private data
+// private_data.cc -- exports: capabilities and regions in private data
 
 #include <cstring>
 #include <memory>
@@ -66,7 +66,7 @@ int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
                     regions);
         return call.finish();
     }
-    // Everything is made before anything is handed over.
+    // Create all objects before the first output is written.
     std::unique_ptr<rpma_mr_remote> made[UINT8_MAX / PACKED_REGION_SIZE];
     for (uint32_t i = 0; i < regions && !call.failed(); i++)
         made[i] = rpma_mr_remote::create(call, from.region(i), from.natively(i));

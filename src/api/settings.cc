@@ -11,7 +11,7 @@
 
 using namespace rpma;
 
-// Parameters are named as in the header, because lines of the log name them.
+// Parameters have the names of the header, because log lines show them.
 
 // rpma_<cfg>_new() and rpma_<cfg>_delete().
 #define RPMA_CFG(cfg, ptr)                                       \
@@ -25,8 +25,8 @@ using namespace rpma;
         return discard(ptr);                                     \
     }
 
-// rpma_<cfg>_set_<name>() of the value in, which refuse checks, and rpma_<cfg>_get_<name>()
-// into out.
+// rpma_<cfg>_set_<name>(), which sets member to in after the checks in refuse, and
+// rpma_<cfg>_get_<name>(), which writes it to out.
 #define RPMA_SETTING(cfg, object, name, type, in, out, member, refuse)     \
     int rpma_##cfg##_set_##name(struct rpma_##cfg *object, type in) {      \
         RPMA_REFUSE(object == NULL);                                       \
@@ -36,11 +36,11 @@ using namespace rpma;
     }                                                                      \
     RPMA_GETTER(rpma_##cfg##_get_##name, rpma_##cfg, object, type, out, object->member)
 
-// Of a setting whose parameters and member have its own name.
+// A setting whose parameters and member have the same name.
 #define RPMA_NUMBER(kind, name, refuse) \
     RPMA_SETTING(kind, cfg, name, uint32_t, name, name, name, refuse)
 
-// For the argument refuse.
+// A check for the argument refuse.
 #define RPMA_BUT(condition, name, possible) \
     RPMA_REFUSE_VALUE(__func__, condition, name, possible)
 

@@ -22,8 +22,8 @@ bool Call::note(rpma_log_level level, int code, int error) {
 }
 
 bool Call::fails(int code, int error) {
-    // A failure that follows from another one, or after which another attempt is made, is no
-    // more than information. A failure without a known cause may be harmless.
+    // A failure that follows from another one, or before another attempt, is logged for
+    // information only. A failure without a known cause may be harmless.
     const rpma_log_level level = tentative_ || failed()   ? RPMA_LOG_LEVEL_INFO
                                  : code == RPMA_E_UNKNOWN ? RPMA_LOG_LEVEL_WARNING
                                                           : RPMA_LOG_LEVEL_ERROR;

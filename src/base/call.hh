@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// call.hh -- one call of an exported function: what failed in it, logged where it failed
+// call.hh -- one call of an exported function, and its failures, logged at the place of failure
 //
-// An exported function makes a Call and hands it down. A function that fails reports this to
-// the Call, where it happens and with the parameters at hand, and returns nullptr, an empty
-// owner or false. The Call keeps the first failure; finish() returns its code to the caller and
-// sets errno to the provider's error number.
+// An exported function creates a Call and passes it to the functions below. A function that
+// fails reports the failure to the Call at once, with its parameters, and returns nullptr, an
+// empty owner or false. The Call stores the first failure; finish() returns its code to the
+// caller and sets errno to the provider's error number.
 //
 // Thread-safety: one thread.
 
@@ -27,31 +27,32 @@ class Call {
     const char *function() const { return function_; }
     bool failed() const { return code_ != 0; }
 
-    // Notes a failure. code is an RPMA_E_*; error is the provider's number, 0 when it gives
-    // none. Returns whether anybody reads its line: if not, do not format it, and do not ask
-    // the device for what stands in it.
+    // Records a failure. code is an RPMA_E_*; error is the provider's number, 0 if it gives
+    // none. Returns true if the log level of its message is enabled. If not, do not format the
+    // message or query the device for it.
     [[gnu::cold, gnu::noinline]] bool fails(int code, int error);
-    // The same for "not now", which a program may ask for at any time. It is logged for
-    // debugging only.
+    // The same for a would-block result, which may be frequent. It is logged for debugging
+    // only.
     [[gnu::cold, gnu::noinline]] bool answers(int code, int error);
-    // Logs the failure that was noted last: "<message> failed: <text of error>
-    // (error)<advice>", or the message and the advice without a number. advice is text or "".
+    // Logs the latest recorded failure: "<message> failed: <text of error> (error)<advice>", or
+    // the message and the advice without a number. advice is text or "".
     [[gnu::cold, gnu::noinline, gnu::format(printf, 5, 6)]] void
     log(const char *file, int line, const char *advice, const char *format, ...) const;
     [[gnu::format(printf, 5, 0)]] void vlog(const char *file, int line, const char *advice,
                                             const char *format, va_list values) const;
 
-    // Stand around attempts of which one must succeed. A failure before the last attempt does
-    // not reach the caller, and is logged for information only.
+    // Brackets alternatives: only the last failure counts. Earlier failures do not reach the
+    // caller, and are logged for information only.
     void begin_attempt(bool last);
     void end_attempts() { tentative_ = false; }
 
     void restore_errno() const { errno = errno_before_; }
     // Returns the code for the caller. Sets errno to the provider's error number of the first
-    // failure, or, without one, to what it was before the call.
+    // failure. If there is none, restores the errno from before the call.
     int finish() const;
 
-    // Stores a value or hands over an object, unless the call failed. Returns the code.
+    // Stores a value or passes an object to the caller, unless the call failed. Returns the
+    // code.
     template <class Object, class Out> int deliver(Object &&object, Out *out) const {
         if (failed())
             return finish();
@@ -70,7 +71,7 @@ class Call {
     int code_ = 0;
     int error_ = 0;
     bool tentative_ = false;
-    rpma_log_level noted_level_ = {}; // of the failure that was noted last
+    rpma_log_level noted_level_ = {}; // of the latest recorded failure
     int noted_error_ = 0;
 };
 
@@ -81,12 +82,12 @@ template <class Say> [[gnu::always_inline]] inline void when(bool is_read, const
 
 } // namespace rpma
 
-// The arguments behind error are evaluated only if somebody reads the line. They are in a
-// lambda, so that the question is asked in one place.
+// The arguments after error are evaluated only if the message is logged. They are in a lambda,
+// so that fails() is called in one place.
 #define RPMA_FAIL_ADVISING(call, code, error, ...) \
     rpma::when((call).fails(code, error), [&] { (call).log(__FILE__, __LINE__, __VA_ARGS__); })
 #define RPMA_FAIL(call, code, error, ...) RPMA_FAIL_ADVISING(call, code, error, "", __VA_ARGS__)
-// Refuses data of another machine. This is no failure of this side, and is logged for
+// Rejects data of another machine. This is no failure of this side, and is logged for
 // information.
 #define RPMA_REJECT(call, ...)                         \
     do {                                               \

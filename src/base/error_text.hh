@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// error_text.hh -- the text of an error number, by either strerror_r()
+// error_text.hh -- the text of an error number, from either variant of strerror_r()
 
 #pragma once
 
@@ -15,8 +15,8 @@ class ErrorText {
     ErrorText(const ErrorText &) = delete;
 
   private:
-    // The strerror_r() of glibc returns the text, which may stand elsewhere. That of POSIX,
-    // which musl has, returns an error number and writes the text, or a part of it, to room_.
+    // The strerror_r() of glibc returns the text, which may be outside of room_. That of POSIX,
+    // which musl has, returns an error number and writes the text, or its beginning, to room_.
     const char *text(const char *found) { return found; }
     const char *text(int) { return room_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// lock.hh -- holds a mutex up to the end of a block
+// lock.hh -- holds a mutex until the end of a block
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// log.cc -- the default log function: syslog, with a copy on stderr when wanted
+// log.cc -- the default log function: syslog, and optionally stderr
 
 #include "base/log.hh"
 
@@ -30,7 +30,7 @@ constexpr rpma_log_level START = RPMA_LOG_LEVEL_WARNING;
 constexpr rpma_log_level START_AUX = RPMA_LOG_DISABLED;
 #endif
 
-// By level. The tags stand in the lines since 1.0.0, and scripts look for them.
+// Indexed by level. The tags have been the same since 1.0.0, and scripts search for them.
 constexpr struct {
     int syslog;
     const char *tag;
@@ -41,7 +41,7 @@ constexpr struct {
     {LOG_INFO, "*INFO*  ", "info"},       {LOG_DEBUG, "*DEBUG* ", "debug"},
 };
 
-// "Nov 20 21:51:00.123456 ", or nothing when the clock cannot be read.
+// "Nov 20 21:51:00.123456 ", or "" if the clock cannot be read.
 void local_time(char *text, std::size_t size) {
     timespec now;
     tm parts;
@@ -68,7 +68,7 @@ void to_stderr(rpma_log_level level, const Location &location, const char *messa
 }
 
 std::atomic<rpma_log_level> thresholds[RPMA_LOG_THRESHOLD_MAX] = {START, START_AUX};
-// What RPMA_LOG wants on stderr. Written before main() only.
+// The level that RPMA_LOG sets for stderr. Written before main() only.
 rpma_log_level environment_level = RPMA_LOG_DISABLED;
 
 [[gnu::format(printf, 5, 6)]] void default_function(rpma_log_level level, const char *file_name,
@@ -84,34 +84,35 @@ rpma_log_level environment_level = RPMA_LOG_DISABLED;
     const Location location(file_name, line_no, function_name);
     if (level <= log_threshold(RPMA_LOG_THRESHOLD_AUX) && level > environment_level)
         to_stderr(level, location, message);
-    // The facility travels with the message: openlog() belongs to the application.
+    // Pass the facility with each message: only the application may call openlog().
     syslog(LOG_LOCAL7 | levels[level].syslog, "%s%s%s", levels[level].tag, location.text,
            message);
 }
 
 std::atomic<rpma_log_function *> current{default_function};
 
-// The part of a source path behind the last slash.
+// The part of a source path after the last slash.
 const char *base_name(const char *path) {
     const char *slash = std::strrchr(path, '/');
     return slash != nullptr ? slash + 1 : path;
 }
 
-// What has a reader by the thresholds as they are now.
+// The most verbose level that is currently enabled.
 rpma_log_level wanted_level() {
     return std::max(thresholds[RPMA_LOG_THRESHOLD].load(), environment_level);
 }
 
-// Of threads that set the threshold at once, the last one to store the level stores the right
-// one: all these accesses have one order, and each thread asks again after its store.
+// If several threads set a threshold at once, the last one that stores the level stores the
+// right one: all these accesses are in one total order, and each thread recomputes the level
+// after its store.
 void update_level() {
     do
         log_level.store(wanted_level());
     while (log_level.load() != wanted_level());
 }
 
-// An operator sees what the library has to say without a change of the program. Set-user-ID
-// programs and their like do not listen to their caller's environment.
+// Lets an operator read the log without a change of the program. Set-user-ID and similar
+// programs ignore their caller's environment.
 [[gnu::constructor]] void read_environment() {
     const char *wanted = secure_getenv("RPMA_LOG");
     if (wanted == nullptr || wanted[0] == '\0')
@@ -150,7 +151,7 @@ void log(rpma_log_level level, const Place &place, const char *format, ...) {
     va_start(values, format);
     std::vsnprintf(raw, sizeof(raw), format, values);
     va_end(values);
-    // One line for every log function, whatever the message quotes.
+    // Any message becomes a single line, for every log function.
     make_visible(message, sizeof(message), raw, false);
 
     const char *file = base_name(place.file);

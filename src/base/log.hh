@@ -3,8 +3,8 @@
 
 // log.hh -- thresholds, the log function of the process, and RPMA_LOG
 //
-// Thread-safety: everything here may be called from any thread at any time; no lock is held
-// while a log function runs, so a log function may log or call the library again.
+// Thread-safety: any thread may call these functions at any time. No lock is held while a log
+// function runs, so a log function may log or call the library.
 
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace rpma {
 
-// Where a message comes from. function is the exported function that the program called.
+// The origin of a message. function is the exported function that the program called.
 struct Place {
     const char *file;
     int line;
     const char *function;
 };
 
-// Somebody reads messages up to this level: the log function, by the program's threshold, or
+// The most verbose enabled level: of the log function, by the program's threshold, or of
 // stderr, by the environment variable RPMA_LOG.
 extern std::atomic<rpma_log_level> log_level;
 
@@ -35,14 +35,14 @@ void set_log_threshold(rpma_log_threshold threshold, rpma_log_level level);
 // nullptr selects the default function: syslog, and stderr up to RPMA_LOG_THRESHOLD_AUX.
 void set_log_function(rpma_log_function *function);
 
-// Hands a message to its readers; a newline is appended. errno may change.
+// Passes a message, with a newline appended, to the log function and stderr. May change errno.
 [[gnu::format(printf, 3, 4)]] void log(rpma_log_level level, const Place &place,
                                        const char *format, ...);
 
-// Room for the longest message; longer ones are cut, as they always were. A message that cannot
-// be shown as it is, is escaped.
+// Size of the longest message; longer ones are truncated, as in all releases. A message with
+// characters that cannot be shown is escaped.
 inline constexpr std::size_t LOG_MESSAGE_SIZE = 1024;
-// Room for what a failure was about, so that its reason and the advice always fit behind it.
+// Size of the description of a failure, so that its reason and the advice always fit after it.
 inline constexpr std::size_t LOG_ADVICE_SIZE = 384;
 inline constexpr std::size_t LOG_FAILURE_SIZE = LOG_MESSAGE_SIZE - LOG_ADVICE_SIZE - 160;
 

@@ -13,7 +13,7 @@
 
 namespace rpma {
 
-// Base of everything that is allocated: new yields nullptr when memory is out.
+// Base class of everything that is allocated: new returns nullptr if there is no memory.
 struct Allocated {
     static void *operator new(std::size_t size) noexcept { return std::malloc(size); }
     static void operator delete(void *memory) noexcept { std::free(memory); }

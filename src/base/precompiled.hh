@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// precompiled.hh -- what most units include from elsewhere and takes longer to parse than they
-// do. Units include what they use all the same, which a build with -Db_pch=false shows.
+// precompiled.hh -- external headers that most units include and that are slow to parse. Each
+// unit still includes every header that it uses; a build with -Db_pch=false checks this.
 
 #include <algorithm>
 #include <atomic>

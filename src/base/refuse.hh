@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// refuse.hh -- what exported functions have in common: refusing arguments, deleting objects
+// refuse.hh -- rejecting arguments and deleting objects, for all exported functions
 //
-// NULL stops here: behind the exported functions C++ takes references.
+// The exported functions reject NULL: the C++ functions below them take references.
 
 #pragma once
 
@@ -15,15 +15,15 @@ namespace rpma {
 [[gnu::cold, gnu::noinline, gnu::format(printf, 4, 5)]] int
 refuse(const char *function, const char *file, int line, const char *format, ...);
 
-// Deletes an object whose destructor releases everything.
+// Deletes an object whose destructor releases all its resources.
 template <class T> int discard(T **object) {
     delete *object;
     *object = nullptr;
     return 0;
 }
 
-// Deletes an object. If the provider refuses, object and handle stay as they are. If the object
-// is gone and the provider refuses to release a part of it, the call fails all the same.
+// Deletes an object. If the provider refuses, object and handle are unchanged. If the object is
+// deleted but the provider refuses to release a part of it, the call still fails.
 template <class T> int delete_or_keep(const char *function, T **object) {
     if (*object == nullptr)
         return 0;
@@ -33,7 +33,7 @@ template <class T> int delete_or_keep(const char *function, T **object) {
     return call.finish();
 }
 
-// Deletes an object whatever the provider says.
+// Deletes an object even if the provider fails.
 template <class T> int delete_anyway(const char *function, T **object) {
     if (*object == nullptr)
         return 0;
@@ -45,12 +45,12 @@ template <class T> int delete_anyway(const char *function, T **object) {
 
 } // namespace rpma
 
-// One condition per line, so that the log names the one that does not hold. The condition
-// itself is the message: that is for pointers.
+// One condition per line, so that the log names the violated one. The message is the condition
+// itself, which suits pointers.
 #define RPMA_REFUSE(condition) RPMA_REFUSE_AS(__func__, condition, #condition)
-// The same in a function that does the work of an exported one.
+// The same for a function that implements an exported one.
 #define RPMA_REFUSE_IN(function, condition) RPMA_REFUSE_AS(function, condition, #condition)
-// For the others: a format and its values, which say what was given and what is possible.
+// For other arguments: a format and its values, which show the value and the possible ones.
 #define RPMA_REFUSE_AS(function, condition, ...)                            \
     do {                                                                    \
         if (condition) [[unlikely]]                                         \
@@ -60,7 +60,7 @@ template <class T> int delete_anyway(const char *function, T **object) {
     RPMA_REFUSE_AS(function, condition, #argument " is %lld; possible: " possible, \
                    static_cast<long long>(argument))
 
-// What several functions refuse.
+// Conditions that several functions reject.
 #define RPMA_NO_MEMORY "%s is NULL, offset %zu, len %zu; possible without memory: 0 and 0"
 #define RPMA_TOO_LONG(name) #name " is %zu; possible: 4294967295 (UINT32_MAX) at most"
 #define RPMA_REFUSE_LENGTH(function, len) \

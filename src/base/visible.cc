@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// visible.cc -- text from outside in log lines
+// visible.cc -- untrusted text in log lines
 
 #include "visible.hh" // also built into the programs, without an include path
 
@@ -12,7 +12,7 @@ namespace rpma {
 
 namespace {
 
-// The character of a UTF-8 sequence of that length, or 0 if it is none.
+// The character of a UTF-8 sequence of that length, or 0 if the sequence is not valid.
 uint32_t decoded(const unsigned char *text, int length) {
     static constexpr uint32_t least[] = {0x80, 0x800, 0x10000};
     uint32_t character = text[0] & (0xffu >> (length + 1));
@@ -26,7 +26,7 @@ uint32_t decoded(const unsigned char *text, int length) {
                                                                                  : character;
 }
 
-// The bytes of the character at text that is shown as it is; 0: its first byte is escaped.
+// The length of the character at text if it can be shown unchanged; 0: escape its first byte.
 int shown_length(const unsigned char *text) {
     if (text[0] < 0x80)
         return text[0] >= ' ' && text[0] != 0x7f ? 1 : 0;
@@ -37,7 +37,7 @@ int shown_length(const unsigned char *text) {
     return is_obeyed ? 0 : length;
 }
 
-// Writes the escape of a byte, without an end, and returns its length.
+// Writes the escape sequence of a byte, without a terminator, and returns its length.
 int escape(unsigned char byte, char (&to)[5]) {
     static constexpr char digits[] = "0123456789abcdef", with_letter[] = "\\\n\r\t";
     static constexpr char letters[] = "\\nrt";
@@ -56,7 +56,7 @@ int escape(unsigned char byte, char (&to)[5]) {
 
 void make_visible(char *out, std::size_t size, const char *text, bool escapes_backslash) {
     static constexpr char CUT[] = "...";
-    std::size_t used = 0, cut = 0; // cut: where CUT fits
+    std::size_t used = 0, cut = 0; // cut: the position where CUT fits
     const auto *at = reinterpret_cast<const unsigned char *>(text);
     while (*at != '\0') {
         char escaped[5];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// completion.cc -- exports: completions as the releases before 0.12 had them
+// completion.cc -- exports: the completion functions of releases before 0.12
 //
-// A program of 0.9.0 owns 24 bytes of struct rpma_completion, one of 0.10 and later 32: two
-// functions stand behind the name rpma_conn_completion_get, each at its version node.
+// In a program of 0.9.0, struct rpma_completion has 24 bytes, since 0.10 it has 32. Therefore
+// rpma_conn_completion_get has two functions, each at its version node.
 
 #include <arpa/inet.h>
 #include <cinttypes>
@@ -17,7 +17,7 @@ using namespace rpma;
 
 namespace {
 
-// Younger than some headers that the library can be built with.
+// Missing in older headers that the library supports.
 constexpr int WC_FLUSH = 8;
 constexpr int WC_ATOMIC_WRITE = 9;
 
@@ -102,8 +102,8 @@ int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmp
 #ifdef RPMA_SYMBOL_VERSIONS
 namespace {
 
-// The kind is looked at first, failed or not, and flags and imm are left alone: they lie
-// behind what a program of 0.9.0 owns.
+// Checks the opcode first, even of a failed completion, and does not write flags and imm: they
+// are beyond the structure of a program of 0.9.0.
 void get_completion_0_9(Call &call, rpma_cq &cq, rpma_completion &cmpl) {
     ibv_wc wc = {};
     if (!poll_one(call, cq, wc))

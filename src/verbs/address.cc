@@ -15,7 +15,8 @@
 namespace rpma {
 
 bool is_port(const char *text) {
-    // The same numbers as those of strtoul(), which getaddrinfo() calls, but of any length.
+    // Accepts the same numbers as strtoul(), which getaddrinfo() calls, but with any number of
+    // digits.
     const char *digits = text + std::strspn(text, " \t\n\v\f\r");
     const bool is_negative = *digits == '-';
     if (*digits == '-' || *digits == '+')
@@ -29,7 +30,7 @@ bool is_port(const char *text) {
     return value <= (is_negative ? 0 : UINT16_MAX);
 }
 
-// rdma_getaddrinfo() would hand on the first address of a name only.
+// rdma_getaddrinfo() would return only the first address of a name.
 Names resolve_name(Call &call, const char *name, const char *port, Side side, int family) {
     addrinfo hints = {};
     hints.ai_flags = side == Side::LOCAL ? AI_PASSIVE : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// address.hh -- name resolution: every address that a name has is tried in turn
+// address.hh -- name resolution: each address of a name is tried in turn
 
 #pragma once
 
@@ -26,8 +26,8 @@ struct RoutesDeleter {
 };
 using Routes = std::unique_ptr<rdma_addrinfo, RoutesDeleter>;
 
-// Whether text is a number from 0 to 65535 or may be the name of a service. Of larger numbers,
-// and of negative ones, getaddrinfo() keeps 16 bits.
+// Is true if text is a number from 0 to 65535, or may be the name of a service. getaddrinfo()
+// truncates larger and negative numbers to 16 bits.
 bool is_port(const char *text);
 inline constexpr char NO_PORT[] =
     "port is \"%s\"; possible: 0 to 65535, or the name of a service";
@@ -37,11 +37,11 @@ inline constexpr char NO_PORT[] =
 Names resolve_name(Call &call, const char *name, const char *port, Side side,
                    int family = AF_UNSPEC);
 
-// A numeric address, family AF_UNSPEC if text is none.
+// A numeric address; its family is AF_UNSPEC if text is not one.
 sockaddr_storage numeric_address(const char *text);
 
-// The ways to one remote address, from source if there is one: where an IBACM service runs, it
-// adds its own with a source address; there is always the address as it is. name and port are
+// The routes to one remote address, from source if it is given. If an IBACM service runs, it
+// adds routes with a source address; the address itself is always included. name and port are
 // for the log. RPMA_E_PROVIDER.
 Routes routes_to(Call &call, const addrinfo &address, sockaddr *source, const char *name,
                  const char *port);
@@ -51,8 +51,8 @@ inline socklen_t length_of(const sockaddr &address) {
     return address.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
-// Calls attempt(const addrinfo &) for each address until it makes something, and returns that.
-// If it makes nothing of any, the failure of the last address counts.
+// Calls attempt(const addrinfo &) for each address until it creates an object, and returns the
+// object. If all attempts fail, the failure of the last address counts.
 template <class Attempt> auto try_each(Call &call, const Names &names, Attempt attempt) {
     for (const addrinfo *name = names.get();; name = name->ai_next) {
         const bool last = name->ai_next == nullptr;
@@ -65,8 +65,8 @@ template <class Attempt> auto try_each(Call &call, const Names &names, Attempt a
     }
 }
 
-// The same over every route to every address: attempt(sockaddr *source, sockaddr *destination).
-// name and port are what names was resolved from.
+// The same for every route to every address: attempt(sockaddr *source, sockaddr *destination).
+// names is the result of resolving name and port.
 template <class Attempt>
 auto try_each_route(Call &call, const Names &names, sockaddr *from, const char *name,
                     const char *port, Attempt attempt) {

@@ -18,7 +18,7 @@
 
 #include "base/visible.hh"
 
-// No header of the C library declares it.
+// Not declared in any header of the C library.
 extern "C" int capget(cap_user_header_t header, cap_user_data_t data);
 
 namespace rpma {
@@ -33,8 +33,8 @@ rlim_t limit_of(decltype(RLIMIT_MEMLOCK) resource) {
     return limit.rlim_cur;
 }
 
-// Capabilities count in the initial user namespace only, where the link has this number: Linux,
-// include/linux/proc_ns.h, PROC_USER_INIT_INO.
+// Capabilities are effective in the initial user namespace only, whose link has this number:
+// Linux, include/linux/proc_ns.h, PROC_USER_INIT_INO.
 bool has_capability(unsigned capability) {
     static constexpr char INITIAL[] = "user:[4026531837]";
     char space[64];
@@ -92,7 +92,7 @@ void other_device(Text &advice, const Failure &failure) {
             ibv_get_device_name(failure.device->device));
 }
 
-// No attribute of a device says how much it takes.
+// No attribute of a device holds its limit of inline data.
 void inline_data(Text &advice, const Failure &failure) {
     if (failure.inline_size > RPMA_ATOMIC_WRITE_ALIGNMENT)
         advice.add("; where the device takes fewer bytes inline, ask for less with "
@@ -135,7 +135,8 @@ void files_of_machine(Text &advice, const Failure &) {
                "fs.file-max)");
 }
 
-// rdma-core, librdmacm/cma.c, ucma_alloc_id() drops the reason why its channel did not open.
+// rdma-core, librdmacm/cma.c, ucma_alloc_id() discards the reason why its channel failed to
+// open.
 void rdma_cm_file(Text &advice, const Failure &) {
     advice.add("; did /dev/infiniband/rdma_cm open? It takes the module rdma_ucm, the "
                "permission, and one of the %" PRIu64
@@ -192,7 +193,7 @@ void no_answer(Text &advice, const Failure &) {
                "rpma_conn_cfg_set_timeout()");
 }
 
-// The list comes last: it may be long.
+// The list is last, because it may be long.
 void no_device(Text &advice, const Failure &failure) {
     int count = 0;
     ibv_device **devices = ibv_get_device_list(&count);
@@ -201,7 +202,7 @@ void no_device(Text &advice, const Failure &failure) {
                    "shows those of the kernel");
     } else if ((failure.step & (BIND | ADDRESS)) != 0) {
         // Linux, drivers/infiniband/core/uverbs_cmd.c: RDMACG_RESOURCE_HCA_HANDLE; librdmacm
-        // drops the reason why a device did not open.
+        // discards the reason why a device failed to open.
         advice.add("; 'rdma link' shows which network device each RDMA device has; if one has "
                    "the address, this process may not open it: the permissions of "
                    "/dev/infiniband, or its rdma cgroup (hca_handle in rdma.max)");
@@ -232,7 +233,7 @@ void unknown_name(Text &advice, const Failure &failure) {
             failure.family == AF_INET6 ? "v6" : "v4", Visible(failure.name).chars);
 }
 
-// Of InfiniBand and RoCE; iWARP carries more. Linux, include/rdma/ib_cm.h:
+// Limits of InfiniBand and RoCE; those of iWARP are larger. Linux, include/rdma/ib_cm.h:
 // IB_CM_REQ_PRIVATE_DATA_SIZE without the header of the RDMA CM, IB_CM_REP_PRIVATE_DATA_SIZE,
 // IB_CM_REJ_PRIVATE_DATA_SIZE.
 void too_much_data(Text &advice, const Failure &failure) {
@@ -245,12 +246,12 @@ void too_much_data(Text &advice, const Failure &failure) {
             "with the answer: send less");
 }
 
-// lab lost: a client that is gone before its request is answered
+// lab lost: a client that exits before its request is accepted
 void client_is_gone(Text &advice, const Failure &) {
     advice.add("; the client may have given up or ended: serve the next one");
 }
 
-// The first row that has advice counts.
+// The first matching row that yields advice is used.
 constexpr struct {
     unsigned steps;
     int errors[5];
@@ -273,7 +274,7 @@ constexpr struct {
     {BIND | ADDRESS, {EADDRNOTAVAIL}, address_not_available},
     {BIND, {EACCES}, privileged_port},
     {ADDRESS | ROUTE | CONNECT, {EHOSTUNREACH, ENETUNREACH}, no_route},
-    {ADDRESS, {EACCES}, no_route}, // a route of the kind "prohibit"
+    {ADDRESS, {EACCES}, no_route}, // a route of the type "prohibit"
     {ADDRESS | ROUTE, {ETIMEDOUT}, no_answer},
     {ID | ID_ALONE | BIND | ADDRESS | ROUTE | DEVICE, {ENODEV}, no_device},
     {CONNECT | ACCEPT | REJECT, {EINVAL}, too_much_data},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// causes.hh -- common causes of failures, and the advice that ends a failure's log line
+// causes.hh -- common causes of failures, and the advice that ends the log line of a failure
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace rpma {
 
-// What failed.
+// The step that failed.
 enum Step : unsigned {
     PD = 1 << 0,
     MR = 1 << 1,
@@ -20,7 +20,7 @@ enum Step : unsigned {
     EVENT_CHANNEL = 1 << 6,
     ID = 1 << 7,       // a CM ID on a channel
     ID_ALONE = 1 << 8, // a CM ID for which librdmacm opens a channel
-    NAME = 1 << 9,     // a name or a service; the error is one of getaddrinfo()
+    NAME = 1 << 9,     // a name or a service; the error is a code of getaddrinfo()
     DEVICE = 1 << 10,  // an address without a device: ENODEV
     BIND = 1 << 11,    // binding or listening
     ADDRESS = 1 << 12, // resolving an address
@@ -30,22 +30,22 @@ enum Step : unsigned {
     REJECT = 1 << 16,
 };
 
-// How much of something is wanted, how much the device has, and the function that sets it.
+// The wanted amount of a resource, the limit of the device, and the name of the setter.
 struct Demand {
     uint32_t wanted, most;
     const char *setting;
-    uint32_t objects = 0; // the device has for all programs
+    uint32_t objects = 0; // the device's limit for all programs
 };
 
-// What is known of a failure; the members behind error matter for some steps only.
+// The known facts about a failure; the members after error are used by some steps only.
 struct Failure {
     Step step;
     int error;
-    const ibv_context *device = nullptr;    // of the peer
-    const ibv_context *id_device = nullptr; // of the connection
-    uint32_t objects = 0; // of this kind, which the device has for all programs
+    const ibv_context *device = nullptr;    // the peer's
+    const ibv_context *id_device = nullptr; // the connection's
+    uint32_t objects = 0; // the device's limit of objects of this kind for all programs
     struct {
-        const char *what, *limit; // name of the parameter, and of the device's limit for it
+        const char *what, *limit; // name of the parameter, and of the device's limit
         uint64_t wanted, most;
         const char *setting;
     } sizes[2] = {};
@@ -53,11 +53,11 @@ struct Failure {
     unsigned access = 0; // of a memory region
     const sockaddr *source = nullptr;
     const char *name = nullptr;
-    int family = 0;    // that the name is to have
+    int family = 0;    // the wanted family of the name
     uint32_t data = 0; // bytes of private data
 };
 
-// The advice for the cause of a failure, "" if it has no common one.
+// The advice for the cause of a failure, "" if there is no common cause.
 Text advice_for(const Failure &failure);
 
 } // namespace rpma

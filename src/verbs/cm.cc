@@ -26,7 +26,7 @@ EventChannel create_event_channel(Call &call) {
 }
 
 void make_nonblocking(const rdma_event_channel &channel) {
-    // Neither can fail for an open descriptor.
+    // Neither call can fail on an open descriptor.
     (void)fcntl(channel.fd, F_SETFL, fcntl(channel.fd, F_GETFL) | O_NONBLOCK);
 }
 
@@ -38,7 +38,7 @@ CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing) {
     if (error == EAGAIN || error == EWOULDBLOCK || error == ENODATA) {
         if (nothing != 0)
             RPMA_ANSWER(call, nothing, error, "rdma_get_cm_event()");
-    } else if (error == EINTR) // a loop that waits for a signal asks for this
+    } else if (error == EINTR) // a loop that waits for a signal expects EINTR
         RPMA_ANSWER(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
     else
         RPMA_FAIL(call, RPMA_E_PROVIDER, error, "rdma_get_cm_event()");
@@ -133,7 +133,8 @@ void CmId::route_failed(Call &call, int error, int timeout_ms) const {
 
 namespace {
 
-// The smallest exponent whose 4.096 us * 2^exponent is not below timeout_ms, which is positive.
+// The smallest exponent for which 4.096 us * 2^exponent is at least timeout_ms, which is
+// positive.
 uint8_t ack_timeout_exponent(int timeout_ms) {
     constexpr uint64_t UNIT_NS = 4096;
     const uint64_t units =

@@ -3,7 +3,7 @@
 
 // cm.hh -- owners of the objects of librdmacm: event channels, events, CM IDs, queue pairs
 //
-// False or empty: the call failed with RPMA_E_PROVIDER, if nothing else is said.
+// Unless a declaration says otherwise, false or an empty owner means RPMA_E_PROVIDER.
 
 #pragma once
 
@@ -24,7 +24,7 @@ struct EventChannelTraits {
 using EventChannel = Owner<EventChannelTraits>;
 
 EventChannel create_event_channel(Call &call);
-// From then on next_event() answers when there is nothing to read.
+// Afterwards next_event() no longer blocks.
 void make_nonblocking(const rdma_event_channel &channel);
 
 struct CmEventTraits {
@@ -32,29 +32,29 @@ struct CmEventTraits {
     static constexpr const char *NAME = "rdma_ack_cm_event";
     static int destroy(rdma_cm_event *event) { return error_of(rdma_ack_cm_event(event)); }
 };
-// Releasing an event acknowledges it; afterwards, what it points to is gone.
+// Releasing an event acknowledges it and invalidates its pointers.
 using CmEvent = Owner<CmEventTraits>;
 
 // Blocks unless the descriptor of the channel is O_NONBLOCK. Returns an empty owner on failure:
-// the code for nothing to read (0: that is no failure), RPMA_E_PROVIDER, with EINTR when a
-// signal ended the wait.
+// nothing, the code for an empty channel (0: not a failure), or RPMA_E_PROVIDER, with EINTR if
+// a signal ended the wait.
 CmEvent next_event(Call &call, rdma_event_channel &channel, int nothing = RPMA_E_NO_EVENT);
 
 // RDMA_CM_EVENT_ADDR_CHANGE ends neither an endpoint nor a request nor a connection: Linux
-// sends it to each of them that uses a bond whose active interface changes.
+// sends it to each of them that uses a bond when the active interface of the bond changes.
 void log_addr_change(const Call &call);
-// Acknowledges it. RPMA_E_NO_EVENT, even if the descriptor blocks: a program that has polled it
-// must not wait for the next event.
+// Acknowledges the event. RPMA_E_NO_EVENT, even if the descriptor blocks: a program that has
+// polled the descriptor must not block until the next event.
 void skip_addr_change(Call &call, CmEvent &&event);
 
-// A CM ID. One that came with a connection request is rejected before it is destroyed, as long
-// as it was not accepted.
+// A CM ID. The ID of a connection request is rejected before it is destroyed, unless it was
+// accepted.
 class CmId {
   public:
     CmId() = default;
     static CmId incoming(rdma_cm_id *id) { return CmId(id, true); }
-    // Without a channel the calls on the ID are synchronous; with one, events tell what came of
-    // resolving an address or a route.
+    // Without a channel, the calls on the ID are synchronous; with one, events report the
+    // result of resolving an address or a route.
     static CmId create(Call &call, rdma_event_channel *channel);
 
     CmId(CmId &&other) noexcept
@@ -70,42 +70,41 @@ class CmId {
     rdma_cm_id *get() const { return id_; }
     rdma_cm_id *operator->() const { return id_; }
 
-    // Binding or resolving an address makes librdmacm choose a device: id->verbs, or NULL.
+    // Binding or resolving an address lets librdmacm choose a device: id->verbs, or NULL.
     bool bind(Call &call, sockaddr *address);
     bool listen(Call &call, uint32_t backlog);
     bool resolve_addr(Call &call, sockaddr *source, sockaddr *destination, int timeout_ms);
     bool resolve_route(Call &call, int timeout_ms);
-    // Reports that resolving failed, also when an event says so.
+    // Reports that resolving failed; also for an event that reports this.
     void addr_failed(Call &call, int error, const sockaddr *source, const sockaddr *destination,
                      int timeout_ms) const;
     void route_failed(Call &call, int error, int timeout_ms) const;
 
-    // Sets after which time the connected queue pair repeats an operation that was not
-    // acknowledged.
+    // Sets the time after which the connected queue pair retries an unacknowledged operation.
     bool set_ack_timeout(Call &call, int timeout_ms);
-    // For an ID that connects, before its address is resolved.
+    // For an ID that connects. Call it before its address is resolved.
     bool set_tos(Call &call, uint8_t tos);
-    // For an ID that listens, before it is bound: IPv6 addresses only.
+    // For an ID that listens: IPv6 addresses only. Call it before the ID is bound.
     bool set_ipv6_only(Call &call);
 
     bool migrate(Call &call, const EventChannel &channel);
     bool connect(Call &call, rdma_conn_param &param);
     bool accept(Call &call, rdma_conn_param &param);
-    // Refuses what is pending, with private data for the other side. An ID stays pending if the
-    // data were too long.
+    // Rejects a pending request, with private data for the other side. If the data is too long,
+    // the ID stays pending.
     void reject(Call &call, const void *data, uint8_t len);
     void disconnect(Call &call);
 
-    // Rejects what is pending, destroys the ID and forgets it, also when the provider refuses.
+    // Rejects a pending request, destroys the ID and drops it even if the provider fails.
     void release(Call &call);
-    // Destroys the ID; it stays owned when the provider refuses. Returns false then.
+    // Destroys the ID. Returns false if the provider refuses; the ID is still owned.
     bool try_release(Call &call);
 
   private:
     CmId(rdma_cm_id *id, bool pending) : id_(id), pending_(pending) {}
 
     rdma_cm_id *id_ = nullptr;
-    bool pending_ = false; // incoming and not accepted yet
+    bool pending_ = false; // an incoming request that is not accepted yet
 };
 
 struct QueuePairTraits {
@@ -116,11 +115,11 @@ struct QueuePairTraits {
         return 0;
     }
 };
-// The queue pair of a CM ID; it must go before the ID.
+// The queue pair of a CM ID; it must be released before the ID.
 using QueuePair = Owner<QueuePairTraits>;
 
-// Makes a queue pair for id; on return, attributes.cap holds the actual sizes. The device has
-// queues of most entries at most, and objects queue pairs for all programs.
+// Creates a queue pair for id. On return, attributes.cap holds the actual sizes. The limits of
+// the device: most entries per queue, and objects queue pairs for all programs.
 QueuePair create_qp(Call &call, rdma_cm_id &id, ibv_qp_init_attr_ex &attributes, uint32_t most,
                     uint32_t objects);
 

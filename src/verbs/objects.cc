@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// objects.cc -- calls of libibverbs that make objects
+// objects.cc -- calls of libibverbs that create objects
 
 #include "verbs/objects.hh"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// objects.hh -- owners of the objects of libibverbs, and the calls that make them
+// objects.hh -- owners of the objects of libibverbs, and the calls that create them
 //
-// A call that fails returns an empty owner, and logs what was asked for.
+// A call that fails returns an empty owner, and logs the request.
 
 #pragma once
 
@@ -24,8 +24,8 @@ struct PdTraits {
 };
 using Pd = Owner<PdTraits>;
 
-// RPMA_E_NOMEM, RPMA_E_PROVIDER, or RPMA_E_UNKNOWN when the provider gives no reason.
-// The device has that many objects of the kind for all programs.
+// RPMA_E_NOMEM, RPMA_E_PROVIDER, or RPMA_E_UNKNOWN if the provider gives no reason. objects:
+// the device's limit of such objects for all programs.
 Pd alloc_pd(Call &call, ibv_context &device, uint32_t objects);
 
 struct MrTraits {
@@ -42,7 +42,7 @@ struct CqTraits {
 };
 using Cq = Owner<CqTraits>;
 
-// A CQ whose events go to channel, armed. RPMA_E_PROVIDER.
+// An armed CQ whose events are sent to channel. RPMA_E_PROVIDER.
 Cq create_cq(Call &call, ibv_context &device, const Demand &size, uint32_t comp_vector,
              ibv_comp_channel *channel);
 
@@ -56,27 +56,27 @@ using CompChannel = Owner<CompChannelTraits>;
 // RPMA_E_PROVIDER.
 CompChannel create_comp_channel(Call &call, ibv_context &device);
 
-// Blocks unless the descriptor of the channel is O_NONBLOCK; queue becomes the one that has an
-// event. False: errno says why, see no_cq_event().
+// Reads an event, and sets queue to its CQ. Blocks unless the descriptor of the channel is
+// O_NONBLOCK. False: errno holds the reason, see no_cq_event().
 inline bool next_cq_event(ibv_comp_channel &channel, ibv_cq *&queue) {
     void *context;
     return ibv_get_cq_event(&channel, &queue, &context) == 0;
 }
-// Reports that there is no event. RPMA_E_NO_COMPLETION (nothing to read, or a signal
-// came), RPMA_E_PROVIDER.
+// Reports that there is no event. RPMA_E_NO_COMPLETION (channel empty, or interrupted by a
+// signal), RPMA_E_PROVIDER.
 [[gnu::cold]] int no_cq_event(const char *function, int error);
-// Acknowledges an event of a queue that is not expected, and reports it. RPMA_E_UNKNOWN.
+// Acknowledges and reports an event of an unexpected queue. RPMA_E_UNKNOWN.
 [[gnu::cold]] int foreign_cq_event(const char *function, ibv_cq &queue, const char *expected);
 
-// Has the queue give an event for the next completion, or for the next that is solicited or
-// failed. An error number, see not_armed().
+// Requests an event for the next completion, or for the next solicited or failed one. Returns
+// an error number, see not_armed().
 inline int arm(ibv_cq &queue, bool solicited_only) {
     return ibv_req_notify_cq(&queue, solicited_only);
 }
 // RPMA_E_PROVIDER.
 [[gnu::cold]] int not_armed(const char *function, int error);
 
-// The code for an error number of a call that not every device has.
+// The code for an error number of a call that some devices do not support.
 inline int unless_unsupported(int error) {
     return error == EOPNOTSUPP || error == ENOSYS ? RPMA_E_NOSUPP : RPMA_E_PROVIDER;
 }
@@ -88,11 +88,11 @@ struct SrqTraits {
 };
 using Srq = Owner<SrqTraits>;
 
-// size.wanted: in, what is wanted; out, what the device gave. RPMA_E_PROVIDER.
+// size.wanted: in, the wanted size; out, the actual size. RPMA_E_PROVIDER.
 Srq create_srq(Call &call, ibv_pd &pd, Demand &size, uint32_t max_sge);
 
-// Fails with RPMA_E_INVAL (false) if more elements per work request are wanted than the device
-// has, or than most. limit is the name of the device's attribute.
+// Returns false (RPMA_E_INVAL) if more SGEs per work request are wanted than the device
+// supports, or than most. limit is the name of the device's attribute.
 bool check_max_sge(Call &call, const char *limit, const Demand &pieces, uint32_t most);
 
 } // namespace rpma

@@ -11,11 +11,11 @@
 
 namespace rpma {
 
-// Traits name the object and its end: using Object; const char *NAME, the provider's call; int
-// destroy(Object *), which returns 0 or an error number.
+// Traits describe the object and its release: using Object; const char *NAME, the provider's
+// call; int destroy(Object *), which returns 0 or an error number.
 //
-// The destructor destroys the object without a log line: a half-built object unwinds in this
-// way, and its failure has been logged already.
+// The destructor destroys the object without a log message: it unwinds half-built objects,
+// whose failure has been logged already.
 template <class Traits> class Owner {
   public:
     using Object = typename Traits::Object;
@@ -36,14 +36,14 @@ template <class Traits> class Owner {
     Object *get() const { return object_; }
     Object *operator->() const { return object_; }
 
-    // Destroys the object and forgets it, also when the provider refuses. RPMA_E_PROVIDER.
+    // Destroys the object and drops the pointer even if the provider fails. RPMA_E_PROVIDER.
     void release(Call &call) {
         if (object_ != nullptr)
             destroy(call, std::exchange(object_, nullptr));
     }
 
-    // Destroys the object; it stays owned when the provider refuses, so that a retry works.
-    // Returns false then. RPMA_E_PROVIDER.
+    // Destroys the object. Returns false if the provider refuses; the object is still owned, so
+    // that a retry is possible. RPMA_E_PROVIDER.
     bool try_release(Call &call) {
         if (object_ != nullptr && !destroy(call, object_))
             return false;
@@ -62,7 +62,7 @@ template <class Traits> class Owner {
     Object *object_ = nullptr;
 };
 
-// The error number of a call that returns 0, or -1 and errno.
+// The error number of a call that returns 0, or -1 with errno.
 inline int error_of(int result) {
     return result == 0 ? 0 : errno;
 }

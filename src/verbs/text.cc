@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// text.cc -- words for log lines
+// text.cc -- texts for log lines
 
 #include "verbs/text.hh"
 
@@ -52,7 +52,7 @@ Text address_text(const sockaddr *address) {
     }
     const socklen_t size =
         address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-    // getnameinfo() leaves these when it does not know the family (AF_IB).
+    // getnameinfo() leaves these unchanged for an unknown family (AF_IB).
     char host[NI_MAXHOST] = "?", service[NI_MAXSERV] = "?";
     (void)getnameinfo(address, size, host, sizeof(host), service, sizeof(service),
                       NI_NUMERICHOST | NI_NUMERICSERV);
@@ -82,7 +82,7 @@ template <std::size_t N> Text flags_text(unsigned flags, const Flag (&names)[N])
 } // namespace
 
 Text access_text(unsigned access) {
-    // The values of flush stand here because older headers lack the names.
+    // Values of flush are numbers, because older headers lack the names.
     static constexpr Flag names[] = {
         {IBV_ACCESS_LOCAL_WRITE, "IBV_ACCESS_LOCAL_WRITE"},
         {IBV_ACCESS_REMOTE_WRITE, "IBV_ACCESS_REMOTE_WRITE"},
@@ -123,14 +123,14 @@ const char *opcode_text(int opcode) {
         return "IBV_WR_ATOMIC_CMP_AND_SWP";
     case 14: // older headers lack the names
         return "IBV_WR_FLUSH";
-    default: // 15: this library posts no other
+    default: // 15: the library posts no other opcode
         return "IBV_WR_ATOMIC_WRITE";
     }
 }
 
 namespace {
 
-// Reasons of the InfiniBand CM, which RoCE has too: include/rdma/ib_cm.h of Linux, enum
+// Reject reasons of the InfiniBand CM, which RoCE shares: include/rdma/ib_cm.h of Linux, enum
 // ib_cm_rej_reason.
 const char *reject_reason(int reason) {
     switch (reason) {
@@ -153,8 +153,8 @@ const char *reject_reason(int reason) {
 
 Text status_text(const rdma_cm_event &event, const ibv_context *device, bool is_established) {
     Text text;
-    // A positive status of a rejection is a reason of the CM, a negative one an error number;
-    // iWARP has the latter only.
+    // A positive status of a rejection is a reject reason of the CM, a negative one an error
+    // number; iWARP has error numbers only.
     if (event.event == RDMA_CM_EVENT_REJECTED && event.status > 0) {
         text.add(": %s (reject reason %d)", reject_reason(event.status), event.status);
     } else if (event.status != 0) {

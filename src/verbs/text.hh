@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// text.hh -- what log lines say about addresses, flags and limits; used when something failed
+// text.hh -- addresses, flags and limits as text for log lines; used on failures only
 
 #pragma once
 
@@ -16,18 +16,18 @@ struct sockaddr;
 
 namespace rpma {
 
-// A short text, cut when there is no room.
+// A short text, truncated if it does not fit.
 struct Text {
     char chars[LOG_ADVICE_SIZE] = "";
 
     [[gnu::format(printf, 2, 3)]] void add(const char *format, ...);
-    // Adds a member of a list, or "..." if it does not fit: false.
+    // Adds a member of a list. If it does not fit, adds "..." and returns false.
     bool add_member(const char *member);
 };
 
 // "192.168.0.1:7204", "[fe80::1%eth0]:7204"; "any" for NULL.
 Text address_text(const sockaddr *address);
-// "mlx5_0": the device of a context that is not the wanted one; of the wanted device, "another
+// "mlx5_0": the device of a context on another device than wanted. On the same device: "another
 // context of mlx5_0".
 Text device_text(const ibv_context *context, const ibv_context &wanted);
 // "IBV_ACCESS_LOCAL_WRITE|IBV_ACCESS_REMOTE_READ", "0" for none.
@@ -36,8 +36,8 @@ Text access_text(unsigned access);
 Text send_flags_text(unsigned flags);
 // "IBV_WR_RDMA_READ": the opcode of a work request, enum ibv_wr_opcode.
 const char *opcode_text(int opcode);
-// What the status of a connection event means: a reject reason, or an error number.
-// is_established: the connection was established before.
+// The meaning of the status of a connection event: a reject reason, or an error number.
+// is_established: the connection was established before the event.
 Text status_text(const rdma_cm_event &event, const ibv_context *device, bool is_established);
 
 } // namespace rpma

@@ -22,11 +22,11 @@ struct Region {
     uint64_t addr;
     uint64_t size; // bytes
     uint32_t rkey;
-    uint16_t usage; // RPMA_MR_USAGE_*, of which the descriptor has the low 8 bits
+    uint16_t usage; // RPMA_MR_USAGE_*; the descriptor holds the low 8 bits
 };
 
-// What a peer configuration states of the device: 0 for nothing, otherwise SERVES with the bits
-// of what the device serves natively.
+// The capabilities of the device in a peer configuration: 0 if not advertised, otherwise SERVES
+// with the bits of the operations that the device serves natively.
 inline constexpr uint8_t SERVES = 0xa0;
 inline constexpr uint8_t SERVES_FLUSH = 0x02;
 inline constexpr uint8_t SERVES_ATOMIC_WRITE = 0x04;
@@ -35,9 +35,9 @@ constexpr bool is_statement(unsigned byte) {
     return (byte & ~unsigned{SERVES_FLUSH | SERVES_ATOMIC_WRITE}) == SERVES;
 }
 
-// Releases before 1.4 write 0 or 1 and read 0 as no and every other byte as yes. So without
-// direct write to PMem the byte is 0, whatever the device serves. With direct write, bit 0 is
-// set, and the other bits are the statement.
+// Releases before 1.4 write 0 or 1, and read 0 as no and every other byte as yes. Therefore the
+// byte is 0 without direct write to PMem, whatever the device serves. With direct write, bit 0
+// is set, and the other bits are the capabilities.
 inline unsigned char put_peer_cfg(bool direct_write_to_pmem, uint8_t served) {
     return direct_write_to_pmem ? static_cast<unsigned char>(1 | served) : 0;
 }
@@ -46,8 +46,8 @@ inline uint8_t served_of(unsigned char byte) {
     return byte != statement && is_statement(statement) ? statement : 0;
 }
 
-// Returns false on failure: RPMA_E_INVAL. More bytes than wanted are fine: the rest is somebody
-// else's.
+// Returns false on failure: RPMA_E_INVAL. More bytes than wanted are valid: the rest is
+// ignored.
 inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t wanted) {
     if (size < wanted)
         RPMA_REJECT(call, "desc_size is %zu, that of a descriptor is %zu at least", size,
@@ -55,14 +55,14 @@ inline bool check_descriptor_size(Call &call, std::size_t size, std::size_t want
     return size >= wanted;
 }
 
-// Writes the low size bytes of value, returns the place behind them.
+// Writes the low size bytes of value, returns the position after them.
 inline unsigned char *put_le(unsigned char *out, uint64_t value, std::size_t size) {
     for (std::size_t i = 0; i < size; i++)
         *out++ = static_cast<unsigned char>(value >> (8 * i));
     return out;
 }
 
-// Reads size bytes and moves in behind them.
+// Reads size bytes and advances in to the position after them.
 inline uint64_t get_le(const unsigned char *&in, std::size_t size) {
     uint64_t value = 0;
     for (std::size_t i = 0; i < size; i++)
@@ -70,7 +70,7 @@ inline uint64_t get_le(const unsigned char *&in, std::size_t size) {
     return value;
 }
 
-// Writes MR_DESCRIPTOR_SIZE bytes, returns the place behind them.
+// Writes MR_DESCRIPTOR_SIZE bytes, returns the position after them.
 inline unsigned char *put_region(unsigned char *out, const Region &region) {
     out = put_le(out, region.addr, 8);
     out = put_le(out, region.size, 8);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// packed.cc -- private data, written and checked
+// packed.cc -- writes and validates private data
 
 #include "wire/packed.hh"
 

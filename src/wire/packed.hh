@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// packed.hh -- private data that say how the two sides use each other's memory
+// packed.hh -- private data with the capabilities and memory regions of one side
 //
 // Byte by byte:
-//   0xf5     PACKED: no UTF-8 text has this byte, and it is odd, as hardly an address is with
-//            which a bare descriptor begins
-//   1        version; a reader refuses every other one
+//   0xf5     PACKED: UTF-8 text never contains this byte, and it is odd, unlike an aligned
+//            address, with which a bare descriptor begins
+//   1        version; a reader rejects every other one
 //   n        number of regions
-//   r        size of a region, at least 22; a reader skips what it does not know
-//   s        size of the statement, 0 or at least 2; a reader skips what it does not know
+//   r        size of a region, at least 22; a reader ignores further bytes
+//   s        size of the capabilities, 0 or at least 2; a reader ignores further bytes
 //   b        length of the program's bytes
-//   n * r    regions: the descriptor, and a byte with the flush types that may be asked for
-//            natively, and TAKES_ATOMICS; 1.4 reads the flush types and nothing else
-//   s        statement: the descriptor of the peer configuration, and what the device serves
+//   n * r    regions: the descriptor, and a byte with the flush types that may be native, and
+//            TAKES_ATOMICS; 1.4 reads only the flush types of this byte
+//   s        capabilities: the descriptor of the peer configuration, and the operations that
+//            the device serves natively
 //   b        the program's bytes
-// The network may add zeros behind them.
+// The network may append zeros.
 
 #pragma once
 
@@ -31,14 +32,14 @@ inline constexpr std::size_t PACKED_REGION_SIZE = MR_DESCRIPTOR_SIZE + 1;
 inline constexpr uint8_t TAKES_ATOMICS = 0x01;
 inline constexpr std::size_t PACKED_STATEMENT_SIZE = PEER_CFG_DESCRIPTOR_SIZE + 1;
 
-// Each of these writes its part and returns the place behind it.
+// Each of these writes its part and returns the position after it.
 unsigned char *put_header(unsigned char *out, uint32_t regions, bool has_statement,
                           uint32_t bytes);
 // natively: RPMA_MR_USAGE_FLUSH_TYPE_* bits.
 unsigned char *put_packed_region(unsigned char *out, const Region &region, uint8_t natively);
 unsigned char *put_statement(unsigned char *out, bool direct_write_to_pmem, uint8_t served);
 
-// The parts of packed private data, which are checked to be there.
+// The parts of packed private data, validated to be complete.
 class Unpacked {
   public:
     // Returns false on failure: RPMA_E_INVAL.
@@ -49,7 +50,7 @@ class Unpacked {
     uint8_t natively(uint32_t index) const { return place(index)[MR_DESCRIPTOR_SIZE]; }
     bool has_statement() const { return statement_size_ != 0; }
     bool direct_write_to_pmem() const { return statement()[0] != 0; }
-    // SERVES_*, 0 if that is not stated.
+    // SERVES_*, 0 if not advertised.
     uint8_t served() const { return is_statement(statement()[1]) ? statement()[1] : 0; }
     const unsigned char *bytes() const { return statement() + statement_size_; }
     uint32_t bytes_size() const { return bytes_size_; }
@@ -58,7 +59,7 @@ class Unpacked {
     const unsigned char *place(std::size_t index) const { return data_ + index * region_size_; }
     const unsigned char *statement() const { return place(regions_); }
 
-    const unsigned char *data_; // behind the header
+    const unsigned char *data_; // after the header
     uint8_t regions_, region_size_, statement_size_, bytes_size_;
 };
 
