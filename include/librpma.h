@@ -8,18 +8,18 @@
  * Conventions, unless a declaration says otherwise:
  * - A function returns 0 or one of the RPMA_E_* codes that its comment lists; outputs are
  *   written on success only.
- * - After RPMA_E_PROVIDER errno is what libibverbs or librdmacm gave; where they give nothing,
- *   it stays as it was. The log always has the cause.
- * - A NULL argument where an object or an output is needed is RPMA_E_INVAL.
+ * - After RPMA_E_PROVIDER, errno is the error number of libibverbs or librdmacm; if they return
+ *   none, it is unchanged. The log always has the cause.
+ * - If an object or an output is required, a NULL argument is RPMA_E_INVAL.
  * - Lengths and offsets are in bytes; offsets count from the start of the memory region.
  * - rpma_*_delete, rpma_mr_dereg and rpma_ep_shutdown take the address of the handle, set the
- *   handle to NULL, and do nothing when it is NULL already.
- * - Many threads may call functions at once as long as no two of them use the same connection
- *   request, endpoint or batch, and nobody uses an object while it is being deleted. Threads
- *   may share peers, configurations, memory regions, queues and connections, but only one
- *   thread at a time may take the events of a connection, and none may ask for its private data
- *   while another takes RPMA_CONN_ESTABLISHED or RPMA_CONN_REJECTED. Threads may ask for that
- *   of a request at the same time.
+ *   handle to NULL, and do nothing if it is NULL already.
+ * - Threads may call functions concurrently as long as no two of them use the same connection
+ *   request, endpoint or batch, and no object is used while it is being deleted. Threads may
+ *   share peers, configurations, memory regions, queues and connections, but only one thread at
+ *   a time may take the events of a connection, and no thread may read its private data while
+ *   another takes RPMA_CONN_ESTABLISHED or RPMA_CONN_REJECTED. Several threads may read the
+ *   private data of a request concurrently.
  */
 
 #ifndef LIBRPMA_H
@@ -50,12 +50,12 @@ extern "C" {
 #define RPMA_VERSION_MINOR 5
 #define RPMA_VERSION_PATCH 0
 
-/* One number for a version; a later version has a greater one. */
+/* A version as one number; a later version has a greater number. */
 #define RPMA_VERSION_NUMBER(major, minor, patch) ((major) << 16 | (minor) << 8 | (patch))
 #define RPMA_VERSION \
     RPMA_VERSION_NUMBER(RPMA_VERSION_MAJOR, RPMA_VERSION_MINOR, RPMA_VERSION_PATCH)
 
-/* The version of the library that runs, as RPMA_VERSION_NUMBER() makes it. Cannot fail. */
+/* The version of the loaded library, in the form of RPMA_VERSION_NUMBER(). Cannot fail. */
 uint32_t rpma_version(void);
 
 /* ---- return codes ---------------------------------------------------------------------- */
@@ -67,16 +67,16 @@ uint32_t rpma_version(void);
 #define RPMA_E_INVAL (-100004)           /* an argument is not valid */
 #define RPMA_E_NO_COMPLETION (-100005)   /* no completion is available now */
 #define RPMA_E_NO_EVENT (-100006)        /* no event is available now */
-#define RPMA_E_AGAIN (-100007)           /* not yet, or a queue has no room now: repeat later */
+#define RPMA_E_AGAIN (-100007)           /* not ready yet, or a queue is full: retry later */
 #define RPMA_E_SHARED_CHANNEL (-100008)  /* the completion channel is shared */
 #define RPMA_E_NOT_SHARED_CHNL (-100009) /* the completion channel is not shared */
 
-/* Returns the text of a return code, 0 included: static storage, never NULL. Cannot fail. */
+/* Returns the text of a return code, including 0: static storage, never NULL. Cannot fail. */
 const char *rpma_err_2str(int ret);
 
 /* ---- devices --------------------------------------------------------------------------- */
 
-/* Milliseconds for resolving an address, and again for resolving a route. */
+/* Milliseconds for resolving an address, and the same time again for resolving a route. */
 #define RPMA_DEFAULT_TIMEOUT_MS 1000
 
 enum rpma_util_ibv_context_type {
@@ -85,17 +85,17 @@ enum rpma_util_ibv_context_type {
 };
 
 /*
- * Finds the RDMA device behind addr (host name or numeric address). The context remains the
+ * Finds the RDMA device of addr (host name or numeric address). The context remains the
  * property of librdmacm: do not close it. May wait for the name server and, for a remote
- * address, up to RPMA_DEFAULT_TIMEOUT_MS for each address of the name.
- * RPMA_E_INVAL, RPMA_E_PROVIDER (also: there is no device behind addr).
+ * address, up to RPMA_DEFAULT_TIMEOUT_MS for each address of the name. RPMA_E_INVAL,
+ * RPMA_E_PROVIDER (also: addr has no device).
  */
 int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context **ibv_ctx_ptr);
 
 /*
  * *is_odp_capable = 1 if the device serves RDMA reads and writes on reliable connections with
- * on-demand paging, else 0. RPMA_E_INVAL, RPMA_E_PROVIDER.
+ * on-demand paging, otherwise 0. RPMA_E_INVAL, RPMA_E_PROVIDER.
  */
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_odp_capable);
 
@@ -104,27 +104,28 @@ int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_o
 struct rpma_peer_cfg;
 struct rpma_peer;
 
-/* Makes a configuration without direct write to PMem; the caller deletes it.
- * RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Creates a configuration without direct write to PMem; the caller deletes it. RPMA_E_INVAL,
+ * RPMA_E_NOMEM. */
 int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr);
 
 /* RPMA_E_INVAL. */
 int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr);
 
-/* States whether flushed RDMA writes to this side are in its PMem, or in what the platform
- * saves on a power failure (rpma_pmem(7)). RPMA_E_INVAL. */
+/* States whether flushed RDMA writes to this side are in its PMem, or in memory that the
+ * platform saves on a power failure (rpma_pmem(7)). RPMA_E_INVAL. */
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported);
 
 /* RPMA_E_INVAL. */
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, bool *supported);
 
-/* States which operations of the other side the device of peer serves natively: flushes, atomic
- * writes. rpma_conn_private_data_pack() always carries this, the descriptor only together with
- * direct write to PMem. RPMA_E_INVAL. */
+/* Adds the operations of the other side that the device of peer serves natively: flushes,
+ * atomic writes. rpma_conn_private_data_pack() always sends them, the descriptor only together
+ * with direct write to PMem. RPMA_E_INVAL. */
 int rpma_peer_cfg_set_served_by(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
 
-/* *is_stated = whether the configuration states what its side serves natively; if so, *flush
- * and *atomic_write = whether that side serves it, else both are false. RPMA_E_INVAL. */
+/* *is_stated = true if the configuration contains the operations that its side serves natively;
+ * if so, *flush and *atomic_write = true if that side serves them, otherwise both are false.
+ * RPMA_E_INVAL. */
 int rpma_peer_cfg_get_served(const struct rpma_peer_cfg *pcfg, bool *is_stated, bool *flush,
                              bool *atomic_write);
 
@@ -135,7 +136,7 @@ int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc);
 /* *desc_size = bytes that rpma_peer_cfg_get_descriptor() writes. RPMA_E_INVAL. */
 int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg, size_t *desc_size);
 
-/* Makes a configuration from desc_size bytes received; a longer desc is accepted.
+/* Creates a configuration from the desc_size bytes received; a longer desc is accepted.
  * RPMA_E_INVAL (also: too short), RPMA_E_NOMEM. */
 int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
                                   struct rpma_peer_cfg **pcfg_ptr);
@@ -143,20 +144,19 @@ int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
 /* ---- peer: one RDMA device with a protection domain ------------------------------------- */
 
 /*
- * Makes a peer on ibv_ctx, which is borrowed and must outlive the peer.
- * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
+ * Creates a peer on ibv_ctx, which is borrowed and must outlive the peer. RPMA_E_INVAL,
+ * RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
  */
 int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
 
 /*
- * Deletes the peer; delete its regions, its queues and its connections before. When the
- * provider refuses, the peer stays and the call may be repeated.
- * RPMA_E_INVAL, RPMA_E_PROVIDER.
+ * Deletes the peer; delete its regions, queues and connections first. If the provider refuses,
+ * the peer still exists and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER.
  */
 int rpma_peer_delete(struct rpma_peer **peer_ptr);
 
 /* *pd_ptr = the protection domain of the peer, owned by it: for calls of libibverbs that this
- * library does not have. RPMA_E_INVAL. */
+ * library does not wrap. RPMA_E_INVAL. */
 int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr);
 
 /* ---- memory regions --------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr);
 struct rpma_mr_local;  /* memory of this process, registered with a peer */
 struct rpma_mr_remote; /* memory of the other side, known by its descriptor */
 
-/* What a region may be used for; the flags may be combined. */
+/* The permitted uses of a region; the flags may be combined. */
 #define RPMA_MR_USAGE_READ_SRC (1 << 0)              /* rpma_read() from it, remotely */
 #define RPMA_MR_USAGE_READ_DST (1 << 1)              /* rpma_read() into it, locally */
 #define RPMA_MR_USAGE_WRITE_SRC (1 << 2)             /* rpma_write() from it, locally */
@@ -173,20 +173,20 @@ struct rpma_mr_remote; /* memory of the other side, known by its descriptor */
 #define RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT (1 << 5) /* rpma_flush(), persistence */
 #define RPMA_MR_USAGE_SEND (1 << 6)                  /* rpma_send() from it */
 #define RPMA_MR_USAGE_RECV (1 << 7)                  /* rpma_recv() into it */
-#define RPMA_MR_USAGE_ATOMIC (1 << 8)                /* remote atomics, beside another usage */
+#define RPMA_MR_USAGE_ATOMIC (1 << 8)                /* remote atomics, with another usage */
 
 /*
- * Registers size bytes at ptr for usage (RPMA_MR_USAGE_*). The memory stays the caller's and
- * must outlive the region. A descriptor of the region does not say that it takes remote
- * atomics, rpma_conn_private_data_pack() does. RPMA_E_INVAL (also: size 0, unknown bits of
- * usage, or no usage but RPMA_MR_USAGE_ATOMIC), RPMA_E_NOMEM, RPMA_E_NOSUPP (the device has no
- * remote atomics), RPMA_E_PROVIDER.
+ * Registers size bytes at ptr for usage (RPMA_MR_USAGE_*). The memory still belongs to the
+ * caller and must outlive the region. Only rpma_conn_private_data_pack() tells the other side
+ * that a region accepts remote atomics, a descriptor does not. RPMA_E_INVAL (also: size 0,
+ * unknown bits of usage, or no usage but RPMA_MR_USAGE_ATOMIC), RPMA_E_NOMEM, RPMA_E_NOSUPP
+ * (the device has no remote atomics), RPMA_E_PROVIDER.
  */
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
                 struct rpma_mr_local **mr_ptr);
 
-/* Deregisters; when the provider refuses, the region stays and the call may be repeated.
- * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+/* Deregisters the region. If the provider refuses, the region still exists and the call may be
+ * repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_mr_dereg(struct rpma_mr_local **mr_ptr);
 
 /* *ptr = start of the registered memory. RPMA_E_INVAL. */
@@ -208,13 +208,13 @@ int rpma_mr_get_ibv_mr(const struct rpma_mr_local *mr, struct ibv_mr **ibv_mr_pt
 /*
  * Advises the provider about len bytes at offset (advice and flags: ibv_advise_mr(3)).
  * RPMA_E_INVAL (also: refused range or flags; len above UINT32_MAX), RPMA_E_NOSUPP,
- * RPMA_E_PROVIDER (also: the usage of the region does not allow the advice).
+ * RPMA_E_PROVIDER (also: the usage of the region does not permit the advice).
  */
 int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
                    uint32_t flags);
 
-/* Makes a remote region from desc_size bytes received; a longer desc is accepted. The caller
- * deletes it. RPMA_E_INVAL (also: too short, no usage, an end behind the last address),
+/* Creates a remote region from the desc_size bytes received; a longer desc is accepted. The
+ * caller deletes it. RPMA_E_INVAL (also: too short, no usage, an end beyond the last address),
  * RPMA_E_NOMEM. */
 int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
                                    struct rpma_mr_remote **mr_ptr);
@@ -229,11 +229,11 @@ int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size);
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type);
 
 /* *addr and *rkey = address and remote key of the region, for work requests that the program
- * posts to the queue pair of rpma_conn_get_ibv_qp() itself. RPMA_E_INVAL. */
+ * itself posts to the queue pair of rpma_conn_get_ibv_qp(). RPMA_E_INVAL. */
 int rpma_mr_remote_get_key(const struct rpma_mr_remote *mr, uint64_t *addr, uint32_t *rkey);
 
-/* A piece of local memory: len bytes at offset of a region. A piece of 0 bytes at offset 0
- * needs no region. */
+/* An SGE, a piece of local memory: len bytes at offset of a region. An SGE of 0 bytes at offset
+ * 0 needs no region. */
 struct rpma_sge {
     const struct rpma_mr_local *mr;
     size_t offset;
@@ -241,8 +241,8 @@ struct rpma_sge {
 };
 
 /*
- * One receive: where a message goes. It goes to the piece local or, with nsge > 0, to the nsge
- * pieces at sgl one after the other. Without any piece the receive takes an empty message.
+ * One receive: the destination of a message. This is the SGE local or, with nsge > 0, the nsge
+ * SGEs at sgl, filled in their order. Without an SGE the receive accepts an empty message.
  * Start from {0}, so that reserved is 0.
  */
 struct rpma_receive {
@@ -250,7 +250,7 @@ struct rpma_receive {
     const struct rpma_sge *sgl; /* only read during the call */
     uint32_t nsge;              /* at most max_sge of the queue's configuration */
     uint32_t reserved;          /* 0 */
-    const void *op_context;     /* comes back as wr_id of the completion */
+    const void *op_context;     /* returned as wr_id of the completion */
 };
 
 /* ---- shared receive queue ---------------------------------------------------------------- */
@@ -259,53 +259,53 @@ struct rpma_srq_cfg;
 struct rpma_srq;
 struct rpma_cq;
 
-/* Makes a configuration: rq_size 100, rcq_size 100, max_sge 1. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Creates a configuration: rq_size 100, rcq_size 100, max_sge 1. RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
 int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr);
 
-/* How many receives the shared queue holds. RPMA_E_INVAL. */
+/* The number of receives that the shared queue holds. RPMA_E_INVAL. */
 int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size);
 int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
 
-/* Entries of the receive CQ that the shared queue owns; 0: it has none. RPMA_E_INVAL. */
+/* Entries of the receive CQ that the shared queue owns; 0: no receive CQ. RPMA_E_INVAL. */
 int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size);
 int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size);
 
-/* Pieces that one receive may scatter to (struct rpma_receive), at least 1; making a queue
- * fails with more than 128. RPMA_E_INVAL. */
+/* The most SGEs of one receive (struct rpma_receive), at least 1; creating a queue fails with
+ * more than 128. RPMA_E_INVAL. */
 int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t max_sge);
 int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge);
 
-/* Makes a shared receive queue; cfg NULL: defaults; cfg is only read during the call. The
- * peer must outlive it. RPMA_E_INVAL (also: the device has fewer elements than max_sge),
- * RPMA_E_NOMEM, RPMA_E_PROVIDER. */
+/* Creates a shared receive queue; cfg NULL: defaults; cfg is only read during the call. The
+ * peer must outlive it. RPMA_E_INVAL (also: max_sge exceeds the device's limit), RPMA_E_NOMEM,
+ * RPMA_E_PROVIDER. */
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr);
 
-/* Deletes the queue; delete its connections before. When the provider refuses, the queue stays
- * and the call may be repeated; when it refuses the receive CQ only, the queue is gone.
+/* Deletes the queue; delete its connections first. If the provider refuses, the queue still
+ * exists and the call may be repeated; if it refuses only the receive CQ, the queue is deleted.
  * RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_srq_delete(struct rpma_srq **srq_ptr);
 
 /* *rcq_ptr = the queue's receive CQ, owned by the queue, or NULL. RPMA_E_INVAL. */
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
 
-/* Asks for one RPMA_PEER_EVENT_SRQ_LIMIT of the peer, once fewer than limit receives wait in
- * the queue; 0: no longer. RPMA_E_INVAL (also: limit is above the size of the queue),
+/* Requests one RPMA_PEER_EVENT_SRQ_LIMIT of the peer, once the queue holds fewer than limit
+ * receives; 0: cancels the request. RPMA_E_INVAL (also: limit is above the size of the queue),
  * RPMA_E_NOSUPP, RPMA_E_PROVIDER. */
 int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit);
 
-/* Posts a receive for any connection of the queue; with dst NULL, offset 0 and len 0 it takes
+/* Posts a receive for any connection of the queue; with dst NULL, offset 0 and len 0 it accepts
  * an empty message. RPMA_E_INVAL (also: len above UINT32_MAX), RPMA_E_PROVIDER. */
 int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
                   const void *op_context);
 
 /*
- * Posts count receives in their order, in one call of the provider. *posted (may be NULL) = how
- * many the queue took, also when the call fails: a receive that is not valid is refused, and
- * those before it are posted. RPMA_E_INVAL (*posted: all before the wrong one), RPMA_E_AGAIN
- * (the queue has no room for the rest), RPMA_E_PROVIDER.
+ * Posts count receives in their order, in one call of the provider. *posted (may be NULL) =
+ * number of receives that the queue took, also if the call fails: an invalid receive is
+ * rejected, and those before it are posted. RPMA_E_INVAL (*posted: all before the invalid one),
+ * RPMA_E_AGAIN (the queue has no room for the rest), RPMA_E_PROVIDER.
  */
 int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,
                        uint32_t count, uint32_t *posted);
@@ -314,27 +314,27 @@ int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives
 
 struct rpma_conn_cfg;
 
-/* How a connection flushes. */
+/* The flush method of a connection. */
 enum rpma_flush_mode {
-    RPMA_FLUSH_MODE_AUTO,     /* natively where both sides can, as far as this one knows */
-    RPMA_FLUSH_MODE_EMULATED, /* by reading a few bytes back */
-    RPMA_FLUSH_MODE_NATIVE    /* by the device's own operation, and in no other way */
+    RPMA_FLUSH_MODE_AUTO,     /* native if both sides serve it, as far as known */
+    RPMA_FLUSH_MODE_EMULATED, /* reads a few bytes back */
+    RPMA_FLUSH_MODE_NATIVE    /* the device's native operation only */
 };
 
-/* Makes a configuration: timeout 1000 ms, SQ and RQ of 10 entries, a main CQ with room for
- * both, 1 element, 8 bytes inline, no receive CQ, no shared channel, no SRQ, flush mode AUTO.
+/* Creates a configuration: timeout 1000 ms, SQ and RQ of 10 entries, a main CQ with room for
+ * both, 1 SGE, 8 bytes inline, no receive CQ, no shared channel, no SRQ, flush mode AUTO.
  * RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
 int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr);
 
-/* Milliseconds >= 0 that address and route resolution may take, each, on the connecting side;
- * establishment itself is not bounded. RPMA_E_INVAL. */
+/* The timeout in milliseconds (>= 0) of address resolution, and of route resolution, on the
+ * connecting side; establishing the connection has no timeout. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
 int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 
-/* Entries of the main CQ; with 0 making a connection fails later. RPMA_E_INVAL. */
+/* Entries of the main CQ; 0 lets the creation of a connection fail. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size);
 int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size);
 
@@ -342,65 +342,64 @@ int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size
 int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg *cfg, uint32_t rcq_size);
 int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg *cfg, uint32_t *rcq_size);
 
-/* Operations that may be outstanding on the send queue. RPMA_E_INVAL. */
+/* The number of operations that may be outstanding on the send queue. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg *cfg, uint32_t sq_size);
 int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size);
 
-/* Receives that may be outstanding on the receive queue. RPMA_E_INVAL. */
+/* The number of receives that may be outstanding on the receive queue. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size);
 
-/* How many pieces of local memory one operation or receive may have, at least 1. Making a
- * connection request fails with more than 128, or if the device has fewer. RPMA_E_INVAL. */
+/* The most SGEs of one operation or receive, at least 1. Creating a connection request fails
+ * with more than 128, or if the device has fewer. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 
-/* Asks the device to repeat an operation that the other side has not acknowledged after so many
- * milliseconds: at most 8796093, rounded up to a power of two times 4.096 us; 0: the default of
- * the system. Applies to what this side posts. iWARP has no such time, and some devices use one
- * of their own. RPMA_E_INVAL. */
+/* Sets the time in milliseconds after which the device retries an operation that the other side
+ * has not acknowledged: at most 8796093, rounded up to a power of two times 4.096 us; 0: the
+ * default of the system. Applies to operations that this side posts. iWARP has no such timeout,
+ * and some devices use their own. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_ack_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
 int rpma_conn_cfg_get_ack_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 
-/* How often the device repeats an unacknowledged operation before it fails, 0 to 7; the count
- * of the connecting side applies to both sides. RPMA_E_INVAL. */
+/* The number of retries of an unacknowledged operation before it fails, 0 to 7; the number of
+ * the connecting side applies to both sides. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_retry_count(struct rpma_conn_cfg *cfg, uint32_t retry_count);
 int rpma_conn_cfg_get_retry_count(const struct rpma_conn_cfg *cfg, uint32_t *retry_count);
 
-/* How often the other side repeats a message that finds no receive on this side, 0 to 6; 7:
- * without end. RPMA_E_INVAL. */
+/* The number of retries of the other side if this side has no receive for its message, 0 to 6;
+ * 7: no limit. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_rnr_retry_count(struct rpma_conn_cfg *cfg, uint32_t rnr_retry_count);
 int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
                                       uint32_t *rnr_retry_count);
 
-/* The type of service (DSCP and ECN) of a connection's packets; counts on the connecting side.
- * 0: the default of the system. RPMA_E_INVAL. */
+/* The type of service (DSCP and ECN) of a connection's packets, set by the connecting side. 0:
+ * the default of the system. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos);
 int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos);
 
-/* How the connection flushes; any mode but AUTO overrides RPMA_FLUSH in the environment and
- * what the other side states. With NATIVE, making a connection request fails with RPMA_E_NOSUPP
- * if the device has no flush. RPMA_E_INVAL (also: mode has another value). */
+/* The flush method of the connection; any mode but AUTO overrides RPMA_FLUSH in the environment
+ * and the other side's capabilities. With NATIVE, creating a connection request fails with
+ * RPMA_E_NOSUPP if the device has no flush. RPMA_E_INVAL (also: mode has another value). */
 int rpma_conn_cfg_set_flush_mode(struct rpma_conn_cfg *cfg, enum rpma_flush_mode mode);
 int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flush_mode *mode);
 
-/* How many bytes one write or send with RPMA_F_INLINE may carry. Making a connection request
- * fails if the device takes fewer. Every connection takes 8, which atomic writes need.
+/* The most bytes of one write or send with RPMA_F_INLINE. Creating a connection request fails
+ * if the device's limit is lower. Every connection has at least 8, which atomic writes need.
  * RPMA_E_INVAL. */
 int rpma_conn_cfg_set_inline_size(struct rpma_conn_cfg *cfg, uint32_t inline_size);
 int rpma_conn_cfg_get_inline_size(const struct rpma_conn_cfg *cfg, uint32_t *inline_size);
 
-/* Whether all CQs of a connection share one completion channel: then rpma_conn_wait() waits for
- * them, and rpma_cq_wait() refuses to. RPMA_E_INVAL. */
+/* true: all CQs of a connection share one completion channel, rpma_conn_wait() waits for them,
+ * and rpma_cq_wait() fails. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);
 int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *shared);
 
-/* The address of this machine to connect from: numeric, copied. NULL: the system chooses.
- * RPMA_E_INVAL (also: addr is no numeric address). */
+/* The source address of connections, an address of this machine: numeric, copied. NULL: the
+ * system chooses. RPMA_E_INVAL (also: addr is not a numeric address). */
 int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr);
 
-/* *addr = the address to connect from; its family is AF_UNSPEC if there is none.
- * RPMA_E_INVAL. */
+/* *addr = the source address; its family is AF_UNSPEC if there is none. RPMA_E_INVAL. */
 int rpma_conn_cfg_get_source_addr(const struct rpma_conn_cfg *cfg,
                                   struct sockaddr_storage *addr);
 
@@ -409,12 +408,12 @@ int rpma_conn_cfg_get_source_addr(const struct rpma_conn_cfg *cfg,
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq);
 int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg, struct rpma_srq **srq_ptr);
 
-/* The main CQ of a connection, which rpma_cq_new() made for many connections; borrowed: it must
- * outlive them. NULL: the connection has a queue of its own, of cq_size. RPMA_E_INVAL. */
+/* The main CQ of a connection, created by rpma_cq_new() for many connections; borrowed: it must
+ * outlive them. NULL: the connection creates its own, with cq_size entries. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_cq(struct rpma_conn_cfg *cfg, struct rpma_cq *cq);
 int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg, struct rpma_cq **cq_ptr);
 
-/* The same for receives. NULL: as rcq_size says. RPMA_E_INVAL. */
+/* The same for receives. NULL: rcq_size decides. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq);
 int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg, struct rpma_cq **rcq_ptr);
 
@@ -436,33 +435,33 @@ int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
 
 struct rpma_ep_cfg;
 
-/* Makes a configuration: backlog 0, not only IPv6. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Creates a configuration: backlog 0, IPv4 and IPv6. RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_ep_cfg_new(struct rpma_ep_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
 int rpma_ep_cfg_delete(struct rpma_ep_cfg **cfg_ptr);
 
-/* How many requests may wait to be taken; the kernel rejects those beyond. 0, or more than the
- * kernel allows (sysctl net.rdma_ucm.max_backlog): what it allows. RPMA_E_INVAL (also: more
+/* The backlog: the number of pending requests; the kernel rejects further ones. 0, or more than
+ * the kernel's limit (sysctl net.rdma_ucm.max_backlog): this limit. RPMA_E_INVAL (also: more
  * than INT32_MAX). */
 int rpma_ep_cfg_set_backlog(struct rpma_ep_cfg *cfg, uint32_t backlog);
 int rpma_ep_cfg_get_backlog(const struct rpma_ep_cfg *cfg, uint32_t *backlog);
 
-/* Whether an endpoint on an IPv6 address, "::" above all, takes IPv6 clients only; false: as
- * sysctl net.ipv6.bindv6only says. RPMA_E_INVAL. */
+/* true: an endpoint on an IPv6 address, in particular "::", accepts IPv6 clients only; false:
+ * sysctl net.ipv6.bindv6only decides. RPMA_E_INVAL. */
 int rpma_ep_cfg_set_ipv6_only(struct rpma_ep_cfg *cfg, bool ipv6_only);
 int rpma_ep_cfg_get_ipv6_only(const struct rpma_ep_cfg *cfg, bool *ipv6_only);
 
-/* As rpma_ep_listen(), with a configuration; NULL: defaults; cfg is only read during the call.
- * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER. */
+/* Like rpma_ep_listen(), with a configuration; NULL: defaults; cfg is only read during the
+ * call. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER. */
 int rpma_ep_listen_with(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_ep_cfg *cfg, struct rpma_ep **ep_ptr);
 
-/* Stops listening; requests and connections live on. When the provider refuses, the endpoint
- * stays and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+/* Stops listening; requests and connections are unaffected. If the provider refuses, the
+ * endpoint still exists and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr);
 
-/* *fd = descriptor that is readable when a request waits; owned by the endpoint. Set
+/* *fd = descriptor that is readable if a request is pending; owned by the endpoint. Set
  * O_NONBLOCK on it to make rpma_ep_next_conn_req() and rpma_ep_next_incoming() non-blocking.
  * RPMA_E_INVAL. */
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
@@ -480,109 +479,108 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
  */
 
 /*
- * Takes the next incoming request as it came, without any queue: its private data and address
- * can be read before anything is spent on it. It needs one descriptor until it is answered.
- * Blocks unless the descriptor of the endpoint is O_NONBLOCK. The caller sets the request up
- * and connects it, rejects it or deletes it. RPMA_E_INVAL (also: an event that is no request),
- * RPMA_E_NO_EVENT (also on a descriptor that blocks: the link address of this side has
- * changed), RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * Takes the next incoming request without creating queues: its private data and address can be
+ * read before resources are allocated for it. It uses one descriptor until it is connected,
+ * rejected or deleted. Blocks unless the descriptor of the endpoint is O_NONBLOCK. The caller
+ * sets the request up and connects it, rejects it or deletes it. RPMA_E_INVAL (also: an event
+ * that is not a request), RPMA_E_NO_EVENT (also on a blocking descriptor: the link address of
+ * this side has changed), RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_ep_next_incoming(struct rpma_ep *ep, struct rpma_conn_req **req_ptr);
 
 /*
  * Takes the next incoming request and sets it up; blocks unless the descriptor is O_NONBLOCK.
- * cfg NULL:
- * defaults; cfg is only read during the call. The caller connects or deletes the request.
- * RPMA_E_INVAL (also: an event that is no request; completion queues of cfg that cannot be
- * combined), RPMA_E_NO_EVENT (as rpma_ep_next_incoming()), RPMA_E_NOMEM, RPMA_E_NOSUPP
- * (RPMA_FLUSH_MODE_NATIVE without native flush; the other side is rejected), RPMA_E_PROVIDER.
+ * cfg NULL: defaults; cfg is only read during the call. The caller connects or deletes the
+ * request. RPMA_E_INVAL (also: an event that is not a request; completion queues of cfg that
+ * cannot be combined), RPMA_E_NO_EVENT (as rpma_ep_next_incoming()), RPMA_E_NOMEM,
+ * RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without native flush; the other side is rejected),
+ * RPMA_E_PROVIDER.
  */
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr);
 
 /*
- * Makes an outgoing request: resolves address and route, waits up to the timeout for each, and
- * sets the request up.
- * cfg NULL: defaults; cfg is only read during the call. The peer must outlive the request.
- * RPMA_E_INVAL (also: completion queues of cfg that cannot be combined; the device has fewer
- * elements than max_sge), RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without native
- * flush), RPMA_E_PROVIDER.
+ * Creates an outgoing request: resolves address and route, waits up to the timeout for each,
+ * and sets the request up. cfg NULL: defaults; cfg is only read during the call. The peer must
+ * outlive the request. RPMA_E_INVAL (also: completion queues of cfg that cannot be combined;
+ * max_sge exceeds the device's limit), RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE
+ * without native flush), RPMA_E_PROVIDER.
  */
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
 
 /*
- * Starts an outgoing request and returns without waiting for the network; only a host name is
- * looked up first, as getaddrinfo(3) does. Each address that the name has is tried in turn.
- * Of cfg it takes timeout, tos and source address; cfg NULL: defaults; cfg is only read during
- * the call. The peer must outlive the request. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * Starts an outgoing request and returns without waiting for the network, except for looking up
+ * a host name with getaddrinfo(3). Each address of the name is tried in turn. Uses timeout, tos
+ * and source address of cfg; cfg NULL: defaults; cfg is only read during the call. The peer
+ * must outlive the request. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
 
-/* *fd = descriptor, O_NONBLOCK, that is readable when rpma_conn_req_resolve() has something to
- * do. It is owned by the request and becomes that of the connection. RPMA_E_INVAL (also: the
- * request is one of rpma_conn_req_new()). */
+/* *fd = descriptor, O_NONBLOCK, that is readable if rpma_conn_req_resolve() can advance. It is
+ * owned by the request, and later by the connection. RPMA_E_INVAL (also: the request was
+ * created by rpma_conn_req_new()). */
 int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd);
 
 /*
- * Takes what has happened to the request, goes on with the next step or address by itself, and
- * never blocks. 0: the request is ready to be set up. An incoming one always is: that its
- * client has given up shows when it is set up or connected. RPMA_E_INVAL (also: the request has
- * failed), RPMA_E_AGAIN (not yet: wait for the descriptor), RPMA_E_PROVIDER (no address is
- * left, errno is that of the last, or the device of a ready request is gone; the request can
- * only be deleted).
+ * Processes pending events and advances the request, to the next step or address; never blocks.
+ * 0: the request can be set up. An incoming one always can: if its client has given up, the
+ * failure occurs when it is set up or connected. RPMA_E_INVAL (also: the request has failed),
+ * RPMA_E_AGAIN (not yet: wait for the descriptor), RPMA_E_PROVIDER (no address is left, errno
+ * is that of the last, or the device of a ready request was removed; the request can only be
+ * deleted).
  */
 int rpma_conn_req_resolve(struct rpma_conn_req *req);
 
 /*
- * Makes the queues of a request that is ready, as cfg says; cfg NULL: defaults; cfg is only
- * read during the call. Failing leaves the request as it was: it may be set up in another way,
- * rejected or deleted. RPMA_E_INVAL (also: not resolved, set up already, has failed; completion
- * queues of cfg that cannot be combined; the device has fewer elements than max_sge),
- * RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without native flush), RPMA_E_PROVIDER.
+ * Creates the queues of a ready request from cfg; cfg NULL: defaults; cfg is only read during
+ * the call. A failure leaves the request unchanged: it may be set up with another cfg, rejected
+ * or deleted. RPMA_E_INVAL (also: not resolved, set up already, has failed; completion queues
+ * of cfg that cannot be combined; max_sge exceeds the device's limit), RPMA_E_NOSUPP
+ * (RPMA_FLUSH_MODE_NATIVE without native flush), RPMA_E_PROVIDER.
  */
 int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *cfg);
 
 /*
- * Rejects an incoming request, set up or not. pdata (copied; may be NULL; InfiniBand and RoCE
- * carry 148 bytes) tells the other side why: rpma_conn_get_private_data(), after
- * RPMA_CONN_REJECTED. The call consumes the request and sets *req_ptr to NULL even when it
- * fails; with too much data it fails and rejects without any. RPMA_E_INVAL (also: the request
- * is an outgoing one), RPMA_E_PROVIDER.
+ * Rejects an incoming request, set up or not. pdata (copied; may be NULL; at most 148 bytes on
+ * InfiniBand and RoCE) is sent to the other side: rpma_conn_get_private_data() returns it after
+ * RPMA_CONN_REJECTED. The call consumes the request and sets *req_ptr to NULL even if it fails;
+ * with too much data it fails and rejects without data. RPMA_E_INVAL (also: the request is an
+ * outgoing one), RPMA_E_PROVIDER.
  */
 int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
                          const struct rpma_conn_private_data *pdata);
 
-/* Deletes the request and rejects an incoming one. The request is gone even if a step fails.
+/* Deletes the request and rejects an incoming one. The request is deleted even if a step fails.
  * RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
 
 /* *pdata = private data of an incoming request, or {NULL, 0}; valid until the request, or the
- * connection made from it, is deleted. It may be longer than what was sent: InfiniBand and RoCE
- * add zeros, up to 56 bytes. RPMA_E_INVAL. */
+ * connection created from it, is deleted. It may be longer than the data sent: InfiniBand and
+ * RoCE append zeros, up to 56 bytes. RPMA_E_INVAL. */
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
                                    struct rpma_conn_private_data *pdata);
 
-/* *addr = address of the other side: of an incoming request, who asks. RPMA_E_INVAL. */
+/* *addr = address of the other side; for an incoming request, of the client. RPMA_E_INVAL. */
 int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req, struct sockaddr_storage *addr);
 
-/* Posts a receive before the connection is up, so that no first message is lost.
+/* Posts a receive before the connection is established, so that the first message is not lost.
  * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX, not set up, has failed), RPMA_E_PROVIDER.
  */
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
                        size_t len, const void *op_context);
 
-/* Posts count receives before the connection is up: see rpma_srq_recv_many(). RPMA_E_INVAL
- * (also: not set up, has failed), RPMA_E_AGAIN, RPMA_E_PROVIDER. */
+/* Posts count receives before the connection is established: see rpma_srq_recv_many().
+ * RPMA_E_INVAL (also: not set up, has failed), RPMA_E_AGAIN, RPMA_E_PROVIDER. */
 int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
                             uint32_t count, uint32_t *posted);
 
 /*
  * Connects (outgoing) or accepts (incoming) without waiting for the other side:
- * rpma_conn_next_event() tells the outcome. pdata (copied; may be NULL) goes to the other side.
- * The call consumes the request and sets *req_ptr to NULL even when it fails.
- * RPMA_E_INVAL (also: not set up, has failed), RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * rpma_conn_next_event() returns the result. pdata (copied; may be NULL) is sent to the other
+ * side. The call consumes the request and sets *req_ptr to NULL even if it fails. RPMA_E_INVAL
+ * (also: not set up, has failed), RPMA_E_NOMEM, RPMA_E_PROVIDER.
  */
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
                           const struct rpma_conn_private_data *pdata,
@@ -592,52 +590,52 @@ int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
 
 enum rpma_conn_event {
     RPMA_CONN_UNDEFINED = -1, /* never delivered */
-    RPMA_CONN_ESTABLISHED,    /* up */
+    RPMA_CONN_ESTABLISHED,    /* the connection is ready for operations */
     RPMA_CONN_CLOSED,         /* closed by either side */
-    RPMA_CONN_LOST,           /* failed, or the device went away */
-    RPMA_CONN_REJECTED,       /* the other side refused */
-    RPMA_CONN_UNREACHABLE     /* the other side did not answer */
+    RPMA_CONN_LOST,           /* failed, or the device was removed */
+    RPMA_CONN_REJECTED,       /* the other side rejected it */
+    RPMA_CONN_UNREACHABLE     /* no response of the other side */
 };
 
 /* Text of an event; static storage, never NULL, cannot fail. */
 const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event);
 
-/* Takes the next event; blocks unless the descriptor of rpma_conn_get_event_fd() is
- * O_NONBLOCK. RPMA_E_INVAL, RPMA_E_NO_EVENT (also on a descriptor that blocks: the link address
- * of this side has changed, and the connection goes on), RPMA_E_PROVIDER, RPMA_E_UNKNOWN (an
- * event without a meaning here; it is consumed). */
+/* Takes the next event; blocks unless the descriptor of rpma_conn_get_event_fd() is O_NONBLOCK.
+ * RPMA_E_INVAL, RPMA_E_NO_EVENT (also on a blocking descriptor: the link address of this side
+ * has changed, which does not affect the connection), RPMA_E_PROVIDER, RPMA_E_UNKNOWN (an
+ * unexpected event, which is consumed). */
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
 
-/* *fd = descriptor that is readable when an event waits; owned by the connection.
+/* *fd = descriptor that is readable if an event is pending; owned by the connection.
  * RPMA_E_INVAL. */
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
 
-/* *pdata = private data that came with the connection, or {NULL, 0}; valid until the
- * connection is deleted. On the connecting side it is there once RPMA_CONN_ESTABLISHED was
- * taken. It may be longer than what was sent: InfiniBand and RoCE add zeros, up to 56 bytes of
- * a request and 196 of an answer. RPMA_E_INVAL. */
+/* *pdata = private data of the connection, or {NULL, 0}; valid until the connection is deleted.
+ * On the connecting side it is available once RPMA_CONN_ESTABLISHED was taken. It may be longer
+ * than the data sent: InfiniBand and RoCE append zeros, up to 56 bytes of a request and 196 of
+ * a reply. RPMA_E_INVAL. */
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
                                struct rpma_conn_private_data *pdata);
 
 /*
- * Packs the data that the other side has to know into the pdata->len bytes at pdata->ptr; on
+ * Packs the regions and capabilities of this side into the pdata->len bytes at pdata->ptr; on
  * success pdata->len is the packed size: 6 bytes, 22 for each of the nmrs regions of mrs, 2 for
  * pcfg (may be NULL), and the len bytes of the program at bytes (may be NULL if len is 0). If
- * pcfg states nothing, the pack states which operations the device of the first region serves
- * natively. RPMA_E_INVAL (also: pdata->len is too small, an element of mrs is NULL).
+ * pcfg contains no natively served operations, those of the device of the first region are
+ * packed. RPMA_E_INVAL (also: pdata->len is too small, an element of mrs is NULL).
  */
 int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t nmrs,
                                 const struct rpma_peer_cfg *pcfg, const void *bytes,
                                 uint32_t len, struct rpma_conn_private_data *pdata);
 
 /*
- * Unpacks what rpma_conn_private_data_pack() packed. mrs has room for *nmrs remote regions,
- * which the caller deletes; *nmrs = how many there are. With mrs NULL no region is made.
- * *pcfg_ptr = a configuration, which the caller deletes, or NULL if none was packed. *bytes,
- * *len = the other program's bytes, inside of pdata, without the zeros that the network added.
- * Each pointer but pdata may be NULL; mrs needs nmrs, and bytes needs len. RPMA_E_INVAL (also:
- * the data is not of this form, cut, of another version, or has more regions than mrs has room
- * for), RPMA_E_NOMEM.
+ * Unpacks the output of rpma_conn_private_data_pack(). mrs has room for *nmrs remote regions,
+ * which the caller deletes; *nmrs = their number. With mrs NULL no region is created. *pcfg_ptr
+ * = a configuration, which the caller deletes, or NULL if none was packed. *bytes, *len = the
+ * other program's bytes, inside of pdata, without the zeros that the network appended. Each
+ * pointer but pdata may be NULL; mrs needs nmrs, and bytes needs len. RPMA_E_INVAL (also: the
+ * data is not of this format, truncated, of another version, or has more regions than mrs has
+ * room for), RPMA_E_NOMEM.
  */
 int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
                                   struct rpma_mr_remote **mrs, uint32_t *nmrs,
@@ -645,8 +643,8 @@ int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
                                   uint32_t *len);
 
 /* Applies a copy of the other side's configuration: the connection may flush persistently if
- * that side has direct write to PMem, and uses only native operations that it serves. It counts
- * for operations posted later, batches included. RPMA_E_INVAL. */
+ * that side has direct write to PMem, and uses only native operations that it serves. It
+ * applies to operations posted later, including those in batches. RPMA_E_INVAL. */
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);
 
 /* Starts or finishes the disconnection; RPMA_CONN_CLOSED follows. RPMA_E_INVAL,
@@ -654,23 +652,23 @@ int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_pe
 int rpma_conn_disconnect(struct rpma_conn *conn);
 
 /* Deletes the connection in any state, with its queues; if it is established, the other side
- * gets RPMA_CONN_CLOSED. The connection is gone even if a step fails. RPMA_E_INVAL,
+ * gets RPMA_CONN_CLOSED. The connection is deleted even if a step fails. RPMA_E_INVAL,
  * RPMA_E_PROVIDER. */
 int rpma_conn_delete(struct rpma_conn **conn_ptr);
 
 /* *qp_num = number of the queue pair, as in the qp_num of its completions. RPMA_E_INVAL. */
 int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
 
-/* *mode = how the connection flushes now, EMULATED or NATIVE. RPMA_E_INVAL. */
+/* *mode = the present flush method of the connection, EMULATED or NATIVE. RPMA_E_INVAL. */
 int rpma_conn_get_flush_mode(const struct rpma_conn *conn, enum rpma_flush_mode *mode);
 
 /* *qp_ptr = the queue pair of libibverbs, owned by the connection. RPMA_E_INVAL. */
 int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr);
 
-/* *cq_ptr = main CQ, owned by the connection unless rpma_cq_new() made it. RPMA_E_INVAL. */
+/* *cq_ptr = main CQ, owned by the connection unless rpma_cq_new() created it. RPMA_E_INVAL. */
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr);
 
-/* *rcq_ptr = the connection's receive CQ, owned by it unless rpma_cq_new() made it, or NULL.
+/* *rcq_ptr = the connection's receive CQ, owned by it unless rpma_cq_new() created it, or NULL.
  * RPMA_E_INVAL. */
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr);
 
@@ -680,7 +678,7 @@ int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd);
 
 /*
  * Waits on the shared channel until one of the CQs has a completion: *cq is that CQ, *is_rcq
- * (is_rcq may be NULL) says whether it is the receive CQ. flags is unused. Drain the CQ with
+ * (is_rcq may be NULL) is true if it is the receive CQ. flags is unused. Drain the CQ with
  * rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_NOT_SHARED_CHNL, RPMA_E_NO_COMPLETION
  * (nothing to read, or interrupted), RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
  */
@@ -688,26 +686,26 @@ int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool 
 
 /* ---- remote memory access ---------------------------------------------------------------- */
 
-/* When an operation has a completion: pass one of these. Failed operations always have one. */
+/* Selects the operations with a completion: pass one of these. Failed ones always have one. */
 #define RPMA_F_COMPLETION_ON_ERROR (1 << 0)
 #define RPMA_F_COMPLETION_ALWAYS (1 << 1 | RPMA_F_COMPLETION_ON_ERROR)
 
-/* For writes and sends, with one of the above: posting the operation copies its bytes, so that
- * their memory is free at once; rpma_conn_cfg_set_inline_size(3) names a driver that does not.
- * The device may refuse more than inline_size bytes of the connection's configuration
+/* For writes and sends, with one of the above: the call copies the data, so that its memory may
+ * be reused at once; rpma_conn_cfg_set_inline_size(3) names a driver that does not copy. The
+ * device may refuse more than inline_size bytes of the connection's configuration
  * (RPMA_E_PROVIDER). Other operations ignore the flag, except that rpma_post() and the
- * functions of batches refuse it there. */
+ * functions of batches reject it. */
 #define RPMA_F_INLINE (1 << 3)
 
 /* For messages and writes with immediate data, with one of the completion flags: the completion
- * of the receive on the other side counts as solicited. Other operations ignore the flag,
- * except that rpma_post() and the functions of batches refuse it there. */
+ * of the receive on the other side is solicited. Other operations ignore the flag, except that
+ * rpma_post() and the functions of batches reject it. */
 #define RPMA_F_SOLICITED (1 << 2)
 
-/* Not used by any function; kept for sources that name it. */
+/* Not used by any function; kept for sources that contain it. */
 #define RPMA_W_WAIT_FOR_COMPLETION (1)
 
-/* Bytes; also the size of an atomic write. */
+/* In bytes; also the size of an atomic write. */
 #define RPMA_ATOMIC_WRITE_ALIGNMENT 8
 
 enum rpma_flush_type {
@@ -716,11 +714,11 @@ enum rpma_flush_type {
 };
 
 /*
- * The functions below post an operation and return at once; op_context comes back as wr_id of
+ * The functions below post an operation and return at once; op_context is returned as wr_id of
  * the completion. len is at most UINT32_MAX. The regions must stay registered until the
- * operation has completed. Nobody checks ranges here: an access outside a region completes
- * with an error.
- * All: RPMA_E_INVAL, RPMA_E_PROVIDER (for example: the send queue is full).
+ * operation has completed. The library does not check ranges: an access outside a region
+ * completes with an error. All: RPMA_E_INVAL, RPMA_E_PROVIDER (for example: the send queue is
+ * full).
  */
 
 /* Reads len bytes; both regions NULL with zero offsets and len: an empty read. */
@@ -733,24 +731,24 @@ int rpma_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_of
                const struct rpma_mr_local *src, size_t src_offset, size_t len, int flags,
                const void *op_context);
 
-/* As rpma_write(), and completes a receive of the other side with imm (host byte order here,
+/* Like rpma_write(), and completes a receive of the other side with imm (host byte order here,
  * ntohl(ibv_wc.imm_data) there). */
 int rpma_write_with_imm(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                         const struct rpma_mr_local *src, size_t src_offset, size_t len,
                         int flags, uint32_t imm, const void *op_context);
 
-/* Writes the 8 bytes of src (copied) in one piece and after all earlier flushes and reads;
+/* Writes the 8 bytes of src (copied) atomically and after all earlier flushes and reads;
  * rpma_atomic_write(3) names the drivers that do not. dst_offset is a multiple of
  * RPMA_ATOMIC_WRITE_ALIGNMENT. */
 int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                       const char src[8], int flags, const void *op_context);
 
 /*
- * Flushes what was written earlier, on this connection, to the len bytes at dst_offset, and no
- * more: natively, or emulated by reading after the writes (enum rpma_flush_mode). Also
- * RPMA_E_NOSUPP: dst was not registered for type; or type is persistent and no peer
- * configuration with direct write to PMem was applied (rpma_conn_apply_remote_peer_cfg()); or
- * the mode is RPMA_FLUSH_MODE_NATIVE and dst takes no native flush of this type.
+ * Flushes the earlier writes of this connection to the len bytes at dst_offset, and no others:
+ * natively, or emulated by reading after the writes (enum rpma_flush_mode). Also RPMA_E_NOSUPP:
+ * dst was not registered for type; or type is persistent and no peer configuration with direct
+ * write to PMem was applied (rpma_conn_apply_remote_peer_cfg()); or the mode is
+ * RPMA_FLUSH_MODE_NATIVE and dst does not support native flushes of this type.
  */
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                size_t len, enum rpma_flush_type type, int flags, const void *op_context);
@@ -762,11 +760,11 @@ int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_of
 int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
               size_t len, int flags, const void *op_context);
 
-/* As rpma_send(), with imm as in rpma_write_with_imm(). */
+/* Like rpma_send(), with imm as in rpma_write_with_imm(). */
 int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
                        size_t len, int flags, uint32_t imm, const void *op_context);
 
-/* Posts a receive; with dst NULL, offset 0 and len 0 it takes an empty message. Messages fill
+/* Posts a receive; with dst NULL, offset 0 and len 0 it accepts an empty message. Messages fill
  * receives in the order of their posting. RPMA_E_INVAL, RPMA_E_PROVIDER. */
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
               const void *op_context);
@@ -778,56 +776,56 @@ int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, 
 
 /* ---- many operations at once ------------------------------------------------------------- */
 
-/* 0 is no kind, so that a forgotten type is refused. */
+/* 0 is not a type, so that a forgotten type is rejected. */
 enum rpma_work_type {
     RPMA_WORK_READ = 1,       /* remote memory to local memory */
     RPMA_WORK_WRITE,          /* local memory to remote memory */
     RPMA_WORK_WRITE_WITH_IMM, /* the same; completes a receive of the other side with imm */
-    RPMA_WORK_ATOMIC_WRITE,   /* value to the 8 remote bytes, see rpma_atomic_write() */
+    RPMA_WORK_ATOMIC_WRITE,   /* writes value to 8 remote bytes, see rpma_atomic_write() */
     RPMA_WORK_FLUSH,          /* flush_len remote bytes, see rpma_flush() */
     RPMA_WORK_SEND,           /* local memory as a message */
     RPMA_WORK_SEND_WITH_IMM,  /* the same, with imm */
-    RPMA_WORK_FETCH_ADD,      /* adds value to a remote word, which comes to local memory */
-    RPMA_WORK_COMPARE_SWAP    /* puts value there if the word is compare, and the same */
+    RPMA_WORK_FETCH_ADD,      /* adds value to a remote word; fetches its old value */
+    RPMA_WORK_COMPARE_SWAP    /* stores value if the word equals compare; same fetch */
 };
 
 /*
- * One operation. Each kind reads the members that belong to it and no others; type, flags,
- * op_context and the reserved members belong to all. Start from {0}. Local memory is the piece
- * local or, with nsge > 0, the nsge pieces at sgl as one; its lengths add up to at most
- * UINT32_MAX. A read or write without local memory has no remote memory, either.
+ * One operation. Each type reads only its own members; type, flags, op_context and the reserved
+ * members belong to all types. Start from {0}. Local memory is the SGE local or, with nsge > 0,
+ * the nsge SGEs at sgl in their order; their lengths add up to at most UINT32_MAX. A read or
+ * write without local memory must have no remote memory either.
  *
- * Remote atomics (RPMA_WORK_FETCH_ADD, RPMA_WORK_COMPARE_SWAP) work on the 8 bytes at a remote
- * address that is a multiple of 8, in a region that states RPMA_MR_USAGE_ATOMIC. The word, in
- * the byte order of that machine, takes the sum (modulo 2^64) or, if it equals
- * compare, value. What it was before comes to 8 bytes of local memory, in host byte order. An
- * atomic takes effect after all earlier operations of the connection. Nothing but other remote
- * atomics is atomic with it everywhere: rpma_post(3).
+ * Remote atomics (RPMA_WORK_FETCH_ADD, RPMA_WORK_COMPARE_SWAP) operate on the 8 bytes at a
+ * remote address that is a multiple of 8, in a region with RPMA_MR_USAGE_ATOMIC. The word, in
+ * the byte order of that machine, is set to the sum (modulo 2^64) or, if it equals compare, to
+ * value. Its old value is written to 8 bytes of local memory, in host byte order. An atomic
+ * takes effect after all earlier operations of the connection. On every device it is atomic
+ * only with respect to other remote atomics: rpma_post(3).
  */
 struct rpma_work {
     enum rpma_work_type type;
     uint32_t imm; /* host byte order here, ntohl(ibv_wc.imm_data) on the other side */
     const struct rpma_mr_remote *remote;
-    size_t remote_offset; /* of an atomic write a multiple of 8 */
+    size_t remote_offset; /* a multiple of 8 for an atomic write */
     struct rpma_sge local;
     const struct rpma_sge *sgl; /* only read during the call */
     uint32_t nsge;              /* at most max_sge of the connection's configuration */
     enum rpma_flush_type flush_type;
     size_t flush_len;       /* at most UINT32_MAX */
-    uint64_t value;         /* of an atomic write: its 8 bytes go as they stand in memory */
+    uint64_t value;         /* of an atomic write: its 8 bytes are written in memory order */
     int flags;              /* RPMA_F_*; no other bits */
     uint32_t reserved0;     /* 0 */
-    const void *op_context; /* comes back as wr_id of the completion */
+    const void *op_context; /* returned as wr_id of the completion */
     uint64_t compare;       /* of RPMA_WORK_COMPARE_SWAP */
     uint64_t reserved1;     /* 0 */
 };
 
 /*
  * Posts count operations in their order, in as few calls of the provider as possible. *posted
- * (may be NULL) = how many the device took, also when the call fails; the next call goes on
- * with work + *posted, and nothing is posted twice. An operation that is not valid is refused,
- * and those before it are posted. Where a provider fails to notify the device of operations
- * that it has queued, or may have queued, they count as taken. RPMA_E_INVAL, RPMA_E_NOSUPP (see
+ * (may be NULL) = number of operations that the device took, also if the call fails; continue
+ * with work + *posted: no operation is posted twice. An invalid operation is rejected, and
+ * those before it are posted. If a provider fails to notify the device of operations that it
+ * has queued, or may have queued, they count as taken. RPMA_E_INVAL, RPMA_E_NOSUPP (see
  * rpma_flush()), RPMA_E_AGAIN (the send queue has no room for the rest), RPMA_E_PROVIDER.
  */
 int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
@@ -836,107 +834,108 @@ int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t cou
 struct rpma_batch;
 
 /*
- * Makes an empty batch with room for max_ops (at least 1) operations of conn. One thread uses a
- * batch at a time; each thread may have its own for the same connection. Once the connection is
- * deleted, its batches can only be deleted. RPMA_E_INVAL (also: max_ops is more than a send
- * queue of the device can have), RPMA_E_NOMEM.
+ * Creates an empty batch with room for max_ops (at least 1) operations of conn. One thread at a
+ * time may use a batch; each thread may have its own batch of the same connection. Once the
+ * connection is deleted, its batches can only be deleted. RPMA_E_INVAL (also: max_ops exceeds
+ * the device's limit of a send queue), RPMA_E_NOMEM.
  */
 int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr);
 
-/* Deletes the batch; operations that were posted go on. RPMA_E_INVAL. */
+/* Deletes the batch; operations that were posted are unaffected. RPMA_E_INVAL. */
 int rpma_batch_delete(struct rpma_batch **batch_ptr);
 
-/* Adds an operation to the batch and touches no device. The value of an atomic write is copied.
- * A refused operation leaves the batch as it was. RPMA_E_INVAL (also: the batch is full),
+/* Adds an operation to the batch without posting it. The value of an atomic write is copied. A
+ * rejected operation leaves the batch unchanged. RPMA_E_INVAL (also: the batch is full),
  * RPMA_E_NOSUPP (see rpma_flush()). */
 int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work);
 
-/* Puts an operation in the place of the one with this index, the first being 0; the batch stays
- * ready to be posted. A refused operation leaves the batch as it was. RPMA_E_INVAL (also: index
- * is not below the size), RPMA_E_NOSUPP. */
+/* Replaces the operation with this index, counted from 0; the batch stays ready to be posted. A
+ * rejected operation leaves the batch unchanged. RPMA_E_INVAL (also: index is not below the
+ * size), RPMA_E_NOSUPP. */
 int rpma_batch_set(struct rpma_batch *batch, uint32_t index, const struct rpma_work *work);
 
-/* *size = operations in the batch, *room = how many more it takes; each may be NULL.
- * RPMA_E_INVAL. */
+/* *size = number of operations in the batch, *room = number of further ones that fit; each may
+ * be NULL. RPMA_E_INVAL. */
 int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t *room);
 
 /*
  * Posts the operations in their order, in one call of the provider. The batch keeps them: the
- * next call posts the same list again, with what the regions contain then. *posted (may be
- * NULL) = operations that the device took in this call, also when the call fails; after a
- * failure the next call goes on with the first operation that the device did not take, so that
- * nothing is posted twice. A batch with a native flush or atomic write is refused as a whole,
- * unless it has operations of several pieces: these go to the provider on their own, and the
- * operations between them are refused as a whole. Where a provider fails to notify the device
- * of operations that it has queued, or may have queued, they count as taken. RPMA_E_INVAL
- * (also: a flush of the batch has become emulated and lies behind the region), RPMA_E_NOSUPP
- * (the configuration of the other side that was applied since then does not allow a flush of
- * the batch), RPMA_E_AGAIN (the send queue has no room for the rest), RPMA_E_PROVIDER.
+ * next call posts the same list again, with the contents that the regions have at that time.
+ * *posted (may be NULL) = number of operations that the device took in this call, also if the
+ * call fails; after a failure the next call continues with the first operation that the device
+ * did not take, so that no operation is posted twice. A batch with a native flush or atomic
+ * write is refused as a whole, unless it has operations with several SGEs: these are posted
+ * separately, and the operations between them are refused as a whole. If a provider fails to
+ * notify the device of operations that it has queued, or may have queued, they count as taken.
+ * RPMA_E_INVAL (also: a flush of the batch has become emulated and its offset is beyond the
+ * region), RPMA_E_NOSUPP (a configuration of the other side that was applied in the meantime
+ * does not permit a flush of the batch), RPMA_E_AGAIN (the send queue has no room for the
+ * rest), RPMA_E_PROVIDER.
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 
-/* Empties the batch. RPMA_E_INVAL. */
+/* Removes all operations from the batch. RPMA_E_INVAL. */
 int rpma_batch_reset(struct rpma_batch *batch);
 
 /* ---- completions ------------------------------------------------------------------------- */
 
 struct rpma_cq_cfg;
 
-/* Makes a configuration: size 100, completion vector 0. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Creates a configuration: size 100, completion vector 0. RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_cq_cfg_new(struct rpma_cq_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
 int rpma_cq_cfg_delete(struct rpma_cq_cfg **cfg_ptr);
 
-/* How many completions the queue holds. RPMA_E_INVAL. */
+/* The number of completions that the queue holds. RPMA_E_INVAL. */
 int rpma_cq_cfg_set_size(struct rpma_cq_cfg *cfg, uint32_t size);
 int rpma_cq_cfg_get_size(const struct rpma_cq_cfg *cfg, uint32_t *size);
 
-/* Which completion vector, and so which processor, the events of the queue interrupt.
+/* The completion vector, which selects the processor that handles the queue's interrupts.
  * RPMA_E_INVAL. */
 int rpma_cq_cfg_set_comp_vector(struct rpma_cq_cfg *cfg, uint32_t comp_vector);
 int rpma_cq_cfg_get_comp_vector(const struct rpma_cq_cfg *cfg, uint32_t *comp_vector);
 
-/* Makes a completion queue for many connections (rpma_conn_cfg_set_cq(),
+/* Creates a completion queue for many connections (rpma_conn_cfg_set_cq(),
  * rpma_conn_cfg_set_rcq()), with a completion channel of its own; cfg NULL: defaults; cfg is
  * only read during the call. The peer must outlive it. RPMA_E_INVAL (also: the device has no
- * such completion vector), RPMA_E_NOMEM, RPMA_E_PROVIDER (for example: size is 0, or more than
- * the device has). */
+ * such completion vector), RPMA_E_NOMEM, RPMA_E_PROVIDER (for example: size is 0, or exceeds
+ * the device's limit). */
 int rpma_cq_new(struct rpma_peer *peer, const struct rpma_cq_cfg *cfg, struct rpma_cq **cq_ptr);
 
-/* Deletes a queue that rpma_cq_new() made; delete its connections before. When the provider
- * refuses, the queue stays and the call may be repeated; when it refuses the completion channel
- * only, the queue is gone. RPMA_E_INVAL (also: the queue belongs to a connection or a shared
+/* Deletes a queue of rpma_cq_new(); delete its connections first. If the provider refuses, the
+ * queue still exists and the call may be repeated; if it refuses only the completion channel,
+ * the queue is deleted. RPMA_E_INVAL (also: the queue belongs to a connection or a shared
  * receive queue), RPMA_E_PROVIDER. */
 int rpma_cq_delete(struct rpma_cq **cq_ptr);
 
-/* *fd = descriptor that is readable when there may be a completion; owned by the CQ.
+/* *fd = descriptor that is readable if there may be a completion; owned by the CQ.
  * RPMA_E_INVAL. */
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
 
 /* Waits until the CQ may have completions; blocks unless its descriptor is O_NONBLOCK. Drain
- * with rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use
- * rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to read, or interrupted), RPMA_E_UNKNOWN
- * (an event of a CQ of the program's own on the same channel), RPMA_E_PROVIDER. */
+ * the CQ with rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use
+ * rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to read, or interrupted), RPMA_E_UNKNOWN (an
+ * event of a CQ that the program created on the same channel), RPMA_E_PROVIDER. */
 int rpma_cq_wait(struct rpma_cq *cq);
 
-/* The first half of rpma_cq_wait(): takes one event of the CQ, and does not arm it again.
+/* The first half of rpma_cq_wait(): takes one event of the CQ without arming it again.
  * RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to
  * read, or interrupted), RPMA_E_UNKNOWN, RPMA_E_PROVIDER. */
 int rpma_cq_take_event(struct rpma_cq *cq);
 
-/* The second half: asks for an event at the next completion or, with solicited_only, at the
- * next that is solicited or failed. Poll once more afterwards: what was in the CQ before gives
+/* The second half: requests an event for the next completion or, with solicited_only, for the
+ * next solicited or failed one. Poll once more afterwards: earlier completions in the CQ cause
  * no event. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL, RPMA_E_PROVIDER. */
 int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only);
 
-/* Has the device hold the event of an armed CQ back until count completions are there, or
- * period_us microseconds have passed since the first; 0 and 0: it holds nothing back. Both are
- * at most 65535. RPMA_E_INVAL, RPMA_E_NOSUPP (the device cannot), RPMA_E_PROVIDER. */
+/* Delays the event of an armed CQ until it has count completions, or period_us microseconds
+ * have passed since the first; 0 and 0: no delay. Both are at most 65535. RPMA_E_INVAL,
+ * RPMA_E_NOSUPP (not supported by the device), RPMA_E_PROVIDER. */
 int rpma_cq_set_moderation(struct rpma_cq *cq, uint32_t count, uint32_t period_us);
 
-/* Takes up to num_entries (>= 1) completions into wc without blocking; *num_entries_got (may
- * be NULL when num_entries is 1) = how many. RPMA_E_INVAL, RPMA_E_NO_COMPLETION,
+/* Takes up to num_entries (>= 1) completions into wc without blocking; *num_entries_got (may be
+ * NULL if num_entries is 1) = their number. RPMA_E_INVAL, RPMA_E_NO_COMPLETION,
  * RPMA_E_PROVIDER, RPMA_E_UNKNOWN. */
 int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
                    int *num_entries_got);
@@ -948,45 +947,44 @@ int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr);
  */
 
 enum rpma_peer_event_type {
-    RPMA_PEER_EVENT_OTHER = 1,    /* ibv_event says which; a later release may name it */
-    RPMA_PEER_EVENT_PORT_UP,      /* a port works (again) */
-    RPMA_PEER_EVENT_PORT_DOWN,    /* a port carries nothing */
+    RPMA_PEER_EVENT_OTHER = 1,    /* see ibv_event; a later release may add its type */
+    RPMA_PEER_EVENT_PORT_UP,      /* a port is active (again) */
+    RPMA_PEER_EVENT_PORT_DOWN,    /* a port is not active */
     RPMA_PEER_EVENT_ADDR_CHANGED, /* the LID or the GIDs of a port changed */
-    RPMA_PEER_EVENT_DEVICE_GONE,  /* the device was removed or failed for good */
+    RPMA_PEER_EVENT_DEVICE_GONE,  /* the device was removed or failed permanently */
     RPMA_PEER_EVENT_QP_ERROR,     /* a queue pair is in the error state */
     RPMA_PEER_EVENT_CQ_ERROR,     /* a CQ overran: its completions are lost */
-    RPMA_PEER_EVENT_SRQ_ERROR,    /* a shared receive queue takes no receive any more */
-    RPMA_PEER_EVENT_SRQ_LIMIT     /* fewer receives wait than rpma_srq_set_limit() allows */
+    RPMA_PEER_EVENT_SRQ_ERROR,    /* a shared receive queue takes no more receives */
+    RPMA_PEER_EVENT_SRQ_LIMIT     /* fewer receives than rpma_srq_set_limit() requires */
 };
 
 struct rpma_peer_event {
     enum rpma_peer_event_type type;
-    int ibv_event; /* the number of libibverbs, an enum ibv_event_type */
-    uint32_t port; /* of an event of a port, from 1 on; else 0 */
+    int ibv_event; /* the event of libibverbs, an enum ibv_event_type */
+    uint32_t port; /* of an event of a port, counted from 1; otherwise 0 */
     uint32_t reserved0;
-    /* The handle whose object the event is about. All are NULL for a port or the device, and
-     * for objects that the program made by libibverbs or deletes now. */
+    /* The handle of the event's object. All are NULL for a port or the device, and for objects
+     * that the program created with libibverbs or is deleting. */
     struct rpma_conn *conn;
     struct rpma_cq *cq;
     struct rpma_srq *srq;
     /* The object itself: an ibv_qp, ibv_cq, ibv_srq or ibv_wq, or NULL. The event is
-     * acknowledged, so compare the pointer, and do not follow it where a thread may have
-     * destroyed the object.
-     */
+     * acknowledged, so compare the pointer, and do not dereference it if a thread may have
+     * destroyed the object. */
     const void *ibv_object;
     uint64_t reserved[2];
 };
 
-/* *fd = descriptor that is readable when there is an event. It belongs to the device: all peers
- * on one ibv_context have the same, and its O_NONBLOCK is for all of them. RPMA_E_INVAL. */
+/* *fd = descriptor that is readable if an event is pending. It belongs to the device: all peers
+ * on one ibv_context share it and its O_NONBLOCK. RPMA_E_INVAL. */
 int rpma_peer_get_event_fd(const struct rpma_peer *peer, int *fd);
 
 /*
  * Takes the next event of the device, acknowledges it and writes it to *event; blocks unless
- * the descriptor is O_NONBLOCK. Any peer on the device takes the events of all: each comes
- * once, with the handle of whichever peer. None follows RPMA_PEER_EVENT_DEVICE_GONE.
- * RPMA_E_INVAL, RPMA_E_NO_EVENT (nothing to read), RPMA_E_PROVIDER (also: a signal came, errno
- * is EINTR).
+ * the descriptor is O_NONBLOCK. Each peer on the device takes the events of all: each event is
+ * returned once, with the handle of any of the peers. RPMA_PEER_EVENT_DEVICE_GONE is the last
+ * one. RPMA_E_INVAL, RPMA_E_NO_EVENT (nothing to read), RPMA_E_PROVIDER (also: interrupted by a
+ * signal, errno is EINTR).
  */
 int rpma_peer_next_event(struct rpma_peer *peer, struct rpma_peer_event *event);
 
@@ -1014,7 +1012,7 @@ typedef void rpma_log_function(enum rpma_log_level level, const char *file_name,
                                const int line_no, const char *function_name,
                                const char *message_format, ...);
 
-/* The default function: syslog, and stderr as RPMA_LOG_THRESHOLD_AUX says. */
+/* The default function: syslog, and stderr up to RPMA_LOG_THRESHOLD_AUX. */
 #define RPMA_LOG_USE_DEFAULT_FUNCTION (NULL)
 
 /* Sets the log function of the process. Cannot fail; returns 0. */
@@ -1037,9 +1035,9 @@ enum rpma_op {
 
 struct rpma_completion {
     void *op_context;             /* op_context of the operation */
-    enum rpma_op op;              /* kind of the operation */
+    enum rpma_op op;              /* type of the operation */
     uint32_t byte_len;            /* bytes received */
-    enum ibv_wc_status op_status; /* unless IBV_WC_SUCCESS, only op_context is valid too */
+    enum ibv_wc_status op_status; /* if it is a failure, only op_context is valid, too */
     unsigned flags;               /* IBV_WC_* flags */
     uint32_t imm;                 /* host byte order; valid with IBV_WC_WITH_IMM in flags */
 };
@@ -1058,12 +1056,12 @@ int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmp
     LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_get_wc");
 
 /* Takes one completion. RPMA_E_INVAL, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_UNKNOWN,
- * RPMA_E_NOSUPP (a kind without an RPMA_OP_*; the completion is lost, and op_context and
- * op_status are written all the same). */
+ * RPMA_E_NOSUPP (an opcode without an RPMA_OP_*; the completion is consumed, and op_context and
+ * op_status are still written). */
 int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
     LIBRPMA_DEPRECATED("use rpma_cq_get_wc");
 
-/* As rpma_atomic_write(), from 8 bytes at src_offset of a region (RPMA_MR_USAGE_WRITE_SRC)
+/* Like rpma_atomic_write(), from 8 bytes at src_offset of a region (RPMA_MR_USAGE_WRITE_SRC)
  * that must stay registered until the operation has completed; never native. RPMA_E_INVAL,
  * RPMA_E_PROVIDER. */
 int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
