@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// librpma.hpp -- librpma for C++20: owners of its objects, and exceptions where no data flows
+// librpma.hpp -- librpma for C++20: owners of its objects, and exceptions outside the data path
 //
 // Conventions, unless a declaration says otherwise:
 // - Each class owns one object of librpma, or nothing. A member has the name of its function
-//   without that of the class, and its comment is in librpma.h, its page in section 3 of the
-//   manual: rpma::conn::read() is rpma_read(), rpma::mr_local's constructor is rpma_mr_reg().
-// - What posts, polls or waits for completions is noexcept and returns a status, which nobody
-//   may ignore. It costs what the C function costs. Everything else throws rpma::error.
-// - An owner goes wherever a handle goes that is only used, to functions of C as well. So a
-//   struct rpma_work takes regions by their names. It does not go there as a temporary object,
-//   whose handle would be deleted too early.
-// - An owner is moved, never copied; who was moved from owns nothing. A destructor deletes the
-//   object; where the provider refuses that, the library logs it, and the object is lost.
-//   close() does the same and throws: then the owner keeps what the library kept.
-// - Owners are as thread-safe as the objects that they own; what they borrow must outlive them.
+//   without that of the class. It is documented in librpma.h and in section 3 of the manual:
+//   rpma::conn::read() is rpma_read(), rpma::mr_local's constructor is rpma_mr_reg().
+// - Functions that post, poll or wait for completions are noexcept and return a status, which
+//   is [[nodiscard]]. They have the cost of the C function. All others throw rpma::error.
+// - An owner converts to its handle, also as an argument of C functions. So a struct rpma_work
+//   accepts regions by their names. A temporary owner does not convert: its handle would be
+//   deleted too early.
+// - An owner is moved, never copied; a moved-from one owns nothing. A destructor deletes the
+//   object; if the provider refuses, the library logs the failure, and the object leaks.
+//   close() does the same and throws: the owner then keeps the object if the library kept it.
+// - Owners are as thread-safe as the objects that they own. Borrowed objects must outlive them.
 
 #ifndef LIBRPMA_HPP
 #define LIBRPMA_HPP 1
@@ -42,12 +42,12 @@
 #include <vector>
 
 namespace rpma {
-// The name keeps these functions apart from those inside of librpma.a.
+// Distinguishes these functions from those inside of librpma.a.
 inline namespace v1 {
 
 // ---- return codes ------------------------------------------------------------------------
 
-// What a call of the data path returns: RPMA_E_*, or success. A std::error_code takes it.
+// The result of a data path call: RPMA_E_*, or success. Converts to std::error_code.
 enum class [[nodiscard]] status : int{ok = 0,
                                       unknown = RPMA_E_UNKNOWN,
                                       nosupp = RPMA_E_NOSUPP,
@@ -74,7 +74,7 @@ class rpma_category final : public std::error_category {
   public:
     const char *name() const noexcept override { return "librpma"; }
     std::string message(int code) const override { return rpma_err_2str(code); }
-    // The general meaning, for programs that compare with std::errc.
+    // The generic condition, for programs that compare with std::errc.
     std::error_condition default_error_condition(int code) const noexcept override {
         switch (code) {
         case RPMA_E_NOSUPP:
@@ -105,27 +105,27 @@ inline std::error_code make_error_code(status code) noexcept {
     return {static_cast<int>(code), category()};
 }
 
-// A call that failed. code() has the RPMA_E_*. what() is the line that the library logged for
-// it, if keep_log_lines() was called and RPMA_LOG_THRESHOLD lets it pass; else the name of the
-// function and the text of the code.
+// A call that failed. code() is the RPMA_E_*. what() is the log line of the failure, if
+// keep_log_lines() was called and RPMA_LOG_THRESHOLD permits the line; otherwise the name of
+// the function and the text of the code.
 class error : public std::system_error {
   public:
     error(status code, int provider_error, const std::string &text)
         : std::system_error(code), text_(text), provider_error_(provider_error) {}
 
     const char *what() const noexcept override { return text_.what(); }
-    // The error number of libibverbs or librdmacm; 0 if they gave none.
+    // The error number of libibverbs or librdmacm; 0 if there is none.
     int provider_error() const noexcept { return provider_error_; }
 
   private:
-    std::runtime_error text_; // a string that is copied without an exception
+    std::runtime_error text_; // copying this string never throws
     int provider_error_;
 };
 
 namespace detail {
 
 inline std::atomic<rpma_log_function *> next_log_function = nullptr;
-// What this thread's latest failure was; taken by the error, and empty then.
+// The log line of this thread's latest failure. The error takes it and leaves it empty.
 inline constinit thread_local char log_line[1024] = "";
 
 [[gnu::format(printf, 5, 6)]] inline void
@@ -144,7 +144,8 @@ keep_log_line(enum rpma_log_level level, const char *file_name, const int line_n
         next(level, file_name, line_no, function_name, "%s\n", message);
 }
 
-// These results are no failures, so the library logs no line: the one kept is of another call.
+// These results are not failures, so the library logs no line: a stored line is of another
+// call.
 constexpr bool has_line(status code) noexcept {
     return code != status::no_completion && code != status::no_event && code != status::again &&
            code != status::shared_channel && code != status::not_shared_chnl;
@@ -160,7 +161,7 @@ constexpr bool has_line(status code) noexcept {
     throw error(code, provider_error, text);
 }
 
-// The name of a function of librpma, as compilers write it: "[function = &rpma_post]".
+// The name of a librpma function, as compilers print it: "[function = &rpma_post]".
 template <auto function> constexpr std::string_view name_of() {
     constexpr std::string_view before = "function = ";
     std::string_view text = __PRETTY_FUNCTION__;
@@ -169,13 +170,13 @@ template <auto function> constexpr std::string_view name_of() {
     return text.substr(0, text.find_first_of(";]"));
 }
 
-// Calls a function of librpma and throws if it fails. Returns whether it succeeded: false after
-// the code that is no failure to the caller.
+// Calls a function of librpma and throws if it fails. Returns true if it succeeded, false after
+// the tolerated code.
 template <auto function, status tolerated = status::ok, class... Args> bool call(Args... args) {
     const int errno_before = std::exchange(errno, 0);
     log_line[0] = '\0';
     const auto code = static_cast<status>(function(args...));
-    // Only the provider's number of this call stands in errno; success leaves it alone.
+    // errno then holds only the provider's number of this call; success leaves it unchanged.
     const int provider_error = std::exchange(errno, errno_before);
     if (code != status::ok && code != tolerated)
         fail(code, provider_error, name_of<function>());
@@ -186,11 +187,11 @@ template <class> struct signature;
 template <class... Parameters> struct signature<int (*)(Parameters...)> {
     using last = std::tuple_element_t<sizeof...(Parameters) - 1, std::tuple<Parameters...>>;
 };
-// What the last parameter of a function points to.
+// The type that the last parameter of a function points to.
 template <auto function>
 using output = std::remove_pointer_t<typename signature<decltype(function)>::last>;
 
-// The output of a function whose last parameter points to it.
+// The output of a function, whose last parameter points to it.
 template <auto function, class... Args> output<function> get(Args... args) {
     output<function> value{};
     call<function>(args..., &value);
@@ -215,7 +216,7 @@ template <class Ref, auto remove> class owner : public Ref {
     using handle_type = typename Ref::handle_type;
 
     owner() noexcept = default;
-    // Takes over an object that a function of C made.
+    // Takes ownership of an object that a C function created.
     explicit owner(handle_type *handle) noexcept : Ref(handle) {}
     owner(owner &&other) noexcept : Ref(other.release()) {}
     owner &operator=(owner &&other) noexcept {
@@ -228,22 +229,22 @@ template <class Ref, auto remove> class owner : public Ref {
             (void)remove(&this->handle_);
     }
 
-    // The object, which stays owned.
+    // The object, which is still owned.
     handle_type *get() noexcept { return this->handle_; }
     const handle_type *get() const noexcept { return this->handle_; }
     operator handle_type *() &noexcept { return this->handle_; }
     operator const handle_type *() const &noexcept { return this->handle_; }
     operator handle_type *() && = delete;
     operator const handle_type *() const && = delete;
-    // Hands the object over: from now on the caller deletes it.
+    // Releases ownership: from now on the caller deletes the object.
     [[nodiscard]] handle_type *release() noexcept {
         return std::exchange(this->handle_, nullptr);
     }
-    // Deletes the object; nothing if there is none.
+    // Deletes the object, if there is one.
     void close() { call<remove>(&this->handle_); }
 };
 
-// A configuration; its setters return it, so that they may follow each other.
+// A configuration; its setters return it, so that calls can be chained.
 template <class Self, class Handle, auto remove>
 class config : public owner<ref<Handle>, remove> {
   public:
@@ -261,7 +262,8 @@ inline rpma_conn_private_data private_data(std::span<const std::byte> bytes) {
         throw error(status::inval, 0,
                     "private data has " + std::to_string(bytes.size()) +
                         " bytes, more than 255");
-    // The library only reads what goes out; struct rpma_conn_private_data serves both ways.
+    // The library only reads outgoing data; struct rpma_conn_private_data serves both
+    // directions.
     return {const_cast<std::byte *>(bytes.data()), static_cast<uint8_t>(bytes.size())};
 }
 
@@ -271,16 +273,16 @@ inline std::span<const std::byte> bytes_of(const void *ptr, std::size_t size) no
 
 } // namespace detail
 
-// Lets errors carry the lines that the library logs for them. It sets the log function of the
-// process (rpma_log_set_function(3)), which hands each line on to next: to the log function of
-// the program, if it has one. With nullptr nobody else gets them, neither syslog nor stderr:
-// librpma's own log function has no name. Call it before other threads use the library.
+// Adds the log lines of the library to errors. It sets the log function of the process
+// (rpma_log_set_function(3)), which passes each line to next: to the log function of the
+// program, if it has one. With nullptr the lines reach neither syslog nor stderr: librpma's
+// default log function has no name. Call it before other threads use the library.
 inline void keep_log_lines(rpma_log_function *next = nullptr) {
     detail::next_log_function.store(next, std::memory_order_release);
     (void)rpma_log_set_function(detail::keep_log_line);
 }
 
-// Throws unless the call succeeded that returned the status: the latest call of this thread.
+// Throws unless status is a success. It must be the status of this thread's latest call.
 inline void check(status code) {
     if (code != status::ok) [[unlikely]]
         detail::fail(code, code == status::provider ? errno : 0, {});
@@ -303,7 +305,7 @@ class peer : public detail::owner<detail::ref<rpma_peer>, rpma_peer_delete> {
 
     ibv_pd *get_ibv_pd() const { return detail::get<rpma_peer_get_ibv_pd>(get()); }
     int get_event_fd() const { return detail::get<rpma_peer_get_event_fd>(get()); }
-    // Nothing: no event is available now, on a descriptor with O_NONBLOCK.
+    // std::nullopt: no event is available now, on a descriptor with O_NONBLOCK.
     std::optional<rpma_peer_event> next_event() {
         rpma_peer_event event;
         if (!detail::call<rpma_peer_next_event, status::no_event>(get(), &event))
@@ -336,7 +338,7 @@ class peer_cfg : public detail::config<peer_cfg, rpma_peer_cfg, rpma_peer_cfg_de
     peer_cfg &set_served_by(const rpma_peer *peer) {
         return set<rpma_peer_cfg_set_served_by>(peer);
     }
-    // Nothing if the configuration does not state it.
+    // std::nullopt if the configuration does not contain it.
     std::optional<served> get_served() const {
         bool is_stated;
         served what;
@@ -396,7 +398,7 @@ class mr_remote : public detail::owner<detail::ref<rpma_mr_remote>, rpma_mr_remo
 
 // ---- completion queues -------------------------------------------------------------------
 
-// A completion queue that somebody else owns: a connection, a shared receive queue, rpma::cq.
+// A completion queue with another owner: a connection, a shared receive queue, rpma::cq.
 class cq_ref : public detail::ref<rpma_cq> {
   public:
     using ref::ref;
@@ -417,8 +419,8 @@ class cq_ref : public detail::ref<rpma_cq> {
     status get_wc(ibv_wc &wc) noexcept {
         return polled(rpma_cq_get_wc(handle_, 1, &wc, nullptr));
     }
-    // Takes completions into room, which has at most INT_MAX; taken is the part of room that
-    // has them, and empty if the call fails.
+    // Takes completions into room, of at most INT_MAX elements; taken is the part of room that
+    // was filled, and empty if the call fails.
     status get_wc(std::span<ibv_wc> room, std::span<ibv_wc> &taken) noexcept {
         int got;
         const int ret =
@@ -428,14 +430,14 @@ class cq_ref : public detail::ref<rpma_cq> {
     }
 
   private:
-    // ibv_poll_cq() gives no error number, so errno has one of an earlier call.
+    // ibv_poll_cq() returns no error number, so errno holds one of an earlier call.
     static status polled(int ret) noexcept {
         if (ret == RPMA_E_PROVIDER) [[unlikely]]
             errno = 0;
         return status(ret);
     }
 
-    friend class conn; // which writes the queue that is ready
+    friend class conn; // it writes the queue that is ready
 };
 
 class cq_cfg : public detail::config<cq_cfg, rpma_cq_cfg, rpma_cq_cfg_delete> {
@@ -481,7 +483,7 @@ class srq : public detail::owner<detail::ref<rpma_srq>, rpma_srq_delete> {
     explicit srq(rpma_peer *peer, rpma_srq_cfg *cfg = nullptr)
         : owner(detail::get<rpma_srq_new>(peer, cfg)) {}
 
-    // Its get() is nullptr if the queue has none.
+    // Its get() returns nullptr if the queue has none.
     cq_ref get_rcq() const { return cq_ref(detail::get<rpma_srq_get_rcq>(get())); }
     void set_limit(uint32_t limit) { detail::call<rpma_srq_set_limit>(get(), limit); }
 
@@ -559,7 +561,7 @@ class conn_cfg : public detail::config<conn_cfg, rpma_conn_cfg, rpma_conn_cfg_de
     sockaddr_storage get_source_addr() const {
         return detail::get<rpma_conn_cfg_get_source_addr>(get());
     }
-    // These borrow the queue; nullptr: none.
+    // These borrow the queue; nullptr: no queue.
     conn_cfg &set_srq(rpma_srq *srq) { return set<rpma_conn_cfg_set_srq>(srq); }
     rpma_srq *get_srq() const { return detail::get<rpma_conn_cfg_get_srq>(get()); }
     conn_cfg &set_cq(rpma_cq *cq) { return set<rpma_conn_cfg_set_cq>(cq); }
@@ -574,8 +576,9 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
   public:
     using owner::owner;
 
-    // Nothing: no event is available now, on a descriptor with O_NONBLOCK, or, on any, the link
-    // address of this side has changed, which ends nothing: call again.
+    // std::nullopt: no event is available now, on a descriptor with O_NONBLOCK, or, on any
+    // descriptor, the link address of this side has changed, which does not end the connection:
+    // call again.
     std::optional<rpma_conn_event> next_event() {
         rpma_conn_event event;
         if (!detail::call<rpma_conn_next_event, status::no_event>(get(), &event))
@@ -598,7 +601,7 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
     }
     ibv_qp *get_ibv_qp() const { return detail::get<rpma_conn_get_ibv_qp>(get()); }
     cq_ref get_cq() const { return cq_ref(detail::get<rpma_conn_get_cq>(get())); }
-    // Its get() is nullptr if the connection has none.
+    // Its get() returns nullptr if the connection has none.
     cq_ref get_rcq() const { return cq_ref(detail::get<rpma_conn_get_rcq>(get())); }
     int get_compl_fd() const { return detail::get<rpma_conn_get_compl_fd>(get()); }
 
@@ -645,7 +648,7 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
                 const void *op_context = nullptr) noexcept {
         return status(rpma_recv(handle_, dst, offset, len, op_context));
     }
-    // Here and wherever a span is posted: it has at most UINT32_MAX elements.
+    // Here and in all functions that post a span: at most UINT32_MAX elements.
     status recv_many(std::span<const rpma_receive> receives,
                      uint32_t *posted = nullptr) noexcept {
         return status(rpma_recv_many(handle_, receives.data(),
@@ -657,7 +660,7 @@ class conn : public detail::owner<detail::ref<rpma_conn>, rpma_conn_delete> {
     }
 };
 
-// A request that was not connected is rejected if it came in, and deleted.
+// A request that was not connected is deleted; an incoming one is rejected first.
 class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_delete> {
   public:
     using owner::owner;
@@ -670,7 +673,7 @@ class conn_req : public detail::owner<detail::ref<rpma_conn_req>, rpma_conn_req_
     }
 
     int get_event_fd() const { return detail::get<rpma_conn_req_get_event_fd>(get()); }
-    // Whether the request is ready to be set up; false: not yet.
+    // Returns true if the request is ready to be set up, false if it is not ready yet.
     bool resolve() { return detail::call<rpma_conn_req_resolve, status::again>(get()); }
     void setup(const rpma_conn_cfg *cfg = nullptr) {
         detail::call<rpma_conn_req_setup>(get(), cfg);
@@ -730,8 +733,8 @@ class ep : public detail::owner<detail::ref<rpma_ep>, rpma_ep_shutdown> {
         : owner(detail::get<rpma_ep_listen_with>(peer, addr, port, cfg)) {}
 
     int get_fd() const { return detail::get<rpma_ep_get_fd>(get()); }
-    // These own nothing if no request waits, on a descriptor with O_NONBLOCK, or, on any, if
-    // the link address of this side has changed: call again.
+    // These own nothing if no request is pending, on a descriptor with O_NONBLOCK, or, on any
+    // descriptor, if the link address of this side has changed: call again.
     conn_req next_incoming() {
         rpma_conn_req *taken = nullptr;
         detail::call<rpma_ep_next_incoming, status::no_event>(get(), &taken);
@@ -746,7 +749,7 @@ class ep : public detail::owner<detail::ref<rpma_ep>, rpma_ep_shutdown> {
 
 // ---- private data ------------------------------------------------------------------------
 
-// Private data that rpma_conn_private_data_pack() made: bytes for conn_req::connect().
+// The output of rpma_conn_private_data_pack(): bytes for conn_req::connect().
 class packed {
   public:
     packed(std::span<const rpma_mr_local *const> mrs, const rpma_peer_cfg *pcfg = nullptr,
@@ -764,7 +767,7 @@ class packed {
     operator std::span<const std::byte>() const noexcept { return {bytes_.data(), len_}; }
 
   private:
-    // The library refuses as many.
+    // The library rejects UINT32_MAX.
     template <class Range> static uint32_t size_of(const Range &range) noexcept {
         return range.size() < UINT32_MAX ? static_cast<uint32_t>(range.size()) : UINT32_MAX;
     }
@@ -773,14 +776,14 @@ class packed {
     std::size_t len_;
 };
 
-// What the other side packed.
+// The unpacked private data of the other side.
 struct received {
     std::vector<mr_remote> regions;
-    peer_cfg pcfg;                    // owns nothing if none was packed
-    std::span<const std::byte> bytes; // of the other program, inside of what was unpacked
+    peer_cfg pcfg;                    // owns nothing if no configuration was packed
+    std::span<const std::byte> bytes; // of the other program, inside of the unpacked data
 };
 
-// rpma_conn_private_data_unpack(): throws if the data is not of that form.
+// rpma_conn_private_data_unpack(): throws if the data is not of this format.
 inline received unpack(std::span<const std::byte> packed) {
     const rpma_conn_private_data data = detail::private_data(packed);
     uint32_t count = 0;
@@ -819,7 +822,7 @@ class batch : public detail::owner<detail::ref<rpma_batch>, rpma_batch_delete> {
         return status(rpma_batch_post(handle_, posted));
     }
     status reset() noexcept { return status(rpma_batch_reset(handle_)); }
-    // How many operations it has, and for how many more it has room.
+    // The number of operations in the batch, and of further ones that fit.
     uint32_t size() const {
         uint32_t size;
         detail::call<rpma_batch_get_size>(get(), &size, nullptr);
