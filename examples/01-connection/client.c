@@ -12,7 +12,7 @@ static const struct program program = {
     .does = "Connects to the server and disconnects again.",
 };
 
-// All calls of a connection's life stand here; the other examples use common/connection.c.
+// Contains all calls of a connection's lifetime; the other examples use common/connection.c.
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     const char greeting[] = "Hello, server!";
@@ -36,7 +36,7 @@ int main(int argc, char *argv[]) {
     if (event != RPMA_CONN_ESTABLISHED)
         fail("%s: is the server listening?", rpma_utils_conn_event_2str(event));
 
-    // The server answers with the same words.
+    // The server answers with the same text.
     CALL(rpma_conn_get_private_data(conn, &pdata));
     CALL(rpma_conn_private_data_unpack(&pdata, NULL, NULL, NULL, &answer, &size));
     if (size != sizeof(greeting) || memcmp(answer, greeting, size))

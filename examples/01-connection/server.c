@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- accepts one connection, answers the greeting, waits for the end
+// server.c -- accepts one connection, returns the greeting, waits for the disconnection
 
 #include "common.h"
 
@@ -12,7 +12,7 @@ static const struct program program = {
     .does = "Accepts one connection and waits until the client ends it.",
 };
 
-// All calls of a connection's life stand here; the other examples use common/connection.c.
+// Contains all calls of a connection's lifetime; the other examples use common/connection.c.
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct rpma_conn_private_data pdata;
@@ -37,7 +37,7 @@ int main(int argc, char *argv[]) {
         fail("the client's private data is no greeting");
     printf("server: the client says '%s'\n", (const char *)greeting);
 
-    // Received private data is the request's: it goes back as the answer.
+    // The received private data belongs to the request: it is sent back as the answer.
     CALL(rpma_conn_req_connect(&req, &pdata, &conn));
     event = next_event(conn);
     if (event != RPMA_CONN_ESTABLISHED)

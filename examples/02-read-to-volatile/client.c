@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- reads the server's memory into memory of its own
+// client.c -- reads the server's memory into local memory
 
 #include "common.h"
 

@@ -20,7 +20,7 @@ int main(int argc, char *argv[]) {
     struct rpma_ep *ep = start_listening(side.peer, &args);
     struct rpma_conn *conn = accept_client(ep, NULL, &offer);
 
-    // The client reads, and nothing is to be done for it here.
+    // The client reads without any action of the server.
     await_disconnect(&conn);
     printf("server: the client has disconnected\n");
 

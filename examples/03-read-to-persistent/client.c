@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- reads the server's memory into persistent memory of its own
+// client.c -- reads the server's memory into local persistent memory
 
 #include "common.h"
 
@@ -28,7 +28,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_get_cq(conn, &cq));
     await_completion(cq);
 
-    // The data came in through this machine's own device: this machine makes it persistent.
+    // The data was written by this machine's own device: this machine makes it persistent.
     side.memory.persist(side.memory.ptr, SIZE);
     check_block(side.memory.ptr, SIZE, 3);
     printf("client: read %zu bytes into %s, all right\n", SIZE, memory_kind(&side.memory));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- offers persistent memory to write to, and makes persistent what was written
+// server.c -- offers persistent memory for writes, and makes the written data persistent
 
 #include "common.h"
 
@@ -24,7 +24,7 @@ int main(int argc, char *argv[]) {
     struct rpma_conn *conn = accept_client(ep, NULL, &offer);
     await_disconnect(&conn);
 
-    // Visible is not persistent yet: the data may be in volatile caches of this machine.
+    // Visible data is not persistent yet: it may be in volatile caches of this machine.
     side.memory.persist(side.memory.ptr, BLOCK_SIZE);
     check_block(side.memory.ptr, BLOCK_SIZE, 4);
     printf("server: %zu bytes arrived in %s, all right\n", BLOCK_SIZE,

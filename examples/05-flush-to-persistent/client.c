@@ -19,7 +19,7 @@ int main(int argc, char *argv[]) {
     bool direct_write;
     struct rpma_mr_remote *target = offered_memory(conn, &direct_write);
 
-    // A persistent flush is refused unless the server states direct write to PMem.
+    // A persistent flush is rejected unless the server states direct write to PMem.
     enum rpma_flush_type type =
         direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY;
     fill_block(side.memory.ptr, BLOCK_SIZE, 5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- offers persistent memory that the client writes and flushes by itself
+// server.c -- offers persistent memory that the client writes and flushes
 
 #include "common.h"
 
@@ -29,7 +29,7 @@ int main(int argc, char *argv[]) {
     struct rpma_conn *conn = accept_client(ep, NULL, &offer);
     await_disconnect(&conn);
 
-    // Nothing is persisted here: that was the client's flush.
+    // The server persists no data: the client's flush has done this.
     check_block(side.memory.ptr, BLOCK_SIZE, 5);
     printf("server: %zu bytes arrived in %s, all right\n", BLOCK_SIZE,
            memory_kind(&side.memory));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- offers a block to the server, asks it to read the block, waits for the answer
+// client.c -- offers a block to the server, requests a read of the block, waits for the answer
 
 #include "messages.h"
 
@@ -30,7 +30,7 @@ int main(int argc, char *argv[]) {
     fill_block(content->block, BLOCK_SIZE, args.number);
     content->request.checksum = htonl(checksum(content->block, BLOCK_SIZE));
 
-    // The receive is posted before the connection is up: the answer finds it whenever it comes.
+    // Post the receive before the connection is established, so that no answer is lost.
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, NULL, &req));
     CALL(rpma_conn_req_recv(req, side.mr, offsetof(struct content, answer),
                             sizeof(struct message), NULL));

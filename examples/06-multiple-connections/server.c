@@ -20,13 +20,13 @@ static const struct program program = {
 
 struct client;
 
-// What epoll gives back: a descriptor is ready, this is to be done.
+// The data of an epoll event: the descriptor that is ready, and its handler.
 struct source {
     void (*handle)(struct client *client);
     struct client *client;
 };
 
-struct slot { // of the server's registered memory, one for each client
+struct slot { // a part of the server's registered memory, one for each client
     char block[BLOCK_SIZE];
     struct message request, answer;
 };
@@ -57,7 +57,7 @@ static void watch(int fd, struct source *source) {
         fail("cannot watch a descriptor: %s", strerror(errno));
 }
 
-// The client has asked: read its block. Has it been read: answer.
+// A request of the client: read its block. A completed read: send the answer.
 static void handle_completion(struct client *client, const struct ibv_wc *wc) {
     if (wc->opcode == IBV_WC_RECV) {
         CALL(rpma_read(client->conn, side.mr, client->offset, client->source, 0, BLOCK_SIZE,
@@ -76,13 +76,13 @@ static void handle_completion(struct client *client, const struct ibv_wc *wc) {
 static void handle_completions(struct client *client) {
     struct rpma_cq *cq = client->cq;
     struct ibv_wc wc;
-    // With a shared channel one descriptor stands for both CQs: the call tells which it is.
+    // With a shared channel, one descriptor serves both CQs: the call returns the ready one.
     int ret = args.variant ? rpma_conn_wait(client->conn, 0, &cq, NULL) : rpma_cq_wait(cq);
     if (ret == RPMA_E_NO_COMPLETION)
         return;
     check_call(ret, "waiting for a completion");
-    // The send of the answer may never complete: a client that has its answer may be gone
-    // before it acknowledges it. Its disconnecting says as much.
+    // The answer's send may never complete: a client that has the answer may exit before it
+    // acknowledges it. Its disconnection also confirms the answer.
     while (!client->answered && take_completion(cq, &wc))
         handle_completion(client, &wc);
 }
@@ -101,7 +101,7 @@ static void handle_event(struct client *client) {
     served++;
     CALL(rpma_conn_disconnect(client->conn));
     CALL(rpma_mr_remote_delete(&client->source));
-    CALL(rpma_conn_delete(&client->conn)); // its descriptors leave epoll by being closed
+    CALL(rpma_conn_delete(&client->conn)); // closing its descriptors removes them from epoll
 }
 
 static void handle_request(struct client *unused) {
@@ -151,7 +151,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_ep_get_fd(ep, &fd));
     watch(fd, &requests);
 
-    // One event at a time: handling it may end a client that others of a batch would speak of.
+    // Take one event at a time: its handler may delete a client to which later events refer.
     while (served < args.number) {
         int ready = epoll_wait(epoll_fd, &event, 1, -1);
         if (ready < 0 && errno != EINTR)

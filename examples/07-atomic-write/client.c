@@ -21,9 +21,9 @@ struct content {
 enum { WRITE_ENTRY, FLUSH_ENTRY, WRITE_TAIL, FLUSH_TAIL, OPERATIONS };
 
 /*
- * The entry must be flushed before the tail says that it is there. Nothing has to wait for
- * that: the atomic write takes effect after the flush that was posted before it. README.md
- * names the one device where that is not so.
+ * The entry must be flushed before the new tail is visible. The client need not wait for the
+ * flush: the atomic write takes effect after the flush that was posted before it. README.md
+ * names the one device that is an exception.
  */
 static struct rpma_work work[OPERATIONS] = {
     [WRITE_ENTRY] = {.type = RPMA_WORK_WRITE,

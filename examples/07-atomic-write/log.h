@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* log.h -- the form of the log in the server's memory, which both sides agree on */
+/* log.h -- the format of the log in the server's memory, for both sides */
 
 #ifndef LOG_H
 #define LOG_H 1
@@ -16,8 +16,8 @@
 #define LOG_SIGNATURE "RPMALOG1"
 
 /*
- * The first block of the log; one block for each entry follows. Those before the tail are
- * valid, whatever stands behind it.
+ * The first block of the log; one block for each entry follows. The entries before the tail are
+ * valid; the contents after the tail are undefined.
  */
 struct log_header {
     uint64_t tail; /* entries, little-endian; changes by atomic writes only */
@@ -32,12 +32,12 @@ static inline bool log_is_valid(const struct log_header *header) {
     return log_is_there(header) && le64toh(header->tail) <= LOG_ENTRIES;
 }
 
-/* Where the entry stands; the first is number 0. */
+/* The offset of an entry; the first has number 0. */
 static inline size_t entry_offset(uint64_t number) {
     return (size_t)(number + 1) * BLOCK_SIZE;
 }
 
-/* What stands in it. */
+/* The content of an entry. */
 static inline unsigned entry_content(uint64_t number) {
     return (unsigned)(number % 100);
 }

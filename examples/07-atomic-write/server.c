@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- keeps a log that a client appends to, and checks it afterwards
+// server.c -- holds a log to which a client appends, and checks it afterwards
 
 #include "log.h"
 
@@ -27,8 +27,8 @@ static size_t check_log(const struct memory *memory) {
     return count;
 }
 
-// A log that is there already goes on; a damaged one is not replaced. The signature is the last
-// thing that a new one gets; a server that was killed may have left one that is not persistent.
+// Continues an existing log, and does not replace a damaged one. The signature is written last;
+// after a server was killed, the signature may not be persistent.
 static size_t open_log(const struct memory *memory) {
     struct log_header *header = (void *)memory->ptr;
     if (!log_is_there(header)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* ping-pong.h -- what the client and the server of the ping-pong have in common */
+/* ping-pong.h -- common definitions of the client and the server */
 
 #ifndef PING_PONG_H
 #define PING_PONG_H 1
@@ -15,7 +15,7 @@ struct messages {
     uint64_t incoming, outgoing; /* big-endian; the answer to N is N + 1 */
 };
 
-/* The shared receive queue of the variant; without one, receives belong to the connection. */
+/* The shared receive queue of the variant; otherwise receives belong to the connection. */
 static inline struct rpma_srq *open_srq(struct side *side, struct rpma_conn_cfg *cfg,
                                         bool wanted) {
     struct rpma_srq *srq = NULL;
@@ -26,7 +26,8 @@ static inline struct rpma_srq *open_srq(struct side *side, struct rpma_conn_cfg 
     return srq;
 }
 
-/* Posts the receive for the next message, before the connection is up (req) or later (conn). */
+/* Posts the receive for the next message, before the connection is established (req) or later
+ * (conn). */
 static inline void post_receive(struct side *side, struct rpma_srq *srq,
                                 struct rpma_conn_req *req, struct rpma_conn *conn) {
     size_t offset = offsetof(struct messages, incoming);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- writes into the server's memory and asks the server to persist the data
+// client.c -- writes into the server's memory and requests that the server persists the data
 
 #include "messages.h"
 
@@ -19,7 +19,7 @@ struct content {
     struct answer answer;
 };
 
-// A send comes after the writes before it: when the request is there, so is the data.
+// A send arrives after earlier writes: when the request is received, the data is in memory.
 static void write_block(struct side *side, struct completions *completions,
                         struct rpma_mr_remote *target, size_t offset) {
     struct content *content = (void *)side->memory.ptr;

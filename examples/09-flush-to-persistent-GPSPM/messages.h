@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* messages.h -- how the client asks the server to make data persistent */
+/* messages.h -- the messages by which the client requests that the server persists data */
 
 #ifndef MESSAGES_H
 #define MESSAGES_H 1
@@ -16,7 +16,7 @@ struct request {
 };
 
 struct answer {
-    uint64_t persisted; /* bytes */
+    uint64_t persisted; /* in bytes */
 };
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- persists what the client wrote when the client asks for it
+// server.c -- persists the data that the client wrote, on request of the client
 
 #include "messages.h"
 
@@ -49,18 +49,19 @@ int main(int argc, char *argv[]) {
 
     for (int i = 0; i < BLOCKS; i++) {
         await_receive(&completions);
-        // The memory of the answer before may change once that answer's send has completed.
+        // The memory of the previous answer may be changed once the answer's send has
+        // completed.
         if (i > 0)
             await_operation(&completions);
         serve_request(content, &side.memory);
-        // The answer lets the client send again: the receive has to be there by then.
+        // The client sends again after the answer: post the receive before.
         if (i < BLOCKS - 1)
             CALL(rpma_recv(conn, mr, 0, sizeof(struct request), NULL));
         CALL(rpma_send(conn, mr, offsetof(struct content, answer), sizeof(struct answer),
                        RPMA_F_COMPLETION_ALWAYS, NULL));
     }
-    // The last send may never complete: a client that has its answer may be gone before it
-    // acknowledges it. Its disconnecting says as much.
+    // The last send may never complete: a client that has the answer may exit before it
+    // acknowledges it. Its disconnection also confirms the answer.
     await_disconnect(&conn);
     check_block(side.memory.ptr, BLOCKS * BLOCK_SIZE, 9);
     printf("server: persisted %d blocks in %s, all right\n", BLOCKS, memory_kind(&side.memory));

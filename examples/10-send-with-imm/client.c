@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- sends messages whose immediate data is the checksum of what they carry
+// client.c -- sends messages with their checksum as immediate data
 
 #include "common.h"
 
@@ -22,7 +22,7 @@ int main(int argc, char *argv[]) {
                             checksum(side.memory.ptr, BLOCK_SIZE), NULL));
     CALL(rpma_send_with_imm(conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, checksum("", 0), NULL));
 
-    // A client that disconnects before its last send completed may lose it.
+    // If a client disconnects before its last send has completed, the message may be lost.
     CALL(rpma_conn_get_cq(conn, &cq));
     await_completion(cq);
     printf("client: sent a block and an empty message with immediate data\n");

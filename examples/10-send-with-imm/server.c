@@ -17,7 +17,7 @@ static const struct program program = {
 static void check_message(const char *content, const struct ibv_wc *wc) {
     if (wc->opcode != IBV_WC_RECV || !(wc->wc_flags & IBV_WC_WITH_IMM))
         fail("a message came without immediate data");
-    // The sender gave the number in its own byte order; it is for the receiver to turn it.
+    // The sender passed the number in its own byte order; the receiver has to convert it.
     uint32_t imm = ntohl(wc->imm_data);
     if (imm != checksum(content, wc->byte_len))
         fail("the immediate data does not fit the message of %u bytes", wc->byte_len);
@@ -27,7 +27,7 @@ static void check_message(const char *content, const struct ibv_wc *wc) {
 int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     struct side side = open_server_side(&args, MESSAGES * BLOCK_SIZE, RPMA_MR_USAGE_RECV);
-    // op_context tells later which of the receives it was.
+    // op_context identifies the receive in its completion.
     const struct rpma_receive receives[MESSAGES] = {
         {.local = {side.mr, 0, BLOCK_SIZE}, .op_context = side.memory.ptr},
         {.local = {side.mr, BLOCK_SIZE, BLOCK_SIZE},

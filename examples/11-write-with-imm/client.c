@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- writes into the server's memory and tells the server so by immediate data
+// client.c -- writes into the server's memory and notifies the server by immediate data
 
 #include "common.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- is told by immediate data that the client has written
+// server.c -- receives immediate data as the notification that the client has written
 
 #include "common.h"
 
@@ -19,7 +19,7 @@ int main(int argc, char *argv[]) {
     struct offer offer = {.peer = side.peer, .mr = side.mr};
     struct rpma_cq *cq;
 
-    // The write takes a receive, but not its memory: the data goes where the client says.
+    // The write consumes a receive, but not its memory: the client selects the destination.
     struct rpma_ep *ep = start_listening(side.peer, &args);
     struct rpma_conn_req *req = next_request(ep, NULL);
     CALL(rpma_conn_req_recv(req, side.mr, 0, 1, NULL));

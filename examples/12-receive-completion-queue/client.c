@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- sends several messages at once; the answers arrive in a CQ of their own
+// client.c -- sends several messages at once; the answers arrive in a separate receive CQ
 
 #include "sum.h"
 
@@ -36,7 +36,7 @@ int main(int argc, char *argv[]) {
         sums[0] += i < NUMBERS / 2 ? number : 0;
         sums[1] += number;
         content->numbers[i] = htobe64(number);
-        // Only the last send says when it is done; the others are done by then.
+        // Only the last send has a completion; the others have completed by then.
         work[i] = (struct rpma_work){
             .type = RPMA_WORK_SEND,
             .local = {side.mr, i * sizeof(uint64_t), sizeof(uint64_t)},

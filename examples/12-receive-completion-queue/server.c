@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- takes receives from a CQ of their own, its sends complete in the main CQ
+// server.c -- takes receives from a receive CQ, its sends complete in the main CQ
 
 #include "sum.h"
 
@@ -14,8 +14,8 @@ static const struct program program = {
 };
 
 /*
- * On a shared channel both CQs wake the program, and rpma_conn_wait() tells which of them it
- * was. A wake-up without a completion is possible.
+ * On a shared channel both CQs wake the program, and rpma_conn_wait() returns the ready one. A
+ * wake-up without a completion is possible.
  */
 static struct ibv_wc await(struct rpma_conn *conn, bool receive, bool shared_channel) {
     struct rpma_cq *wanted, *cq;
@@ -55,15 +55,15 @@ int main(int argc, char *argv[]) {
                 fail("a message is not a number");
             sum += be64toh(content->numbers[half * NUMBERS / 2 + i]);
         }
-        // The client waits for both answers, so it is there to acknowledge the first.
+        // The client waits for both answers, so it still acknowledges the first one.
         if (half > 0 && await(conn, false, args.variant).opcode != IBV_WC_SEND)
             fail("the main CQ holds something else than the first answer");
         content->sums[half] = htobe64(sum);
         CALL(rpma_send(conn, side.mr, offsetof(struct content, sums[half]), sizeof(uint64_t),
                        RPMA_F_COMPLETION_ALWAYS, NULL));
     }
-    // The last send may never complete: a client that has its answer may be gone before it
-    // acknowledges it. Its disconnecting says as much.
+    // The last send may never complete: a client that has the answer may exit before it
+    // acknowledges it. Its disconnection also confirms the answer.
     await_disconnect(&conn);
     printf("server: received %d numbers, answered with their sum %d\n", NUMBERS, (int)sum);
 

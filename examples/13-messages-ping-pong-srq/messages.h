@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* messages.h -- what each client says to the server */
+/* messages.h -- the messages between each client and the server */
 
 #ifndef MESSAGES_H
 #define MESSAGES_H 1
@@ -11,8 +11,7 @@
 #define ROUNDS 5
 #define USAGE (RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV)
 
-/* The server answers with the same numbers, the round being one higher. In network byte order.
- */
+/* The server answers with the same numbers, and increments the round. In network byte order. */
 struct message {
     uint32_t client;
     uint32_t round;

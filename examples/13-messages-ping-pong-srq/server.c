@@ -23,9 +23,9 @@ struct client {
     unsigned round;
 };
 
-// A receive for each client's message, and one for the client whose answer has just left: it
-// may send again before the memory of that answer takes messages again. On iWARP a message that
-// finds no receive ends its connection.
+// One receive for each client's message, and one for the client whose answer was just sent: it
+// may send again before the memory of its answer is available for messages. On iWARP, a message
+// without a receive terminates its connection.
 static uint32_t receives_for(uint32_t clients) {
     return clients + 1;
 }
@@ -58,7 +58,7 @@ static void accept_clients(struct rpma_ep *ep, struct rpma_srq *srq, struct clie
     CALL(rpma_conn_cfg_delete(&cfg));
 }
 
-// A receive of the shared queue may be anybody's: the completion tells by qp_num.
+// Any client may consume a receive of the shared queue: qp_num of the completion identifies it.
 static void answer(struct side *side, struct rpma_srq *srq, struct client *clients,
                    const struct ibv_wc *wc) {
     struct message *message = (void *)(uintptr_t)wc->wr_id;
@@ -72,11 +72,11 @@ static void answer(struct side *side, struct rpma_srq *srq, struct client *clien
     message->round = htonl(++client->round);
     CALL(rpma_send(client->conn, side->mr, offset, sizeof(*message), RPMA_F_COMPLETION_ALWAYS,
                    NULL));
-    // The last send may never complete: a client that has its answer may be gone before it
-    // acknowledges it. Nothing more comes from that client, so it needs no receive either.
+    // The last send may never complete: a client that has the answer may exit before it
+    // acknowledges it. It sends no more messages, so it needs no receive either.
     if (client->round == ROUNDS)
         return;
-    // Until the answer is sent, its memory must not take another message.
+    // Until the answer is sent, its memory must not be used for another message.
     await_completion(client->cq);
     CALL(rpma_srq_recv(srq, side->mr, offset, sizeof(*message), message));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- appends the lines of its standard input to a log that several servers keep
+// client.c -- appends the lines of its standard input to a log that several servers hold
 
 #include "replica.h"
 
@@ -17,8 +17,8 @@ static const struct program program = {
 static struct replicas replicas;
 static struct memory memory; // room for two logs:
 static struct rpma_mr_local *mr;
-static char *log_copy;       // this client's log, as far as extent
-static char *other_copy;     // the log of a server
+static char *log_copy;       // this client's log, valid up to extent
+static char *other_copy;     // a server's log
 static struct extent extent; // of log_copy
 static uint64_t epoch;       // of this client
 static uint64_t identity;    // of the log
@@ -27,7 +27,7 @@ static size_t base_of(const char *copy) {
     return (size_t)(copy - memory.ptr);
 }
 
-// Reads the header of a server; false: the server got lost, or has no log.
+// Reads the header of a server; false: the connection is lost, or the server has no log.
 static bool fetch_header(struct replica *replica, struct log_state *state) {
     if (!transfer(&replicas, replica, RPMA_WORK_READ, mr, base_of(other_copy), 0, LOG_BEGIN))
         return false;
@@ -59,7 +59,7 @@ static bool store_identity(struct replica *replica) {
 /*
  * A client that takes over connects to a majority first, and those servers then end their
  * connections to this client. If a majority still answers, no client had taken over when the
- * first server was asked.
+ * first server was queried.
  */
 static bool majority_answers(void) {
     struct log_state state;
@@ -82,10 +82,10 @@ static void check_forgetful(void) {
 }
 
 /*
- * Makes the server's log equal to this client's. No majority had the records behind their
- * common part: the tail excludes them before other records are written in their place. A server
- * that may have forgotten counts again only when its log is complete, and only if this client
- * still has the log, because the server may have forgotten a promise to another client, too.
+ * Makes the server's log equal to this client's. The records after their common part were on no
+ * majority: the tail excludes them before other records overwrite them. A server that may have
+ * lost its log counts again only when its log is complete, and only if this client still has
+ * the log, because the server may also have lost a promise to another client.
  */
 static bool bring_up(struct replica *replica) {
     size_t tail_place = offsetof(struct log_header, tail);
@@ -101,8 +101,8 @@ static bool bring_up(struct replica *replica) {
     }
     if (!state.identity && !store_identity(replica))
         return false;
-    // Tail and epoch are written even if the server has them: the client that wrote them may
-    // not have flushed them. A client flushes the records before it writes the tail.
+    // Write tail and epoch even if the server has them: the client that wrote them may not have
+    // flushed them. A client flushes the records before it writes the tail.
     struct extent common = common_part(log_copy, extent.end, other_copy, state.tail);
     if ((state.tail > common.end &&
          !store_number(&replicas, replica, tail_place, common.end)) ||
@@ -146,7 +146,7 @@ static void connect_servers(void) {
     }
 }
 
-// Chooses an epoch above all that the servers know of. Returns the largest tail.
+// Chooses an epoch above all epochs of the servers. Returns the largest tail.
 static size_t choose_epoch(void) {
     struct log_state state;
     size_t tail = 0;
@@ -167,10 +167,11 @@ static size_t choose_epoch(void) {
 }
 
 /*
- * Servers of two logs, or some of the servers of one, would be a majority without all records.
- * So each server has the identity of its log, and their number in it, before it promises
- * anything. A log that is begun gets a new identity, unless an earlier client began it and has
- * a promise: then a majority has the identity, because the others can only have forgotten it.
+ * Servers of two logs, or only some servers of one log, could be a majority without all
+ * records. So each server stores the identity of its log, which contains the number of servers,
+ * before it makes a promise. A new log gets a new identity, unless an earlier client started it
+ * and has a promise: then a majority has the identity, because the others can only have lost
+ * it.
  */
 static bool agree_on_log(bool new_log) {
     unsigned holders = 0, promised = 0;
@@ -203,7 +204,7 @@ static bool agree_on_log(bool new_log) {
     return true;
 }
 
-// Of all servers, or of those whose log counts.
+// of_all: collects promises of all servers; otherwise of those whose log counts.
 static void collect_promises(bool of_all) {
     for (unsigned i = 0; i < replicas.count; i++) {
         struct replica *replica = &replicas.replica[i];
@@ -213,8 +214,8 @@ static void collect_promises(bool of_all) {
 }
 
 /*
- * Reads the logs of the servers that have promised: no other client has changed them since.
- * The newest log is the one whose last record has the highest epoch, and of several the
+ * Reads the logs of the servers that have promised: no other client has changed them since. The
+ * newest log is the one whose last record has the highest epoch, and among several of them the
  * longest; it becomes this client's log.
  */
 static void read_logs(void) {
@@ -243,9 +244,9 @@ static void read_logs(void) {
 }
 
 /*
- * A new log begins on all servers at the same time, and only if none has a record: so all have
- * to be connected before the first is asked. A promise would make a log count that is empty
- * because its server has forgotten it.
+ * A new log starts on all servers at once, and only if none has a record: so all have to be
+ * connected before the first is queried. A promise would validate a log that is empty because
+ * its server has lost it.
  */
 static bool is_blank(void) {
     if (count_replicas(&replicas, CONNECTED) < replicas.count)
@@ -256,8 +257,8 @@ static bool is_blank(void) {
 }
 
 /*
- * Makes this client the one that has the log: a majority of the servers, all of which count,
- * has promised it and then shown its log, over one and the same connection.
+ * Makes this client the owner of the log: a majority of the servers, all of which count, has
+ * promised it and then sent its log, over the same connection.
  */
 static bool take_log(bool new_log) {
     connect_servers();
@@ -291,13 +292,13 @@ static void append(const char *payload, size_t size) {
         if (!have_majority())
             bring_up_returned();
     }
-    // Records in plain memory are lost when a majority fails: they are not committed.
+    // Records in plain memory are lost if a majority fails: they are not committed.
     bool committed = count_persistent(&replicas, extent.count) >= replicas.majority;
     printf("%s %llu %08x\n", committed ? "committed" : "replicated",
            (unsigned long long)extent.count - 1, (unsigned)extent.checksum);
 }
 
-// From now on this client has the log. An empty record of its epoch confirms all before it.
+// From now on this client owns the log. An empty record of its epoch commits all earlier ones.
 static void open_log(bool new_log) {
     int64_t until = clock_ms() + MAJORITY_MS;
     while (!take_log(new_log)) {
@@ -321,7 +322,7 @@ int main(int argc, char *argv[]) {
     struct arguments args = read_arguments(argc, argv, &program);
     char line[PAYLOAD_MAX];
 
-    // Servers that cannot be reached are expected here: the library logs to syslog only.
+    // Unreachable servers are expected here: the library logs to syslog only.
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_DISABLED));
     replicas = open_replicas(&args);
     memory = open_memory(NULL, 2 * LOG_SIZE);

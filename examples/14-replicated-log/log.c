@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// log.c -- the header, records, their checksums, and walking over a log
+// log.c -- the header, the records, their checksums, and iterating over a log
 
 #include "log.h"
 
@@ -16,7 +16,7 @@ static uint32_t crc32c(uint32_t crc, const void *data, size_t size) {
     return ~crc32_iscsi((unsigned char *)(uintptr_t)data, (int)size, ~crc);
 }
 
-// The place is part of the checksum, so that the epoch is no tail.
+// The checksum includes the position, so that the epoch is not valid as a tail.
 uint64_t seal_number(size_t place, uint64_t number) {
     const uint64_t sealed[2] = {htole64(place), htole64(number)};
     return htole64((uint64_t)crc32c(0, sealed, sizeof(sealed)) << 32 | number);

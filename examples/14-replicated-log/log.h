@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* log.h -- the form of the log, which the client, the servers and the reader agree on */
+/* log.h -- the format of the log, for the client, the servers and the reader */
 
 #ifndef LOG_H
 #define LOG_H 1
@@ -9,7 +9,7 @@
 #include "common.h"
 
 #define LOG_SIZE ((size_t)8 << 20)
-#define LOG_BEGIN ((size_t)64) /* where the first record stands */
+#define LOG_BEGIN ((size_t)64) /* offset of the first record */
 #define LOG_SIGNATURE "RPMALOG"
 #define LOG_VERSION 4U
 #define PAYLOAD_MAX ((size_t)4096)
@@ -17,14 +17,14 @@
 
 /*
  * All numbers are little-endian. Tail, epoch and identity change by atomic writes while the log
- * is in use; each is a number in the lower half and a checksum in the upper one
+ * is in use; each has a number in the lower half and a checksum in the upper half
  * (seal_number()). The checksum of the header is CRC32C of the signature, the version and the
  * size.
  */
 struct log_header {
-    uint64_t tail;  /* bytes from the beginning of the log; those behind are not in it */
-    uint64_t epoch; /* the newest client that this server has promised the log to; 0: a log that
-                       does not count, because the server may have forgotten its records */
+    uint64_t tail;  /* bytes from the start of the log; the log ends there */
+    uint64_t epoch; /* the newest client to which this server has promised the log; 0: the log
+                       does not count, because the server may have lost records */
     char signature[8];
     uint32_t version;
     uint32_t size; /* LOG_SIZE */
@@ -32,7 +32,7 @@ struct log_header {
     uint64_t identity; /* the same on all servers of a log (make_identity()); 0: none yet */
 };
 
-/* The payload follows; the next record begins at a multiple of 8. */
+/* The payload follows; the next record starts at a multiple of 8. */
 struct record {
     uint32_t checksum; /* CRC32C of the members below and of the payload */
     uint32_t size;     /* of the payload */
@@ -40,10 +40,10 @@ struct record {
     uint64_t epoch;    /* of the client that appended it */
 };
 
-/* The records of a log: from 0 to count - 1, whole and in order, before the byte end. */
+/* The records of a log: from 0 to count - 1, complete and in order, before the byte end. */
 struct extent {
     uint64_t count;
-    uint64_t epoch; /* of the last record; 0 when there is none */
+    uint64_t epoch; /* of the last record; 0 if there is none */
     size_t end;
     uint32_t checksum; /* of the last record */
 };
@@ -55,37 +55,37 @@ struct log_state {
     uint64_t identity;
 };
 
-/* A number in the form that it has at that place of the header. */
+/* The encoding of a number at that position of the header. */
 uint64_t seal_number(size_t place, uint64_t number);
 
-/* A new identity of a log that so many servers keep (15 at most): their number in the lower 4
- * bits, and 28 bits at random. */
+/* Creates the identity of a log on this number of servers (at most 15): their number in the
+ * lower 4 bits, and 28 random bits. */
 uint64_t make_identity(unsigned servers);
 unsigned servers_of(uint64_t identity);
 
 /* The header of an empty log of epoch 0, without identity. */
 struct log_header make_header(void);
 
-/* Returns the defect of a header in words, or NULL: then *state is its content. */
+/* Returns the defect of a header as text, or NULL: then *state is its content. */
 const char *read_header(const struct log_header *header, struct log_state *state);
 
-/* Makes a record at that place; returns the place behind it. */
+/* Writes a record to place; returns the position after it. */
 size_t make_record(char *place, uint64_t number, uint64_t epoch, const void *payload,
                    size_t size);
 
-/* Bytes from the beginning of a record to that of the next. */
+/* The bytes from the start of a record to the start of the next. */
 size_t record_space(size_t payload_size);
 
 /*
- * Goes on to the next record before tail: true when it is there and whole. At the end of a good
- * log it is false with extent->end == tail.
+ * Advances to the next record before tail: true if it is complete. At the end of a valid log
+ * the result is false with extent->end == tail.
  */
 bool next_record(const char *log, size_t tail, struct extent *extent);
 
 /* All records before tail; extent.end < tail: the record at extent.end is damaged. */
 struct extent read_log(const char *log, size_t tail);
 
-/* The part that two logs have in common: records of the same number and epoch are the same. */
+/* The common part of two logs: records with the same number and epoch are equal. */
 struct extent common_part(const char *log, size_t tail, const char *other, size_t other_tail);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// reader.c -- checks the logs of all servers, and that nothing is missing that was committed
+// reader.c -- checks the logs of all servers, and that they contain every committed record
 
 #include "log.h"
 
@@ -50,7 +50,7 @@ static struct log check_log(const char *file, const char *number) {
     return found;
 }
 
-// Each record that the client reported stands in a majority of the logs.
+// Checks that each record that the client reported is in a majority of the logs.
 static unsigned long long check_committed(const struct log *logs, int count) {
     unsigned long long number, checked = 0;
     char line[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// replica.c -- connecting to servers, posting to them, and noticing that they are lost
+// replica.c -- connects to servers, posts to them, and detects their loss
 
 #include "replica.h"
 
@@ -12,10 +12,10 @@
 #include <time.h>
 
 #define RECORD_OPS 4                           // operations that append a record
-#define QUEUE_SIZE (RECORD_OPS * (WINDOW + 1)) // a device may free a place after the completion
+#define QUEUE_SIZE (RECORD_OPS * (WINDOW + 1)) // a device may free entries after completion
 #define POLL_MS 50
 #define RESOLVE_MS 200
-#define PART_SIZE ((size_t)256 << 10) // what a server can surely transfer before patience ends
+#define PART_SIZE ((size_t)256 << 10) // any server can transfer this within PATIENCE_MS
 
 int64_t clock_ms(void) {
     struct timespec now;
@@ -23,7 +23,7 @@ int64_t clock_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-// The device that leads to the servers: that of the first address that can be resolved.
+// The device with a route to the servers: that of the first address that can be resolved.
 static struct rpma_peer *find_peer(const struct arguments *args) {
     struct ibv_context *context;
     struct rpma_peer *peer;
@@ -60,7 +60,7 @@ void close_replicas(struct replicas *replicas) {
     CALL(rpma_peer_delete(&replicas->peer));
 }
 
-// Completions of operations that are still pending are of no use any more.
+// Completions of pending operations are discarded.
 void lose_replica(struct replica *replica, const char *reason) {
     if (replica->state >= CONNECTED && reason)
         printf("client: server %s is lost: %s\n", replica->addr, reason);
@@ -118,7 +118,7 @@ static void take_event(struct replica *replica) {
 
 static void take_completions(struct replica *replica) {
     struct ibv_wc wc;
-    (void)rpma_cq_wait(replica->cq); // lets the descriptor tell of the next completion
+    (void)rpma_cq_wait(replica->cq); // arms the descriptor for the next completion
     while (!rpma_cq_get_wc(replica->cq, 1, &wc, NULL)) {
         if (wc.status != IBV_WC_SUCCESS) {
             lose_replica(replica, ibv_wc_status_str(wc.status));
@@ -131,7 +131,7 @@ static void take_completions(struct replica *replica) {
     }
 }
 
-// Some devices retry for ever when a server is gone, so the client has its own timeout.
+// Some devices retry for ever if a server fails, so the client has its own timeout.
 static void look_at(struct replica *replica) {
     if (replica->state >= CONNECTED)
         take_completions(replica);
@@ -157,7 +157,7 @@ void await_news(struct replicas *replicas) {
     take_news(replicas);
 }
 
-// A server does not count as silent for the time during which this process did not poll.
+// The time during which this process did not poll does not count as silence of a server.
 void take_news(struct replicas *replicas) {
     int64_t now = clock_ms(), still = now - replicas->news_time - POLL_MS;
     replicas->news_time = now;
@@ -193,8 +193,8 @@ unsigned count_persistent(const struct replicas *replicas, uint64_t records) {
     return count;
 }
 
-// Operations on the log of a server. They have no completion unless they fail: post() gives one
-// to the last of those that it posts.
+// Operations on the log of a server. They have no completion unless they fail: post() requests
+// one for the last operation that it posts.
 static struct rpma_work part_work(enum rpma_work_type type, const struct replica *replica,
                                   const struct rpma_mr_local *mr, size_t base, size_t begin,
                                   size_t end) {
@@ -223,8 +223,8 @@ static struct rpma_work flush_work(const struct replica *replica, size_t begin, 
                               .flags = RPMA_F_COMPLETION_ON_ERROR};
 }
 
-// Posts operations at once, and counts the completion that is to come. records is how many
-// records the server has then, or 0 if that does not change.
+// Posts operations at once, and counts the pending completion. records is the number of records
+// that the server will have, or 0 if it does not change.
 static void post(struct replica *replica, struct rpma_work *work, uint32_t count,
                  uint64_t records) {
     work[count - 1].flags = RPMA_F_COMPLETION_ALWAYS;
@@ -239,9 +239,9 @@ static void post(struct replica *replica, struct rpma_work *work, uint32_t count
 }
 
 /*
- * The record must be persistent before the tail says that it is there. Nothing has to wait for
- * that: the atomic write takes effect after the flush that was posted before it. One completion
- * tells of all four.
+ * The record must be persistent before the new tail is visible. The client need not wait for
+ * the flush: the atomic write takes effect after the flush that was posted before it. One
+ * completion confirms all four.
  */
 void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t base,
                  size_t place, size_t tail, uint64_t number) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* replica.h -- a server as the client sees it: a copy of the log that may fail and return */
+/* replica.h -- a server from the client's view: a copy of the log that may fail and return */
 
 #ifndef REPLICA_H
 #define REPLICA_H 1
@@ -10,24 +10,24 @@
 
 #define REPLICAS_MAX 15
 #define WINDOW 8          /* records by which a slow server may be behind the others */
-#define PATIENCE_MS 2000  /* a server that does nothing for so long counts as lost */
-#define START_MS 5000     /* so long a client that begins waits for all servers, */
-#define MAJORITY_MS 60000 /* and so long for a majority */
-#define RETRY_MS 500      /* a lost server is tried again after that */
+#define PATIENCE_MS 2000  /* a server without progress for this time is lost */
+#define START_MS 5000     /* a starting client waits this long for all servers, */
+#define MAJORITY_MS 60000 /* and this long for a majority */
+#define RETRY_MS 500      /* time until the next attempt to connect a lost server */
 
 /*
- * The state of a server as this client knows it. It was read over the present connection,
- * during which no other client can change the server's memory; a server that gets lost begins
- * anew.
+ * The client's view of a server's state. It was read over the present connection, during which
+ * no other client can change the server's memory; a server whose connection is lost starts
+ * again.
  */
 enum replica_state {
     LOST,
     CONNECTING,
-    CONNECTED, /* nothing is known of its log */
-    KNOWN,     /* its epoch is known */
+    CONNECTED, /* its log has not been read */
+    KNOWN,     /* its epoch was read */
     PROMISED,  /* it holds this client's epoch, persistently */
     READ,      /* its log was read after that */
-    MEMBER,    /* its log is that of the client; each new record goes there */
+    MEMBER,    /* its log equals the client's; it gets each new record */
 };
 
 struct replica {
@@ -37,60 +37,60 @@ struct replica {
     struct rpma_cq *cq;
     int event_fd, cq_fd;
     struct rpma_mr_remote *log;
-    bool persistent; /* flushed data survives a power failure there */
+    bool persistent; /* flushed data on it survives a power failure */
     enum rpma_flush_type flush_type;
     uint64_t epoch;     /* in its header */
     uint64_t identity;  /* in its header */
-    uint64_t count;     /* records that are known to be there */
-    unsigned pending;   /* completions to come */
-    int64_t alive_time; /* in ms: of the last sign of life, or when it was lost */
+    uint64_t count;     /* records that the server is known to have */
+    unsigned pending;   /* expected completions */
+    int64_t alive_time; /* in ms: of the last progress, or of the loss */
 };
 
 struct replicas {
     struct rpma_peer *peer;
     struct rpma_conn_cfg *cfg;
     unsigned count, majority;
-    int64_t news_time; /* in ms: when the client last looked for news */
+    int64_t news_time; /* in ms: of the client's last poll */
     struct replica replica[REPLICAS_MAX];
 };
 
-/* Milliseconds of a clock that nobody sets. */
+/* Milliseconds of a clock that is never set. */
 int64_t clock_ms(void);
 
 struct replicas open_replicas(const struct arguments *args);
 void close_replicas(struct replicas *replicas);
 
-/* Begins to connect those that were lost some time ago. */
+/* Starts connecting to the servers that were lost some time ago. */
 void reconnect(struct replicas *replicas);
 
-/* Waits a short while for anything to happen, and takes note of it, like take_news(). */
+/* Waits a short time for any event, and processes it like take_news(). */
 void await_news(struct replicas *replicas);
 
-/* Takes note of the records that have arrived, of new connections and of lost servers. */
+/* Processes completed records, new connections and lost servers. */
 void take_news(struct replicas *replicas);
 
-/* How many are in that state at least. */
+/* The number of servers in that state or a later one. */
 unsigned count_replicas(const struct replicas *replicas, enum replica_state state);
 
-/* How many members have so many records at least. */
+/* The number of members with at least this many records. */
 unsigned count_members(const struct replicas *replicas, uint64_t records);
 
-/* How many members have so many records at least, and keep them in persistent memory. */
+/* The number of members with at least this many records in persistent memory. */
 unsigned count_persistent(const struct replicas *replicas, uint64_t records);
 
 void lose_replica(struct replica *replica, const char *reason);
 
 /*
- * Posts the operations that append a record: the bytes from place to tail are written and
- * flushed, then the tail is moved behind them and flushed. Memory and log have the same
+ * Posts the operations that append a record: writes and flushes the bytes from place to tail,
+ * then sets the tail to the end of the record and flushes it. Memory and log have the same
  * offsets, counted from base in the memory.
  */
 void post_record(struct replica *replica, const struct rpma_mr_local *mr, size_t base,
                  size_t place, size_t tail, uint64_t number);
 
-/* These wait until it is done, and return false when the server got lost meanwhile. transfer()
- * reads a part of the log, or writes and flushes it; store_number() does so with a number of
- * the header, which it seals. */
+/* These wait for the completion, and return false if the server was lost. transfer() reads a
+ * part of the log, or writes and flushes it; store_number() writes and flushes a number of the
+ * header, which it seals. */
 bool transfer(struct replicas *replicas, struct replica *replica, enum rpma_work_type type,
               const struct rpma_mr_local *mr, size_t base, size_t begin, size_t end);
 bool store_number(struct replicas *replicas, struct replica *replica, size_t place,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- keeps a log in persistent memory for one client at a time, until it is stopped
+// server.c -- holds a log in persistent memory for one client at a time, until it is stopped
 
 #include "log.h"
 
@@ -28,7 +28,7 @@ static struct memory memory;
 static struct log_header *header; // of the log, which follows it
 static struct rpma_conn *client;
 
-// The signature is erased first and written last, so a header with a signature is whole.
+// The signature is erased first and written last, so a header with a signature is complete.
 static void make_log(void) {
     struct log_header new_header = make_header();
     memset(header->signature, 0, sizeof(header->signature));
@@ -40,7 +40,7 @@ static void make_log(void) {
     memory.persist(header, sizeof(*header));
 }
 
-// Returns the defect of the log in words, or NULL.
+// Returns the defect of the log as text, or NULL.
 static const char *check_log(struct log_state *state, struct extent *extent) {
     const char *problem = read_header(header, state);
     if (problem)
@@ -50,14 +50,14 @@ static const char *check_log(struct log_state *state, struct extent *extent) {
 }
 
 /*
- * Data is overwritten only with --new, and a good log never. A new log has epoch 0, as a log in
- * plain memory has at first: it does not count until a client has completed it, because the
- * server cannot tell whether there was another log before.
+ * Overwrites data only with --new, and never a valid log. A new log has epoch 0, and so has a
+ * log in plain memory at first: it does not count until a client has completed it, because the
+ * server cannot detect whether it had another log before.
  */
 static void open_log(const struct arguments *args) {
     struct log_state state;
     struct extent extent;
-    // A server that was killed may have left a header that is not persistent yet.
+    // If a server was killed, its header may not be persistent yet.
     memory.persist(header, sizeof(*header));
     const char *problem = memory.is_pmem ? check_log(&state, &extent) : "plain memory is empty";
     if (memory.is_pmem && !args->make_new && problem)
@@ -71,7 +71,7 @@ static void open_log(const struct arguments *args) {
 
 /*
  * Only the newest client has access to the log: when it connects, the server ends the
- * connection of an older client, which may still run. No mistake of a client ends the server.
+ * connection of an older client, which may still run. No failure of a client stops the server.
  */
 static void take_request(struct rpma_ep *ep, const struct offer *offer) {
     char bytes[PRIVATE_DATA_SIZE];
@@ -92,7 +92,7 @@ static void take_event(void) {
         CALL(rpma_conn_delete(&client));
 }
 
-// A signal to stop becomes readable, like everything else that the server waits for.
+// A stop signal makes a descriptor readable, like all other events of the server.
 static int open_signals(void) {
     sigset_t signals;
     sigemptyset(&signals);
@@ -128,7 +128,7 @@ int main(int argc, char *argv[]) {
 
     memory = open_memory(args.file, args.number * LOG_SIZE);
     size_t place = (args.number - 1) * LOG_SIZE;
-    // Before anything is read: two servers would serve two clients.
+    // Lock before reading: two servers on one log would serve two clients.
     lock_memory(&memory, args.file, place, LOG_SIZE);
     header = (void *)(memory.ptr + place);
     bool persistent = has_direct_write(&args, &memory);

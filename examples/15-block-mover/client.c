@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.c -- moves all blocks of a store here, from whichever of its servers are there
+// client.c -- moves all blocks of a store to this side, from all reachable servers
 
 #include "mover.h"
 
@@ -11,10 +11,10 @@
 
 #define SERVERS_MAX 4
 #define PASSES 3        // over the whole store
-#define PATIENCE_MS 500 // for a server that owes an answer, or a connection that is being made
-#define LATE_MAX 4      // how often the patience for answers is doubled
-#define GAP_MS 200      // without a block: worth a line
-#define TRIES_MAX 10    // for a block that comes wrong
+#define PATIENCE_MS 500 // for the answer of a server, or for connecting
+#define LATE_MAX 4      // the patience for answers is doubled at most so often
+#define GAP_MS 200      // time without a block that is logged
+#define TRIES_MAX 10    // for a block that arrives damaged
 
 static const struct program program = {
     .does = "Moves the blocks of a store here; its servers have the same blocks. NUMBER tells "
@@ -26,24 +26,24 @@ static const struct program program = {
 
 struct server {
     const char *addr, *port;
-    struct rpma_conn_req *req; // while the way to the server is looked for
+    struct rpma_conn_req *req; // while the connection is being made
     struct rpma_conn *conn;    // afterwards
-    bool up;                   // the connection is made
+    bool up;                   // the connection is established
     uint32_t qp_num;           // of the connection
-    const char *failed;        // why it is to be given up, or NULL
-    unsigned asked;            // blocks
-    unsigned late;             // times in a row that it was given up before it answered
+    const char *failed;        // the reason to drop the connection, or NULL
+    unsigned asked;            // requested blocks
+    unsigned late;             // consecutive connections without an answer in time
     int64_t since;             // time of the last progress
     struct source source;
 };
 
-// A block that is wanted, and the place in this side's memory where it goes.
+// A wanted block, and its destination in this side's memory.
 struct slot {
     bool wanted;
     unsigned block, tries;
-    struct server *server; // that was asked, or NULL
+    struct server *server; // the server with the request, or NULL
     uint32_t ticket;
-    bool sent, answered; // the slot is free again when both are true
+    bool sent, answered; // the slot is free again once both are true
 };
 
 struct content { // of this side's memory
@@ -60,10 +60,10 @@ static struct loop loop;
 static struct server servers[SERVERS_MAX];
 static struct slot slots[DEPTH];
 static uint32_t last_ticket;
-static uint64_t begun, moved; // blocks that are under way or here, and those that are here
+static uint64_t begun, moved; // blocks that were requested or are complete, and complete ones
 static uint32_t sum;          // of the blocks of this pass
 static int64_t moved_time;
-static int64_t up_time; // of the port; 0 when a block has come since then
+static int64_t up_time; // when the port became active; 0 once a block has arrived
 static struct source peer_source;
 static bool device_gone;
 
@@ -75,7 +75,7 @@ static int64_t clock_ms(void) {
 
 // ---- blocks
 
-// The block is here and right. A consumer would take it; this one adds it to a sum.
+// The block has arrived and is valid. A consumer would use it; this one adds it to a sum.
 static void deliver(const struct slot *slot, uint32_t checksum) {
     int64_t now = clock_ms();
     if (moved > 0 && now - moved_time >= GAP_MS)
@@ -94,7 +94,7 @@ static void deliver(const struct slot *slot, uint32_t checksum) {
     }
 }
 
-// Releases the slot, or has its block asked for again.
+// Releases the slot, or requests its block again.
 static void settle_slot(struct slot *slot, bool again) {
     slot->server->asked--;
     slot->server = NULL;
@@ -102,7 +102,7 @@ static void settle_slot(struct slot *slot, bool again) {
     slot->sent = slot->answered = false;
 }
 
-// Until the checksum is found right nobody sees the block.
+// The block is used only after its checksum was verified.
 static void take_answer(struct server *server, const struct answer *answer) {
     uint32_t number = ntohl(answer->slot);
     struct slot *slot = number < DEPTH ? &slots[number] : NULL;
@@ -152,7 +152,7 @@ static void ask(struct slot *slot, struct server *server) {
         server->failed = "nothing can be sent to it";
 }
 
-// A pass begins when the one before has ended.
+// A pass starts when the previous one has ended.
 static void ask_for_blocks(void) {
     for (struct slot *slot = slots; slot < slots + DEPTH; slot++) {
         bool more = begun / STORE_BLOCKS == moved / STORE_BLOCKS &&
@@ -176,7 +176,7 @@ static void start_connecting(struct server *server) {
         server->req = NULL;
         return;
     }
-    // The descriptor goes over to the connection.
+    // The connection takes over the descriptor.
     CALL(rpma_conn_req_get_event_fd(server->req, &fd));
     server->source = (struct source){handle_server, server};
     watch(&loop, fd, &server->source);
@@ -200,8 +200,8 @@ static void take_resolution(struct server *server) {
     server->since = clock_ms();
     if (!ret)
         return;
-    // Nothing has left yet, so the port does not matter. soft-iWARP may have waited for the
-    // server: for as long as that took the others come first.
+    // No message was sent yet, so the state of the port is irrelevant. soft-iWARP may have
+    // waited for the server: for the same time the others take precedence.
     (void)rpma_conn_req_delete(&server->req);
     server->since += server->since - begin;
 }
@@ -237,8 +237,7 @@ static void handle_server(void *owner) {
         take_conn_event(server);
 }
 
-// Once the connection is deleted nothing arrives from it any more: only then may the places of
-// its blocks be used again.
+// A deleted connection receives no more data: only then may the slots of its blocks be reused.
 static void lose_server(struct server *server) {
     if (server->up)
         printf("client %u: server %s is lost: %s\n", args.number, server->addr, server->failed);
@@ -257,9 +256,8 @@ static bool owes(const struct server *server) {
     return server->req || (server->conn && (!server->up || server->asked > 0));
 }
 
-// A device may repeat a transfer for ever, so the client has a limit of its own. Connections
-// that are up and give no answer in time may be too many for a busy machine, so the next gets
-// more time.
+// A device may retry a transfer for ever, so the client has its own timeout. If established
+// connections do not answer in time, the machine may be overloaded, so the next gets more time.
 static void look_at_servers(void) {
     int64_t now = clock_ms();
     for (struct server *server = servers; server < servers + args.server_count; server++) {
@@ -280,8 +278,8 @@ static void post_receive(struct answer *answer) {
     device_gone |= rpma_srq_recv(queues.srq, side.mr, offset, sizeof(*answer), answer) != 0;
 }
 
-// The queue is shared: the completion tells by qp_num whose it is. It is nobody's when its
-// connection was deleted.
+// The queue is shared: qp_num of the completion identifies the server, unless its connection
+// was deleted.
 static void handle_completion(const struct ibv_wc *wc) {
     void *context = (void *)(uintptr_t)wc->wr_id;
     struct slot *slot = context;
@@ -313,7 +311,7 @@ static bool lose_failed_servers(void) {
     return lost;
 }
 
-// Takes what deleted connections left, too, before a new one may get the same qp_num.
+// Also takes the completions of deleted connections, before a new one may get the same qp_num.
 static void take_completions(void) {
     struct ibv_wc wc;
     do
@@ -335,8 +333,8 @@ static void handle_peer(void *unused) {
         up_time = clock_ms();
     if (type != RPMA_PEER_EVENT_PORT_UP && type != RPMA_PEER_EVENT_ADDR_CHANGED)
         return;
-    // What is owed was asked for without the network: to wait for it would take longer than to
-    // begin anew.
+    // The pending requests were sent without a network: waiting for the answers would take
+    // longer than reconnecting.
     for (struct server *server = servers; server < servers + args.server_count; server++)
         if (type == RPMA_PEER_EVENT_PORT_UP && owes(server))
             server->failed = "the port was down";
@@ -348,7 +346,7 @@ static void handle_peer(void *unused) {
 
 // ---- the device
 
-// The device is the one that leads to a server.
+// The device is the one with a route to a server.
 static bool open_client(void) {
     int usage = RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_WRITE_DST, fd;
     struct server *server = servers, *end = servers + args.server_count;
@@ -360,7 +358,7 @@ static bool open_client(void) {
     device_gone = false;
     content = (void *)side.memory.ptr;
     open_queues(&queues, side.peer, 4 * DEPTH, DEPTH, DEPTH);
-    // A link address that is learnt again may be missed, and is seen when the time is over.
+    // A link address that was resolved again may be missed; the timeout detects it.
     CALL(rpma_conn_cfg_set_timeout(queues.cfg, RETRY_MS));
     for (size_t i = 0; i < DEPTH; i++)
         post_receive(&content->answers[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copyright 2026, the librpma developers */
 
-/* mover.h -- what the client and the server of the block mover have in common */
+/* mover.h -- common definitions of the client and the server of the block mover */
 
 #ifndef MOVER_H
 #define MOVER_H 1
@@ -15,16 +15,16 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 
-#define STORE_BLOCKS 32 /* block N is what fill_block() makes of N */
-#define DEPTH 8         /* a client has at most so many requests under way */
-#define CLIENTS_MAX 8   /* at a server at the same time */
-#define RETRY_MS 100 /* after a connection was lost, or was not made, or there is no device */
+#define STORE_BLOCKS 32 /* block N has the content fill_block(N) */
+#define DEPTH 8         /* the most outstanding requests of a client */
+#define CLIENTS_MAX 8   /* of a server at the same time */
+#define RETRY_MS 100    /* after a lost or failed connection, or without a device */
 
 /*
- * The server writes the block to place SLOT of the memory that the client offers, and answers
- * behind it on the same connection: when the answer is there, so is the block. All numbers are
- * in network byte order. A message fits one packet, so that no connection ends in the middle of
- * one and keeps a receive of the shared queue.
+ * The server writes the block to slot SLOT of the memory that the client offers, and then sends
+ * the answer on the same connection: when the answer arrives, the block is in memory. All
+ * numbers are in network byte order. A message fits into one packet, so that no connection ends
+ * in the middle of one and occupies a receive of the shared queue.
  */
 struct request {
     uint32_t ticket, block, slot;
@@ -34,16 +34,16 @@ struct answer {
     uint32_t ticket, block, slot, checksum;
 };
 
-/* The byte with which a server refuses a client. */
+/* The byte with which a server rejects a client. */
 enum refusal { REFUSED_FULL = 1, REFUSED_OFFER };
 
-/* What epoll gives back: a descriptor is ready, this is to be done. */
+/* The data of an epoll event: the descriptor that is ready, and its handler. */
 struct source {
     void (*handle)(void *owner);
     void *owner;
 };
 
-/* One loop waits for everything. */
+/* One loop waits for all events. */
 struct loop {
     int epoll_fd;
     bool stopped; /* by a signal */
@@ -57,7 +57,7 @@ static inline void watch(const struct loop *loop, int fd, struct source *source)
         fail("cannot watch a descriptor: %s", strerror(errno));
 }
 
-/* The descriptor of a device stays open when nothing uses the device any more. */
+/* The descriptor of a device remains open when the device is no longer used. */
 static inline void unwatch(const struct loop *loop, int fd) {
     epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
@@ -77,7 +77,7 @@ static inline void open_loop(struct loop *loop) {
     watch(loop, signalfd(-1, &signals, SFD_CLOEXEC), &loop->signals);
 }
 
-/* Handles one event, for handling it may end what others of a batch would speak of. */
+/* Handles one event: its handler may delete an object to which later events refer. */
 static inline void run_loop(struct loop *loop, int timeout_ms) {
     struct epoll_event event;
     int ready = epoll_wait(loop->epoll_fd, &event, 1, timeout_ms);
@@ -88,11 +88,11 @@ static inline void run_loop(struct loop *loop, int timeout_ms) {
         source->handle(source->owner);
 }
 
-/* The queues that all connections of a side share: messages and operations complete in one. */
+/* The queues that all connections of a side share; all completions are in one CQ. */
 struct queues {
     struct rpma_cq *cq;
     struct rpma_srq *srq;
-    struct rpma_conn_cfg *cfg; /* of a connection that uses them */
+    struct rpma_conn_cfg *cfg; /* of connections that use the queues */
     struct source source;
 };
 
@@ -121,17 +121,17 @@ static inline void close_queues(struct queues *queues) {
     CALL(rpma_cq_delete(&queues->cq));
 }
 
-/* The descriptor tells of the next completion again, and completions are polled afterwards.
- * Returns false when the device has gone. */
+/* Arms the descriptor for the next completion; the caller polls afterwards. Returns false if
+ * the device was removed. */
 static inline bool rearm(struct rpma_cq *cq) {
     int ret = rpma_cq_take_event(cq);
     return (!ret || ret == RPMA_E_NO_COMPLETION) && !rpma_cq_arm(cq, false);
 }
 
 /*
- * Whether messages can leave. It is asked right before something is deleted or connected,
- * because the event of a port comes later: the other side would not hear of it, and soft-RoCE
- * connects nobody any more when a message about that could not leave.
+ * Returns true if messages can be sent. Call it right before a connection is deleted or
+ * connected, because the event of a port arrives later: otherwise the other side would not be
+ * notified, and soft-RoCE makes no more connections once such a message could not be sent.
  */
 static inline bool port_is_up(const struct rpma_peer *peer) {
     struct ibv_port_attr attr;
@@ -157,8 +157,8 @@ static inline unsigned take_peer_event(struct rpma_peer *peer, const char *who) 
     return event.type;
 }
 
-/* Opens the side on the device that an address has or that leads there, if there is one now.
- * Its memory is the file, or plain memory when that is NULL. */
+/* Opens the side on the device of a local address, or with a route to a remote one, if there is
+ * one now. Its memory is the file, or plain memory if file is NULL. */
 static inline bool open_device(struct side *side, const char *addr,
                                enum rpma_util_ibv_context_type type, const char *file,
                                size_t size, int usage) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- writes blocks of its store into the memory of the clients that ask for them
+// server.c -- writes blocks of its store into the memory of the clients that request them
 
 #include "mover.h"
 
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 /*
- * A client has DEPTH requests without an answer. The server has DEPTH answers under way to it
- * and keeps further requests until one of them is sent: then there is a receive for every
- * message that may come, and room in the send queue for every answer.
+ * A client has DEPTH requests without an answer. The server has DEPTH answers in progress for
+ * it and holds further requests until one of them is sent: this guarantees a receive for every
+ * message, and space in the send queue for every answer.
  */
 #define MESSAGES (2 * DEPTH * CLIENTS_MAX)
 #define OPERATIONS (2 * DEPTH) // of a client: a block and an answer each
@@ -26,13 +26,13 @@ struct client {
     struct rpma_mr_remote *target; // the client's memory
     struct rpma_batch *batch;      // a block and an answer, changed in place
     uint32_t qp_num;
-    unsigned number;    // the client says it; a newer connection replaces an older one
-    unsigned answering; // answers that are under way
-    const char *failed; // why it is to be given up, or NULL
+    unsigned number;    // sent by the client; a newer connection replaces an older one
+    unsigned answering; // answers in progress
+    const char *failed; // the reason to drop the connection, or NULL
     struct source source;
 };
 
-// A receive, or the request that came in it, or the answer to that.
+// A receive, the request that it received, or the answer to the request.
 struct message {
     struct request request;
     struct answer answer;
@@ -40,7 +40,7 @@ struct message {
 
 struct use {
     struct client *client; // NULL: the receive is posted
-    bool held;             // the request waits
+    bool held;             // the request waits for the send queue
 };
 
 struct content { // of this side's memory
@@ -50,7 +50,7 @@ struct content { // of this side's memory
 
 static struct side side;
 static struct content *content;
-static uint32_t checksums[STORE_BLOCKS]; // of the store, when it was made
+static uint32_t checksums[STORE_BLOCKS]; // of the store, computed when it is created
 static struct use uses[MESSAGES];
 static struct client clients[CLIENTS_MAX];
 static struct queues queues;
@@ -70,7 +70,7 @@ static void release(size_t number) {
                                  &message->request) != 0;
 }
 
-// The block and, behind it, the answer.
+// The block, followed by the answer.
 static void make_work(struct rpma_work work[2], const struct client *client, size_t number,
                       uint32_t block, uint32_t slot) {
     work[0] = (struct rpma_work){
@@ -116,7 +116,7 @@ static void answer_held_requests(struct client *client) {
 
 // ---- clients
 
-// A client that has gone leaves its messages; the device has left them when the connection is
+// A lost client leaves its messages; the device no longer uses them once the connection is
 // deleted.
 static void lose_client(struct client *client) {
     printf("server: client %u is gone: %s\n", client->number, client->failed);
@@ -139,8 +139,8 @@ static bool lose_failed_clients(void) {
     return lost;
 }
 
-// The queue is shared: the completion tells by qp_num whose it is. It is nobody's when its
-// connection was deleted.
+// The queue is shared: qp_num of the completion identifies the client, unless its connection
+// was deleted.
 static void handle_completion(const struct ibv_wc *wc) {
     const char *context = (const char *)(uintptr_t)wc->wr_id;
     struct client *client = clients;
@@ -166,7 +166,7 @@ static void handle_completion(const struct ibv_wc *wc) {
         answer_held_requests(client);
 }
 
-// Takes what deleted connections left, too, before a new one may get the same qp_num.
+// Also takes the completions of deleted connections, before a new one may get the same qp_num.
 static void take_completions(void) {
     struct ibv_wc wc;
     do
@@ -190,7 +190,7 @@ static void handle_client(void *owner) {
 
 // ---- requests to connect
 
-// What a stranger sends is looked at before anything is spent on it.
+// Validate the data of an unknown client before resources are allocated for it.
 static bool read_offer(const struct rpma_conn_req *req, struct client *client) {
     struct rpma_conn_private_data pdata;
     const void *bytes;
@@ -205,7 +205,7 @@ static bool read_offer(const struct rpma_conn_req *req, struct client *client) {
     return client->number > 0 && room >= DEPTH * BLOCK_SIZE;
 }
 
-// The place of the client's older connection, which ends, or a free one, or NULL.
+// The entry of the client's older connection, which ends, or a free one, or NULL.
 static struct client *place_for(unsigned number) {
     struct client *place = NULL;
     for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)

@@ -37,10 +37,10 @@ struct arguments {
     bool make_new;
 };
 
-/* Reads the arguments; bad ones print the usage and end the program with status 2. */
+/* Reads the arguments; invalid ones print the usage and exit with status 2. */
 struct arguments read_arguments(int argc, char *argv[], const struct program *program);
 
-/* Prints one line, "client: …", and ends the program with EXIT_FAILURE. */
+/* Prints one line, "client: …", and exits with EXIT_FAILURE. */
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* Fails unless the call of librpma returned 0. */
@@ -53,33 +53,33 @@ void check_call(int ret, const char *call);
 
 struct memory {
     char *ptr;
-    size_t size; /* may be more than asked for */
+    size_t size; /* may exceed the requested size */
     bool is_pmem;
-    bool direct_write; /* PMem, and the platform itself proves direct write to it */
-    void (*persist)(const void *ptr, size_t size); /* does nothing for plain memory */
+    bool direct_write; /* PMem, and the platform itself guarantees direct write to it */
+    void (*persist)(const void *ptr, size_t size); /* no operation for plain memory */
     void *map;
-    int fd; /* of the file, open as long as the memory is; -1: plain memory */
+    int fd; /* of the file, open while the memory is mapped; -1: plain memory */
 };
 
-/* Maps a file on FS-DAX (made, and enlarged to size, when needed) or a DAX device; plain
- * memory, zeroed, when file is NULL. */
+/* Maps a file on FS-DAX (created, and enlarged to size, if necessary) or a DAX device; plain
+ * memory, zeroed, if file is NULL. */
 struct memory open_memory(const char *file, size_t size);
 void close_memory(struct memory *memory);
 
-/* Reserves a part of the file for this process until it closes the memory or ends, however it
- * ends. Fails if another process has reserved some of it. Plain memory needs no lock. */
+/* Locks a part of the file for this process until it closes the memory or exits, also after a
+ * crash. Fails if another process has locked some of it. Plain memory needs no lock. */
 void lock_memory(const struct memory *memory, const char *file, size_t begin, size_t size);
 
 /* "persistent memory" or "plain memory" */
 const char *memory_kind(const struct memory *memory);
 
-/* What a client may say about data that it has flushed to such memory, or to other. */
+/* The text by which a client describes data that it has flushed to this kind of memory. */
 const char *what_flushed_data_is(bool direct_write);
 
 /*
- * Whether data that the RDMA device writes into the memory survives a power failure after a
- * persistent flush. A program can find this out only where the caches of the processor survive
- * a power failure, too; elsewhere the operator has to state it.
+ * Returns true if data that the RDMA device writes into the memory survives a power failure
+ * after a persistent flush. A program can detect this only if the caches of the processor
+ * survive a power failure, too; otherwise the operator has to state it.
  */
 bool has_direct_write(const struct arguments *args, const struct memory *memory);
 
@@ -87,32 +87,32 @@ bool has_direct_write(const struct arguments *args, const struct memory *memory)
 void fill_block(void *ptr, size_t size, unsigned number);
 void check_block(const void *ptr, size_t size, unsigned number);
 
-/* FNV-1a: small enough for the immediate data of an operation. */
+/* FNV-1a: it fits into the immediate data of an operation. */
 uint32_t checksum(const void *ptr, size_t size);
 
 /* ---- connection.c: devices, connections, and what goes through their private data -----------
  */
 
-/* The start of each side: its device, and memory that is registered with the device. */
+/* Resources of each side: its device, and memory that is registered with the device. */
 struct side {
     struct rpma_peer *peer;
     struct memory memory;
     struct rpma_mr_local *mr;
 };
 
-/* Opens the device of an address of this machine, or the one that leads to another's. */
+/* Opens the device of a local address, or the device with a route to a remote address. */
 struct rpma_peer *open_peer(const char *addr, enum rpma_util_ibv_context_type type);
 
-/* The device is the one of the address (server) or the one that leads there (client). */
+/* The device of the address (server), or the one with a route to it (client). */
 struct side open_server_side(const struct arguments *args, size_t size, int usage);
 struct side open_client_side(const struct arguments *args, size_t size, int usage);
 struct side open_side(struct rpma_peer *peer, const char *file, size_t size, int usage);
 void close_side(struct side *side);
 
 /*
- * The description that one side sends to the other when they connect: its memory, if it offers
- * some, whether flushed data is persistent there (has_direct_write()), and which operations its
- * device serves natively. So the other side flushes in a way that works here.
+ * The description that each side sends when it connects: its memory, if it offers some, whether
+ * flushed data is persistent in it (has_direct_write()), and the operations that its device
+ * serves natively. The other side selects its flush method from this.
  */
 struct offer {
     const struct rpma_peer *peer;
@@ -121,7 +121,7 @@ struct offer {
     unsigned number; /* identifies the client, or 0 */
 };
 
-/* The most private data that reaches a server over InfiniBand and RoCE. */
+/* The most private data of a request on InfiniBand and RoCE. */
 #define PRIVATE_DATA_SIZE 56
 
 /* Packs an offer into the pdata->len bytes at pdata->ptr. */
@@ -131,10 +131,10 @@ void pack_offer(const struct offer *offer, struct rpma_conn_private_data *pdata)
 unsigned offered_number(const struct rpma_conn *conn);
 
 /* The memory in the offer of the other side. The rest of the offer is applied to the
- * connection; *direct_write (may be NULL) is what it says about direct write to PMem. */
+ * connection; *direct_write (may be NULL) is its direct write to PMem. */
 struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write);
 
-/* Makes a configuration with a receive CQ of rcq_size entries (0: no receive CQ). */
+/* Creates a configuration with a receive CQ of rcq_size entries (0: no receive CQ). */
 struct rpma_conn_cfg *make_conn_cfg(uint32_t rcq_size, bool shared_channel);
 
 /* Listens, and prints a line that scripts can wait for. */
@@ -148,14 +148,14 @@ struct rpma_conn_req *next_request(struct rpma_ep *ep, const struct rpma_conn_cf
 struct rpma_conn *accept_client(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                                 const struct offer *offer);
 
-/* Requests and makes a connection to the server. */
+/* Creates a request and connects to the server. */
 struct rpma_conn *connect_to_server(struct rpma_peer *peer, const struct arguments *args,
                                     const struct rpma_conn_cfg *cfg, const struct offer *offer);
 
-/* Connects or accepts, and waits until the connection is up. offer may be NULL. */
+/* Connects or accepts, and waits until the connection is established. offer may be NULL. */
 struct rpma_conn *establish(struct rpma_conn_req **req, const struct offer *offer);
 
-/* End a connection: one side disconnects, the other side waits for that. */
+/* End a connection: one side disconnects, the other side waits for the disconnection. */
 void disconnect(struct rpma_conn **conn);
 void await_disconnect(struct rpma_conn **conn);
 
@@ -166,7 +166,8 @@ enum completion_kind { OPERATION, RECEIVE };
 
 /*
  * The CQs of a connection. Operations and receives share the main CQ unless there is a receive
- * CQ; from a shared CQ, one completion of each kind may be kept here until it is wanted.
+ * CQ; one completion of each kind that was taken from a shared CQ may be kept here until it is
+ * wanted.
  */
 struct completions {
     struct rpma_conn *conn;
@@ -180,11 +181,11 @@ struct completions {
 struct completions completions_of(struct rpma_conn *conn, struct rpma_srq *srq,
                                   bool shared_channel);
 
-/* Waits for the next completion of that kind and fails unless it was a success. */
+/* Waits for the next completion of that kind, and fails unless it is successful. */
 struct ibv_wc await_operation(struct completions *completions);
 struct ibv_wc await_receive(struct completions *completions);
 
-/* Takes one completion without waiting: false when there is none. Fails unless a success. */
+/* Takes one completion without waiting: false if there is none. Fails unless a success. */
 bool take_completion(struct rpma_cq *cq, struct ibv_wc *wc);
 
 /* Waits for one completion of a CQ that has its own completion channel. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// connection.c -- devices, connections, and what goes through their private data
+// connection.c -- devices, connections, and their private data
 
 #include "common.h"
 
@@ -96,8 +96,8 @@ struct rpma_mr_remote *offered_memory(struct rpma_conn *conn, bool *direct_write
     return mr;
 }
 
-// Here and below, RPMA_E_NO_EVENT says that the link address of this side has changed, as that
-// of a bond does: nothing ends.
+// Here and below, RPMA_E_NO_EVENT means that the link address of this side has changed, for
+// example of a bond: the connection or endpoint is not affected.
 enum rpma_conn_event next_event(struct rpma_conn *conn) {
     enum rpma_conn_event event;
     int ret;
@@ -155,7 +155,7 @@ void disconnect(struct rpma_conn **conn) {
     CALL(rpma_conn_delete(conn));
 }
 
-// Disconnecting here, too, lets the other side see the end at once instead of after a timeout.
+// Disconnect here, too: otherwise the other side sees the end only after a timeout.
 void await_disconnect(struct rpma_conn **conn) {
     expect_event(*conn, RPMA_CONN_CLOSED);
     CALL(rpma_conn_disconnect(*conn));

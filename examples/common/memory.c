@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// memory.c -- persistent or plain memory to work on, and data that can be checked
+// memory.c -- persistent or plain memory, and data that can be checked
 
 #include "common.h"
 
@@ -58,8 +58,8 @@ static struct pmem2_map *map_file(int fd, const char *file) {
     return map;
 }
 
-// A granularity of a byte means that visible stores are persistent: the platform keeps its
-// caches (eADR). An answer that the environment forces on libpmem2 says nothing about that.
+// A granularity of a byte means that visible stores are persistent: the platform preserves its
+// caches (eADR). A result that the environment forces on libpmem2 does not prove this.
 static bool caches_survive(struct pmem2_map *map) {
     return pmem2_map_get_store_granularity(map) == PMEM2_GRANULARITY_BYTE &&
            !getenv("PMEM2_FORCE_GRANULARITY");
@@ -88,7 +88,7 @@ static void close_persistent_memory(const struct memory *memory) {
 }
 
 // A lock of the open file description (fcntl(2)): the kernel removes it when the last
-// descriptor is closed, which the end of a process does.
+// descriptor is closed, at the latest when the process exits.
 void lock_memory(const struct memory *memory, const char *file, size_t begin, size_t size) {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)begin, .l_len = (off_t)size};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// program.c -- arguments of the examples, and the way out when something fails
+// program.c -- arguments of the examples, and their exit on failures
 
 #include "common.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define USAGE_STATUS 2
-#define NUMBER_MAX 255 // of clients: travels as one byte of the private data
+#define NUMBER_MAX 255 // of clients: sent as one byte of the private data
 
 static void print_usage(FILE *stream, const struct program *program) {
     fprintf(stream, "usage: %s", program_invocation_short_name);
@@ -81,7 +81,7 @@ struct arguments read_arguments(int argc, char *argv[], const struct program *pr
     int next = 1;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    // librpma logs to syslog; the examples also want its warnings on stderr.
+    // librpma logs to syslog; the examples also print its warnings to stderr.
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_WARNING));
 
     while (next < argc && argv[next][0] == '-')

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// log.c -- takes over what librpma logs
+// log.c -- receives the log messages of librpma
 
 #include "common.h"
 
@@ -16,7 +16,7 @@ static const char *const level_names[] = {"fatal",  "error",       "warning",
                                           "notice", "information", "debug"};
 static unsigned seen[sizeof(level_names) / sizeof(level_names[0])];
 
-// Any thread may come here: the lock of stdout keeps lines and counters whole.
+// Any thread may call this function: the lock of stdout protects lines and counters.
 __attribute__((format(printf, 5, 6))) static void
 print_message(enum rpma_log_level level, const char *file_name, const int line_no,
               const char *function_name, const char *message_format, ...) {
@@ -40,8 +40,8 @@ int main(int argc, char *argv[]) {
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_LEVEL_NOTICE));
 
     struct side side = open_server_side(&args, BLOCK_SIZE, RPMA_MR_USAGE_READ_SRC);
-    struct rpma_ep *ep = start_listening(side.peer, &args);              // a notice
-    if (rpma_conn_req_connect(&no_request, NULL, &conn) != RPMA_E_INVAL) // an error
+    struct rpma_ep *ep = start_listening(side.peer, &args);              // logs a notice
+    if (rpma_conn_req_connect(&no_request, NULL, &conn) != RPMA_E_INVAL) // logs an error
         fail("a request that is not there could be connected");
     CALL(rpma_ep_shutdown(&ep));
     close_side(&side);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.c -- offers persistent memory, and shows that what it sees is not all persistent
+// server.c -- offers persistent memory, and shows that not all visible data is persistent
 
 #include "common.h"
 
