@@ -51,6 +51,16 @@ def check_relations(packages):
     return f"{len(PROVIDED)} packages provide and {len(NEEDED)} require what they should"
 
 
+def check_private(packages):
+    """The package manager must not install rpma-sim as the libibverbs or librdmacm of other packages."""
+    faults = [f"{option[2:]} {line}" for option in ("--provides", "--requires")
+              for line in common.run(["rpm", "--query", "--package", option, packages["rpma-sim"]]).splitlines()
+              if line.startswith(("libibverbs", "librdmacm", "librpma"))]
+    if faults:
+        raise common.Fault("rpma-sim " + common.some(faults))
+    return "the libraries of rpma-sim are private"
+
+
 def unpack(packages, root):
     for package in packages.values():
         archive = subprocess.run(["rpm2cpio", package], stdout=subprocess.PIPE, check=True).stdout
@@ -70,6 +80,7 @@ def main():
         object_file = unpacked.libdir / common.SONAME
         common.finish("rpm", [
             lambda: check_relations(packages),
+            lambda: check_private(packages),
             lambda: install.check_package_fields(unpacked),
             lambda: install.check_pkg_config(unpacked),
             lambda: install.check_cmake(unpacked),
