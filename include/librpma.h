@@ -99,7 +99,7 @@ int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type
  */
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_odp_capable);
 
-/* ---- peer configuration: what the other side has to know about this one ----------------- */
+/* ---- peer configuration: capabilities of this side, for the other one ------------------- */
 
 struct rpma_peer_cfg;
 struct rpma_peer;
@@ -373,8 +373,8 @@ int rpma_conn_cfg_set_rnr_retry_count(struct rpma_conn_cfg *cfg, uint32_t rnr_re
 int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
                                       uint32_t *rnr_retry_count);
 
-/* The type of service (DSCP and ECN) of a connection's packets, set by the connecting side. 0:
- * the default of the system. RPMA_E_INVAL. */
+/* The type of service (DSCP and ECN) of a connection's packets; effective on the connecting
+ * side. 0: the default of the system. RPMA_E_INVAL. */
 int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos);
 int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos);
 
@@ -435,7 +435,7 @@ int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
 
 struct rpma_ep_cfg;
 
-/* Creates a configuration: backlog 0, IPv4 and IPv6. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Creates a configuration: backlog 0, ipv6_only false. RPMA_E_INVAL, RPMA_E_NOMEM. */
 int rpma_ep_cfg_new(struct rpma_ep_cfg **cfg_ptr);
 
 /* RPMA_E_INVAL. */
@@ -467,7 +467,7 @@ int rpma_ep_shutdown(struct rpma_ep **ep_ptr);
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
 
 /*
- * A connection is made in steps, none of which waits for the other side:
+ * The steps to a connection, none of which waits for the other side:
  *
  *   connecting: rpma_conn_req_start(), rpma_conn_req_resolve() until it returns 0
  *   accepting:  rpma_ep_next_incoming(); then rpma_conn_req_reject(), or as below
@@ -475,7 +475,7 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
  *               rpma_conn_next_event() when rpma_conn_get_event_fd() is readable
  *
  * rpma_conn_req_new() and rpma_ep_next_conn_req() do all steps up to the receives at once. A
- * request may be deleted at each step. rpma_connecting(7) has the whole loop.
+ * request may be deleted at each step. rpma_connecting(7) shows the complete loop.
  */
 
 /*
@@ -621,8 +621,8 @@ int rpma_conn_get_private_data(const struct rpma_conn *conn,
  * Packs the regions and capabilities of this side into the pdata->len bytes at pdata->ptr; on
  * success pdata->len is the packed size: 6 bytes, 22 for each of the nmrs regions of mrs, 2 for
  * pcfg (may be NULL), and the len bytes of the program at bytes (may be NULL if len is 0). If
- * pcfg contains no natively served operations, those of the device of the first region are
- * packed. RPMA_E_INVAL (also: pdata->len is too small, an element of mrs is NULL).
+ * pcfg does not contain the natively served operations, those of the device of the first region
+ * are packed. RPMA_E_INVAL (also: pdata->len is too small, an element of mrs is NULL).
  */
 int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t nmrs,
                                 const struct rpma_peer_cfg *pcfg, const void *bytes,
@@ -981,10 +981,10 @@ int rpma_peer_get_event_fd(const struct rpma_peer *peer, int *fd);
 
 /*
  * Takes the next event of the device, acknowledges it and writes it to *event; blocks unless
- * the descriptor is O_NONBLOCK. Each peer on the device takes the events of all: each event is
- * returned once, with the handle of any of the peers. RPMA_PEER_EVENT_DEVICE_GONE is the last
- * one. RPMA_E_INVAL, RPMA_E_NO_EVENT (nothing to read), RPMA_E_PROVIDER (also: interrupted by a
- * signal, errno is EINTR).
+ * the descriptor is O_NONBLOCK. A call with any peer takes the events of all peers on the
+ * device: each event is returned once, with a handle of whichever peer it concerns.
+ * RPMA_PEER_EVENT_DEVICE_GONE is the last one. RPMA_E_INVAL, RPMA_E_NO_EVENT (nothing to read),
+ * RPMA_E_PROVIDER (also: interrupted by a signal, errno is EINTR).
  */
 int rpma_peer_next_event(struct rpma_peer *peer, struct rpma_peer_event *event);
 

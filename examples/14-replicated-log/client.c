@@ -258,7 +258,7 @@ static bool is_blank(void) {
 
 /*
  * Makes this client the owner of the log: a majority of the servers, all of which count, has
- * promised it and then sent its log, over the same connection.
+ * promised it, and their logs were read afterwards, over the same connection.
  */
 static bool take_log(bool new_log) {
     connect_servers();

@@ -40,7 +40,7 @@ struct message {
 
 struct use {
     struct client *client; // NULL: the receive is posted
-    bool held;             // the request waits for the send queue
+    bool held;             // the request waits until an answer is sent
 };
 
 struct content { // of this side's memory

@@ -4,8 +4,8 @@
 /*
  * common.h -- functions that the examples share, so that each shows only its own subject.
  *
- * An example gives up at the first failure: it says what failed and exits with EXIT_FAILURE;
- * the kernel takes back what it held. A program that lives longer handles the codes instead.
+ * An example exits at the first failure: it prints the call that failed and returns
+ * EXIT_FAILURE; the kernel releases its resources. A long-running program handles the codes.
  */
 
 #ifndef EXAMPLES_COMMON_H
@@ -13,16 +13,16 @@
 
 #include <librpma.h>
 
-/* ---- program.c: arguments, and the way out when something fails -------------------------- */
+/* ---- program.c: arguments, and the exit on failures -------------------------------------- */
 
 struct program {
     const char *does;         /* one line for the usage */
     const char *variant;      /* name of the option that chooses the variant, or NULL */
-    const char *number;       /* what its number means, or NULL when it takes none */
+    const char *number;       /* meaning of its number, or NULL if it has none */
     bool many_servers;        /* takes the address and port of several servers */
     bool takes_file;          /* can work on persistent memory */
     bool states_direct_write; /* tells the other side about direct write to PMem */
-    const char *makes_new;    /* what the option --new does, or NULL when there is none */
+    const char *makes_new;    /* effect of the option --new, or NULL if there is none */
 };
 
 struct arguments {
@@ -90,8 +90,7 @@ void check_block(const void *ptr, size_t size, unsigned number);
 /* FNV-1a: it fits into the immediate data of an operation. */
 uint32_t checksum(const void *ptr, size_t size);
 
-/* ---- connection.c: devices, connections, and what goes through their private data -----------
- */
+/* ---- connection.c: devices, connections, and their private data -------------------------- */
 
 /* Resources of each side: its device, and memory that is registered with the device. */
 struct side {

@@ -80,9 +80,9 @@ bool has_pieces_of(const ibv_send_wr &wr) {
 }
 
 // Posts the operations from first up to end as a whole. wr_complete() of rxe publishes them
-// before it rings the doorbell, whose error is that of a write(). Its builders fail with ENOSPC
-// if the queue is full, other providers with ENOMEM. After any other error the operations may
-// be queued, and count as taken.
+// before it rings the doorbell, whose error is that of a write(). The builders of rxe fail
+// with ENOSPC if the queue is full, other providers with ENOMEM. After any other error the
+// operations may be queued, and count as taken.
 [[gnu::always_inline]] inline Outcome post_run(const rpma_conn &conn, ibv_send_wr *first,
                                                ibv_send_wr *end) {
     ibv_qp_ex *const qpx = conn.extended;
