@@ -91,7 +91,6 @@ rpma_log_level environment_level = RPMA_LOG_DISABLED;
 
 std::atomic<rpma_log_function *> current{default_function};
 
-// The part of a source path after the last slash.
 const char *base_name(const char *path) {
     const char *slash = std::strrchr(path, '/');
     return slash != nullptr ? slash + 1 : path;

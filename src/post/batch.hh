@@ -62,9 +62,9 @@ struct rpma_batch : rpma::Allocated {
     // because registers would have to be saved across the provider's call.
     enum Ready : uint8_t { NOT_READY, UNLESS_WAYS_CHANGE, READY } ready = NOT_READY;
     uint32_t ready_size; // in operations
-    ibv_qp *const qp;    // the connection's queue pair
-    ibv_send_wr *bad;    // the first one, until a provider stores another one
-    uint32_t *given;     // the caller's output: operations that were posted
+    ibv_qp *const qp;
+    ibv_send_wr *bad; // the first one, until a provider stores another one
+    uint32_t *given;  // the caller's output: operations that were posted
 
     rpma_conn &conn;
     rpma::Kinds kinds;

@@ -17,7 +17,7 @@ namespace rpma {
 struct Origin {
     const char *function;
     const char *array = nullptr; // name of the caller's array, or nullptr
-    uint32_t index = 0;          // index in the array
+    uint32_t index = 0;
     // Earlier operations are posted first. It is validated again, and logged, once it is the
     // first of a call: the queue may be full before, which is a would-block result and no
     // failure.

@@ -20,8 +20,8 @@ struct Receives {
 
     ibv_recv_wr wrs[MOST];
     ibv_sge sges[MOST_PIECES];
-    uint32_t used = 0;      // of wrs
-    uint32_t used_sges = 0; // of sges
+    uint32_t used = 0; // of wrs
+    uint32_t used_sges = 0;
 };
 
 void link(Receives &to, const rpma_receive &receive, uint32_t number) {

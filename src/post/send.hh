@@ -21,7 +21,6 @@ namespace rpma {
     return result == 0 ? 0 : refused_send(function, wr, result);
 }
 
-// A work request with its SGE.
 struct Request {
     ibv_sge sge;
     ibv_send_wr wr;
