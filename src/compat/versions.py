@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
-"""Turn the list of exported symbols into a version script and the aliases behind it.
+"""Generate the version script and the aliases from the list of exported symbols.
 
 usage: versions.py SYMBOLS.tsv OUT.map OUT.hh
 """
@@ -10,7 +10,7 @@ import sys
 
 
 def version_script(rows):
-    """One node per old node name, everything that is not listed stays inside."""
+    """One node per old node name; symbols that are not listed are local."""
     nodes = {}
     for row in rows:
         nodes.setdefault(row["node"], []).append(row["symbol"])
@@ -41,7 +41,7 @@ def versioned(row):
 
 
 def declarations(name, rows):
-    """What must be said of a function before its definition."""
+    """The declarations that must precede the definition of a function."""
     symvers = ",\n    ".join(f'symver("{versioned(row)}")' for row in rows)
     function = f'extern "C" decltype({name}) {name}'
     lines = [] if name == rows[0]["symbol"] else \
