@@ -125,8 +125,13 @@ def check_batches(build):
     yield from check_growth(ours["budget"])
 
 
+# Instructions that a call through librpma.hpp may take more than in C: a failed poll clears errno, and a caller that
+# looks for no_completion alone does not make the comparison with success that this shares.
+MORE_IN_CPP = {"poll_empty": 2}
+
+
 def check_cpp(build):
-    """No call costs more through librpma.hpp than in C."""
+    """No call costs more through librpma.hpp than in C, except those above."""
     counts = {program: measure.Subject("librpma", build, program, build / "src").instructions()
               for program in ("calls-rpma", "batches-rpma", "calls-cpp")}
     ours = counts.pop("calls-cpp")
@@ -138,7 +143,7 @@ def check_cpp(build):
             yield f"no program in C has the loop {name}"
             continue
         print(f"{name}: {count}, in C {in_c[name]}")
-        if count > in_c[name]:
+        if count > in_c[name] + MORE_IN_CPP.get(name, 0):
             yield f"{name} takes {count} instructions through librpma.hpp, {in_c[name]} in C"
 
 

@@ -15,6 +15,7 @@ static int query_device_ex(struct ibv_context *context,
                            struct ibv_device_attr_ex *attributes, size_t size) {
     provider_count("ibv_query_device");
     *attributes = (struct ibv_device_attr_ex){.orig_attr.max_qp_wr = 1 << 20,
+                                              .orig_attr.max_cqe = 1 << 20,
                                               .orig_attr.max_sge = 16,
                                               .orig_attr.atomic_cap = IBV_ATOMIC_HCA,
                                               .device_cap_flags_ex =

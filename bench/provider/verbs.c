@@ -117,7 +117,7 @@ struct ibv_context *provider_device(void) {
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attributes) {
     provider_count(__func__);
     *attributes = (struct ibv_device_attr){
-        .max_qp_wr = 1 << 20, .max_sge = 16, .atomic_cap = IBV_ATOMIC_HCA};
+        .max_qp_wr = 1 << 20, .max_cqe = 1 << 20, .max_sge = 16, .atomic_cap = IBV_ATOMIC_HCA};
     return 0;
 }
 

@@ -430,10 +430,13 @@ class cq_ref : public detail::ref<rpma_cq> {
     }
 
   private:
-    // ibv_poll_cq() returns no error number, so errno holds one of an earlier call.
+    // ibv_poll_cq() returns no error number, so errno holds one of an earlier call. The first
+    // comparisons are those of a caller, so that the compiler merges them.
     static status polled(int ret) noexcept {
-        if (ret == RPMA_E_PROVIDER) [[unlikely]]
-            errno = 0;
+        if (ret != 0 && ret != RPMA_E_NO_COMPLETION) [[unlikely]] {
+            if (ret == RPMA_E_PROVIDER)
+                errno = 0;
+        }
         return status(ret);
     }
 

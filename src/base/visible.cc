@@ -37,6 +37,23 @@ int shown_length(const unsigned char *text) {
     return is_obeyed ? 0 : length;
 }
 
+// Whether all bytes are printable ASCII, as in nearly all messages. Takes eight bytes at once:
+// a byte above 0x7e or below ' ' sets the highest bit of its own in one of the three terms.
+bool is_printable(const char *text, std::size_t length) {
+    constexpr uint64_t ONES = ~uint64_t{0} / 0xff, SPACES = ONES * ' ';
+    uint64_t bits = 0, word = SPACES;
+    const auto add = [&] { bits |= word | (word + ONES) | (word - SPACES); };
+    std::size_t at = 0;
+    for (; length - at >= sizeof(word); at += sizeof(word)) {
+        std::memcpy(&word, text + at, sizeof(word));
+        add();
+    }
+    word = SPACES;
+    std::memcpy(&word, text + at, length - at);
+    add();
+    return (bits & (ONES << 7)) == 0;
+}
+
 // Writes the escape sequence of a byte, without a terminator, and returns its length.
 int escape(unsigned char byte, char (&to)[5]) {
     static constexpr char digits[] = "0123456789abcdef", with_letter[] = "\\\n\r\t";
@@ -56,6 +73,12 @@ int escape(unsigned char byte, char (&to)[5]) {
 
 void make_visible(char *out, std::size_t size, const char *text, bool escapes_backslash) {
     static constexpr char CUT[] = "...";
+    const std::size_t size_of_text = std::strlen(text) + 1;
+    if (size_of_text <= size && is_printable(text, size_of_text - 1) &&
+        !(escapes_backslash && std::strchr(text, '\\') != nullptr)) {
+        std::memcpy(out, text, size_of_text);
+        return;
+    }
     std::size_t used = 0, cut = 0; // cut: the position where CUT fits
     const auto *at = reinterpret_cast<const unsigned char *>(text);
     while (*at != '\0') {
