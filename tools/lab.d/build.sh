@@ -34,6 +34,7 @@ build_locked() {
         say "building librpma ($flavour) in $dir …"
         rm -rf -- "$dir"
         attend "configuring librpma ($flavour)" "$log" "$within" meson setup "$dir" "$checkout" \
+            -Dsim=disabled \
             "-Dnative_flush=$switch" "-Dnative_atomic_write=$switch" "-Dtest_folders=$folders"
         [[ $attended -eq 0 ]] || build_failed "$flavour" "$log"
     fi
