@@ -179,7 +179,7 @@ def second_device(test, number):
     host = lab.host(number)
     test.undo.callback(lab.run, "rdma", "link", "delete", "rxe9")
     lab.run(*lab.on(host, "rdma", "link", "add", "rxe9", "type", "rxe", "netdev", "nowhere"))
-    wait_for_gid(9, address)
+    wait_for_gid("rxe9", address)
     return address
 
 
