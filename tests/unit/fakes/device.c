@@ -129,8 +129,8 @@ struct ibv_context *fake_context(int number) {
         context->device = &devices[number % 2];
         context->async_fd = fake_async_open(number);
     }
-    if (devices[number].transport_type != fake_device()->transport)
-        devices[number].transport_type = fake_device()->transport;
+    if (context->device->transport_type != fake_device()->transport)
+        context->device->transport_type = fake_device()->transport;
     if (context->num_comp_vectors != fake_device()->vectors)
         context->num_comp_vectors = fake_device()->vectors;
     return context;
