@@ -226,6 +226,10 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 }
 struct tm *localtime_r(const time_t *now, struct tm *parts) {
     struct tm *(*next)(const time_t *, struct tm *) = dlsym(RTLD_NEXT, "localtime_r");
+    if (clock_nanoseconds >= 0) { // a day below 10
+        *parts = (struct tm){.tm_mon = 8, .tm_mday = 5, .tm_hour = 3, .tm_min = 4, .tm_sec = 6};
+        return parts;
+    }
     return calendar_fails ? NULL : next(now, parts);
 }
 
@@ -246,7 +250,7 @@ TEST_THAT(default_shows_microseconds_or_does_without_the_time) {
         if (i < 2)
             assert_memory_equal(text, begin, strlen(begin));
         else
-            assert_non_null(strstr(text, ".999999 ["));
+            assert_memory_equal(text, "Sep 05 03:04:06.999999 [", 24);
     }
 }
 
