@@ -222,16 +222,16 @@ def check_runs(_):
     print(f"{len(got)} curves of runs of rpma-perf, each with its points")
 
 
-def check_beside(_):
+def check_peers(_):
     """The table that compares rpma-perf with other programs shows the values of its JSON."""
-    rows = list(report.beside_rows(json.loads((DOCS / "performance-beside.json").read_text())))
+    rows = list(report.peer_rows(json.loads((DOCS / "performance-peers.json").read_text())))
     page = (DOCS / "performance.md").read_text().splitlines()
     head = next((number for number, line in enumerate(page) if line == rows[0]), len(page))
     shown = list(itertools.takewhile(lambda line: line.startswith("|"), page[head:]))
     for wanted, line in itertools.zip_longest(rows, shown, fillvalue="no line"):
         if wanted != line:
-            yield f"performance.md has not what bench/beside/times --rows prints: {wanted}"
-    print(f"{len(shown)} lines show docs/performance-beside.json")
+            yield f"performance.md has not what bench/peers/times --rows prints: {wanted}"
+    print(f"{len(shown)} lines show docs/performance-peers.json")
 
 
 def check_tables(_):
@@ -250,7 +250,7 @@ def check_tables(_):
 
 CHECKS = {"calls": check_calls, "batches": check_batches, "cpp": check_cpp,
           "connection": check_connection,
-          "figures": check_figures, "runs": check_runs, "beside": check_beside,
+          "figures": check_figures, "runs": check_runs, "peers": check_peers,
           "tables": check_tables}
 
 

@@ -93,7 +93,7 @@ def batch_rows(results):
                f"{count / length:.2f}", str(sum(plain[call] for call in calls))]
 
 
-def beside_rows(works):
+def peer_rows(works):
     """The lines of the table in docs/performance.md that compares rpma-perf with other programs."""
     yield "| work | bytes | figure | perftest | fi_pingpong | rpma-perf | of perftest's |"
     yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"

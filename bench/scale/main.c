@@ -7,7 +7,7 @@
 //   scale connections ADDRESS PORT HOW-MANY         sets up, holds and tears down connections
 //   scale operations ADDRESS PORT KIND DEPTH TIMES  KIND is write-flush or send
 
-#include "../beside/scene.h"
+#include "../peers/scene.h"
 #include "side.h"
 
 int main(int argc, char **argv) {

@@ -4,7 +4,7 @@
 // profiles.cc -- the devices of rpma_devices(7), which names the sources of what differs
 //
 // Sizes that a device reports for itself, and that page calls "device", are ours: common().
-// Limits of rxe and siw are those that the lab's devices report (tests/truth).
+// Limits of rxe and siw are those that the lab's devices report (tests/conformance).
 
 #include "profile.hh"
 

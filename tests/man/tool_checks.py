@@ -76,7 +76,7 @@ def check_groff(book):
 
 
 # The tools for developers of the checkout; the programs in programs/ have tests of their own.
-TOOLS = ["tools/[!R]*", "bench/run", "bench/plot", "examples/run", "tests/first/demo.py",
+TOOLS = ["tools/[!R]*", "bench/run", "bench/plot", "examples/run", "tests/newcomer/demo.py",
          "tests/integration/run.py"]
 
 
@@ -84,7 +84,7 @@ TOOLS = ["tools/[!R]*", "bench/run", "bench/plot", "examples/run", "tests/first/
 # are replaced in PATH by one that fails the check.
 WRONG = {"bench/run": ["--rounds 0", "--lab-rounds -1", "--predecessor /proc", "--json /proc/1/no/file", "word"],
          "bench/plot": [""],
-         "tests/first/demo.py": ["("],
+         "tests/newcomer/demo.py": ["("],
          "tools/coverage": ["word"],
          "tools/demo": ["word", "--in-lab word"],
          "tools/lab": ["word", "run", "run --build", "run --build word -- true", "run --hosts 0 -- true", "shell word",

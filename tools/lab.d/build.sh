@@ -25,7 +25,7 @@ build() {
 }
 
 build_locked() {
-    local flavour=$1 dir=$2 began=$SECONDS log=$cache/build-$$.log copy unfinished folders=integration,truth
+    local flavour=$1 dir=$2 began=$SECONDS log=$cache/build-$$.log copy unfinished folders=integration,conformance
     # Of the other tests, only those of unit may differ in the lab's root, in a build with native operations.
     [[ $1 == plain ]] || folders+=,unit
     shift 2

@@ -20,7 +20,7 @@ static void happen(enum rdma_cm_event_type type) {
 
 // ---- events --------------------------------------------------------------------------------
 
-// ../promises/failure_lines.tsv has the words for their status.
+// ../properties/failure_lines.tsv has the words for their status.
 TEST_THAT(events_have_meanings) {
     static const struct {
         enum rdma_cm_event_type type;

@@ -139,7 +139,7 @@ TEST_THAT(many_clients_can_be_turned_away) {
     assert_int_equal(fake_bytes_held(), bytes);
 }
 
-// ../promises/failure_lines.tsv has every configuration that is refused. A request that is not
+// ../properties/failure_lines.tsv has every configuration that is refused. A request that is not
 // rejected keeps the descriptor readable and its client waiting; one that is looked at can be
 // set up in another way.
 TEST_THAT(refused_configuration_rejects_the_client) {

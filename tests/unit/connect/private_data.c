@@ -313,7 +313,7 @@ TEST_THAT(what_nobody_wants_is_left_out) {
 
 // ---- private data that has not the packed form ---------------------------------------------
 
-// ../promises/failure_lines.tsv has regions that are none, little room and little memory.
+// ../properties/failure_lines.tsv has regions that are none, little room and little memory.
 
 static void expect_refused(const unsigned char *bytes, size_t size, const char *condition,
                            const char *logs) {

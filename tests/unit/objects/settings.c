@@ -289,7 +289,7 @@ TEST_THAT(every_address_gets_the_settings) {
                      fake_last("rdma_resolve_route")->object);
 }
 
-// ../promises/failure_lines.tsv has one more than each of these.
+// ../properties/failure_lines.tsv has one more than each of these.
 TEST_THAT(as_many_pieces_as_the_device_or_librpma_has) {
     static const int of_device[] = {1, 6, 200};
     for (size_t i = 0; i < LENGTH(of_device); i++) {

@@ -221,7 +221,7 @@ TEST_THAT(no_batch_is_longer_than_a_send_queue) {
 }
 
 // A batch allocates all its memory when it is made, and frees all of it, also when its
-// connection is gone and its operations are outstanding. ../promises/failing.h has what fails.
+// connection is gone and its operations are outstanding. ../properties/failing.h has what fails.
 TEST_THAT(memory_is_taken_once) {
     begin(false);
     fake_fail_from("malloc", 1, ENOMEM);

@@ -4,7 +4,7 @@
 // interleavings.c -- two or three threads use one object, in every order of their accesses to
 // what they share, and with every value that a load may get
 //
-// librpma is compiled once more with stepped/atomic. The threads are contexts of one thread;
+// librpma is compiled once more with interleaving/atomic. The threads are contexts of one thread;
 // each access to an atomic that several of them use, and that one of them writes, may hand over
 // to another one. What is seen afterwards has to be what some order of whole calls gives.
 //

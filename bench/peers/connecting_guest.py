@@ -5,7 +5,7 @@
 """Runs in the lab: connecting without waiting, and going on after an outage, by three libraries.
 
 usage: connecting_guest.py STAGE CONNECTIONS DEAD REQUESTS
-       STAGE is the directory that bench/beside/run has filled
+       STAGE is the directory that bench/peers/run has filled
 
 Prints a line of JSON for each scene of each library.
 """

@@ -4,7 +4,7 @@
 
 """Runs in the lab: counts with callgrind the instructions of a write and its completion by object.
 
-usage: count.py STAGE     STAGE is the directory that bench/beside/run has filled
+usage: count.py STAGE     STAGE is the directory that bench/peers/run has filled
 
 Prints lines of subject, object and instructions, separated by tabs.
 """

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 """Plants each mistake of interleavings.txt in a copy of src/ and compiles librpma with
-stepped/atomic: unit-interleavings has to find it.
+interleaving/atomic: unit-interleavings has to find it.
 
 A mistake that hangs the test, or whose text is no longer in its file, is an error, too.
 """
@@ -28,7 +28,7 @@ def outcome(mistake, source, sources, test, compiler):
         plant(tree, name, file, edits)
         parts = [pathlib.Path(part).resolve().relative_to(source / 'src') for part in sources]
         unit = ''.join(f'#include "{part}"\n' for part in parts)
-        subprocess.run([*compiler, '-O0', '-w', '-fPIC', '-shared', '-I', HERE.parent / 'stepped',
+        subprocess.run([*compiler, '-O0', '-w', '-fPIC', '-shared', '-I', HERE.parent / 'interleaving',
                         '-include', 'atomic', '-I', tree, '-I', source / 'include', '-x', 'c++', '-',
                         '-Wl,-soname,librpma.so.0', '-o', f'{temporary}/librpma.so.0'],
                        input=unit, text=True, check=True)

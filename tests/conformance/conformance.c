@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// truth.c -- asks libibverbs and librdmacm what they answer, and prints a line per question:
-// the question, a tab, the answer. Over the fakes and on a real device the answers have to be
-// the same; README.md says how they are compared.
+// conformance.c -- asks libibverbs and librdmacm what they answer, and prints a line per
+// question: the question, a tab, the answer. Over the fakes and on a real device the answers
+// have to be the same; README.md says how they are compared.
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -58,8 +58,8 @@ static bool makes(const char *question, const void *object) {
 static void must(bool good, const char *what) {
     if (good)
         return;
-    fprintf(stderr, "truth: %s failed: %s, so the questions after it cannot be asked\n", what,
-            strerror(errno));
+    fprintf(stderr, "conformance: %s failed: %s, so the questions after it cannot be asked\n",
+            what, strerror(errno));
     exit(1);
 }
 
@@ -430,8 +430,8 @@ int main(int argc, char *argv[]) {
     const bool as_siw = fake_reset && argc == 3 && strcmp(argv[2], "siw") == 0;
     own.in.sin_family = AF_INET;
     if (argc != 2 + as_siw || inet_pton(AF_INET, argv[1], &own.in.sin_addr) != 1) {
-        fprintf(stderr, "usage: truth ADDRESS (of an RDMA device of this machine)\n"
-                        "       truth-fakes ADDRESS [siw]\n");
+        fprintf(stderr, "usage: conformance ADDRESS (of an RDMA device of this machine)\n"
+                        "       conformance-fakes ADDRESS [siw]\n");
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);

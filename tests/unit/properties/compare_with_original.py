@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 #
-# beside.py -- compares what this library shows with two tables and, beside it, what the original's
+# compare_with_original.py -- compares what this library shows with two tables and, beside it, what the original's
 # own binaries show
 #
-#   beside.py unit-script SOURCE_ROOT                          this library
-#   beside.py unit-script SOURCE_ROOT original [DIRECTORY]     both
+#   compare_with_original.py unit-script SOURCE_ROOT                          this library
+#   compare_with_original.py unit-script SOURCE_ROOT original [DIRECTORY]     both
 #
 # script.c explains the steps of both tables. failure_lines.tsv has a row for each failure: the level
 # of the line that is logged, the line, the cause in the contract that the row shows, for exercised.py,

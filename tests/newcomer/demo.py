@@ -375,7 +375,7 @@ def expression(text):
 
 
 def parse():
-    parser = Parser("tests/first/demo.py", __doc__)
+    parser = Parser("tests/newcomer/demo.py", __doc__)
     parser.add_argument("--keep", help="a directory for cache and logs, which stays afterwards")
     parser.add_argument("pattern", nargs="?", default="", type=expression, help="only what has this in its name")
     return parser.parse_args()
