@@ -3,7 +3,7 @@
 
 // client.cc -- runs one load after the other and reports the results
 
-#include "lane.hh"
+#include "connection.hh"
 #include "load.hh"
 #include "plot.hh"
 #include "recording.hh"
@@ -45,23 +45,24 @@ class Client {
     void run();
 
   private:
-    News wait(int milliseconds);
-    void go_on(Lane &lane);
+    Event wait(int milliseconds);
+    void go_on(Connection &connection);
     Json await(std::string_view word);
     Json ask(std::string_view word, std::string_view answer);
     void connect(int patience_ms);
     std::string obstacle(const Operation &operation) const;
     std::vector<uint64_t> allowed_operations() const;
     void run_plan(const Plan &plan);
-    void make_crew(const Plan &plan);
+    void make_generator(const Plan &plan);
     void prepare_lanes(const Json &ready);
-    void go_on_anyway(Lane &lane);
+    void go_on_anyway(Connection &connection);
     Json last_words();
     [[noreturn]] void explain();
     void do_load(const Plan &plan);
     void run_load();
-    void watch(bool (*is_reached)(const Crew &crew), Progress &progress, bool is_measured);
-    void beat(uint64_t &spoke);
+    void watch(bool (*is_reached)(const LoadGenerator &generator), Progress &progress,
+               bool is_measured);
+    void keep_alive(uint64_t &spoke);
     void show(Progress &progress, bool is_measured);
     void end_ledger(const char *failure);
     void collect();
@@ -83,24 +84,24 @@ Client::Client(const Options &wanted)
 
 // ---- asking the server ---------------------------------------------------------------------
 
-void Client::go_on(Lane &lane) {
-    Crew &crew = *session->crew;
-    const auto step = ::go_on(lane);
+void Client::go_on(Connection &connection) {
+    LoadGenerator &generator = *session->generator;
+    const auto step = ::go_on(connection);
     if (step == Link::Step::ended)
-        lane.link.end();
+        connection.link.end();
     if (step != Link::Step::established)
         return;
-    crew.apply_target(lane);
-    prepare(lane);
-    crew.connected++;
+    generator.apply_target(connection);
+    prepare(connection);
+    generator.connected++;
 }
 
-// Waits for the first news, and takes care of those of a connection.
-News Client::wait(int milliseconds) {
-    const News news = session->wait(milliseconds);
-    if (news == News::lane)
-        go_on(session->crew->lanes[session->lane]);
-    return news;
+// Waits for the first event, and takes care of those of a connection.
+Event Client::wait(int milliseconds) {
+    const Event event = session->wait(milliseconds);
+    if (event == Event::connection)
+        go_on(session->generator->connections[session->connection]);
+    return event;
 }
 
 [[noreturn]] void fail_refused(const Json &answer) {
@@ -110,12 +111,13 @@ News Client::wait(int milliseconds) {
 // Waits for an answer of that word; a refusal of the server is a failure.
 Json Client::await(std::string_view word) {
     const uint64_t asked = now_ns();
-    News news = News::worker;
-    while ((news == News::worker || news == News::lane) && !is_past(asked, PATIENCE_MS))
-        news = wait(PATIENCE_MS);
-    if (news == News::stop)
+    Event event = Event::worker;
+    while ((event == Event::worker || event == Event::connection) &&
+           !is_past(asked, PATIENCE_MS))
+        event = wait(PATIENCE_MS);
+    if (event == Event::stop)
         fail("interrupted");
-    if (news != News::message)
+    if (event != Event::message)
         fail("the server does not answer");
     Json answer = decode(session->in);
     if (answer["word"] != word)
@@ -145,7 +147,7 @@ void Client::connect(int patience_ms) {
     link.start(device.peer, options.address, options.port);
     session->enter();
     while (!link.is_established) {
-        if (session->wait(TICK_MS) == News::stop)
+        if (session->wait(TICK_MS) == Event::stop)
             fail("interrupted while connecting");
         if (is_past(began, patience_ms))
             fail("the other side does not answer");
@@ -189,32 +191,32 @@ std::vector<uint64_t> Client::allowed_operations() const {
 
 // ---- preparing a load ----------------------------------------------------------------------
 
-void Client::make_crew(const Plan &plan) {
+void Client::make_generator(const Plan &plan) {
     int usage = RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_SEND |
                 RPMA_MR_USAGE_RECV;
     if (plan.both)
         usage |= RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC |
                  RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                  (plan.op().is_fetching() ? RPMA_MR_USAGE_ATOMIC : 0);
-    session->begin(std::make_unique<Crew>(
-        plan, device.peer, lane_queues(plan),
-        Memory::allocate(
-            std::max(target_before_lanes(plan) + plan.connections * lane_memory_size(plan),
-                     SLOT_ALIGNMENT)), // a load of connections needs none
+    session->begin(std::make_unique<LoadGenerator>(
+        plan, device.peer, connection_queues(plan),
+        Memory::allocate(std::max(target_before_connections(plan) +
+                                      plan.connections * connection_memory_size(plan),
+                                  SLOT_ALIGNMENT)), // a load of connections needs none
         std::span<char>(), usage));
-    session->crew->address = options.address;
-    session->crew->port = options.port;
-    session->crew->limits = options.limits;
+    session->generator->address = options.address;
+    session->generator->port = options.port;
+    session->generator->limits = options.limits;
     if (measured.since)
-        session->crew->limits.warmup = 0;
+        session->generator->limits.warmup = 0;
     if (plan.both) // on iWARP the server must not send first
-        session->crew->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
+        session->generator->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
 }
 
 // Goes on with a connection after the first failure of another, the one that counts.
-void Client::go_on_anyway(Lane &lane) {
+void Client::go_on_anyway(Connection &connection) {
     try {
-        go_on(lane);
+        go_on(connection);
     } catch (const Failure &) {
     }
 }
@@ -222,10 +224,10 @@ void Client::go_on_anyway(Lane &lane) {
 // What the server has to say after a failure, if it says so soon.
 Json Client::last_words() {
     try {
-        News news = News::lane;
-        while ((news = session->wait(TICK_MS)) == News::lane)
-            go_on_anyway(session->crew->lanes[session->lane]);
-        return news == News::message ? decode(session->in) : Json();
+        Event event = Event::connection;
+        while ((event = session->wait(TICK_MS)) == Event::connection)
+            go_on_anyway(session->generator->connections[session->connection]);
+        return event == Event::message ? decode(session->in) : Json();
     } catch (const Failure &) {
         return {};
     }
@@ -241,23 +243,23 @@ void Client::explain() {
 // All connections come up at the same time.
 void Client::prepare_lanes(const Json &ready) {
     uint64_t moved = now_ns(); // when a connection last came up
-    Crew &crew = *session->crew;
-    crew.take_target(ready["target"]);
-    crew.session = ready["session"];
-    if (crew.operation.is_connect()) // the workers make them
+    LoadGenerator &generator = *session->generator;
+    generator.take_target(ready["target"]);
+    generator.session = ready["session"];
+    if (generator.operation.is_connect()) // the workers make them
         return;
     try {
-        for (Lane &lane : crew.lanes) {
-            start(lane);
-            session->watch(lane);
+        for (Connection &connection : generator.connections) {
+            start(connection);
+            session->watch(connection);
         }
-        while (crew.connected < crew.lanes.size()) {
-            const uint64_t before = crew.connected;
-            const News news = wait(TICK_MS);
-            moved = crew.connected == before ? moved : now_ns();
-            if (news == News::stop)
+        while (generator.connected < generator.connections.size()) {
+            const uint64_t before = generator.connected;
+            const Event event = wait(TICK_MS);
+            moved = generator.connected == before ? moved : now_ns();
+            if (event == Event::stop)
                 fail("interrupted while connecting");
-            if (news == News::message)
+            if (event == Event::message)
                 fail_refused(decode(session->in));
             if (is_past(moved, PATIENCE_MS))
                 fail("the other side does not answer");
@@ -269,23 +271,23 @@ void Client::prepare_lanes(const Json &ready) {
 
 // ---- running a load ------------------------------------------------------------------------
 
-bool all_wait(const Crew &crew) {
-    return crew.waiting == crew.workers.size();
+bool all_wait(const LoadGenerator &generator) {
+    return generator.waiting == generator.workers.size();
 }
 
-bool all_have_ended(const Crew &crew) {
-    return crew.has_ended();
+bool all_have_ended(const LoadGenerator &generator) {
+    return generator.has_ended();
 }
 
 // The server gives up a client that says nothing.
-void Client::beat(uint64_t &spoke) {
-    if (!is_past(spoke, BEAT_MS))
+void Client::keep_alive(uint64_t &spoke) {
+    if (!is_past(spoke, KEEPALIVE_MS))
         return;
     ask("alive", "ok");
     spoke = now_ns();
 }
 
-// How long to wait for news: not beyond the end of an interval that is to be reported.
+// How long to wait for event: not beyond the end of an interval that is to be reported.
 static int tick_of(const Options &options, const Progress &progress) {
     const uint64_t end = progress.shown_at + options.limits.interval_ns;
     if (!options.shows_intervals)
@@ -295,7 +297,7 @@ static int tick_of(const Options &options, const Progress &progress) {
 }
 
 void Client::show(Progress &progress, bool is_measured) {
-    const Plan &plan = session->crew->plan;
+    const Plan &plan = session->generator->plan;
     show_progress(plan, progress.operations,
                   static_cast<double>(progress.now - progress.began) / 1e9);
     if (!is_measured || !options.shows_intervals ||
@@ -308,38 +310,39 @@ void Client::show(Progress &progress, bool is_measured) {
 }
 
 // Waits until the workers have reached the given state.
-void Client::watch(bool (*is_reached)(const Crew &crew), Progress &progress, bool is_measured) {
-    const Crew &crew = *session->crew;
-    const uint64_t before = progress.operations - crew.progress(); // of earlier crews
+void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress &progress,
+                   bool is_measured) {
+    const LoadGenerator &generator = *session->generator;
+    const uint64_t before = progress.operations - generator.progress(); // of earlier generators
     uint64_t spoke = progress.moved = progress.now = now_ns();
-    while (!is_reached(crew)) {
-        const News news = wait(tick_of(options, progress));
-        if (crew.recording)
-            crew.recording->write();
-        const uint64_t operations = before + crew.progress();
+    while (!is_reached(generator)) {
+        const Event event = wait(tick_of(options, progress));
+        if (generator.recording)
+            generator.recording->write();
+        const uint64_t operations = before + generator.progress();
         progress.now = now_ns();
-        crew.check();
-        if (news == News::stop)
+        generator.check();
+        if (event == Event::stop)
             fail("interrupted");
-        if (news == News::message)
+        if (event == Event::message)
             fail("the server speaks without being asked");
         if (progress.operations != operations)
             progress.moved = progress.now;
         progress.operations = operations;
         if (is_past(progress.moved, PATIENCE_MS))
             fail("no operation completed for {} s", PATIENCE_MS / 1000);
-        beat(spoke);
+        keep_alive(spoke);
         show(progress, is_measured);
     }
-    crew.check();
+    generator.check();
 }
 
-// Adds what the workers of the crew, which has stopped, have measured.
+// Adds what the workers of the generator, which has stopped, have measured.
 void Client::collect() {
-    const Crew &crew = *session->crew;
+    const LoadGenerator &generator = *session->generator;
     Result &result = measured.result;
     uint64_t first = UINT64_MAX, last = 0, ended = 0;
-    for (const Worker &worker : crew.workers) {
+    for (const Worker &worker : generator.workers) {
         if (!worker.first_at)
             continue;
         result.latency.merge(worker.histogram);
@@ -365,9 +368,9 @@ void Client::end_gap(uint64_t at) {
 }
 
 void Client::run_load() {
-    Crew &crew = *session->crew;
+    LoadGenerator &generator = *session->generator;
     Progress progress;
-    crew.start(::run_load);
+    generator.start(::run_load);
     watch(all_wait, progress, false);
     ask("measure", "ok");
     const uint64_t cpu_before = cpu_ns();
@@ -376,16 +379,16 @@ void Client::run_load() {
         measured.cpu_before = cpu_before;
         measured.progress.emplace();
     }
-    crew.began_at = measured.since;
-    crew.open_gate();
+    generator.began_at = measured.since;
+    generator.open_gate();
     watch(all_have_ended, *measured.progress, true);
     measured.result.client_cpu_ns = cpu_ns() - measured.cpu_before;
-    crew.stop();
+    generator.stop();
     collect();
     measured.is_complete = true;
     std::vector<uint64_t> done;
-    for (const Lane &lane : crew.lanes)
-        done.push_back(lane.done);
+    for (const Connection &connection : generator.connections)
+        done.push_back(connection.done);
     session->control.send(message("stop", {{"done", done}}));
     const Json answer = await("result");
     measured.result.server_cpu_ns = answer["cpu_ns"];
@@ -399,8 +402,8 @@ bool Client::reconnect(const std::string &failure) {
     const uint64_t end = measured.since + options.limits.duration_ns;
     if (!options.reconnect || !measured.since || is_stopping())
         throw;
-    if (session->crew && !measured.is_complete) {
-        session->crew->stop();
+    if (session->generator && !measured.is_complete) {
+        session->generator->stop();
         collect();
     }
     bool is_new = !measured.broke_at;
@@ -436,10 +439,10 @@ bool Client::reconnect(const std::string &failure) {
 
 // Completes the ledger. Its load is meant to end with the loss of the server.
 void Client::end_ledger(const char *failure) {
-    Crew &crew = *session->crew;
-    crew.stop();
-    const bool is_lost = failure && !is_stopping() && !crew.recording->has_failed;
-    const uint64_t records = crew.recording->end();
+    LoadGenerator &generator = *session->generator;
+    generator.stop();
+    const bool is_lost = failure && !is_stopping() && !generator.recording->has_failed;
+    const uint64_t records = generator.recording->end();
     if (is_lost && !records)
         throw;
     clear_progress();
@@ -452,12 +455,13 @@ void Client::end_ledger(const char *failure) {
 
 // From the plan to the result.
 void Client::do_load(const Plan &plan) {
-    make_crew(plan);
-    session->control.send(message_of(plan, plan.both ? session->crew->target(false) : ""));
+    make_generator(plan);
+    session->control.send(message_of(plan, plan.both ? session->generator->target(false) : ""));
     prepare_lanes(await("ready"));
     ask("begin", "ok");
     if (!options.ledger.empty())
-        session->crew->recording = std::make_unique<Recording>(*session->crew, options.ledger);
+        session->generator->recording =
+            std::make_unique<Recording>(*session->generator, options.ledger);
     run_load();
 }
 
@@ -474,17 +478,17 @@ void Client::run_plan(const Plan &plan) {
             do_load(plan);
             is_due = false;
         } catch (const std::exception &failure) {
-            if (session->crew && session->crew->recording)
+            if (session->generator && session->generator->recording)
                 return end_ledger(failure.what());
             is_due = reconnect(failure.what());
         }
-    if (session && session->crew->recording)
+    if (session && session->generator->recording)
         end_ledger(nullptr);
     report->add(measured.result);
     if (!options.plot.empty())
         plotted.push_back(std::move(measured.result));
     if (session)
-        session->crew.reset();
+        session->generator.reset();
 }
 
 void Client::run() {

@@ -10,7 +10,7 @@
 
 // A message is received at the start of the memory, and sent from the place after it.
 static constexpr size_t SEND_AT = MESSAGE_SIZE;
-static const char receive_context{}, send_context{}, beat_context{};
+static const char receive_context{}, send_context{}, keepalive_context{};
 
 Control::Control(rpma::peer &peer)
     : memory(Memory::allocate(2 * MESSAGE_SIZE)),
@@ -87,7 +87,7 @@ std::optional<std::string> Control::take() {
             return take_bytes(wc.byte_len);
         if (wc.wr_id == reinterpret_cast<uintptr_t>(&send_context))
             end_send();
-        is_beating &= wc.wr_id != reinterpret_cast<uintptr_t>(&beat_context);
+        is_keepalive_outstanding &= wc.wr_id != reinterpret_cast<uintptr_t>(&keepalive_context);
     }
     if (status != rpma::status::no_completion)
         must(status, "cannot take completions");
@@ -101,15 +101,15 @@ void Control::take_cq_event() {
     must(cq.arm(false), "cannot wait for messages");
 }
 
-void Control::beat() {
-    if (!link.is_established || !is_past(heard, BEAT_MS))
+void Control::keep_alive() {
+    if (!link.is_established || !is_past(heard, KEEPALIVE_MS))
         return;
-    if (is_beating && is_past(heard, PATIENCE_MS))
+    if (is_keepalive_outstanding && is_past(heard, PATIENCE_MS))
         fail("the other side is gone (no answer)");
-    if (!is_beating)
+    if (!is_keepalive_outstanding)
         // soft-iWARP's read always has one element. A work request without one would leave
         // there that of an older message, and the other side would end the connection.
-        must(link.conn.read(mr, 0, nowhere, 0, 0, RPMA_F_COMPLETION_ALWAYS, &beat_context),
+        must(link.conn.read(mr, 0, nowhere, 0, 0, RPMA_F_COMPLETION_ALWAYS, &keepalive_context),
              "cannot ask for a sign of life");
-    is_beating = true;
+    is_keepalive_outstanding = true;
 }

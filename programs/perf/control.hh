@@ -13,7 +13,7 @@
 #include <deque>
 #include <optional>
 
-constexpr int BEAT_MS = 5000;
+constexpr int KEEPALIVE_MS = 5000;
 constexpr size_t UNSENT_MAX = 64; // messages for a side that takes none
 
 // All of it throws a Failure when the other side is lost.
@@ -31,7 +31,7 @@ class Control {
     void take_cq_event();
     // Called in every turn of a wait: at intervals it reads from the other side's device as a
     // sign of life.
-    void beat();
+    void keep_alive();
 
     int cq_fd() const { return cq_fd_; } // -1: not connected yet
 
@@ -51,7 +51,7 @@ class Control {
     rpma::cq_ref cq;
     int cq_fd_ = -1;
     uint64_t heard = 0; // when the last message or sign of life arrived
-    bool is_beating = false;
+    bool is_keepalive_outstanding = false;
 };
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef RPMA_PERF_LOAD_HH
 #define RPMA_PERF_LOAD_HH 1
 
-#include "crew.hh"
+#include "load_generator.hh"
 
 // The thread of a worker: does the warm-up, waits at the gate, and does the load.
 void run_load(Worker &worker);

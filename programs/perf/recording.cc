@@ -7,12 +7,12 @@
 
 #include "random.hh"
 
-Recording::Recording(Crew &of, const std::string &path)
-    : crew(of), head{random_number(), crew.plan}, ledger(path, head) {}
+Recording::Recording(LoadGenerator &of, const std::string &path)
+    : generator(of), head{random_number(), generator.plan}, ledger(path, head) {}
 
-// The most that a lane posts beyond what is recorded of it.
-static uint64_t allowance_of(const Crew &crew) {
-    return crew.plan.ring / 2;
+// The most that a connection posts beyond what is recorded of it.
+static uint64_t allowance_of(const LoadGenerator &generator) {
+    return generator.plan.ring / 2;
 }
 
 void Recording::sync() {
@@ -26,29 +26,30 @@ void Recording::sync() {
 
 void Recording::write() {
     const std::lock_guard guard(lock);
-    for (Lane &lane : crew.lanes) {
-        const uint64_t done = lane.completed.load(std::memory_order_acquire);
-        if (done != lane.added)
-            ledger.add({lane.index, done, done + allowance_of(crew)});
-        lane.added = done;
+    for (Connection &connection : generator.connections) {
+        const uint64_t done = connection.completed.load(std::memory_order_acquire);
+        if (done != connection.added)
+            ledger.add({connection.index, done, done + allowance_of(generator)});
+        connection.added = done;
     }
     sync();
-    for (Lane &lane : crew.lanes)
-        lane.recorded.store(lane.added, std::memory_order_release);
+    for (Connection &connection : generator.connections)
+        connection.recorded.store(connection.added, std::memory_order_release);
 }
 
-void Recording::permit(const Lane &lane) {
-    if (lane.posted + crew.plan.batch >
-        lane.recorded.load(std::memory_order_acquire) + allowance_of(crew))
+void Recording::permit(const Connection &connection) {
+    if (connection.posted + generator.plan.batch >
+        connection.recorded.load(std::memory_order_acquire) + allowance_of(generator))
         write();
 }
 
 uint64_t Recording::end() {
     uint64_t records = 0;
-    for (const Lane &lane : crew.lanes) {
+    for (const Connection &connection : generator.connections) {
         // A call that failed may have posted its batch all the same.
-        ledger.add({lane.index, lane.completed, lane.posted + crew.plan.batch});
-        records += lane.completed;
+        ledger.add(
+            {connection.index, connection.completed, connection.posted + generator.plan.batch});
+        records += connection.completed;
     }
     sync();
     return records;

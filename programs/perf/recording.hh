@@ -6,23 +6,23 @@
 #ifndef RPMA_PERF_RECORDING_HH
 #define RPMA_PERF_RECORDING_HH 1
 
-#include "crew.hh"
 #include "ledger.hh"
+#include "load_generator.hh"
 
 struct Recording {
     // Makes the ledger, a new file.
-    Recording(Crew &crew, const std::string &path);
+    Recording(LoadGenerator &generator, const std::string &path);
 
     // Makes what has completed so far durable in the ledger. Any thread may call it.
     void write();
     // Before a worker posts: a record that the ledger names is overwritten only when the ledger
     // says so, because the client may die, too.
-    void permit(const Lane &lane);
+    void permit(const Connection &connection);
     // After the workers have ended: writes the last lines. Returns how many records the ledger
     // counts.
     uint64_t end();
 
-    Crew &crew;
+    LoadGenerator &generator;
     const LedgerHead head;
     std::atomic<bool> has_failed = false; // the ledger is not complete
 

@@ -6,21 +6,21 @@
 #ifndef RPMA_PERF_SERVE_HH
 #define RPMA_PERF_SERVE_HH 1
 
-#include "crew.hh"
+#include "load_generator.hh"
 
 Queues serve_queues(const Plan &plan);
 
 // Posts the receives of a connection to its request.
-void serve_post_receives(Lane &lane);
+void serve_post_receives(Connection &connection);
 
 // The thread of a worker; only loads of messages need it.
 void run_serve(Worker &worker);
 
 // Before a verified load: writes the data that reads must return, or zeros.
-void serve_fill(Crew &crew);
+void serve_fill(LoadGenerator &generator);
 // Whether as many messages as the client says have arrived.
-bool serve_has_all(const Crew &crew, const std::vector<uint64_t> &counts);
+bool serve_has_all(const LoadGenerator &generator, const std::vector<uint64_t> &counts);
 // After a verified load of counts[] operations per connection: the data must be right.
-void serve_check(Crew &crew, const std::vector<uint64_t> &counts);
+void serve_check(LoadGenerator &generator, const std::vector<uint64_t> &counts);
 
 #endif

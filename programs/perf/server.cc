@@ -3,7 +3,7 @@
 
 // server.cc -- serves many clients in one thread, which waits for none of them
 
-#include "guest.hh"
+#include "client_session.hh"
 #include "sides.hh"
 
 namespace {
@@ -11,82 +11,83 @@ namespace {
 constexpr size_t CLIENTS_MAX = 1024;
 constexpr int MESSAGES_MS = 1, TICK_MS = 500, ALONE_MS = 60000;
 
-class Server {
+class Listener {
   public:
-    explicit Server(const Options &wanted);
+    explicit Listener(const Options &wanted);
     int serve();
 
   private:
     void take_request();
     void greet(rpma::conn_req &&request);
-    template <class Step> void attend(Guest &guest, Step step);
+    template <class Step> void attend(ClientSession &client, Step step);
     void tick();
     int patience() const;
 
     const Options &options;
-    House house;
+    Server server;
     rpma::ep ep;
-    Epoll epoll; // of the endpoint, whose number is 0, and of the sessions, by their guests
+    Epoll epoll; // of the endpoint, whose number is 0, and of the sessions, by their clients
     uint64_t ticked = 0;
     bool is_fine = true, is_over = false; // is_over: the only client has gone
 };
 
-Server::Server(const Options &wanted)
-    : options(wanted), house(options),
+Listener::Listener(const Options &wanted)
+    : options(wanted), server(options),
       ep(attempt(
           fmt::format("cannot listen on {} port {}", shown(options.address), options.port),
           [&] {
-              return rpma::ep(house.device.peer, options.address.c_str(), options.port.c_str());
+              return rpma::ep(server.device.peer, options.address.c_str(),
+                              options.port.c_str());
           })) {
     make_nonblocking(ep.get_fd());
     epoll.add(ep.get_fd(), 0);
     fmt::print("listening on {} port {}: device {}, memory {}{}{}\n", shown(options.address),
-               options.port, house.device.name, house.self.memory,
+               options.port, server.device.name, server.self.memory,
                options.memory.empty() ? "" : " that any client may overwrite",
                options.direct_write ? ", direct write stated" : "");
     check_output();
 }
 
-// Lets a guest do a step, and says goodbye if that fails.
-template <class Step> void Server::attend(Guest &guest, Step step) {
-    const bool is_foreign = guest.protocol != PROTOCOL;
+// Lets a client do a step, and says goodbye if that fails.
+template <class Step> void Listener::attend(ClientSession &client, Step step) {
+    const bool is_foreign = client.protocol != PROTOCOL;
     try {
         step();
         return;
     } catch (const std::exception &why) {
-        is_fine = !is_foreign && guest.is_idle();
+        is_fine = !is_foreign && client.is_idle();
         if (is_foreign)
             complain(fmt::format("a client speaks version {} of the protocol, this server "
                                  "version {}",
-                                 guest.protocol, PROTOCOL));
+                                 client.protocol, PROTOCOL));
         else if (!is_fine)
             complain(why.what());
     }
-    house.guests.remove_if([&](const Guest &one) { return &one == &guest; });
+    server.clients.remove_if([&](const ClientSession &one) { return &one == &client; });
     is_over = options.once;
 }
 
 // A new client, or another connection of one. Nothing is made for a stranger.
-void Server::greet(rpma::conn_req &&request) {
+void Listener::greet(rpma::conn_req &&request) {
     const Greeting greeting = greeting_of(request.get_private_data());
     if (!greeting.is_ours)
         fail("somebody connected who is no rpma-perf");
     if (greeting.kind != "control") {
-        for (Guest &guest : house.guests)
-            if (greeting.kind == "data" && guest.session_number == greeting.session)
-                return guest.take_lane(std::move(request), greeting);
+        for (ClientSession &client : server.clients)
+            if (greeting.kind == "data" && client.session_number == greeting.session)
+                return client.take_connection(std::move(request), greeting);
         fail("a connection of a client that is gone");
     }
-    if (house.guests.size() >= (options.once ? 1 : CLIENTS_MAX)) {
+    if (server.clients.size() >= (options.once ? 1 : CLIENTS_MAX)) {
         const std::string text = greeting_text("full", 0, 0);
         return std::move(request).reject(
             std::as_bytes(std::span(text.c_str(), text.size() + 1)));
     }
-    Guest &guest = house.guests.emplace_back(house, std::move(request), greeting);
-    epoll.add(guest.session.epoll.fd, reinterpret_cast<uintptr_t>(&guest));
+    ClientSession &client = server.clients.emplace_back(server, std::move(request), greeting);
+    epoll.add(client.session.epoll.fd, reinterpret_cast<uintptr_t>(&client));
 }
 
-void Server::take_request() {
+void Listener::take_request() {
     try {
         rpma::conn_req request =
             attempt("cannot take a connection", [this] { return ep.next_incoming(); });
@@ -97,23 +98,23 @@ void Server::take_request() {
     }
 }
 
-void Server::tick() {
+void Listener::tick() {
     ticked = now_ns();
-    for (auto next = house.guests.begin(); next != house.guests.end();) {
-        Guest &guest = *next++;
-        attend(guest, [&] { guest.tick(); });
+    for (auto next = server.clients.begin(); next != server.clients.end();) {
+        ClientSession &client = *next++;
+        attend(client, [&] { client.tick(); });
     }
 }
 
 // How long until the next tick.
-int Server::patience() const {
-    for (const Guest &guest : house.guests)
-        if (guest.awaits_messages())
+int Listener::patience() const {
+    for (const ClientSession &client : server.clients)
+        if (client.awaits_messages())
             return MESSAGES_MS;
-    return house.guests.empty() ? ALONE_MS : TICK_MS;
+    return server.clients.empty() ? ALONE_MS : TICK_MS;
 }
 
-int Server::serve() {
+int Listener::serve() {
     while (!is_stopping() && !is_over) {
         std::array<epoll_event, 64> room;
         for (const epoll_event &event : wait_for(epoll, room, patience())) {
@@ -121,8 +122,8 @@ int Server::serve() {
                 take_request();
                 continue;
             }
-            Guest &guest = *reinterpret_cast<Guest *>(event.data.u64);
-            attend(guest, [&] { guest.go_on(); });
+            ClientSession &client = *reinterpret_cast<ClientSession *>(event.data.u64);
+            attend(client, [&] { client.go_on(); });
         }
         if (is_past(ticked, patience()))
             tick();
@@ -133,5 +134,5 @@ int Server::serve() {
 } // namespace
 
 int run_server(const Options &options) {
-    return Server(options).serve();
+    return Listener(options).serve();
 }

@@ -41,17 +41,17 @@ bool Session::go_on() {
     return control.link.is_established && !was_up;
 }
 
-void Session::watch(const Lane &watched) const {
-    epoll.add(watched.link.fd, LANES + watched.index);
+void Session::watch(const Connection &watched) const {
+    epoll.add(watched.link.fd, CONNECTIONS + watched.index);
 }
 
-void Session::begin(std::unique_ptr<Crew> made) {
-    crew = std::move(made);
-    epoll.add(crew->wake_fd, WAKE);
+void Session::begin(std::unique_ptr<LoadGenerator> made) {
+    generator = std::move(made);
+    epoll.add(generator->wake_fd, WAKE);
 }
 
 // Handles what is there, the most urgent first; the rest is there again the next time.
-News Session::look(int milliseconds) {
+Event Session::look(int milliseconds) {
     std::array<epoll_event, 16> room;
     const auto found = wait_for(epoll, room, milliseconds);
     const auto has = [found](uint64_t number) {
@@ -59,36 +59,37 @@ News Session::look(int milliseconds) {
             found, [number](const epoll_event &event) { return event.data.u64 == number; });
     };
     eventfd_t count = 0;
-    if (crew && has(WAKE) && eventfd_read(crew->wake_fd, &count) == 0)
-        return News::worker;
+    if (generator && has(WAKE) && eventfd_read(generator->wake_fd, &count) == 0)
+        return Event::worker;
     if (has(CQ))
         control.take_cq_event();
     if (auto bytes = control.take()) {
         in = *std::move(bytes);
-        return News::message;
+        return Event::message;
     }
     if (has(EVENTS) && go_on())
-        return News::up;
+        return Event::up;
     for (const epoll_event &event : found)
-        if (event.data.u64 >= LANES) {
-            lane = event.data.u64 - LANES;
-            return News::lane;
+        if (event.data.u64 >= CONNECTIONS) {
+            connection = event.data.u64 - CONNECTIONS;
+            return Event::connection;
         }
-    return News::none;
+    return Event::none;
 }
 
-News Session::wait(int milliseconds) {
+Event Session::wait(int milliseconds) {
     const uint64_t until = now_ns() + static_cast<uint64_t>(milliseconds) * 1000000;
     for (bool is_first = true;; is_first = false) {
         if (is_stopping())
-            return News::stop;
+            return Event::stop;
         const uint64_t now = now_ns();
         const int left = now < until ? static_cast<int>((until - now + 999999) / 1000000) : 0;
         // A message may have arrived whose CQ event was taken already.
-        if (const News news = look(is_first ? 0 : std::min(left, BEAT_MS)); news != News::none)
-            return news;
-        control.beat();
+        if (const Event event = look(is_first ? 0 : std::min(left, KEEPALIVE_MS));
+            event != Event::none)
+            return event;
+        control.keep_alive();
         if (!is_first && now >= until)
-            return News::none;
+            return Event::none;
     }
 }

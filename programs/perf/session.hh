@@ -7,9 +7,16 @@
 #define RPMA_PERF_SESSION_HH 1
 
 #include "control.hh"
-#include "crew.hh"
+#include "load_generator.hh"
 
-enum class News { none, up, message, lane, worker, stop }; // up: the control connection is
+enum class Event {
+    none,
+    up,
+    message,
+    connection,
+    worker,
+    stop
+}; // up: the control connection is
 
 struct Device {
     // Opens the device of an address of this machine, or that leads to a remote address.
@@ -23,25 +30,25 @@ struct Device {
 };
 
 struct Session {
-    // The numbers of its descriptors; a lane's is beyond the last one.
-    enum : uint64_t { CQ, EVENTS, WAKE, LANES };
+    // The numbers of its descriptors; a connection's is beyond the last one.
+    enum : uint64_t { CQ, EVENTS, WAKE, CONNECTIONS };
 
     explicit Session(rpma::peer &peer) : control(peer) {}
 
     // Waits for the first of these, at most for that time. Throws a Failure when the other side
     // is lost.
-    News look(int milliseconds);
+    Event look(int milliseconds);
     // The same, and shows the other side that this one lives.
-    News wait(int milliseconds);
+    Event wait(int milliseconds);
     void enter(); // once the link of the control connection was started or taken
-    void watch(const Lane &lane) const;
-    void begin(std::unique_ptr<Crew> made);
+    void watch(const Connection &connection) const;
+    void begin(std::unique_ptr<LoadGenerator> made);
 
     Epoll epoll;
     Control control;
-    std::string in;             // the last message received
-    uint64_t lane = 0;          // of which there are news
-    std::unique_ptr<Crew> crew; // of the load in preparation or in progress
+    std::string in;                           // the last message received
+    uint64_t connection = 0;                  // of which there are event
+    std::unique_ptr<LoadGenerator> generator; // of the load in preparation or in progress
 
   private:
     bool go_on();

@@ -5,7 +5,7 @@
 // tests. A thread is the network: it moves the data of each request, so that both sides verify
 // real bytes, and it may spoil one.
 
-#include "lane.hh"
+#include "connection.hh"
 #include "load.hh"
 #include "pattern.hh"
 #include "recording.hh"
@@ -58,8 +58,8 @@ extern "C" int ppoll(pollfd *, nfds_t, const timespec *time, const sigset_t *) {
 
 // ---- the network ----------------------------------------------------------------------------
 
-static std::array<Crew *, 2> sides;
-static std::map<Lane *, std::deque<fake_receive>> receives;
+static std::array<LoadGenerator *, 2> sides;
+static std::map<Connection *, std::deque<fake_receive>> receives;
 // The last byte of this request, from 1, arrives changed or not at all; 0: of none.
 struct Spoiled {
     unsigned request;
@@ -69,16 +69,16 @@ static Spoiled spoiled;
 static unsigned moved;            // requests so far
 static std::atomic<bool> is_lost; // a message found no receive
 
-static Crew &other(const Crew &crew) {
-    return *sides[&crew == sides[0]];
+static LoadGenerator &other(const LoadGenerator &generator) {
+    return *sides[&generator == sides[0]];
 }
 
-static void complete(Lane &lane, ibv_wc_opcode opcode, size_t length = 0) {
+static void complete(Connection &connection, ibv_wc_opcode opcode, size_t length = 0) {
     ibv_wc wc{};
-    wc.wr_id = reinterpret_cast<uintptr_t>(&lane);
+    wc.wr_id = reinterpret_cast<uintptr_t>(&connection);
     wc.opcode = opcode;
     wc.byte_len = static_cast<uint32_t>(length);
-    const Worker &worker = *lane.worker;
+    const Worker &worker = *connection.worker;
     rpma::cq_ref queue = opcode == IBV_WC_RECV && worker.rcq ? *worker.rcq : *worker.cq;
     fake_complete(queue.get_ibv_cq(), &wc);
 }
@@ -100,19 +100,19 @@ static std::string data_of(const fake_post &post) {
     return data;
 }
 
-static void deliver(Lane &lane, const std::string &message) {
-    auto &waiting = receives[&lane];
+static void deliver(Connection &connection, const std::string &message) {
+    auto &waiting = receives[&connection];
     is_lost = is_lost || waiting.empty();
     if (waiting.empty())
         return;
     std::memcpy(reinterpret_cast<void *>(waiting.front().sge.addr), message.data(),
                 message.size());
     waiting.pop_front();
-    complete(lane, IBV_WC_RECV, message.size());
+    complete(connection, IBV_WC_RECV, message.size());
 }
 
 static void execute(const fake_post &post) {
-    Lane &lane = *reinterpret_cast<Lane *>(post.wr_id);
+    Connection &connection = *reinterpret_cast<Connection *>(post.wr_id);
     auto *const remote = reinterpret_cast<char *>(post.remote_addr);
     auto *const word = reinterpret_cast<uint64_t *>(remote);
     std::string data = data_of(post);
@@ -135,11 +135,11 @@ static void execute(const fake_post &post) {
         *word = post.swap;
     now += 1000;
     if (post.opcode == IBV_WR_SEND)
-        deliver(other(*lane.crew).lanes[lane.index], data);
+        deliver(other(*connection.generator).connections[connection.index], data);
     if (post.flags & IBV_SEND_SIGNALED)
-        complete(lane, post.opcode == IBV_WR_SEND ? IBV_WC_SEND
-                       : fetches                  ? IBV_WC_RDMA_READ
-                                                  : IBV_WC_RDMA_WRITE);
+        complete(connection, post.opcode == IBV_WR_SEND ? IBV_WC_SEND
+                             : fetches                  ? IBV_WC_RDMA_READ
+                                                        : IBV_WC_RDMA_WRITE);
 }
 
 // Answers the requests to connect and to disconnect, where there is one connection at a time.
@@ -158,7 +158,7 @@ static void run_network(const std::stop_token &token) {
         const unsigned all = fake_posted_count();
         for (; received < fake_received_count(); received++) {
             const fake_receive &receive = *fake_received(received);
-            receives[reinterpret_cast<Lane *>(receive.wr_id)].push_back(receive);
+            receives[reinterpret_cast<Connection *>(receive.wr_id)].push_back(receive);
         }
         for (; posted < all; posted++)
             execute(*fake_posted(posted));
@@ -172,22 +172,23 @@ static void run_network(const std::stop_token &token) {
 
 // What a request asks for: places in the memory of the one side and of the other.
 static std::string text_of(const fake_post &post) {
-    const Lane &lane = *reinterpret_cast<const Lane *>(post.wr_id);
-    const auto place = [](const Crew &crew, uint64_t address) {
-        return address - reinterpret_cast<uintptr_t>(crew.memory.data());
+    const Connection &connection = *reinterpret_cast<const Connection *>(post.wr_id);
+    const auto place = [](const LoadGenerator &generator, uint64_t address) {
+        return address - reinterpret_cast<uintptr_t>(generator.memory.data());
     };
-    const bool is_own = place(*lane.crew, post.sge.addr) < lane.crew->memory.size();
+    const bool is_own =
+        place(*connection.generator, post.sge.addr) < connection.generator->memory.size();
     std::string text = post.opcode == IBV_WR_SEND         ? "send"
                        : post.opcode == IBV_WR_RDMA_WRITE ? "write"
                        : post.opcode != IBV_WR_RDMA_READ  ? "atomic"
                        : is_own                           ? "read"
                                                           : "flush";
     for (int i = 0; i < post.num_sge && is_own; i++)
-        text +=
-            fmt::format("{}{}:{}", i ? "+" : " ", place(*lane.crew, post.elements.sges[i].addr),
-                        post.elements.sges[i].length);
+        text += fmt::format("{}{}:{}", i ? "+" : " ",
+                            place(*connection.generator, post.elements.sges[i].addr),
+                            post.elements.sges[i].length);
     if (post.opcode != IBV_WR_SEND)
-        text += fmt::format(" at {}", place(other(*lane.crew), post.remote_addr));
+        text += fmt::format(" at {}", place(other(*connection.generator), post.remote_addr));
     return text + (post.flags & IBV_SEND_INLINE ? " inline" : "") +
            (post.flags & IBV_SEND_SIGNALED ? "" : " quiet");
 }
@@ -201,26 +202,28 @@ struct Outcome {
     uint64_t took = 0;                // its measurement
 };
 
-static void connect(Crew &crew, bool is_server) {
-    for (Lane &lane : crew.lanes) {
+static void connect(LoadGenerator &generator, bool is_server) {
+    for (Connection &connection : generator.connections) {
         // The fakes never take a receive away, and loads post them again and again.
-        const Queues queues = {
-            is_server ? serve_queues(crew.plan).sends : lane_queues(crew.plan).sends, 500};
-        const rpma::conn_cfg cfg = crew.cfg_of(lane, queues, true);
-        lane.link.request = rpma::conn_req(crew.peer, "192.168.0.1", "7204", cfg);
+        const Queues queues = {is_server ? serve_queues(generator.plan).sends
+                                         : connection_queues(generator.plan).sends,
+                               500};
+        const rpma::conn_cfg cfg = generator.cfg_of(connection, queues, true);
+        connection.link.request = rpma::conn_req(generator.peer, "192.168.0.1", "7204", cfg);
         if (is_server)
-            serve_post_receives(lane);
-        lane.link.conn = std::move(lane.link.request).connect();
-        fake_cm_event(lane.link.conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
-        (void)lane.link.conn.next_event();
-        if (crew.remote)
-            crew.apply_target(lane);
-        if (crew.remote)
-            prepare(lane);
+            serve_post_receives(connection);
+        connection.link.conn = std::move(connection.link.request).connect();
+        fake_cm_event(connection.link.conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, nullptr,
+                      0);
+        (void)connection.link.conn.next_event();
+        if (generator.remote)
+            generator.apply_target(connection);
+        if (generator.remote)
+            prepare(connection);
     }
 }
 
-static std::string failure_of(const Crew &server, const Crew &client) {
+static std::string failure_of(const LoadGenerator &server, const LoadGenerator &client) {
     try {
         server.check();
         client.check();
@@ -230,19 +233,19 @@ static std::string failure_of(const Crew &server, const Crew &client) {
     }
 }
 
-static void measure(Crew &server, Crew &client, Outcome &outcome) {
+static void measure(LoadGenerator &server, LoadGenerator &client, Outcome &outcome) {
     const Plan &plan = client.plan;
     const std::jthread network(run_network);
-    for (Crew *crew : {&server, &client})
-        crew->open_gate();
+    for (LoadGenerator *generator : {&server, &client})
+        generator->open_gate();
     if (plan.both || plan.op().is_message)
         server.start(plan.both ? run_load : run_serve);
     client.start(run_load);
     const auto is_over = [&] {
         const bool have_ended = client.has_ended() && (!plan.both || server.has_ended());
         outcome.done.clear(); // counted behind the question, so that the end has all of them
-        for (const Lane &lane : client.lanes)
-            outcome.done.push_back(lane.completed);
+        for (const Connection &connection : client.connections)
+            outcome.done.push_back(connection.completed);
         return have_ended &&
                (!plan.op().is_message || !plan.verify || serve_has_all(server, outcome.done));
     };
@@ -256,9 +259,9 @@ static void measure(Crew &server, Crew &client, Outcome &outcome) {
 }
 
 // The lines of the ledger without its head and their checksums. Then looks for the records.
-static void read_records(Crew &server, Crew &client, const std::string &path,
+static void read_records(LoadGenerator &server, LoadGenerator &client, const std::string &path,
                          Outcome &outcome) {
-    assert_int_equal(client.recording->end(), client.lanes[0].done);
+    assert_int_equal(client.recording->end(), client.connections[0].done);
     std::ifstream file(path);
     std::string line;
     for (std::getline(file, line); std::getline(file, line);)
@@ -277,12 +280,14 @@ static Outcome run(const Plan &plan, const Limits &limits, Spoiled spoils = {}) 
                           RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV |
                           RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_ATOMIC;
     assert_string_equal(std::string(plan.conflict()).c_str(), "");
-    const uint64_t own = plan.connections * lane_memory_size(plan);
+    const uint64_t own = plan.connections * connection_memory_size(plan);
     rpma::peer peer(fake_context(0));
-    Crew server(plan, peer, serve_queues(plan),
-                Memory::allocate(plan.target_size() + (plan.both ? own : 0) + 1), {}, USAGE);
-    Crew client(plan, peer, lane_queues(plan),
-                Memory::allocate(target_before_lanes(plan) + own + 1), {}, USAGE);
+    LoadGenerator server(plan, peer, serve_queues(plan),
+                         Memory::allocate(plan.target_size() + (plan.both ? own : 0) + 1), {},
+                         USAGE);
+    LoadGenerator client(plan, peer, connection_queues(plan),
+                         Memory::allocate(target_before_connections(plan) + own + 1), {},
+                         USAGE);
     Outcome outcome{.done = std::vector<uint64_t>(plan.connections)};
     fake_device()->fast = true;
     sides = {&server, &client};
@@ -321,7 +326,7 @@ static Outcome run(const Plan &plan, const Limits &limits, Spoiled spoils = {}) 
         }
     for (unsigned i = 0; i < fake_posted_count(); i++) {
         const fake_post &post = *fake_posted(i);
-        outcome.posts[reinterpret_cast<Lane *>(post.wr_id)->crew == &client] +=
+        outcome.posts[reinterpret_cast<Connection *>(post.wr_id)->generator == &client] +=
             text_of(post) + "\n";
     }
     outcome.latency = client.workers[0].histogram;
@@ -553,8 +558,9 @@ TEST_THAT(queues_have_room) {
         plan.connections = 3;
         plan.threads = 2;
         rpma::peer peer(fake_context(0));
-        const Crew crew(plan, peer, lane_queues(plan),
-                        Memory::allocate(3 * lane_memory_size(plan)), {}, RPMA_MR_USAGE_SEND);
+        const LoadGenerator generator(plan, peer, connection_queues(plan),
+                                      Memory::allocate(3 * connection_memory_size(plan)), {},
+                                      RPMA_MR_USAGE_SEND);
         assert_int_equal(fake_count("ibv_create_cq"), sizes.size());
         for (unsigned i = 0; i < sizes.size(); i++)
             assert_int_equal(fake_nth("ibv_create_cq", i + 1)->create_cq.cqe, sizes[i]);
@@ -565,25 +571,27 @@ TEST_THAT(queues_have_room) {
 TEST_THAT(progress_is_that_of_all_workers) {
     const Plan plan = plan_of("write", {.size = 8, .connections = 2, .threads = 2});
     rpma::peer peer(fake_context(0));
-    Crew crew(plan, peer, lane_queues(plan), Memory::allocate(2 * lane_memory_size(plan)), {},
-              RPMA_MR_USAGE_SEND);
-    for (Worker &worker : crew.workers)
+    LoadGenerator generator(plan, peer, connection_queues(plan),
+                            Memory::allocate(2 * connection_memory_size(plan)), {},
+                            RPMA_MR_USAGE_SEND);
+    for (Worker &worker : generator.workers)
         worker.progress = UINT64_C(1) << 40;
-    assert_true(crew.progress() == UINT64_C(2) << 40);
+    assert_true(generator.progress() == UINT64_C(2) << 40);
 }
 
-static std::string failure_of_check(Crew &crew, const std::vector<uint64_t> &counts) {
+static std::string failure_of_check(LoadGenerator &generator,
+                                    const std::vector<uint64_t> &counts) {
     try {
-        serve_check(crew, counts);
+        serve_check(generator, counts);
     } catch (const Failure &why) {
         return why.what();
     }
     return "";
 }
 
-static void expect_failure(Crew &crew, const std::vector<uint64_t> &counts,
+static void expect_failure(LoadGenerator &generator, const std::vector<uint64_t> &counts,
                            const std::string &begin) {
-    const std::string failure = failure_of_check(crew, counts);
+    const std::string failure = failure_of_check(generator, counts);
     if (!failure.starts_with(begin))
         fail_msg("\"%s\" instead of \"%s…\"", failure.c_str(), begin.c_str());
 }
@@ -596,26 +604,28 @@ TEST_THAT(a_server_checks_each_place) {
     plan.verify = 1;
     rpma::peer peer(fake_context(0));
     std::vector<char> memory(plan.target_size(), 'x');
-    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_WRITE_DST);
+    LoadGenerator generator(plan, peer, serve_queues(plan), {}, memory,
+                            RPMA_MR_USAGE_WRITE_DST);
     const std::vector<uint64_t> counts = {4, 2};
-    serve_fill(crew);
-    const auto place = [&](uint64_t lane, uint64_t number) {
-        return std::span(memory).subspan((lane * 3 + number % 3) * SLOT_ALIGNMENT, plan.size);
+    serve_fill(generator);
+    const auto place = [&](uint64_t connection, uint64_t number) {
+        return std::span(memory).subspan((connection * 3 + number % 3) * SLOT_ALIGNMENT,
+                                         plan.size);
     };
-    for (uint64_t lane = 0; lane < 2; lane++)
-        for (uint64_t number = 0; number < counts[lane]; number++)
-            pattern_fill(place(lane, number), lane, number);
-    assert_string_equal(failure_of_check(crew, counts).c_str(), "");
-    for (uint64_t lane = 0; lane < 2; lane++)
+    for (uint64_t connection = 0; connection < 2; connection++)
+        for (uint64_t number = 0; number < counts[connection]; number++)
+            pattern_fill(place(connection, number), connection, number);
+    assert_string_equal(failure_of_check(generator, counts).c_str(), "");
+    for (uint64_t connection = 0; connection < 2; connection++)
         for (uint64_t number = 0; number < 3; number++) {
-            char &byte = place(lane, number)[7];
+            char &byte = place(connection, number)[7];
             byte = static_cast<char>(byte + 1);
-            expect_failure(crew, counts,
-                           "verification failed: connection " + std::to_string(lane));
+            expect_failure(generator, counts,
+                           "verification failed: connection " + std::to_string(connection));
             byte = static_cast<char>(byte - 1);
         }
-    expect_failure(crew, {4, 3}, "verification failed: connection 1, operation 2");
-    expect_failure(crew, {7, 2}, "verification failed: connection 0, operation 6");
+    expect_failure(generator, {4, 3}, "verification failed: connection 1, operation 2");
+    expect_failure(generator, {7, 2}, "verification failed: connection 0, operation 6");
 }
 
 // An atomic counts itself: four and two on two places each are 2, 2, 1 and 1.
@@ -624,13 +634,14 @@ TEST_THAT(a_server_checks_each_word) {
     plan.connections = 2;
     rpma::peer peer(fake_context(0));
     std::vector<char> memory(plan.target_size(), 'x');
-    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_WRITE_DST);
-    serve_fill(crew);
+    LoadGenerator generator(plan, peer, serve_queues(plan), {}, memory,
+                            RPMA_MR_USAGE_WRITE_DST);
+    serve_fill(generator);
     for (size_t place = 0; place < 4; place++)
         memory[place * SLOT_ALIGNMENT] = place < 2 ? 2 : 1;
-    assert_string_equal(failure_of_check(crew, {4, 2}).c_str(), "");
+    assert_string_equal(failure_of_check(generator, {4, 2}).c_str(), "");
     assert_string_equal(
-        failure_of_check(crew, {4, 3}).c_str(),
+        failure_of_check(generator, {4, 3}).c_str(),
         "verification failed: connection 1, place 0: it is 1 after 2 operations");
 }
 
@@ -639,14 +650,14 @@ TEST_THAT(a_server_waits_for_messages) {
     const Plan plan = plan_of("send", {.size = 8, .depth = 1});
     rpma::peer peer(fake_context(0));
     std::vector<char> memory(plan.target_size());
-    Crew crew(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_RECV);
-    crew.lanes[0].received = 5;
-    assert_true(serve_has_all(crew, {5}));
-    assert_false(serve_has_all(crew, {6}));
-    assert_string_equal(failure_of_check(crew, {5}).c_str(), "");
-    assert_string_equal(failure_of_check(crew, {4}).c_str(),
+    LoadGenerator generator(plan, peer, serve_queues(plan), {}, memory, RPMA_MR_USAGE_RECV);
+    generator.connections[0].received = 5;
+    assert_true(serve_has_all(generator, {5}));
+    assert_false(serve_has_all(generator, {6}));
+    assert_string_equal(failure_of_check(generator, {5}).c_str(), "");
+    assert_string_equal(failure_of_check(generator, {4}).c_str(),
                         "verification failed: connection 0: 5 of 4 messages arrived");
-    assert_string_equal(failure_of_check(crew, {6}).c_str(),
+    assert_string_equal(failure_of_check(generator, {6}).c_str(),
                         "verification failed: connection 0: 5 of 6 messages arrived");
 }
 
@@ -654,27 +665,28 @@ TEST_THAT(a_server_waits_for_messages) {
 TEST_THAT(an_echo_too_many_ends_the_run) {
     const Plan plan = plan_of("ping-pong", {.size = 8, .depth = 4});
     rpma::peer peer(fake_context(0));
-    Crew crew(plan, peer, lane_queues(plan), Memory::allocate(lane_memory_size(plan)), {},
-              RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
-    crew.limits = {.warmup = 0, .count = 1};
-    Lane &lane = crew.lanes[0];
-    const rpma::conn_cfg cfg = crew.cfg_of(lane, lane_queues(plan), false);
-    lane.link.conn = rpma::conn_req(peer, "192.168.0.1", "7204", cfg).connect();
-    fake_cm_event(lane.link.conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
-    (void)lane.link.conn.next_event();
-    prepare(lane);
-    crew.open_gate();
+    LoadGenerator generator(plan, peer, connection_queues(plan),
+                            Memory::allocate(connection_memory_size(plan)), {},
+                            RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV);
+    generator.limits = {.warmup = 0, .count = 1};
+    Connection &connection = generator.connections[0];
+    const rpma::conn_cfg cfg = generator.cfg_of(connection, connection_queues(plan), false);
+    connection.link.conn = rpma::conn_req(peer, "192.168.0.1", "7204", cfg).connect();
+    fake_cm_event(connection.link.conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, nullptr, 0);
+    (void)connection.link.conn.next_event();
+    prepare(connection);
+    generator.open_gate();
     ibv_wc wc{};
-    wc.wr_id = reinterpret_cast<uintptr_t>(&lane);
+    wc.wr_id = reinterpret_cast<uintptr_t>(&connection);
     wc.opcode = IBV_WC_RECV;
     wc.byte_len = 8;
-    ibv_cq *cq = fake_cq_on(lane.worker->cq->get_fd(), 0);
+    ibv_cq *cq = fake_cq_on(connection.worker->cq->get_fd(), 0);
     fake_complete(cq, &wc);
     fake_complete(cq, &wc);
     fake_fail_from("ibv_poll_cq", 2, EIO); // otherwise the load would poll for ever
     std::string failure;
     try {
-        run_load(*lane.worker);
+        run_load(*connection.worker);
     } catch (const Failure &why) {
         failure = why.what();
     }

@@ -79,7 +79,7 @@ void Epoll::add(int readable, uint64_t number) const {
     const auto sight = std::ranges::find(sights, fd, &Sight::epoll);
     sight->added.emplace_back(number, readable);
     if (sight - sights.begin() >= is_server &&
-        (number == Session::EVENTS || number >= Session::LANES))
+        (number == Session::EVENTS || number >= Session::CONNECTIONS))
         links.push_back(readable);
 }
 
@@ -113,7 +113,8 @@ static void complete_group() {
         ibv_wc wc{};
         wc.wr_id = post->wr_id;
         wc.opcode = post->opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
-        fake_complete(reinterpret_cast<Lane *>(post->wr_id)->worker->cq->get_ibv_cq(), &wc);
+        fake_complete(reinterpret_cast<Connection *>(post->wr_id)->worker->cq->get_ibv_cq(),
+                      &wc);
     }
     operations_completed += outstanding.size();
     outstanding.clear();
@@ -133,7 +134,7 @@ static void look_at_posts() {
             if (post->flags & IBV_SEND_SIGNALED && !group_times.empty())
                 outstanding.push_back(post);
         } else if (post->opcode == IBV_WR_RDMA_READ) {
-            assert_int_equal(post->num_sge, 1); // of 0 bytes: see Control::beat()
+            assert_int_equal(post->num_sge, 1); // of 0 bytes: see Control::keep_alive()
             if (!is_dead)
                 complete(post->wr_id, IBV_WC_RDMA_READ);
         } else if (post->opcode == IBV_WR_SEND) {
@@ -235,18 +236,18 @@ void leave(const std::string &) {
     fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
 }
 
-void leave_lane(const std::string &number) {
-    const uint64_t lane = number.empty() ? 0 : std::stoull(number);
-    fake_cm_event(session().fd_of(Session::LANES + lane), RDMA_CM_EVENT_DISCONNECTED, nullptr,
-                  0);
+void leave_connection(const std::string &number) {
+    const uint64_t connection = number.empty() ? 0 : std::stoull(number);
+    fake_cm_event(session().fd_of(Session::CONNECTIONS + connection),
+                  RDMA_CM_EVENT_DISCONNECTED, nullptr, 0);
 }
 
 void stir(const std::string &) {
     fake_cm_event(session().fd_of(Session::EVENTS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
 }
 
-void stir_lane(const std::string &) {
-    fake_cm_event(session().fd_of(Session::LANES), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
+void stir_connection(const std::string &) {
+    fake_cm_event(session().fd_of(Session::CONNECTIONS), RDMA_CM_EVENT_ADDR_CHANGE, nullptr, 0);
 }
 
 void fail_receive(const std::string &status) {

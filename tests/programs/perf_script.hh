@@ -7,7 +7,7 @@
 #ifndef PERF_SCRIPT_HH
 #define PERF_SCRIPT_HH 1
 
-#include "lane.hh"
+#include "connection.hh"
 #include "message.hh"
 #include "session.hh"
 #include "sides.hh"
@@ -63,9 +63,9 @@ void let_hang(const std::string &);           // the same
 void say(const std::string &text);
 void pause_50_s(const std::string &);
 void leave(const std::string &);
-void leave_lane(const std::string &number);   // a connection of the load, "": the first
+void leave_connection(const std::string &number); // a connection of the load, "": the first
 void stir(const std::string &);               // the connection has an event that means nothing
-void stir_lane(const std::string &);          // the same has an event that means nothing
+void stir_connection(const std::string &);    // the same has an event that means nothing
 void fail_receive(const std::string &status); // of the control connection
 void die(const std::string &);                // the device answers no more reads
 void hold(const std::string &);               // it takes no messages, as without receives

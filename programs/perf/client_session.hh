@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// guest.hh -- a client as the server sees it: its connections, its messages and its load
+// client.hh -- a client as the server sees it: its connections, its messages and its load
 
-#ifndef RPMA_PERF_GUEST_HH
-#define RPMA_PERF_GUEST_HH 1
+#ifndef RPMA_PERF_CLIENT_SESSION_HH
+#define RPMA_PERF_CLIENT_SESSION_HH 1
 
 #include "report.hh"
 #include "session.hh"
 
 #include <list>
 
-struct Guest;
+struct ClientSession;
 
 // What all clients share.
-struct House {
-    explicit House(const Options &options);
+struct Server {
+    explicit Server(const Options &options);
     // DRAM that the loads of all clients have, or whether one of them has the memory of
     // --memory.
     uint64_t used() const;
@@ -24,12 +24,12 @@ struct House {
     const Memory memory; // empty: DRAM, allocated for each load
     Device device;
     const Side self;
-    std::list<Guest> guests;
+    std::list<ClientSession> clients;
 };
 
-struct Guest {
+struct ClientSession {
     // Takes a request whose private data are the greeting.
-    Guest(House &house, rpma::conn_req &&request, const Greeting &greeting);
+    ClientSession(Server &server, rpma::conn_req &&request, const Greeting &greeting);
 
     // Handles what has happened. Never waits for the client; throws a Failure when it is lost.
     void go_on();
@@ -40,21 +40,21 @@ struct Guest {
     // Whether the client may leave without having failed.
     bool is_idle() const;
     // Takes the request of a connection of this client's load, or leaves it.
-    void take_lane(rpma::conn_req &&request, const Greeting &greeting);
+    void take_connection(rpma::conn_req &&request, const Greeting &greeting);
 
-    House &house;
+    Server &server;
     Session session;
     const uint64_t protocol;     // that the client speaks
     uint64_t session_number = 0; // of the load
 
   private:
-    void on_lane(Lane &lane);
-    void go_on(Lane &lane);
+    void on_connection(Connection &connection);
+    void go_on(Connection &connection);
     void answer(const Json &message);
     void refuse(const std::string &why);
     void on_hello();
     void on_plan(const Json &message);
-    void make_crew(const Plan &plan);
+    void make_generator(const Plan &plan);
     void on_measure();
     void on_begin();
     void begin();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// crew.cc -- the resources of one load, and how its threads start, wait and stop
+// generator.cc -- the resources of one load, and how its threads start, wait and stop
 
-#include "crew.hh"
+#include "load_generator.hh"
 
 #include "message.hh"
 #include "recording.hh"
@@ -21,41 +21,42 @@ static rpma::cq make_queue(rpma::peer &peer, uint64_t size) {
     });
 }
 
-Crew::Crew(const Plan &wanted, rpma::peer &of, Queues queues, Memory mine, std::span<char> lent,
-           int usage)
+LoadGenerator::LoadGenerator(const Plan &wanted, rpma::peer &of, Queues queues, Memory mine,
+                             std::span<char> lent, int usage)
     : plan(wanted), peer(of), owned(std::move(mine)),
       memory(owned.size() ? std::span(owned.data(), owned.size()) : lent),
       mr(attempt(fmt::format("cannot register {} bytes of memory", memory.size()),
                  [&] { return rpma::mr_local(peer, memory.data(), memory.size(), usage); })),
-      workers(plan.threads), lanes(plan.connections),
+      workers(plan.threads), connections(plan.connections),
       wake_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wake_fd < 0)
         fail("eventfd: {}", strerror(errno));
-    const uint64_t lanes_of_each = (plan.connections + plan.threads - 1) / plan.threads;
+    const uint64_t connections_of_each = (plan.connections + plan.threads - 1) / plan.threads;
     const bool is_split = operation.has_receive_cq;
     for (Worker &worker : workers) {
-        worker.crew = this;
+        worker.generator = this;
         worker.first = static_cast<uint64_t>(&worker - workers.data());
-        worker.cq =
-            make_queue(peer, lanes_of_each * (queues.sends + (is_split ? 0 : queues.receives)));
+        worker.cq = make_queue(peer, connections_of_each *
+                                         (queues.sends + (is_split ? 0 : queues.receives)));
         if (is_split)
-            worker.rcq = make_queue(peer, lanes_of_each * queues.receives);
-        worker.each_lane([&](Lane &lane) {
-            lane.crew = this;
-            lane.worker = &worker;
-            lane.index = static_cast<uint64_t>(&lane - lanes.data());
+            worker.rcq = make_queue(peer, connections_of_each * queues.receives);
+        worker.each_connection([&](Connection &connection) {
+            connection.generator = this;
+            connection.worker = &worker;
+            connection.index = static_cast<uint64_t>(&connection - connections.data());
         });
     }
 }
 
-Crew::~Crew() {
+LoadGenerator::~LoadGenerator() {
     stop();
     close(wake_fd);
 }
 
-rpma::conn_cfg Crew::cfg_of(const Lane &lane, Queues queues, bool has_lists) {
+rpma::conn_cfg LoadGenerator::cfg_of(const Connection &connection, Queues queues,
+                                     bool has_lists) {
     rpma::conn_cfg cfg = link_cfg();
-    Worker &worker = *lane.worker;
+    Worker &worker = *connection.worker;
     cfg.set_sq_size(static_cast<uint32_t>(queues.sends))
         .set_rq_size(static_cast<uint32_t>(queues.receives))
         .set_cq(*worker.cq);
@@ -68,7 +69,7 @@ rpma::conn_cfg Crew::cfg_of(const Lane &lane, Queues queues, bool has_lists) {
     return cfg;
 }
 
-void Crew::start(void (*run)(Worker &worker)) {
+void LoadGenerator::start(void (*run)(Worker &worker)) {
     for (Worker &worker : workers)
         worker.thread = std::jthread([this, run, &worker](std::stop_token token) {
             worker.token = std::move(token);
@@ -83,7 +84,7 @@ void Crew::start(void (*run)(Worker &worker)) {
         });
 }
 
-void Crew::stop() {
+void LoadGenerator::stop() {
     for (Worker &worker : workers)
         worker.thread.request_stop();
     for (Worker &worker : workers) {
@@ -97,32 +98,32 @@ void Crew::stop() {
     }
 }
 
-void Crew::note(const char *why) {
+void LoadGenerator::note(const char *why) {
     const std::lock_guard guard(lock);
     if (failure.empty())
         failure = why;
 }
 
-bool Crew::has_failed() const {
+bool LoadGenerator::has_failed() const {
     const std::lock_guard guard(lock);
     return !failure.empty();
 }
 
-void Crew::check() const {
+void LoadGenerator::check() const {
     if (has_failed())
         throw Failure(failure);
 }
 
-bool Crew::has_ended() const {
+bool LoadGenerator::has_ended() const {
     return std::ranges::all_of(workers,
                                [](const Worker &worker) { return bool(worker.has_ended); });
 }
 
-void Crew::wake_main() const {
+void LoadGenerator::wake_main() const {
     eventfd_write(wake_fd, 1);
 }
 
-void Crew::wait_at_gate(const Worker &worker) {
+void LoadGenerator::wait_at_gate(const Worker &worker) {
     std::unique_lock guard(lock);
     waiting++;
     wake_main();
@@ -130,7 +131,7 @@ void Crew::wait_at_gate(const Worker &worker) {
     worker.check_stop();
 }
 
-void Crew::open_gate() {
+void LoadGenerator::open_gate() {
     const std::lock_guard guard(lock);
     is_open = true;
     gate.notify_all();
@@ -138,7 +139,7 @@ void Crew::open_gate() {
 
 // The memory's place, whether direct write to persistent memory is stated, and which operations
 // the device serves natively.
-std::string Crew::target(bool direct_write) const {
+std::string LoadGenerator::target(bool direct_write) const {
     return attempt("no descriptor", [&] {
         rpma::peer_cfg cfg;
         cfg.set_direct_write_to_pmem(direct_write);
@@ -146,7 +147,7 @@ std::string Crew::target(bool direct_write) const {
     });
 }
 
-void Crew::take_target(const std::string &digits) {
+void LoadGenerator::take_target(const std::string &digits) {
     const auto bytes = bytes_of(digits);
     auto found =
         attempt("cannot use the other side's memory", [&] { return rpma::unpack(bytes); });
@@ -156,12 +157,12 @@ void Crew::take_target(const std::string &digits) {
     remote_cfg = std::move(found.pcfg);
 }
 
-void Crew::apply_target(Lane &lane) const {
+void LoadGenerator::apply_target(Connection &connection) const {
     attempt("cannot apply the other side's configuration",
-            [&] { lane.link.conn.apply_remote_peer_cfg(*remote_cfg); });
+            [&] { connection.link.conn.apply_remote_peer_cfg(*remote_cfg); });
 }
 
-uint64_t Crew::progress() const {
+uint64_t LoadGenerator::progress() const {
     uint64_t sum = 0;
     for (const Worker &worker : workers)
         sum += worker.progress.load(std::memory_order_relaxed);
@@ -170,7 +171,7 @@ uint64_t Crew::progress() const {
 
 void Worker::wait(rpma::cq_ref queue, uint64_t until) const {
     check_stop();
-    if (crew->plan.poll)
+    if (generator->plan.poll)
         return;
     if (until != UINT64_MAX) {
         const uint64_t now = now_ns(), left = until > now ? until - now : 0;
@@ -180,7 +181,7 @@ void Worker::wait(rpma::cq_ref queue, uint64_t until) const {
         if (ppoll(&poll, 1, &time, nullptr) <= 0)
             return check_stop();
     }
-    // Without a completion, a signal interrupted the wait: the crew may be stopped.
+    // Without a completion, a signal interrupted the wait: the generator may be stopped.
     if (const auto status = queue.wait(); status != rpma::status::no_completion)
         must(status, "cannot wait for completions");
     check_stop();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// crew.hh -- the resources of one load: memory, connections, and the threads that use them
+// generator.hh -- the resources of one load: memory, connections, and the threads that use them
 
-#ifndef RPMA_PERF_CREW_HH
-#define RPMA_PERF_CREW_HH 1
+#ifndef RPMA_PERF_LOAD_GENERATOR_HH
+#define RPMA_PERF_LOAD_GENERATOR_HH 1
 
 #include "failure.hh"
 #include "histogram.hh"
@@ -19,18 +19,18 @@
 #include <optional>
 #include <thread>
 
-struct Crew;
+struct LoadGenerator;
 struct Recording;
 struct Worker;
 
 // A connection of the load. The measurement continues the operation numbers of the warm-up.
-struct Lane {
-    Crew *crew = nullptr;
+struct Connection {
+    LoadGenerator *generator = nullptr;
     Worker *worker = nullptr;
     uint64_t index = 0;
     Link link;
     // of the side that posts the load:
-    size_t base = 0;         // where the lane's part of the memory begins
+    size_t base = 0;         // where the connection's part of the memory begins
     size_t receive_base = 0; // where the buffers of its receives begin
     std::vector<rpma::batch> batches;
     std::array<rpma_sge, ELEMENTS_MAX> elements{};
@@ -52,14 +52,14 @@ struct Lane {
     uint64_t consumed = 0; // receives posted again that the client does not know of yet
 };
 
-struct Stopped {}; // a worker throws it when the crew is stopped
+struct Stopped {}; // a worker throws it when the generator is stopped
 
 struct Worker {
-    Crew *crew = nullptr;
-    uint64_t first = 0;          // its lanes are first, first + plan.threads, …
-    std::optional<rpma::cq> cq;  // always there once the crew is made
+    LoadGenerator *generator = nullptr;
+    uint64_t first = 0;          // its connections are first, first + plan.threads, …
+    std::optional<rpma::cq> cq;  // always there once the generator is made
     std::optional<rpma::cq> rcq; // without it, receives complete in cq
-    uint64_t under_way = 0;      // outstanding operations of all its lanes
+    uint64_t under_way = 0;      // outstanding operations of all its connections
     std::atomic<uint64_t> progress;
     std::atomic<bool> has_ended;
     Histogram histogram;
@@ -69,11 +69,11 @@ struct Worker {
     std::stop_token token;
     std::jthread thread;
 
-    template <class Use> void each_lane(Use use);
+    template <class Use> void each_connection(Use use);
     // Waits for completions, at most until then, unless the plan polls.
     void wait(rpma::cq_ref queue, uint64_t until = UINT64_MAX) const;
-    // Takes completions of both CQs and calls handle(lane, wc, now) for each. Returns their
-    // number.
+    // Takes completions of both CQs and calls handle(connection, wc, now) for each. Returns
+    // their number.
     template <class Handle> int take(Handle handle);
     void check_stop() const {
         if (token.stop_requested())
@@ -85,15 +85,15 @@ struct Queues {
     uint64_t sends, receives; // per connection
 };
 
-struct Crew {
+struct LoadGenerator {
     // The memory is owned or, if that is empty, lent by the caller.
-    Crew(const Plan &plan, rpma::peer &peer, Queues queues, Memory owned, std::span<char> lent,
-         int usage);
-    ~Crew();
-    Crew(Crew &&) = delete;
+    LoadGenerator(const Plan &plan, rpma::peer &peer, Queues queues, Memory owned,
+                  std::span<char> lent, int usage);
+    ~LoadGenerator();
+    LoadGenerator(LoadGenerator &&) = delete;
 
     // The configuration of a connection, with the CQs of its worker.
-    rpma::conn_cfg cfg_of(const Lane &lane, Queues queues, bool has_lists);
+    rpma::conn_cfg cfg_of(const Connection &connection, Queues queues, bool has_lists);
 
     void start(void (*run)(Worker &worker));
     // Interrupts all waits and joins all threads.
@@ -112,7 +112,7 @@ struct Crew {
     std::string target(bool direct_write) const;
     void take_target(const std::string &digits);
     // The configuration of the other side holds for the connection, too.
-    void apply_target(Lane &lane) const;
+    void apply_target(Connection &connection) const;
     uint64_t progress() const; // operations that completed, of all workers
 
     const Plan plan;
@@ -130,8 +130,8 @@ struct Crew {
     std::optional<rpma::peer_cfg> remote_cfg;
     std::unique_ptr<Recording> recording; // none: there is no ledger
     std::vector<Worker> workers;
-    std::vector<Lane> lanes;
-    uint64_t connected = 0;        // number of established lanes
+    std::vector<Connection> connections;
+    uint64_t connected = 0;        // number of established connections
     const int wake_fd;             // readable when a worker has ended or waits at the gate
     std::atomic<uint64_t> waiting; // workers at the gate
 
@@ -144,9 +144,9 @@ struct Crew {
     std::string failure; // the first of a worker; "": none
 };
 
-template <class Use> void Worker::each_lane(Use use) {
-    for (uint64_t i = first; i < crew->lanes.size(); i += crew->workers.size())
-        use(crew->lanes[i]);
+template <class Use> void Worker::each_connection(Use use) {
+    for (uint64_t i = first; i < generator->connections.size(); i += generator->workers.size())
+        use(generator->connections[i]);
 }
 
 template <class Handle> int Worker::take(Handle handle) {
@@ -162,7 +162,7 @@ template <class Handle> int Worker::take(Handle handle) {
         for (const ibv_wc &wc : found) {
             if (wc.status != IBV_WC_SUCCESS)
                 fail("an operation failed: {}", ibv_wc_status_str(wc.status));
-            handle(*reinterpret_cast<Lane *>(wc.wr_id), wc, now);
+            handle(*reinterpret_cast<Connection *>(wc.wr_id), wc, now);
         }
         taken += static_cast<int>(found.size());
     }

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// client.cc -- a client as the server sees it: its connections, its messages and its load
+
+#include "client_session.hh"
+
+#include "connection.hh"
+#include "load.hh"
+#include "random.hh"
+#include "serve.hh"
+
+#include <numeric>
+#include <sys/mman.h>
+
+static constexpr int IDLE_MS = 60000;
+
+static Memory map_memory(const Options &options) {
+    if (options.memory.empty())
+        return {};
+    Memory memory = Memory::map(options.memory, PROT_READ | PROT_WRITE);
+    if (options.direct_write && !memory.is_persistent())
+        fail("--direct-write: {} is neither a file on FS-DAX nor a device DAX", options.memory);
+    return memory;
+}
+
+Server::Server(const Options &wanted)
+    : options(wanted), memory(map_memory(options)),
+      device(options.address, RPMA_UTIL_IBV_CONTEXT_LOCAL),
+      self(describe_side(device.name, memory.kind())) {}
+
+uint64_t Server::used() const {
+    return std::accumulate(clients.begin(), clients.end(), UINT64_C(0),
+                           [](uint64_t sum, const ClientSession &client) {
+                               const LoadGenerator *generator = client.session.generator.get();
+                               return sum + (generator ? generator->memory.size() : 0);
+                           });
+}
+
+// ---- connections ---------------------------------------------------------------------------
+
+ClientSession::ClientSession(Server &of, rpma::conn_req &&request, const Greeting &greeting)
+    : server(of), session(server.device.peer), protocol(greeting.protocol), heard(now_ns()) {
+    session.control.link.take(std::move(request));
+    session.enter();
+}
+
+void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &greeting) {
+    LoadGenerator *generator = session.generator.get();
+    if (!generator || greeting.number >= generator->connections.size())
+        return; // a request that nobody takes is rejected
+    Connection &connection = generator->connections[greeting.number];
+    if (generator->operation.is_connect())
+        connection.link = Link(); // the client may know the end of the last one already
+    else if (state != State::prepared || connection.link.fd >= 0)
+        return;
+    try {
+        connection.link.take(std::move(request));
+        session.watch(connection);
+        on_connection(connection);
+    } catch (const std::exception &why) {
+        if (state != State::idle)
+            refuse(why.what());
+    }
+    heard = now_ns();
+}
+
+// The client of the operation "connect" may take a connection down before this side knows that
+// it is up, and measures itself what that means.
+void ClientSession::on_connection(Connection &connection) {
+    try {
+        go_on(connection);
+    } catch (const std::exception &) {
+        if (!connection.generator->operation.is_connect())
+            throw;
+        connection.link = Link();
+    }
+}
+
+void ClientSession::go_on(Connection &connection) {
+    LoadGenerator &generator = *connection.generator;
+    switch (connection.link.go_on()) {
+    case Link::Step::none:
+        return;
+    case Link::Step::ready: {
+        const rpma::conn_cfg cfg =
+            generator.cfg_of(connection, serve_queues(generator.plan),
+                             generator.operation.is_echoed || generator.plan.both);
+        attempt("cannot take a connection", [&] { connection.link.request.setup(cfg); });
+        serve_post_receives(connection);
+        return connection.link.connect(greeting_text("data", 0, 0));
+    }
+    case Link::Step::established:
+        if (generator.plan.both) {
+            generator.apply_target(connection);
+            prepare(connection);
+        }
+        generator.connected++;
+        heard = now_ns();
+        return begin();
+    case Link::Step::ended: // after a load the client takes its connections down
+        if (generator.operation.is_connect())
+            connection.link = Link();
+    }
+}
+
+bool ClientSession::is_idle() const {
+    return state == State::idle && session.control.link.has_ended;
+}
+
+void ClientSession::go_on() {
+    Event event = Event::none;
+    while ((event = session.look(0)) != Event::none) {
+        try {
+            if (event == Event::message && protocol == PROTOCOL)
+                answer(decode(session.in));
+            if (event == Event::connection && session.generator)
+                on_connection(session.generator->connections[session.connection]);
+        } catch (const std::exception &why) {
+            if (event == Event::message || state != State::idle)
+                refuse(why.what()); // of the connections of a load, only the first failure
+        }
+        if (event == Event::message)
+            heard = now_ns();
+        if (event == Event::connection && session.generator && state != State::idle &&
+            session.generator->connections[session.connection].link.has_ended)
+            session.generator->connections[session.connection].link.end(); // the client is lost
+    }
+}
+
+void ClientSession::tick() {
+    session.control.keep_alive();
+    if (is_past(heard, IDLE_MS))
+        fail("the client has said nothing for {} s", IDLE_MS / 1000);
+    if (state != State::stopping)
+        return;
+    try {
+        end_load();
+    } catch (const std::exception &why) {
+        refuse(why.what());
+    }
+}
+
+// ---- the client's messages -----------------------------------------------------------------
+
+// Reports the failure to the client and to the operator.
+void ClientSession::refuse(const std::string &why) {
+    state = State::idle;
+    complain("refused: " + why);
+    session.control.send(message("refused", {{"reason", printable(why)}}));
+}
+
+void ClientSession::on_hello() {
+    session.control.send(message("welcome", {{"librpma", server.self.librpma},
+                                             {"kernel", server.self.kernel},
+                                             {"device", server.self.device},
+                                             {"memory", server.self.memory},
+                                             {"direct_write", server.options.direct_write},
+                                             {"atomics", server.device.has_atomics()}}));
+}
+
+void ClientSession::make_generator(const Plan &plan) {
+    // The region of a load that moves nothing is never used, and none is empty.
+    const uint64_t size = std::max(plan.target_size(), SLOT_ALIGNMENT) +
+                          (plan.both ? plan.connections * connection_memory_size(plan) : 0);
+    int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_SEND |
+                RPMA_MR_USAGE_RECV | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    if (plan.both)
+        usage |= RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST;
+    if (plan.op().is_persistent()) // the client has checked that direct write is stated
+        usage |= RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT;
+    if (plan.op().is_fetching())
+        usage |= RPMA_MR_USAGE_ATOMIC;
+    const uint64_t used = server.used();
+    if (server.memory.size() && server.memory.size() < size)
+        fail("{} has {} bytes, these settings need {}", server.options.memory,
+             server.memory.size(), size);
+    if (server.memory.size() && used)
+        fail("another client uses {}", server.options.memory);
+    if (!server.memory.size() &&
+        (used > server.options.limit || size > server.options.limit - used))
+        fail("these settings need {} bytes of memory, the server's --limit is {}{}", size,
+             server.options.limit, used ? fmt::format(", and other clients use {}", used) : "");
+    session.begin(std::make_unique<LoadGenerator>(
+        plan, server.device.peer, serve_queues(plan),
+        server.memory.size() ? Memory() : Memory::allocate(size),
+        server.memory.size() ? server.memory.first(size) : std::span<char>(), usage));
+    if (plan.verify || plan.op().is_fetching())
+        serve_fill(*session.generator);
+}
+
+void ClientSession::on_plan(const Json &message_of_plan) {
+    session.generator.reset();
+    state = State::prepared;
+    is_asked_to_begin = false;
+    try {
+        make_generator(plan_of(message_of_plan));
+        if (session.generator->plan.both)
+            session.generator->take_target(message_of_plan["target"]);
+        // Random, because this number proves that a connection of the load is this client's.
+        session_number = random_number();
+        session.control.send(message(
+            "ready", {{"session", session_number},
+                      {"target", session.generator->target(server.options.direct_write)}}));
+    } catch (...) {
+        session.generator.reset();
+        throw;
+    }
+}
+
+// The client may know that its connections are up before the server does.
+void ClientSession::on_begin() {
+    if (state != State::prepared || is_asked_to_begin)
+        fail("there is nothing to begin");
+    is_asked_to_begin = true;
+    begin();
+}
+
+void ClientSession::begin() {
+    LoadGenerator &generator = *session.generator;
+    if (!is_asked_to_begin ||
+        (generator.connected < generator.plan.connections && !generator.operation.is_connect()))
+        return;
+    if (generator.operation.is_message)
+        generator.start(run_serve);
+    is_asked_to_begin = false;
+    state = State::running;
+    session.control.send(message("ok"));
+}
+
+// With --both, the server's load begins once the client has sent something on each connection.
+void ClientSession::on_measure() {
+    if (state != State::running)
+        fail("there is nothing to measure");
+    LoadGenerator &generator = *session.generator;
+    cpu_before = cpu_ns();
+    measured_from = now_ns();
+    state = State::measuring;
+    if (generator.plan.both) {
+        generator.limits = {.warmup = 0, .duration_ns = DURATION_MAX_S * 1000000000};
+        generator.open_gate();
+        generator.start(run_load);
+    }
+    session.control.send(message("ok"));
+}
+
+// Messages may still be on their way to the workers, and others that the client states never
+// come: nobody waits for them here.
+void ClientSession::on_stop(const std::vector<uint64_t> &done) {
+    const uint64_t cpu = cpu_ns() - cpu_before, took = now_ns() - measured_from;
+    if (state != State::measuring)
+        fail("there is nothing to stop");
+    const LoadGenerator &generator = *session.generator;
+    if (done.size() != generator.connections.size())
+        fail("the client does not say how much it did");
+    counts = done;
+    asked = now_ns();
+    result = message("result", {{"cpu_ns", cpu},
+                                {"operations", generator.progress()},
+                                {"ns", generator.plan.both ? took : 0}});
+    state = State::stopping;
+    end_load();
+}
+
+void ClientSession::end_load() {
+    LoadGenerator &generator = *session.generator;
+    if (generator.plan.verify && !is_past(asked, PATIENCE_MS) && !generator.has_failed() &&
+        !serve_has_all(generator, counts))
+        return;
+    generator.check();
+    if (generator.plan.verify)
+        serve_check(generator, counts);
+    generator.stop();
+    generator.check();
+    session.control.send(result);
+    state = State::idle;
+}
+
+void ClientSession::answer(const Json &request) {
+    const auto &word = request["word"].get_ref<const std::string &>();
+    if (word == "hello")
+        return on_hello();
+    if (word == "plan")
+        return on_plan(request);
+    if (word == "begin")
+        return on_begin();
+    if (word == "stop")
+        return on_stop(request["done"]);
+    if (word == "measure")
+        return on_measure();
+    if (word != "alive") // which the client sends because a silent one is given up
+        fail("\"{}\" is no word of a client", word);
+    session.control.send(message("ok"));
+}
