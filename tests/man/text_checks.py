@@ -126,6 +126,9 @@ def check_head(book):
         for title in SECTIONS[section]:
             if not page.section(title):
                 yield f"man/{page.name}: section {title} is missing or empty"
+        for line in page.lines:
+            if line.macro in ("Ss", "It") and "An" in line.args:
+                yield f"man/{page.name}:{line.number}: An is a macro, so that the word is not printed"
 
 
 def check_synopsis(book):

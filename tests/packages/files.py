@@ -26,10 +26,11 @@ SYMBOLS = common.ROOT / "debian" / "librpma0.symbols"
 # The newest entry of each changelog.
 NEWEST = {common.ROOT / "debian" / "changelog": r"\Alibrpma \(([^)-]+)-[^)]+\) ",
           common.ROOT / "packaging" / "rpm" / "librpma.spec": r"^%changelog\n\*.* - ([0-9.]+)-\d+$"}
-# Where the version is repeated: the files, and the text before and after it; the header has three numbers.
+# Where the version is repeated: the files, and the text before and after it; the header and its page have three numbers.
 PLACES = [("packaging/rpm/librpma.spec", r"^(Version: +)\S+()$"),
           ("man/*.[137]", r'^(\.Os "librpma )[^"]*(")$'),
-          *(("include/librpma.h", rf"^(#define RPMA_VERSION_{name} )\d+()$") for name in ("MAJOR", "MINOR", "PATCH"))]
+          *((file, rf"^(#define RPMA_VERSION_{name} )\d+()$") for file in ("include/librpma.h", "man/rpma_version.3")
+            for name in ("MAJOR", "MINOR", "PATCH"))]
 HEAD = [f"{common.SONAME} librpma0 #MINVER#", "* Build-Depends-Package: librpma-dev"]
 # Debian writes "1.0" for the first release at the present node LIBRPMA_1.0.
 DEBIAN_VERSIONS = {"1.0.0": "1.0"}
