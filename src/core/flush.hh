@@ -46,9 +46,9 @@ constexpr uint32_t region_ways(unsigned usage, unsigned natively) {
     return all << BY_READ | native << NATIVELY | (all & ~native) << FALL_BACK;
 }
 // Is true if a flush of this type may use the method; ways is the intersection of connection
-// and region. An unknown type, which is refused later, must not shift too far.
+// and region. The caller has rejected unknown types.
 constexpr bool goes(uint32_t ways, FlushWay way, rpma_flush_type type) {
-    return (ways >> ((way + static_cast<unsigned>(type)) & 31) & 1) != 0;
+    return (ways >> (way + static_cast<unsigned>(type)) & 1) != 0;
 }
 constexpr bool goes_any_way(uint32_t ways, rpma_flush_type type) {
     return goes(ways, BY_READ, type) || goes(ways, NATIVELY, type) ||

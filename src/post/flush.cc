@@ -97,8 +97,9 @@ namespace {
 RPMA_POST int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                          size_t len, enum rpma_flush_type type, int flags,
                          const void *op_context) {
-    if (conn == nullptr || dst == nullptr || flags == 0 || len > UINT32_MAX ||
-        type > RPMA_FLUSH_TYPE_VISIBILITY) [[unlikely]]
+    if (conn == nullptr || dst == nullptr ||
+        static_cast<unsigned>(type) > RPMA_FLUSH_TYPE_VISIBILITY || flags == 0 ||
+        len >> 32 != 0) [[unlikely]]
         return flush_otherwise(conn, dst, dst_offset, len, type, flags, op_context);
     const uint32_t ways = conn->flush.ways() & dst->flush_ways;
     if (!goes(ways, BY_READ, type)) [[unlikely]] {
