@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// check.cc -- compares memory with what a ledger says of it
+// check.cc -- compares memory with a ledger
 
 #include "failure.hh"
 #include "ledger.hh"
@@ -10,7 +10,7 @@
 
 #include <sys/mman.h>
 
-static constexpr int EXIT_MISSING = 3; // a recorded record is not there
+static constexpr int EXIT_MISSING = 3; // a recorded record is missing
 
 namespace {
 
@@ -32,7 +32,7 @@ struct Check {
 
     std::string describe(uint64_t connection, uint64_t number) {
         const auto there = place(connection, number);
-        uint64_t named[3]; // the run, the connection and the number of what is there
+        uint64_t named[3]; // run, connection and number of the record found
         std::memcpy(named, there.data(), sizeof(named));
         const size_t wrong = first_wrong(there, connection, number), size = head.plan.size;
         std::string what = "has no record of this run";
@@ -74,7 +74,7 @@ int check_ledger(const std::string &ledger, const std::string &path) {
     for (const LedgerLine &line : content.lines)
         check.look(line);
     if (!check.checked)
-        fail("the ledger {} names no record that could be checked", ledger);
+        fail("the ledger {} lists no record to check", ledger);
     fmt::print("{}: {} records recorded, {} checked, {} found{}{}\n", plan.op().name,
                check.recorded, check.checked, check.found, check.first_missing,
                content.is_torn ? " (the ledger ends within a line, which does not count)" : "");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.cc -- runs one load after the other and reports the results
+// client.cc -- runs loads one after another and reports the results
 
 #include "connection.hh"
 #include "load.hh"
@@ -17,18 +17,18 @@
 namespace {
 
 constexpr int TICK_MS = 500, RETRY_MS = 100,
-              ATTEMPT_MS = 3000; // the connection manager repeats what is lost more slowly
+              ATTEMPT_MS = 3000; // shorter than the connection manager's own retries
 
-// What is known of a load while it runs.
+// Progress of a running load.
 struct Progress {
     uint64_t began = now_ns();
     uint64_t now = began, operations = 0;
     uint64_t moved = began;    // when an operation last completed
-    uint64_t shown_at = began, // up to where an interval was reported
+    uint64_t shown_at = began, // end of the last reported interval
         shown = 0;
 };
 
-// What the measurement of a plan has brought so far.
+// Results of a plan so far.
 struct Measured {
     Result result{};
     uint64_t since = 0;    // when it began; 0: it has not
@@ -75,14 +75,14 @@ class Client {
     Side self, server;
     Measured measured;
     std::unique_ptr<Report> report;
-    std::ofstream picture; // is made before the first load, so that no load is in vain
+    std::ofstream picture; // created before the first load: a bad path fails early
     std::vector<Result> plotted;
 };
 
 Client::Client(const Options &wanted)
     : options(wanted), device(options.address, RPMA_UTIL_IBV_CONTEXT_REMOTE) {}
 
-// ---- asking the server ---------------------------------------------------------------------
+// ---- requests to the server -----------------------------------------------------------------
 
 void Client::go_on(Connection &connection) {
     LoadGenerator &generator = *session->generator;
@@ -96,7 +96,7 @@ void Client::go_on(Connection &connection) {
     generator.connected++;
 }
 
-// Waits for the first event, and takes care of those of a connection.
+// Waits for the first event; handles events of connections.
 Event Client::wait(int milliseconds) {
     const Event event = session->wait(milliseconds);
     if (event == Event::connection)
@@ -108,7 +108,7 @@ Event Client::wait(int milliseconds) {
     fail("the server refuses: {}", answer.value("reason", "no reason given"));
 }
 
-// Waits for an answer of that word; a refusal of the server is a failure.
+// Waits for a reply with this word; throws a Failure if the server refuses.
 Json Client::await(std::string_view word) {
     const uint64_t asked = now_ns();
     Event event = Event::worker;
@@ -133,7 +133,7 @@ Json Client::ask(std::string_view word, std::string_view answer) {
 // The private data of the connection shows whether the server is an rpma-perf of this protocol.
 void check_greeting(const Greeting &greeting, const Options &options) {
     if (!greeting.is_ours)
-        fail("{} port {} is no rpma-perf", shown(options.address), options.port);
+        fail("{} port {} is not rpma-perf", shown(options.address), options.port);
     if (greeting.protocol != PROTOCOL)
         fail("the server speaks version {} of the protocol, this client version {}: use the "
              "same rpma-perf on both sides",
@@ -160,8 +160,8 @@ void Client::connect(int patience_ms) {
               hello["memory"],  hello["direct_write"], hello["atomics"]};
 }
 
-// Why the two sides cannot measure the operation; "": they can. A persistent flush is measured
-// only if the server's operator states direct write to PMem.
+// Why the two sides cannot measure the operation; "": they can. Measures a persistent flush
+// only if the server's operator enabled direct write to PMem.
 std::string Client::obstacle(const Operation &operation) const {
     if (operation.is_persistent() && !server.direct_write)
         return "the server states no direct write to persistent memory: start it with --memory "
@@ -213,7 +213,7 @@ void Client::make_generator(const Plan &plan) {
         session->generator->limits.warmup = std::max(options.limits.warmup, UINT64_C(1));
 }
 
-// Goes on with a connection after the first failure of another, the one that counts.
+// Advances a connection after another one failed; only the first failure is reported.
 void Client::go_on_anyway(Connection &connection) {
     try {
         go_on(connection);
@@ -221,7 +221,7 @@ void Client::go_on_anyway(Connection &connection) {
     }
 }
 
-// What the server has to say after a failure, if it says so soon.
+// The server's reason for a failure, if it arrives soon.
 Json Client::last_words() {
     try {
         Event event = Event::connection;
@@ -233,16 +233,16 @@ Json Client::last_words() {
     }
 }
 
-// In the handler of a failure, for which the server may have sent the reason.
+// Called while handling a failure whose reason the server may have sent.
 void Client::explain() {
     if (const Json answer = last_words(); answer.contains("reason"))
         fail_refused(answer);
     throw;
 }
 
-// All connections come up at the same time.
+// Establishes all connections concurrently.
 void Client::prepare_lanes(const Json &ready) {
-    uint64_t moved = now_ns(); // when a connection last came up
+    uint64_t moved = now_ns(); // when a connection was last established
     LoadGenerator &generator = *session->generator;
     generator.take_target(ready["target"]);
     generator.session = ready["session"];
@@ -279,7 +279,7 @@ bool all_have_ended(const LoadGenerator &generator) {
     return generator.has_ended();
 }
 
-// The server gives up a client that says nothing.
+// The server drops a silent client.
 void Client::keep_alive(uint64_t &spoke) {
     if (!is_past(spoke, KEEPALIVE_MS))
         return;
@@ -287,7 +287,7 @@ void Client::keep_alive(uint64_t &spoke) {
     spoke = now_ns();
 }
 
-// How long to wait for event: not beyond the end of an interval that is to be reported.
+// Time to wait for an event: at most until the next interval is due.
 static int tick_of(const Options &options, const Progress &progress) {
     const uint64_t end = progress.shown_at + options.limits.interval_ns;
     if (!options.shows_intervals)
@@ -325,7 +325,7 @@ void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress 
         if (event == Event::stop)
             fail("interrupted");
         if (event == Event::message)
-            fail("the server speaks without being asked");
+            fail("unexpected message from the server");
         if (progress.operations != operations)
             progress.moved = progress.now;
         progress.operations = operations;
@@ -337,7 +337,7 @@ void Client::watch(bool (*is_reached)(const LoadGenerator &generator), Progress 
     generator.check();
 }
 
-// Adds what the workers of the generator, which has stopped, have measured.
+// Adds the measurements of the stopped generator's workers.
 void Client::collect() {
     const LoadGenerator &generator = *session->generator;
     Result &result = measured.result;
@@ -396,7 +396,7 @@ void Client::run_load() {
     measured.result.server_ns = answer["ns"];
 }
 
-// Connects again after a break, in the handler of its failure. Returns false if the time of the
+// Reconnects after a break, while its failure is handled. Returns false if the time of the
 // measurement is over.
 bool Client::reconnect(const std::string &failure) {
     const uint64_t end = measured.since + options.limits.duration_ns;
@@ -437,7 +437,7 @@ bool Client::reconnect(const std::string &failure) {
     }
 }
 
-// Completes the ledger. Its load is meant to end with the loss of the server.
+// Completes the ledger. Its load is expected to end when the server is lost.
 void Client::end_ledger(const char *failure) {
     LoadGenerator &generator = *session->generator;
     generator.stop();
@@ -453,7 +453,7 @@ void Client::end_ledger(const char *failure) {
         throw;
 }
 
-// From the plan to the result.
+// Runs a plan and returns its result.
 void Client::do_load(const Plan &plan) {
     make_generator(plan);
     session->control.send(message_of(plan, plan.both ? session->generator->target(false) : ""));
@@ -466,7 +466,7 @@ void Client::do_load(const Plan &plan) {
 }
 
 void Client::run_plan(const Plan &plan) {
-    if (!session) // the one before ended in a gap
+    if (!session) // the previous session ended in a gap
         connect(PATIENCE_MS);
     measured = {};
     measured.result.operation = plan.operation;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.cc -- a client as the server sees it: its connections, its messages and its load
+// client_session.cc -- the server's session with one client: connections, messages and load
 
 #include "client_session.hh"
 
@@ -48,10 +48,10 @@ ClientSession::ClientSession(Server &of, rpma::conn_req &&request, const Greetin
 void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &greeting) {
     LoadGenerator *generator = session.generator.get();
     if (!generator || greeting.number >= generator->connections.size())
-        return; // a request that nobody takes is rejected
+        return; // the destructor rejects the request
     Connection &connection = generator->connections[greeting.number];
     if (generator->operation.is_connect())
-        connection.link = Link(); // the client may know the end of the last one already
+        connection.link = Link(); // the client may have noticed the end of the last one first
     else if (state != State::prepared || connection.link.fd >= 0)
         return;
     try {
@@ -65,8 +65,8 @@ void ClientSession::take_connection(rpma::conn_req &&request, const Greeting &gr
     heard = now_ns();
 }
 
-// The client of the operation "connect" may take a connection down before this side knows that
-// it is up, and measures itself what that means.
+// A client that measures "connect" may disconnect before this side knows that the connection
+// is established; the client measures the effect itself.
 void ClientSession::on_connection(Connection &connection) {
     try {
         go_on(connection);
@@ -98,7 +98,7 @@ void ClientSession::go_on(Connection &connection) {
         generator.connected++;
         heard = now_ns();
         return begin();
-    case Link::Step::ended: // after a load the client takes its connections down
+    case Link::Step::ended: // the client disconnects after a load
         if (generator.operation.is_connect())
             connection.link = Link();
     }
@@ -118,7 +118,7 @@ void ClientSession::go_on() {
                 on_connection(session.generator->connections[session.connection]);
         } catch (const std::exception &why) {
             if (event == Event::message || state != State::idle)
-                refuse(why.what()); // of the connections of a load, only the first failure
+                refuse(why.what()); // reports only the first failure of a load's connections
         }
         if (event == Event::message)
             heard = now_ns();
@@ -131,7 +131,7 @@ void ClientSession::go_on() {
 void ClientSession::tick() {
     session.control.keep_alive();
     if (is_past(heard, IDLE_MS))
-        fail("the client has said nothing for {} s", IDLE_MS / 1000);
+        fail("no message from the client for {} s", IDLE_MS / 1000);
     if (state != State::stopping)
         return;
     try {
@@ -208,7 +208,7 @@ void ClientSession::on_plan(const Json &message_of_plan) {
     }
 }
 
-// The client may know that its connections are up before the server does.
+// The client may see its connections established before the server does.
 void ClientSession::on_begin() {
     if (state != State::prepared || is_asked_to_begin)
         fail("there is nothing to begin");
@@ -244,15 +244,15 @@ void ClientSession::on_measure() {
     session.control.send(message("ok"));
 }
 
-// Messages may still be on their way to the workers, and others that the client states never
-// come: nobody waits for them here.
+// Some messages may be in flight, and others that the client counted may never arrive:
+// do not block here.
 void ClientSession::on_stop(const std::vector<uint64_t> &done) {
     const uint64_t cpu = cpu_ns() - cpu_before, took = now_ns() - measured_from;
     if (state != State::measuring)
         fail("there is nothing to stop");
     const LoadGenerator &generator = *session.generator;
     if (done.size() != generator.connections.size())
-        fail("the client does not say how much it did");
+        fail("the client did not report its operation counts");
     counts = done;
     asked = now_ns();
     result = message("result", {{"cpu_ns", cpu},
@@ -289,6 +289,6 @@ void ClientSession::answer(const Json &request) {
     if (word == "measure")
         return on_measure();
     if (word != "alive") // which the client sends because a silent one is given up
-        fail("\"{}\" is no word of a client", word);
+        fail("\"{}\" is not a message of a client", word);
     session.control.send(message("ok"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// client.hh -- a client as the server sees it: its connections, its messages and its load
+// client_session.hh -- the server's session with one client: connections, messages and load
 
 #ifndef RPMA_PERF_CLIENT_SESSION_HH
 #define RPMA_PERF_CLIENT_SESSION_HH 1
@@ -13,11 +13,11 @@
 
 struct ClientSession;
 
-// What all clients share.
+// State shared by all client sessions.
 struct Server {
     explicit Server(const Options &options);
-    // DRAM that the loads of all clients have, or whether one of them has the memory of
-    // --memory.
+    // DRAM used by the loads of all clients; with --memory: not 0 if a load uses that
+    // memory.
     uint64_t used() const;
 
     const Options &options;
@@ -28,23 +28,23 @@ struct Server {
 };
 
 struct ClientSession {
-    // Takes a request whose private data are the greeting.
+    // Takes the request whose private data is the greeting.
     ClientSession(Server &server, rpma::conn_req &&request, const Greeting &greeting);
 
-    // Handles what has happened. Never waits for the client; throws a Failure when it is lost.
+    // Handles pending events. Never blocks; throws a Failure when the client is lost.
     void go_on();
-    // The same for the time that has passed.
+    // Handles timeouts.
     void tick();
     // Whether the load ends as soon as its messages have arrived.
     bool awaits_messages() const { return state == State::stopping; }
-    // Whether the client may leave without having failed.
+    // Whether the client may disconnect without a failure.
     bool is_idle() const;
-    // Takes the request of a connection of this client's load, or leaves it.
+    // Takes the request if it is a connection of this client's load.
     void take_connection(rpma::conn_req &&request, const Greeting &greeting);
 
     Server &server;
     Session session;
-    const uint64_t protocol;     // that the client speaks
+    const uint64_t protocol;     // version used by the client
     uint64_t session_number = 0; // of the load
 
   private:
@@ -61,16 +61,16 @@ struct ClientSession {
     void on_stop(const std::vector<uint64_t> &done);
     void end_load();
 
-    // From a plan to its result, the loss of the client is a failure.
+    // Between a plan and its result, the loss of the client is a failure.
     enum class State { idle, prepared, running, measuring, stopping };
 
     State state = State::idle;
     bool is_asked_to_begin = false;
     uint64_t cpu_before = 0, measured_from = 0;
-    std::vector<uint64_t> counts; // what the client says it has done
-    uint64_t asked = 0;           // when it said so
+    std::vector<uint64_t> counts; // operations per connection, as reported by the client
+    uint64_t asked = 0;           // when it reported them
     Json result;                  // of the load, from then on
-    uint64_t heard; // when the client itself, not only its device, last did anything
+    uint64_t heard;               // last activity of the client itself, not only of its device
 };
 
 #endif

@@ -20,7 +20,7 @@ static uint64_t receives_of(const Plan &plan) {
     return plan.op().is_echoed ? plan.depth : CREDIT_RECEIVES;
 }
 
-// One more place is scratch, to put together the elements of a memory list.
+// One additional place is scratch space to assemble the elements of a memory list.
 size_t connection_memory_size(const Plan &plan) {
     const size_t receives = plan.op().is_message ? receives_of(plan) * plan.stride() : 0;
     return plan.depth * place_size(plan) + receives + plan.stride();
@@ -42,7 +42,7 @@ Queues connection_queues(const Plan &plan) {
 
 // ---- data ----------------------------------------------------------------------------------
 
-// An element of the list of a place: the piece of the connection's memory that it has.
+// An SGE of the list of a place: its part of the connection's memory.
 static rpma_sge element_of(const Connection &connection, uint64_t place, uint64_t element) {
     const Plan &plan = connection.generator->plan;
     const size_t each = plan.size / plan.elements;
@@ -74,8 +74,7 @@ static void gather(const Connection &connection, uint64_t place, bool to_element
 
 static void fill(const Connection &connection, uint64_t place, uint64_t number) {
     const auto piece = scratch_of(connection);
-    if (connection.generator->operation
-            .fetches()) // so that data of an earlier one does not pass
+    if (connection.generator->operation.fetches()) // so that stale data fails the check
         std::memset(piece.data(), 0xff, piece.size());
     else if (connection.generator->recording)
         connection.generator->recording->head.fill(piece, connection.index, number);
@@ -93,7 +92,7 @@ static void check_data(std::span<const char> data, const Connection &connection,
              connection.index, connection.done, wrong, data.size());
 }
 
-// Each of both atomics counts the operations on its place, and brings what it was before.
+// Both atomics count the operations on their place and return the previous count.
 void check_fetched(Connection &connection) {
     const uint64_t depth = connection.generator->plan.depth, place = connection.done % depth;
     gather(connection, place, false);
@@ -143,7 +142,7 @@ static rpma_work work_of(Connection &connection, uint64_t number, int completion
     work.op_context = &connection;
     work.remote = *connection.generator->remote;
     work.remote_offset = connection.generator->plan.place(connection.index, number);
-    if (work.type != operation.type) { // what reads bring is not what the writes write
+    if (work.type != operation.type) { // reads fetch other data than the writes store
         work.local = {connection.generator->mr, scratch_place(connection), plan.size};
         return work;
     }
@@ -257,7 +256,7 @@ void post(Connection &connection) {
     const uint64_t first = connection.posted % plan.depth;
     for (uint64_t i = 0; (plan.verify || plan.ring) && i < plan.batch; i++)
         fill(connection, first + i, connection.posted + i);
-    // What was due earlier began then, so that a late answer delays no clock.
+    // An overdue operation counts from its due time, so that a late reply delays no later one.
     const uint64_t now = connection.due ? connection.due : now_ns();
     for (uint64_t i = 0; i < plan.batch; i++)
         connection.started[first + i] = now;

@@ -8,7 +8,7 @@
 #include "failure.hh"
 #include "waiting.hh"
 
-// A message is received at the start of the memory, and sent from the place after it.
+// Messages are received at the start of the memory, and sent from the buffer after it.
 static constexpr size_t SEND_AT = MESSAGE_SIZE;
 static const char receive_context{}, send_context{}, keepalive_context{};
 
@@ -41,7 +41,7 @@ void Control::send(const Json &message) {
     if (text.size() > MESSAGE_SIZE)
         fail("a message is too long to be sent");
     if (unsent.size() == UNSENT_MAX)
-        fail("the other side takes no messages");
+        fail("the other side does not receive messages");
     unsent.push_back(text);
     if (unsent.size() == 1)
         post_send();
@@ -78,7 +78,7 @@ void Control::end(ibv_wc_status status) {
 std::optional<std::string> Control::take() {
     ibv_wc wc;
     rpma::status status = rpma::status::no_completion;
-    // A message may come before the event of the connection, and cannot be answered then.
+    // A message may arrive before the event ESTABLISHED; replying is not possible yet.
     while (link.is_established && (status = cq.get_wc(wc)) == rpma::status::ok) {
         if (wc.status != IBV_WC_SUCCESS)
             end(wc.status);
@@ -107,8 +107,8 @@ void Control::keep_alive() {
     if (is_keepalive_outstanding && is_past(heard, PATIENCE_MS))
         fail("the other side is gone (no answer)");
     if (!is_keepalive_outstanding)
-        // soft-iWARP's read always has one element. A work request without one would leave
-        // there that of an older message, and the other side would end the connection.
+        // siw's read always uses one SGE. A work request without one would keep that of
+        // an earlier message, and the other side would close the connection.
         must(link.conn.read(mr, 0, nowhere, 0, 0, RPMA_F_COMPLETION_ALWAYS, &keepalive_context),
              "cannot ask for a sign of life");
     is_keepalive_outstanding = true;

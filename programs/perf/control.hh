@@ -14,23 +14,23 @@
 #include <optional>
 
 constexpr int KEEPALIVE_MS = 5000;
-constexpr size_t UNSENT_MAX = 64; // messages for a side that takes none
+constexpr size_t UNSENT_MAX = 64; // messages queued for a peer that receives none
 
-// All of it throws a Failure when the other side is lost.
+// All functions throw a Failure when the peer is lost.
 class Control {
   public:
     explicit Control(rpma::peer &peer);
 
-    // Goes on once the descriptor of the link is readable; the link was started or taken.
+    // Continues once the descriptor of the started or taken link is readable.
     void go_on();
-    // Each message waits until the device no longer needs the memory of the one before it.
+    // Queues a message until the device has released the memory of the previous one.
     void send(const Json &message);
-    // The bytes of a message if one has arrived; never waits.
+    // The bytes of a message if one has arrived; never blocks.
     std::optional<std::string> take();
     // After an event of the descriptor of the CQ.
     void take_cq_event();
-    // Called in every turn of a wait: at intervals it reads from the other side's device as a
-    // sign of life.
+    // Called in each iteration of a wait: at intervals it reads from the peer's device as a
+    // keepalive.
     void keep_alive();
 
     int cq_fd() const { return cq_fd_; } // -1: not connected yet
@@ -46,11 +46,11 @@ class Control {
 
     Memory memory; // room for a message to receive and one to send
     rpma::mr_local mr;
-    rpma::mr_remote nowhere; // of which 0 bytes are read, so that its key does not matter
+    rpma::mr_remote nowhere;        // 0 bytes are read from it, so that its key does not matter
     std::deque<std::string> unsent; // the first one is in memory
     rpma::cq_ref cq;
     int cq_fd_ = -1;
-    uint64_t heard = 0; // when the last message or sign of life arrived
+    uint64_t heard = 0; // when the last message or keepalive completed
     bool is_keepalive_outstanding = false;
 };
 

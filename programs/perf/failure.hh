@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// failure.hh -- a failure is an exception, and its text the line that the user gets
+// failure.hh -- a failure is an exception whose text is the line printed for the user
 
 #ifndef RPMA_PERF_FAILURE_HH
 #define RPMA_PERF_FAILURE_HH 1
@@ -23,7 +23,7 @@ template <class... Values>
     throw Failure(fmt::format(format, std::forward<Values>(values)...));
 }
 
-// Calls what makes or asks an object of the library; text stands before the reason of a
+// Calls a function of the library; text precedes the reason of a
 // failure.
 template <class Call> auto attempt(std::string_view text, Call call) {
     try {
@@ -38,7 +38,7 @@ inline void must(rpma::status status, std::string_view text) {
         attempt(text, [status] { rpma::check(status); });
 }
 
-// What was printed before may have failed as well, so the error of the stream counts.
+// Earlier output may have failed as well: checks the error flag of the stream.
 inline void check_output() {
     if (fflush(stdout) != 0 || ferror(stdout) != 0)
         fail("cannot write to the standard output");

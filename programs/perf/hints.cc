@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// hints.cc -- what replaces the options of perftest and fio
+// hints.cc -- equivalents of the options of perftest and fio
 
 #include "hints.hh"
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-// The values that rpma-perf's option of this name cannot have, and that tool's can.
+// Values that the other tool's option accepts and rpma-perf's option of this name refuses.
 enum class Values { none, word, number, any };
 
 struct Hint {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// hints.hh -- what replaces the options of perftest and fio
+// hints.hh -- equivalents of the options of perftest and fio
 
 #ifndef RPMA_PERF_HINTS_HH
 #define RPMA_PERF_HINTS_HH 1
@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-// " (what replaces it)" for an argument that is no option here, or "".
+// " (the equivalent)" for an argument that is not an option of rpma-perf, or "".
 std::string hint_for_unknown(std::string_view argument);
 
-// The same for an option that exists here, by its long name, if a bad value shows that another
+// The same for an existing option, by its long name, if a bad value shows that another
 // tool's option was meant.
 std::string hint_for_value(std::string_view option, std::string_view value);
 

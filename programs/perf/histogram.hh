@@ -13,7 +13,7 @@
 #include <array>
 #include <cstdint>
 
-// What completed in a part of the time.
+// Completions of an interval.
 struct Interval {
     uint64_t count = 0, sum = 0, max = 0; // of durations; exact
 
@@ -24,8 +24,8 @@ struct Interval {
 
 struct Histogram : Interval {
     static constexpr unsigned BITS = 9, HALF = 1U << (BITS - 1);
-    static constexpr unsigned MAX_BITS = 44; // 2^44 ns are almost five hours; what is longer
-                                             // counts as that
+    static constexpr unsigned MAX_BITS = 44; // 2^44 ns are almost five hours; longer ones
+                                             // count as that
     static constexpr unsigned BUCKETS = (MAX_BITS - BITS + 2) * HALF;
 
     void add(uint64_t value);

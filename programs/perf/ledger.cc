@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// ledger.cc -- the records that a client writes, and the file that says which of them are
+// ledger.cc -- the records that a client writes, and the file that lists which of them are
 // flushed
 
 #include "ledger.hh"
@@ -87,8 +87,8 @@ void Ledger::sync() {
 
 // ---- reading -------------------------------------------------------------------------------
 
-// Each text is compared with that of the values read from it, which leaves one way to write
-// them.
+// Each text is compared with the text of its parsed values, so that only the canonical
+// spelling is accepted.
 static bool scan(const std::string &text, LedgerHead &head) {
     Plan &plan = head.plan;
     char name[24];
@@ -103,7 +103,7 @@ static bool scan(const std::string &text, LedgerHead &head) {
            plan.conflict().empty();
 }
 
-// Takes a line; what a connection has done never becomes less.
+// Accepts a line; the count of a connection never decreases.
 static bool take(const std::string &text, LedgerContent &content) {
     LedgerLine line;
     if (sscanf(text.c_str(), "%lu %lu %lu", &line.connection, &line.done, &line.bound) != 3 ||
@@ -136,6 +136,6 @@ LedgerContent read_ledger(const std::string &path) {
     if (file.bad())
         fail("cannot read {}", path);
     if (!version)
-        fail("{} is no ledger of rpma-perf", path);
+        fail("{} is not a ledger of rpma-perf", path);
     return content;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// ledger.hh -- the records that a client writes, and the file that says which of them are
+// ledger.hh -- the records that a client writes, and the file that lists which of them are
 // flushed
 
 #ifndef RPMA_PERF_LEDGER_HH
@@ -16,9 +16,9 @@
 constexpr uint64_t RECORD_SIZE_MIN =
     128; // more than a cache line, so that a record can be torn
 
-// The first line of a ledger. It fixes where each record is and each byte of it.
+// The first line of a ledger. It determines the place and the bytes of each record.
 struct LedgerHead {
-    uint64_t run = 0; // random, so that nothing of an earlier run passes for a record
+    uint64_t run = 0; // random, so that no record of an earlier run passes the check
     Plan plan;
 
     uint64_t place(uint64_t connection, uint64_t number) const;
@@ -31,7 +31,7 @@ struct LedgerLine {
     uint64_t connection = 0, done = 0, bound = 0;
 };
 
-// The file while it is written. All of it throws a Failure.
+// The file while it is written. All functions throw a Failure.
 class Ledger {
   public:
     // Makes the file, which must not exist, with its first line.
@@ -50,8 +50,8 @@ class Ledger {
 struct LedgerContent {
     LedgerHead head;
     std::array<LedgerLine, CONNECTIONS_MAX> lines; // the last one of each connection
-    bool is_torn = false; // a part of a line at the end, which a client that died had not
-                          // completed, was left out
+    bool is_torn = false; // an incomplete last line, left by a client that
+                          // crashed, was ignored
 };
 LedgerContent read_ledger(const std::string &path);
 

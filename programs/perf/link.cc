@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// link.cc -- a connection: how it is made without waiting, and how its end is noticed
+// link.cc -- connects without blocking and detects the end of a connection
 
 #include "link.hh"
 
@@ -58,12 +58,12 @@ void Link::connect(const std::string &greeting) {
     case RPMA_CONN_REJECTED:
         if (greeting_of(link.conn.get_private_data()).kind == "full")
             fail("the connection is refused: the server has as many clients as it serves");
-        fail("the connection is refused: nobody listens there, or a server that expects "
+        fail("the connection is refused: no server listens there, or one that expects "
              "something else");
     case RPMA_CONN_UNREACHABLE:
         fail("the other side does not answer");
     default:
-        fail("the other side closed the connection while it came up");
+        fail("the other side closed the connection while connecting");
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// link.hh -- a connection: how it is made without waiting, and how its end is noticed
+// link.hh -- connects without blocking and detects the end of a connection
 
 #ifndef RPMA_PERF_LINK_HH
 #define RPMA_PERF_LINK_HH 1
@@ -15,7 +15,7 @@ rpma::conn_cfg link_cfg();
 
 void make_nonblocking(int fd);
 
-// The private data of both sides, which says who connects to what.
+// The private data of both sides: the kind, session and number of the connection.
 std::string greeting_text(const char *kind, uint64_t session, uint64_t number);
 
 struct Link {
@@ -27,23 +27,23 @@ struct Link {
     int fd = -1; // of the request, and then of the connection
     bool is_established = false, has_ended = false;
 
-    // Begins to connect.
+    // Starts connecting.
     void start(rpma::peer &peer, const std::string &address, const std::string &port);
-    // Takes over a request that came in, which is ready.
+    // Takes an incoming request, which is ready.
     void take(rpma::conn_req &&incoming);
     // Connects or accepts the request, which is set up and has its receives.
     void connect(const std::string &greeting);
-    // What comes next once the descriptor is readable; never waits. Throws a Failure if the
-    // connection does not come up.
+    // The next step once the descriptor is readable; never blocks. Throws a Failure if the
+    // connection cannot be established.
     Step go_on();
     // Of a connection that has ended: flushes its work requests and throws a Failure.
     [[noreturn]] void end();
 };
 
-// The private data of the other side; it may speak another protocol, or be no rpma-perf at all.
+// The peer's private data. The peer may use another protocol or may not be rpma-perf.
 struct Greeting {
     bool is_ours = false;  // the other side is an rpma-perf
-    uint64_t protocol = 0; // 32 bits would be enough, but a peer may send more
+    uint64_t protocol = 0; // 64 bits, because a peer may send more than 32
     std::string kind;
     uint64_t session = 0, number = 0;
 };

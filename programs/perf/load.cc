@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-// Adds to the interval in which the operation completed, and to the last one what comes later.
+// Adds to the interval in which the operation completed; later ones count in the last interval.
 static void note_interval(Worker &worker, uint64_t now, uint64_t latency) {
     const uint64_t length = worker.generator->limits.interval_ns;
     if (!length || !worker.began_at)
@@ -35,7 +35,7 @@ static void complete(Connection &connection, uint64_t now, uint64_t latency) {
 
 static void complete(Connection &connection, uint64_t now) {
     if (connection.done == connection.posted)
-        fail("the server returned a message that it was not sent");
+        fail("the server returned a message that was not sent to it");
     complete(connection, now,
              now - connection.started[connection.done % connection.generator->plan.depth]);
 }
@@ -106,7 +106,7 @@ static void begin_connection(Connection &connection, const Epoll &epoll, uint64_
     connection.worker->under_way++;
 }
 
-// Takes down each connection that is up, and makes the next one when it is down.
+// Disconnects each established connection, and reconnects once it is down.
 static void run_connections(Worker &worker, uint64_t until) {
     const Epoll epoll;
     std::array<epoll_event, 32> room;
@@ -126,7 +126,7 @@ static void run_connections(Worker &worker, uint64_t until) {
                 attempt("cannot disconnect", [&] { connection.link.conn.disconnect(); });
             } else if (step == Link::Step::ended) {
                 complete(connection, now, connection.took);
-                connection.link = Link(); // whose descriptor may get more events
+                connection.link = Link(); // its descriptor may report more events
                 begin_connection(connection, epoll, until);
             }
         }
@@ -151,7 +151,7 @@ static void run(Worker &worker, uint64_t count, uint64_t until) {
         return run_connections(worker, until);
     for (;;) {
         worker.check_stop();
-        bool is_open = false;      // a connection has more to post
+        bool is_open = false;      // a connection has more operations to post
         uint64_t due = UINT64_MAX; // and the next of them with room then
         worker.each_connection([&](Connection &connection) {
             fill_lane(connection, until);

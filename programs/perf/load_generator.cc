@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// generator.cc -- the resources of one load, and how its threads start, wait and stop
+// load_generator.cc -- the resources of one load; its threads start, wait and stop
 
 #include "load_generator.hh"
 
@@ -152,7 +152,7 @@ void LoadGenerator::take_target(const std::string &digits) {
     auto found =
         attempt("cannot use the other side's memory", [&] { return rpma::unpack(bytes); });
     if (found.regions.size() != 1 || !found.pcfg.get())
-        fail("the other side states too little");
+        fail("the other side sent an incomplete description");
     remote = std::move(found.regions[0]);
     remote_cfg = std::move(found.pcfg);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// generator.hh -- the resources of one load: memory, connections, and the threads that use them
+// load_generator.hh -- the resources of one load: memory, connections and threads
 
 #ifndef RPMA_PERF_LOAD_GENERATOR_HH
 #define RPMA_PERF_LOAD_GENERATOR_HH 1
@@ -36,7 +36,7 @@ struct Connection {
     std::array<rpma_sge, ELEMENTS_MAX> elements{};
     std::vector<uint64_t> started;   // when the operation of each place was posted
     uint64_t posted = 0, done = 0;   // operations
-    uint64_t took = 0;               // the time until the connection was up
+    uint64_t took = 0;               // the time until the connection was established
     uint64_t due = 0;                // when the next operation is to be posted; 0: at once
     uint64_t limit = 0;              // the greatest value of posted; 0: no limit
     bool is_over = false;            // nothing more is posted in this phase
@@ -44,12 +44,12 @@ struct Connection {
     uint64_t unretired = 0;          // sends that no completion has covered yet
     uint64_t replies = 0;            // receives that completed at the client
     std::atomic<uint64_t> completed; // for a ledger: done, for other threads
-    std::atomic<uint64_t> recorded;  // of these, what the ledger says durably
-    uint64_t added = 0;              // of these, what the ledger may say; under its lock
+    std::atomic<uint64_t> recorded;  // of these, how many the ledger lists durably
+    uint64_t added = 0;              // of these, how many the ledger may list; under its lock
     // of the side that answers messages:
     std::atomic<uint64_t> received; // messages
     uint64_t sent = 0;
-    uint64_t consumed = 0; // receives posted again that the client does not know of yet
+    uint64_t consumed = 0; // reposted receives not yet credited to the client
 };
 
 struct Stopped {}; // a worker throws it when the generator is stopped
@@ -57,7 +57,7 @@ struct Stopped {}; // a worker throws it when the generator is stopped
 struct Worker {
     LoadGenerator *generator = nullptr;
     uint64_t first = 0;          // its connections are first, first + plan.threads, …
-    std::optional<rpma::cq> cq;  // always there once the generator is made
+    std::optional<rpma::cq> cq;  // set once the generator is constructed
     std::optional<rpma::cq> rcq; // without it, receives complete in cq
     uint64_t under_way = 0;      // outstanding operations of all its connections
     std::atomic<uint64_t> progress;
@@ -108,10 +108,10 @@ struct LoadGenerator {
     void wait_at_gate(const Worker &worker);
     void open_gate();
 
-    // Where the other side may write: what target() says there, take_target() takes here.
+    // Where the peer may write: target() describes it, take_target() of the peer reads it.
     std::string target(bool direct_write) const;
     void take_target(const std::string &digits);
-    // The configuration of the other side holds for the connection, too.
+    // Applies the peer's configuration to the connection.
     void apply_target(Connection &connection) const;
     uint64_t progress() const; // operations that completed, of all workers
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// main.cc -- rpma-perf: measures how fast this network reaches the memory of another machine
+// main.cc -- rpma-perf: measures access to the memory of another machine
 
 #include "failure.hh"
 #include "ledger.hh"

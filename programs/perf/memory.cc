@@ -42,7 +42,7 @@ Memory Memory::allocate(size_t size) {
     return memory;
 }
 
-// Only sysfs has the size of a device DAX. Returns 0 for any other device.
+// Only sysfs reports the size of a device DAX. Returns 0 for any other device.
 static size_t device_size(const struct stat &status) {
     size_t size = 0;
     std::ifstream(fmt::format("/sys/dev/char/{}:{}/size", major(status.st_rdev),
@@ -66,7 +66,7 @@ Memory Memory::map(const std::string &path, int protection) {
         fail("{} is neither a file nor a device DAX", path);
     const size_t size = is_device ? device_size(status) : static_cast<size_t>(status.st_size);
     if (!size)
-        fail("{} is empty: its size is what can be used", path);
+        fail("{} is empty: its size is the usable size", path);
     Memory memory;
     // MAP_SYNC works on FS-DAX only; elsewhere the mapping is of the page cache.
     char *place = is_device

@@ -116,17 +116,17 @@ Json decode(std::string_view bytes) {
         fail("a message of {} bytes is longer than {}", bytes.size(), MESSAGE_SIZE);
     Json whole = Json::parse(bytes, nullptr, false);
     if (!whole.is_object() || !whole.contains("word") || !whole["word"].is_string())
-        fail("the other side sent what is no message");
+        fail("the other side sent an invalid message");
     const auto &word = whole["word"].get_ref<const std::string &>();
     const auto found = schemas().find(word);
     if (found == schemas().end())
-        fail("the other side sent a word that this side does not know");
+        fail("the other side sent an unknown message");
     for (const Member &member : found->second)
         if (!whole.contains(member.name) || !fits(whole[member.name], member))
             fail("\"{}\" of the message \"{}\" is missing or out of its range", member.name,
                  word);
     if (whole.size() != found->second.size() + 1)
-        fail("the message \"{}\" has members that this side does not know", word);
+        fail("the message \"{}\" has unknown members", word);
     return whole;
 }
 

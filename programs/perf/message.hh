@@ -17,7 +17,7 @@
 using Json = nlohmann::ordered_json; // keys keep their order
 
 constexpr size_t MESSAGE_SIZE = 16384;
-// What a message says that a connection has done: the longest message has such a count of each
+// Greatest operation count of a connection in a message: the longest message has one for each
 // connection. One operation every nanosecond of the longest duration is less.
 constexpr uint64_t COUNT_MAX = 99'999'999'999'999;
 constexpr unsigned PROTOCOL = 3; // version of the messages; the two sides must have the same
@@ -27,14 +27,14 @@ Json message(std::string_view word, const Json &members = Json::object());
 Json message_of(const Plan &plan, std::string_view target = "");
 
 // The message in the received bytes. Throws a Failure unless it is what the schema of its word
-// demands: exactly these members, of these types, in their ranges.
+// requires: exactly these members, of these types, in their ranges.
 Json decode(std::string_view bytes);
 
 // For a decoded message.
 Plan plan_of(const Json &plan);
 std::vector<std::byte> bytes_of(const std::string &digits);
 std::string digits_of(std::span<const std::byte> bytes);
-// The text with what a message cannot carry replaced or cut off.
+// The text, with characters that a message cannot carry replaced, and truncated to fit.
 std::string printable(std::string text);
 
 #endif

@@ -84,7 +84,7 @@ void add_operations(Options &options, const std::string &list) {
                                shown(name), hint_for_value("operation", name)));
         options.takes_all |= is_all;
         for (uint64_t i = found; i < (is_all ? OPERATION_COUNT : found + 1); i++)
-            if (!is_all || !operations[i].is_connect()) // it has no use for the settings
+            if (!is_all || !operations[i].is_connect()) // the settings do not apply to it
                 options.operations.push_back(i);
     }
     if (options.operations.size() > OPERATION_COUNT)
@@ -116,7 +116,7 @@ uint64_t nanoseconds(std::string_view option, const std::string &text) {
     return static_cast<uint64_t>(seconds * 1e9);
 }
 
-// The arguments as CLI11 finds them, and who may have which.
+// The parsed arguments, and which mode accepts which.
 class Reader {
   public:
     explicit Reader(Options &wanted);
@@ -256,7 +256,7 @@ void Reader::parse(int argc, char *argv[]) {
     }
 }
 
-// The server takes few options, because the client sends it all settings of a load.
+// The server has few options: the client sends it all settings of a load.
 void Reader::check_side() const {
     for (const auto &[option, side] : sides)
         if (option->count() && options.is_server && side == CLIENT)
@@ -271,7 +271,7 @@ void Reader::check_side() const {
         refuse("--limit is for DRAM: with --memory, the size of PATH is the limit");
 }
 
-// To check takes no server, and nothing else.
+// --check excludes a server and all other options.
 void Reader::check_check() const {
     for (const CLI::Option *option : app.get_options()) {
         const Text name = option->get_lnames().empty() ? "" : name_of(option);
@@ -286,7 +286,7 @@ void Reader::check_check() const {
         refuse("--verify --ledger compares memory of this machine: no ADDRESS, please");
 }
 
-// A ledger is of one load, which goes on until the power of the server is cut.
+// A ledger belongs to one load, which runs until the server loses power.
 void Reader::complete_for_ledger() {
     for (const char *name : {"--json", "--plot", "--interval"})
         if (is_given(name))
@@ -327,7 +327,8 @@ void Reader::complete() {
                               options.plan.verify || options.plan.both))
         refuse("--reconnect measures for a --duration, without --count, --ledger, --verify or "
                "--both");
-    if (!options.plot.empty() && !options.limits.interval_ns) // as many as a picture can show
+    if (!options.plot.empty() &&
+        !options.limits.interval_ns) // the most that a picture can show
         options.limits.interval_ns =
             options.limits.count
                 ? 10000000

@@ -27,7 +27,7 @@ struct Options {
     bool is_server = false;
     std::string address, port = "7204";
     std::string memory;                 // path; "": DRAM
-    bool direct_write = false;          // to that memory, as the operator states
+    bool direct_write = false;          // to that memory, as declared by the operator
     uint64_t limit = UINT64_C(1) << 30; // for the memory of a client's load, without a path
     bool once = false;
     bool json = false;

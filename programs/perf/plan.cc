@@ -91,6 +91,6 @@ uint64_t Plan::signal_every() const {
 }
 
 uint64_t Plan::sends() const {
-    // The other side has answered all but depth messages, but their completions may come later.
+    // The peer has replied to all but depth messages, but their completions may arrive later.
     return 4 * std::max(signal_every(), depth);
 }

@@ -43,7 +43,7 @@ inline constexpr Operation operations[] = {
     {"connect", rpma_work_type{}}, // makes a connection and takes it down
 };
 constexpr uint64_t OPERATION_COUNT = std::size(operations);
-// The operation's place in the table, or OPERATION_COUNT.
+// The operation's index in the table, or OPERATION_COUNT.
 uint64_t find_operation(std::string_view name);
 
 constexpr uint64_t CONNECTIONS_MAX = 1024, ELEMENTS_MAX = 32;
@@ -78,7 +78,7 @@ struct Plan {
     uint64_t ring = 0;   // with a ledger: places of a connection in the server's memory
     uint64_t region = 0; // bytes of a connection in the server's memory; 0: a place for each
                          // operation under way
-    uint64_t random = 0; // which place of them is next, rather than one after the other
+    uint64_t random = 0; // places in random order
     uint64_t reads = 0;  // percent of the operations that are reads instead
     uint64_t both = 0;   // the server posts the same load to the client's memory, too
     uint64_t rate = 0;   // operations per second of all connections at most; 0: no limit

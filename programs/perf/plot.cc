@@ -119,7 +119,7 @@ class Picture {
     void curve(const Result &result, const Axis &x, const Axis &y, const char *colour,
                Value value) {
         std::string points;
-        bool goes_on = false; // no line crosses a time in which nothing completed
+        bool goes_on = false; // no line crosses an interval without completions
         for (size_t i = 0; i < result.intervals.size(); i++) {
             const Interval &interval = result.intervals[i];
             const double middle =
@@ -148,7 +148,7 @@ class Picture {
         });
     }
 
-    // The names of two marks may stand at the same place, one below the other.
+    // The labels of two marks may share a place, one below the other.
     void mark(const Axis &x, const Axis &y, double us, const char *name, double below) {
         line(x.at(us), y.begin, x.at(us), y.end, RED, "4 3");
         text(x.at(us) + 3, y.end + below, "start", name, 11, RED);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// random.hh -- numbers that nobody guesses
+// random.hh -- unpredictable numbers
 
 #ifndef RPMA_PERF_RANDOM_HH
 #define RPMA_PERF_RANDOM_HH 1

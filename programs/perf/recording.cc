@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// recording.cc -- how a load keeps its ledger
+// recording.cc -- maintains the ledger of a load
 
 #include "recording.hh"
 
@@ -10,7 +10,7 @@
 Recording::Recording(LoadGenerator &of, const std::string &path)
     : generator(of), head{random_number(), generator.plan}, ledger(path, head) {}
 
-// The most that a connection posts beyond what is recorded of it.
+// How many operations a connection may post beyond its last ledger entry.
 static uint64_t allowance_of(const LoadGenerator &generator) {
     return generator.plan.ring / 2;
 }
@@ -46,7 +46,7 @@ void Recording::permit(const Connection &connection) {
 uint64_t Recording::end() {
     uint64_t records = 0;
     for (const Connection &connection : generator.connections) {
-        // A call that failed may have posted its batch all the same.
+        // A failed call may still have posted its batch.
         ledger.add(
             {connection.index, connection.completed, connection.posted + generator.plan.batch});
         records += connection.completed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// recording.hh -- how a load keeps its ledger
+// recording.hh -- maintains the ledger of a load
 
 #ifndef RPMA_PERF_RECORDING_HH
 #define RPMA_PERF_RECORDING_HH 1
@@ -15,8 +15,8 @@ struct Recording {
 
     // Makes what has completed so far durable in the ledger. Any thread may call it.
     void write();
-    // Before a worker posts: a record that the ledger names is overwritten only when the ledger
-    // says so, because the client may die, too.
+    // Called before a worker posts: a record listed in the ledger is overwritten only after the
+    // ledger permits it, because the client may crash, too.
     void permit(const Connection &connection);
     // After the workers have ended: writes the last lines. Returns how many records the ledger
     // counts.

@@ -83,7 +83,7 @@ static std::string gaps_of(const Result &result) {
                              seconds_of(longest), seconds_of(result.without_service_ns()));
 }
 
-// The settings that are not named unless they are there.
+// Settings shown only if they are set.
 static std::string more_of(const Plan &plan) {
     std::string more;
     if (plan.region)
@@ -152,9 +152,9 @@ class Table : public Report {
 
 // ---- JSON; rpma-perf.schema.json describes it ----------------------------------------------
 
-constexpr char MARK = '\1'; // before the text of a figure
+constexpr char MARK = '\1'; // precedes the text of a number
 
-// A number with three digits behind the point, which the library would not print.
+// A number with three decimals, which the JSON library cannot print.
 std::string figure(double value) {
     return fmt::format("{}{:.3f}", MARK, value);
 }
@@ -182,7 +182,7 @@ Json settings_of(const Options &options) {
         const std::string_view name = setting.name;
         const uint64_t value = options.plan.*setting.field;
         if (name == "operation" || name == "size" || name == "ring")
-            continue; // each result has the first two; with a ring there is no JSON
+            continue; // printed for each result; a ring is never combined with JSON
         object[setting.name] = setting.max == 1 ? Json(value != 0) : Json(value);
     }
     object["reconnect"] = options.reconnect;

@@ -15,7 +15,7 @@
 struct Side {
     std::string librpma, kernel, device;
     std::string memory;        // kind: "dram", "file", "fsdax" or "devdax"
-    bool direct_write = false; // to the memory, as the server's operator states
+    bool direct_write = false; // to the memory, as declared by the server's operator
     bool has_atomics = false;  // the device
 };
 Side describe_side(const std::string &device, const std::string &memory);
@@ -30,7 +30,7 @@ struct Result {
     double seconds = 0;
     uint64_t client_cpu_ns = 0, server_cpu_ns = 0;
     std::vector<Gap> gaps{}; // of service, with --reconnect
-    uint64_t served = 0;     // of the operations, those that the server's time is of
+    uint64_t served = 0;     // operations covered by the server's processor time
     bool is_verified = false;
     uint64_t server_operations = 0, server_ns = 0; // of the server's load, with --both
     Histogram latency{};
@@ -42,11 +42,11 @@ struct Result {
     double server_rate() const;
     double mib_per_second() const;
     double gbit_per_second() const;
-    double us(double part) const; // the latency that this part of all did not exceed
+    double us(double part) const; // the latency that this fraction did not exceed
     double client_cpu_us() const; // processor time per operation
     double server_cpu_us() const;
     uint64_t without_service_ns() const;
-    // Whether the data is persistent: the server's statement, because nothing can measure it.
+    // Whether the data is persistent, as the server declares: it cannot be measured.
     bool is_persistent() const { return op().is_persistent(); }
 };
 
@@ -54,7 +54,7 @@ class Report {
   public:
     virtual ~Report() = default;
     virtual void add(const Result &result) = 0;
-    // While a load runs: operations of the part of its time between these.
+    // While a load runs: its operations between these times.
     virtual void add_interval(const Plan &, uint64_t /*from*/, uint64_t /*to*/,
                               uint64_t /*operations*/) {}
     virtual void end() {}

@@ -65,7 +65,7 @@ static void echo(Connection &connection, uint64_t number) {
          "cannot send an echo");
 }
 
-// Allows the client to send more messages once half of the receives are posted again.
+// Credits the client with more messages once half of the receives are reposted.
 static void give_credit(Connection &connection) {
     if (++connection.consumed < connection.generator->plan.receives() / 2)
         return;
@@ -114,7 +114,7 @@ bool serve_has_all(const LoadGenerator &generator, const std::vector<uint64_t> &
            });
 }
 
-// Atomics have counted themselves.
+// Atomics have counted in the memory itself.
 static void check_word(const Connection &connection, uint64_t place, uint64_t times) {
     uint64_t found;
     std::memcpy(&found, data_of(connection, place).data(), sizeof(found));
@@ -134,7 +134,7 @@ static void check_places(const Connection &connection, uint64_t count) {
             check_data(connection, place, place + (times - 1) * plan.depth);
         else if (std::ranges::any_of(data_of(connection, place),
                                      [](char byte) { return byte != 0; }))
-            fail("verification failed: connection {} wrote where it had nothing to write",
+            fail("verification failed: connection {} wrote outside its places",
                  connection.index);
     }
 }

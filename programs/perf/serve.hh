@@ -13,14 +13,14 @@ Queues serve_queues(const Plan &plan);
 // Posts the receives of a connection to its request.
 void serve_post_receives(Connection &connection);
 
-// The thread of a worker; only loads of messages need it.
+// Body of a worker thread; used only by loads of messages.
 void run_serve(Worker &worker);
 
 // Before a verified load: writes the data that reads must return, or zeros.
 void serve_fill(LoadGenerator &generator);
-// Whether as many messages as the client says have arrived.
+// Whether all messages that the client counted have arrived.
 bool serve_has_all(const LoadGenerator &generator, const std::vector<uint64_t> &counts);
-// After a verified load of counts[] operations per connection: the data must be right.
+// After a verified load of counts[] operations per connection: checks the data.
 void serve_check(LoadGenerator &generator, const std::vector<uint64_t> &counts);
 
 #endif

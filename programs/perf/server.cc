@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// server.cc -- serves many clients in one thread, which waits for none of them
+// server.cc -- serves many clients in one thread without blocking on any
 
 #include "client_session.hh"
 #include "sides.hh"
@@ -26,9 +26,9 @@ class Listener {
     const Options &options;
     Server server;
     rpma::ep ep;
-    Epoll epoll; // of the endpoint, whose number is 0, and of the sessions, by their clients
+    Epoll epoll; // the endpoint (number 0) and the sessions (by client address)
     uint64_t ticked = 0;
-    bool is_fine = true, is_over = false; // is_over: the only client has gone
+    bool is_fine = true, is_over = false; // is_over: the only client is gone
 };
 
 Listener::Listener(const Options &wanted)
@@ -48,7 +48,7 @@ Listener::Listener(const Options &wanted)
     check_output();
 }
 
-// Lets a client do a step, and says goodbye if that fails.
+// Runs a step of a client, and drops the client if it fails.
 template <class Step> void Listener::attend(ClientSession &client, Step step) {
     const bool is_foreign = client.protocol != PROTOCOL;
     try {
@@ -67,16 +67,16 @@ template <class Step> void Listener::attend(ClientSession &client, Step step) {
     is_over = options.once;
 }
 
-// A new client, or another connection of one. Nothing is made for a stranger.
+// A new client, or another connection of one. Allocates nothing for other peers.
 void Listener::greet(rpma::conn_req &&request) {
     const Greeting greeting = greeting_of(request.get_private_data());
     if (!greeting.is_ours)
-        fail("somebody connected who is no rpma-perf");
+        fail("a peer that is not rpma-perf connected");
     if (greeting.kind != "control") {
         for (ClientSession &client : server.clients)
             if (greeting.kind == "data" && client.session_number == greeting.session)
                 return client.take_connection(std::move(request), greeting);
-        fail("a connection of a client that is gone");
+        fail("a connection of an unknown client");
     }
     if (server.clients.size() >= (options.once ? 1 : CLIENTS_MAX)) {
         const std::string text = greeting_text("full", 0, 0);

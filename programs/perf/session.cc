@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.cc -- a client and its server: the wait for messages, connections and workers
+// session.cc -- one side of a client-server pair: waits for messages, connections and workers
 
 #include "session.hh"
 
@@ -31,7 +31,7 @@ void Session::enter() {
     (void)go_on();
 }
 
-// Whether the control connection is up now and was not before.
+// Whether the control connection has just been established.
 bool Session::go_on() {
     const int before = control.cq_fd();
     const bool was_up = control.link.is_established;
@@ -50,7 +50,7 @@ void Session::begin(std::unique_ptr<LoadGenerator> made) {
     epoll.add(generator->wake_fd, WAKE);
 }
 
-// Handles what is there, the most urgent first; the rest is there again the next time.
+// Handles the most urgent event; epoll reports the others again.
 Event Session::look(int milliseconds) {
     std::array<epoll_event, 16> room;
     const auto found = wait_for(epoll, room, milliseconds);
@@ -84,7 +84,7 @@ Event Session::wait(int milliseconds) {
             return Event::stop;
         const uint64_t now = now_ns();
         const int left = now < until ? static_cast<int>((until - now + 999999) / 1000000) : 0;
-        // A message may have arrived whose CQ event was taken already.
+        // A message may have arrived whose CQ event was taken earlier.
         if (const Event event = look(is_first ? 0 : std::min(left, KEEPALIVE_MS));
             event != Event::none)
             return event;

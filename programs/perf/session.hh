@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// session.hh -- a client and its server: the wait for messages, connections and workers
+// session.hh -- one side of a client-server pair: waits for messages, connections and workers
 
 #ifndef RPMA_PERF_SESSION_HH
 #define RPMA_PERF_SESSION_HH 1
@@ -35,10 +35,10 @@ struct Session {
 
     explicit Session(rpma::peer &peer) : control(peer) {}
 
-    // Waits for the first of these, at most for that time. Throws a Failure when the other side
+    // Waits for the first of these, at most for this time. Throws a Failure when the other side
     // is lost.
     Event look(int milliseconds);
-    // The same, and shows the other side that this one lives.
+    // The same, and sends keepalives.
     Event wait(int milliseconds);
     void enter(); // once the link of the control connection was started or taken
     void watch(const Connection &connection) const;
@@ -47,7 +47,7 @@ struct Session {
     Epoll epoll;
     Control control;
     std::string in;                           // the last message received
-    uint64_t connection = 0;                  // of which there are event
+    uint64_t connection = 0;                  // the connection of the last event
     std::unique_ptr<LoadGenerator> generator; // of the load in preparation or in progress
 
   private:

@@ -11,14 +11,14 @@
 #include <span>
 #include <sys/epoll.h>
 
-constexpr int PATIENCE_MS = 60000;   // after so long a silence the other side counts as lost
+constexpr int PATIENCE_MS = 60000;   // a side silent for this long counts as lost
 constexpr int WAKE_SIGNAL = SIGUSR1; // interrupts a worker's wait for completions
 
 // SIGINT and SIGTERM stop the program. They are blocked except while wait_for() waits.
 void signals_init();
 bool is_stopping();
 
-// Descriptors to wait for, each with a number. One that is closed is out of it.
+// Descriptors to wait for, each with a number. Closing one removes it.
 struct Epoll {
     Epoll();
     ~Epoll();
@@ -28,12 +28,12 @@ struct Epoll {
     const int fd;
 };
 
-// As epoll_wait(): those that are readable; none after a signal, too.
+// Like epoll_wait(): the readable ones; none after a timeout or a signal.
 std::span<epoll_event> wait_for(const Epoll &epoll, std::span<epoll_event> room,
                                 int milliseconds);
 
 uint64_t now_ns();
-// Whether so much time has passed since then.
+// Whether this much time has passed.
 inline bool is_past(uint64_t since_ns, int milliseconds) {
     return now_ns() - since_ns >= static_cast<uint64_t>(milliseconds) * 1000000;
 }

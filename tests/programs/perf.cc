@@ -410,13 +410,13 @@ static void a_plan_comes_back(void **) {
 static void what_is_no_message(void **) {
     for (const char *bytes : {"", "plan", "{", "[]", "7", "null", "{}", "{\"word\":1}",
                               "{\"word\":\"ok\"}x", "{\"word\":\"o\377k\"}"})
-        expect_refused(bytes, "what is no message");
-    expect_refused("{\"word\":\"shout\"}", "a word that this side does not know");
-    expect_refused("{\"word\":\"ok\",\"more\":1}", "members that this side does not know");
+        expect_refused(bytes, "an invalid message");
+    expect_refused("{\"word\":\"shout\"}", "an unknown message");
+    expect_refused("{\"word\":\"ok\",\"more\":1}", "unknown members");
     const std::string ok = "{\"word\":\"ok\"}";
     assert_string_equal(refusal(ok + std::string(MESSAGE_SIZE - ok.size(), ' ')).c_str(), "");
     expect_refused(ok + std::string(MESSAGE_SIZE - ok.size() + 1, ' '), "longer than 16384");
-    expect_refused(std::string(MESSAGE_SIZE, '['), "what is no message");
+    expect_refused(std::string(MESSAGE_SIZE, '['), "an invalid message");
 }
 
 static void numbers_out_of_their_range(void **) {

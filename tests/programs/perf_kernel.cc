@@ -112,7 +112,7 @@ static void what_is_no_memory_is_refused(void **) {
         {"/nowhere", "/nowhere: No such file or directory"},
         {"/dev/zero", "/dev/zero is neither a file nor a device DAX"},
         {"/proc/self", "/proc/self is neither a file nor a device DAX"},
-        {"/proc/self/stat", "/proc/self/stat is empty: its size is what can be used"}};
+        {"/proc/self/stat", "/proc/self/stat is empty: its size is the usable size"}};
     for (const auto &row : cases)
         assert_string_equal(
             failure_of([&row] { (void)Memory::map(row.first, PROT_READ); }).c_str(),

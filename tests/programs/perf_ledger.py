@@ -189,13 +189,13 @@ def cut_ledger():
 @test("a ledger without a record to check does not pass")
 def nothing_recorded():
     for lines in ((), ("0 0 4", "1 0 4"), ("0 8 16",)):
-        expect_refused(ledger(lines), image(), "names no record that could be checked")
+        expect_refused(ledger(lines), image(), "lists no record to check")
 
 
-@test("what is no ledger, or one of another version, is refused")
+@test("what is not a ledger, or one of another version, is refused")
 def other_files():
     for text in ("", "\n", "hello\n", "{}"):
-        expect_refused(text, image(), "is no ledger of rpma-perf")
+        expect_refused(text, image(), "is not a ledger of rpma-perf")
     expect_refused(ledger(head=HEAD.replace("ledger 1", "ledger 2")), image(),
                    "a ledger of version 2, this rpma-perf reads version 1")
 
@@ -233,7 +233,7 @@ def damaged_line():
 def no_files():
     for ledger_path, memory, why in (("/nowhere/ledger", PROGRAM, "/nowhere/ledger: No such file"),
                                      ("/proc/self/mem", PROGRAM, "cannot read /proc/self/mem"),
-                                     (PROGRAM, "/nowhere/memory", "is no ledger")):
+                                     (PROGRAM, "/nowhere/memory", "is not a ledger")):
         done = run(PROGRAM, "--verify", "--ledger", ledger_path, "--memory", memory)
         expect_one_line(done, REFUSED, ledger_path)
         expect(why in done.stderr, True, done.stderr)

@@ -690,7 +690,8 @@ TEST_THAT(an_echo_too_many_ends_the_run) {
     } catch (const Failure &why) {
         failure = why.what();
     }
-    assert_string_equal(failure.c_str(), "the server returned a message that it was not sent");
+    assert_string_equal(failure.c_str(),
+                        "the server returned a message that was not sent to it");
     fake_faults_off();
 }
 
