@@ -14,7 +14,7 @@ constexpr char USAGE[] =
     "\n"
     "Shows what librpma can do here; each \"no\" says why, and what helps.\n"
     "\n"
-    "  ADDRESS        only the device behind this address: one of this machine,\n"
+    "  ADDRESS        only the device of this address: one of this machine,\n"
     "                 or one of another machine that a device reaches\n"
     "  --device NAME  only this device; \"rdma link\" lists the names\n"
     "  --memory PATH  also what PATH is, a file or a DAX device, and whether and how\n"

@@ -18,7 +18,7 @@ namespace {
 
 constexpr char HELP[] =
     "usage: rpma-perf [--server] [OPTION]... ADDRESS    (ADDRESS is the server's)\n"
-    "  -s, --server            serve all clients that come; -1, --once: only one\n"
+    "  -s, --server            serve all clients; -1, --once: only one\n"
     "  -p, --port PORT         of the server (7204)\n"
     "  -m, --memory PATH       server: use, and overwrite, a file or a device DAX\n"
     "      --direct-write      server: states direct write to PATH; see rpma-perf(1)\n"
