@@ -17,6 +17,7 @@ import sys
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
 
 
 def stop(message):

@@ -6,32 +6,29 @@
 import re
 import subprocess
 
+import generate
 from source_code import highlight
 from frame import Page, plain
 
 ONE_LINE = 72   # a longer prototype gets a line for each parameter
 PARAMETER = (r'<span class="parameter"><var class="Vt">\1</var>'
              r'<var class="Fa">\2</var></span>')
-ALIAS = re.compile(r"^\.so man\d/(\S+)$", flags=re.M)
 
 
 class Manual:
-    """The sources: which page describes which name, and in what words."""
+    """The finished pages: which page describes which name, and in what words."""
 
     def __init__(self, source):
-        self.sources, self.pages, self.aliases = {}, {}, {}
-        for path in sorted([*source.glob("man/*.[1-9]"), *source.glob("programs/**/*.[1-9]")]):
-            text = path.read_text(encoding="utf-8")
-            alias = ALIAS.search(text)
-            if alias:
-                self.aliases[path.name] = alias.group(1)
-                continue
+        texts = generate.pages(source)
+        texts.update((path.name, path.read_text(encoding="utf-8")) for path in source.glob("man/*.1"))
+        self.sources, self.pages, self.aliases = dict(sorted(texts.items())), {}, {}
+        for name, text in self.sources.items():
             head, _, about = text.partition("\n.Nd ")
-            name, _, section = path.name.rpartition(".")
-            page = Page(f"{path.name}.html", f"{name}({section})", f"section{section}",
-                        about.split("\n")[0])
+            stem, _, section = name.rpartition(".")
+            page = Page(f"{name}.html", f"{stem}({section})", f"section{section}", about.split("\n")[0])
             page.names = re.findall(r"^\.Nm (\S+)", head, flags=re.M)
-            self.sources[path.name], self.pages[path.name] = path, page
+            self.pages[name] = page
+            self.aliases.update((f"{alias}.{section}", name) for alias in page.names[1:])
 
     def places(self):
         """Where each page is described: 'name(section)', and 'name' for functions and programs."""
@@ -47,18 +44,18 @@ class Manual:
     def render(self, mandoc):
         places = self.places()
         for name, page in self.pages.items():
-            body = run_mandoc(mandoc, self.sources[name])
+            body = run_mandoc(mandoc, name, self.sources[name])
             body = re.sub(r'<(table|div) class="(?:head|foot)".*?</\1>', "", body, flags=re.S)
             body = level_headings(highlight_blocks(frame_prototypes(body)))
             page.body = (f"<h1>{page.title}</h1>" + mend_links(body, places))
             page.headings = headings_of(page.body)
 
 
-def run_mandoc(mandoc, path):
-    command = [mandoc, "-T", "html", "-O", "fragment,man=%N.%S.html", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run_mandoc(mandoc, name, text):
+    command = [mandoc, "-T", "html", "-O", "fragment,man=%N.%S.html"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode or "manual-text" not in done.stdout:
-        raise RuntimeError(f"mandoc cannot render {path}: {done.stderr.strip()}")
+        raise RuntimeError(f"mandoc cannot render {name}: {done.stderr.strip()}")
     return done.stdout
 
 

@@ -34,7 +34,7 @@ class Line:
             self.macro, self.args = (parts[0], parts[1:]) if parts else ("", [])
 
     def text(self):
-        """The text that a reader sees, as far as ERRORS needs it."""
+        """The text that a reader sees, as far as the checks need it."""
         if not self.macro:
             return unescape(self.raw)
         if self.macro in ("Xr", "Fn"):
@@ -49,16 +49,13 @@ def joined(parts):
 
 
 class Page:
-    """A page: its lines by section; or, for an alias, the page that the alias names."""
+    """A page: its lines by section."""
 
-    def __init__(self, path):
-        self.path, self.name = path, path.name
-        self.lines = [Line(number, raw) for number, raw
-                      in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    def __init__(self, name, text):
+        self.name, self.text = name, text
+        self.stem, _, self.volume = name.rpartition(".")
+        self.lines = [Line(number, raw) for number, raw in enumerate(text.splitlines(), 1)
                       if not raw.startswith('.\\"')]
-        self.target = None
-        if len(self.lines) == 1 and self.lines[0].macro == "so":
-            self.target = self.lines[0].args[0]
         self.sections, current = {}, []
         for line in self.lines:
             if line.macro == "Sh":
@@ -127,49 +124,6 @@ class Page:
                 found.append((line.args[0], result, line.args[1:]))
         return found
 
-    def error_lists(self):
-        """(functions named before a list, {code: words of its entries}) for each list of ERRORS."""
-        depth, functions, entries, codes, found = 0, [], {}, [], []
-        for line in self.section("ERRORS"):
-            if line.macro == "Bl":
-                depth += 1
-            elif line.macro == "El":
-                depth -= 1
-                if depth == 0:
-                    found.append((functions, {code: joined(words) for code, words
-                                              in entries.items()}))
-                    functions, entries, codes = [], {}, []
-            elif line.macro == "Pp" and depth == 0:
-                functions = []
-            elif line.macro == "Fn" and depth == 0:
-                functions.append(line.args[0])
-            elif line.macro == "It" and depth == 1 and line.args[:1] == ["Er"]:
-                codes = [arg for arg in line.args[1:] if arg not in PUNCTUATION]
-                for code in codes:
-                    entries.setdefault(code, [])
-            else:
-                for code in codes:
-                    entries[code].append(line.text())
-        return found
-
-    def errors(self):
-        """{function: {code: words}}, from every list that names the function."""
-        found = {}
-        for functions, entries in self.error_lists():
-            for name in functions:
-                codes = found.setdefault(name, {})
-                codes.update({code: joined([codes.get(code, ""), words]) for code, words in entries.items()})
-        return found
-
-    def error_effects(self, function):
-        """{code: the words of RETURN VALUES about that failure of the function}."""
-        text = joined(line.text() for line in self.section("RETURN VALUES"))
-        pattern = rf"(?:If|When) {function}\(\) fails with (RPMA_E_\w+), ([^.]*\.)"
-        return dict(re.findall(pattern, text))
-
-    def error_mentions(self):
-        return {line.args[0] for line in self.section("ERRORS") if line.macro == "Fn"}
-
     def references(self, lines=None):
         """(line, name, section) of each cross reference, those inside other macros too."""
         found = []
@@ -197,9 +151,3 @@ class Page:
             elif inside:
                 inside[1].append(unescape(line.raw))
         return found
-
-
-def read_pages(directory):
-    """All pages of a directory, in the order of their names."""
-    return [Page(path) for path in sorted(directory.iterdir())
-            if re.fullmatch(r"\.[0-9]", path.suffix)]

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 
-import conditions
 import contract
 import mdoc
 
@@ -46,31 +45,22 @@ CLAIMS = {
     r"\breal RDMA\b": "soft-RoCE",
 }
 DOCUMENTS = ("*.md", "docs/*.md", "examples/*/README.md")
-CHAINED = re.compile(r"; or |\. Or ")  # several causes in one row or entry
 
 
 def functions_pages(book):
-    return [page for page in book.pages if page.path.suffix == ".3" and not page.target]
+    return [page for page in book.pages if page.volume == "3"]
 
 
 def check_pages(book):
-    """Every exported function and every program has a page, and every page of sections 1 and 3 is
-    about one of them. NAME lists the page's own function first, then those of its aliases."""
-    wanted = {f"{name}.3": "exported" for name in contract.exported_functions(book.source)}
-    wanted.update({f"{name}.1": "a program" for name in contract.programs(book.source)})
-    pages = {page.name: page for page in book.pages if page.path.suffix != ".7"}
-    for name in sorted(wanted.keys() - pages.keys()):
-        yield f"{name[:-2]} is {wanted[name]}, man/{name} is missing"
-    for name in sorted(pages.keys() - wanted.keys()):
-        yield f"man/{name} describes nothing that is exported, and no program"
-    aliases = {name: page.target for name, page in pages.items() if page.target}
-    listed = [(f"{alias}.3", f"man3/{name}") for name, page in pages.items() for alias in page.names()[1:]]
-    for name, target in sorted(set(listed) ^ set(aliases.items())):
-        yield (f"man/{name} must be '.so {target}', because NAME there lists it" if (name, target) in listed
-               else f"man/{name}: NAME of {target} does not list {name[:-2]}")
-    for name, page in pages.items():
-        if not page.target and page.names()[:1] != [name[:-2]] or len(page.names()) > len(set(page.names())):
-            yield f"man/{name}: NAME must begin with {name[:-2]}, and list no name twice"
+    """NAME of one page lists each exported function, the page's own first; each program has a page."""
+    wanted = [*contract.exported_functions(book.source), *contract.programs(book.source)]
+    listed = [name for page in book.pages if page.volume in "13" for name in page.names()]
+    for name in sorted({*wanted, *listed}):
+        if listed.count(name) != (name in wanted):
+            yield f"man: {name} is in NAME of {listed.count(name)} pages instead of {int(name in wanted)}"
+    for page in book.pages:
+        if page.names()[:1] != [page.stem]:
+            yield f"man/{page.name}: NAME must begin with {page.stem}"
 
 
 def check_topics(book):
@@ -83,26 +73,24 @@ def check_topics(book):
             return
     listed = {tuple(names): about for names, about in present[OVERVIEW].entries("7")}
     for page in book.pages:
-        if page.path.suffix != ".7":
+        if page.volume != "7":
             continue
-        count = len(page.path.read_text(encoding="utf-8").splitlines())
+        count = len(page.text.splitlines())
         if count > LONGEST:
             yield f"man/{page.name} has {count} lines, more than {LONGEST}: divide it"
         question = page.first_sentence()
         if not re.search(r"^This page answers|\?$", question):
             yield f"man/{page.name}: DESCRIPTION must begin with a reader's question: {question}"
-        elif page.name != OVERVIEW and listed.get((page.path.stem,)) != question:
-            yield f"man/{OVERVIEW} must list {page.path.stem}(7) with: {question}"
+        elif page.name != OVERVIEW and listed.get((page.stem,)) != question:
+            yield f"man/{OVERVIEW} must list {page.stem}(7) with: {question}"
     yield from check_functions(present, contract.exported_functions(book.source))
 
 
 def check_functions(present, exported):
-    listed = []
+    listed, homes = [], {name: page for page in present.values() for name in page.names() if page.volume == "3"}
     for names, about in present[FUNCTIONS].entries("3"):
         listed += names
-        pages = {present.get(f"{name}.3") for name in names}
-        pages = {present.get(page.target.split("/")[-1]) if page and page.target else page
-                 for page in pages}
+        pages = {homes.get(name) for name in names}
         if {page and page.about() for page in pages} != {about} and not all(
                 page and about.casefold() in map(str.casefold, page.titles()) for page in pages):
             yield f"man/{FUNCTIONS}: {', '.join(names)}: neither .Nd nor a section of their page: {about}"
@@ -116,14 +104,11 @@ def check_head(book):
     build = (book.source / "meson.build").read_text(encoding="utf-8")
     version = re.search(r"\bversion\s*:\s*'([^']+)'", build)
     for page in book.pages:
-        if page.target:
-            continue
-        stem, section = page.name.rsplit(".", 1)
-        if page.head("Dt") != f"{stem.upper()} {section}":
-            yield f"man/{page.name}: .Dt must be {stem.upper()} {section}"
+        if page.head("Dt") != f"{page.stem.upper()} {page.volume}":
+            yield f"man/{page.name}: .Dt must be {page.stem.upper()} {page.volume}"
         if version and page.head("Os") != f"librpma {version.group(1)}":
             yield f"man/{page.name}: .Os must be \"librpma {version.group(1)}\""
-        for title in SECTIONS[section]:
+        for title in SECTIONS[page.volume]:
             if not page.section(title):
                 yield f"man/{page.name}: section {title} is missing or empty"
         for line in page.lines:
@@ -161,28 +146,6 @@ def check_types(book):
         for name, whole in declared.items():
             if re.search(rf"\b{name}\b", used) and whole not in shown:
                 yield f"man/{page.name}: SYNOPSIS must show {name}"
-
-
-def check_errors(book):
-    """For each function ERRORS lists the codes and causes of contract/errors.tsv."""
-    rows = contract.documented_errors(book.source)
-    for page in functions_pages(book):
-        shown = page.errors()
-        for functions, entries in page.error_lists():
-            if not functions:
-                yield f"man/{page.name}: ERRORS has a list that no .Fn introduces"
-            for code, words in entries.items():
-                if CHAINED.search(words):
-                    yield f"man/{page.name}: {code}: each cause is an entry of its own"
-        for name in sorted(set(shown) - set(page.names())):
-            yield f"man/{page.name}: ERRORS has a list for {name}, NAME does not"
-        for name in page.names():
-            expected = rows.get(name, [])
-            if not expected and name not in shown and name not in page.error_mentions():
-                yield f"man/{page.name}: ERRORS must say that {name} cannot fail"
-            for what in conditions.differences(expected, shown.get(name, {}),
-                                               page.error_effects(name)):
-                yield f"man/{page.name}: {name}: {what}"
 
 
 def check_since(book):
@@ -252,7 +215,7 @@ def prose(page):
 def check_guides(book):
     """A page about functions names a page of section 7 where its reader needs one, not only in
     SEE ALSO."""
-    guides = {page.name for page in book.pages if page.path.suffix == ".7" and page.name != OVERVIEW}
+    guides = {page.name for page in book.pages if page.volume == "7" and page.name != OVERVIEW}
     unnamed = set(guides)
     for page in functions_pages(book):
         also = page.section("SEE ALSO")
@@ -291,7 +254,7 @@ def check_references(book):
     """Each cross reference names a page of ours, or a section of one, or a known page of others."""
     known = {(name, line[0]) for line in book.foreign.read_text().splitlines()
              if not line.startswith("#") for name in line.split()[1:]}
-    ours, providers = {page.name: page for page in book.pages}, set()
+    ours, providers = {f"{name}.{page.volume}": page for page in book.pages for name in page.names()}, set()
     for where, title, name in [*((f"man/{page.name}", *each) for page in book.pages for each in named_sections(page)),
                                *document_sections(book.source)]:
         name = name.replace(" ", ".")

@@ -32,17 +32,12 @@ def run(command, **options):
 
 @contextlib.contextmanager
 def installed(book):
-    """(a temporary directory, the pages there) as installed: an alias is a link."""
+    """(a temporary directory, the pages there) as installed."""
     with tempfile.TemporaryDirectory(prefix="librpma-man-") as directory:
-        root, files = pathlib.Path(directory), []
-        for page in book.pages:
-            folder = f"man{page.path.suffix[1:]}"
-            (root / folder).mkdir(exist_ok=True)
-            if page.target:
-                (root / folder / page.name).symlink_to(pathlib.Path(page.target).name)
-            else:
-                shutil.copy(page.path, root / folder)
-                files.append(f"{folder}/{page.name}")
+        root, files = pathlib.Path(directory), [f"man{page.volume}/{page.name}" for page in book.pages]
+        for page, file in zip(book.pages, files):
+            (root / file).parent.mkdir(exist_ok=True)
+            (root / file).write_text(page.text, encoding="utf-8")
         yield root, files
 
 

@@ -13,7 +13,6 @@ import tool_checks
 VERBS = pathlib.Path("/usr/include/infiniband/verbs.h")
 READS_NOTHING = "errno in {EAGAIN"
 BLOCKS = re.compile(r"(\w+)(?:\(\)| function) blocks (?:until|without a time limit)")
-FEW = 10  # rpma_errors(7) lists the functions of a code that at most so many return
 
 
 def waiting(source):
@@ -79,8 +78,7 @@ def named(source):
 
 
 def check_codes(book):
-    """rpma_errors(7) has each code, status, event and error number with advice, and the functions that return the
-    rarer codes."""
+    """rpma_errors(7) has each code, status, event and error number with advice."""
     page = next(page for page in book.pages if page.name == "rpma_errors.7")
     for part, wanted in named(book.source).items():
         heads = [word for head, _ in items(page.part(part)) for word in head]
@@ -91,12 +89,3 @@ def check_codes(book):
     heads = {word for head, _ in items(page.part("Error numbers of the provider")) for word in head}
     for name in sorted(set(re.findall(r"\bE[A-Z0-9]+\b", table)) - heads):
         yield f"man/{page.name}: Error numbers of the provider: {name} is missing, src/verbs/causes.cc has advice for it"
-    returned = {}
-    for name, rows in contract.documented_errors(book.source).items():
-        for row in rows if name not in contract.deprecated(book.source) else ():
-            returned.setdefault(row["code"], set()).add(name)
-    for head, text in items(page.part("Codes")):
-        names = set(re.findall(r"(\w+)\(\)", text.partition("Returned by")[2]))
-        wanted = returned.get(head[1], set())
-        if names != (wanted if len(wanted) <= FEW else set()):
-            yield f"man/{page.name}: {head[1]}: returned by {sorted(wanted)}"

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright 2026, the librpma developers
+
+"""Completes the manual pages from contract/: generate.py SOURCE TARGET
+
+A page of functions gets its section ERRORS, rpma_errors(7) the functions that return each rarer code. All other
+pages are copied.
+"""
+
+import csv
+import pathlib
+import re
+import sys
+
+NULL = re.compile(r"(\*?\w+) == NULL")
+MACROS = [(r"(?P<a>[\w-]+)\((?P<b>\d)\)", "Xr {a} {b}"), (r"(?P<a>\w+)\(\)", "Fn {a}"),
+          (r"§(?P<a>.+)", "Sx {a}"), (r"`errno`", "Va errno"), (r"`(?P<a>\w+ \w+)`", 'Vt "{a}"'),
+          (r"`\*(?P<a>\w+)`", "Pf * Fa {a}"), (r"`(?P<a>\w+)`", "Fa {a}"),
+          (r"(?P<a>RPMA_E_\w+|E[A-Z]{3,})", "Er {a}"), (r"(?P<a>[A-Z]\w*_\w+|NULL)", "Dv {a}")]
+WORD = re.compile(r"(?P<before>\(?)(?P<core>`[^`]+`|[\w§-]+\(\d?\)|.*?)(?P<after>[.,:;)]*)")
+SHARED = 5  # so many entries in common make a list of several functions
+FEW = 10    # rpma_errors(7) lists the functions of a code that at most so many return
+WIDTH = 78
+
+
+def read_errors(source):
+    """{function: [(code, words of an entry), ...]} without repetitions."""
+    first, entries = {}, {}
+    with open(source / "contract/errors.tsv", encoding="utf-8", newline="") as table:
+        for row in csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE):
+            if row["decision"] == "never":
+                continue
+            condition, words = row["condition"], row["words"] or first.get(row["condition"])
+            if not words and not (words := null_words(condition)):
+                sys.exit(f"contract/errors.tsv: {row['function']} {row['code']}: {condition!r} has no words")
+            first.setdefault(condition, words)
+            found = entries.setdefault(row["function"], [])
+            found += [each for text in words.split(" | ") if (each := (row["code"], text)) not in found]
+    return entries
+
+
+def joined(names):
+    return " and ".join(", ".join(names).rsplit(", ", 1))
+
+
+def null_words(condition):
+    """The words of a condition about NULL arguments only."""
+    matches = [NULL.fullmatch(term) for term in condition.split(" || ")]
+    return all(matches) and f"{joined([f'`{match[1]}`' for match in matches]).replace(' and ', ' or ')} is NULL."
+
+
+def macro(core):
+    """The mdoc macro of a word, or None for plain text."""
+    for pattern, form in MACROS:
+        if match := re.fullmatch(pattern, core):
+            return form.format(**match.groupdict())
+    return None
+
+
+def mdoc(words):
+    """The lines of a text, in which `name` is an argument."""
+    lines, text = [], ""
+    for word in re.findall(r"(?:`[^`]*`|\S)+", words):
+        match = WORD.fullmatch(word)
+        call = macro(match["core"])
+        if call or len(text) + len(word) > WIDTH:
+            lines += [text] if text else []
+            text = ""
+        if call:
+            call, after = (f"Pq {call}", match["after"][1:]) if match["before"] else (call, match["after"])
+            lines.append(" ".join([f".{call}", *after]))
+        else:
+            text = f"{text} {word}".lstrip()
+            if word.endswith("."):
+                lines, text = [*lines, text], ""
+    return lines + [text] * bool(text)
+
+
+def named(functions):
+    """The lines that name functions before a verb."""
+    *others, last = functions
+    return [f".Fn {name} ," for name in others[:-1]] + [f".Fn {name}\nand" for name in others[-1:]] + [f".Fn {last}"]
+
+
+def groups(functions, entries):
+    """(functions, their entries) in the order of the page: common ones first, then those of each."""
+    owners = {}
+    for name in functions:
+        for each in entries.get(name, ()):
+            owners.setdefault(each, []).append(name)
+    common = {}
+    for each, names in owners.items():
+        if len(names) > 1:
+            common.setdefault(tuple(names), []).append(each)
+    common = {names: shared for names, shared in common.items() if len(shared) >= SHARED}
+    taken = {(name, each) for names, shared in common.items() for name in names for each in shared}
+    rest = {}
+    for name in functions:
+        own = tuple(each for each in entries.get(name, ()) if (name, each) not in taken)
+        if own or not entries.get(name):
+            rest.setdefault(own, []).append(name)
+    return [*common.items(), *((names, own) for own, names in rest.items())]
+
+
+def errors_section(functions, entries):
+    lines, seen = [".Sh ERRORS"], set()
+    for names, listed in groups(functions, entries):
+        lines += [".Pp"] * (len(lines) > 1) + named(names)
+        if not listed:
+            lines.append("cannot fail.")
+            continue
+        lines += [f"{'fail' if len(names) > 1 else 'fails'}{' also' * (names[0] in seen)} with:", ".Bl -tag -width Er"]
+        for code, words in listed:
+            lines += [f".It Er {code}", *mdoc(words)]
+        lines.append(".El")
+        seen.update(names)
+    return "\n".join(lines) + "\n"
+
+
+def names_of(text):
+    """The functions of a page, its own first."""
+    return re.findall(r"^\.Nm (\w+)", text.partition("\n.Nd ")[0], flags=re.M)
+
+
+def with_errors(text, entries):
+    return text.replace(".Sh SEE ALSO\n", errors_section(names_of(text), entries) + ".Sh SEE ALSO\n", 1)
+
+
+def with_functions(text, entries, header):
+    """rpma_errors(7): each rarer code with the current functions that return it."""
+    old = re.findall(r"\b(rpma_\w+)\([^()]*\)\s*LIBRPMA_DEPRECATED", header)
+
+    def extend(match):
+        names = [name for name in entries if name not in old and match[2] in dict(entries[name])]
+        if not 0 < len(names) <= FEW:
+            return match[0]
+        return match[0] + "\n".join(["Returned by", *mdoc(f"{joined([f'{name}(3)' for name in names])}.")]) + "\n"
+
+    return re.sub(r"(^\.It Er (RPMA_E_\w+)\n(?:(?!\.It |\.El).*\n)*)", extend, text, flags=re.M)
+
+
+def pages(source):
+    """{name: text} of all pages."""
+    entries = read_errors(source)
+    header = (source / "include/librpma.h").read_text(encoding="utf-8")
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("man/*.[37]"))}
+    return {name: with_errors(text, entries) if name.endswith(".3") else
+            with_functions(text, entries, header) if name == "rpma_errors.7" else text
+            for name, text in texts.items()}
+
+
+def main():
+    source, target = map(pathlib.Path, sys.argv[1:])
+    for name, text in pages(source).items():
+        (target / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
