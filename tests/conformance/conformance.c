@@ -94,7 +94,7 @@ struct stand {
     struct ibv_qp_init_attr_ex qp;
 };
 
-static struct stand stand_up(void) {
+static struct stand setup(void) {
     struct stand s = {.id = bound_id()};
     s.context = s.id->verbs;
     MUST(ibv_query_device_ex(s.context, NULL, &s.device));
@@ -199,7 +199,7 @@ static void ask_connection(void) {
     struct rdma_cm_event *event = NULL;
     struct rdma_cm_id *listener = bound_id(), *client = new_id();
     union address to = own;
-    struct stand s = stand_up();
+    struct stand s = setup();
     uint8_t sent = 0;
     MUST(rdma_migrate_id(listener, passive));
     MUST(rdma_listen(listener, 1));
@@ -230,7 +230,7 @@ static void ask_connection(void) {
 // ---- questions to libibverbs ---------------------------------------------------------------
 
 static void ask_device(void) {
-    struct stand s = stand_up();
+    struct stand s = setup();
     const struct ibv_device_attr *attr = &s.device.orig_attr;
     returns("device: query", ibv_query_device_ex(s.context, NULL, &s.device));
     is("device: max_qp_wr", attr->max_qp_wr);
@@ -263,7 +263,7 @@ static void ask_mr(void) {
         {"mr: both flushes", FLUSH_GLOBAL | FLUSH_PERSISTENT},
         {"mr: both flushes on demand", FLUSH_GLOBAL | FLUSH_PERSISTENT | IBV_ACCESS_ON_DEMAND},
     };
-    struct stand s = stand_up();
+    struct stand s = setup();
     for (size_t i = 0; i < LENGTH(cases); i++)
         makes(cases[i].question,
               ibv_reg_mr(s.pd, memory, sizeof(memory), (int)cases[i].access));
@@ -274,7 +274,7 @@ static void ask_mr(void) {
 }
 
 static void ask_cq(void) {
-    struct stand s = stand_up();
+    struct stand s = setup();
     const int most = s.device.orig_attr.max_cqe;
     const struct {
         const char *question;
@@ -305,7 +305,7 @@ static void ask_cq(void) {
 }
 
 static void ask_srq(void) {
-    struct stand s = stand_up();
+    struct stand s = setup();
     const struct {
         const char *question;
         int wr, sge;
@@ -353,7 +353,7 @@ static void ask_capabilities(const struct stand *s) {
 }
 
 static void ask_qp(void) {
-    struct stand s = stand_up();
+    struct stand s = setup();
     struct ibv_qp_init_attr_ex attr = s.qp;
     struct ibv_recv_wr receive = {.wr_id = 1}, *bad = NULL;
     struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send = NULL;
@@ -385,7 +385,7 @@ static void ask_qp(void) {
 }
 
 static void ask_order(void) {
-    struct stand s = stand_up();
+    struct stand s = setup();
     struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
     struct ibv_srq *srq = s.qp.srq = ibv_create_srq(s.pd, &srq_attr);
     struct ibv_recv_wr receive = {.wr_id = 1}, *bad = NULL;

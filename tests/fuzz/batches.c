@@ -10,7 +10,7 @@
 #include "random.h"
 #include "request.h"
 
-enum { WORLDS = 60, STEPS = 400, ROOM = 12 };
+enum { FIXTURES = 60, STEPS = 400, ROOM = 12 };
 
 // The operations in the batch; taken: how many of them posts took that did not finish the list.
 static struct fake_post list[ROOM];
@@ -113,7 +113,7 @@ static bool is_valid(const struct rpma_work *o) {
         return o->remote && o->local.mr && o->local.len == 8 && !o->sgl && o->nsge == 0 &&
                (o->remote_offset + (o->remote == misaligned ? 4 : 0)) % 8 == 0;
     if (o->type == RPMA_WORK_FLUSH)
-        return o->remote && o->remote_offset < WORLD_REMOTE_SIZE &&
+        return o->remote && o->remote_offset < FIXTURE_REMOTE_SIZE &&
                o->flush_type <= RPMA_FLUSH_TYPE_VISIBILITY && o->flush_len <= UINT32_MAX;
     const bool has_local = o->nsge != 0 || o->local.mr;
     if (!is_send && (!o->remote == has_local || (!o->remote && o->remote_offset != 0)))
@@ -250,7 +250,7 @@ static void live(void) {
 }
 
 TEST_THAT(batches_are_as_the_model) {
-    for (int i = 0; i < WORLDS; i++)
+    for (int i = 0; i < FIXTURES; i++)
         live();
     print_message("%lu operations added, %lu refused, %lu lists posted whole, %lu in part\n",
                   accepted, refused, whole, cut);

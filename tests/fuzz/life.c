@@ -124,10 +124,10 @@ static void make_peer(struct object *o) {
     }
 
 MAKER(make_mr, PEER, struct rpma_mr_local, rpma_mr_reg, memory, sizeof(memory),
-      WORLD_EVERY_USAGE)
+      FIXTURE_EVERY_USAGE)
 MAKER(make_cq, PEER, struct rpma_cq, rpma_cq_new, NULL)
 MAKER(make_srq, PEER, struct rpma_srq, rpma_srq_new, NULL)
-MAKER(listen_at, PEER, struct rpma_ep, rpma_ep_listen, WORLD_ADDRESS, WORLD_PORT)
+MAKER(listen_at, PEER, struct rpma_ep, rpma_ep_listen, FIXTURE_ADDRESS, FIXTURE_PORT)
 MAKER(make_batch, CONN, struct rpma_batch, rpma_batch_new, ROOM)
 
 static void make_ep(struct object *o) {
@@ -136,7 +136,7 @@ static void make_ep(struct object *o) {
     if (!o->handle)
         return;
     MUST(rpma_ep_get_fd(o->handle, &fd));
-    world_nonblocking(fd);
+    fixture_nonblocking(fd);
 }
 
 // Borrows queues of the same peer, or none.
@@ -172,7 +172,8 @@ static void make_req(struct object *o) {
             assert_true(asks);
             o->handle = made;
         }
-    } else if (CALL(rpma_conn_req_new(peer->handle, WORLD_ADDRESS, WORLD_PORT, cfg, &made))) {
+    } else if (CALL(rpma_conn_req_new(peer->handle, FIXTURE_ADDRESS, FIXTURE_PORT, cfg,
+                                      &made))) {
         o->handle = made;
     }
     MUST(rpma_conn_cfg_delete(&cfg));
@@ -216,9 +217,9 @@ static void make_conn(struct object *o) {
         o->handle = made;
         for (unsigned i = 0; i < LENGTH(req->needs); i++)
             use(o, req->needs[i]);
-        world_nonblocking(event_fd(o));
+        fixture_nonblocking(event_fd(o));
         if (queue_of(o) == o)
-            world_nonblocking(world_cq_fd(handle_of_queue(o)));
+            fixture_nonblocking(fixture_cq_fd(handle_of_queue(o)));
     } else {
         assert_ptr_equal(made, &all);
     }
@@ -365,7 +366,7 @@ static void wait_for(struct object *conn) {
     struct object *queue = queue_of(conn);
     const bool must_wake = queue->was_drained && queue->has_new && !queue->is_unarmed;
     struct rpma_cq *cq = handle_of_queue(queue);
-    world_nonblocking(world_cq_fd(cq));
+    fixture_nonblocking(fixture_cq_fd(cq));
     const bool has_event = ASK(rpma_cq_wait(cq), must_wake ? 0 : RPMA_E_NO_COMPLETION);
     queue->is_unarmed |= !has_event && fake_faults_fired() > faults;
     if (has_event || must_wake)
@@ -402,8 +403,8 @@ static void live(void) {
     fake_reset();
     fake_device()->takes_early = fake_device()->any_range = true;
     memset(all, 0, sizeof(all));
-    remote = packed_remote(WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
-                           WORLD_EVERY_USAGE, 0);
+    remote = packed_remote(FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
+                           FIXTURE_EVERY_USAGE, 0);
     for (int i = 0; i < STEPS; i++)
         step();
     end();

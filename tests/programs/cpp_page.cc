@@ -13,8 +13,8 @@
 #include <string>
 
 extern "C" {
+#include "fixture.h"
 #include "interrupt.h"
-#include "world.h"
 }
 
 static char memory[64] = "a text";
@@ -31,7 +31,7 @@ struct client {
         rpma::peer_cfg pcfg;
         const rpma::packed packed({target}, pcfg.set_direct_write_to_pmem(true));
         const std::span<const std::byte> data = packed;
-        conn = rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT).connect();
+        conn = rpma::conn_req(peer, FIXTURE_ADDRESS, FIXTURE_PORT).connect();
         fake_cm_event(conn.get_event_fd(), RDMA_CM_EVENT_ESTABLISHED, data.data(),
                       static_cast<uint8_t>(data.size()));
         if (conn.next_event() != RPMA_CONN_ESTABLISHED)
@@ -98,11 +98,11 @@ static void says_that_nobody_is_there(void **) {
     rpma::keep_log_lines();
     rpma::peer peer(fake_context(0));
     fake_fail("rdma_connect", 1, ECONNREFUSED);
-    assert_non_null(
-        std::strstr(thrown([&] { (void)connect_to(peer, WORLD_ADDRESS, WORLD_PORT); }).c_str(),
-                    "Connection refused"));
+    assert_non_null(std::strstr(
+        thrown([&] { (void)connect_to(peer, FIXTURE_ADDRESS, FIXTURE_PORT); }).c_str(),
+        "Connection refused"));
     fake_fail("rdma_resolve_addr", 1, ENODEV);
-    assert_int_equal(run(WORLD_ADDRESS, WORLD_PORT, memory, sizeof(memory)), 1);
+    assert_int_equal(run(FIXTURE_ADDRESS, FIXTURE_PORT, memory, sizeof(memory)), 1);
 }
 
 int main() {

@@ -19,7 +19,7 @@
 #include <thread>
 
 extern "C" {
-#include "world.h"
+#include "fixture.h"
 }
 
 // ---- what holds when it compiles ---------------------------------------------------------
@@ -96,12 +96,12 @@ template <class... Results> constexpr bool are_statuses() {
 
 // ---- objects -----------------------------------------------------------------------------
 
-static std::array<std::byte, WORLD_MEMORY_SIZE> memory;
+static std::array<std::byte, FIXTURE_MEMORY_SIZE> memory;
 
 static std::array<std::byte, 21> descriptor_of_remote() {
     std::array<std::byte, 21> bytes;
-    world_descriptor(reinterpret_cast<unsigned char *>(bytes.data()), WORLD_REMOTE_ADDR,
-                     WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY, WORLD_EVERY_USAGE);
+    fixture_descriptor(reinterpret_cast<unsigned char *>(bytes.data()), FIXTURE_REMOTE_ADDR,
+                       FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY, FIXTURE_EVERY_USAGE);
     return bytes;
 }
 
@@ -112,7 +112,7 @@ static void nonblocking(int fd) {
 // One of each owner, connected to nobody.
 struct objects {
     rpma::peer peer{fake_context(0)};
-    rpma::mr_local mr{peer, memory.data(), memory.size(), WORLD_EVERY_USAGE};
+    rpma::mr_local mr{peer, memory.data(), memory.size(), FIXTURE_EVERY_USAGE};
     rpma::mr_remote remote{descriptor_of_remote()};
     rpma::peer_cfg pcfg;
     rpma::cq_cfg cq_cfg;
@@ -120,10 +120,10 @@ struct objects {
     rpma::srq_cfg srq_cfg;
     rpma::srq srq{peer, srq_cfg};
     rpma::ep_cfg ep_cfg;
-    rpma::ep ep{peer, WORLD_ADDRESS, WORLD_PORT, ep_cfg};
+    rpma::ep ep{peer, FIXTURE_ADDRESS, FIXTURE_PORT, ep_cfg};
     rpma::conn_cfg cfg;
-    rpma::conn_req req{peer, WORLD_ADDRESS, WORLD_PORT, cfg};
-    rpma::conn conn = rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT).connect();
+    rpma::conn_req req{peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg};
+    rpma::conn conn = rpma::conn_req(peer, FIXTURE_ADDRESS, FIXTURE_PORT).connect();
     rpma::batch batch{conn, 4};
 
     objects() {
@@ -234,7 +234,7 @@ static void fail_each_call(const std::function<void()> &scenario) {
 TEST_THAT(nothing_is_left_after_a_failure) {
     fail_each_call([] {
         rpma::peer peer(fake_context(0));
-        rpma::mr_local mr(peer, memory.data(), memory.size(), WORLD_EVERY_USAGE);
+        rpma::mr_local mr(peer, memory.data(), memory.size(), FIXTURE_EVERY_USAGE);
         rpma::mr_remote remote(descriptor_of_remote());
         rpma::peer_cfg pcfg;
         const rpma::packed data({mr, mr}, pcfg);
@@ -242,7 +242,7 @@ TEST_THAT(nothing_is_left_after_a_failure) {
         rpma::cq cq(peer, cq_cfg.set_size(7));
         rpma::conn_cfg cfg;
         rpma::conn conn =
-            rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT, cfg.set_cq(cq)).connect(data);
+            rpma::conn_req(peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg.set_cq(cq)).connect(data);
         rpma::batch batch(conn, 4);
         const rpma::received got = rpma::unpack(data);
         fake_faults_off(); // a destructor does not throw
@@ -294,9 +294,10 @@ TEST_THAT(shared_channel_reports_no_line_of_an_earlier_call) {
     rpma::peer peer(fake_context(0));
     rpma::conn_cfg cfg;
     rpma::conn conn =
-        rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT, cfg.set_compl_channel(true)).connect();
+        rpma::conn_req(peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg.set_compl_channel(true))
+            .connect();
     rpma::cq_ref cq = conn.get_cq();
-    rpma::conn own = rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT).connect();
+    rpma::conn own = rpma::conn_req(peer, FIXTURE_ADDRESS, FIXTURE_PORT).connect();
     for (const bool shared : {true, false}) {
         (void)own.send(nullptr, 1, 1, 0); // refused, with a line that nothing takes
         const rpma::error error =
@@ -560,7 +561,7 @@ TEST_THAT(a_shared_channel_names_the_queue) {
     rpma::peer peer(fake_context(0));
     rpma::conn_cfg cfg;
     cfg.set_compl_channel(true).set_rcq_size(10);
-    rpma::conn conn = rpma::conn_req(peer, WORLD_ADDRESS, WORLD_PORT, cfg).connect();
+    rpma::conn conn = rpma::conn_req(peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg).connect();
     assert_true(conn.get_cq().wait() == rpma::status::shared_channel);
     const ibv_wc wc = {.wr_id = 1};
     fake_complete(fake_qp(conn.get_qp_num())->recv_cq, &wc);
@@ -594,7 +595,7 @@ TEST_THAT(nothing_to_take_is_no_error) {
 // A request is consumed even if it cannot be connected: the owner must not delete it again.
 TEST_THAT(connecting_consumes_the_request) {
     rpma::peer peer(fake_context(0));
-    rpma::conn_req req(peer, WORLD_ADDRESS, WORLD_PORT);
+    rpma::conn_req req(peer, FIXTURE_ADDRESS, FIXTURE_PORT);
     fake_fail("rdma_connect", 1, ETIMEDOUT);
     assert_int_equal(caught([&] { (void)std::move(req).connect(); }).provider_error(),
                      ETIMEDOUT);
@@ -604,7 +605,7 @@ TEST_THAT(connecting_consumes_the_request) {
 TEST_THAT(both_sides_see_the_private_data) {
     const std::array<std::byte, 3> data = {std::byte{1}, std::byte{2}, std::byte{3}};
     rpma::peer peer(fake_context(0));
-    rpma::ep ep(peer, WORLD_ADDRESS, WORLD_PORT);
+    rpma::ep ep(peer, FIXTURE_ADDRESS, FIXTURE_PORT);
     fake_cm_event(ep.get_fd(), RDMA_CM_EVENT_CONNECT_REQUEST, data.data(), data.size());
     rpma::conn_req req = ep.next_conn_req();
     assert_true(req.get_private_data().size() >= data.size());
@@ -621,11 +622,11 @@ TEST_THAT(both_sides_see_the_private_data) {
 TEST_THAT(connect_and_reject_consume_the_request_when_they_throw) {
     rpma::peer peer(fake_context(0));
     const std::array<std::byte, 256> much{};
-    rpma::conn_req outgoing(peer, WORLD_ADDRESS, WORLD_PORT);
+    rpma::conn_req outgoing(peer, FIXTURE_ADDRESS, FIXTURE_PORT);
     assert_int_equal(caught([&] { (void)std::move(outgoing).connect(much); }).code().value(),
                      RPMA_E_INVAL);
     assert_null(outgoing.get());
-    rpma::ep ep(peer, WORLD_ADDRESS, WORLD_PORT);
+    rpma::ep ep(peer, FIXTURE_ADDRESS, FIXTURE_PORT);
     for (const bool accepts : {true, false}) {
         fake_cm_event(ep.get_fd(), RDMA_CM_EVENT_CONNECT_REQUEST, nullptr, 0);
         rpma::conn_req incoming = ep.next_conn_req();
@@ -641,7 +642,7 @@ TEST_THAT(connect_and_reject_consume_the_request_when_they_throw) {
         assert_null(incoming.get());
         assert_int_equal(fake_count("rdma_reject"), accepts ? 1 : 2);
     }
-    rpma::conn_req other(peer, WORLD_ADDRESS, WORLD_PORT);
+    rpma::conn_req other(peer, FIXTURE_ADDRESS, FIXTURE_PORT);
     assert_int_equal(caught([&] { std::move(other).reject(); }).code().value(), RPMA_E_INVAL);
     assert_null(other.get());
 }
@@ -677,7 +678,7 @@ TEST_THAT(packed_data_is_unpacked) {
 // The steps of a connection, on both sides: nothing blocks, "not yet" is no error.
 TEST_THAT(a_connection_is_made_in_steps) {
     rpma::peer peer(fake_context(0));
-    rpma::conn_req req = rpma::conn_req::start(peer, WORLD_ADDRESS, WORLD_PORT);
+    rpma::conn_req req = rpma::conn_req::start(peer, FIXTURE_ADDRESS, FIXTURE_PORT);
     const int fd = req.get_event_fd();
     assert_int_equal(caught([&] { req.setup(); }).code().value(), RPMA_E_INVAL);
     while (!req.resolve()) {
@@ -688,7 +689,7 @@ TEST_THAT(a_connection_is_made_in_steps) {
     assert_int_equal(conn.get_event_fd(), fd);
     // A new endpoint, whose first request is rejected with a reason.
     const std::array<std::byte, 2> why = {std::byte{7}, std::byte{8}};
-    rpma::ep ep(peer, WORLD_ADDRESS, WORLD_PORT);
+    rpma::ep ep(peer, FIXTURE_ADDRESS, FIXTURE_PORT);
     nonblocking(ep.get_fd());
     assert_null(ep.next_incoming().get());
     fake_cm_event(ep.get_fd(), RDMA_CM_EVENT_CONNECT_REQUEST, why.data(), 1);
@@ -769,7 +770,7 @@ TEST_THAT(configurations_keep_what_is_set) {
 
 TEST_THAT(objects_show_what_they_are) {
     objects all;
-    assert_ptr_equal(rpma::get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE),
+    assert_ptr_equal(rpma::get_ibv_context(FIXTURE_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE),
                      fake_context(0));
     fake_device()->odp = true;
     assert_true(rpma::ibv_context_is_odp_capable(fake_context(0)));
@@ -779,11 +780,11 @@ TEST_THAT(objects_show_what_they_are) {
     assert_ptr_equal(all.mr.get_ibv_mr()->pd, all.peer.get_ibv_pd());
     all.mr.advise(0, 8, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH);
     assert_int_equal(fake_count("ibv_advise_mr"), 1);
-    assert_int_equal(all.remote.get_size(), WORLD_REMOTE_SIZE);
+    assert_int_equal(all.remote.get_size(), FIXTURE_REMOTE_SIZE);
     assert_int_equal(all.remote.get_flush_type(),
                      RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY | RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT);
-    assert_int_equal(all.remote.get_key().addr, WORLD_REMOTE_ADDR);
-    assert_int_equal(all.remote.get_key().rkey, WORLD_REMOTE_RKEY);
+    assert_int_equal(all.remote.get_key().addr, FIXTURE_REMOTE_ADDR);
+    assert_int_equal(all.remote.get_key().rkey, FIXTURE_REMOTE_RKEY);
     const rpma::mr_remote again(all.mr.get_descriptor());
     assert_int_equal(again.get_size(), memory.size());
     assert_non_null(all.srq.get_rcq().get());

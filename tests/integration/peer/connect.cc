@@ -12,13 +12,13 @@ namespace {
 void listen(const Args &args) {
     const char *addr = args.text("addr").c_str(), *port = args.text("port").c_str();
     if (!args.has("backlog")) {
-        must(rpma_ep_listen(world.peer, addr, port, &world.ep));
+        must(rpma_ep_listen(fixture.peer, addr, port, &fixture.ep));
         return;
     }
     Scoped<rpma_ep_cfg, rpma_ep_cfg_delete> cfg;
     must(rpma_ep_cfg_new(&cfg.it));
     must(rpma_ep_cfg_set_backlog(cfg.it, args.number<uint32_t>("backlog")));
-    must(rpma_ep_listen_with(world.peer, addr, port, cfg.it, &world.ep));
+    must(rpma_ep_listen_with(fixture.peer, addr, port, cfg.it, &fixture.ep));
 }
 
 // Takes count= requests, 1 if it does not say how many; the answer says how many came.
@@ -29,24 +29,24 @@ void next_requests(const Args &args, bool has_queues) {
     size_t taken = 0;
     const AtEnd told{[&] { reply("taken", taken); }};
     for (; taken < count; taken++) {
-        rpma_conn_req *&req = world.req[first + taken];
+        rpma_conn_req *&req = fixture.req[first + taken];
         int code;
         do {
             if (timeout > 0)
-                wait_readable(get(rpma_ep_get_fd, world.ep), timeout);
-            code = has_queues ? rpma_ep_next_conn_req(world.ep, the_cfg(args), &req)
-                              : rpma_ep_next_incoming(world.ep, &req);
+                wait_readable(get(rpma_ep_get_fd, fixture.ep), timeout);
+            code = has_queues ? rpma_ep_next_conn_req(fixture.ep, the_cfg(args), &req)
+                              : rpma_ep_next_incoming(fixture.ep, &req);
         } while (code == RPMA_E_NO_EVENT && timeout > 0);
         must(code);
     }
-    reply("pdata", get(rpma_conn_req_get_private_data, world.req[first]));
+    reply("pdata", get(rpma_conn_req_get_private_data, fixture.req[first]));
 }
 
 // Deletes count= requests, 1 if it does not say how many.
 void delete_requests(const Args &args) {
     const size_t first = args.below(MAX_CONNS, "req");
     int failure = 0;
-    for (rpma_conn_req *&req : std::span(world.req).subspan(first, args.number("count", 1)))
+    for (rpma_conn_req *&req : std::span(fixture.req).subspan(first, args.number("count", 1)))
         if (const int code = rpma_conn_req_delete(&req); failure == 0)
             failure = code;
     must(failure);
@@ -110,7 +110,7 @@ const Commands here{
 const rpma_conn_cfg *the_cfg(const Args &args) {
     static rpma_conn_cfg *patient; // on a busy machine resolving takes more than a second
     if (args.has("cfg"))
-        return args.in(world.cfg, "cfg");
+        return args.in(fixture.cfg, "cfg");
     if (patient == nullptr) {
         must(rpma_conn_cfg_new(&patient));
         must(rpma_conn_cfg_set_timeout(patient, PATIENCE_MS));
@@ -124,7 +124,7 @@ rpma_conn_private_data private_data(std::vector<unsigned char> &bytes) {
 
 rpma_conn *connect_to(const Args &args) {
     ScopedReq req;
-    must(rpma_conn_req_new(world.peer, args.text("addr").c_str(), args.text("port").c_str(),
+    must(rpma_conn_req_new(fixture.peer, args.text("addr").c_str(), args.text("port").c_str(),
                            nullptr, &req.it));
     return get(rpma_conn_req_connect, &req.it, nullptr);
 }

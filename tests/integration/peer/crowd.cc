@@ -42,9 +42,9 @@ class Member {
   private:
     size_t pick(size_t below) { return random_() % below; }
     ibv_wc finish() { return await_completion(cq_); }
-    char *at(size_t offset) const { return &world.memory[0][room_ + offset]; }
+    char *at(size_t offset) const { return &fixture.memory[0][room_ + offset]; }
     area bytes(size_t offset, size_t len) const {
-        return world.memory[0].subspan(room_ + offset, len);
+        return fixture.memory[0].subspan(room_ + offset, len);
     }
     void write_pattern(size_t roff, size_t len);
     void write_atomically();
@@ -66,25 +66,25 @@ std::vector<Member> crowd; // member n has connection n
 // The private data of the answer have the number at the server, then the region. If the memory
 // has no room for each member, all use the first one.
 Member::Member(const Args &args, size_t number)
-    : conn_(world.conn[number]),
+    : conn_(fixture.conn[number]),
       random_(args.number<unsigned>("seed", 0) + static_cast<unsigned>(number)),
-      room_((number + 1) * ROOM <= world.memory[0].size() ? number * ROOM : 0) {
+      room_((number + 1) * ROOM <= fixture.memory[0].size() ? number * ROOM : 0) {
     const rpma_conn_private_data pdata = get(rpma_conn_get_private_data, conn_);
     uint32_t own;
     must_be(pdata.len > sizeof(own), ERR_MISMATCH);
     memcpy(&own, pdata.ptr, sizeof(own));
     seed_ = own;
     share_ = own * SHARE;
-    if (world.remote[0] == nullptr)
+    if (fixture.remote[0] == nullptr)
         must(rpma_mr_remote_from_descriptor(static_cast<char *>(pdata.ptr) + sizeof(own),
-                                            pdata.len - sizeof(own), &world.remote[0]));
+                                            pdata.len - sizeof(own), &fixture.remote[0]));
     cq_ = queue_of(conn_);
 }
 
 // Reads len bytes at roff back and compares them with what was written.
 void Member::read_back(size_t roff, const char *wanted, size_t len) {
     memset(at(BACK), 0, len);
-    must(rpma_read(conn_, world.mr[0], room_ + BACK, world.remote[0], share_ + roff, len,
+    must(rpma_read(conn_, fixture.mr[0], room_ + BACK, fixture.remote[0], share_ + roff, len,
                    RPMA_F_COMPLETION_ALWAYS, nullptr));
     finish();
     must_be(memcmp(at(BACK), wanted, len) == 0, ERR_MISMATCH);
@@ -92,9 +92,9 @@ void Member::read_back(size_t roff, const char *wanted, size_t len) {
 
 void Member::write_pattern(size_t roff, size_t len) {
     pattern_fill(bytes(0, len), seed_);
-    must(rpma_write(conn_, world.remote[0], share_ + roff, world.mr[0], room_, len,
+    must(rpma_write(conn_, fixture.remote[0], share_ + roff, fixture.mr[0], room_, len,
                     RPMA_F_COMPLETION_ON_ERROR, nullptr));
-    must(rpma_flush(conn_, world.remote[0], share_ + roff, len, RPMA_FLUSH_TYPE_VISIBILITY,
+    must(rpma_flush(conn_, fixture.remote[0], share_ + roff, len, RPMA_FLUSH_TYPE_VISIBILITY,
                     RPMA_F_COMPLETION_ALWAYS, nullptr));
     finish();
     read_back(roff, at(0), len);
@@ -104,7 +104,7 @@ void Member::write_atomically() {
     char word[RPMA_ATOMIC_WRITE_ALIGNMENT];
     const size_t roff = pick(SHARE / sizeof(word)) * sizeof(word);
     pattern_fill(word, seed_);
-    must(rpma_atomic_write(conn_, world.remote[0], share_ + roff, word,
+    must(rpma_atomic_write(conn_, fixture.remote[0], share_ + roff, word,
                            RPMA_F_COMPLETION_ALWAYS, nullptr));
     finish();
     read_back(roff, word, sizeof(word));
@@ -117,8 +117,8 @@ void Member::exchange(bool without_imm) {
     const uint32_t imm = static_cast<uint32_t>(seed_);
     pattern_fill(bytes(SEND_AT, len), seed_);
     memset(at(RECV_AT), 0, len);
-    must(rpma_recv(conn_, world.mr[0], room_ + RECV_AT, MESSAGE, nullptr));
-    must(send(conn_, world.mr[0], room_ + SEND_AT, len, with_imm, imm));
+    must(rpma_recv(conn_, fixture.mr[0], room_ + RECV_AT, MESSAGE, nullptr));
+    must(send(conn_, fixture.mr[0], room_ + SEND_AT, len, with_imm, imm));
     ibv_wc received = finish();
     if (const ibv_wc other = finish(); (other.opcode & IBV_WC_RECV) != 0)
         received = other;
@@ -184,8 +184,8 @@ void for_each_member(const Args &args, size_t count, const std::function<void(si
 void gather(const Args &args) {
     const size_t count = args.below(MAX_CONNS + 1, "count");
     for_each_member(args, count, [&](size_t number) {
-        world.conn[number] = connect_to(args);
-        await_event(world.conn[number], RPMA_CONN_ESTABLISHED);
+        fixture.conn[number] = connect_to(args);
+        await_event(fixture.conn[number], RPMA_CONN_ESTABLISHED);
     });
     for (crowd.clear(); crowd.size() < count;)
         crowd.emplace_back(args, crowd.size());
@@ -228,10 +228,10 @@ void end(const Args &args) {
     for (const Member &member : crowd)
         must(rpma_conn_disconnect(member.conn()));
     for_each_member(args, crowd.size(), [](size_t number) {
-        await_event(world.conn[number], RPMA_CONN_CLOSED);
-        must(rpma_conn_delete(&world.conn[number]));
+        await_event(fixture.conn[number], RPMA_CONN_CLOSED);
+        must(rpma_conn_delete(&fixture.conn[number]));
     });
-    must(rpma_mr_remote_delete(&world.remote[0]));
+    must(rpma_mr_remote_delete(&fixture.remote[0]));
     crowd = std::vector<Member>(); // without the memory, because the test compares the heap
 }
 

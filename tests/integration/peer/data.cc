@@ -36,14 +36,14 @@ std::vector<Operation> held; // that "post" will post
 std::vector<rpma_sge> the_list(const Args &args) {
     std::vector<rpma_sge> elements;
     for (const piece &piece : the_pieces(args))
-        elements.push_back({piece.memory < MAX_REGIONS ? world.mr[piece.memory] : nullptr,
+        elements.push_back({piece.memory < MAX_REGIONS ? fixture.mr[piece.memory] : nullptr,
                             piece.offset, piece.len});
     return elements;
 }
 
 // The piece mr=, off=, len=; its region is NULL if the command names none.
 rpma_sge the_piece(const Args &args) {
-    return {args.has("mr") ? args.in(world.mr, "mr") : nullptr, args.number("off", 0),
+    return {args.has("mr") ? args.in(fixture.mr, "mr") : nullptr, args.number("off", 0),
             args.number("len", 0)};
 }
 
@@ -58,7 +58,7 @@ Operation the_operation(const Args &args) {
     rpma_work &work = operation.work;
     work.type = kinds.at(args.verb());
     work.imm = args.number<uint32_t>("imm", 0);
-    work.remote = args.has("rmr") ? args.in(world.remote, "rmr") : nullptr;
+    work.remote = args.has("rmr") ? args.in(fixture.remote, "rmr") : nullptr;
     work.remote_offset = args.number("roff", 0);
     work.local = the_piece(args);
     work.sgl = operation.pieces.empty() ? nullptr : operation.pieces.data();

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <unistd.h>
 
-struct world world;
+struct fixture fixture;
 
 namespace {
 

@@ -47,7 +47,7 @@ void map(const Args &args) {
             ? map_file(args.text("file").c_str(), size, args.number("sync", 1) != 0)
             : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     must_system(base != MAP_FAILED, "mmap");
-    args.in(world.memory, "mr") = {static_cast<char *>(base), size};
+    args.in(fixture.memory, "mr") = {static_cast<char *>(base), size};
 }
 
 area the_range(const Args &args) {
@@ -59,17 +59,17 @@ area the_range(const Args &args) {
 void register_memory(const Args &args) {
     if (args.has("size"))
         map(args);
-    const area memory = args.in(world.memory, "mr");
-    must(rpma_mr_reg(world.peer, memory.data() + args.number("off", 0),
+    const area memory = args.in(fixture.memory, "mr");
+    must(rpma_mr_reg(fixture.peer, memory.data() + args.number("off", 0),
                      args.number("len", memory.size()), args.number<int>("usage"),
-                     &args.in(world.mr, "mr")));
+                     &args.in(fixture.mr, "mr")));
     const std::vector<unsigned char> descriptor = descriptor_of(the<rpma_mr_local>(args));
     reply_bytes("desc", descriptor.data(), descriptor.size());
 }
 
 void take_remote(const Args &args) {
     const std::vector<unsigned char> descriptor = args.bytes("desc");
-    rpma_mr_remote *&remote = args.in(world.remote, "rmr");
+    rpma_mr_remote *&remote = args.in(fixture.remote, "rmr");
     must(rpma_mr_remote_from_descriptor(descriptor.data(), descriptor.size(), &remote));
 }
 
@@ -137,9 +137,9 @@ const Commands here{
 
 area bytes_of(const Args &args, const piece &piece) {
     if (piece.memory >= MAX_REGIONS ||
-        piece.offset + piece.len > world.memory[piece.memory].size())
+        piece.offset + piece.len > fixture.memory[piece.memory].size())
         args.refuse("outside the memory");
-    return world.memory[piece.memory].subspan(piece.offset, piece.len);
+    return fixture.memory[piece.memory].subspan(piece.offset, piece.len);
 }
 
 std::vector<unsigned char> descriptor_of(const rpma_mr_local *mr) {

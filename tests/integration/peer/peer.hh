@@ -24,7 +24,7 @@ constexpr int PATIENCE_MS = 60000; // to resolve an address or to wait, on a bus
 
 using area = std::span<char>;
 
-struct world {
+struct fixture {
     ibv_context *device;
     rpma_peer *peer;
     rpma_ep *ep;
@@ -40,7 +40,7 @@ struct world {
     int epoll_fd = -1;
 };
 
-extern world world;
+extern fixture fixture;
 
 // ---- how a command fails -----------------------------------------------------------------
 
@@ -100,17 +100,17 @@ template <class Object> struct Places {
 };
 // In the order in which the manual asks for their deletion.
 inline constexpr std::tuple places{
-    Places<rpma_batch>{world.batch, "batch", rpma_batch_delete},
-    Places<rpma_conn>{world.conn, "conn", rpma_conn_delete},
-    Places<rpma_conn_req>{world.req, "req", rpma_conn_req_delete},
-    Places<rpma_ep>{{&world.ep, 1}, "ep", rpma_ep_shutdown},
-    Places<rpma_conn_cfg>{world.cfg, "cfg", rpma_conn_cfg_delete},
-    Places<rpma_srq>{world.srq, "srq", rpma_srq_delete},
-    Places<rpma_cq>{world.lent, "lent", rpma_cq_delete},
-    Places<rpma_mr_local>{world.mr, "mr", rpma_mr_dereg},
-    Places<rpma_mr_remote>{world.remote, "rmr", rpma_mr_remote_delete},
-    Places<rpma_peer>{{&world.peer, 1}, "peer", rpma_peer_delete},
-    Places<ibv_context>{{&world.device, 1}, "device"}, // nobody deletes it
+    Places<rpma_batch>{fixture.batch, "batch", rpma_batch_delete},
+    Places<rpma_conn>{fixture.conn, "conn", rpma_conn_delete},
+    Places<rpma_conn_req>{fixture.req, "req", rpma_conn_req_delete},
+    Places<rpma_ep>{{&fixture.ep, 1}, "ep", rpma_ep_shutdown},
+    Places<rpma_conn_cfg>{fixture.cfg, "cfg", rpma_conn_cfg_delete},
+    Places<rpma_srq>{fixture.srq, "srq", rpma_srq_delete},
+    Places<rpma_cq>{fixture.lent, "lent", rpma_cq_delete},
+    Places<rpma_mr_local>{fixture.mr, "mr", rpma_mr_dereg},
+    Places<rpma_mr_remote>{fixture.remote, "rmr", rpma_mr_remote_delete},
+    Places<rpma_peer>{{&fixture.peer, 1}, "peer", rpma_peer_delete},
+    Places<ibv_context>{{&fixture.device, 1}, "device"}, // nobody deletes it
 };
 
 template <class Object, class... All>
@@ -179,9 +179,9 @@ inline rpma_cq *queue_of(const rpma_conn *conn) {
 // ERR_TIMEOUT where nothing comes.
 void wait_readable(int fd, int64_t timeout_ms = PATIENCE_MS);
 void make_nonblocking(int fd);
-// Adds a descriptor to world.epoll_fd.
+// Adds a descriptor to fixture.epoll_fd.
 void watch(int fd, uint64_t tag);
-// Waits for the descriptors of world.epoll_fd, and returns their tags.
+// Waits for the descriptors of fixture.epoll_fd, and returns their tags.
 std::vector<uint64_t> ready_ones(int timeout_ms);
 
 // Blocks until a completion comes, which has to be a success.

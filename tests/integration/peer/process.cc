@@ -66,7 +66,7 @@ void handle_signal(const Args &args) {
 const Commands here{
     {"fork", fork_side},
     // Forgets the objects of the parent without deleting them: they are still the parent's.
-    {"forget", [](const Args &) { world = {}; }},
+    {"forget", [](const Args &) { fixture = {}; }},
     {"run", run},
     {"fork-status", fork_status},
     {"handle-signal", handle_signal},

@@ -53,36 +53,36 @@ void leak(const std::string &what) {
     else if (what == "descriptor")
         must_system(dup(STDIN_FILENO) >= 0, "dup");
     else if (what == "region")
-        must(rpma_mr_reg(world.peer, bytes, sizeof(bytes), RPMA_MR_USAGE_READ_SRC, &mr));
+        must(rpma_mr_reg(fixture.peer, bytes, sizeof(bytes), RPMA_MR_USAGE_READ_SRC, &mr));
 }
 
 // Takes the next request at once, or in steps. NO_EVENT: none waits.
 int next_request(bool in_steps, rpma_conn_req **req) {
     if (!in_steps)
-        return rpma_ep_next_conn_req(world.ep, nullptr, req);
-    const int code = rpma_ep_next_incoming(world.ep, req);
+        return rpma_ep_next_conn_req(fixture.ep, nullptr, req);
+    const int code = rpma_ep_next_incoming(fixture.ep, req);
     return code != 0 ? code : rpma_conn_req_setup(*req, nullptr);
 }
 
 // The private data of the answer: the guest's number, then the descriptor of region 0, because
 // padding may follow at the end.
 void accept(rpma_conn_req **req, size_t number) {
-    const std::vector<unsigned char> descriptor = descriptor_of(world.mr[0]);
+    const std::vector<unsigned char> descriptor = descriptor_of(fixture.mr[0]);
     const auto own = static_cast<uint32_t>(number);
     std::vector<unsigned char> data(sizeof(own) + descriptor.size());
     memcpy(data.data(), &own, sizeof(own));
     std::ranges::copy(descriptor, data.begin() + sizeof(own));
     const rpma_conn_private_data pdata = private_data(data);
     guests[number].place = 0;
-    must(rpma_conn_req_recv(*req, world.mr[1], message_at(number), MESSAGE, nullptr));
-    must(rpma_conn_req_connect(req, &pdata, &world.conn[number]));
+    must(rpma_conn_req_recv(*req, fixture.mr[1], message_at(number), MESSAGE, nullptr));
+    must(rpma_conn_req_connect(req, &pdata, &fixture.conn[number]));
 }
 
 // A client killed meanwhile does not end the server.
 void welcome(const Args &args) {
     ScopedReq req;
-    const auto number =
-        static_cast<size_t>(std::ranges::find(world.conn, nullptr) - std::begin(world.conn));
+    const auto number = static_cast<size_t>(std::ranges::find(fixture.conn, nullptr) -
+                                            std::begin(fixture.conn));
     if (number == MAX_CONNS)
         args.refuse("too many clients");
     const int code = next_request(args.is("steps"), &req.it);
@@ -96,7 +96,7 @@ void welcome(const Args &args) {
         seen.failed++;
         return;
     }
-    rpma_conn *conn = world.conn[number];
+    rpma_conn *conn = fixture.conn[number];
     guests[number].cq = queue_of(conn);
     watch_without_blocking(get(rpma_conn_get_event_fd, conn), 2 * number);
     watch_without_blocking(get(rpma_cq_get_fd, guests[number].cq), 2 * number + 1);
@@ -107,22 +107,22 @@ void welcome(const Args &args) {
 
 void heed(size_t number) {
     rpma_conn_event event = RPMA_CONN_UNDEFINED;
-    const int code = rpma_conn_next_event(world.conn[number], &event);
+    const int code = rpma_conn_next_event(fixture.conn[number], &event);
     if (code == RPMA_E_NO_EVENT || (code == 0 && event == RPMA_CONN_ESTABLISHED))
         return;
     must(code);
     if (event == RPMA_CONN_CLOSED)
-        rpma_conn_disconnect(world.conn[number]); // finishes what the client began
+        rpma_conn_disconnect(fixture.conn[number]); // finishes what the client began
     seen.present--;
-    must(rpma_conn_delete(&world.conn[number]));
+    must(rpma_conn_delete(&fixture.conn[number]));
 }
 
 // The next message may come before this one's echo has been sent.
 void echo(size_t number, const ibv_wc &wc) {
     const size_t at = message_at(number);
     guests[number].place ^= 1;
-    must(rpma_recv(world.conn[number], world.mr[1], message_at(number), MESSAGE, nullptr));
-    must(send(world.conn[number], world.mr[1], at, wc.byte_len,
+    must(rpma_recv(fixture.conn[number], fixture.mr[1], message_at(number), MESSAGE, nullptr));
+    must(send(fixture.conn[number], fixture.mr[1], at, wc.byte_len,
               (wc.wc_flags & IBV_WC_WITH_IMM) != 0, ntohl(wc.imm_data)));
     seen.echoed++;
 }
@@ -142,7 +142,7 @@ void serve_one(const Args &args, uint64_t tag) {
     const size_t number = tag / 2;
     if (tag == ENDPOINT)
         welcome(args);
-    else if (world.conn[number] == nullptr)
+    else if (fixture.conn[number] == nullptr)
         return; // it ended at an event that was reported together with this one
     else if (tag % 2 == 0)
         heed(number);
@@ -160,7 +160,7 @@ void serve(const Args &args) {
         reply("echoed", seen.echoed);
         reply("present", seen.present);
     }};
-    watch_without_blocking(get(rpma_ep_get_fd, world.ep), ENDPOINT);
+    watch_without_blocking(get(rpma_ep_get_fd, fixture.ep), ENDPOINT);
     watch(STDIN_FILENO, SCRIPT);
     while (!goes_on)
         for (const uint64_t tag : ready_ones(-1)) {

@@ -13,8 +13,8 @@ namespace {
 void context(const Args &args) {
     const auto type =
         args.is("remote") ? RPMA_UTIL_IBV_CONTEXT_REMOTE : RPMA_UTIL_IBV_CONTEXT_LOCAL;
-    world.device = get(rpma_utils_get_ibv_context, args.text("addr").c_str(), type);
-    reply("device", ibv_get_device_name(world.device->device));
+    fixture.device = get(rpma_utils_get_ibv_context, args.text("addr").c_str(), type);
+    reply("device", ibv_get_device_name(fixture.device->device));
 }
 
 // Sets a number of a configuration that the command gives.
@@ -29,11 +29,11 @@ void lend(const Args &args) {
     must(rpma_cq_cfg_new(&cfg.it));
     set(args, "size", cfg.it, rpma_cq_cfg_set_size);
     set(args, "vector", cfg.it, rpma_cq_cfg_set_comp_vector);
-    must(rpma_cq_new(world.peer, cfg.it, &args.in(world.lent, "lent")));
+    must(rpma_cq_new(fixture.peer, cfg.it, &args.in(fixture.lent, "lent")));
 }
 
 void configure(const Args &args) {
-    rpma_conn_cfg *&cfg = args.in(world.cfg, "cfg");
+    rpma_conn_cfg *&cfg = args.in(fixture.cfg, "cfg");
     must(rpma_conn_cfg_new(&cfg));
     must(rpma_conn_cfg_set_timeout(cfg, PATIENCE_MS));
     set(args, "cq", cfg, rpma_conn_cfg_set_cq_size);
@@ -49,11 +49,11 @@ void configure(const Args &args) {
     set(args, "tos", cfg, rpma_conn_cfg_set_tos);
     set(args, "shared", cfg, rpma_conn_cfg_set_compl_channel);
     if (args.has("lent"))
-        must(rpma_conn_cfg_set_cq(cfg, args.in(world.lent, "lent")));
+        must(rpma_conn_cfg_set_cq(cfg, args.in(fixture.lent, "lent")));
     if (args.has("lent-rcq"))
-        must(rpma_conn_cfg_set_rcq(cfg, args.in(world.lent, "lent-rcq")));
+        must(rpma_conn_cfg_set_rcq(cfg, args.in(fixture.lent, "lent-rcq")));
     if (args.has("srq"))
-        must(rpma_conn_cfg_set_srq(cfg, args.in(world.srq, "srq")));
+        must(rpma_conn_cfg_set_srq(cfg, args.in(fixture.srq, "srq")));
 }
 
 void new_srq(const Args &args) {
@@ -62,7 +62,7 @@ void new_srq(const Args &args) {
     set(args, "rq", cfg.it, rpma_srq_cfg_set_rq_size);
     set(args, "rcq", cfg.it, rpma_srq_cfg_set_rcq_size);
     set(args, "sge", cfg.it, rpma_srq_cfg_set_max_sge);
-    must(rpma_srq_new(world.peer, cfg.it, &args.in(world.srq, "srq")));
+    must(rpma_srq_new(fixture.peer, cfg.it, &args.in(fixture.srq, "srq")));
 }
 
 // A configuration with the direct write to PMem of direct=; served=1 states what the peer
@@ -72,7 +72,7 @@ void peer_descriptor(const Args &args) {
     must(rpma_peer_cfg_new(&pcfg.it));
     must(rpma_peer_cfg_set_direct_write_to_pmem(pcfg.it, args.number<bool>("direct")));
     if (args.is("served"))
-        must(rpma_peer_cfg_set_served_by(pcfg.it, world.peer));
+        must(rpma_peer_cfg_set_served_by(pcfg.it, fixture.peer));
     std::vector<unsigned char> descriptor(get(rpma_peer_cfg_get_descriptor_size, pcfg.it));
     must(rpma_peer_cfg_get_descriptor(pcfg.it, descriptor.data()));
     reply_bytes("desc", descriptor.data(), descriptor.size());
@@ -89,7 +89,8 @@ void apply(const Args &args) {
 void pack(const Args &args) {
     std::vector<unsigned char> data(UINT8_MAX);
     rpma_conn_private_data pdata = private_data(data);
-    must(rpma_conn_private_data_pack(&args.in(world.mr, "mr"), 1, nullptr, nullptr, 0, &pdata));
+    must(rpma_conn_private_data_pack(&args.in(fixture.mr, "mr"), 1, nullptr, nullptr, 0,
+                                     &pdata));
     reply("packed", pdata);
 }
 
@@ -100,7 +101,7 @@ void unpack(const Args &args) {
         data.empty() ? get(rpma_conn_get_private_data, the<rpma_conn>(args))
                      : private_data(data);
     uint32_t count = 1;
-    must(rpma_conn_private_data_unpack(&pdata, &args.in(world.remote, "rmr"), &count, nullptr,
+    must(rpma_conn_private_data_unpack(&pdata, &args.in(fixture.remote, "rmr"), &count, nullptr,
                                        nullptr, nullptr));
 }
 
@@ -113,9 +114,9 @@ void release(const Args &) {
                 if (const int code = of.remove(&object); first == 0)
                     first = code;
     };
-    if (world.epoll_fd >= 0)
-        close(world.epoll_fd);
-    world.epoll_fd = -1;
+    if (fixture.epoll_fd >= 0)
+        close(fixture.epoll_fd);
+    fixture.epoll_fd = -1;
     std::apply([&](const auto &...each) { (remove_all(each), ...); }, places);
     must(first);
 }
@@ -123,11 +124,11 @@ void release(const Args &) {
 // The most elements per work request, and the number of completion vectors.
 void device_limits(const Args &) {
     ibv_device_attr attr;
-    must_system(ibv_query_device(world.device, &attr) == 0, "ibv_query_device");
+    must_system(ibv_query_device(fixture.device, &attr) == 0, "ibv_query_device");
     reply("sge", attr.max_sge);
     reply("read_sge", attr.max_sge_rd);
     reply("srq_sge", attr.max_srq_sge);
-    reply("vectors", world.device->num_comp_vectors);
+    reply("vectors", fixture.device->num_comp_vectors);
 }
 
 const Commands here{

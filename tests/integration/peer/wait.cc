@@ -66,7 +66,7 @@ void completions(const Args &args) {
         const int64_t left = timeout - clock.ms();
         must_be(left > 0, timeout > 0 ? ERR_TIMEOUT : RPMA_E_NO_COMPLETION);
         if (!args.is("busy"))
-            wake_up(args.in(world.conn, "conn"), cq, left);
+            wake_up(args.in(fixture.conn, "conn"), cq, left);
     }
 }
 
@@ -81,11 +81,11 @@ void wait_for_connection(const Args &args) {
 
 int the_descriptor(const Args &args) {
     const std::string &what = args.text("fd");
-    return what == "ep"        ? get(rpma_ep_get_fd, world.ep)
+    return what == "ep"        ? get(rpma_ep_get_fd, fixture.ep)
            : what == "req"     ? get(rpma_conn_req_get_event_fd, the<rpma_conn_req>(args))
            : what == "event"   ? get(rpma_conn_get_event_fd, the<rpma_conn>(args))
            : what == "channel" ? get(rpma_conn_get_compl_fd, the<rpma_conn>(args))
-           : what == "device"  ? get(rpma_peer_get_event_fd, world.peer)
+           : what == "device"  ? get(rpma_peer_get_event_fd, fixture.peer)
                                : get(rpma_cq_get_fd, the<rpma_cq>(args));
 }
 
@@ -98,7 +98,7 @@ void wait_by_epoll(const Args &args) {
 
 // ---- events of the device ----------------------------------------------------------------
 
-// The number of an object in an array of world.
+// The number of an object in an array of fixture.
 template <class Objects, class Object>
 void reply_place(const char *key, const Objects &objects, const Object *object) {
     const auto *found = std::ranges::find(objects, object);
@@ -108,26 +108,26 @@ void reply_place(const char *key, const Objects &objects, const Object *object) 
 
 // Says whose queue it is, as the argument "queue" of other commands does.
 void reply_queue(const rpma_cq *cq) {
-    for (const rpma_srq *srq : world.srq)
+    for (const rpma_srq *srq : fixture.srq)
         if (srq != nullptr && get(rpma_srq_get_rcq, srq) == cq) {
             reply("queue", "srq");
-            reply_place("srq", world.srq, srq);
+            reply_place("srq", fixture.srq, srq);
         }
-    for (const rpma_conn *conn : world.conn)
+    for (const rpma_conn *conn : fixture.conn)
         if (conn != nullptr && (queue_of(conn) == cq || get(rpma_conn_get_rcq, conn) == cq)) {
             reply("queue", queue_of(conn) == cq ? "main" : "rcq");
-            reply_place("conn", world.conn, conn);
+            reply_place("conn", fixture.conn, conn);
         }
-    reply_place("lent", world.lent, cq);
+    reply_place("lent", fixture.lent, cq);
 }
 
 // Answers with the next event of the device, and the numbers of the handles that it names.
 // second=1 takes it through another peer on the device.
 void device_event(const Args &args) {
     Scoped<rpma_peer, rpma_peer_delete> second;
-    rpma_peer *peer = world.peer;
+    rpma_peer *peer = fixture.peer;
     if (args.is("second")) {
-        must(rpma_peer_new(world.device, &second.it));
+        must(rpma_peer_new(fixture.device, &second.it));
         peer = second.it;
     }
     if (args.number<bool>("polled", true))
@@ -136,8 +136,8 @@ void device_event(const Args &args) {
     const rpma_peer_event event = get(rpma_peer_next_event, peer);
     reply("type", int{event.type});
     reply("port", unsigned{event.port});
-    reply_place("conn", world.conn, event.conn);
-    reply_place("srq", world.srq, event.srq);
+    reply_place("conn", fixture.conn, event.conn);
+    reply_place("srq", fixture.srq, event.srq);
     if (event.cq != nullptr)
         reply_queue(event.cq);
 }
@@ -179,16 +179,16 @@ void make_nonblocking(int fd) {
 
 void watch(int fd, uint64_t tag) {
     epoll_event event = {.events = EPOLLIN, .data = {.u64 = tag}};
-    if (world.epoll_fd < 0)
-        world.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    must_system(epoll_ctl(world.epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 || errno == EEXIST,
+    if (fixture.epoll_fd < 0)
+        fixture.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    must_system(epoll_ctl(fixture.epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 || errno == EEXIST,
                 "epoll_ctl");
 }
 
 std::vector<uint64_t> ready_ones(int timeout_ms) {
     epoll_event events[64];
     std::vector<uint64_t> tags;
-    const int ready = epoll_wait(world.epoll_fd, events, std::size(events), timeout_ms);
+    const int ready = epoll_wait(fixture.epoll_fd, events, std::size(events), timeout_ms);
     must_be(ready != 0, ERR_TIMEOUT);
     must_system(ready > 0, "epoll_wait");
     for (int i = 0; i < ready; i++)
@@ -201,7 +201,7 @@ template <> rpma_cq *the<rpma_cq>(const Args &args) {
     rpma_cq *cq = name == "main"   ? queue_of(the<rpma_conn>(args))
                   : name == "rcq"  ? get(rpma_conn_get_rcq, the<rpma_conn>(args))
                   : name == "srq"  ? get(rpma_srq_get_rcq, the<rpma_srq>(args))
-                  : name == "lent" ? args.in(world.lent, "lent")
+                  : name == "lent" ? args.in(fixture.lent, "lent")
                                    : nullptr;
     if (cq == nullptr)
         args.refuse("no queue '" + name + "'");

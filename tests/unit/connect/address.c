@@ -17,8 +17,8 @@ static const struct user {
     bool is_local;        // it binds; otherwise it resolves the address of another machine
     const char *steps[5]; // each of which may fail with one address
 } users[] = {
-    {"rpma_ep_listen", WORLD_PORT, true, {"rdma_create_id", "rdma_bind_addr", "rdma_listen"}},
-    {"rpma_conn_req_new", WORLD_PORT, false,
+    {"rpma_ep_listen", FIXTURE_PORT, true, {"rdma_create_id", "rdma_bind_addr", "rdma_listen"}},
+    {"rpma_conn_req_new", FIXTURE_PORT, false,
      .steps = {"rdma_getaddrinfo", "rdma_create_id", "rdma_resolve_addr", "rdma_resolve_route",
                "rdma_create_qp_ex"}},
     {"rpma_utils_get_ibv_context", "", true, {"rdma_create_id", "rdma_bind_addr"}},
@@ -63,11 +63,12 @@ TEST_THAT(every_address_is_tried) {
             char cause[64];
             fake_reset();
             fake_device()->addresses = 3;
-            world_peer(&w);
+            fixture_peer(&w);
             fake_fail(user->steps[i], 1, ENETUNREACH);
             fake_fail(user->steps[i], 2, EHOSTUNREACH);
             must(user);
-            world_expect_name(WORLD_ADDRESS, user->service, user->is_local ? AI_PASSIVE : 0);
+            fixture_expect_name(FIXTURE_ADDRESS, user->service,
+                                user->is_local ? AI_PASSIVE : 0);
             assert_int_equal(fake_count(user->steps[i]), 3);
             const struct fake_call *step = fake_last(step_of(user));
             assert_true(fake_addr_is(step->resolve.addr, 2));
@@ -75,16 +76,16 @@ TEST_THAT(every_address_is_tried) {
             assert_int_equal(step->resolve.timeout_ms, user->is_local ? 0 : 1000);
             assert_true(!w.h.context || w.h.context == fake_context(0));
             assert_int_equal(fake_last("rdma_create_id")->channel != NULL, w.h.ep != NULL);
-            world_drop(&w);
+            fixture_drop(&w);
 
-            world_peer(&w);
+            fixture_peer(&w);
             fake_faults_off();
             fake_fail_from(user->steps[i], 1, ETIMEDOUT);
             snprintf(cause, sizeof(cause), "%s()", user->steps[i]);
             expect_failure(user, cause, ETIMEDOUT, NULL);
             assert_int_equal(fake_count(user->steps[i]), 3);
             fake_faults_off();
-            world_drop(&w);
+            fixture_drop(&w);
         }
 }
 
@@ -93,10 +94,10 @@ TEST_THAT(every_route_is_tried_before_its_address) {
     for (const struct user *user = users; user < users + LENGTH(users); user++) {
         if (user->is_local)
             continue;
-        world_anew();
+        fixture_anew();
         fake_device()->addresses = 20;
         fake_device()->routes = 1;
-        world_peer(&w);
+        fixture_peer(&w);
         fake_fail_from("rdma_resolve_addr", 1, ENETUNREACH);
         expect_failure(user, "rdma_resolve_addr()", ENETUNREACH, NULL);
         assert_int_equal(fake_count("rdma_resolve_addr"), 40);
@@ -157,8 +158,8 @@ TEST_THAT(port_outside_16_bits_is_refused) {
         const size_t i = n % LENGTH(ports);
         char quoted[64];
         snprintf(quoted, sizeof(quoted), "port is \"%s\"; possible: ", ports[i].text);
-        world_anew();
-        world_peer(&w);
+        fixture_anew();
+        fixture_peer(&w);
         arguments_good(&a, function, &w);
         (void)arguments_set(&a, "cfg", 0);
         (void)arguments_set(&a, "port", (uintptr_t)ports[i].text);
@@ -245,12 +246,12 @@ TEST_THAT(text_from_outside_is_one_bounded_line_with_the_reason) {
         const size_t n = i / LENGTH(calls), c = i % LENGTH(calls);
         const char *text =
             stranges[n].text ? stranges[n].text : longest[stranges[n].shown[0] == '\\'];
-        world_anew();
-        world_peer(&w);
+        fixture_anew();
+        fixture_peer(&w);
         MUST(rpma_conn_cfg_new(&w.h.cfg));
         fake_device()->gai_error = EAI_NONAME;
-        assert_int_not_equal(call_with_text(calls[c].function, text, WORLD_PORT, calls[c].type),
-                             0);
+        assert_int_not_equal(
+            call_with_text(calls[c].function, text, FIXTURE_PORT, calls[c].type), 0);
         expect_one_line(calls[c].function, stranges[n].shown,
                         calls[c].reason ? calls[c].reason : gai_strerror(EAI_NONAME));
         if (!calls[c].has_port)
@@ -274,16 +275,16 @@ static void expect_peer_addr(int number) {
 // IPv4 and IPv6: the address of the client, or the address of the name that was reached.
 TEST_THAT(request_knows_the_address_of_the_other_side) {
     for (int number = 0; number < 4; number++) {
-        world_anew();
+        fixture_anew();
         fake_device()->addresses = 4;
         fake_device()->client = number;
-        world_peer(&w);
+        fixture_peer(&w);
         for (int before = 0; before < number; before++)
             fake_fail("rdma_resolve_route", (unsigned)before + 1, ENETUNREACH);
-        MUST(rpma_conn_req_new(w.h.peer, "many", WORLD_PORT, NULL, &w.h.req));
+        MUST(rpma_conn_req_new(w.h.peer, "many", FIXTURE_PORT, NULL, &w.h.req));
         expect_peer_addr(number);
         MUST(rpma_conn_req_delete(&w.h.req));
-        world_request(&w, &(const struct shape){.incoming = true});
+        fixture_request(&w, &(const struct shape){.incoming = true});
         expect_peer_addr(number);
     }
 }

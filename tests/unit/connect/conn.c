@@ -3,19 +3,19 @@
 
 // conn.c -- connections: events, private data, and the objects that they consist of
 
-#include "world.h"
+#include "fixture.h"
 
 static const struct shape outgoing = {.name = "outgoing"};
 
 // A connection after rpma_conn_req_connect(), before any event was taken.
 static void new_unestablished(const struct shape *shape) {
-    world_peer(&w);
-    world_request(&w, shape);
+    fixture_peer(&w);
+    fixture_request(&w, shape);
     MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
 }
 
 static void happen(enum rdma_cm_event_type type) {
-    fake_cm_event(world_event_fd(&w), type, NULL, 0);
+    fake_cm_event(fixture_event_fd(&w), type, NULL, 0);
 }
 
 // ---- events --------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ TEST_THAT(events_have_meanings) {
         {RDMA_CM_EVENT_UNREACHABLE, RPMA_CONN_UNREACHABLE, RPMA_LOG_LEVEL_WARNING},
         {RDMA_CM_EVENT_REJECTED, RPMA_CONN_REJECTED, RPMA_LOG_LEVEL_WARNING},
     };
-    world_conn(&w, &outgoing);
+    fixture_conn(&w, &outgoing);
     for (size_t i = 0; i < LENGTH(cases); i++) {
         enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
         happen(cases[i].type);
@@ -49,12 +49,12 @@ TEST_THAT(events_have_meanings) {
 
 // RPMA_E_NO_EVENT at once, also where the next call would block; events before and after it are
 // delivered.
-TEST_THAT(address_change_ends_no_connection) {
+TEST_THAT(address_change_keeps_the_connection) {
     for (int established = 0; established < 2; established++) {
         enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-        world_anew();
+        fixture_anew();
         if (established)
-            world_conn(&w, &outgoing);
+            fixture_conn(&w, &outgoing);
         else
             new_unestablished(&outgoing);
         happen(RDMA_CM_EVENT_ADDR_CHANGE);
@@ -90,7 +90,7 @@ static void expect_data(const void *data, uint8_t len) {
 // InfiniBand delivers all bytes of the message, iWARP only those that were sent. A refusal
 // whose bytes are all 0 gives no reason. Without memory for the data, the event is told all the
 // same.
-TEST_THAT(private_data_comes_with_the_answer) {
+TEST_THAT(private_data_arrives_with_the_reply) {
     enum { IB = IBV_TRANSPORT_IB, IWARP = IBV_TRANSPORT_IWARP };
     static const struct {
         enum rdma_cm_event_type type;
@@ -121,7 +121,7 @@ TEST_THAT(private_data_comes_with_the_answer) {
         fake_device()->transport = cases[i].transport;
         new_unestablished(&outgoing);
         expect_data(NULL, 0);
-        fake_cm_event(world_event_fd(&w), cases[i].type, data, cases[i].sent);
+        fake_cm_event(fixture_event_fd(&w), cases[i].type, data, cases[i].sent);
         if (cases[i].warning)
             fake_fail("malloc", 1, ENOMEM);
         MUST(rpma_conn_next_event(w.h.conn, &event));
@@ -134,28 +134,28 @@ TEST_THAT(private_data_comes_with_the_answer) {
             assert_non_null(strstr(line->message, cases[i].warning));
         }
         expect_data(data, cases[i].seen);
-        fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, "later", 5);
+        fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_DISCONNECTED, "later", 5);
         MUST(rpma_conn_next_event(w.h.conn, &event));
         expect_data(data, cases[i].seen); // other events have none
     }
 }
 
-TEST_THAT(private_data_of_the_request_stays) {
+TEST_THAT(private_data_of_the_request_is_kept) {
     enum rpma_conn_event event;
     const struct shape shape = {.incoming = true, .private_data = 20};
     fake_device()->transport = IBV_TRANSPORT_IWARP; // brings data with ESTABLISHED, too
     new_unestablished(&shape);
     expect_data("from here to there\0", 20);
-    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "other", 5);
+    fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "other", 5);
     MUST(rpma_conn_next_event(w.h.conn, &event));
     expect_data("from here to there\0", 20);
 }
 
 // The call fails, and what the event brought is not kept.
-TEST_THAT(unacknowledged_event_counts_for_nothing) {
+TEST_THAT(unacknowledged_event_is_not_counted) {
     enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
     new_unestablished(&outgoing);
-    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
+    fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
     fake_fail("rdma_ack_cm_event", 1, EIO);
     WATCH(event);
     EXPECT_ERROR(rpma_conn_next_event(w.h.conn, &event), RPMA_E_PROVIDER, "rdma_ack_cm_event()",
@@ -191,11 +191,11 @@ TEST_THAT(log_function_may_delete_the_connection) {
 // ---- the end -------------------------------------------------------------------------------
 
 // In any state, with events that were not taken and completions that were not polled.
-TEST_THAT(delete_does_not_mind_what_waits) {
+TEST_THAT(delete_ignores_pending_events) {
     const struct ibv_wc wc = {.wr_id = 1};
     new_unestablished(&outgoing);
     happen(RDMA_CM_EVENT_ESTABLISHED);
-    fake_complete(world_qp(&w)->send_cq, &wc);
+    fake_complete(fixture_qp(&w)->send_cq, &wc);
     MUST(rpma_conn_disconnect(w.h.conn));
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message, "disconnecting");
     MUST(rpma_conn_delete(&w.h.conn));
@@ -203,21 +203,21 @@ TEST_THAT(delete_does_not_mind_what_waits) {
 
 // ---- the objects of a connection -----------------------------------------------------------
 
-TEST_THAT(objects_of_libibverbs_are_those_that_were_made) {
+TEST_THAT(getters_return_the_created_verbs_objects) {
     struct ibv_pd *pd = NULL;
     struct ibv_mr *mr = NULL;
     struct ibv_qp *qp = NULL;
     struct ibv_cq *cq = NULL;
-    world_conn(&w, &(const struct shape){0});
+    fixture_conn(&w, &(const struct shape){0});
     MUST(rpma_peer_get_ibv_pd(w.h.peer, &pd));
     MUST(rpma_mr_get_ibv_mr(w.h.mr, &mr));
     MUST(rpma_conn_get_ibv_qp(w.h.conn, &qp));
-    MUST(rpma_cq_get_ibv_cq(world_cq(&w), &cq));
+    MUST(rpma_cq_get_ibv_cq(fixture_cq(&w), &cq));
     EXPECT_CALLS("");
     assert_ptr_equal(mr->pd, pd);
     assert_ptr_equal(mr->addr, w.memory);
-    assert_ptr_equal(qp, world_qp(&w));
+    assert_ptr_equal(qp, fixture_qp(&w));
     assert_ptr_equal(qp->pd, pd);
     assert_ptr_equal(qp->send_cq, cq);
-    assert_null(world_rcq(&w));
+    assert_null(fixture_rcq(&w));
 }

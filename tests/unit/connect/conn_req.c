@@ -3,7 +3,7 @@
 
 // conn_req.c -- requests of all kinds, and the way of each to a connection
 
-#include "world.h"
+#include "fixture.h"
 
 #include <fcntl.h>
 
@@ -12,15 +12,15 @@ enum way { OUTGOING, INCOMING, OUTGOING_STEPS, INCOMING_STEPS, WAYS };
 
 static void request_by(enum way way, const struct rpma_conn_cfg *cfg) {
     if (way % 2) {
-        world_listen(&w);
-        fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
+        fixture_listen(&w);
+        fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
     }
     if (way == OUTGOING)
-        MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
+        MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg, &w.h.req));
     else if (way == INCOMING)
         MUST(rpma_ep_next_conn_req(w.h.ep, cfg, &w.h.req));
     else if (way == OUTGOING_STEPS)
-        MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
+        MUST(rpma_conn_req_start(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg, &w.h.req));
     else
         MUST(rpma_ep_next_incoming(w.h.ep, &w.h.req));
 }
@@ -60,13 +60,13 @@ static void set_others(void) {
 
 static void expect_resolved(enum way way, const struct settings *s) {
     const struct fake_call *addr = fake_last("rdma_resolve_addr");
-    world_expect_name(WORLD_ADDRESS, WORLD_PORT, 0);
+    fixture_expect_name(FIXTURE_ADDRESS, FIXTURE_PORT, 0);
     assert_true(fake_addr_is(addr->resolve.addr, 0));
     assert_null(addr->resolve.source);
     assert_int_equal(addr->resolve.timeout_ms, s->timeout);
     if (way == OUTGOING_STEPS) { // on the channel of its descriptor
         const struct rdma_event_channel *channel = fake_last("rdma_create_id")->channel;
-        assert_int_equal(channel->fd, world_req_fd(&w));
+        assert_int_equal(channel->fd, fixture_req_fd(&w));
         return;
     }
     const struct fake_call *route = fake_last("rdma_getaddrinfo");
@@ -111,9 +111,9 @@ static void expect_connected(enum way way, const struct settings *s, const void 
     assert_int_equal(param->flow_control, 1);
     assert_int_equal(param->retry_count, s->retries);
     assert_int_equal(param->rnr_retry_count, s->rnr_retries);
-    assert_int_equal(fake_ids_on(world_event_fd(&w)), 1); // none of its events can get lost
+    assert_int_equal(fake_ids_on(fixture_event_fd(&w)), 1); // none of its events can get lost
     if (way % 2)
-        assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
+        assert_int_equal(fake_ids_on(fixture_ep_fd(&w)), 1); // only the listener
 }
 
 // The descriptor of a request is that of the connection, and the configuration is forgotten.
@@ -126,11 +126,12 @@ static void connect_by(enum way way, const struct settings *s) {
     const unsigned notices = logged_count(RPMA_LOG_LEVEL_NOTICE);
     assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, notices - 1)->message,
                         way % 2 ? "a connection request came in"
-                                : "requesting a connection to " WORLD_ADDRESS ":" WORLD_PORT);
+                                : "requesting a connection to " FIXTURE_ADDRESS
+                                  ":" FIXTURE_PORT);
     if (way % 2 == 0)
         expect_resolved(way, s);
     if (way >= OUTGOING_STEPS || (way % 2 && s != &defaults)) {
-        fd = world_req_fd(&w);
+        fd = fixture_req_fd(&w);
         assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     }
     if (way >= OUTGOING_STEPS) {
@@ -153,18 +154,18 @@ static void connect_by(enum way way, const struct settings *s) {
     EXPECT_CALLS(calls[way].connect);
     assert_null(w.h.req);
     expect_connected(way, s, w.memory);
-    assert_true(fd < 0 || fd == world_event_fd(&w));
-    assert_int_equal((fcntl(world_event_fd(&w), F_GETFL) & O_NONBLOCK) != 0, fd >= 0);
-    fake_cm_event(world_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+    assert_true(fd < 0 || fd == fixture_event_fd(&w));
+    assert_int_equal((fcntl(fixture_event_fd(&w), F_GETFL) & O_NONBLOCK) != 0, fd >= 0);
+    fake_cm_event(fixture_event_fd(&w), RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
     MUST(rpma_conn_next_event(w.h.conn, &w.h.event));
     assert_int_equal(w.h.event, RPMA_CONN_ESTABLISHED);
 }
 
-TEST_THAT(every_way_makes_the_connection_that_is_asked_for) {
+TEST_THAT(every_constructor_applies_the_configuration) {
     for (enum way way = 0; way < WAYS; way++)
         for (int with_others = 0; with_others < 2; with_others++) {
-            world_anew();
-            world_peer(&w);
+            fixture_anew();
+            fixture_peer(&w);
             if (with_others)
                 set_others();
             connect_by(way, with_others ? &others : &defaults);
@@ -173,9 +174,9 @@ TEST_THAT(every_way_makes_the_connection_that_is_asked_for) {
 
 static void set_up_in_vain(enum way way, const char *fails) {
     const struct shape lent = {.lent_cq = 8, .lent_rcq = 8};
-    world_anew();
-    world_peer(&w);
-    world_cfg(&w, &lent);
+    fixture_anew();
+    fixture_peer(&w);
+    fixture_cfg(&w, &lent);
     MUST(rpma_conn_cfg_set_ack_timeout(w.h.cfg, 500));
     MUST(rpma_conn_cfg_set_retry_count(w.h.cfg, 1));
     request_by(way, NULL);
@@ -204,7 +205,7 @@ TEST_THAT(failed_setup_leaves_nothing_behind) {
 
 // A completion that finds no room is lost. A size that the program set is used as it is.
 // ../objects/cq_lent.c has the other queues.
-TEST_THAT(new_makes_room_for_all_completions) {
+TEST_THAT(new_sizes_the_cq_for_all_completions) {
     static const struct {
         uint32_t sq, rq, rcq, set; // 0: none, or the default
         uint32_t cqe;
@@ -226,13 +227,13 @@ TEST_THAT(new_makes_room_for_all_completions) {
         {.set = INT32_MAX, .cqe = INT32_MAX, .max_cqe = INT32_MAX},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        world_anew();
+        fixture_anew();
         if (cases[i].max_cqe)
             fake_device()->max_cqe = cases[i].max_cqe;
         if (cases[i].max_wr)
             fake_device()->max_wr = cases[i].max_wr;
-        world_peer(&w);
-        world_cfg(&w, &(const struct shape){.rcq_size = cases[i].rcq});
+        fixture_peer(&w);
+        fixture_cfg(&w, &(const struct shape){.rcq_size = cases[i].rcq});
         if (cases[i].sq)
             MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, cases[i].sq));
         if (cases[i].rq)

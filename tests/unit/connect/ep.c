@@ -3,7 +3,7 @@
 
 // ep.c -- endpoints: listening, and the connection requests that come in
 
-#include "world.h"
+#include "fixture.h"
 
 #include <netdb.h>
 
@@ -12,12 +12,12 @@
     "rdma_create_qp_ex "
 
 static void new_ep(void) {
-    world_peer(&w);
-    world_listen(&w);
+    fixture_peer(&w);
+    fixture_listen(&w);
 }
 
 static void ask(const char *data, uint8_t len) {
-    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, data, len);
+    fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, data, len);
 }
 
 // ---- rpma_ep_listen() ----------------------------------------------------------------------
@@ -25,24 +25,24 @@ static void ask(const char *data, uint8_t len) {
 // With the defaults, which rpma_ep_listen() has, too.
 TEST_THAT(listen_binds_and_listens) {
     for (int with = 0; with < 2; with++) {
-        world_anew();
-        world_peer(&w);
+        fixture_anew();
+        fixture_peer(&w);
         if (with)
-            MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.ep));
+            MUST(rpma_ep_listen_with(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.ep));
         else
-            world_listen(&w);
+            fixture_listen(&w);
         assert_string_equal(logged_line(RPMA_LOG_LEVEL_NOTICE, 0)->message,
-                            "listening on " WORLD_ADDRESS ":" WORLD_PORT);
-        world_expect_name(WORLD_ADDRESS, WORLD_PORT, AI_PASSIVE);
+                            "listening on " FIXTURE_ADDRESS ":" FIXTURE_PORT);
+        fixture_expect_name(FIXTURE_ADDRESS, FIXTURE_PORT, AI_PASSIVE);
         assert_true(fake_addr_is(fake_last("rdma_bind_addr")->resolve.addr, 0));
         assert_int_equal(fake_last("rdma_listen")->backlog, 0);
         assert_int_equal(fake_count("rdma_set_option"), 0);
-        assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1);
+        assert_int_equal(fake_ids_on(fixture_ep_fd(&w)), 1);
     }
 }
 
 TEST_THAT(listening_follows_its_configuration) {
-    world_peer(&w);
+    fixture_peer(&w);
     MUST(rpma_ep_cfg_new(&w.h.ep_cfg));
     MUST(rpma_ep_cfg_set_backlog(w.h.ep_cfg, 17));
     for (int only = 0; only < 2; only++)
@@ -51,7 +51,8 @@ TEST_THAT(listening_follows_its_configuration) {
             MUST(rpma_ep_cfg_set_ipv6_only(w.h.ep_cfg, only));
             if (address == 1)
                 fake_fail("rdma_bind_addr", 1, EADDRNOTAVAIL);
-            MUST(rpma_ep_listen_with(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.ep_cfg, &w.h.ep));
+            MUST(rpma_ep_listen_with(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.ep_cfg,
+                                     &w.h.ep));
             assert_int_equal(fake_last("rdma_listen")->backlog, 17);
             const struct fake_call *option = fake_last("rdma_set_option");
             assert_int_equal(option != NULL, only && address);
@@ -66,11 +67,11 @@ TEST_THAT(listening_follows_its_configuration) {
 // ---- rpma_ep_next_conn_req() ---------------------------------------------------------------
 
 // RPMA_E_NO_EVENT at once, also where the next call would block; the next request is taken.
-TEST_THAT(address_change_ends_no_endpoint) {
+TEST_THAT(address_change_keeps_the_endpoint) {
     for (int bare = 0; bare < 2; bare++) {
-        world_anew();
+        fixture_anew();
         new_ep();
-        fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
+        fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
         ask(NULL, 0);
         WATCH(w.h);
         if (bare)
@@ -94,7 +95,7 @@ TEST_THAT(address_change_ends_no_endpoint) {
 TEST_THAT(request_outlives_the_endpoint) {
     const struct shape shape = {.incoming = true};
     for (int bare = 0; bare < 2; bare++) {
-        world_anew();
+        fixture_anew();
         fake_device()->transport = IBV_TRANSPORT_IWARP; // iWARP requests may have no data
         new_ep();
         ask(NULL, 0);
@@ -105,13 +106,13 @@ TEST_THAT(request_outlives_the_endpoint) {
         MUST(rpma_ep_shutdown(&w.h.ep));
         if (bare)
             MUST(rpma_conn_req_setup(w.h.req, NULL));
-        world_connect(&w, &shape);
+        fixture_connect(&w, &shape);
     }
 }
 
 // In the original, resources of every rejected client were leaked. Nothing is made for a
 // request that is looked at first.
-TEST_THAT(many_clients_can_be_turned_away) {
+TEST_THAT(many_clients_can_be_rejected) {
     static char reason[] = "unknown client";
     const struct rpma_conn_private_data why = {reason, sizeof(reason)};
     new_ep();
@@ -134,14 +135,14 @@ TEST_THAT(many_clients_can_be_turned_away) {
         if (gives_reason)
             assert_memory_equal(call->connect.data, reason, sizeof(reason));
     }
-    assert_int_equal(fake_ids_on(world_ep_fd(&w)), 1); // only the listener
+    assert_int_equal(fake_ids_on(fixture_ep_fd(&w)), 1); // only the listener
     assert_int_equal(unit_descriptors(), descriptors);
     assert_int_equal(fake_bytes_held(), bytes);
 }
 
-// ../properties/failure_lines.tsv has every configuration that is refused. A request that is not
-// rejected keeps the descriptor readable and its client waiting; one that is looked at can be
-// set up in another way.
+// ../properties/failure_lines.tsv has every configuration that is refused. A request that is
+// not rejected keeps the descriptor readable and its client waiting; one that is looked at can
+// be set up in another way.
 TEST_THAT(refused_configuration_rejects_the_client) {
     new_ep();
     MUST(rpma_conn_cfg_new(&w.h.cfg));
@@ -160,7 +161,7 @@ TEST_THAT(refused_configuration_rejects_the_client) {
                         .calls = bare ? ""
                                       : "rdma_get_cm_event rdma_reject rdma_destroy_id "
                                         "rdma_ack_cm_event");
-        assert_int_equal(fake_pending_on(world_ep_fd(&w)), 0);
+        assert_int_equal(fake_pending_on(fixture_ep_fd(&w)), 0);
     }
     MUST(rpma_conn_req_setup(w.h.req, NULL));
 }

@@ -11,7 +11,7 @@ static struct rpma_mr_local *mrs[PACKED_MOST_REGIONS + 1];
 
 // Makes a peer, regions of every usage, and their content. The addresses are never accessed.
 static void register_all(struct packed *c) {
-    world_peer(&w);
+    fixture_peer(&w);
     for (unsigned i = 0; i < LENGTH(mrs); i++) {
         // Either the address or the size has its highest bit set, and each usage.
         struct packed_region r = {.addr = (i % 2 ? 0xf122334455667788 : 0x1122334455667788) +
@@ -35,7 +35,7 @@ static void register_all(struct packed *c) {
 static void deregister_all(void) {
     for (unsigned i = 0; i < LENGTH(mrs); i++)
         MUST(rpma_mr_dereg(&mrs[i]));
-    world_drop(&w);
+    fixture_drop(&w);
 }
 
 static unsigned char counting[PACKED_MOST];
@@ -85,7 +85,7 @@ static void pack_each(struct packed *c, unsigned device) {
         }
 }
 
-TEST_THAT(packed_bytes_are_those_of_the_form) {
+TEST_THAT(packed_bytes_follow_the_format) {
     for (unsigned device = 0; device < 8; device++) {
         static struct packed c;
         const bool flushes = device & 1, writes_atomically = device & 2, pmem = device & 4;
@@ -112,15 +112,15 @@ TEST_THAT(regions_of_different_devices_are_packed_together) {
         static struct packed c;
         struct rpma_peer *peers[2];
         memset(&c, 0, sizeof(c));
-        world_anew();
+        fixture_anew();
         for (int i = 0; i < 2; i++) {
             const bool native = i == 0 ? first : !first;
             fake_device()->native_flush = fake_device()->native_atomic_write = native;
             fake_device()->pmem = true;
             MUST(rpma_peer_new(fake_context(i), &peers[i]));
-            MUST(rpma_mr_reg(peers[i], w.memory + i, 8, WORLD_EVERY_USAGE, &mrs[i]));
+            MUST(rpma_mr_reg(peers[i], w.memory + i, 8, FIXTURE_EVERY_USAGE, &mrs[i]));
             c.region[i] = (struct packed_region){(uintptr_t)w.memory + (unsigned)i, 8,
-                                                 fake_rkey(w.memory + i), WORLD_EVERY_USAGE,
+                                                 fake_rkey(w.memory + i), FIXTURE_EVERY_USAGE,
                                                  native && BUILD_FLUSHES
                                                      ? RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
                                                            RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT
@@ -244,7 +244,7 @@ static void unpack_and_compare(const struct packed *c) {
 }
 
 // Every value in its place, least significant byte first.
-TEST_THAT(bytes_mean_what_the_form_says) {
+TEST_THAT(bytes_follow_the_format) {
     // clang-format off
     static const unsigned char wanted[] = {
         0xf5, 1, 1, 22, 2, 3,                           // header
@@ -272,7 +272,7 @@ TEST_THAT(bytes_mean_what_the_form_says) {
 }
 
 // Unpacks also data of a later release, whose parts are longer.
-TEST_THAT(what_the_form_says_is_unpacked) {
+TEST_THAT(unpack_follows_the_format) {
     static const unsigned regions[] = {0, 1, 2, PACKED_MOST_REGIONS}, more[] = {0, 1, 19};
     for (size_t r = 0; r < LENGTH(regions); r++)
         for (size_t m = 0; m < LENGTH(more); m++)
@@ -292,7 +292,7 @@ TEST_THAT(what_the_form_says_is_unpacked) {
     }
 }
 
-TEST_THAT(what_nobody_wants_is_left_out) {
+TEST_THAT(unread_log_lines_are_not_formatted) {
     unsigned char bytes[2 * PACKED_MOST];
     const struct packed c = packed_made_up(3, true, 0xa6, 5, 0);
     const struct rpma_conn_private_data pdata = {bytes, (uint8_t)packed_form(&c, bytes)};
@@ -335,7 +335,7 @@ static void expect_refused(const unsigned char *bytes, size_t size, const char *
 static const char not_packed[] = "the data was not packed by rpma_conn_private_data_pack()",
                   is_cut[] = "the data is shorter than what was packed";
 
-TEST_THAT(unpack_refuses_what_is_cut) {
+TEST_THAT(unpack_refuses_truncated_data) {
     unsigned char bytes[2 * PACKED_MOST];
     const struct packed c = packed_made_up(2, true, 0xa6, 3, 0);
     const size_t whole = packed_form(&c, bytes);

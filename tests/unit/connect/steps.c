@@ -3,7 +3,7 @@
 
 // steps.c -- connections that are made in steps, none of which waits
 
-#include "world.h"
+#include "fixture.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #define TAKEN "rdma_get_cm_event rdma_ack_cm_event"
 
 static void start(const struct rpma_conn_cfg *cfg) {
-    MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, cfg, &w.h.req));
+    MUST(rpma_conn_req_start(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, cfg, &w.h.req));
 }
 
 static bool readable(int fd) {
@@ -21,9 +21,9 @@ static bool readable(int fd) {
 
 TEST_THAT(each_step_waits_for_its_event) {
     fake_device()->silent = true;
-    world_peer(&w);
+    fixture_peer(&w);
     start(NULL);
-    const int fd = world_req_fd(&w);
+    const int fd = fixture_req_fd(&w);
     for (int step = 0; step < 2; step++) {
         assert_false(readable(fd));
         WATCH(w.h);
@@ -42,13 +42,13 @@ TEST_THAT(each_step_waits_for_its_event) {
 }
 
 // A changed link address neither ends a request nor changes its state.
-TEST_THAT(address_change_ends_no_request) {
+TEST_THAT(address_change_keeps_the_request) {
     static const enum rdma_cm_event_type next[] = {RDMA_CM_EVENT_ADDR_RESOLVED,
                                                    RDMA_CM_EVENT_ROUTE_RESOLVED};
     fake_device()->silent = true;
-    world_peer(&w);
+    fixture_peer(&w);
     start(NULL);
-    const int fd = world_req_fd(&w);
+    const int fd = fixture_req_fd(&w);
     for (size_t step = 0; step <= LENGTH(next); step++) {
         fake_cm_event(fd, RDMA_CM_EVENT_ADDR_CHANGE, NULL, 0);
         unit_begin();
@@ -88,9 +88,9 @@ enum { ADDRESSES = 4 };
 // The first count addresses fail in that way: from the start on, or when the request is
 // resolved, where something has to go wrong with the first address later.
 static void fail_addresses(const struct broken *b, bool in_start, unsigned count) {
-    world_anew();
+    fixture_anew();
     fake_device()->addresses = ADDRESSES;
-    world_peer(&w);
+    fixture_peer(&w);
     MUST(rpma_conn_cfg_new(&w.h.cfg));
     MUST(rpma_conn_cfg_set_tos(w.h.cfg, 0x68));
     const bool later = b->at_once && !in_start;
@@ -109,7 +109,7 @@ static void fail_addresses(const struct broken *b, bool in_start, unsigned count
 static void expect_address(int number) {
     struct sockaddr_storage addr;
     MUST(rpma_conn_req_resolve(w.h.req));
-    assert_int_equal(fake_ids_on(world_req_fd(&w)), 1);
+    assert_int_equal(fake_ids_on(fixture_req_fd(&w)), 1);
     MUST(rpma_conn_req_get_peer_addr(w.h.req, &addr));
     assert_true(fake_addr_is((const struct sockaddr *)&addr, number));
     MUST(rpma_conn_req_setup(w.h.req, NULL));
@@ -123,7 +123,7 @@ TEST_THAT(next_address_is_tried) {
         }
 }
 
-TEST_THAT(last_failure_is_told) {
+TEST_THAT(last_failure_is_logged) {
     for (size_t i = 0; i < LENGTH(broken); i++) {
         fail_addresses(&broken[i], false, ADDRESSES);
         WATCH(w.h);
@@ -143,9 +143,9 @@ TEST_THAT(last_failure_is_told) {
 TEST_THAT(skipping_addresses_does_not_wait) {
     fake_device()->addresses = ADDRESSES;
     fake_device()->silent = true;
-    world_peer(&w);
+    fixture_peer(&w);
     start(NULL);
-    fake_cm_event_status(world_req_fd(&w), RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, NULL, 0);
+    fake_cm_event_status(fixture_req_fd(&w), RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT, NULL, 0);
     fake_fail("rdma_create_id", 1, ENODEV);
     unit_begin();
     assert_int_equal(rpma_conn_req_resolve(w.h.req), RPMA_E_AGAIN);
@@ -154,9 +154,9 @@ TEST_THAT(skipping_addresses_does_not_wait) {
 }
 
 // Without the channel nothing is known of the request, so the failure does not end it.
-TEST_THAT(channel_that_fails_ends_nothing) {
+TEST_THAT(failed_channel_keeps_the_connection) {
     fake_device()->addresses = 2;
-    world_peer(&w);
+    fixture_peer(&w);
     start(NULL);
     fake_fail("rdma_get_cm_event", 1, EBADF);
     WATCH(w.h);
@@ -182,9 +182,9 @@ TEST_THAT(source_address_is_used) {
     struct sockaddr_storage addr;
     for (int steps = 0; steps < 2; steps++)
         for (int family = 0; family < 2; family++) {
-            world_anew();
+            fixture_anew();
             fake_device()->addresses = 4;
-            world_peer(&w);
+            fixture_peer(&w);
             MUST(rpma_conn_cfg_new(&w.h.cfg));
             MUST(rpma_conn_cfg_get_source_addr(w.h.cfg, &addr));
             assert_int_equal(addr.ss_family, AF_UNSPEC);
@@ -194,7 +194,7 @@ TEST_THAT(source_address_is_used) {
             if (steps)
                 start(w.h.cfg);
             else
-                MUST(rpma_conn_req_new(w.h.peer, "many", WORLD_PORT, w.h.cfg, &w.h.req));
+                MUST(rpma_conn_req_new(w.h.peer, "many", FIXTURE_PORT, w.h.cfg, &w.h.req));
             const struct fake_call *call = fake_last("rdma_resolve_addr");
             expect_source(sources[family], call->resolve.source);
             assert_true(fake_addr_is(call->resolve.addr, family));
@@ -206,7 +206,7 @@ TEST_THAT(source_address_is_used) {
 }
 
 // The other side, or the device, may end a request that is ready.
-TEST_THAT(ready_request_may_end) {
+TEST_THAT(ready_request_can_fail) {
     static const struct {
         enum rdma_cm_event_type event;
         bool set_up;
@@ -218,14 +218,14 @@ TEST_THAT(ready_request_may_end) {
          "rdma_destroy_event_channel"},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        world_anew();
+        fixture_anew();
         fake_device()->addresses = 2; // the second is not tried any more
-        world_peer(&w);
+        fixture_peer(&w);
         start(NULL);
         MUST(rpma_conn_req_resolve(w.h.req));
         if (cases[i].set_up)
             MUST(rpma_conn_req_setup(w.h.req, NULL));
-        fake_cm_event(world_req_fd(&w), cases[i].event, NULL, 0);
+        fake_cm_event(fixture_req_fd(&w), cases[i].event, NULL, 0);
         WATCH(w.h);
         EXPECT_ERROR(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER, "can no longer",
                      "the request can no longer become a connection", .calls = TAKEN,

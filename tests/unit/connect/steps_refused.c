@@ -15,18 +15,18 @@
 static void no_request(void) {}
 static void start(void) {
     fake_device()->silent = true;
-    MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+    MUST(rpma_conn_req_start(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.req));
 }
 static void resolve(void) {
-    MUST(rpma_conn_req_start(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+    MUST(rpma_conn_req_start(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.req));
     MUST(rpma_conn_req_resolve(w.h.req));
 }
 static void new_in_one_step(void) {
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+    MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.req));
 }
 static void be_asked(void) {
-    world_listen(&w);
-    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    fixture_listen(&w);
+    fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
 }
 static void take_bare(void) {
     be_asked();
@@ -45,7 +45,7 @@ static void set_up_bare(void) {
     MUST(rpma_conn_req_setup(w.h.req, NULL));
 }
 static void remove_device(void) {
-    fake_cm_event(world_req_fd(&w), RDMA_CM_EVENT_DEVICE_REMOVAL, NULL, 0);
+    fake_cm_event(fixture_req_fd(&w), RDMA_CM_EVENT_DEVICE_REMOVAL, NULL, 0);
     assert_int_equal(rpma_conn_req_resolve(w.h.req), RPMA_E_PROVIDER);
 }
 static void fail_resolved(void) {
@@ -125,8 +125,8 @@ static const struct wrong {
 TEST_THAT(wrong_steps_are_refused) {
     static struct arguments a;
     for (const struct wrong *wrong = wrongs; wrong < wrongs + LENGTH(wrongs); wrong++) {
-        world_anew();
-        world_peer(&w);
+        fixture_anew();
+        fixture_peer(&w);
         wrong->make();
         const struct rpma_conn_req *const req = w.h.req;
         arguments_good(&a, wrong->function, &w);
@@ -144,9 +144,9 @@ TEST_THAT(wrong_steps_are_refused) {
 
 // Requests that are made in one step have nothing to resolve. Events of an incoming one come on
 // its descriptor.
-TEST_THAT(one_step_leaves_nothing_to_resolve) {
+TEST_THAT(new_leaves_nothing_to_resolve) {
     int fd = 7;
-    world_peer(&w);
+    fixture_peer(&w);
     new_in_one_step();
     MUST(rpma_conn_req_resolve(w.h.req));
     EXPECT_CALLS("");

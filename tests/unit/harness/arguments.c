@@ -49,9 +49,9 @@ static bool ends_with(const char *name, const char *end) {
     return length >= of_end && strcmp(name + length - of_end, end) == 0;
 }
 
-// The object of the world that has this type, or with "**" its place in the world; 0 when there
-// is none.
-static uintptr_t handle(const char *type, const struct world *w) {
+// The object of the fixture that has this type, or with "**" its place in the fixture; 0 when
+// there is none.
+static uintptr_t handle(const char *type, const struct fixture *w) {
     const struct {
         const char *type;
         const void *place;
@@ -85,7 +85,7 @@ static uintptr_t handle(const char *type, const struct world *w) {
     return 0;
 }
 
-static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
+static uintptr_t good(struct arguments *a, unsigned i, const struct fixture *w) {
     static _Thread_local unsigned char desc[21];
     const char *type = a->call->param[i].type, *name = a->call->param[i].name;
     for (size_t n = 0; n < LENGTH(good_numbers); n++)
@@ -103,16 +103,16 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
         return (uintptr_t)&receive;
     }
     if (strcmp(type, "const char *") == 0)
-        return (uintptr_t)(strcmp(name, "port") == 0 ? WORLD_PORT : WORLD_ADDRESS);
+        return (uintptr_t)(strcmp(name, "port") == 0 ? FIXTURE_PORT : FIXTURE_ADDRESS);
     if (strcmp(type, "const void *") == 0) { // a descriptor
-        world_descriptor(desc, 0x1000, 64, 1, WORLD_EVERY_USAGE);
+        fixture_descriptor(desc, 0x1000, 64, 1, FIXTURE_EVERY_USAGE);
         return (uintptr_t)desc;
     }
     if (strcmp(type, "struct ibv_context *") == 0)
         return (uintptr_t)fake_context(0);
     if (strcmp(type, "struct rpma_cq *") == 0 && w->h.conn)
-        return (uintptr_t)world_cq(w);
-    // An array of handles, and what a getter or a wait stores, is no place of the world.
+        return (uintptr_t)fixture_cq(w);
+    // An array of handles, and what a getter or a wait stores, is no place of the fixture.
     const bool is_place = strstr(type, "**") && ends_with(name, "_ptr");
     const uintptr_t object = strstr(type, "**") && !is_place ? 0 : handle(type, w);
     if (object == 0 && strcmp(name, "cfg") == 0) // the defaults
@@ -122,7 +122,7 @@ static uintptr_t good(struct arguments *a, unsigned i, const struct world *w) {
     return object ? object : (uintptr_t)a->scratch[i];
 }
 
-void arguments_good(struct arguments *a, const char *function, const struct world *w) {
+void arguments_good(struct arguments *a, const char *function, const struct fixture *w) {
     a->call = call_named(function);
     if (!a->call)
         fail_msg("librpma.h declares no %s", function);
@@ -131,17 +131,17 @@ void arguments_good(struct arguments *a, const char *function, const struct worl
         a->word[i] = good(a, i, w);
 }
 
-int arguments_happen(const char *function, const struct world *w, bool nothing) {
+int arguments_happen(const char *function, const struct fixture *w, bool nothing) {
     const bool waits = strstr(function, "_wait") || strstr(function, "_take_event");
     if (strncmp(function, "rpma_ep_next_", 13) == 0) {
         if (!nothing)
-            fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
-        return world_ep_fd(w);
+            fake_cm_event(fixture_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, "hello", 5);
+        return fixture_ep_fd(w);
     }
     if (strcmp(function, "rpma_conn_next_event") == 0) {
         if (!nothing)
-            fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
-        return world_event_fd(w);
+            fake_cm_event(fixture_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, "hello", 5);
+        return fixture_event_fd(w);
     }
     if (strcmp(function, "rpma_peer_next_event") == 0) {
         if (!nothing)
@@ -151,8 +151,8 @@ int arguments_happen(const char *function, const struct world *w, bool nothing) 
     if (!w->h.conn || !waits)
         return -1;
     if (!nothing)
-        fake_notify(world_qp(w)->send_cq);
-    return world_cq_fd(world_cq(w));
+        fake_notify(fixture_qp(w)->send_cq);
+    return fixture_cq_fd(fixture_cq(w));
 }
 
 bool arguments_set(struct arguments *a, const char *name, uintptr_t value) {

@@ -7,7 +7,7 @@
 #define ARGUMENTS_H 1
 
 #include "calls.h"
-#include "world.h"
+#include "fixture.h"
 
 #define ARGUMENTS_SCRATCH 256
 
@@ -18,17 +18,17 @@ struct arguments {
 };
 
 const struct call_by_name *call_named(const char *name);
-// Fills in arguments with which the call would succeed, from a world with a connection, an
+// Fills in arguments with which the call would succeed, from a fixture with a connection, an
 // endpoint and a second request. Fails the test when a parameter is of no known type.
-void arguments_good(struct arguments *a, const char *function, const struct world *w);
+void arguments_good(struct arguments *a, const char *function, const struct fixture *w);
 // Lets happen what the function waits for, unless it is to find nothing, and returns the
 // descriptor on which it waits; -1: it does not wait.
-int arguments_happen(const char *function, const struct world *w, bool nothing);
+int arguments_happen(const char *function, const struct fixture *w, bool nothing);
 // Replaces the argument of that name; false when the function has none.
 bool arguments_set(struct arguments *a, const char *name, uintptr_t value);
 // Remembers all outputs for the next EXPECT_ERROR().
 void arguments_watch(struct arguments *a);
-// The first argument that is the place of a handle of the world; NULL: there is none.
+// The first argument that is the place of a handle of the fixture; NULL: there is none.
 void **arguments_handle(const struct arguments *a);
 int arguments_call(const struct arguments *a);
 

@@ -86,7 +86,7 @@ static void fails(void **state) {
                  "ibv_query_device_ex");
 }
 
-static bool make_peer(struct world *w, const void *unused) {
+static bool make_peer(struct fixture *w, const void *unused) {
     (void)unused;
     return STEP(w, rpma_peer_new(fake_context(0), &w->h.peer));
 }

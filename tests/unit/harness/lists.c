@@ -8,25 +8,25 @@
 struct rpma_mr_local *list_regions[3];
 static unsigned char other_memory[2][256];
 
-void list_world_new(bool with_srq, uint32_t max_sge) {
+void list_fixture_new(bool with_srq, uint32_t max_sge) {
     const struct shape shape = {.srq = with_srq, .max_sge = max_sge};
-    world_peer(&w);
-    world_cfg(&w, &shape);
+    fixture_peer(&w);
+    fixture_cfg(&w, &shape);
     MUST(rpma_conn_cfg_set_rq_size(w.h.cfg, 100)); // the fakes never consume a receive
     MUST(rpma_conn_cfg_set_sq_size(w.h.cfg, 1000));
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
-    world_connect(&w, &shape);
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+    MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req));
+    fixture_connect(&w, &shape);
+    MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req));
     list_regions[0] = w.h.mr;
     for (int i = 0; i < 2; i++)
-        MUST(rpma_mr_reg(w.h.peer, other_memory[i], sizeof(other_memory[i]), WORLD_EVERY_USAGE,
-                         &list_regions[1 + i]));
+        MUST(rpma_mr_reg(w.h.peer, other_memory[i], sizeof(other_memory[i]),
+                         FIXTURE_EVERY_USAGE, &list_regions[1 + i]));
 }
 
-void list_world_drop(void) {
+void list_fixture_drop(void) {
     MUST(rpma_mr_dereg(&list_regions[1]));
     MUST(rpma_mr_dereg(&list_regions[2]));
-    world_drop(&w);
+    fixture_drop(&w);
 }
 
 static int receive(const struct rpma_receive *receives, uint32_t count, uint32_t *posted) {
@@ -58,9 +58,9 @@ static const struct list_function functions[] = {
 static void for_each_from(size_t i, void (*what)(const struct list_function *f)) {
     for (; i < LENGTH(functions); i++) {
         fake_reset();
-        list_world_new(functions[i].srq, LIST_MOST);
+        list_fixture_new(functions[i].srq, LIST_MOST);
         what(&functions[i]);
-        list_world_drop();
+        list_fixture_drop();
     }
 }
 

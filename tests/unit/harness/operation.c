@@ -26,7 +26,7 @@ const char *operation_plain_name(enum rpma_work_type kind) {
     return plain_names[kind];
 }
 
-struct rpma_work operation_of(const struct world *w, enum rpma_work_type kind) {
+struct rpma_work operation_of(const struct fixture *w, enum rpma_work_type kind) {
     struct rpma_work o = {.type = kind,
                           .imm = 0x12345678,
                           .remote = w->h.remote,
@@ -50,7 +50,7 @@ struct rpma_work operation_of(const struct world *w, enum rpma_work_type kind) {
     return o;
 }
 
-struct rpma_work operation_of_pieces(const struct world *w, enum rpma_work_type kind,
+struct rpma_work operation_of_pieces(const struct fixture *w, enum rpma_work_type kind,
                                      uint32_t number) {
     static struct rpma_sge sgl[OPERATION_MOST_SGES];
     struct rpma_work o = operation_of(w, kind);
@@ -90,7 +90,7 @@ int operation_plain(const struct rpma_work *o, struct rpma_conn *conn) {
     }
 }
 
-int operation_by(enum operation_way way, const struct rpma_work *o, struct world *w) {
+int operation_by(enum operation_way way, const struct rpma_work *o, struct fixture *w) {
     const struct rpma_work other = {.type = RPMA_WORK_SEND, .flags = RPMA_F_COMPLETION_ALWAYS};
     const struct rpma_work array[] = {other, *o, other};
     struct rpma_batch *const batch = w->h.batch;

@@ -7,7 +7,7 @@
 #ifndef OPERATION_H
 #define OPERATION_H 1
 
-#include "world.h"
+#include "fixture.h"
 
 // Kinds are numbered from 1.
 enum { OPERATION_LAST = RPMA_WORK_SEND_WITH_IMM, OPERATION_MOST_SGES = 8 };
@@ -15,11 +15,11 @@ enum { OPERATION_LAST = RPMA_WORK_SEND_WITH_IMM, OPERATION_MOST_SGES = 8 };
     (enum rpma_work_type kind = RPMA_WORK_READ; (int)(kind) <= OPERATION_LAST; \
      (kind) = (enum rpma_work_type)((int)(kind) + 1))
 
-// A valid operation of that kind, of one piece, on the regions of the world. Members that the
+// A valid operation of that kind, of one piece, on the regions of the fixture. Members that the
 // kind does not read have wrong values.
-struct rpma_work operation_of(const struct world *w, enum rpma_work_type kind);
+struct rpma_work operation_of(const struct fixture *w, enum rpma_work_type kind);
 // The same with number pieces, of which the third one is empty.
-struct rpma_work operation_of_pieces(const struct world *w, enum rpma_work_type kind,
+struct rpma_work operation_of_pieces(const struct fixture *w, enum rpma_work_type kind,
                                      uint32_t number);
 
 // The name and a call of the plain function, as "rpma_read"; for operations without a list.
@@ -39,7 +39,7 @@ extern const struct operation_names {
 } operation_names[OPERATION_WAYS];
 // Posts the operation that way, together with the others; batches are w->h.batch, which must
 // have room for three. Returns the code of the function that refused it, or of the post.
-int operation_by(enum operation_way way, const struct rpma_work *o, struct world *w);
+int operation_by(enum operation_way way, const struct rpma_work *o, struct fixture *w);
 // The request that the device got for it.
 struct fake_post operation_got(enum operation_way way);
 

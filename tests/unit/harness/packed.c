@@ -15,7 +15,7 @@ size_t packed_form(const struct packed *c, unsigned char *out) {
     *out++ = (unsigned char)(states ? PACKED_STATEMENT + c->more : 0);
     *out++ = (unsigned char)c->len;
     for (const struct packed_region *r = c->region; r < c->region + c->regions; r++) {
-        world_descriptor(out, r->addr, r->size, r->rkey, r->usage);
+        fixture_descriptor(out, r->addr, r->size, r->rkey, r->usage);
         out[21] = r->natively;
         memset(out + PACKED_REGION, 0x99, c->more);
         out += PACKED_REGION + c->more;

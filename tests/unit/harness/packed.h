@@ -6,7 +6,7 @@
 #ifndef PACKED_H
 #define PACKED_H 1
 
-#include "world.h"
+#include "fixture.h"
 
 enum {
     PACKED_HEADER = 6,

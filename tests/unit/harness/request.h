@@ -129,15 +129,15 @@ static inline uint32_t make_pieces(struct rpma_sge sgl[LIST_MOST], unsigned patt
     return 1 + pattern % LIST_MOST;
 }
 
-// A world with three regions, whose bytes all differ from 0, and with a batch, on a device with
-// or without native operations.
+// A fixture with three regions, whose bytes all differ from 0, and with a batch, on a device
+// with or without native operations.
 static inline void request_begin(bool flush, bool atomic_write, uint32_t max_ops) {
     flushes = flush && BUILD_FLUSHES;
     writes_atomically = atomic_write && BUILD_WRITES_ATOMICALLY;
     fake_reset();
     fake_device()->native_flush = flush;
     fake_device()->native_atomic_write = atomic_write;
-    list_world_new(false, LIST_MOST);
+    list_fixture_new(false, LIST_MOST);
     for (size_t i = 0; i < LENGTH(list_regions); i++) {
         void *memory = NULL;
         MUST(rpma_mr_get_ptr(list_regions[i], &memory));
@@ -145,8 +145,8 @@ static inline void request_begin(bool flush, bool atomic_write, uint32_t max_ops
             ((unsigned char *)memory)[k] = (unsigned char)(k + 100 * (int)i) | 1;
     }
     MUST(rpma_batch_new(w.h.conn, max_ops, &w.h.batch));
-    misaligned =
-        packed_remote(WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE, 0x31);
+    misaligned = packed_remote(FIXTURE_REMOTE_ADDR + 4, FIXTURE_REMOTE_SIZE, 78,
+                               FIXTURE_EVERY_USAGE, 0x31);
     const struct rpma_work work = operation_of(&w, RPMA_WORK_FLUSH);
     MUST(operation_plain(&work, w.h.conn));
     target = operation_posted(0).sge;
@@ -156,7 +156,7 @@ static inline void request_begin(bool flush, bool atomic_write, uint32_t max_ops
 
 static inline void request_end(void) {
     MUST(rpma_mr_remote_delete(&misaligned));
-    list_world_drop();
+    list_fixture_drop();
 }
 
 #endif // REQUEST_H

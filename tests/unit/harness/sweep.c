@@ -26,12 +26,12 @@ static const char *describe(const struct sweep *s, const char *what) {
     return text;
 }
 
-void sweep_begin(struct sweep *s, const struct world *w) {
+void sweep_begin(struct sweep *s, const struct fixture *w) {
     s->before = w->h;
 }
 
 // A failed call consumes and writes no handle, except for the functions below.
-static void check_handles(struct sweep *s, const struct world *w, const char *function) {
+static void check_handles(struct sweep *s, const struct fixture *w, const char *function) {
     struct handles expected = s->before;
     if (strcmp(function, "rpma_conn_req_connect") == 0 ||
         strcmp(function, "rpma_conn_req_reject") == 0 ||
@@ -63,7 +63,7 @@ static void check_log(struct sweep *s, const char *function, int ret) {
         fail_msg("%s\n%s", describe(s, "not one log line of the function"), logged_text());
 }
 
-bool sweep_step(struct sweep *s, const struct world *w, int ret, const char *text) {
+bool sweep_step(struct sweep *s, const struct fixture *w, int ret, const char *text) {
     if (ret == 0)
         return true;
     const char *function = unit_function(text);
@@ -81,7 +81,7 @@ bool sweep_step(struct sweep *s, const struct world *w, int ret, const char *tex
 // True when the fault was never reached: the scenario has no such call.
 static bool run_once(struct sweep *s, scenario *run, const void *argument,
                      void (*prepare)(void)) {
-    static struct world w;
+    static struct fixture w;
     memset(&w.h, 0, sizeof(w.h));
     w.sweep = s;
     s->failed = 0;
@@ -98,13 +98,13 @@ static bool run_once(struct sweep *s, scenario *run, const void *argument,
         fake_fail(NULL, s->second, s->error);
 
     const bool passed = run(&w, argument);
-    const bool dropped = world_drop(&w);
+    const bool dropped = fixture_drop(&w);
     const bool reached = fake_faults_fired() > 0;
     if (!reached && !(passed && dropped))
         fail_msg("%s", describe(s, "failed without a fault"));
     s->cleaning = true;
     fake_faults_off();
-    world_drop(&w); // releases the objects whose release was refused before
+    fixture_drop(&w); // releases the objects whose release was refused before
 
     unit_nothing_left(describe(s, "afterwards"));
     fake_reset();

@@ -7,7 +7,7 @@
 #ifndef SWEEP_H
 #define SWEEP_H 1
 
-#include "world.h"
+#include "fixture.h"
 
 struct sweep {
     const char *name;
@@ -21,8 +21,8 @@ struct sweep {
 };
 
 // A life of objects: makes STEPs and returns false at the first that fails. The sweep drops the
-// objects that are left in the world.
-typedef bool scenario(struct world *w, const void *argument);
+// objects that are left in the fixture.
+typedef bool scenario(struct fixture *w, const void *argument);
 
 // Runs the scenario with every failure: each errno, with and without later calls failing, and
 // every pair of failures with one errno. With SWEEP_ONE_ERROR in the environment there is one
@@ -32,7 +32,7 @@ void sweep(const char *name, unsigned calls, scenario *run, const void *argument
            void (*prepare)(void));
 
 // For STEP().
-void sweep_begin(struct sweep *s, const struct world *w);
-bool sweep_step(struct sweep *s, const struct world *w, int ret, const char *text);
+void sweep_begin(struct sweep *s, const struct fixture *w);
+bool sweep_step(struct sweep *s, const struct fixture *w, int ret, const char *text);
 
 #endif // SWEEP_H

@@ -3,7 +3,7 @@
 
 // unit.c -- the frame of every unit test.
 
-#include "world.h"
+#include "fixture.h"
 
 #include <dirent.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ void unit_nothing_left(const char *where) {
 
 int unit_teardown(void **state) {
     (void)state;
-    world_anew();
+    fixture_anew();
     if (unit_descriptors() != descriptors_before)
         fail_msg("%u descriptors before the test, %u after it", descriptors_before,
                  unit_descriptors());

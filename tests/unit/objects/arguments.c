@@ -66,8 +66,8 @@ static const struct way {
      "rpma_mr_remote_from_descriptor", true, .set = {{"desc", (uintptr_t)desc_that_wraps}}},
     {"pdata->ptr == NULL", "pdata->ptr == NULL", .set = {{"pdata", (uintptr_t)&nowhere}}},
     {"dst_offset >= size", "the remote region has 64 bytes; possible: less than that",
-     .set = {{"dst_offset", WORLD_REMOTE_SIZE}},
-     {SIZE_MAX, SIZE_MAX - 6, SIZE_MAX - WORLD_REMOTE_SIZE, (uintptr_t)1 << 32}},
+     .set = {{"dst_offset", FIXTURE_REMOTE_SIZE}},
+     {SIZE_MAX, SIZE_MAX - 6, SIZE_MAX - FIXTURE_REMOTE_SIZE, (uintptr_t)1 << 32}},
     {"dst == NULL && (src", "dst == NULL && src != NULL", .set = {{"dst", 0}}},
     {"dst == NULL && (src", "dst == NULL && src != NULL",
      .set = {{"dst", 0}, {"dst_offset", 0}, {"src_offset", 0}, {"len", 0}}},
@@ -133,11 +133,11 @@ static void is_refused(void **state) {
     static struct arguments a;
     const struct bad *b = *state;
     const struct shape shape = {.name = "of arguments"};
-    world_conn(&w, &shape);
-    world_listen(&w);
+    fixture_conn(&w, &shape);
+    fixture_listen(&w);
     STEP(&w, rpma_srq_cfg_new(&w.h.srq_cfg));
     STEP(&w, rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-    STEP(&w, rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+    STEP(&w, rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.req));
     STEP(&w, rpma_cq_cfg_new(&w.h.cq_cfg));
     STEP(&w, rpma_ep_cfg_new(&w.h.ep_cfg));
     STEP(&w, rpma_batch_new(w.h.conn, 1, &w.h.batch));
@@ -162,7 +162,7 @@ static void is_refused(void **state) {
     unit_expect_error(ret, b->row->function, &expected, __FILE__, __LINE__);
     STEP(&w, rpma_batch_post(w.h.batch, NULL)); // the batch is unchanged
     assert_int_equal(fake_posted_count(), b->way.full);
-    world_drop(&w);
+    fixture_drop(&w);
 }
 
 static void add_case(const struct contract_row *row, const char *term, const struct way *way) {

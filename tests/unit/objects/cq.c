@@ -4,7 +4,7 @@
 // cq.c -- completion queues: waiting on their own or on a shared channel, polling, and those
 // that the program makes; shared receive queues
 
-#include "world.h"
+#include "fixture.h"
 
 #include <stdio.h>
 
@@ -16,17 +16,17 @@ static struct rpma_cq *cq;
 static struct ibv_cq *queue, *receive_queue;
 
 static void new_conn(const struct shape *shape) {
-    world_conn(&w, shape);
-    cq = world_cq(&w);
-    queue = world_qp(&w)->send_cq;
-    receive_queue = world_qp(&w)->recv_cq;
+    fixture_conn(&w, shape);
+    cq = fixture_cq(&w);
+    queue = fixture_qp(&w)->send_cq;
+    receive_queue = fixture_qp(&w)->recv_cq;
 }
 
 // ---- rpma_cq_take_event(), rpma_cq_arm() ---------------------------------------------------
 
-TEST_THAT(halves_of_the_wait_do_one_thing_each) {
+TEST_THAT(take_event_and_arm_are_halves_of_wait) {
     new_conn(&own);
-    world_nonblocking(world_cq_fd(cq));
+    fixture_nonblocking(fixture_cq_fd(cq));
     fake_complete(queue, &done); // a new queue is armed for any completion
     MUST(rpma_cq_take_event(cq));
     assert_false(fake_armed(queue));
@@ -65,7 +65,7 @@ TEST_THAT(events_are_acknowledged_in_batches) {
         MUST(i % 2 ? rpma_cq_wait(cq) : rpma_cq_take_event(cq));
         assert_int_equal(fake_unacked(queue), i % AT_ONCE);
     }
-    world_drop(&w); // a queue with unacknowledged events would be a misuse
+    fixture_drop(&w); // a queue with unacknowledged events would be a misuse
 }
 
 static int wait_of_conn(struct rpma_cq *of_conn) {
@@ -79,14 +79,14 @@ TEST_THAT(event_of_foreign_queue_is_not_counted) {
                                                       wait_of_conn};
     for (size_t i = 0; i < LENGTH(takers); i++) {
         new_conn(&own);
-        const struct ibv_cq *foreign = fake_foreign_event(world_cq_fd(cq));
+        const struct ibv_cq *foreign = fake_foreign_event(fixture_cq_fd(cq));
         fake_notify(queue);
         assert_int_equal(takers[i](cq), RPMA_E_UNKNOWN);
         assert_int_equal(fake_unacked(foreign), 0);
         assert_int_equal(fake_unacked(queue), 0);
         MUST(takers[i](cq));
         assert_int_equal(fake_unacked(queue), 1);
-        world_drop(&w); // an event too many or too few would be a misuse
+        fixture_drop(&w); // an event too many or too few would be a misuse
     }
 }
 
@@ -103,7 +103,7 @@ TEST_THAT(wait_names_the_queue_that_fired) {
     assert_true(fake_armed(queue));
     fake_complete(receive_queue, &done);
     MUST(rpma_conn_wait(w.h.conn, -1, &fired, &is_rcq)); // the flags do not matter
-    assert_ptr_equal(fired, world_rcq(&w));
+    assert_ptr_equal(fired, fixture_rcq(&w));
     assert_true(is_rcq);
     assert_true(fake_armed(receive_queue));
     fake_complete(queue, &done);
@@ -115,14 +115,14 @@ TEST_THAT(shared_channel_has_one_descriptor) {
     int fd = -7;
     new_conn(&shared);
     MUST(rpma_conn_get_compl_fd(w.h.conn, &fd));
-    assert_int_equal(fd, world_cq_fd(cq));
-    assert_int_equal(fd, world_cq_fd(world_rcq(&w)));
+    assert_int_equal(fd, fixture_cq_fd(cq));
+    assert_int_equal(fd, fixture_cq_fd(fixture_rcq(&w)));
     assert_int_equal(fd, queue->channel->fd);
 }
 
 // ---- rpma_cq_get_wc() ----------------------------------------------------------------------
 
-TEST_THAT(completions_come_as_they_are) {
+TEST_THAT(completions_are_returned_unchanged) {
     struct ibv_wc sent[5], wc[4];
     int got = -1;
     new_conn(&own);
@@ -148,13 +148,13 @@ static int new_cq(void) {
 }
 
 // With the defaults; the configuration of the test below is only read during the call.
-TEST_THAT(new_makes_an_armed_queue_with_a_channel) {
+TEST_THAT(new_creates_an_armed_cq_with_a_channel) {
     struct ibv_wc got = {0};
-    world_peer(&w);
+    fixture_peer(&w);
     MUST(new_cq());
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.cqe, 100);
     assert_int_equal(fake_last("ibv_create_cq")->create_cq.comp_vector, 0);
-    queue = fake_cq_on(world_cq_fd(w.h.lent_cq), 0);
+    queue = fake_cq_on(fixture_cq_fd(w.h.lent_cq), 0);
     assert_true(fake_armed(queue));
     fake_complete(queue, &done);
     MUST(rpma_cq_wait(w.h.lent_cq));
@@ -166,16 +166,16 @@ TEST_THAT(new_makes_an_armed_queue_with_a_channel) {
 }
 
 // ../properties/failure_lines.tsv has what is refused.
-TEST_THAT(new_asks_for_what_is_configured) {
+TEST_THAT(new_requests_the_configured_sizes) {
     static const struct {
         int vectors;
         uint32_t size, vector;
     } cases[] = {{4, 200, 0}, {1, 4, 0}, {4, 4, 1}, {4, 4, 3}};
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        world_anew();
+        fixture_anew();
         fake_device()->max_cqe = 200;
         fake_device()->vectors = cases[i].vectors;
-        world_peer(&w);
+        fixture_peer(&w);
         MUST(rpma_cq_cfg_new(&w.h.cq_cfg));
         MUST(rpma_cq_cfg_set_size(w.h.cq_cfg, cases[i].size));
         MUST(rpma_cq_cfg_set_comp_vector(w.h.cq_cfg, cases[i].vector));
@@ -198,16 +198,16 @@ static void expect_in_use(struct rpma_cq **lent, const char *users) {
 TEST_THAT(delete_is_refused_under_requests_and_connections) {
     const struct shape shape = {.lent_cq = 8, .lent_rcq = 8};
     struct rpma_conn_req *second = NULL;
-    world_peer(&w);
-    world_cfg(&w, &shape);
+    fixture_peer(&w);
+    fixture_cfg(&w, &shape);
     fake_fail("rdma_create_qp_ex", 1, EIO); // a request that fails does not keep the queue
-    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req),
+    EXPECT_ERROR(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req),
                  RPMA_E_PROVIDER, "every address was tried", "rdma_create_qp_ex()", EIO,
                  .any_calls = true);
-    world_ask(&w, &shape);
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &second));
+    fixture_ask(&w, &shape);
+    MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &second));
     expect_in_use(&w.h.lent_cq, "2");
-    world_connect(&w, &shape);
+    fixture_connect(&w, &shape);
     expect_in_use(&w.h.lent_cq, "2");
     expect_in_use(&w.h.lent_rcq, "2");
     MUST(rpma_conn_req_delete(&second));
@@ -220,13 +220,13 @@ TEST_THAT(delete_is_refused_under_requests_and_connections) {
 
 // ---- shared receive queues -----------------------------------------------------------------
 
-TEST_THAT(new_makes_a_shared_queue_and_its_cq) {
+TEST_THAT(new_creates_a_shared_queue_and_its_cq) {
     static const struct {
         uint32_t rq, rcq; // 0, 0: no configuration
         uint32_t cqe;     // 0: no CQ
     } cases[] = {{0, 0, 100}, {7, 0, 0}, {7, INT32_MAX, INT32_MAX}};
     const struct ibv_wc wc = {.wr_id = 42};
-    world_peer(&w);
+    fixture_peer(&w);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
     fake_device()->max_cqe = INT32_MAX;
     for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -245,8 +245,8 @@ TEST_THAT(new_makes_a_shared_queue_and_its_cq) {
         MUST(rpma_srq_get_rcq(w.h.srq, &rcq));
         assert_int_equal(rcq != NULL, cases[i].cqe != 0);
         if (rcq) {
-            assert_true(fake_armed(fake_cq_on(world_cq_fd(rcq), 0)));
-            fake_complete(fake_cq_on(world_cq_fd(rcq), 0), &wc);
+            assert_true(fake_armed(fake_cq_on(fixture_cq_fd(rcq), 0)));
+            fake_complete(fake_cq_on(fixture_cq_fd(rcq), 0), &wc);
             MUST(rpma_cq_wait(rcq));
             MUST(rpma_cq_get_wc(rcq, 1, &got, NULL));
             assert_int_equal(got.wr_id, 42);
@@ -256,7 +256,7 @@ TEST_THAT(new_makes_a_shared_queue_and_its_cq) {
 }
 
 TEST_THAT(limit_reaches_the_device) {
-    world_peer(&w);
+    fixture_peer(&w);
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
     static const uint32_t limits[] = {1, 0, 127}; // 100 were asked for, see fake_slots()
     for (size_t i = 0; i < LENGTH(limits); i++) {

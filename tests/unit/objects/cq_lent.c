@@ -4,7 +4,7 @@
 // cq_lent.c -- which completion queue takes which completions: own ones of a connection, and
 // those that the program lends to it
 
-#include "world.h"
+#include "fixture.h"
 
 // ---- which queue takes which completions ---------------------------------------------------
 
@@ -41,15 +41,15 @@ static struct rpma_cq *queue_called(const char *name) {
         MUST(rpma_srq_get_rcq(w.h.srq, &of_srq));
     return strcmp(name, "cq") == 0        ? w.h.lent_cq
            : strcmp(name, "rcq") == 0     ? w.h.lent_rcq
-           : strcmp(name, "own") == 0     ? world_cq(&w)
-           : strcmp(name, "own rcq") == 0 ? world_rcq(&w)
+           : strcmp(name, "own") == 0     ? fixture_cq(&w)
+           : strcmp(name, "own rcq") == 0 ? fixture_rcq(&w)
                                           : of_srq;
 }
 
 // The queue of the device; on a shared channel, an own receive queue is the second one.
 static struct ibv_cq *device_queue(const struct way *way, const char *name) {
     const bool second = way->shape.shared && strcmp(name, "own rcq") == 0;
-    return fake_cq_on(world_cq_fd(queue_called(name)), second);
+    return fake_cq_on(fixture_cq_fd(queue_called(name)), second);
 }
 
 static struct rpma_peer_event event_of(enum ibv_event_type type, void *object) {
@@ -73,52 +73,52 @@ TEST_THAT(each_completion_has_its_queue) {
         for (int incoming = 0; incoming < 2; incoming++) {
             struct shape shape = way->shape;
             shape.incoming = incoming;
-            world_anew();
-            world_peer(&w);
-            world_request(&w, &shape);
+            fixture_anew();
+            fixture_peer(&w);
+            fixture_request(&w, &shape);
             assert_int_equal(fake_count("ibv_create_cq"), !!way->makes[0] + !!way->makes[1]);
             for (unsigned i = 0; i < 2 && way->makes[i]; i++)
                 assert_int_equal(fake_nth("ibv_create_cq", i + 1)->create_cq.cqe,
                                  way->makes[i]);
             assert_int_equal(fake_count("ibv_create_comp_channel"), way->channels);
-            world_connect(&w, &shape);
-            struct ibv_qp *const qp = world_qp(&w);
+            fixture_connect(&w, &shape);
+            struct ibv_qp *const qp = fixture_qp(&w);
             assert_int_equal(qp->srq != NULL, shape.srq);
             assert_ptr_equal(qp->send_cq, device_queue(way, way->sends));
             assert_ptr_equal(qp->recv_cq, device_queue(way, way->receives));
             assert_true(fake_armed(qp->send_cq) && fake_armed(qp->recv_cq));
-            assert_ptr_equal(world_cq(&w), queue_called(way->sends));
-            assert_ptr_equal(world_rcq(&w), queue_called(way->rcq));
-            assert_non_null(world_cq(&w));
+            assert_ptr_equal(fixture_cq(&w), queue_called(way->sends));
+            assert_ptr_equal(fixture_rcq(&w), queue_called(way->rcq));
+            assert_non_null(fixture_cq(&w));
             expect_handles(way, qp);
         }
 }
 
 TEST_THAT(same_queue_for_both_is_the_main_one) {
     const struct shape shape = {.lent_cq = 8, .rcq_size = 4};
-    world_peer(&w);
-    world_cfg(&w, &shape);
+    fixture_peer(&w);
+    fixture_cfg(&w, &shape);
     MUST(rpma_conn_cfg_set_rcq(w.h.cfg, w.h.lent_cq));
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+    MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req));
     assert_int_equal(fake_count("ibv_create_cq"), 0);
-    world_connect(&w, &shape);
-    assert_ptr_equal(world_cq(&w), w.h.lent_cq);
-    assert_null(world_rcq(&w));
-    assert_ptr_equal(world_qp(&w)->recv_cq, world_qp(&w)->send_cq);
+    fixture_connect(&w, &shape);
+    assert_ptr_equal(fixture_cq(&w), w.h.lent_cq);
+    assert_null(fixture_rcq(&w));
+    assert_ptr_equal(fixture_qp(&w)->recv_cq, fixture_qp(&w)->send_cq);
     EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "the CQ stays",
                  "or a connection still uses it", .logs = "before its connections (1)",
                  .own_error = EBUSY);
 }
 
 // A completion queue belongs to a device, whatever its protection domain.
-TEST_THAT(queue_of_another_peer_of_the_device_will_do) {
+TEST_THAT(queue_of_another_peer_of_the_device_is_accepted) {
     struct rpma_peer *other = NULL;
-    world_peer(&w);
+    fixture_peer(&w);
     MUST(rpma_peer_new(fake_context(0), &other));
     MUST(rpma_cq_new(other, NULL, &w.h.lent_cq));
     MUST(rpma_conn_cfg_new(&w.h.cfg));
     MUST(rpma_conn_cfg_set_cq(w.h.cfg, w.h.lent_cq));
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req));
+    MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req));
     MUST(rpma_conn_req_delete(&w.h.req));
     MUST(rpma_cq_delete(&w.h.lent_cq));
     MUST(rpma_peer_delete(&other));

@@ -4,7 +4,7 @@
 // mr.c -- local memory regions: registration, on-demand paging, descriptors, advice; and remote
 // ones, which come from the network as 21 bytes
 
-#include "world.h"
+#include "fixture.h"
 
 #include <sys/resource.h>
 
@@ -25,7 +25,7 @@ enum {
     ATOMIC = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE,
 };
 
-TEST_THAT(usage_becomes_access) {
+TEST_THAT(usage_maps_to_access_flags) {
     static const struct {
         int usage;
         unsigned access, access_on_iwarp;
@@ -42,7 +42,7 @@ TEST_THAT(usage_becomes_access) {
         {RPMA_MR_USAGE_ATOMIC | RPMA_MR_USAGE_SEND, ATOMIC, ATOMIC},
         {RPMA_MR_USAGE_ATOMIC | RPMA_MR_USAGE_READ_SRC, ATOMIC | REMOTE_READ,
          ATOMIC | REMOTE_READ},
-        {WORLD_EVERY_USAGE, LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ,
+        {FIXTURE_EVERY_USAGE, LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ,
          LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ},
     };
     static const enum ibv_transport_type transports[] = {
@@ -72,14 +72,14 @@ TEST_THAT(usage_becomes_access) {
             EXPECT_CALLS("ibv_dereg_mr");
             assert_null(w.h.mr);
         }
-        world_drop(&w);
+        fixture_drop(&w);
     }
 }
 
 // The layout is the wire format of every release: it must never change.
 TEST_THAT(descriptor_has_the_layout_of_all_releases) {
     new_peer();
-    for (int usage = 1; usage <= (WORLD_EVERY_USAGE | RPMA_MR_USAGE_ATOMIC); usage++) {
+    for (int usage = 1; usage <= (FIXTURE_EVERY_USAGE | RPMA_MR_USAGE_ATOMIC); usage++) {
         unsigned char desc[1 + 21 + 1], expected[21];
         if (usage == RPMA_MR_USAGE_ATOMIC) // alone it would leave no usage in the descriptor
             continue;
@@ -87,8 +87,8 @@ TEST_THAT(descriptor_has_the_layout_of_all_releases) {
         assert_int_equal(fake_last("ibv_reg_mr")->reg_mr.length, 64);
         memset(desc, 0x5a, sizeof(desc));
         assert_int_equal(rpma_mr_get_descriptor(w.h.mr, desc + 1), 0); // not aligned
-        world_descriptor(expected, (uintptr_t)w.memory, 64, fake_rkey(w.memory),
-                         (uint8_t)usage);
+        fixture_descriptor(expected, (uintptr_t)w.memory, 64, fake_rkey(w.memory),
+                           (uint8_t)usage);
         assert_memory_equal(desc + 1, expected, sizeof(expected));
         assert_int_equal(desc[0], 0x5a);
         assert_int_equal(desc[22], 0x5a);
@@ -127,7 +127,7 @@ TEST_THAT(reg_fails_with_the_provider) {
         {true, false, {EOPNOTSUPP, EFAULT}, EFAULT, "ON_DEMAND", lock, 65536},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        world_anew();
+        fixture_anew();
         fake_device()->odp = cases[i].odp;
         fake_device()->dax = cases[i].dax; // memory that only on-demand paging can register
         memlock.rlim_cur = cases[i].limit;
@@ -145,7 +145,7 @@ TEST_THAT(reg_fails_with_the_provider) {
     }
 }
 
-TEST_THAT(advise_hands_the_range_on) {
+TEST_THAT(advise_passes_the_range) {
     new_peer();
     register_with(RPMA_MR_USAGE_READ_SRC);
     MUST(rpma_mr_advise(w.h.mr, 16, UINT32_MAX, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
@@ -174,8 +174,8 @@ TEST_THAT(from_descriptor_reads_every_field) {
             size_t size = 1;
             int flush_type = -1;
             memset(unaligned, 0xff, sizeof(unaligned)); // what follows is ignored
-            world_descriptor(unaligned + 1, UINT64_MAX - sizes[i], sizes[i], UINT32_MAX - usage,
-                             (uint8_t)usage);
+            fixture_descriptor(unaligned + 1, UINT64_MAX - sizes[i], sizes[i],
+                               UINT32_MAX - usage, (uint8_t)usage);
             MUST(rpma_mr_remote_from_descriptor(unaligned + 1, 21 + usage % 41, &remote));
             EXPECT_CALLS("");
             MUST(rpma_mr_remote_get_size(remote, &size));

@@ -4,14 +4,14 @@
 // peer.c -- rpma_peer_new(), rpma_peer_delete(); events of a device, and the handles that they
 // name; cq_lent.c has those of all queues
 
-#include "world.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <stdio.h>
 
 // One line tells what the device can do and the build knows.
-TEST_THAT(new_tells_what_the_device_has) {
+TEST_THAT(new_logs_the_granted_sizes) {
     for (int device = 0; device < 16; device++) {
         const bool odp = device & 1, flush = device & 2, atomic_write = device & 4;
         struct rpma_peer *peer = NULL;
@@ -36,7 +36,7 @@ TEST_THAT(new_tells_what_the_device_has) {
 }
 
 static void connect_another(struct rpma_conn **conn) {
-    MUST(rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, NULL, &w.h.req));
+    MUST(rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, NULL, &w.h.req));
     MUST(rpma_conn_req_connect(&w.h.req, NULL, conn));
 }
 
@@ -44,7 +44,7 @@ static void connect_another(struct rpma_conn **conn) {
 // deletion that fails may deregister them: the next connection registers others.
 TEST_THAT(flush_target_is_made_once_per_peer) {
     struct rpma_conn *first = NULL;
-    world_peer(&w);
+    fixture_peer(&w);
     connect_another(&first);
     const struct fake_call *call = fake_last("ibv_reg_mr");
     assert_int_equal(call->reg_mr.length, 8);
@@ -126,8 +126,8 @@ TEST_THAT(each_event_has_its_type) {
         {IBV_EVENT_WQ_FATAL + 80, RPMA_PEER_EVENT_OTHER, DEVICE, RPMA_LOG_LEVEL_NOTICE},
     };
     const struct shape shape = {.srq = true};
-    world_conn(&w, &shape);
-    struct ibv_qp *qp = world_qp(&w);
+    fixture_conn(&w, &shape);
+    struct ibv_qp *qp = fixture_qp(&w);
     void *const objects[] = {
         [QP] = qp, [CQ] = qp->send_cq, [SRQ] = qp->srq, [WQ] = &w /* any address */};
     for (size_t i = 0; i < LENGTH(table); i++) {
@@ -143,7 +143,7 @@ TEST_THAT(each_event_has_its_type) {
             .ibv_event = table[i].ibv_event,
             .port = has_port ? 3 : 0,
             .conn = table[i].about == QP ? w.h.conn : NULL,
-            .cq = table[i].about == CQ ? world_cq(&w) : NULL,
+            .cq = table[i].about == CQ ? fixture_cq(&w) : NULL,
             .srq = table[i].about == SRQ ? w.h.srq : NULL,
             .ibv_object = has_object ? objects[table[i].about] : NULL,
         };
@@ -159,15 +159,15 @@ TEST_THAT(each_event_has_its_type) {
 // ---- objects of the program ----------------------------------------------------------------
 
 // Everything in them that the program may choose points to handles of librpma.
-TEST_THAT(objects_of_the_program_are_no_handles) {
+TEST_THAT(events_of_foreign_objects_have_no_handle) {
     const struct shape shape = {.srq = true};
     struct sockaddr_in address = {.sin_family = AF_INET};
     struct ibv_pd *pd = NULL;
     struct rdma_cm_id *id = NULL;
-    world_conn(&w, &shape);
+    fixture_conn(&w, &shape);
     MUST(rpma_peer_get_ibv_pd(w.h.peer, &pd));
     struct ibv_comp_channel *channel = ibv_create_comp_channel(pd->context);
-    struct ibv_cq *cq = ibv_create_cq(pd->context, 4, world_cq(&w), channel, 0);
+    struct ibv_cq *cq = ibv_create_cq(pd->context, 4, fixture_cq(&w), channel, 0);
     struct ibv_srq_init_attr srq_attr = {.srq_context = w.h.srq, .attr = {4, 1, 0}};
     struct ibv_srq *srq = ibv_create_srq(pd, &srq_attr);
     struct ibv_qp_init_attr_ex attr = {.qp_context = w.h.conn,
@@ -215,11 +215,11 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param) {
 
 // The program has no connection before it connects; the device may have events of it as soon as
 // librdmacm connects it.
-TEST_THAT(connection_is_named_from_connecting_on) {
+TEST_THAT(connection_is_registered_once_connecting) {
     for (int incoming = 0; incoming < 2; incoming++) {
-        world_anew();
-        world_peer(&w);
-        world_request(&w, &(const struct shape){.incoming = incoming});
+        fixture_anew();
+        fixture_peer(&w);
+        fixture_request(&w, &(const struct shape){.incoming = incoming});
         const struct rdma_cm_id *id = fake_last("rdma_create_qp_ex")->object;
         struct ibv_qp *qp = id->qp;
         assert_null(happen(IBV_EVENT_COMM_EST, qp).conn);
@@ -242,11 +242,11 @@ static void delete_queue(enum rpma_log_level level, const char *file, const int 
 // A deletion waits for the acknowledgement of the event, which is done by then.
 TEST_THAT(log_function_may_delete_the_object_of_an_event) {
     struct rpma_peer_event event;
-    world_peer(&w);
+    fixture_peer(&w);
     MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq));
     const struct rpma_cq *const cq = w.h.lent_cq;
-    fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, fake_cq_on(world_cq_fd(w.h.lent_cq), 0),
-                     0);
+    fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR,
+                     fake_cq_on(fixture_cq_fd(w.h.lent_cq), 0), 0);
     MUST(rpma_log_set_function(delete_queue));
     MUST(rpma_peer_next_event(w.h.peer, &event));
     logged_start();
@@ -255,10 +255,10 @@ TEST_THAT(log_function_may_delete_the_object_of_an_event) {
 }
 
 TEST_THAT(refused_deletion_keeps_the_handle) {
-    world_peer(&w);
+    fixture_peer(&w);
     MUST(rpma_cq_new(w.h.peer, NULL, &w.h.lent_cq));
     MUST(rpma_srq_new(w.h.peer, NULL, &w.h.srq));
-    struct ibv_cq *cq = fake_cq_on(world_cq_fd(w.h.lent_cq), 0);
+    struct ibv_cq *cq = fake_cq_on(fixture_cq_fd(w.h.lent_cq), 0);
     fake_fail("ibv_destroy_cq", 1, EBUSY);
     EXPECT_ERROR(rpma_cq_delete(&w.h.lent_cq), RPMA_E_PROVIDER, "the CQ stays",
                  "ibv_destroy_cq()", EBUSY, "ibv_destroy_cq");
@@ -270,10 +270,10 @@ TEST_THAT(refused_deletion_keeps_the_handle) {
 }
 
 // Deleted in another order than made, so that entries leave the middle of the table's lists.
-TEST_THAT(every_one_of_many_is_found) {
+TEST_THAT(each_of_many_handles_is_found) {
     enum { MANY = 600 };
     static struct rpma_cq *cqs[MANY];
-    world_peer(&w);
+    fixture_peer(&w);
     for (int i = 0; i < MANY; i++)
         MUST(rpma_cq_new(w.h.peer, NULL, &cqs[i]));
     for (int step = 3; step > 0; step--)
@@ -282,24 +282,24 @@ TEST_THAT(every_one_of_many_is_found) {
                 MUST(rpma_cq_delete(&cqs[i]));
             else if (cqs[i])
                 assert_ptr_equal(
-                    happen(IBV_EVENT_CQ_ERR, fake_cq_on(world_cq_fd(cqs[i]), 0)).cq, cqs[i]);
+                    happen(IBV_EVENT_CQ_ERR, fake_cq_on(fixture_cq_fd(cqs[i]), 0)).cq, cqs[i]);
         }
 }
 
 // ---- several peers -------------------------------------------------------------------------
 
 // Those of a device take each other's events, and none of another device's.
-TEST_THAT(devices_have_events_of_their_own) {
+TEST_THAT(each_device_has_its_own_events) {
     struct rpma_peer *second = NULL, *other = NULL;
     int fd[2] = {-1, -1};
-    world_conn(&w, &(const struct shape){.name = "outgoing"});
+    fixture_conn(&w, &(const struct shape){.name = "outgoing"});
     MUST(rpma_peer_new(fake_context(0), &second));
     MUST(rpma_peer_new(fake_context(1), &other));
     MUST(rpma_peer_get_event_fd(second, &fd[0]));
     MUST(rpma_peer_get_event_fd(other, &fd[1]));
     assert_int_equal(fd[0], fake_context(0)->async_fd);
     assert_int_equal(fd[1], fake_context(1)->async_fd);
-    fake_async_event(fake_context(0), IBV_EVENT_QP_FATAL, world_qp(&w), 0);
+    fake_async_event(fake_context(0), IBV_EVENT_QP_FATAL, fixture_qp(&w), 0);
     fake_async_event(fake_context(1), IBV_EVENT_PORT_ERR, NULL, 2);
     assert_int_equal(event_of(other).type, RPMA_PEER_EVENT_PORT_DOWN);
     assert_ptr_equal(event_of(second).conn, w.h.conn);

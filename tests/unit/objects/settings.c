@@ -85,7 +85,7 @@ static void expect_only(const struct setting *one, uintptr_t cfg, uint64_t value
             expect_setting(s, cfg, s == one ? value : s->start);
 }
 
-TEST_THAT(what_is_set_is_got) {
+TEST_THAT(getters_return_what_setters_set) {
     for (const struct setting *s = settings; s < settings + LENGTH(settings); s++) {
         uintptr_t cfg = 0;
         call_with(s->object, "new", &cfg);
@@ -103,7 +103,7 @@ TEST_THAT(what_is_set_is_got) {
 
 // ---- memory, and nothing to delete ---------------------------------------------------------
 
-TEST_THAT(nothing_is_deleted_quietly) {
+TEST_THAT(failed_deletion_is_logged) {
     static const char *const ends[] = {"_delete", "_dereg", "_shutdown"};
     unsigned found = 0;
     for (const struct call_by_name *call = calls_by_name; call->name; call++)
@@ -183,20 +183,21 @@ static void set(const char *name, uint32_t value) {
     MUST(call_named(name)->call((const uintptr_t[]){(uintptr_t)cfg, value}));
 }
 
-// A world with a configuration; an incoming request is on its way.
+// A fixture with a configuration; an incoming request is on its way.
 static void begin(const struct shape *side) {
-    world_peer(&w);
-    world_cfg(&w, side);
+    fixture_peer(&w);
+    fixture_cfg(&w, side);
     MUST(rpma_srq_cfg_new(&w.h.srq_cfg));
     if (!side->incoming)
         return;
-    world_listen(&w);
-    fake_cm_event(world_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
+    fixture_listen(&w);
+    fake_cm_event(fixture_ep_fd(&w), RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
 }
 
 static int new_request(bool incoming) {
-    return incoming ? rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req)
-                    : rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, &w.h.req);
+    return incoming
+               ? rpma_ep_next_conn_req(w.h.ep, w.h.cfg, &w.h.req)
+               : rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, &w.h.req);
 }
 
 // ---- what is asked for ---------------------------------------------------------------------
@@ -266,7 +267,7 @@ TEST_THAT(settings_reach_the_device) {
             const uint32_t *pair = cases[i].pairs[k / 2];
             const uint32_t wanted = side->incoming && !cases[i].of_both ? NOT_SET : pair[1];
             const bool is_option = cases[i].asked == ack_timeout || cases[i].asked == tos;
-            world_anew();
+            fixture_anew();
             begin(side);
             set(cases[i].setting, pair[0]);
             MUST(new_request(side->incoming));
@@ -290,11 +291,11 @@ TEST_THAT(every_address_gets_the_settings) {
 }
 
 // ../properties/failure_lines.tsv has one more than each of these.
-TEST_THAT(as_many_pieces_as_the_device_or_librpma_has) {
+TEST_THAT(sges_reach_the_limit_of_device_and_library) {
     static const int of_device[] = {1, 6, 200};
     for (size_t i = 0; i < LENGTH(of_device); i++) {
         const uint32_t most = of_device[i] > 128 ? 128 : (uint32_t)of_device[i];
-        world_anew();
+        fixture_anew();
         fake_device()->max_sge = fake_device()->max_srq_sge = of_device[i];
         begin(&sides[0]);
         set("rpma_conn_cfg_set_max_sge", most);

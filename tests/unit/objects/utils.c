@@ -35,7 +35,7 @@ TEST_THAT(odp_needs_reads_and_writes_on_connections) {
 
 // ---- texts ---------------------------------------------------------------------------------
 
-TEST_THAT(codes_have_texts) {
+TEST_THAT(codes_have_messages) {
     static const struct {
         int code;
         const char *text;

@@ -11,7 +11,7 @@ enum { MOST = 8 }; // the room of the batch
 // A connection and a batch with room for MOST operations.
 static void begin(bool native) {
     fake_device()->native_flush = fake_device()->native_atomic_write = native;
-    world_conn(&w, &(const struct shape){.max_sge = 2});
+    fixture_conn(&w, &(const struct shape){.max_sge = 2});
     MUST(rpma_batch_new(w.h.conn, MOST, &w.h.batch));
 }
 
@@ -70,10 +70,10 @@ TEST_THAT(unset_bytes_of_a_request_are_zero) {
     const size_t set = offsetof(struct ibv_send_wr, wr.rdma.rkey) + sizeof(seen.wr.rdma.rkey);
     static const unsigned char zeros[sizeof(seen)];
     for (int kind = RPMA_WORK_READ; kind <= OPERATION_LAST; kind++) {
-        world_anew();
+        fixture_anew();
         begin(false);
         const struct rpma_work work = operation_of(&w, (enum rpma_work_type)kind);
-        struct ibv_context *context = world_qp(&w)->context;
+        struct ibv_context *context = fixture_qp(&w)->context;
         MUST(rpma_batch_add(w.h.batch, &work));
         post_to_fake = context->ops.post_send;
         context->ops.post_send = see_and_post;
@@ -143,7 +143,7 @@ static struct rpma_work operation(unsigned number) {
                : operation_of(&w, kind);
 }
 
-TEST_THAT(every_kind_takes_the_place_of_every_kind) {
+TEST_THAT(every_kind_replaces_every_kind) {
     for (int native = 0; native < 2; native++) {
         request_begin(native, native, MOST);
         for (unsigned i = 0; i < 2 * OPERATION_LAST * 2 * OPERATION_LAST; i++) {
@@ -178,7 +178,7 @@ TEST_THAT(part_of_a_list_is_replaced) {
     post("81764");
 }
 
-TEST_THAT(sizes_are_told) {
+TEST_THAT(granted_sizes_are_logged) {
     begin(false);
     expect_size(0);
     for (unsigned size = 1; size <= MOST; size++) {
@@ -221,8 +221,9 @@ TEST_THAT(no_batch_is_longer_than_a_send_queue) {
 }
 
 // A batch allocates all its memory when it is made, and frees all of it, also when its
-// connection is gone and its operations are outstanding. ../properties/failing.h has what fails.
-TEST_THAT(memory_is_taken_once) {
+// connection is gone and its operations are outstanding. ../properties/failing.h has what
+// fails.
+TEST_THAT(memory_is_allocated_once) {
     begin(false);
     fake_fail_from("malloc", 1, ENOMEM);
     add(0, MOST);

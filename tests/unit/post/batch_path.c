@@ -14,7 +14,7 @@ enum { BOTH = SERVES | SERVES_FLUSH | SERVES_ATOMIC_WRITE };
 static void new_batch(bool flush, bool atomic_write) {
     fake_device()->native_flush = flush;
     fake_device()->native_atomic_write = atomic_write;
-    world_conn(&w, &(const struct shape){0});
+    fixture_conn(&w, &(const struct shape){0});
     MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
 }
 
@@ -32,7 +32,7 @@ static void expect_way(const char *calls, uint32_t count) {
 }
 
 // Only the operations in the list decide, and a reset makes a batch ordinary again.
-TEST_THAT(ordinary_lists_go_the_ordinary_way) {
+TEST_THAT(simple_lists_take_the_ordinary_path) {
     new_batch(true, true);
     add(RPMA_WORK_WRITE);
     expect_way(ORDINARY, 1);
@@ -53,10 +53,10 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
     new_batch(true, false);
     struct rpma_work flush = operation_of(&w, RPMA_WORK_FLUSH);
     uint32_t posted = 77;
-    flush.remote_offset = WORLD_REMOTE_SIZE;
+    flush.remote_offset = FIXTURE_REMOTE_SIZE;
     MUST(rpma_batch_add(w.h.batch, &flush));
     expect_way("ibv_wr_start ibv_wr_flush ibv_wr_complete", 1);
-    world_apply(&w, SERVES);
+    fixture_apply(&w, SERVES);
     EXPECT_ERROR(rpma_batch_post(w.h.batch, &posted), RPMA_E_INVAL, "(emulated flush)",
                  "remote_offset >= size of the remote region (emulated flush)",
                  .logs = "remote_offset", .before = "batch[0]: ");
@@ -68,7 +68,7 @@ TEST_THAT(native_flush_leaves_bounds_to_the_device) {
 
 // The next post follows each statement, at whatever places the two operations are, and where
 // one of them or both are missing: nothing else depends on what the other side states.
-TEST_THAT(batch_follows_the_statement) {
+TEST_THAT(batch_follows_the_peer_capabilities) {
     enum { SIZE = 4, MISSING = SIZE };
     static const uint8_t statements[] = {
         SERVES, BOTH, SERVES | SERVES_FLUSH, SERVES | SERVES_ATOMIC_WRITE, SILENT,
@@ -77,7 +77,7 @@ TEST_THAT(batch_follows_the_statement) {
         for (uint32_t atomic = 0; atomic <= MISSING; atomic++) {
             if (flush == atomic && flush != MISSING)
                 continue;
-            world_anew();
+            fixture_anew();
             new_batch(true, true);
             for (uint32_t i = 0; i < SIZE; i++)
                 add(i == flush    ? RPMA_WORK_FLUSH
@@ -90,7 +90,7 @@ TEST_THAT(batch_follows_the_statement) {
                 const bool writes = BUILD_WRITES_ATOMICALLY &&
                                     (statement == SILENT || statement & SERVES_ATOMIC_WRITE);
                 if (i % 2 == 0)
-                    world_apply(&w, statement);
+                    fixture_apply(&w, statement);
                 MUST(rpma_batch_post(w.h.batch, NULL));
                 assert_int_equal(fake_count("ibv_post_send"),
                                  !(flushes && flush != MISSING) &&
@@ -112,7 +112,7 @@ TEST_THAT(batch_follows_the_statement) {
 }
 
 // A send queue of 10, of which the fake makes 15, never takes 30 native operations at once.
-TEST_THAT(native_lists_go_in_parts_that_fit) {
+TEST_THAT(native_lists_are_split_to_fit) {
     enum { OPERATIONS = 30 };
     struct rpma_work work[OPERATIONS];
     new_batch(true, true);
@@ -141,11 +141,11 @@ static void allow(bool persistent) {
 
 // The line names the first forbidden flush. Nothing is posted, not even the rest of a list,
 // until flushes are allowed again or the batch has none any more.
-TEST_THAT(forbidden_flush_keeps_the_list_back) {
+TEST_THAT(forbidden_flush_rejects_the_list) {
     for (int i = 0; i < 4; i++) {
         const bool native = i % 2, in_part = i / 2;
         uint32_t posted = 77;
-        world_anew();
+        fixture_anew();
         new_batch(native, native);
         add(RPMA_WORK_WRITE);
         add(RPMA_WORK_WRITE);

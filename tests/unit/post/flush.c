@@ -39,21 +39,22 @@ static struct rpma_mr_remote *remotes[LENGTH(regions)];
 
 static void make_regions(void) {
     unsigned char desc[21];
-    world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
-                     WORLD_EVERY_USAGE);
+    fixture_descriptor(desc, FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
+                       FIXTURE_EVERY_USAGE);
     for (size_t i = 0; i < LENGTH(regions); i++)
         if (regions[i] == BARE)
             MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remotes[i]));
         else
-            remotes[i] = packed_remote(WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
-                                       WORLD_EVERY_USAGE, (uint8_t)regions[i]);
+            remotes[i] =
+                packed_remote(FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
+                              FIXTURE_EVERY_USAGE, (uint8_t)regions[i]);
 }
 
 static void peer_of(bool flush, bool atomic_write, size_t o) {
     const bool in_vain =
         operators[o].mode == RPMA_FLUSH_MODE_NATIVE && !(flush && BUILD_FLUSHES);
     struct rpma_peer *peer = NULL;
-    world_anew();
+    fixture_anew();
     fake_device()->native_flush = flush;
     fake_device()->native_atomic_write = atomic_write;
     if (operators[o].value)
@@ -62,7 +63,7 @@ static void peer_of(bool flush, bool atomic_write, size_t o) {
     assert_int_equal(rpma_peer_new(fake_context(0), &peer), 0);
     assert_int_equal(logged_count(RPMA_LOG_LEVEL_WARNING), operators[o].warned || in_vain);
     MUST(rpma_peer_delete(&peer));
-    world_peer(&w);
+    fixture_peer(&w);
     unsetenv("RPMA_FLUSH");
 }
 
@@ -70,8 +71,8 @@ static void peer_of(bool flush, bool atomic_write, size_t o) {
 static void new_conn(bool native, enum rpma_flush_mode mode) {
     peer_of(native, native, 0);
     const struct shape shape = {.flush_mode = mode};
-    world_request(&w, &shape);
-    world_up(&w, &shape);
+    fixture_request(&w, &shape);
+    fixture_up(&w, &shape);
     MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
 }
 
@@ -162,17 +163,17 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
     const bool possible = device && BUILD_FLUSHES;
     const struct shape shape = {.flush_mode = program, .incoming = incoming};
     peer_of(device, device, o);
-    world_request(&w, &shape);
+    fixture_request(&w, &shape);
     const bool asked = fake_last("rdma_create_qp_ex")->qp.send_ops_flags & WITH_FLUSH;
     assert_int_equal(asked, possible && chosen != RPMA_FLUSH_MODE_EMULATED);
-    world_connect(&w, &shape);
+    fixture_connect(&w, &shape);
     MUST(rpma_batch_new(w.h.conn, 3, &w.h.batch));
     make_regions();
     const bool by_program = program == RPMA_FLUSH_MODE_NATIVE;
     expect_ways(possible, chosen, by_program, SILENT);
     expect_atomic_writes(device && BUILD_WRITES_ATOMICALLY);
     for (size_t i = 0; i < LENGTH(statements); i++) {
-        world_apply(&w, (uint8_t)statements[i]);
+        fixture_apply(&w, (uint8_t)statements[i]);
         EXPECT_CALLS("");
         expect_ways(possible, chosen, by_program, statements[i]);
         expect_atomic_writes(
@@ -181,10 +182,10 @@ static void decide(bool device, enum rpma_flush_mode program, size_t o, bool inc
     }
     for (size_t i = 0; i < LENGTH(regions); i++)
         MUST(rpma_mr_remote_delete(&remotes[i]));
-    world_drop(&w);
+    fixture_drop(&w);
 }
 
-TEST_THAT(first_choice_counts) {
+TEST_THAT(first_usable_choice_is_taken) {
     for (int device = 0; device < 2; device++)
         for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= RPMA_FLUSH_MODE_NATIVE; mode++)
             for (size_t o = 0; o < LENGTH(operators); o++)
@@ -208,7 +209,7 @@ static void expect_notices(unsigned count, bool native) {
 }
 
 // One notice before any configuration is applied, and one after each that states nothing.
-TEST_THAT(way_that_nobody_stated_is_told_once) {
+TEST_THAT(unadvertised_flush_method_is_logged_once) {
     static const unsigned applied[] = {0,      SILENT, SILENT,
                                        SERVES, SILENT, SERVES | SERVES_FLUSH};
     for (int device = 0; device < 2; device++)
@@ -220,7 +221,7 @@ TEST_THAT(way_that_nobody_stated_is_told_once) {
                 o.flush_type = RPMA_FLUSH_TYPE_VISIBILITY;
                 for (size_t i = 0; i < LENGTH(applied); i++) {
                     if (i > 0)
-                        world_apply(&w, (uint8_t)applied[i]);
+                        fixture_apply(&w, (uint8_t)applied[i]);
                     const bool is_denied = device && BUILD_FLUSHES &&
                                            mode == RPMA_FLUSH_MODE_AUTO && applied[i] == SERVES;
                     assert_int_equal(strstr(logged_text(), "has no native flush") != NULL,
@@ -238,7 +239,7 @@ TEST_THAT(way_that_nobody_stated_is_told_once) {
 }
 
 // A refused flush is not tried.
-TEST_THAT(refused_flush_is_not_told) {
+TEST_THAT(refused_flush_logs_no_fallback) {
     for (int device = 0; device < 2; device++) {
         new_conn(device, RPMA_FLUSH_MODE_AUTO);
         EXPECT_ERROR(
@@ -253,7 +254,7 @@ TEST_THAT(refused_flush_is_not_told) {
 // ---- the statement of this side ------------------------------------------------------------
 
 // Its device and its build decide; RPMA_FLUSH, which is for its own flushes, does not count.
-TEST_THAT(statement_is_what_the_device_serves) {
+TEST_THAT(capability_equals_what_the_device_serves) {
     for (unsigned device = 0; device < 4; device++)
         for (size_t o = 0; o < LENGTH(operators); o++) {
             const bool flushes = device & 1 && BUILD_FLUSHES;
@@ -280,16 +281,16 @@ TEST_THAT(statement_is_what_the_device_serves) {
 }
 
 // A statement that does not go through a descriptor needs no direct write to PMem.
-TEST_THAT(statement_holds_without_a_descriptor) {
-    world_peer(&w); // on a device without native flush
+TEST_THAT(capability_applies_without_a_descriptor) {
+    fixture_peer(&w); // on a device without native flush
     MUST(rpma_peer_cfg_set_served_by(w.h.pcfg, w.h.peer));
     MUST(rpma_peer_cfg_set_direct_write_to_pmem(w.h.pcfg, false));
     MUST(rpma_mr_dereg(&w.h.mr));
     MUST(rpma_peer_delete(&w.h.peer));
     fake_device()->native_flush = true;
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
-    world_request(&w, &(const struct shape){.name = "AUTO"});
-    world_up(&w, &(const struct shape){0});
+    fixture_request(&w, &(const struct shape){.name = "AUTO"});
+    fixture_up(&w, &(const struct shape){0});
     MUST(rpma_conn_apply_remote_peer_cfg(w.h.conn, w.h.pcfg));
     MUST(flush(RPMA_FLUSH_TYPE_VISIBILITY));
     EXPECT_CALLS("ibv_post_send");
@@ -316,12 +317,12 @@ TEST_THAT(flush_target_is_shared_with_children) {
 
 // The first flush goes the long way, where arguments.c has every refusal; later ones do not. An
 // unknown type is an error of the program, so it is told before what the other side lacks.
-TEST_THAT(arguments_are_checked_behind_a_flush) {
+TEST_THAT(arguments_are_checked_after_a_flush) {
     static const char types_are[] =
         "type not in {RPMA_FLUSH_TYPE_PERSISTENT, RPMA_FLUSH_TYPE_VISIBILITY}";
     new_conn(false, RPMA_FLUSH_MODE_AUTO);
     struct rpma_mr_remote *unused =
-        packed_remote(WORLD_REMOTE_ADDR, 64, 1, RPMA_MR_USAGE_WRITE_DST, 0);
+        packed_remote(FIXTURE_REMOTE_ADDR, 64, 1, RPMA_MR_USAGE_WRITE_DST, 0);
     for (int behind = 0; behind < 2; behind++) {
         EXPECT_ERROR(rpma_flush(w.h.conn, unused, 0, 8, (enum rpma_flush_type)7, 1, NULL),
                      RPMA_E_INVAL, "type not in", types_are, .logs = "type");
@@ -343,7 +344,7 @@ char *secure_getenv(const char *name) {
 }
 
 // The caller of a program that has more rights must not choose for it.
-TEST_THAT(environment_of_a_stranger_is_ignored) {
+TEST_THAT(environment_is_ignored_in_secure_mode) {
     setenv("RPMA_FLUSH", "nonsense", 1);
     for (int i = 0; i < 2; i++) {
         set_user_id = i;

@@ -4,7 +4,7 @@
 // native.c -- queue pairs and regions for native flush and atomic write, where the build knows
 // these operations, and for emulated ones, where it does not
 
-#include "world.h"
+#include "fixture.h"
 
 enum { // by value: older headers lack the names
     WITH_FLUSH = 1 << 11,
@@ -16,14 +16,14 @@ static const struct shape outgoing = {.name = "outgoing"};
 // ---- queue pairs ---------------------------------------------------------------------------
 
 // A device without extended queue pairs refuses the mask, whatever the flags behind it are.
-TEST_THAT(queue_pair_asks_for_what_the_device_has) {
+TEST_THAT(queue_pair_requests_what_the_device_supports) {
     for (int device = 0; device < 16; device++) {
         const bool global = device & 1, persistent = device & 2, atomic_write = device & 4;
         const uint64_t atomics =
             device & 8 ? IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
                        : 0;                      // not even asked for where the device has none
         const bool flush = global && persistent; // a connection may need either
-        world_anew();
+        fixture_anew();
         fake_device()->flush_caps =
             (global ? FAKE_CAP_FLUSH_GLOBAL : 0) | (persistent ? FAKE_CAP_FLUSH_PERSISTENT : 0);
         fake_device()->native_atomic_write = atomic_write;
@@ -32,8 +32,8 @@ TEST_THAT(queue_pair_asks_for_what_the_device_has) {
             (flush && BUILD_FLUSHES ? WITH_FLUSH : 0) |
             (atomic_write && BUILD_WRITES_ATOMICALLY ? WITH_ATOMIC_WRITE : 0);
         fake_device()->plain_qp = expected == 0;
-        world_peer(&w);
-        world_request(&w, &outgoing);
+        fixture_peer(&w);
+        fixture_request(&w, &outgoing);
         const struct ibv_qp_init_attr_ex *qp = &fake_last("rdma_create_qp_ex")->qp;
         assert_int_equal(qp->comp_mask,
                          IBV_QP_INIT_ATTR_PD |
@@ -44,7 +44,7 @@ TEST_THAT(queue_pair_asks_for_what_the_device_has) {
                                  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
                                  IBV_QP_EX_WITH_SEND_WITH_IMM | atomics);
         MUST(rpma_conn_req_connect(&w.h.req, NULL, &w.h.conn));
-        world_drop(&w);
+        fixture_drop(&w);
         assert_string_equal(fake_misuses(), "");
     }
 }
@@ -53,7 +53,7 @@ TEST_THAT(queue_pair_asks_for_what_the_device_has) {
 TEST_THAT(flush_target_is_for_emulation) {
     for (int mode = RPMA_FLUSH_MODE_AUTO; mode <= (BUILD_FLUSHES ? 2 : 1); mode++) {
         fake_device()->native_flush = true;
-        world_conn(&w, &(const struct shape){.flush_mode = (enum rpma_flush_mode)mode});
+        fixture_conn(&w, &(const struct shape){.flush_mode = (enum rpma_flush_mode)mode});
         MUST(rpma_mr_dereg(&w.h.mr));
         MUST(rpma_conn_delete(&w.h.conn));
         MUST(rpma_peer_delete(&w.h.peer));
@@ -98,7 +98,7 @@ TEST_THAT(regions_serve_both_kinds_of_initiators) {
         {false, true, BOTH, IBV_ACCESS_ON_DEMAND, ACCESS_GLOBAL | ACCESS_PERSISTENT, 2, 2, 0},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        world_anew();
+        fixture_anew();
         peer_on(cases[i].pmem, cases[i].dax);
         MUST(rpma_mr_reg(w.h.peer, w.memory, 64, cases[i].usage, &w.h.mr));
         assert_int_equal(fake_count("ibv_reg_mr"),

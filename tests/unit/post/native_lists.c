@@ -122,7 +122,7 @@ static unsigned runs(bool of_lists) {
 
 // wr_set_sge_list() of rxe gets the length of several elements wrong, so these operations go by
 // ibv_post_send().
-TEST_THAT(elements_interrupt_a_native_list) {
+TEST_THAT(multi_sge_requests_split_a_native_list) {
     for (int i = 0; i < 64; i++) {
         elements = 1 + i % 4 % 3;
         by_array = i & 4;
@@ -197,7 +197,7 @@ TEST_THAT(nothing_is_posted_twice) {
 #if defined(TEST_NATIVE_FLUSH) && defined(TEST_NATIVE_ATOMIC_WRITE)
 // The line names the operations that the call got, whatever bad_wr says. Each letter of a list
 // is an operation: a List, a Write, a Flush, an Atomic write.
-TEST_THAT(line_names_what_failed) {
+TEST_THAT(log_line_names_the_failed_call) {
     static const struct {
         const char *list;
         const char *fault; // its nth call fails
@@ -261,7 +261,7 @@ TEST_THAT(line_names_what_failed) {
 
 // With a native flush in the list, none of it is taken, and the error is not reported as a full
 // queue, though it has the same number.
-TEST_THAT(too_much_beside_a_native_flush_is_refused) {
+TEST_THAT(oversized_list_with_a_native_flush_is_refused) {
     uint32_t posted = 7;
     request_begin(true, true, 4);
     for (int i = 0; i < 2; i++) {

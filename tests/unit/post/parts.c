@@ -36,11 +36,11 @@ static void make_arrays(const struct list_function *f) {
     }
 }
 
-// Makes a new world, because the fakes never consume a receive.
+// Makes a new fixture, because the fakes never consume a receive.
 static void begin_anew(const struct list_function *f) {
-    list_world_drop();
+    list_fixture_drop();
     fake_reset();
-    list_world_new(f->srq, LIST_MOST);
+    list_fixture_new(f->srq, LIST_MOST);
     make_arrays(f);
 }
 
@@ -115,7 +115,7 @@ static void post_whole(const struct list_function *f) {
     EXPECT_CALLS("");
 }
 
-TEST_THAT(lists_go_in_few_calls) {
+TEST_THAT(lists_are_posted_in_few_calls) {
     for_each(post_whole);
 }
 
@@ -127,9 +127,9 @@ static void fit(const struct list_function *f) {
     for (size_t i = 0; i < LENGTH(pieces); i++) {
         struct rpma_sge sgl[2][PIECES]; // one list for every other operation
         uint32_t posted = 0;
-        list_world_drop();
+        list_fixture_drop();
         fake_reset();
-        list_world_new(f->srq, PIECES);
+        list_fixture_new(f->srq, PIECES);
         make_arrays(f);
         for (int k = 0; k < 2 * PIECES; k++)
             sgl[k % 2][k / 2] = (struct rpma_sge){list_regions[k / 2 % 3], (size_t)k,
@@ -151,7 +151,7 @@ static void fit(const struct list_function *f) {
     }
 }
 
-TEST_THAT(pieces_fit_a_call) {
+TEST_THAT(sges_fit_a_call) {
     list_for_each(fit);
 }
 
@@ -174,7 +174,7 @@ static void have_a_wrong_one(const struct list_function *f) {
         }
 }
 
-TEST_THAT(those_before_a_wrong_one_are_posted) {
+TEST_THAT(requests_before_a_wrong_one_are_posted) {
     list_for_each(have_a_wrong_one);
 }
 
@@ -226,7 +226,7 @@ static void refuse_each(const struct list_function *f) {
     }
 }
 
-TEST_THAT(next_call_begins_with_what_was_refused) {
+TEST_THAT(next_call_begins_with_the_refused_request) {
     for_each(refuse_each);
 }
 
@@ -249,7 +249,7 @@ static void ask_again(const struct list_function *f) {
     }
 }
 
-TEST_THAT(reasons_are_asked_for_again) {
+TEST_THAT(reject_reasons_are_read_again) {
     for_each(ask_again);
 }
 
@@ -285,6 +285,6 @@ static void ring(const struct list_function *f) {
     }
 }
 
-TEST_THAT(doorbells_fail) {
+TEST_THAT(failed_doorbell_is_reported) {
     for_each(ring);
 }

@@ -32,7 +32,7 @@ static void receive_pieces(const struct list_function *f) {
     }
 }
 
-TEST_THAT(receives_take_pieces) {
+TEST_THAT(receives_take_sges) {
     list_for_each_receive(receive_pieces);
 }
 
@@ -63,6 +63,6 @@ static void receive_one(const struct list_function *f) {
     }
 }
 
-TEST_THAT(plain_receives_take_a_piece_or_nothing) {
+TEST_THAT(plain_receives_take_one_sge_or_none) {
     list_for_each_receive(receive_one);
 }

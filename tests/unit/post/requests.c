@@ -42,7 +42,7 @@ static void expect(struct rpma_work o) {
     };
     // Inline data is read at once, so it has to exist.
     bool fits =
-        o.nsge > 0 || (o.local.offset < WORLD_REMOTE_SIZE && o.local.len <= INLINE_ROOM);
+        o.nsge > 0 || (o.local.offset < FIXTURE_REMOTE_SIZE && o.local.len <= INLINE_ROOM);
     size_t length = 0;
     for (uint32_t i = 0; is(&o, LOCALS) && i < o.nsge; i++)
         length += o.sgl[i].len;
@@ -67,12 +67,12 @@ static void expect(struct rpma_work o) {
 static bool is_possible(const struct rpma_work *o) {
     switch (o->type) {
     case RPMA_WORK_FLUSH:
-        return o->remote_offset < WORLD_REMOTE_SIZE || flushes;
+        return o->remote_offset < FIXTURE_REMOTE_SIZE || flushes;
     case RPMA_WORK_ATOMIC_WRITE:
         return o->remote_offset % 8 == 0;
     case RPMA_WORK_FETCH_ADD:
     case RPMA_WORK_COMPARE_SWAP:
-        return (WORLD_REMOTE_ADDR + 4 + o->remote_offset) % 8 == 0;
+        return (FIXTURE_REMOTE_ADDR + 4 + o->remote_offset) % 8 == 0;
     default:
         return true;
     }
@@ -81,7 +81,7 @@ static bool is_possible(const struct rpma_work *o) {
 // The provider checks ranges: lengths and offsets beyond the region are passed on.
 static void expect_ranges(struct rpma_work o) {
     static const size_t lengths[] = {0, 1, 8, 20, UINT32_MAX};
-    static const size_t offsets[] = {0, 8, 20, WORLD_REMOTE_SIZE - 3, SIZE_MAX - 7};
+    static const size_t offsets[] = {0, 8, 20, FIXTURE_REMOTE_SIZE - 3, SIZE_MAX - 7};
     const bool is_atomic = is(&o, ATOMICS);
     o.remote = is_atomic ? misaligned : o.remote;
     for (size_t i = 0; i < LENGTH(lengths); i++)
@@ -117,7 +117,7 @@ static void expect_nothing(struct rpma_work o) {
     expect(o);
 }
 
-TEST_THAT(each_way_asks_for_the_same) {
+TEST_THAT(each_constructor_requests_the_same) {
     for (int on_native = 0; on_native < 2; on_native++) {
         request_begin(on_native, on_native, 3);
         fake_device()->any_range = true;
@@ -139,7 +139,7 @@ TEST_THAT(each_way_asks_for_the_same) {
 }
 
 #define BITS_32 ((uint64_t)1 << 32)
-#define TO_THE_END (UINT64_MAX - WORLD_REMOTE_ADDR)
+#define TO_THE_END (UINT64_MAX - FIXTURE_REMOTE_ADDR)
 
 // A flush that reads takes 8 bytes, or as many as the region has left there.
 TEST_THAT(flush_reads_inside_the_region) {
@@ -166,7 +166,7 @@ TEST_THAT(flush_reads_inside_the_region) {
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct rpma_work o = operation_of(&w, RPMA_WORK_FLUSH);
         struct rpma_mr_remote *remote =
-            packed_remote(WORLD_REMOTE_ADDR, cases[i].size, 9, WORLD_EVERY_USAGE, 0);
+            packed_remote(FIXTURE_REMOTE_ADDR, cases[i].size, 9, FIXTURE_EVERY_USAGE, 0);
         o.remote = remote;
         o.remote_offset = cases[i].offset;
         o.flush_len = UINT32_MAX;
@@ -177,15 +177,15 @@ TEST_THAT(flush_reads_inside_the_region) {
 }
 
 // rpma_write_atomic(), which no kind stands for.
-TEST_THAT(old_atomic_write_takes_its_bytes_from_a_region) {
+TEST_THAT(old_atomic_write_reads_its_bytes_from_a_region) {
     request_begin(true, true, 3);
     for (int flags = 1; flags < 1 << 5; flags++) {
         const struct fake_post expected = {
             .wr_id = 7,
             .opcode = IBV_WR_RDMA_WRITE,
             .flags = IBV_SEND_FENCE | (flags & 1 << 1 ? IBV_SEND_SIGNALED : 0),
-            .remote_addr = WORLD_REMOTE_ADDR + 8,
-            .rkey = WORLD_REMOTE_RKEY,
+            .remote_addr = FIXTURE_REMOTE_ADDR + 8,
+            .rkey = FIXTURE_REMOTE_RKEY,
             .elements = {1, {{(uintptr_t)w.memory + 16, 8, fake_lkey(w.memory)}}}};
         MUST(rpma_write_atomic(w.h.conn, w.h.remote, 8, w.h.mr, 16, flags, (void *)7));
         const struct fake_post got = operation_posted(0);
@@ -265,7 +265,7 @@ static void refuse(const struct rpma_work *o) {
     }
 }
 
-TEST_THAT(refusals_of_the_device_are_told) {
+TEST_THAT(refusals_of_the_device_are_logged) {
     for (int on_native = 0; on_native < 2; on_native++) {
         request_begin(on_native, on_native, 3);
         for
@@ -284,7 +284,7 @@ TEST_THAT(refusals_of_the_device_are_told) {
 
 // Who has the key may use the memory: it stands in a line for debugging, and so does not stand
 // what lies in its place in other requests.
-TEST_THAT(refused_atomics_are_told) {
+TEST_THAT(refused_atomics_are_logged) {
     static const char *const logs[] = {
         "opcode=IBV_WR_ATOMIC_FETCH_AND_ADD, remote_addr=0x10018, ",
         "opcode=IBV_WR_ATOMIC_CMP_AND_SWP, remote_addr=0x10018, "};
@@ -347,7 +347,7 @@ static void carry_too_much(enum rpma_work_type kind, bool is_list, int error) {
     }
 }
 
-TEST_THAT(full_queue_is_told_from_too_much) {
+TEST_THAT(full_queue_differs_from_oversized_inline_data) {
     static const int errors[] = {EINVAL, ENOMEM};
     for (size_t e = 0; e < LENGTH(errors); e++) {
         request_begin(false, false, 3);

@@ -132,7 +132,7 @@ static const struct wrong {
      "flush_len is 4294967296; possible: 4294967295 (UINT32_MAX) at most"},
     {KIND(FLUSH), {{FLUSH_LEN, SIZE_MAX}}, BECAUSE("flush_len > UINT32_MAX"), "flush_len is "},
 #define BEHIND BECAUSE("remote_offset >= size of the remote region (emulated flush)")
-    {KIND(FLUSH), {{REMOTE_OFFSET, WORLD_REMOTE_SIZE}}, BEHIND,
+    {KIND(FLUSH), {{REMOTE_OFFSET, FIXTURE_REMOTE_SIZE}}, BEHIND,
      "remote_offset is 64, the remote region has 64 bytes; possible: less than that"},
     {KIND(FLUSH), {{REMOTE_OFFSET, SIZE_MAX - 7}}, BEHIND,
      "remote_offset is 18446744073709551608, the remote region has 64 bytes"},
@@ -182,7 +182,7 @@ static void spoil(struct rpma_work *o, const struct wrong *wrong) {
 // Makes a batch of three operations that have nothing to do with the others.
 static void begin(void) {
     const struct rpma_work work = {.type = RPMA_WORK_SEND, .flags = 1, .op_context = &w};
-    world_conn(&w, &(const struct shape){.max_sge = MOST_SGES});
+    fixture_conn(&w, &(const struct shape){.max_sge = MOST_SGES});
     make_lists(w.h.mr);
     MUST(rpma_batch_new(w.h.conn, 4, &w.h.batch));
     for (int i = 0; i < 3; i++)
@@ -229,7 +229,7 @@ static void expect_refused(const struct wrong *wrong, const struct rpma_work *o)
 TEST_THAT(wrong_members_are_refused) {
     begin();
     struct rpma_mr_remote *words =
-        packed_remote(WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, 78, WORLD_EVERY_USAGE, 1);
+        packed_remote(FIXTURE_REMOTE_ADDR + 4, FIXTURE_REMOTE_SIZE, 78, FIXTURE_EVERY_USAGE, 1);
     for (size_t i = 0; i < LENGTH(wrongs); i++)
         for (unsigned kind = RPMA_WORK_READ; kind <= RPMA_WORK_COMPARE_SWAP; kind++) {
             const bool is_atomic = ATOMICS >> kind & 1;
@@ -248,7 +248,7 @@ TEST_THAT(wrong_members_are_refused) {
 
 // rdma-core 56, providers/siw/siw.c, and Linux 7.3, drivers/infiniband/sw/siw/siw.h: iWARP
 // reads into one element (SIW_MAX_SGE_RD), however many a write may have (SIW_MAX_SGE).
-TEST_THAT(devices_limit_the_pieces_of_reads) {
+TEST_THAT(devices_limit_the_sges_of_reads) {
     const struct wrong wrong = {.condition = TOO_MANY,
                                 .cause = "nsge > max_sge_rd of the device (read)",
                                 .logs = "nsge is 2; possible: 1 at most"};
@@ -290,12 +290,12 @@ static const struct lack {
     {KIND(FLUSH), VISIBILITY, RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT, BARE, USAGE},
     {KIND(FLUSH), VISIBILITY, RPMA_MR_USAGE_WRITE_DST, BARE, USAGE},
 #define NOT_ALLOWED "direct write to PMem not enabled", "direct write to PMem"
-    {KIND(FLUSH), PERSISTENT, WORLD_EVERY_USAGE, BARE, NOT_ALLOWED},
+    {KIND(FLUSH), PERSISTENT, FIXTURE_EVERY_USAGE, BARE, NOT_ALLOWED},
 #define NOT_STATED "the remote region does not state RPMA_MR_USAGE_ATOMIC", \
     "does not state RPMA_MR_USAGE_ATOMIC of the remote region: register it there with that"
-    {ATOMICS, 0, WORLD_EVERY_USAGE, BARE, NOT_STATED},
-    {ATOMICS, 0, WORLD_EVERY_USAGE, UINT8_MAX & ~PACKED_ATOMICS, NOT_STATED},
-    {ATOMICS, 0, WORLD_EVERY_USAGE, PACKED_ATOMICS,
+    {ATOMICS, 0, FIXTURE_EVERY_USAGE, BARE, NOT_STATED},
+    {ATOMICS, 0, FIXTURE_EVERY_USAGE, UINT8_MAX & ~PACKED_ATOMICS, NOT_STATED},
+    {ATOMICS, 0, FIXTURE_EVERY_USAGE, PACKED_ATOMICS,
      "the device has no remote atomics", "fake0 has no remote atomics (IBV_ATOMIC_NONE)"},
     // clang-format on
 };
@@ -322,23 +322,23 @@ static void expect_unsupported(const struct lack *lack, const struct rpma_mr_rem
 }
 
 // The first flush takes a path of its own through the code. What is applied is copied.
-TEST_THAT(what_is_not_there_is_not_asked_for) {
+TEST_THAT(absent_capabilities_are_not_requested) {
     for (size_t i = 0; i < 2 * LENGTH(lacks); i++) {
         const struct lack *lack = &lacks[i / 2];
         struct rpma_mr_remote *remote = NULL;
         unsigned char desc[21];
-        world_anew();
+        fixture_anew();
         fake_device()->native_flush = i % 2;
         if (lack->natively == PACKED_ATOMICS)
             fake_device()->atomic_cap = IBV_ATOMIC_NONE;
         begin();
-        world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, 7, lack->usage);
+        fixture_descriptor(desc, FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, 7, lack->usage);
         if (lack->natively == BARE)
             MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &remote));
         else
-            remote = packed_remote(WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, 7, lack->usage,
+            remote = packed_remote(FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, 7, lack->usage,
                                    (uint8_t)lack->natively);
-        if (lack->kinds == KIND(FLUSH) && lack->usage == WORLD_EVERY_USAGE)
+        if (lack->kinds == KIND(FLUSH) && lack->usage == FIXTURE_EVERY_USAGE)
             apply(false);
         expect_unsupported(lack, remote);
         MUST(rpma_flush(w.h.conn, w.h.remote, 0, 8, VISIBILITY, 1, NULL));

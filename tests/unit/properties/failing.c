@@ -118,7 +118,7 @@ static void make_fail(const struct one *one, int fd) {
     if (f->how == AS_TOLD)
         fake_fail(f->fails, nth, strchr(f->fails, '_') || f->error ? f->error : ENOMEM);
     if (f->how == NOTHING_TO_READ)
-        world_nonblocking(fd);
+        fixture_nonblocking(fd);
     if (f->how == SIGNAL)
         interrupt_wait(NULL);
     if (f->also)
@@ -172,7 +172,7 @@ static void leaves_what_it_should(const struct one *one) {
     must(s, s->function);
     if (!f->gone)
         EXPECT_CALLS(calls_of(&(struct one){.subject = s}));
-    world_anew();
+    fixture_anew();
 }
 
 static bool is_described(const struct subject *s, const char *call) {
@@ -239,7 +239,7 @@ static void has_the_advice_of_its_cause(const struct one *one) {
                      strerrorname_np(f->error), wanted ? "lacks" : "has", row->words,
                      logged_text());
     }
-    world_anew();
+    fixture_anew();
 }
 
 static void advice_fits_the_cause(void **state) {

@@ -4,9 +4,10 @@
 // interleavings.c -- two or three threads use one object, in every order of their accesses to
 // what they share, and with every value that a load may get
 //
-// librpma is compiled once more with interleaving/atomic. The threads are contexts of one thread;
-// each access to an atomic that several of them use, and that one of them writes, may hand over
-// to another one. What is seen afterwards has to be what some order of whole calls gives.
+// librpma is compiled once more with interleaving/atomic. The threads are contexts of one
+// thread; each access to an atomic that several of them use, and that one of them writes, may
+// hand over to another one. What is seen afterwards has to be what some order of whole calls
+// gives.
 //
 // A load may get an old value unless its memory order, or that of the store, forbids it: the
 // model is the view of "A Promising Semantics for Relaxed-Memory Concurrency" (POPL 2017)
@@ -344,12 +345,12 @@ static void say(const char *format, ...) {
 enum { ACKNOWLEDGED_AT_ONCE = 64 };
 
 static struct ibv_cq *events(void) {
-    return fake_cq_on(world_cq_fd(world_cq(&w)), 0);
+    return fake_cq_on(fixture_cq_fd(fixture_cq(&w)), 0);
 }
 
 static void wait_once(void) {
     fake_notify(events());
-    (void)rpma_cq_wait(world_cq(&w));
+    (void)rpma_cq_wait(fixture_cq(&w));
 }
 
 static void wait_twice(void) {
@@ -381,17 +382,17 @@ static int flush(enum rpma_flush_type type) {
 }
 
 static void begin_silent(void) {
-    world_apply(&w, SILENT);
+    fixture_apply(&w, SILENT);
 }
 
 static void begin_batch(void) {
     const struct rpma_work work = operation_of(&w, RPMA_WORK_FLUSH);
-    world_apply(&w, SERVES);
+    fixture_apply(&w, SERVES);
     if (!w.h.batch)
         MUST(rpma_batch_new(w.h.conn, 2, &w.h.batch));
     MUST(rpma_batch_reset(w.h.batch));
     MUST(rpma_batch_add(w.h.batch, &work));
-    world_apply(&w, SERVES); // the next post chooses the ways anew
+    fixture_apply(&w, SERVES); // the next post chooses the ways anew
 }
 
 THREAD(flush_first, flush(RPMA_FLUSH_TYPE_VISIBILITY))
@@ -432,7 +433,7 @@ static const struct shape plain = {.name = "plain", .lent_cq = 8};
 
 static void begin_unwarned(void) {
     MUST(rpma_conn_delete(&w.h.conn));
-    (void)(world_ask(&w, &plain) && world_connect(&w, &plain));
+    (void)(fixture_ask(&w, &plain) && fixture_connect(&w, &plain));
 }
 
 THREAD(misalign,
@@ -445,7 +446,7 @@ static void say_warnings(void) {
 static struct rpma_conn_req *request;
 
 static int ask(struct rpma_conn_req **req) {
-    return rpma_conn_req_new(w.h.peer, WORLD_ADDRESS, WORLD_PORT, w.h.cfg, req);
+    return rpma_conn_req_new(w.h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w.h.cfg, req);
 }
 
 static void begin_user(void) {
@@ -538,7 +539,7 @@ static void begin_failures(void) {
     fake_fail("rdma_disconnect", 1, ENOSPC);
 }
 
-THREAD(fail_to_wait, rpma_cq_wait(world_cq(&w)))
+THREAD(fail_to_wait, rpma_cq_wait(fixture_cq(&w)))
 THREAD(fail_to_disconnect, rpma_conn_disconnect(w.h.conn))
 
 static void say_failures(void) {
@@ -622,11 +623,11 @@ static const struct scenario scenarios[] = {
 
 TEST_THAT(one_outcome) {
     unsigned char desc[21];
-    world_conn(&w, &plain);
+    fixture_conn(&w, &plain);
     MUST(rpma_peer_cfg_new(&other));
     MUST(rpma_peer_cfg_set_served_by(other, w.h.peer));
-    world_descriptor(desc, WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
-                     WORLD_EVERY_USAGE);
+    fixture_descriptor(desc, FIXTURE_REMOTE_ADDR + 4, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
+                       FIXTURE_EVERY_USAGE);
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &misaligned));
     for (size_t i = 0; i < LENGTH(scenarios); i++)
         in_every_order(&scenarios[i]);

@@ -3,7 +3,7 @@
 
 // legacy.c -- completions as the releases before 0.12 had them, each at its version node
 
-#include "world.h"
+#include "fixture.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -40,9 +40,9 @@ static const struct way {
 
 static void new_conn(void) {
     const struct shape shape = {.name = "outgoing"};
-    world_conn(&w, &shape);
-    cq = world_cq(&w);
-    queue = world_qp(&w)->send_cq;
+    fixture_conn(&w, &shape);
+    cq = fixture_cq(&w);
+    queue = fixture_qp(&w)->send_cq;
 }
 
 static void complete(int opcode, enum ibv_wc_status status, unsigned flags) {
@@ -85,7 +85,7 @@ static struct image image_of(unsigned written, int op, enum ibv_wc_status status
     return image;
 }
 
-TEST_THAT(members_are_written_and_nothing_around_them) {
+TEST_THAT(only_members_are_written) {
     const enum ibv_wc_status good = IBV_WC_SUCCESS, bad = IBV_WC_RETRY_EXC_ERR;
     const struct {
         int opcode;
@@ -132,7 +132,7 @@ TEST_THAT(members_are_written_and_nothing_around_them) {
 }
 
 // The caller has room for one completion.
-TEST_THAT(others_wait_for_the_next_call) {
+TEST_THAT(remaining_events_wait_for_the_next_call) {
     new_conn();
     for (const struct way *way = ways; way < ways + LENGTH(ways); way++) {
         struct rpma_completion cmpl;
@@ -155,7 +155,7 @@ static void expect_get_error(const struct way *way, const struct expected_error 
     assert_memory_equal(&image, &wanted, sizeof(image));
 }
 
-TEST_THAT(failures_are_told) {
+TEST_THAT(failures_are_logged) {
 #define POLLED "ibv_poll_cq()", .calls = "ibv_poll_cq"
     static const int opcodes[] = {IBV_WC_COMP_SWAP,         IBV_WC_FETCH_ADD, IBV_WC_BIND_MW,
                                   IBV_WC_LOCAL_INV,         IBV_WC_TSO,       1000,
@@ -181,7 +181,7 @@ TEST_THAT(failures_are_told) {
 }
 
 // The function of 0.9.0 checks its arguments by itself.
-TEST_THAT(null_is_refused_at_every_node) {
+TEST_THAT(null_is_refused_at_every_version_node) {
     struct rpma_completion cmpl = {0};
     new_conn();
     WATCH(cmpl);
@@ -191,11 +191,11 @@ TEST_THAT(null_is_refused_at_every_node) {
                     "cmpl == NULL", "cmpl == NULL");
 }
 
-TEST_THAT(completion_fd_is_that_of_the_main_queue) {
+TEST_THAT(completion_fd_belongs_to_the_main_cq) {
     int fd = -1;
     new_conn();
     MUST(rpma_conn_get_completion_fd(w.h.conn, &fd));
-    assert_int_equal(fd, world_cq_fd(cq));
+    assert_int_equal(fd, fixture_cq_fd(cq));
 }
 
 int main(int argc, char **argv) {

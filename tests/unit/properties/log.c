@@ -4,7 +4,7 @@
 // log.c -- thresholds, log functions of the program, the default function, and RPMA_LOG, which
 // meson.build gives this executable with each of its values
 
-#include "world.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <regex.h>
@@ -44,7 +44,7 @@ static void log_at(enum rpma_log_level level) {
     static char name[3000];
     struct handles h = {0};
     unsigned char desc[21];
-    world_descriptor(desc, 1, 2, 3, 1);
+    fixture_descriptor(desc, 1, 2, 3, 1);
     switch (level) {
     case RPMA_LOG_LEVEL_ERROR:
         (void)rpma_mr_remote_delete(NULL);
@@ -178,7 +178,7 @@ static void expect_readers(const struct message *m, int threshold, int aux, bool
 
 // The threshold passes messages to the function; of the default one, AUX copies some of them to
 // stderr. RPMA_LOG shows messages there whatever the program has set, and each one once.
-TEST_THAT(settings_decide_who_reads) {
+TEST_THAT(settings_decide_whether_data_are_read) {
     MUST(rpma_peer_new(fake_context(0), &w.h.peer));
     for (int i = 0; i < 2 * 7 * 7; i++)
         for (size_t m = RPMA_LOG_LEVEL_ERROR; m < LENGTH(messages); m++)
@@ -201,7 +201,7 @@ static void logs_again(enum rpma_log_level level, const char *file_name, const i
 }
 
 // It may call the library and change errno: the caller gets the provider's.
-TEST_THAT(log_function_may_do_anything) {
+TEST_THAT(log_function_may_call_the_library) {
     struct rpma_peer *peer = NULL;
     depth = 0;
     fake_fail("ibv_alloc_pd", 1, EACCES);
@@ -239,7 +239,7 @@ static const char *error_on_stderr(void) {
     return stderr_of(RPMA_LOG_LEVEL_ERROR);
 }
 
-TEST_THAT(default_shows_microseconds_or_does_without_the_time) {
+TEST_THAT(default_log_shows_microseconds_or_no_time) {
     char begin[64];
     snprintf(begin, sizeof(begin), "[%ld] *ERROR* ", (long)syscall(SYS_gettid));
     for (int i = 0; i < 3; i++) {

@@ -18,25 +18,24 @@ static const struct {
     uint64_t addr;
     uint32_t rkey;
 } target_regions[TARGET_REGIONS] = {{0x10000, 77}, {0x20005, 78}};
-static struct world target_worlds[2]; // with batches; no byte of their memory is 0
+static struct fixture targets[2]; // with batches; no byte of their memory is 0
 static struct rpma_mr_remote *target_remotes[TARGET_REGIONS];
 static const unsigned char *target_found[TARGET_REGIONS]; // after fake_power_failure()
 static unsigned char target_expected[TARGET_REGIONS][TARGET_SIZE];
 
 static struct rpma_mr_remote *target_remote(uint64_t addr, uint32_t rkey) {
     // Every flush may be native, and it takes remote atomics.
-    return packed_remote(addr, TARGET_SIZE, rkey, WORLD_EVERY_USAGE, 0x31);
+    return packed_remote(addr, TARGET_SIZE, rkey, FIXTURE_EVERY_USAGE, 0x31);
 }
 
 static void target_begin(bool native) {
     fake_device()->native_flush = native && BUILD_FLUSHES;
     fake_device()->native_atomic_write = native && BUILD_WRITES_ATOMICALLY;
-    for (size_t c = 0; c < LENGTH(target_worlds); c++) {
-        world_conn(&target_worlds[c], &(const struct shape){.max_sge = OPERATION_MOST_SGES});
-        MUST(rpma_batch_new(target_worlds[c].h.conn, TARGET_MOST_STEPS,
-                            &target_worlds[c].h.batch));
-        for (size_t i = 0; i < sizeof(target_worlds[c].memory); i++)
-            target_worlds[c].memory[i] = (unsigned char)(1 + i % 251);
+    for (size_t c = 0; c < LENGTH(targets); c++) {
+        fixture_conn(&targets[c], &(const struct shape){.max_sge = OPERATION_MOST_SGES});
+        MUST(rpma_batch_new(targets[c].h.conn, TARGET_MOST_STEPS, &targets[c].h.batch));
+        for (size_t i = 0; i < sizeof(targets[c].memory); i++)
+            targets[c].memory[i] = (unsigned char)(1 + i % 251);
     }
     for (int r = 0; r < TARGET_REGIONS; r++)
         target_remotes[r] = target_remote(target_regions[r].addr, target_regions[r].rkey);
@@ -49,8 +48,8 @@ static void target_begin(bool native) {
 static void target_end(void) {
     for (int r = 0; r < TARGET_REGIONS; r++)
         MUST(rpma_mr_remote_delete(&target_remotes[r]));
-    for (size_t c = 0; c < LENGTH(target_worlds); c++)
-        world_drop(&target_worlds[c]);
+    for (size_t c = 0; c < LENGTH(targets); c++)
+        fixture_drop(&targets[c]);
 }
 
 struct step {
@@ -71,7 +70,7 @@ static size_t in_a_row(const struct step *steps, size_t count) {
 static void target_run(const struct step *steps, size_t count, enum target_way way) {
     for (size_t row; count > 0; steps += row, count -= row) {
         struct rpma_work work[TARGET_MOST_STEPS];
-        const struct handles *h = &target_worlds[steps->conn].h;
+        const struct handles *h = &targets[steps->conn].h;
         row = way == TARGET_ONE_BY_ONE ? 1 : in_a_row(steps, count);
         for (size_t i = 0; i < row; i++)
             work[i] = steps[i].o;
@@ -99,7 +98,7 @@ static struct rpma_work target_flush(int region, size_t from, size_t to) {
 
 static struct rpma_work target_write(unsigned conn, int region, size_t offset, size_t len) {
     return (struct rpma_work){.type = RPMA_WORK_WRITE,
-                              .local = {target_worlds[conn].h.mr, TARGET_SOURCE, len},
+                              .local = {targets[conn].h.mr, TARGET_SOURCE, len},
                               .remote = target_remotes[region],
                               .remote_offset = offset,
                               .flags = RPMA_F_COMPLETION_ON_ERROR};
@@ -226,14 +225,14 @@ static void happens(const struct story *story, bool native, enum target_way way)
     unsigned count = 0;
     target_begin(native);
     unknown = target_remote(target_regions[0].addr, 79);
-    memory = target_worlds[0].memory;
+    memory = targets[0].memory;
     for (; count < LENGTH(steps) && story->ops[count].what; count++) {
         const struct op *op = &story->ops[count];
         steps[count] = (struct step){work_of(op), op->conn};
         if (story->found[native && BUILD_FLUSHES] >> count & 1 &&
             steps[count].o.type != RPMA_WORK_FLUSH)
             memcpy(target_expected[op->region] + op->at,
-                   target_worlds[op->conn].memory + TARGET_SOURCE, op->len);
+                   targets[op->conn].memory + TARGET_SOURCE, op->len);
     }
     if (story->stops)
         fake_target_stops(count - 1);
@@ -251,15 +250,15 @@ static void happens(const struct story *story, bool native, enum target_way way)
     target_end();
 }
 
-TEST_THAT(what_is_behind_a_flush_may_be_lost) {
+TEST_THAT(writes_after_a_flush_may_be_lost) {
     for (size_t i = 0; i < LENGTH(stories) * 2 * TARGET_WAYS; i++) {
-        world_anew();
+        fixture_anew();
         happens(&stories[i / 2 / TARGET_WAYS], i % 2, i / 2 % TARGET_WAYS);
     }
 }
 
 // Each word that was not flushed survives or is lost on its own.
-TEST_THAT(any_words_may_survive) {
+TEST_THAT(any_unflushed_words_may_survive) {
     target_begin(false);
     const struct step step = {target_write(0, 0, 64, 24), 0};
     target_run(&step, 1, TARGET_ONE_BY_ONE);
@@ -268,7 +267,7 @@ TEST_THAT(any_words_may_survive) {
         for (unsigned word = 0; word < 3; word++)
             if (survivors >> word & 1)
                 memcpy(target_expected[0] + 64 + WORD * word,
-                       target_worlds[0].memory + TARGET_SOURCE + WORD * word, WORD);
+                       targets[0].memory + TARGET_SOURCE + WORD * word, WORD);
         assert_int_equal(fake_power_failure(survivors), 3);
         assert_memory_equal(target_found[0], target_expected[0], TARGET_SIZE);
     }
@@ -278,7 +277,7 @@ TEST_THAT(any_words_may_survive) {
 // ---- remote atomics ------------------------------------------------------------------------
 
 // One after another, on two connections. The neighbours of the word stay as they are.
-TEST_THAT(words_change_as_the_operands_say) {
+TEST_THAT(atomics_change_words_as_their_operands_require) {
     static const struct {
         enum rpma_work_type kind;
         uint64_t compare, value, before, after;
@@ -298,7 +297,7 @@ TEST_THAT(words_change_as_the_operands_say) {
         step.o.compare = cases[i].compare;
         step.o.value = cases[i].value;
         target_run(&step, 1, TARGET_ONE_BY_ONE);
-        memcpy(&result, target_worlds[conn].memory + TARGET_SOURCE, sizeof(result));
+        memcpy(&result, targets[conn].memory + TARGET_SOURCE, sizeof(result));
         assert_int_equal(result, cases[i].before);
         fake_power_failure(UINT64_MAX); // that spares everything
         memcpy(words, target_found[0], sizeof(words));

@@ -3,8 +3,8 @@
 
 // readme.c -- make_persistent() of the README returns 0 once the flush completed, never before
 
+#include "fixture.h"
 #include "interrupt.h"
-#include "world.h"
 
 int make_persistent(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t len);
 
@@ -16,12 +16,12 @@ static const struct ibv_wc earlier = {.wr_id = 42, .status = IBV_WC_SUCCESS};
 static struct ibv_cq *queue;
 
 static void new_conn(void) {
-    world_conn(&w, &own);
-    queue = world_qp(&w)->send_cq;
+    fixture_conn(&w, &own);
+    queue = fixture_qp(&w)->send_cq;
 }
 
 static int persist(void) {
-    return make_persistent(w.h.conn, w.h.remote, WORLD_REMOTE_SIZE);
+    return make_persistent(w.h.conn, w.h.remote, FIXTURE_REMOTE_SIZE);
 }
 
 // Completes the operation that was posted last.
@@ -48,11 +48,11 @@ TEST_THAT(returns_after_the_flush) {
         new_conn();
         fake_complete(queue, &earlier);
         if (is_stale)
-            MUST(rpma_cq_get_wc(world_cq(&w), 1, &wc, NULL));
+            MUST(rpma_cq_get_wc(fixture_cq(&w), 1, &wc, NULL));
         interrupt_wait(complete_the_flush);
         assert_int_equal(persist(), 0);
         interrupt_done();
-        assert_int_equal(rpma_cq_get_wc(world_cq(&w), 1, &wc, NULL), RPMA_E_NO_COMPLETION);
+        assert_int_equal(rpma_cq_get_wc(fixture_cq(&w), 1, &wc, NULL), RPMA_E_NO_COMPLETION);
     }
 }
 

@@ -2,7 +2,8 @@
 // Copyright 2026, the librpma developers
 
 // script.c -- takes the steps that a line of input names and prints what is seen afterwards,
-// for compare_with_original.py, which compares it with its tables and with what the original shows
+// for compare_with_original.py, which compares it with its tables and with what the original
+// shows
 //
 // Steps are separated by "; ". They are functions of the library, "rpma_read len=24", whose
 // other arguments are good ones, and those of the table at the end. Each line has a process of
@@ -175,7 +176,7 @@ static void show(void) {
     printf("descriptors\t%d\n", (int)(unit_descriptors() - descriptors));
     printf("openlog\t%d\n", fake_library_imports("openlog") + fake_library_imports("closelog"));
     if (w.h.ep)
-        printf("ids\t%u\n", fake_ids_on(world_ep_fd(&w)));
+        printf("ids\t%u\n", fake_ids_on(fixture_ep_fd(&w)));
     if (foreign)
         printf("unacknowledged\t%u\n", fake_unacked(foreign));
     show_requests();
@@ -193,7 +194,7 @@ static void remote(const char *text) {
     unsigned long long addr = SCRIPT_REMOTE_ADDR;
     char usage[64] = "0xff";
     (void)sscanf(text, "%llx %63s", &addr, usage);
-    world_descriptor(desc, addr, SCRIPT_REMOTE_SIZE, SCRIPT_RKEY, (uint8_t)value_of(usage));
+    fixture_descriptor(desc, addr, SCRIPT_REMOTE_SIZE, SCRIPT_RKEY, (uint8_t)value_of(usage));
     (void)rpma_mr_remote_delete(&w.h.remote);
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
 }
@@ -204,14 +205,14 @@ static void make(const char *step) {
                                 .shared = strstr(step, "shared"),
                                 .rcq_size = strstr(step, "rcq") ? 10 : 0,
                                 .private_data = 3};
-    world_peer(&w);
+    fixture_peer(&w);
     remote("");
     if (strcmp(step, "listening") == 0)
-        world_listen(&w);
+        fixture_listen(&w);
     else if (strcmp(step, "peer") != 0)
-        world_request(&w, &shape);
+        fixture_request(&w, &shape);
     if (strncmp(step, "connection", 10) == 0)
-        world_connect(&w, &shape);
+        fixture_connect(&w, &shape);
     descriptors = unit_descriptors();
 }
 
@@ -237,7 +238,7 @@ static void cm_event(const char *text) {
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, " "), text);
     const enum rdma_cm_event_type type = (enum rdma_cm_event_type)value_of(name);
     const bool of_conn = w.h.conn && type != RDMA_CM_EVENT_CONNECT_REQUEST;
-    fake_cm_event_status(of_conn ? world_event_fd(&w) : world_ep_fd(&w), type,
+    fake_cm_event_status(of_conn ? fixture_event_fd(&w) : fixture_ep_fd(&w), type,
                          status ? atoi(status) : 0, "abc", 3);
 }
 
@@ -245,7 +246,7 @@ static void foreign_event(const char *text) {
     int fd = -1;
     (void)text;
     if (rpma_conn_get_compl_fd(w.h.conn, &fd) != 0)
-        fd = world_cq_fd(world_cq(&w));
+        fd = fixture_cq_fd(fixture_cq(&w));
     foreign = fake_foreign_event(fd);
 }
 
@@ -254,11 +255,12 @@ static void foreign_event(const char *text) {
         (void)text;                      \
         statement;                       \
     }
-SHORT_STEP(notify, fake_notify(world_qp(&w)->send_cq))
+SHORT_STEP(notify, fake_notify(fixture_qp(&w)->send_cq))
 SHORT_STEP(poll_gives, fake_poll_returns(atoi(text)))
-SHORT_STEP(nonblocking, world_nonblocking(w.h.conn ? world_event_fd(&w) : world_ep_fd(&w)))
+SHORT_STEP(nonblocking,
+           fixture_nonblocking(w.h.conn ? fixture_event_fd(&w) : fixture_ep_fd(&w)))
 // Takes the connection's own queue for one of rpma_cq_new().
-SHORT_STEP(borrow, w.h.lent_cq = world_cq(&w))
+SHORT_STEP(borrow, w.h.lent_cq = fixture_cq(&w))
 SHORT_STEP(environment, (void)putenv((char *)(uintptr_t)text))
 SHORT_STEP(unread, (void)rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED))
 

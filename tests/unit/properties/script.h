@@ -7,7 +7,7 @@
 #ifndef SCRIPT_H
 #define SCRIPT_H 1
 
-#include "world.h"
+#include "fixture.h"
 
 #define SCRIPT_REMOTE_ADDR 0x123456780u
 #define SCRIPT_REMOTE_SIZE 64u

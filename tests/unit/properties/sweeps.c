@@ -89,13 +89,13 @@ static const struct {
 // ---- parts of a life -----------------------------------------------------------------------
 
 #define PART(name) \
-    static bool name(struct world *w, __attribute__((unused)) const struct shape *shape)
+    static bool name(struct fixture *w, __attribute__((unused)) const struct shape *shape)
 
 PART(peer) {
-    return world_peer(w);
+    return fixture_peer(w);
 }
 
-static bool steps(struct world *w, const struct shape *shape, const char *names);
+static bool steps(struct fixture *w, const struct shape *shape, const char *names);
 
 PART(early) {
     return steps(w, shape, shape->srq ? "rpma_srq_recv" : "rpma_conn_req_recv");
@@ -115,8 +115,8 @@ PART(transfer) {
 
 PART(complete) {
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
-    struct rpma_cq *const cqs[] = {world_cq(w), world_rcq(w)};
-    struct ibv_cq *const queues[] = {world_qp(w)->send_cq, world_qp(w)->recv_cq};
+    struct rpma_cq *const cqs[] = {fixture_cq(w), fixture_rcq(w)};
+    struct ibv_cq *const queues[] = {fixture_qp(w)->send_cq, fixture_qp(w)->recv_cq};
     for (size_t i = 0; i < LENGTH(cqs) && cqs[i]; i++) {
         fake_complete(queues[i], &sent);
         fake_complete(queues[i], &sent);
@@ -196,7 +196,7 @@ PART(start) {
 
 PART(events) {
     const struct ibv_wc sent = {.wr_id = 1, .status = IBV_WC_SUCCESS, .opcode = IBV_WC_SEND};
-    struct ibv_cq *queue = fake_cq_on(world_cq_fd(w->h.lent_cq), 0);
+    struct ibv_cq *queue = fake_cq_on(fixture_cq_fd(w->h.lent_cq), 0);
     fake_complete(queue, &sent);
     fake_async_event(fake_context(0), IBV_EVENT_CQ_ERR, queue, 0);
     fake_async_event(fake_context(0), IBV_EVENT_SRQ_LIMIT_REACHED, fake_srq(), 0);
@@ -204,36 +204,36 @@ PART(events) {
 }
 
 PART(remote) {
-    return STEP(w, rpma_utils_get_ibv_context(WORLD_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE,
+    return STEP(w, rpma_utils_get_ibv_context(FIXTURE_ADDRESS, RPMA_UTIL_IBV_CONTEXT_REMOTE,
                                               &w->h.context));
 }
 
 static const struct part {
     const char *name;
-    bool (*live)(struct world *w, const struct shape *shape);
-} parts[] = {{"peer", peer},         {"cfg", world_cfg},     {"request", world_request},
-             {"ask", world_ask},     {"up", world_connect},  {"early", early},
-             {"transfer", transfer}, {"complete", complete}, {"visibly", flush_visibly},
-             {"receives", receives}, {"posts", posts},       {"batch", batch},
-             {"pack", pack},         {"unpack", unpack},     {"start", start},
+    bool (*live)(struct fixture *w, const struct shape *shape);
+} parts[] = {{"peer", peer},         {"cfg", fixture_cfg},    {"request", fixture_request},
+             {"ask", fixture_ask},   {"up", fixture_connect}, {"early", early},
+             {"transfer", transfer}, {"complete", complete},  {"visibly", flush_visibly},
+             {"receives", receives}, {"posts", posts},        {"batch", batch},
+             {"pack", pack},         {"unpack", unpack},      {"start", start},
              {"events", events},     {"remote", remote}};
 
 // Calls the function with good arguments; one that fails writes no output.
-static bool call(struct world *w, const char *function) {
+static bool call(struct fixture *w, const char *function) {
     static struct arguments a, good;
     (void)arguments_happen(function, w, false);
     arguments_good(&a, function, w);
     (void)arguments_set(&a, "pdata", 0);
     good = a;
-    world_begin(w);
+    fixture_begin(w);
     const int ret = arguments_call(&a);
     if (ret != 0 && memcmp(good.scratch, a.scratch, sizeof(a.scratch)) != 0)
         fail_msg("%s failed and wrote an output", function);
-    return world_step(w, ret, function, __FILE__, __LINE__);
+    return fixture_step(w, ret, function, __FILE__, __LINE__);
 }
 
 // Up to the first that fails.
-static bool steps(struct world *w, const struct shape *shape, const char *names) {
+static bool steps(struct fixture *w, const struct shape *shape, const char *names) {
     char text[512], *rest = text;
     bool lives = true;
     snprintf(text, sizeof(text), "%s", names);
@@ -258,7 +258,7 @@ static void prepare(void) {
         fake_device()->addresses = preparing & TWO_ADDRESSES ? 2 : 3;
 }
 
-static bool live(struct world *w, const void *argument) {
+static bool live(struct fixture *w, const void *argument) {
     const struct life *life = argument;
     return steps(w, &life->shape, life->steps);
 }

@@ -34,7 +34,7 @@ static void ignore(enum rpma_log_level level, const char *file_name, const int l
 
 static struct rpma_work work[3];
 
-static void call(const char *function, struct world *own, int number) {
+static void call(const char *function, struct fixture *own, int number) {
     struct arguments a;
     (void)arguments_happen(function, own, false);
     arguments_good(&a, function, own);
@@ -56,8 +56,8 @@ static void call(const char *function, struct world *own, int number) {
 
 static const struct job {
     const char *name;
-    const char *shared; // functions that make what is in the world of all threads
-    const char *each;   // functions that each thread calls, in a world with these objects
+    const char *shared; // functions that make what is in the fixture of all threads
+    const char *each;   // functions that each thread calls, in a fixture with these objects
     const char *first;  // before those: the first thread alone, as one thread at a time may
     bool anew;          // each round has a peer of its own
 } jobs[] = {
@@ -122,7 +122,7 @@ static const struct job {
 
 static const struct job *job;
 
-static void call_all(const char *functions, struct world *own, int number) {
+static void call_all(const char *functions, struct fixture *own, int number) {
     char text[2048], *rest = text;
     snprintf(text, sizeof(text), "%s", functions);
     for (char *function; (function = strsep(&rest, " "));)
@@ -131,7 +131,7 @@ static void call_all(const char *functions, struct world *own, int number) {
 }
 
 static void *call_in_rounds(void *number) {
-    static _Thread_local struct world own;
+    static _Thread_local struct fixture own;
     const int mine = (int)(intptr_t)number;
     pthread_barrier_wait(&start);
     for (int i = 0; i < (job->anew ? 1 : ROUNDS); i++) {
@@ -160,10 +160,10 @@ static void in_threads(void *(*work)(void *number)) {
 static void begin(const char *functions) {
     unsigned char desc[21];
     failure = NULL;
-    assert_true(world_peer(&w));
+    assert_true(fixture_peer(&w));
     MUST(rpma_mr_remote_delete(&w.h.remote));
-    world_descriptor(desc, WORLD_REMOTE_ADDR + 4, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
-                     WORLD_EVERY_USAGE);
+    fixture_descriptor(desc, FIXTURE_REMOTE_ADDR + 4, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
+                       FIXTURE_EVERY_USAGE);
     MUST(rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w.h.remote));
     work[0] = (struct rpma_work){.type = RPMA_WORK_FLUSH, .remote = w.h.remote, .flush_len = 8};
     work[1] =
@@ -188,7 +188,7 @@ static void all_do(void **state) {
             assert_int_equal(fake_count("ibv_reg_mr"), 1);
         fake_quiet(false);
         (void)rpma_log_set_function(NULL);
-        world_drop(&w);
+        fixture_drop(&w);
     }
 }
 
@@ -220,11 +220,11 @@ static void *take_events_or_delete(void *number) {
 static void events_name_what_others_delete(void **state) {
     (void)state;
     begin("");
-    world_nonblocking(fake_context(0)->async_fd);
+    fixture_nonblocking(fake_context(0)->async_fd);
     deleting = THREADS - 1;
     in_threads(take_events_or_delete);
     fake_quiet(false);
-    world_drop(&w);
+    fixture_drop(&w);
 }
 
 int main(void) {

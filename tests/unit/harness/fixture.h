@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// world.h -- the objects that tests need around them, made through the public header.
+// fixture.h -- the objects that tests need around them, made through the public header.
 //
 // The same steps serve tests, where each must succeed, and sweeps, where any may fail.
 
-#ifndef WORLD_H
-#define WORLD_H 1
+#ifndef FIXTURE_H
+#define FIXTURE_H 1
 
 #include "unit.h"
 
-#define WORLD_MEMORY_SIZE 4096
-#define WORLD_EVERY_USAGE 0xff
-#define WORLD_ADDRESS "192.168.0.1"
-#define WORLD_PORT "7204"
-#define WORLD_REMOTE_ADDR 0x10000u
-#define WORLD_REMOTE_SIZE 64u
-#define WORLD_REMOTE_RKEY 77u
+#define FIXTURE_MEMORY_SIZE 4096
+#define FIXTURE_EVERY_USAGE 0xff
+#define FIXTURE_ADDRESS "192.168.0.1"
+#define FIXTURE_PORT "7204"
+#define FIXTURE_REMOTE_ADDR 0x10000u
+#define FIXTURE_REMOTE_SIZE 64u
+#define FIXTURE_REMOTE_RKEY 77u
 
 // The operations that the library under test does natively on a device that has them.
 #ifdef TEST_NATIVE_FLUSH
@@ -59,17 +59,17 @@ struct handles {
 
 struct sweep;
 
-struct world {
+struct fixture {
     struct handles h;
     struct sweep *sweep; // NULL in plain tests
-    unsigned char memory[WORLD_MEMORY_SIZE];
+    unsigned char memory[FIXTURE_MEMORY_SIZE];
 };
 
-// The world of the test that runs: empty at its beginning; what is left of it is deleted behind
-// the test, without faults.
-extern struct world w;
+// The fixture of the test that runs: empty at its beginning; what is left of it is deleted
+// behind the test, without faults.
+extern struct fixture w;
 // The same between two cases of a test; then the fakes are as at its beginning.
-void world_anew(void);
+void fixture_anew(void);
 
 // How a connection is configured and made.
 struct shape {
@@ -87,40 +87,40 @@ struct shape {
 };
 
 // A step: true when it succeeded. In a plain test a failed step fails the test.
-#define STEP(w, call) (world_begin(w), world_step(w, (call), #call, __FILE__, __LINE__))
-void world_begin(struct world *w);
-bool world_step(struct world *w, int ret, const char *text, const char *file, int line);
+#define STEP(w, call) (fixture_begin(w), fixture_step(w, (call), #call, __FILE__, __LINE__))
+void fixture_begin(struct fixture *w);
+bool fixture_step(struct fixture *w, int ret, const char *text, const char *file, int line);
 
-// Deletes what there is, then makes peer, mr, remote and pcfg; world_conn() begins with it.
-bool world_peer(struct world *w);
-bool world_cfg(struct world *w, const struct shape *shape);
-bool world_listen(struct world *w);
-bool world_request(struct world *w, const struct shape *shape); // up to h.req
-bool world_ask(struct world *w, const struct shape *shape);     // from h.cfg to h.req
-bool world_up(struct world *w, const struct shape *shape);      // from h.req to h.conn, up
-bool world_connect(struct world *w, const struct shape *shape); // and h.pcfg applied
-bool world_conn(struct world *w, const struct shape *shape);    // all of it
+// Deletes what there is, then makes peer, mr, remote and pcfg; fixture_conn() begins with it.
+bool fixture_peer(struct fixture *w);
+bool fixture_cfg(struct fixture *w, const struct shape *shape);
+bool fixture_listen(struct fixture *w);
+bool fixture_request(struct fixture *w, const struct shape *shape); // up to h.req
+bool fixture_ask(struct fixture *w, const struct shape *shape);     // from h.cfg to h.req
+bool fixture_up(struct fixture *w, const struct shape *shape);      // from h.req to h.conn, up
+bool fixture_connect(struct fixture *w, const struct shape *shape); // and h.pcfg applied
+bool fixture_conn(struct fixture *w, const struct shape *shape);    // all of it
 // Applies a statement of the other side: makes h.pcfg from a descriptor with this byte.
-bool world_apply(struct world *w, uint8_t statement);
+bool fixture_apply(struct fixture *w, uint8_t statement);
 // Deletes whatever there is, in the right order; false when a step failed.
-bool world_drop(struct world *w);
+bool fixture_drop(struct fixture *w);
 
 // Descriptors of h.conn, of h.req and of h.ep.
-int world_event_fd(const struct world *w);
-int world_req_fd(const struct world *w);
-int world_ep_fd(const struct world *w);
-struct rpma_cq *world_cq(const struct world *w);
-struct rpma_cq *world_rcq(const struct world *w);
-int world_cq_fd(struct rpma_cq *cq);
+int fixture_event_fd(const struct fixture *w);
+int fixture_req_fd(const struct fixture *w);
+int fixture_ep_fd(const struct fixture *w);
+struct rpma_cq *fixture_cq(const struct fixture *w);
+struct rpma_cq *fixture_rcq(const struct fixture *w);
+int fixture_cq_fd(struct rpma_cq *cq);
 // The QP of h.conn as the fakes know it.
-struct ibv_qp *world_qp(const struct world *w);
+struct ibv_qp *fixture_qp(const struct fixture *w);
 
 // The last name that was looked up, for TCP, with these flags.
-void world_expect_name(const char *node, const char *service, int flags);
+void fixture_expect_name(const char *node, const char *service, int flags);
 
-void world_nonblocking(int fd);
+void fixture_nonblocking(int fd);
 // Writes the 21 bytes of a region's descriptor.
-void world_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
-                      uint8_t usage);
+void fixture_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
+                        uint8_t usage);
 
-#endif // WORLD_H
+#endif // FIXTURE_H

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// world.c -- makes and releases the objects that tests need.
+// fixture.c -- makes and releases the objects that tests need.
 
-#include "world.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,25 +11,25 @@
 
 #include "sweep.h"
 
-struct world w;
+struct fixture w;
 
 static unsigned char private_data[255] = "from here to there";
 
-void world_begin(struct world *w) {
+void fixture_begin(struct fixture *w) {
     unit_begin();
     if (w->sweep)
         sweep_begin(w->sweep, w);
 }
 
-bool world_step(struct world *w, int ret, const char *text, const char *file, int line) {
+bool fixture_step(struct fixture *w, int ret, const char *text, const char *file, int line) {
     if (w->sweep)
         return sweep_step(w->sweep, w, ret, text);
     unit_must(ret, text, file, line);
     return true;
 }
 
-void world_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
-                      uint8_t usage) {
+void fixture_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint32_t rkey,
+                        uint8_t usage) {
     for (int i = 0; i < 8; i++) {
         desc[i] = (unsigned char)(addr >> 8 * i);
         desc[8 + i] = (unsigned char)(size >> 8 * i);
@@ -39,15 +39,15 @@ void world_descriptor(unsigned char desc[21], uint64_t addr, uint64_t size, uint
     desc[20] = usage;
 }
 
-bool world_peer(struct world *w) {
+bool fixture_peer(struct fixture *w) {
     unsigned char desc[21];
     if (!w->sweep)
-        world_drop(w);
+        fixture_drop(w);
     w->h = (struct handles){0};
-    world_descriptor(desc, WORLD_REMOTE_ADDR, WORLD_REMOTE_SIZE, WORLD_REMOTE_RKEY,
-                     WORLD_EVERY_USAGE);
+    fixture_descriptor(desc, FIXTURE_REMOTE_ADDR, FIXTURE_REMOTE_SIZE, FIXTURE_REMOTE_RKEY,
+                       FIXTURE_EVERY_USAGE);
     return STEP(w, rpma_peer_new(fake_context(0), &w->h.peer)) &&
-           STEP(w, rpma_mr_reg(w->h.peer, w->memory, sizeof(w->memory), WORLD_EVERY_USAGE,
+           STEP(w, rpma_mr_reg(w->h.peer, w->memory, sizeof(w->memory), FIXTURE_EVERY_USAGE,
                                &w->h.mr)) &&
            STEP(w, rpma_mr_remote_from_descriptor(desc, sizeof(desc), &w->h.remote)) &&
            STEP(w, rpma_peer_cfg_new(&w->h.pcfg)) &&
@@ -58,15 +58,16 @@ bool world_peer(struct world *w) {
 // functions: these are looked up by name when a test uses them.
 #define NEWER(function) ((__typeof__(&(function)))dlsym(RTLD_DEFAULT, #function))
 #define NEWER_STEP(w, function, ...) \
-    (world_begin(w), world_step(w, NEWER(function)(__VA_ARGS__), #function, __FILE__, __LINE__))
+    (fixture_begin(w),               \
+     fixture_step(w, NEWER(function)(__VA_ARGS__), #function, __FILE__, __LINE__))
 
-static bool lend(struct world *w, uint32_t size, struct rpma_cq **cq) {
+static bool lend(struct fixture *w, uint32_t size, struct rpma_cq **cq) {
     return (w->h.cq_cfg || NEWER_STEP(w, rpma_cq_cfg_new, &w->h.cq_cfg)) &&
            NEWER_STEP(w, rpma_cq_cfg_set_size, w->h.cq_cfg, size) &&
            NEWER_STEP(w, rpma_cq_new, w->h.peer, w->h.cq_cfg, cq);
 }
 
-static bool make_srq(struct world *w, const struct shape *shape) {
+static bool make_srq(struct fixture *w, const struct shape *shape) {
     return STEP(w, rpma_srq_cfg_new(&w->h.srq_cfg)) &&
            STEP(w, rpma_srq_cfg_set_rcq_size(w->h.srq_cfg, shape->srq_rcq_size)) &&
            (!shape->max_sge ||
@@ -75,7 +76,7 @@ static bool make_srq(struct world *w, const struct shape *shape) {
            STEP(w, rpma_conn_cfg_set_srq(w->h.cfg, w->h.srq));
 }
 
-bool world_cfg(struct world *w, const struct shape *shape) {
+bool fixture_cfg(struct fixture *w, const struct shape *shape) {
     return STEP(w, rpma_conn_cfg_new(&w->h.cfg)) &&
            STEP(w, rpma_conn_cfg_set_compl_channel(w->h.cfg, shape->shared)) &&
            STEP(w, rpma_conn_cfg_set_rcq_size(w->h.cfg, shape->rcq_size)) &&
@@ -91,49 +92,50 @@ bool world_cfg(struct world *w, const struct shape *shape) {
            (!shape->srq || make_srq(w, shape));
 }
 
-bool world_listen(struct world *w) {
-    return STEP(w, rpma_ep_listen(w->h.peer, WORLD_ADDRESS, WORLD_PORT, &w->h.ep));
+bool fixture_listen(struct fixture *w) {
+    return STEP(w, rpma_ep_listen(w->h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, &w->h.ep));
 }
 
-bool world_request(struct world *w, const struct shape *shape) {
-    return world_cfg(w, shape) && world_ask(w, shape);
+bool fixture_request(struct fixture *w, const struct shape *shape) {
+    return fixture_cfg(w, shape) && fixture_ask(w, shape);
 }
 
-bool world_ask(struct world *w, const struct shape *shape) {
+bool fixture_ask(struct fixture *w, const struct shape *shape) {
     if (!shape->incoming)
-        return STEP(
-            w, rpma_conn_req_new(w->h.peer, WORLD_ADDRESS, WORLD_PORT, w->h.cfg, &w->h.req));
-    if (!world_listen(w))
+        return STEP(w, rpma_conn_req_new(w->h.peer, FIXTURE_ADDRESS, FIXTURE_PORT, w->h.cfg,
+                                         &w->h.req));
+    if (!fixture_listen(w))
         return false;
-    fake_cm_event(world_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, private_data,
+    fake_cm_event(fixture_ep_fd(w), RDMA_CM_EVENT_CONNECT_REQUEST, private_data,
                   shape->private_data);
     return STEP(w, rpma_ep_next_conn_req(w->h.ep, w->h.cfg, &w->h.req));
 }
 
 // The contexts of the objects of libibverbs belong to the program.
-static void use_contexts(const struct world *w) {
-    struct ibv_qp *qp = world_qp(w);
+static void use_contexts(const struct fixture *w) {
+    struct ibv_qp *qp = fixture_qp(w);
     qp->qp_context = qp->send_cq->cq_context = qp->recv_cq->cq_context = (void *)1;
     if (qp->srq)
         qp->srq->srq_context = (void *)1;
 }
 
-bool world_up(struct world *w, const struct shape *shape) {
+bool fixture_up(struct fixture *w, const struct shape *shape) {
     const struct rpma_conn_private_data pdata = {private_data, shape->private_data};
     if (!STEP(w, rpma_conn_req_connect(&w->h.req, pdata.len ? &pdata : NULL, &w->h.conn)))
         return false;
     use_contexts(w);
-    fake_cm_event(world_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, private_data,
+    fake_cm_event(fixture_event_fd(w), RDMA_CM_EVENT_ESTABLISHED, private_data,
                   shape->incoming ? 0 : shape->private_data);
     return STEP(w, rpma_conn_next_event(w->h.conn, &w->h.event));
 }
 
-bool world_connect(struct world *w, const struct shape *shape) {
-    return world_up(w, shape) && STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
+bool fixture_connect(struct fixture *w, const struct shape *shape) {
+    return fixture_up(w, shape) &&
+           STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
 }
 
-bool world_conn(struct world *w, const struct shape *shape) {
-    return world_peer(w) && world_request(w, shape) && world_connect(w, shape);
+bool fixture_conn(struct fixture *w, const struct shape *shape) {
+    return fixture_peer(w) && fixture_request(w, shape) && fixture_connect(w, shape);
 }
 
 #define DROP(w, member, function) \
@@ -141,13 +143,13 @@ bool world_conn(struct world *w, const struct shape *shape) {
 #define DROP_NEWER(w, member, function) \
     (!(w)->h.member || (NEWER_STEP(w, function, &(w)->h.member) && !(w)->h.member))
 
-bool world_apply(struct world *w, uint8_t statement) {
+bool fixture_apply(struct fixture *w, uint8_t statement) {
     return DROP(w, pcfg, rpma_peer_cfg_delete) &&
            STEP(w, rpma_peer_cfg_from_descriptor(&statement, 1, &w->h.pcfg)) &&
            STEP(w, rpma_conn_apply_remote_peer_cfg(w->h.conn, w->h.pcfg));
 }
 
-bool world_drop(struct world *w) {
+bool fixture_drop(struct fixture *w) {
     bool ok = DROP_NEWER(w, batch, rpma_batch_delete);
     ok &= DROP(w, conn, rpma_conn_delete);
     ok &= DROP(w, req, rpma_conn_req_delete);
@@ -166,38 +168,38 @@ bool world_drop(struct world *w) {
     return ok;
 }
 
-void world_anew(void) {
+void fixture_anew(void) {
     fake_faults_off();
-    world_drop(&w);
+    fixture_drop(&w);
     unit_nothing_left("after a case");
     fake_reset();
 }
 
 // What a getter writes about an object; the initial value if it fails.
 #define GETTER(type, name, initial, get, from) \
-    type name(const struct world *w) {         \
+    type name(const struct fixture *w) {       \
         type value = initial;                  \
         (void)get((from), &value);             \
         return value;                          \
     }
-GETTER(int, world_event_fd, -1, rpma_conn_get_event_fd, w->h.conn)
-GETTER(int, world_req_fd, -1, NEWER(rpma_conn_req_get_event_fd), w->h.req)
-GETTER(int, world_ep_fd, -1, rpma_ep_get_fd, w->h.ep)
-GETTER(struct rpma_cq *, world_cq, NULL, rpma_conn_get_cq, w->h.conn)
-GETTER(struct rpma_cq *, world_rcq, NULL, rpma_conn_get_rcq, w->h.conn)
+GETTER(int, fixture_event_fd, -1, rpma_conn_get_event_fd, w->h.conn)
+GETTER(int, fixture_req_fd, -1, NEWER(rpma_conn_req_get_event_fd), w->h.req)
+GETTER(int, fixture_ep_fd, -1, rpma_ep_get_fd, w->h.ep)
+GETTER(struct rpma_cq *, fixture_cq, NULL, rpma_conn_get_cq, w->h.conn)
+GETTER(struct rpma_cq *, fixture_rcq, NULL, rpma_conn_get_rcq, w->h.conn)
 
-int world_cq_fd(struct rpma_cq *cq) {
+int fixture_cq_fd(struct rpma_cq *cq) {
     int fd;
     return rpma_cq_get_fd(cq, &fd) == 0 ? fd : -1;
 }
 
-struct ibv_qp *world_qp(const struct world *w) {
+struct ibv_qp *fixture_qp(const struct fixture *w) {
     uint32_t number = 0;
     (void)rpma_conn_get_qp_num(w->h.conn, &number);
     return fake_qp(number);
 }
 
-void world_expect_name(const char *node, const char *service, int flags) {
+void fixture_expect_name(const char *node, const char *service, int flags) {
     const struct fake_call *name = fake_last("getaddrinfo");
     assert_string_equal(name->getaddrinfo.node, node);
     assert_string_equal(name->getaddrinfo.service, service);
@@ -207,6 +209,6 @@ void world_expect_name(const char *node, const char *service, int flags) {
     assert_int_equal(name->getaddrinfo.protocol, IPPROTO_TCP);
 }
 
-void world_nonblocking(int fd) {
+void fixture_nonblocking(int fd) {
     (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
