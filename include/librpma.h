@@ -6,7 +6,7 @@
  * machine over RDMA. librpma(7) explains the model; each function has a manual page.
  *
  * Conventions, unless a declaration says otherwise:
- * - A function returns 0 or one of the RPMA_E_* codes that its comment lists; outputs are
+ * - A function returns 0 or one of the RPMA_E_* codes that its manual page lists; outputs are
  *   written on success only.
  * - After RPMA_E_PROVIDER, errno is the error number of libibverbs or librdmacm; if they return
  *   none, it is unchanged. The log always has the cause.
@@ -87,15 +87,14 @@ enum rpma_util_ibv_context_type {
 /*
  * Finds the RDMA device of addr (host name or numeric address). The context remains the
  * property of librdmacm: do not close it. May wait for the name server and, for a remote
- * address, up to RPMA_DEFAULT_TIMEOUT_MS for each address of the name. RPMA_E_INVAL,
- * RPMA_E_PROVIDER (also: addr has no device).
+ * address, up to RPMA_DEFAULT_TIMEOUT_MS for each address of the name.
  */
 int rpma_utils_get_ibv_context(const char *addr, enum rpma_util_ibv_context_type type,
                                struct ibv_context **ibv_ctx_ptr);
 
 /*
  * *is_odp_capable = 1 if the device serves RDMA reads and writes on reliable connections with
- * on-demand paging, otherwise 0. RPMA_E_INVAL, RPMA_E_PROVIDER.
+ * on-demand paging, otherwise 0.
  */
 int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_odp_capable);
 
@@ -104,59 +103,50 @@ int rpma_utils_ibv_context_is_odp_capable(struct ibv_context *ibv_ctx, int *is_o
 struct rpma_peer_cfg;
 struct rpma_peer;
 
-/* Creates a configuration without direct write to PMem; the caller deletes it. RPMA_E_INVAL,
- * RPMA_E_NOMEM. */
+/* Creates a configuration without direct write to PMem; the caller deletes it. */
 int rpma_peer_cfg_new(struct rpma_peer_cfg **pcfg_ptr);
 
-/* RPMA_E_INVAL. */
 int rpma_peer_cfg_delete(struct rpma_peer_cfg **pcfg_ptr);
 
 /* States whether flushed RDMA writes to this side are in its PMem, or in memory that the
- * platform saves on a power failure (rpma_pmem(7)). RPMA_E_INVAL. */
+ * platform saves on a power failure (rpma_pmem(7)). */
 int rpma_peer_cfg_set_direct_write_to_pmem(struct rpma_peer_cfg *pcfg, bool supported);
 
-/* RPMA_E_INVAL. */
 int rpma_peer_cfg_get_direct_write_to_pmem(const struct rpma_peer_cfg *pcfg, bool *supported);
 
 /* Adds the operations of the other side that the device of peer serves natively: flushes,
  * atomic writes. rpma_conn_private_data_pack() always sends them, the descriptor only together
- * with direct write to PMem. RPMA_E_INVAL. */
+ * with direct write to PMem. */
 int rpma_peer_cfg_set_served_by(struct rpma_peer_cfg *pcfg, const struct rpma_peer *peer);
 
 /* *is_stated = true if the configuration contains the operations that its side serves natively;
- * if so, *flush and *atomic_write = true if that side serves them, otherwise both are false.
- * RPMA_E_INVAL. */
+ * if so, *flush and *atomic_write = true if that side serves them, otherwise both are false. */
 int rpma_peer_cfg_get_served(const struct rpma_peer_cfg *pcfg, bool *is_stated, bool *flush,
                              bool *atomic_write);
 
-/* Writes the network-transferable form to desc: rpma_peer_cfg_get_descriptor_size() bytes.
- * RPMA_E_INVAL. */
+/* Writes the network-transferable form to desc: rpma_peer_cfg_get_descriptor_size() bytes. */
 int rpma_peer_cfg_get_descriptor(const struct rpma_peer_cfg *pcfg, void *desc);
 
-/* *desc_size = bytes that rpma_peer_cfg_get_descriptor() writes. RPMA_E_INVAL. */
+/* *desc_size = bytes that rpma_peer_cfg_get_descriptor() writes. */
 int rpma_peer_cfg_get_descriptor_size(const struct rpma_peer_cfg *pcfg, size_t *desc_size);
 
-/* Creates a configuration from the desc_size bytes received; a longer desc is accepted.
- * RPMA_E_INVAL (also: too short), RPMA_E_NOMEM. */
+/* Creates a configuration from the desc_size bytes received; a longer desc is accepted. */
 int rpma_peer_cfg_from_descriptor(const void *desc, size_t desc_size,
                                   struct rpma_peer_cfg **pcfg_ptr);
 
 /* ---- peer: one RDMA device with a protection domain ------------------------------------- */
 
-/*
- * Creates a peer on ibv_ctx, which is borrowed and must outlive the peer. RPMA_E_INVAL,
- * RPMA_E_NOMEM, RPMA_E_PROVIDER, RPMA_E_UNKNOWN.
- */
+/* Creates a peer on ibv_ctx, which is borrowed and must outlive the peer. */
 int rpma_peer_new(struct ibv_context *ibv_ctx, struct rpma_peer **peer_ptr);
 
 /*
  * Deletes the peer; delete its regions, queues and connections first. If the provider refuses,
- * the peer still exists and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER.
+ * the peer still exists and the call may be repeated.
  */
 int rpma_peer_delete(struct rpma_peer **peer_ptr);
 
 /* *pd_ptr = the protection domain of the peer, owned by it: for calls of libibverbs that this
- * library does not wrap. RPMA_E_INVAL. */
+ * library does not wrap. */
 int rpma_peer_get_ibv_pd(const struct rpma_peer *peer, struct ibv_pd **pd_ptr);
 
 /* ---- memory regions --------------------------------------------------------------------- */
@@ -178,58 +168,51 @@ struct rpma_mr_remote; /* memory of the other side, known by its descriptor */
 /*
  * Registers size bytes at ptr for usage (RPMA_MR_USAGE_*). The memory still belongs to the
  * caller and must outlive the region. Only rpma_conn_private_data_pack() tells the other side
- * that a region accepts remote atomics, a descriptor does not. RPMA_E_INVAL (also: size 0,
- * unknown bits of usage, or no usage but RPMA_MR_USAGE_ATOMIC), RPMA_E_NOMEM, RPMA_E_NOSUPP
- * (the device has no remote atomics), RPMA_E_PROVIDER.
+ * that a region accepts remote atomics, a descriptor does not.
  */
 int rpma_mr_reg(struct rpma_peer *peer, void *ptr, size_t size, int usage,
                 struct rpma_mr_local **mr_ptr);
 
 /* Deregisters the region. If the provider refuses, the region still exists and the call may be
- * repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+ * repeated. */
 int rpma_mr_dereg(struct rpma_mr_local **mr_ptr);
 
-/* *ptr = start of the registered memory. RPMA_E_INVAL. */
+/* *ptr = start of the registered memory. */
 int rpma_mr_get_ptr(const struct rpma_mr_local *mr, void **ptr);
 
-/* *size = registered bytes. RPMA_E_INVAL. */
+/* *size = registered bytes. */
 int rpma_mr_get_size(const struct rpma_mr_local *mr, size_t *size);
 
 /* Writes the network-transferable form to desc: rpma_mr_get_descriptor_size() bytes, of any
- * alignment. RPMA_E_INVAL. */
+ * alignment. */
 int rpma_mr_get_descriptor(const struct rpma_mr_local *mr, void *desc);
 
-/* *desc_size = bytes that rpma_mr_get_descriptor() writes. RPMA_E_INVAL. */
+/* *desc_size = bytes that rpma_mr_get_descriptor() writes. */
 int rpma_mr_get_descriptor_size(const struct rpma_mr_local *mr, size_t *desc_size);
 
-/* *ibv_mr_ptr = the region of libibverbs, owned by mr. RPMA_E_INVAL. */
+/* *ibv_mr_ptr = the region of libibverbs, owned by mr. */
 int rpma_mr_get_ibv_mr(const struct rpma_mr_local *mr, struct ibv_mr **ibv_mr_ptr);
 
-/*
- * Advises the provider about len bytes at offset (advice and flags: ibv_advise_mr(3)).
- * RPMA_E_INVAL (also: refused range or flags; len above UINT32_MAX), RPMA_E_NOSUPP,
- * RPMA_E_PROVIDER (also: the usage of the region does not permit the advice).
- */
+/* Advises the provider about len bytes at offset (advice and flags: ibv_advise_mr(3)). */
 int rpma_mr_advise(struct rpma_mr_local *mr, size_t offset, size_t len, int advice,
                    uint32_t flags);
 
 /* Creates a remote region from the desc_size bytes received; a longer desc is accepted. The
- * caller deletes it. RPMA_E_INVAL (also: too short, no usage, an end beyond the last address),
- * RPMA_E_NOMEM. */
+ * caller deletes it. */
 int rpma_mr_remote_from_descriptor(const void *desc, size_t desc_size,
                                    struct rpma_mr_remote **mr_ptr);
 
-/* Deletes the remote region; this does not affect the memory. RPMA_E_INVAL. */
+/* Deletes the remote region; this does not affect the memory. */
 int rpma_mr_remote_delete(struct rpma_mr_remote **mr_ptr);
 
-/* *size = bytes of the remote region. RPMA_E_INVAL. */
+/* *size = bytes of the remote region. */
 int rpma_mr_remote_get_size(const struct rpma_mr_remote *mr, size_t *size);
 
-/* *flush_type = the RPMA_MR_USAGE_FLUSH_TYPE_* bits of the remote region. RPMA_E_INVAL. */
+/* *flush_type = the RPMA_MR_USAGE_FLUSH_TYPE_* bits of the remote region. */
 int rpma_mr_remote_get_flush_type(const struct rpma_mr_remote *mr, int *flush_type);
 
 /* *addr and *rkey = address and remote key of the region, for work requests that the program
- * itself posts to the queue pair of rpma_conn_get_ibv_qp(). RPMA_E_INVAL. */
+ * itself posts to the queue pair of rpma_conn_get_ibv_qp(). */
 int rpma_mr_remote_get_key(const struct rpma_mr_remote *mr, uint64_t *addr, uint32_t *rkey);
 
 /* An SGE, a piece of local memory: len bytes at offset of a region. An SGE of 0 bytes at offset
@@ -259,53 +242,49 @@ struct rpma_srq_cfg;
 struct rpma_srq;
 struct rpma_cq;
 
-/* Creates a configuration: rq_size 100, rcq_size 100, max_sge 1. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Creates a configuration: rq_size 100, rcq_size 100, max_sge 1. */
 int rpma_srq_cfg_new(struct rpma_srq_cfg **cfg_ptr);
 
-/* RPMA_E_INVAL. */
 int rpma_srq_cfg_delete(struct rpma_srq_cfg **cfg_ptr);
 
-/* The number of receives that the shared queue holds. RPMA_E_INVAL. */
+/* The number of receives that the shared queue holds. */
 int rpma_srq_cfg_set_rq_size(struct rpma_srq_cfg *cfg, uint32_t rq_size);
 int rpma_srq_cfg_get_rq_size(const struct rpma_srq_cfg *cfg, uint32_t *rq_size);
 
-/* Entries of the receive CQ that the shared queue owns; 0: no receive CQ. RPMA_E_INVAL. */
+/* Entries of the receive CQ that the shared queue owns; 0: no receive CQ. */
 int rpma_srq_cfg_set_rcq_size(struct rpma_srq_cfg *cfg, uint32_t rcq_size);
 int rpma_srq_cfg_get_rcq_size(const struct rpma_srq_cfg *cfg, uint32_t *rcq_size);
 
 /* The most SGEs of one receive (struct rpma_receive), at least 1; creating a queue fails with
- * more than 128. RPMA_E_INVAL. */
+ * more than 128. */
 int rpma_srq_cfg_set_max_sge(struct rpma_srq_cfg *cfg, uint32_t max_sge);
 int rpma_srq_cfg_get_max_sge(const struct rpma_srq_cfg *cfg, uint32_t *max_sge);
 
 /* Creates a shared receive queue; cfg NULL: defaults; cfg is only read during the call. The
- * peer must outlive it. RPMA_E_INVAL (also: max_sge exceeds the device's limit), RPMA_E_NOMEM,
- * RPMA_E_PROVIDER. */
+ * peer must outlive it. */
 int rpma_srq_new(struct rpma_peer *peer, struct rpma_srq_cfg *cfg, struct rpma_srq **srq_ptr);
 
 /* Deletes the queue; delete its connections first. If the provider refuses, the queue still
  * exists and the call may be repeated; if it refuses only the receive CQ, the queue is deleted.
- * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+ */
 int rpma_srq_delete(struct rpma_srq **srq_ptr);
 
-/* *rcq_ptr = the queue's receive CQ, owned by the queue, or NULL. RPMA_E_INVAL. */
+/* *rcq_ptr = the queue's receive CQ, owned by the queue, or NULL. */
 int rpma_srq_get_rcq(const struct rpma_srq *srq, struct rpma_cq **rcq_ptr);
 
 /* Requests one RPMA_PEER_EVENT_SRQ_LIMIT of the peer, once the queue holds fewer than limit
- * receives; 0: cancels the request. RPMA_E_INVAL (also: limit is above the size of the queue),
- * RPMA_E_NOSUPP, RPMA_E_PROVIDER. */
+ * receives; 0: cancels the request. */
 int rpma_srq_set_limit(struct rpma_srq *srq, uint32_t limit);
 
 /* Posts a receive for any connection of the queue; with dst NULL, offset 0 and len 0 it accepts
- * an empty message. RPMA_E_INVAL (also: len above UINT32_MAX), RPMA_E_PROVIDER. */
+ * an empty message. */
 int rpma_srq_recv(struct rpma_srq *srq, struct rpma_mr_local *dst, size_t offset, size_t len,
                   const void *op_context);
 
 /*
  * Posts count receives in their order, in one call of the provider. *posted (may be NULL) =
  * number of receives that the queue took, also if the call fails: an invalid receive is
- * rejected, and those before it are posted. RPMA_E_INVAL (*posted: all before the invalid one),
- * RPMA_E_AGAIN (the queue has no room for the rest), RPMA_E_PROVIDER.
+ * rejected, and those before it are posted.
  */
 int rpma_srq_recv_many(struct rpma_srq *srq, const struct rpma_receive *receives,
                        uint32_t count, uint32_t *posted);
@@ -322,98 +301,95 @@ enum rpma_flush_mode {
 };
 
 /* Creates a configuration: timeout 1000 ms, SQ and RQ of 10 entries, a main CQ with room for
- * both, 1 SGE, 8 bytes inline, no receive CQ, no shared channel, no SRQ, flush mode AUTO.
- * RPMA_E_INVAL, RPMA_E_NOMEM. */
+ * both, 1 SGE, 8 bytes inline, no receive CQ, no shared channel, no SRQ, flush mode AUTO. */
 int rpma_conn_cfg_new(struct rpma_conn_cfg **cfg_ptr);
 
-/* RPMA_E_INVAL. */
 int rpma_conn_cfg_delete(struct rpma_conn_cfg **cfg_ptr);
 
 /* The timeout in milliseconds (>= 0) of address resolution, and of route resolution, on the
- * connecting side; establishing the connection has no timeout. RPMA_E_INVAL. */
+ * connecting side; establishing the connection has no timeout. */
 int rpma_conn_cfg_set_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
 int rpma_conn_cfg_get_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 
-/* Entries of the main CQ; 0 lets the creation of a connection fail. RPMA_E_INVAL. */
+/* Entries of the main CQ; 0 lets the creation of a connection fail. */
 int rpma_conn_cfg_set_cq_size(struct rpma_conn_cfg *cfg, uint32_t cq_size);
 int rpma_conn_cfg_get_cq_size(const struct rpma_conn_cfg *cfg, uint32_t *cq_size);
 
-/* Entries of a separate receive CQ; 0: none. RPMA_E_INVAL. */
+/* Entries of a separate receive CQ; 0: none. */
 int rpma_conn_cfg_set_rcq_size(struct rpma_conn_cfg *cfg, uint32_t rcq_size);
 int rpma_conn_cfg_get_rcq_size(const struct rpma_conn_cfg *cfg, uint32_t *rcq_size);
 
-/* The number of operations that may be outstanding on the send queue. RPMA_E_INVAL. */
+/* The number of operations that may be outstanding on the send queue. */
 int rpma_conn_cfg_set_sq_size(struct rpma_conn_cfg *cfg, uint32_t sq_size);
 int rpma_conn_cfg_get_sq_size(const struct rpma_conn_cfg *cfg, uint32_t *sq_size);
 
-/* The number of receives that may be outstanding on the receive queue. RPMA_E_INVAL. */
+/* The number of receives that may be outstanding on the receive queue. */
 int rpma_conn_cfg_set_rq_size(struct rpma_conn_cfg *cfg, uint32_t rq_size);
 int rpma_conn_cfg_get_rq_size(const struct rpma_conn_cfg *cfg, uint32_t *rq_size);
 
 /* The most SGEs of one operation or receive, at least 1. Creating a connection request fails
- * with more than 128, or if the device has fewer. RPMA_E_INVAL. */
+ * with more than 128, or if the device has fewer. */
 int rpma_conn_cfg_set_max_sge(struct rpma_conn_cfg *cfg, uint32_t max_sge);
 int rpma_conn_cfg_get_max_sge(const struct rpma_conn_cfg *cfg, uint32_t *max_sge);
 
 /* Sets the time in milliseconds after which the device retries an operation that the other side
  * has not acknowledged: at most 8796093, rounded up to a power of two times 4.096 us; 0: the
  * default of the system. Applies to operations that this side posts. iWARP has no such timeout,
- * and some devices use their own. RPMA_E_INVAL. */
+ * and some devices use their own. */
 int rpma_conn_cfg_set_ack_timeout(struct rpma_conn_cfg *cfg, int timeout_ms);
 int rpma_conn_cfg_get_ack_timeout(const struct rpma_conn_cfg *cfg, int *timeout_ms);
 
 /* The number of retries of an unacknowledged operation before it fails, 0 to 7; the number of
- * the connecting side applies to both sides. RPMA_E_INVAL. */
+ * the connecting side applies to both sides. */
 int rpma_conn_cfg_set_retry_count(struct rpma_conn_cfg *cfg, uint32_t retry_count);
 int rpma_conn_cfg_get_retry_count(const struct rpma_conn_cfg *cfg, uint32_t *retry_count);
 
 /* The number of retries of the other side if this side has no receive for its message, 0 to 6;
- * 7: no limit. RPMA_E_INVAL. */
+ * 7: no limit. */
 int rpma_conn_cfg_set_rnr_retry_count(struct rpma_conn_cfg *cfg, uint32_t rnr_retry_count);
 int rpma_conn_cfg_get_rnr_retry_count(const struct rpma_conn_cfg *cfg,
                                       uint32_t *rnr_retry_count);
 
 /* The type of service (DSCP and ECN) of a connection's packets; effective on the connecting
- * side. 0: the default of the system. RPMA_E_INVAL. */
+ * side. 0: the default of the system. */
 int rpma_conn_cfg_set_tos(struct rpma_conn_cfg *cfg, uint8_t tos);
 int rpma_conn_cfg_get_tos(const struct rpma_conn_cfg *cfg, uint8_t *tos);
 
 /* The flush method of the connection; any mode but AUTO overrides RPMA_FLUSH in the environment
  * and the other side's capabilities. With NATIVE, creating a connection request fails with
- * RPMA_E_NOSUPP if the device has no flush. RPMA_E_INVAL (also: mode has another value). */
+ * RPMA_E_NOSUPP if the device has no flush. */
 int rpma_conn_cfg_set_flush_mode(struct rpma_conn_cfg *cfg, enum rpma_flush_mode mode);
 int rpma_conn_cfg_get_flush_mode(const struct rpma_conn_cfg *cfg, enum rpma_flush_mode *mode);
 
 /* The most bytes of one write or send with RPMA_F_INLINE. Creating a connection request fails
- * if the device's limit is lower. Every connection has at least 8, which atomic writes need.
- * RPMA_E_INVAL. */
+ * if the device's limit is lower. Every connection has at least 8, which atomic writes need. */
 int rpma_conn_cfg_set_inline_size(struct rpma_conn_cfg *cfg, uint32_t inline_size);
 int rpma_conn_cfg_get_inline_size(const struct rpma_conn_cfg *cfg, uint32_t *inline_size);
 
 /* true: all CQs of a connection share one completion channel, rpma_conn_wait() waits for them,
- * and rpma_cq_wait() fails. RPMA_E_INVAL. */
+ * and rpma_cq_wait() fails. */
 int rpma_conn_cfg_set_compl_channel(struct rpma_conn_cfg *cfg, bool shared);
 int rpma_conn_cfg_get_compl_channel(const struct rpma_conn_cfg *cfg, bool *shared);
 
 /* The source address of connections, an address of this machine: numeric, copied. NULL: the
- * system chooses. RPMA_E_INVAL (also: addr is not a numeric address). */
+ * system chooses. */
 int rpma_conn_cfg_set_source_addr(struct rpma_conn_cfg *cfg, const char *addr);
 
-/* *addr = the source address; its family is AF_UNSPEC if there is none. RPMA_E_INVAL. */
+/* *addr = the source address; its family is AF_UNSPEC if there is none. */
 int rpma_conn_cfg_get_source_addr(const struct rpma_conn_cfg *cfg,
                                   struct sockaddr_storage *addr);
 
 /* The shared receive queue of a connection, borrowed: it must outlive the connection. NULL:
- * none. RPMA_E_INVAL. */
+ * none. */
 int rpma_conn_cfg_set_srq(struct rpma_conn_cfg *cfg, struct rpma_srq *srq);
 int rpma_conn_cfg_get_srq(const struct rpma_conn_cfg *cfg, struct rpma_srq **srq_ptr);
 
 /* The main CQ of a connection, created by rpma_cq_new() for many connections; borrowed: it must
- * outlive them. NULL: the connection creates its own, with cq_size entries. RPMA_E_INVAL. */
+ * outlive them. NULL: the connection creates its own, with cq_size entries. */
 int rpma_conn_cfg_set_cq(struct rpma_conn_cfg *cfg, struct rpma_cq *cq);
 int rpma_conn_cfg_get_cq(const struct rpma_conn_cfg *cfg, struct rpma_cq **cq_ptr);
 
-/* The same for receives. NULL: rcq_size decides. RPMA_E_INVAL. */
+/* The same for receives. NULL: rcq_size decides. */
 int rpma_conn_cfg_set_rcq(struct rpma_conn_cfg *cfg, struct rpma_cq *rcq);
 int rpma_conn_cfg_get_rcq(const struct rpma_conn_cfg *cfg, struct rpma_cq **rcq_ptr);
 
@@ -428,42 +404,38 @@ struct rpma_conn_private_data {
     uint8_t len; /* bytes at ptr */
 };
 
-/* Listens on addr and port; the peer is borrowed and must outlive the endpoint.
- * RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER. */
+/* Listens on addr and port; the peer is borrowed and must outlive the endpoint. */
 int rpma_ep_listen(struct rpma_peer *peer, const char *addr, const char *port,
                    struct rpma_ep **ep_ptr);
 
 struct rpma_ep_cfg;
 
-/* Creates a configuration: backlog 0, ipv6_only false. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Creates a configuration: backlog 0, ipv6_only false. */
 int rpma_ep_cfg_new(struct rpma_ep_cfg **cfg_ptr);
 
-/* RPMA_E_INVAL. */
 int rpma_ep_cfg_delete(struct rpma_ep_cfg **cfg_ptr);
 
 /* The backlog: the number of pending requests; the kernel rejects further ones. 0, or more than
- * the kernel's limit (sysctl net.rdma_ucm.max_backlog): this limit. RPMA_E_INVAL (also: more
- * than INT32_MAX). */
+ * the kernel's limit (sysctl net.rdma_ucm.max_backlog): this limit. */
 int rpma_ep_cfg_set_backlog(struct rpma_ep_cfg *cfg, uint32_t backlog);
 int rpma_ep_cfg_get_backlog(const struct rpma_ep_cfg *cfg, uint32_t *backlog);
 
 /* true: an endpoint on an IPv6 address, in particular "::", accepts IPv6 clients only; false:
- * sysctl net.ipv6.bindv6only decides. RPMA_E_INVAL. */
+ * sysctl net.ipv6.bindv6only decides. */
 int rpma_ep_cfg_set_ipv6_only(struct rpma_ep_cfg *cfg, bool ipv6_only);
 int rpma_ep_cfg_get_ipv6_only(const struct rpma_ep_cfg *cfg, bool *ipv6_only);
 
 /* Like rpma_ep_listen(), with a configuration; NULL: defaults; cfg is only read during the
- * call. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER. */
+ * call. */
 int rpma_ep_listen_with(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_ep_cfg *cfg, struct rpma_ep **ep_ptr);
 
 /* Stops listening; requests and connections are unaffected. If the provider refuses, the
- * endpoint still exists and the call may be repeated. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+ * endpoint still exists and the call may be repeated. */
 int rpma_ep_shutdown(struct rpma_ep **ep_ptr);
 
 /* *fd = descriptor that is readable if a request is pending; owned by the endpoint. Set
- * O_NONBLOCK on it to make rpma_ep_next_conn_req() and rpma_ep_next_incoming() non-blocking.
- * RPMA_E_INVAL. */
+ * O_NONBLOCK on it to make rpma_ep_next_conn_req() and rpma_ep_next_incoming() non-blocking. */
 int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
 
 /*
@@ -482,19 +454,14 @@ int rpma_ep_get_fd(const struct rpma_ep *ep, int *fd);
  * Takes the next incoming request without creating queues: its private data and address can be
  * read before resources are allocated for it. It uses one descriptor until it is connected,
  * rejected or deleted. Blocks unless the descriptor of the endpoint is O_NONBLOCK. The caller
- * sets the request up and connects it, rejects it or deletes it. RPMA_E_INVAL (also: an event
- * that is not a request), RPMA_E_NO_EVENT (also on a blocking descriptor: the link address of
- * this side has changed), RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * sets the request up and connects it, rejects it or deletes it.
  */
 int rpma_ep_next_incoming(struct rpma_ep *ep, struct rpma_conn_req **req_ptr);
 
 /*
  * Takes the next incoming request and sets it up; blocks unless the descriptor is O_NONBLOCK.
  * cfg NULL: defaults; cfg is only read during the call. The caller connects or deletes the
- * request. RPMA_E_INVAL (also: an event that is not a request; completion queues of cfg that
- * cannot be combined), RPMA_E_NO_EVENT (as rpma_ep_next_incoming()), RPMA_E_NOMEM,
- * RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE without native flush; the other side is rejected),
- * RPMA_E_PROVIDER.
+ * request.
  */
 int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
                           struct rpma_conn_req **req_ptr);
@@ -502,9 +469,7 @@ int rpma_ep_next_conn_req(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg,
 /*
  * Creates an outgoing request: resolves address and route, waits up to the timeout for each,
  * and sets the request up. cfg NULL: defaults; cfg is only read during the call. The peer must
- * outlive the request. RPMA_E_INVAL (also: completion queues of cfg that cannot be combined;
- * max_sge exceeds the device's limit), RPMA_E_NOMEM, RPMA_E_NOSUPP (RPMA_FLUSH_MODE_NATIVE
- * without native flush), RPMA_E_PROVIDER.
+ * outlive the request.
  */
 int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port,
                       const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
@@ -513,32 +478,26 @@ int rpma_conn_req_new(struct rpma_peer *peer, const char *addr, const char *port
  * Starts an outgoing request and returns without waiting for the network, except for looking up
  * a host name with getaddrinfo(3). Each address of the name is tried in turn. Uses timeout, tos
  * and source address of cfg; cfg NULL: defaults; cfg is only read during the call. The peer
- * must outlive the request. RPMA_E_INVAL, RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * must outlive the request.
  */
 int rpma_conn_req_start(struct rpma_peer *peer, const char *addr, const char *port,
                         const struct rpma_conn_cfg *cfg, struct rpma_conn_req **req_ptr);
 
 /* *fd = descriptor, O_NONBLOCK, that is readable if rpma_conn_req_resolve() can advance. It is
- * owned by the request, and later by the connection. RPMA_E_INVAL (also: the request was
- * created by rpma_conn_req_new()). */
+ * owned by the request, and later by the connection. */
 int rpma_conn_req_get_event_fd(const struct rpma_conn_req *req, int *fd);
 
 /*
  * Processes pending events and advances the request, to the next step or address; never blocks.
  * 0: the request can be set up. An incoming one always can: if its client has given up, the
- * failure occurs when it is set up or connected. RPMA_E_INVAL (also: the request has failed),
- * RPMA_E_AGAIN (not yet: wait for the descriptor), RPMA_E_PROVIDER (no address is left, errno
- * is that of the last, or the device of a ready request was removed; the request can only be
- * deleted).
+ * failure occurs when it is set up or connected.
  */
 int rpma_conn_req_resolve(struct rpma_conn_req *req);
 
 /*
  * Creates the queues of a ready request from cfg; cfg NULL: defaults; cfg is only read during
  * the call. A failure leaves the request unchanged: it may be set up with another cfg, rejected
- * or deleted. RPMA_E_INVAL (also: not resolved, set up already, has failed; completion queues
- * of cfg that cannot be combined; max_sge exceeds the device's limit), RPMA_E_NOSUPP
- * (RPMA_FLUSH_MODE_NATIVE without native flush), RPMA_E_PROVIDER.
+ * or deleted.
  */
 int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *cfg);
 
@@ -546,41 +505,37 @@ int rpma_conn_req_setup(struct rpma_conn_req *req, const struct rpma_conn_cfg *c
  * Rejects an incoming request, set up or not. pdata (copied; may be NULL; at most 148 bytes on
  * InfiniBand and RoCE) is sent to the other side: rpma_conn_get_private_data() returns it after
  * RPMA_CONN_REJECTED. The call consumes the request and sets *req_ptr to NULL even if it fails;
- * with too much data it fails and rejects without data. RPMA_E_INVAL (also: the request is an
- * outgoing one), RPMA_E_PROVIDER.
+ * with too much data it fails and rejects without data.
  */
 int rpma_conn_req_reject(struct rpma_conn_req **req_ptr,
                          const struct rpma_conn_private_data *pdata);
 
 /* Deletes the request and rejects an incoming one. The request is deleted even if a step fails.
- * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+ */
 int rpma_conn_req_delete(struct rpma_conn_req **req_ptr);
 
 /* *pdata = private data of an incoming request, or {NULL, 0}; valid until the request, or the
  * connection created from it, is deleted. It may be longer than the data sent: InfiniBand and
- * RoCE append zeros, up to 56 bytes. RPMA_E_INVAL. */
+ * RoCE append zeros, up to 56 bytes. */
 int rpma_conn_req_get_private_data(const struct rpma_conn_req *req,
                                    struct rpma_conn_private_data *pdata);
 
-/* *addr = address of the other side; for an incoming request, of the client. RPMA_E_INVAL. */
+/* *addr = address of the other side; for an incoming request, of the client. */
 int rpma_conn_req_get_peer_addr(const struct rpma_conn_req *req, struct sockaddr_storage *addr);
 
 /* Posts a receive before the connection is established, so that the first message is not lost.
- * RPMA_E_INVAL (also: dst NULL, len above UINT32_MAX, not set up, has failed), RPMA_E_PROVIDER.
  */
 int rpma_conn_req_recv(struct rpma_conn_req *req, struct rpma_mr_local *dst, size_t offset,
                        size_t len, const void *op_context);
 
-/* Posts count receives before the connection is established: see rpma_srq_recv_many().
- * RPMA_E_INVAL (also: not set up, has failed), RPMA_E_AGAIN, RPMA_E_PROVIDER. */
+/* Posts count receives before the connection is established: see rpma_srq_recv_many(). */
 int rpma_conn_req_recv_many(struct rpma_conn_req *req, const struct rpma_receive *receives,
                             uint32_t count, uint32_t *posted);
 
 /*
  * Connects (outgoing) or accepts (incoming) without waiting for the other side:
  * rpma_conn_next_event() returns the result. pdata (copied; may be NULL) is sent to the other
- * side. The call consumes the request and sets *req_ptr to NULL even if it fails. RPMA_E_INVAL
- * (also: not set up, has failed), RPMA_E_NOMEM, RPMA_E_PROVIDER.
+ * side. The call consumes the request and sets *req_ptr to NULL even if it fails.
  */
 int rpma_conn_req_connect(struct rpma_conn_req **req_ptr,
                           const struct rpma_conn_private_data *pdata,
@@ -601,19 +556,16 @@ enum rpma_conn_event {
 const char *rpma_utils_conn_event_2str(enum rpma_conn_event conn_event);
 
 /* Takes the next event; blocks unless the descriptor of rpma_conn_get_event_fd() is O_NONBLOCK.
- * RPMA_E_INVAL, RPMA_E_NO_EVENT (also on a blocking descriptor: the link address of this side
- * has changed, which does not affect the connection), RPMA_E_PROVIDER, RPMA_E_UNKNOWN (an
- * unexpected event, which is consumed). */
+ */
 int rpma_conn_next_event(struct rpma_conn *conn, enum rpma_conn_event *event);
 
-/* *fd = descriptor that is readable if an event is pending; owned by the connection.
- * RPMA_E_INVAL. */
+/* *fd = descriptor that is readable if an event is pending; owned by the connection. */
 int rpma_conn_get_event_fd(const struct rpma_conn *conn, int *fd);
 
 /* *pdata = private data of the connection, or {NULL, 0}; valid until the connection is deleted.
  * On the connecting side it is available once RPMA_CONN_ESTABLISHED was taken. It may be longer
  * than the data sent: InfiniBand and RoCE append zeros, up to 56 bytes of a request and 196 of
- * a reply. RPMA_E_INVAL. */
+ * a reply. */
 int rpma_conn_get_private_data(const struct rpma_conn *conn,
                                struct rpma_conn_private_data *pdata);
 
@@ -622,7 +574,7 @@ int rpma_conn_get_private_data(const struct rpma_conn *conn,
  * success pdata->len is the packed size: 6 bytes, 22 for each of the nmrs regions of mrs, 2 for
  * pcfg (may be NULL), and the len bytes of the program at bytes (may be NULL if len is 0). If
  * pcfg does not contain the natively served operations, those of the device of the first region
- * are packed. RPMA_E_INVAL (also: pdata->len is too small, an element of mrs is NULL).
+ * are packed.
  */
 int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t nmrs,
                                 const struct rpma_peer_cfg *pcfg, const void *bytes,
@@ -633,9 +585,7 @@ int rpma_conn_private_data_pack(const struct rpma_mr_local *const *mrs, uint32_t
  * which the caller deletes; *nmrs = their number. With mrs NULL no region is created. *pcfg_ptr
  * = a configuration, which the caller deletes, or NULL if none was packed. *bytes, *len = the
  * other program's bytes, inside of pdata, without the zeros that the network appended. Each
- * pointer but pdata may be NULL; mrs needs nmrs, and bytes needs len. RPMA_E_INVAL (also: the
- * data is not of this format, truncated, of another version, or has more regions than mrs has
- * room for), RPMA_E_NOMEM.
+ * pointer but pdata may be NULL; mrs needs nmrs, and bytes needs len.
  */
 int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
                                   struct rpma_mr_remote **mrs, uint32_t *nmrs,
@@ -644,43 +594,39 @@ int rpma_conn_private_data_unpack(const struct rpma_conn_private_data *pdata,
 
 /* Applies a copy of the other side's configuration: the connection may flush persistently if
  * that side has direct write to PMem, and uses only native operations that it serves. It
- * applies to operations posted later, including those in batches. RPMA_E_INVAL. */
+ * applies to operations posted later, including those in batches. */
 int rpma_conn_apply_remote_peer_cfg(struct rpma_conn *conn, const struct rpma_peer_cfg *pcfg);
 
-/* Starts or finishes the disconnection; RPMA_CONN_CLOSED follows. RPMA_E_INVAL,
- * RPMA_E_PROVIDER. */
+/* Starts or finishes the disconnection; RPMA_CONN_CLOSED follows. */
 int rpma_conn_disconnect(struct rpma_conn *conn);
 
 /* Deletes the connection in any state, with its queues; if it is established, the other side
- * gets RPMA_CONN_CLOSED. The connection is deleted even if a step fails. RPMA_E_INVAL,
- * RPMA_E_PROVIDER. */
+ * gets RPMA_CONN_CLOSED. The connection is deleted even if a step fails. */
 int rpma_conn_delete(struct rpma_conn **conn_ptr);
 
-/* *qp_num = number of the queue pair, as in the qp_num of its completions. RPMA_E_INVAL. */
+/* *qp_num = number of the queue pair, as in the qp_num of its completions. */
 int rpma_conn_get_qp_num(const struct rpma_conn *conn, uint32_t *qp_num);
 
-/* *mode = the present flush method of the connection, EMULATED or NATIVE. RPMA_E_INVAL. */
+/* *mode = the present flush method of the connection, EMULATED or NATIVE. */
 int rpma_conn_get_flush_mode(const struct rpma_conn *conn, enum rpma_flush_mode *mode);
 
-/* *qp_ptr = the queue pair of libibverbs, owned by the connection. RPMA_E_INVAL. */
+/* *qp_ptr = the queue pair of libibverbs, owned by the connection. */
 int rpma_conn_get_ibv_qp(const struct rpma_conn *conn, struct ibv_qp **qp_ptr);
 
-/* *cq_ptr = main CQ, owned by the connection unless rpma_cq_new() created it. RPMA_E_INVAL. */
+/* *cq_ptr = main CQ, owned by the connection unless rpma_cq_new() created it. */
 int rpma_conn_get_cq(const struct rpma_conn *conn, struct rpma_cq **cq_ptr);
 
 /* *rcq_ptr = the connection's receive CQ, owned by it unless rpma_cq_new() created it, or NULL.
- * RPMA_E_INVAL. */
+ */
 int rpma_conn_get_rcq(const struct rpma_conn *conn, struct rpma_cq **rcq_ptr);
 
-/* *fd = descriptor of the shared completion channel; owned by the connection.
- * RPMA_E_INVAL, RPMA_E_NOT_SHARED_CHNL. */
+/* *fd = descriptor of the shared completion channel; owned by the connection. */
 int rpma_conn_get_compl_fd(const struct rpma_conn *conn, int *fd);
 
 /*
  * Waits on the shared channel until one of the CQs has a completion: *cq is that CQ, *is_rcq
  * (is_rcq may be NULL) is true if it is the receive CQ. flags is unused. Drain the CQ with
- * rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_NOT_SHARED_CHNL, RPMA_E_NO_COMPLETION
- * (nothing to read, or interrupted), RPMA_E_UNKNOWN, RPMA_E_PROVIDER.
+ * rpma_cq_get_wc() afterwards.
  */
 int rpma_conn_wait(struct rpma_conn *conn, int flags, struct rpma_cq **cq, bool *is_rcq);
 
@@ -717,8 +663,7 @@ enum rpma_flush_type {
  * The functions below post an operation and return at once; op_context is returned as wr_id of
  * the completion. len is at most UINT32_MAX. The regions must stay registered until the
  * operation has completed. The library does not check ranges: an access outside a region
- * completes with an error. All: RPMA_E_INVAL, RPMA_E_PROVIDER (for example: the send queue is
- * full).
+ * completes with an error.
  */
 
 /* Reads len bytes; both regions NULL with zero offsets and len: an empty read. */
@@ -745,18 +690,14 @@ int rpma_atomic_write(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t
 
 /*
  * Flushes the earlier writes of this connection to the len bytes at dst_offset, and no others:
- * natively, or emulated by reading after the writes (enum rpma_flush_mode). Also RPMA_E_NOSUPP:
- * dst was not registered for type; or type is persistent and no peer configuration with direct
- * write to PMem was applied (rpma_conn_apply_remote_peer_cfg()); or the mode is
- * RPMA_FLUSH_MODE_NATIVE and dst does not support native flushes of this type.
+ * natively, or emulated by reading after the writes (enum rpma_flush_mode).
  */
 int rpma_flush(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                size_t len, enum rpma_flush_type type, int flags, const void *op_context);
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
-/* Sends len bytes as a message; src NULL with offset 0 and len 0: an empty message.
- * RPMA_E_INVAL, RPMA_E_PROVIDER. */
+/* Sends len bytes as a message; src NULL with offset 0 and len 0: an empty message. */
 int rpma_send(struct rpma_conn *conn, const struct rpma_mr_local *src, size_t offset,
               size_t len, int flags, const void *op_context);
 
@@ -765,12 +706,11 @@ int rpma_send_with_imm(struct rpma_conn *conn, const struct rpma_mr_local *src, 
                        size_t len, int flags, uint32_t imm, const void *op_context);
 
 /* Posts a receive; with dst NULL, offset 0 and len 0 it accepts an empty message. Messages fill
- * receives in the order of their posting. RPMA_E_INVAL, RPMA_E_PROVIDER. */
+ * receives in the order of their posting. */
 int rpma_recv(struct rpma_conn *conn, struct rpma_mr_local *dst, size_t offset, size_t len,
               const void *op_context);
 
-/* Posts count receives: see rpma_srq_recv_many(). RPMA_E_INVAL, RPMA_E_AGAIN,
- * RPMA_E_PROVIDER. */
+/* Posts count receives: see rpma_srq_recv_many(). */
 int rpma_recv_many(struct rpma_conn *conn, const struct rpma_receive *receives, uint32_t count,
                    uint32_t *posted);
 
@@ -825,8 +765,7 @@ struct rpma_work {
  * (may be NULL) = number of operations that the device took, also if the call fails; continue
  * with work + *posted: no operation is posted twice. An invalid operation is rejected, and
  * those before it are posted. If a provider fails to notify the device of operations that it
- * has queued, or may have queued, they count as taken. RPMA_E_INVAL, RPMA_E_NOSUPP (see
- * rpma_flush()), RPMA_E_AGAIN (the send queue has no room for the rest), RPMA_E_PROVIDER.
+ * has queued, or may have queued, they count as taken.
  */
 int rpma_post(struct rpma_conn *conn, const struct rpma_work *work, uint32_t count,
               uint32_t *posted);
@@ -836,26 +775,23 @@ struct rpma_batch;
 /*
  * Creates an empty batch with room for max_ops (at least 1) operations of conn. One thread at a
  * time may use a batch; each thread may have its own batch of the same connection. Once the
- * connection is deleted, its batches can only be deleted. RPMA_E_INVAL (also: max_ops exceeds
- * the device's limit of a send queue), RPMA_E_NOMEM.
+ * connection is deleted, its batches can only be deleted.
  */
 int rpma_batch_new(struct rpma_conn *conn, uint32_t max_ops, struct rpma_batch **batch_ptr);
 
-/* Deletes the batch; operations that were posted are unaffected. RPMA_E_INVAL. */
+/* Deletes the batch; operations that were posted are unaffected. */
 int rpma_batch_delete(struct rpma_batch **batch_ptr);
 
 /* Adds an operation to the batch without posting it. The value of an atomic write is copied. A
- * rejected operation leaves the batch unchanged. RPMA_E_INVAL (also: the batch is full),
- * RPMA_E_NOSUPP (see rpma_flush()). */
+ * rejected operation leaves the batch unchanged. */
 int rpma_batch_add(struct rpma_batch *batch, const struct rpma_work *work);
 
 /* Replaces the operation with this index, counted from 0; the batch stays ready to be posted. A
- * rejected operation leaves the batch unchanged. RPMA_E_INVAL (also: index is not below the
- * size), RPMA_E_NOSUPP. */
+ * rejected operation leaves the batch unchanged. */
 int rpma_batch_set(struct rpma_batch *batch, uint32_t index, const struct rpma_work *work);
 
 /* *size = number of operations in the batch, *room = number of further ones that fit; each may
- * be NULL. RPMA_E_INVAL. */
+ * be NULL. */
 int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t *room);
 
 /*
@@ -867,80 +803,64 @@ int rpma_batch_get_size(const struct rpma_batch *batch, uint32_t *size, uint32_t
  * write is refused as a whole, unless it has operations with several SGEs: these are posted
  * separately, and the operations between them are refused as a whole. If a provider fails to
  * notify the device of operations that it has queued, or may have queued, they count as taken.
- * RPMA_E_INVAL (also: a flush of the batch has become emulated and its offset is beyond the
- * region), RPMA_E_NOSUPP (a configuration of the other side that was applied in the meantime
- * does not permit a flush of the batch), RPMA_E_AGAIN (the send queue has no room for the
- * rest), RPMA_E_PROVIDER.
  */
 int rpma_batch_post(struct rpma_batch *batch, uint32_t *posted);
 
-/* Removes all operations from the batch. RPMA_E_INVAL. */
+/* Removes all operations from the batch. */
 int rpma_batch_reset(struct rpma_batch *batch);
 
 /* ---- completions ------------------------------------------------------------------------- */
 
 struct rpma_cq_cfg;
 
-/* Creates a configuration: size 100, completion vector 0. RPMA_E_INVAL, RPMA_E_NOMEM. */
+/* Creates a configuration: size 100, completion vector 0. */
 int rpma_cq_cfg_new(struct rpma_cq_cfg **cfg_ptr);
 
-/* RPMA_E_INVAL. */
 int rpma_cq_cfg_delete(struct rpma_cq_cfg **cfg_ptr);
 
-/* The number of completions that the queue holds. RPMA_E_INVAL. */
+/* The number of completions that the queue holds. */
 int rpma_cq_cfg_set_size(struct rpma_cq_cfg *cfg, uint32_t size);
 int rpma_cq_cfg_get_size(const struct rpma_cq_cfg *cfg, uint32_t *size);
 
-/* The completion vector, which selects the processor that handles the queue's interrupts.
- * RPMA_E_INVAL. */
+/* The completion vector, which selects the processor that handles the queue's interrupts. */
 int rpma_cq_cfg_set_comp_vector(struct rpma_cq_cfg *cfg, uint32_t comp_vector);
 int rpma_cq_cfg_get_comp_vector(const struct rpma_cq_cfg *cfg, uint32_t *comp_vector);
 
 /* Creates a completion queue for many connections (rpma_conn_cfg_set_cq(),
  * rpma_conn_cfg_set_rcq()), with a completion channel of its own; cfg NULL: defaults; cfg is
- * only read during the call. The peer must outlive it. RPMA_E_INVAL (also: the device has no
- * such completion vector), RPMA_E_NOMEM, RPMA_E_PROVIDER (for example: size is 0, or exceeds
- * the device's limit). */
+ * only read during the call. The peer must outlive it. */
 int rpma_cq_new(struct rpma_peer *peer, const struct rpma_cq_cfg *cfg, struct rpma_cq **cq_ptr);
 
 /* Deletes a queue of rpma_cq_new(); delete its connections first. If the provider refuses, the
  * queue still exists and the call may be repeated; if it refuses only the completion channel,
- * the queue is deleted. RPMA_E_INVAL (also: the queue belongs to a connection or a shared
- * receive queue), RPMA_E_PROVIDER. */
+ * the queue is deleted. */
 int rpma_cq_delete(struct rpma_cq **cq_ptr);
 
-/* *fd = descriptor that is readable if there may be a completion; owned by the CQ.
- * RPMA_E_INVAL. */
+/* *fd = descriptor that is readable if there may be a completion; owned by the CQ. */
 int rpma_cq_get_fd(const struct rpma_cq *cq, int *fd);
 
 /* Waits until the CQ may have completions; blocks unless its descriptor is O_NONBLOCK. Drain
- * the CQ with rpma_cq_get_wc() afterwards. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use
- * rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to read, or interrupted), RPMA_E_UNKNOWN (an
- * event of a CQ that the program created on the same channel), RPMA_E_PROVIDER. */
+ * the CQ with rpma_cq_get_wc() afterwards. */
 int rpma_cq_wait(struct rpma_cq *cq);
 
-/* The first half of rpma_cq_wait(): takes one event of the CQ without arming it again.
- * RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL (use rpma_conn_wait()), RPMA_E_NO_COMPLETION (nothing to
- * read, or interrupted), RPMA_E_UNKNOWN, RPMA_E_PROVIDER. */
+/* The first half of rpma_cq_wait(): takes one event of the CQ without arming it again. */
 int rpma_cq_take_event(struct rpma_cq *cq);
 
 /* The second half: requests an event for the next completion or, with solicited_only, for the
  * next solicited or failed one. Poll once more afterwards: earlier completions in the CQ cause
- * no event. RPMA_E_INVAL, RPMA_E_SHARED_CHANNEL, RPMA_E_PROVIDER. */
+ * no event. */
 int rpma_cq_arm(struct rpma_cq *cq, bool solicited_only);
 
 /* Delays the event of an armed CQ until it has count completions, or period_us microseconds
- * have passed since the first; 0 and 0: no delay. Both are at most 65535. RPMA_E_INVAL,
- * RPMA_E_NOSUPP (not supported by the device), RPMA_E_PROVIDER. */
+ * have passed since the first; 0 and 0: no delay. Both are at most 65535. */
 int rpma_cq_set_moderation(struct rpma_cq *cq, uint32_t count, uint32_t period_us);
 
 /* Takes up to num_entries (>= 1) completions into wc without blocking; *num_entries_got (may be
- * NULL if num_entries is 1) = their number. RPMA_E_INVAL, RPMA_E_NO_COMPLETION,
- * RPMA_E_PROVIDER, RPMA_E_UNKNOWN. */
+ * NULL if num_entries is 1) = their number. */
 int rpma_cq_get_wc(struct rpma_cq *cq, int num_entries, struct ibv_wc *wc,
                    int *num_entries_got);
 
-/* *ibv_cq_ptr = the queue of libibverbs, owned by cq. RPMA_E_INVAL. */
+/* *ibv_cq_ptr = the queue of libibverbs, owned by cq. */
 int rpma_cq_get_ibv_cq(const struct rpma_cq *cq, struct ibv_cq **ibv_cq_ptr);
 
 /* ---- events of the device -----------------------------------------------------------------
@@ -976,15 +896,14 @@ struct rpma_peer_event {
 };
 
 /* *fd = descriptor that is readable if an event is pending. It belongs to the device: all peers
- * on one ibv_context share it and its O_NONBLOCK. RPMA_E_INVAL. */
+ * on one ibv_context share it and its O_NONBLOCK. */
 int rpma_peer_get_event_fd(const struct rpma_peer *peer, int *fd);
 
 /*
  * Takes the next event of the device, acknowledges it and writes it to *event; blocks unless
  * the descriptor is O_NONBLOCK. A call with any peer takes the events of all peers on the
  * device: each event is returned once, with a handle of whichever peer it concerns.
- * RPMA_PEER_EVENT_DEVICE_GONE is the last one. RPMA_E_INVAL, RPMA_E_NO_EVENT (nothing to read),
- * RPMA_E_PROVIDER (also: interrupted by a signal, errno is EINTR).
+ * RPMA_PEER_EVENT_DEVICE_GONE is the last one.
  */
 int rpma_peer_next_event(struct rpma_peer *peer, struct rpma_peer_event *event);
 
@@ -1018,7 +937,7 @@ typedef void rpma_log_function(enum rpma_log_level level, const char *file_name,
 /* Sets the log function of the process. Cannot fail; returns 0. */
 int rpma_log_set_function(rpma_log_function *log_function);
 
-/* Sets or gets a threshold of the process: messages up to this level pass. RPMA_E_INVAL. */
+/* Sets or gets a threshold of the process: messages up to this level pass. */
 int rpma_log_set_threshold(enum rpma_log_threshold threshold, enum rpma_log_level level);
 int rpma_log_get_threshold(enum rpma_log_threshold threshold, enum rpma_log_level *level);
 
@@ -1042,12 +961,11 @@ struct rpma_completion {
     uint32_t imm;                 /* host byte order; valid with IBV_WC_WITH_IMM in flags */
 };
 
-/* *fd = descriptor of the main CQ. RPMA_E_INVAL. */
+/* *fd = descriptor of the main CQ. */
 int rpma_conn_get_completion_fd(const struct rpma_conn *conn, int *fd)
     LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_get_fd");
 
-/* rpma_cq_wait() on the main CQ. RPMA_E_INVAL, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER,
- * RPMA_E_SHARED_CHANNEL, RPMA_E_UNKNOWN. */
+/* rpma_cq_wait() on the main CQ. */
 int rpma_conn_completion_wait(struct rpma_conn *conn)
     LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_wait");
 
@@ -1055,15 +973,12 @@ int rpma_conn_completion_wait(struct rpma_conn *conn)
 int rpma_conn_completion_get(struct rpma_conn *conn, struct rpma_completion *cmpl)
     LIBRPMA_DEPRECATED("use rpma_conn_get_cq and rpma_cq_get_wc");
 
-/* Takes one completion. RPMA_E_INVAL, RPMA_E_NO_COMPLETION, RPMA_E_PROVIDER, RPMA_E_UNKNOWN,
- * RPMA_E_NOSUPP (an opcode without an RPMA_OP_*; the completion is consumed, and op_context and
- * op_status are still written). */
+/* Takes one completion. */
 int rpma_cq_get_completion(struct rpma_cq *cq, struct rpma_completion *cmpl)
     LIBRPMA_DEPRECATED("use rpma_cq_get_wc");
 
 /* Like rpma_atomic_write(), from 8 bytes at src_offset of a region (RPMA_MR_USAGE_WRITE_SRC)
- * that must stay registered until the operation has completed; never native. RPMA_E_INVAL,
- * RPMA_E_PROVIDER. */
+ * that must stay registered until the operation has completed; never native. */
 int rpma_write_atomic(struct rpma_conn *conn, struct rpma_mr_remote *dst, size_t dst_offset,
                       const struct rpma_mr_local *src, size_t src_offset, int flags,
                       const void *op_context) LIBRPMA_DEPRECATED("use rpma_atomic_write");
